@@ -1,0 +1,101 @@
+//! The duplex exchange: stdio, a socket, a pair of streams.
+
+use super::{Duplex, Exchange};
+use crate::client::era::Phase;
+use crate::client::outbox::Outbox;
+use crate::client::{Client, State, Termination, Timer};
+use crate::exchange::{Closed, ExchangeId, Fact, Item, Outgoing};
+
+impl Client {
+    pub(super) fn on_duplex(&mut self, exchange: ExchangeId, fact: Fact) {
+        match fact {
+            Fact::Opened(_) => self.mark_opened(exchange),
+            Fact::Unsent(n) => {
+                if let Some(duplex) = self.duplex_mut(exchange) {
+                    duplex.unsent = n;
+                }
+            }
+            Fact::Item(Item::End) => self.on_duplex_end(exchange),
+            Fact::Item(item) => {
+                // An item proves that it is open, also where a driver of seam B does not say so.
+                self.mark_opened(exchange);
+                match self.state() {
+                    State::Probing | State::Initializing | State::Ready => self.on_items(exchange, item),
+                    // Everything was settled when the end was decided.
+                    State::Ending | State::Closing | State::Terminated => {}
+                }
+            }
+            Fact::Failed { why, .. } => self.on_duplex_failed(exchange, why),
+        }
+    }
+
+    fn duplex_mut(&mut self, exchange: ExchangeId) -> Option<&mut Duplex> {
+        match self.exchanges.get_mut(&exchange)? {
+            Exchange::Duplex(duplex) => Some(duplex),
+            #[cfg(feature = "http")]
+            Exchange::Http(_) => None,
+        }
+    }
+
+    fn mark_opened(&mut self, exchange: ExchangeId) {
+        if let Some(duplex) = self.duplex_mut(exchange) {
+            duplex.opened = true;
+        }
+    }
+
+    /// The server will say no more. Nothing can be answered now, but a program's exit status usually follows at once and says why.
+    fn on_duplex_end(&mut self, exchange: ExchangeId) {
+        match core::mem::replace(&mut self.phase, Phase::Terminated) {
+            Phase::Ready(info) => self.phase = Phase::Ending(info),
+            phase @ (Phase::Probing { .. } | Phase::Initializing { .. }) => {
+                self.timers.set(Timer::Handshake, None);
+                self.phase = phase;
+            }
+            phase @ (Phase::Ending(_) | Phase::Closing(_) | Phase::Terminated) => return self.phase = phase,
+        }
+        if let Some(Exchange::Duplex(duplex)) = self.exchanges.get_mut(&exchange) {
+            duplex.say_end(exchange, &mut self.out);
+        }
+        // No answer could be sent any more.
+        self.withdraw_all();
+        let grace = self.config.limits.client.exit_grace;
+        self.timers.set(Timer::ExitGrace, Some(self.now + grace));
+    }
+
+    /// The exit status did not come in time.
+    pub(in crate::client) fn on_exit_grace(&mut self) {
+        match self.state() {
+            State::Probing | State::Initializing => {
+                let Some(exchange) = self.duplex() else { return };
+                self.exchanges.remove(&exchange);
+                self.out.abort(exchange);
+                self.on_handshake_closed(true, Closed::Eof);
+            }
+            State::Ready | State::Ending => self.shut(Termination::Closed(Closed::Eof)),
+            State::Closing | State::Terminated => {}
+        }
+    }
+
+    fn on_duplex_failed(&mut self, exchange: ExchangeId, why: Closed) {
+        let Some(state) = self.exchanges.remove(&exchange) else { return };
+        self.timers.set(Timer::ExitGrace, None);
+        match self.state() {
+            State::Probing | State::Initializing => {
+                let opened = matches!(state, Exchange::Duplex(Duplex { opened: true, .. }));
+                self.on_handshake_closed(opened, why);
+            }
+            State::Ready | State::Ending => self.shut(Termination::Closed(why)),
+            State::Closing => self.terminate_if_done(),
+            State::Terminated => {}
+        }
+    }
+}
+
+impl Duplex {
+    /// We have said all: once.
+    pub(super) fn say_end(&mut self, exchange: ExchangeId, out: &mut Outbox) {
+        if !core::mem::replace(&mut self.said_end, true) {
+            out.send(exchange, Outgoing::End);
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! How requests and answers travel: everything on one duplex exchange, or each request on an HTTP exchange of its own.
+
+mod duplex;
+#[cfg(feature = "http")]
+mod http;
+
+use super::ids::{Match, Purpose};
+use super::{CancelSignal, Client, State, Termination, Timer};
+use crate::error::{CallError, DiagnosticKind};
+use crate::exchange::{ExchangeId, Fact, Item, Outgoing};
+use crate::input::CallId;
+use crate::model::lifecycle::meta;
+use crate::rpc::{self, DecodeError, Defect, Id, Message, Object, Payload, RawJson};
+use crate::version::{Era, ProtocolVersion};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+/// An exchange that is not over. With a duplex target there is one at a time.
+#[derive(Debug)]
+pub(super) enum Exchange {
+    /// The connection itself.
+    Duplex(Duplex),
+    /// One request and its answer.
+    #[cfg(feature = "http")]
+    Http(http::Answer),
+}
+
+/// The state of a duplex exchange.
+#[derive(Debug, Default)]
+pub(super) struct Duplex {
+    /// Whether it was ever open: else the server has seen nothing.
+    pub(super) opened: bool,
+    /// Bytes handed over and not written.
+    unsent: usize,
+    /// Whether we said that we have said all.
+    said_end: bool,
+}
+
+impl Client {
+    pub(super) fn on_fact(&mut self, exchange: ExchangeId, fact: Fact) {
+        match self.exchanges.get(&exchange) {
+            // What was on its way when the exchange was ended.
+            None if exchange.0 <= self.next_exchange => {}
+            None => self.diagnose(DiagnosticKind::UnknownExchange, format!("{exchange:?}")),
+            Some(Exchange::Duplex(_)) => self.on_duplex(exchange, fact),
+            #[cfg(feature = "http")]
+            Some(Exchange::Http(_)) => self.on_http(exchange, fact),
+        }
+    }
+
+    /// Sends a request, and returns its id.
+    pub(super) fn send_request(
+        &mut self,
+        purpose: Purpose,
+        method: &str,
+        params: Object,
+        version: ProtocolVersion,
+    ) -> Id {
+        let exchange = self.duplex().unwrap_or_else(|| self.mint_exchange());
+        let id = self.ids.mint(self.now, purpose, exchange);
+        let params = self.with_meta(params, &id, purpose, version);
+        let message = rpc::request(&id, method, params.as_ref());
+        match self.exchanges.get(&exchange) {
+            Some(_) => self.send_message(exchange, message),
+            #[cfg(feature = "http")]
+            None => self.post(exchange, method, params.as_ref(), message, version, Some((id.clone(), purpose))),
+            #[cfg(not(feature = "http"))]
+            None => {}
+        }
+        id
+    }
+
+    /// Adds what the era demands to the `_meta` of a request, and the progress token if progress is wanted: our own, whatever stood there.
+    fn with_meta(&self, mut params: Object, id: &Id, purpose: Purpose, version: ProtocolVersion) -> Option<Object> {
+        let mut member = params.remove(meta::META).and_then(|meta| Object::read(&meta).ok()).unwrap_or_default();
+        if version.era() == Era::Modern {
+            for (key, value) in self.modern_meta(version).iter() {
+                member.set(key, value.clone());
+            }
+        }
+        member.remove(meta::PROGRESS_TOKEN);
+        if let Purpose::Call(call) = purpose
+            && self.wants_token(call)
+        {
+            member.set(meta::PROGRESS_TOKEN, RawJson::from(id));
+        }
+        if !member.is_empty() {
+            params.set(meta::META, member.into());
+        }
+        (!params.is_empty()).then_some(params)
+    }
+
+    pub(super) fn send_notification(&mut self, method: &str, params: &Object) {
+        let params = (!params.is_empty()).then_some(params);
+        let message = rpc::notification(method, params);
+        match self.duplex() {
+            Some(exchange) => self.send_message(exchange, message),
+            #[cfg(feature = "http")]
+            None => {
+                let Some(version) = self.version() else { return };
+                let exchange = self.mint_exchange();
+                self.post(exchange, method, params, message, version, None);
+            }
+            #[cfg(not(feature = "http"))]
+            None => {}
+        }
+    }
+
+    /// Says a message on a duplex exchange, unless we have said all there: then nobody would hear it.
+    pub(super) fn send_message(&mut self, exchange: ExchangeId, message: Bytes) {
+        if matches!(self.exchanges.get(&exchange), Some(Exchange::Duplex(Duplex { said_end: false, .. }))) {
+            self.out.send(exchange, Outgoing::Message(message));
+        }
+    }
+
+    /// Tells the server that a call is of no interest any more, by the means of the transport. `initialize` and the probe are no calls, so
+    /// they are never named.
+    pub(super) fn signal_cancel(&mut self, call: CallId, reason: Option<&str>) {
+        let Some(super::calls::Stage::Sent(id)) = self.calls.get(&call).map(|call| &call.stage) else { return };
+        let id = id.clone();
+        match self.duplex() {
+            Some(exchange) => {
+                if self.config.cancel_signal == CancelSignal::Wire {
+                    let params = Object::new().with("requestId", &id).with_opt("reason", reason);
+                    self.send_message(exchange, rpc::notification("notifications/cancelled", Some(&params)));
+                }
+            }
+            // Closing the response stream is the signal, and frees the connection; there is no softer way.
+            None => {
+                if let Some(exchange) = self.ids.exchange(&id) {
+                    self.drop_exchange(exchange);
+                }
+            }
+        }
+    }
+
+    /// Ends an exchange from our side.
+    pub(super) fn drop_exchange(&mut self, exchange: ExchangeId) {
+        if self.exchanges.remove(&exchange).is_some() {
+            self.timers.set(Timer::Drain(exchange), None);
+            self.out.abort(exchange);
+            self.terminate_if_done();
+        }
+    }
+
+    /// Ends all exchanges: a duplex one in order, HTTP ones at once.
+    pub(super) fn end_exchanges(&mut self) {
+        let all: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
+        for exchange in all {
+            match self.exchanges.get_mut(&exchange) {
+                Some(Exchange::Duplex(duplex)) => duplex.say_end(exchange, &mut self.out),
+                #[cfg(feature = "http")]
+                Some(Exchange::Http(_)) => self.drop_exchange(exchange),
+                None => {}
+            }
+        }
+    }
+
+    /// Whether as many HTTP exchanges are open as calls may be: for notifications, which are no calls.
+    pub(super) fn has_many_exchanges(&self) -> bool {
+        self.exchanges.len() >= self.config.limits.client.max_calls.max(1) && !self.is_duplex()
+    }
+
+    /// Whether as much was handed over as may be.
+    pub(super) fn is_full(&self) -> bool {
+        let unsent = self.duplex().and_then(|exchange| self.exchanges.get(&exchange));
+        matches!(unsent, Some(Exchange::Duplex(duplex)) if duplex.unsent >= self.config.limits.client.max_unsent)
+    }
+
+    /// A message from the server, on whatever exchange.
+    fn on_message(&mut self, exchange: ExchangeId, message: Message) {
+        match message {
+            Message::Response(response) => self.on_response(exchange, &response.id, response.payload),
+            Message::Request(request) => self.on_request(exchange, request),
+            Message::Notification(notification) => {
+                self.on_notification(exchange, notification.method, notification.params);
+            }
+            Message::Error(error) => {
+                self.diagnose(DiagnosticKind::IdlessError, error.to_string());
+                self.on_idless_error(error);
+            }
+        }
+    }
+
+    fn on_response(&mut self, exchange: ExchangeId, id: &Id, payload: Payload) {
+        let (id, found) = self.ids.find(id, exchange, self.config.match_text_ids);
+        match found {
+            Match::Pending { pending, deviating } => {
+                if deviating {
+                    self.diagnose(DiagnosticKind::TextId, id.to_string());
+                }
+                self.settle(exchange, &id, pending.purpose, Ok(payload));
+            }
+            Match::Retired => self.diagnose(DiagnosticKind::LateAnswer, id.to_string()),
+            Match::Unknown => self.diagnose(DiagnosticKind::UnknownId, id.to_string()),
+        }
+    }
+
+    /// The request with this id has its answer, or bytes in place of it.
+    fn settle(&mut self, exchange: ExchangeId, id: &Id, purpose: Purpose, answer: Result<Payload, DecodeError>) {
+        self.answered(exchange);
+        match (purpose, answer) {
+            (Purpose::Call(call), Ok(payload)) => self.on_called(call, payload),
+            (Purpose::Call(call), Err(e)) => self.end(call, Err(CallError::Decode(e))),
+            (Purpose::Discover, Ok(payload)) => {
+                self.ids.retire(id);
+                self.on_discovered(payload);
+            }
+            (Purpose::Initialize, Ok(payload)) => {
+                self.ids.retire(id);
+                self.on_initialized(payload);
+            }
+            (Purpose::Discover | Purpose::Initialize, Err(e)) => {
+                self.ids.retire(id);
+                self.on_handshake_defect(e);
+            }
+        }
+    }
+
+    #[cfg(not(feature = "http"))]
+    fn answered(&mut self, _exchange: ExchangeId) {}
+
+    fn on_notification(&mut self, exchange: ExchangeId, method: String, params: Option<RawJson>) {
+        let read = || Object::read_opt(params.as_ref()).unwrap_or_default();
+        match (method.as_str(), self.state()) {
+            ("notifications/progress", _) => self.on_progress(exchange, &read()),
+            ("notifications/cancelled", _) => self.on_cancelled(exchange, &read()),
+            (_, State::Ready) => self.out.notification(method, params),
+            (_, State::Probing | State::Initializing | State::Ending | State::Closing | State::Terminated) => {
+                self.diagnose(DiagnosticKind::DroppedNotification, method);
+            }
+        }
+    }
+
+    /// Bytes where a message should be.
+    fn on_defect(&mut self, exchange: ExchangeId, defect: Defect) {
+        let head = String::from_utf8_lossy(&defect.head[..defect.head.len().min(200)]).into_owned();
+        self.diagnose(DiagnosticKind::BadMessage, format!("{defect}: {head}"));
+        if self.config.malformed == super::Malformed::Fatal {
+            let why = crate::exchange::Closed::Broken(defect.to_string());
+            return self.cut(Termination::Closed(why));
+        }
+        let id = defect.id.as_ref().filter(|_| self.config.fail_on_defect && !defect.has_method);
+        let Some(id) = id else { return };
+        if let (id, Match::Pending { pending, .. }) = self.ids.find(id, exchange, self.config.match_text_ids) {
+            self.settle(exchange, &id, pending.purpose, Err(DecodeError::new(defect.to_string())));
+        }
+    }
+
+    /// Ends everything at once, without a word to the server.
+    fn cut(&mut self, why: Termination) {
+        if let Some(exchange) = self.duplex() {
+            self.shut(why);
+            self.drop_exchange(exchange);
+        } else {
+            self.shut(why);
+        }
+    }
+
+    fn on_items(&mut self, exchange: ExchangeId, item: Item) {
+        match item {
+            Item::Message(message) => self.on_message(exchange, message),
+            Item::Batch(batch) => {
+                let legal = self.version().is_none_or(|version| version.rules().batches);
+                if !legal {
+                    self.diagnose(DiagnosticKind::UnexpectedBatch, format!("{} messages", batch.len()));
+                }
+                for element in batch {
+                    // An element may have ended the connection; what follows it is not heard.
+                    match self.state() {
+                        State::Probing | State::Initializing | State::Ready => {}
+                        State::Ending | State::Closing | State::Terminated => return,
+                    }
+                    match element {
+                        Ok(message) => self.on_message(exchange, message),
+                        Err(defect) => self.on_defect(exchange, defect),
+                    }
+                }
+            }
+            Item::BadMessage(defect) => self.on_defect(exchange, defect),
+            Item::Request(_) | Item::Response(_) | Item::Body(_) | Item::Event(_) | Item::End | Item::Reject(_) => {
+                self.diagnose(DiagnosticKind::BadEvent, "an item that this exchange cannot have");
+            }
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Calls: from the command to the one event that ends each, and the clocks in between.
+
+use super::era::Phase;
+use super::ids::Purpose;
+use super::{Client, Event, Termination, Timer};
+use crate::call::{RawCall, RawResult};
+use crate::error::{CallError, DiagnosticKind, Refusal, Refused};
+use crate::exchange::{Closed, ExchangeId, Sent};
+use crate::input::{CallId, InputKey};
+use crate::model::Progress;
+use crate::model::lifecycle::meta;
+use crate::rpc::{DecodeError, Id, Object, Payload, RawJson};
+use crate::time::Instant;
+use crate::version::Era;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// A call that has not ended.
+#[derive(Debug)]
+pub(super) struct CallState {
+    pub(super) raw: RawCall,
+    pub(super) stage: Stage,
+    /// Rounds in which the server asked.
+    pub(super) rounds: u32,
+    clock: Clock,
+    /// The limit in total, for the error.
+    total: Option<Duration>,
+    /// The last progress of the request that is out.
+    progress: f64,
+    /// The last progress that the application saw; a later round begins anew on the wire, but not for the application.
+    told: f64,
+}
+
+/// Where a call is.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// The two sides have not agreed yet.
+    Queued,
+    /// The request is out under this id.
+    Sent(Id),
+    /// The server asked; these are its questions by name, each open or answered.
+    Asking { questions: Vec<(String, Question)>, state: Option<RawJson> },
+    /// The server asked to try again; a timer is armed.
+    Waiting { state: RawJson },
+}
+
+/// A question of a round.
+#[derive(Debug)]
+pub(super) enum Question {
+    Open(InputKey),
+    Answered(Object),
+}
+
+/// The clock of a call: it runs towards a deadline, stands still with time left, or has no limit.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Clock {
+    Unlimited,
+    Running { limit: Duration, until: Instant },
+    Still { limit: Duration, left: Duration },
+}
+
+impl Client {
+    pub(super) fn on_call(&mut self, raw: RawCall) -> Result<CallId, Refused<RawCall>> {
+        if let Some(why) = self.refusal(&raw) {
+            return Err(Refused { value: raw, why });
+        }
+        self.next_call += 1;
+        let call = CallId(self.next_call);
+        let resets = raw.options.reset_on_progress.unwrap_or(self.config.reset_on_progress);
+        let total = raw.options.max_total.or(resets.then_some(self.config.max_total));
+        self.timers.set(Timer::Total(call), total.map(|total| self.now + total));
+        let limit = raw.options.timeout.unwrap_or(self.config.timeout);
+        let clock = limit.map_or(Clock::Unlimited, |limit| Clock::Still { limit, left: limit });
+        let state = CallState {
+            raw,
+            stage: Stage::Queued,
+            rounds: 0,
+            clock,
+            total,
+            progress: f64::NEG_INFINITY,
+            told: f64::NEG_INFINITY,
+        };
+        self.calls.insert(call, state);
+        if !self.owes_answers() {
+            self.set_clock(call, Clock::run);
+        }
+        if let Phase::Ready(_) = self.phase {
+            self.send_call(call);
+        }
+        Ok(call)
+    }
+
+    fn refusal(&self, raw: &RawCall) -> Option<Refusal> {
+        match &self.phase {
+            Phase::Closing(_) | Phase::Terminated | Phase::Ending(_) => return Some(Refusal::Closed),
+            Phase::Probing { .. } | Phase::Initializing { .. } | Phase::Ready(_) => {}
+        }
+        match &raw.params {
+            Err(e) => Some(Refusal::Unencodable(e.clone())),
+            Ok(params) => {
+                let full = self.calls.len() >= self.config.limits.client.max_calls || self.is_full();
+                let queued = matches!(self.phase, Phase::Probing { .. } | Phase::Initializing { .. });
+                let too_much = queued && self.queued_bytes() + size(params) > self.config.limits.client.max_unsent;
+                (full || too_much).then_some(Refusal::Full)
+            }
+        }
+    }
+
+    fn queued_bytes(&self) -> usize {
+        self.calls.values().filter_map(|call| call.raw.params.as_ref().ok()).map(size).sum()
+    }
+
+    /// Sends what was called before the two sides agreed, in the order of the calls.
+    pub(super) fn send_queued(&mut self) {
+        let queued = |(id, call): (&CallId, &CallState)| matches!(call.stage, Stage::Queued).then_some(*id);
+        let calls: Vec<CallId> = self.calls.iter().filter_map(queued).collect();
+        for call in calls {
+            self.send_call(call);
+        }
+    }
+
+    /// Sends the request of a call, or the next one of several rounds, under a new id.
+    fn send_call(&mut self, call: CallId) {
+        let Some(version) = self.version() else { return };
+        let Some(state) = self.calls.get_mut(&call) else { return };
+        let method = match (&*state.raw.method, version.era()) {
+            ("ping", Era::Modern) => "server/discover".into(),
+            _ => state.raw.method.clone(),
+        };
+        let mut params = state.raw.params.clone().unwrap_or_default();
+        match core::mem::replace(&mut state.stage, Stage::Queued) {
+            Stage::Asking { questions, state } => {
+                let mut responses = Object::new();
+                for (name, question) in questions {
+                    if let Question::Answered(result) = question {
+                        responses.set(&name, result.into());
+                    }
+                }
+                params.set("inputResponses", responses.into());
+                if let Some(state) = state {
+                    params.set("requestState", state);
+                }
+            }
+            Stage::Waiting { state } => params.set("requestState", state),
+            Stage::Queued | Stage::Sent(_) => {}
+        }
+        let id = self.send_request(Purpose::Call(call), &method, params, version);
+        if let Some(state) = self.calls.get_mut(&call) {
+            state.stage = Stage::Sent(id);
+            state.progress = f64::NEG_INFINITY;
+        }
+        if !self.owes_answers() {
+            self.set_clock(call, Clock::run);
+        }
+    }
+
+    /// Whether progress of this call is wanted: by the application, or to start its clock anew.
+    pub(super) fn wants_token(&self, call: CallId) -> bool {
+        self.calls.get(&call).is_some_and(|state| state.raw.options.progress || self.resets(state))
+    }
+
+    fn resets(&self, call: &CallState) -> bool {
+        call.raw.options.reset_on_progress.unwrap_or(self.config.reset_on_progress)
+    }
+
+    /// The answer to the request of a call.
+    pub(super) fn on_called(&mut self, call: CallId, answer: Payload) {
+        let Some(version) = self.version() else { return };
+        let outcome = match answer {
+            Payload::Error(error) => Err(CallError::Rpc(error)),
+            Payload::Result(json) => match version.era() {
+                Era::Legacy => Ok(RawResult { json, version }),
+                Era::Modern => match result_type(&json) {
+                    Ok(ResultType::Complete) => Ok(RawResult { json, version }),
+                    Ok(ResultType::InputRequired(result)) => return self.on_input_required(call, &result),
+                    Err(e) => Err(CallError::Decode(e)),
+                },
+            },
+        };
+        self.end(call, outcome);
+    }
+
+    /// Ends a call: the one place where that happens.
+    pub(super) fn end(&mut self, call: CallId, outcome: Result<RawResult, CallError>) {
+        let Some(state) = self.calls.remove(&call) else { return };
+        for timer in [Timer::Call(call), Timer::Total(call), Timer::Round(call)] {
+            self.timers.set(timer, None);
+        }
+        match state.stage {
+            Stage::Sent(id) => self.ids.retire(&id),
+            Stage::Asking { questions, .. } => {
+                for (_, question) in questions {
+                    if let Question::Open(key) = question {
+                        self.withdraw(key);
+                    }
+                }
+            }
+            Stage::Queued | Stage::Waiting { .. } => {}
+        }
+        self.out.event(Event::Ended { call, outcome });
+    }
+
+    pub(super) fn on_cancel(&mut self, call: CallId, reason: Option<String>) {
+        self.signal_cancel(call, reason.as_deref());
+        self.end(call, Err(CallError::Cancelled { reason }));
+    }
+
+    pub(super) fn on_call_timeout(&mut self, call: CallId, timer: Timer) {
+        let Some(state) = self.calls.get(&call) else { return };
+        let after = match (timer, state.clock) {
+            (Timer::Call(_), Clock::Running { limit, .. } | Clock::Still { limit, .. }) => limit,
+            _ => state.total.unwrap_or_default(),
+        };
+        let sent = if matches!(state.stage, Stage::Queued) { Sent::No } else { Sent::Maybe };
+        self.signal_cancel(call, Some("timed out"));
+        self.end(call, Err(CallError::Timeout { after, sent }));
+    }
+
+    /// Ends every call, since no answer can come any more.
+    pub(super) fn end_all_calls(&mut self, why: &Termination) {
+        while let Some((&call, state)) = self.calls.first_key_value() {
+            let sent = if matches!(state.stage, Stage::Queued) { Sent::No } else { Sent::Maybe };
+            let error = match why {
+                Termination::Negotiation(e) => CallError::Negotiation(e.clone()),
+                Termination::Requested => CallError::Closed { sent, why: Closed::Aborted },
+                Termination::Closed(why) => CallError::Closed { sent, why: why.clone() },
+            };
+            self.end(call, Err(error));
+        }
+    }
+
+    /// `notifications/progress`. The token is the id of the request it belongs to.
+    pub(super) fn on_progress(&mut self, exchange: ExchangeId, params: &Object) {
+        let token = params.id(meta::PROGRESS_TOKEN);
+        let call = token.as_ref().and_then(|token| self.ids.call(token, exchange));
+        let Some(call) = call.filter(|call| self.wants_token(*call)) else {
+            let token = token.map_or_else(|| "no token".to_string(), |token| token.to_string());
+            return self.diagnose(DiagnosticKind::UnknownProgress, token);
+        };
+        let progress = match Progress::read(params) {
+            Ok(progress) => progress,
+            Err(e) => return self.diagnose(DiagnosticKind::BadParams, format!("notifications/progress: {e}")),
+        };
+        let Some(state) = self.calls.get_mut(&call) else { return };
+        if progress.progress <= state.progress {
+            return self.diagnose(DiagnosticKind::StaleProgress, format!("{} for {call:?}", progress.progress));
+        }
+        state.progress = progress.progress;
+        let tell = state.raw.options.progress && progress.progress > state.told;
+        state.told = state.told.max(progress.progress);
+        if self.calls.get(&call).is_some_and(|state| self.resets(state)) {
+            self.set_clock(call, Clock::restart);
+        }
+        if tell {
+            self.out.event(Event::Progress { call, progress });
+        }
+    }
+
+    /// A call that was told to try again without a question.
+    pub(super) fn retry_later(&mut self, call: CallId, state: RawJson) {
+        let Some(entry) = self.calls.get_mut(&call) else { return };
+        let delay = round_delay(entry.rounds);
+        entry.stage = Stage::Waiting { state };
+        let jitter = self.seed.next_u64() % (delay.as_millis() as u64 / 4 + 1);
+        self.timers.set(Timer::Round(call), Some(self.now + delay + Duration::from_millis(jitter)));
+    }
+
+    /// The time has come, or the last question of the round was answered.
+    pub(super) fn on_round(&mut self, call: CallId) {
+        if let Phase::Ready(_) = self.phase {
+            self.send_call(call);
+        }
+    }
+
+    /// A call's clock stands still while we owe the server an answer.
+    pub(super) fn hold_clock(&mut self, call: CallId) {
+        self.set_clock(call, Clock::hold);
+    }
+
+    /// As [`hold_clock`](Self::hold_clock) for every call: on an older duplex connection a question does not say which call it belongs to.
+    pub(super) fn hold_all_clocks(&mut self, hold: bool) {
+        let calls: Vec<CallId> = self.calls.keys().copied().collect();
+        for call in calls {
+            self.set_clock(call, if hold { Clock::hold } else { Clock::run });
+        }
+    }
+
+    fn set_clock(&mut self, call: CallId, change: impl FnOnce(Clock, Instant) -> Clock) {
+        let Some(state) = self.calls.get_mut(&call) else { return };
+        state.clock = change(state.clock, self.now);
+        let until = match state.clock {
+            Clock::Running { until, .. } => Some(until),
+            Clock::Unlimited | Clock::Still { .. } => None,
+        };
+        self.timers.set(Timer::Call(call), until);
+    }
+}
+
+impl Clock {
+    fn run(self, now: Instant) -> Self {
+        match self {
+            Self::Still { limit, left } => Self::Running { limit, until: now + left },
+            other => other,
+        }
+    }
+
+    fn hold(self, now: Instant) -> Self {
+        match self {
+            Self::Running { limit, until } => Self::Still { limit, left: until - now },
+            other => other,
+        }
+    }
+
+    fn restart(self, now: Instant) -> Self {
+        match self {
+            Self::Running { limit, .. } => Self::Running { limit, until: now + limit },
+            Self::Still { limit, .. } => Self::Still { limit, left: limit },
+            Self::Unlimited => Self::Unlimited,
+        }
+    }
+}
+
+enum ResultType {
+    Complete,
+    InputRequired(Object),
+}
+
+/// How long a call that was told to try again without a question waits, before jitter: doubling from 100 ms to 5 s.
+fn round_delay(round: u32) -> Duration {
+    Duration::from_millis(100 << round.min(6)).min(Duration::from_secs(5))
+}
+
+/// What kind of result it is. Absent counts as complete (an older server), an unknown one makes the answer invalid.
+fn result_type(json: &RawJson) -> Result<ResultType, DecodeError> {
+    if json.kind() != crate::rpc::JsonKind::Object {
+        return Ok(ResultType::Complete);
+    }
+    let object = Object::read(json)?;
+    match object.optional::<String>("resultType")?.as_deref() {
+        None | Some("complete") => Ok(ResultType::Complete),
+        Some("input_required") => Ok(ResultType::InputRequired(object)),
+        Some(other) => Err(DecodeError::new(format!("unknown `resultType` {other}"))),
+    }
+}
+
+fn size(params: &Object) -> usize {
+    params.iter().map(|(key, value)| key.len() + value.as_bytes().len()).sum()
+}

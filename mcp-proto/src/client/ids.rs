@@ -1,0 +1,143 @@
+//! Ids on the wire: minted, matched, and remembered for a while after they are done with (JSON-RPC 2.0 section 4; an id is never used twice).
+
+use super::IdPolicy;
+use crate::exchange::ExchangeId;
+use crate::input::CallId;
+use crate::rpc::Id;
+use crate::time::Instant;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::ToString;
+use core::time::Duration;
+
+#[derive(Debug)]
+pub(super) struct Ids {
+    policy: IdPolicy,
+    origin_unix: Duration,
+    last: u64,
+    pending: BTreeMap<Id, Pending>,
+    retired: VecDeque<Id>,
+    retired_index: BTreeSet<Id>,
+    max_retired: usize,
+    text_id_told: bool,
+}
+
+/// A request that waits for its answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Pending {
+    pub(super) purpose: Purpose,
+    pub(super) exchange: ExchangeId,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    Discover,
+    Initialize,
+    Call(CallId),
+}
+
+/// What an id in an answer stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Match {
+    /// It waits; `deviating`: it came back as a string, seen for the first time.
+    Pending {
+        pending: Pending,
+        deviating: bool,
+    },
+    /// It waited once.
+    Retired,
+    Unknown,
+}
+
+impl Ids {
+    pub(super) const fn new(policy: IdPolicy, origin_unix: Duration, max_retired: usize) -> Self {
+        Self {
+            policy,
+            origin_unix,
+            last: 0,
+            pending: BTreeMap::new(),
+            retired: VecDeque::new(),
+            retired_index: BTreeSet::new(),
+            max_retired,
+            text_id_told: false,
+        }
+    }
+
+    /// A new id for a request.
+    pub(super) fn mint(&mut self, now: Instant, purpose: Purpose, exchange: ExchangeId) -> Id {
+        let id = match self.policy {
+            IdPolicy::Counter => {
+                self.last += 1;
+                Id::Int(i64::try_from(self.last).unwrap_or(i64::MAX))
+            }
+            IdPolicy::Snowflake { node } => {
+                let millis = now.unix(self.origin_unix).as_millis() as u64;
+                let fresh = millis << 22 | u64::from(node & 0x3ff) << 12;
+                self.last = fresh.max(self.last.saturating_add(1));
+                Id::Text(self.last.to_string())
+            }
+        };
+        self.pending.insert(id.clone(), Pending { purpose, exchange });
+        id
+    }
+
+    /// Finds what an answer on `exchange` is for. With `lenient`, a string that is the decimal of a pending integer matches it, unless a
+    /// pending string id is equal to it.
+    pub(super) fn find(&mut self, id: &Id, exchange: ExchangeId, lenient: bool) -> (Id, Match) {
+        let on_exchange = |pending: &&Pending| pending.exchange == exchange;
+        if let Some(pending) = self.pending.get(id).filter(on_exchange) {
+            return (id.clone(), Match::Pending { pending: *pending, deviating: false });
+        }
+        if let (Id::Text(text), true) = (id, lenient)
+            && let Some(number) = text.parse().ok().filter(|n: &i64| n.to_string() == *text)
+            && let Some(pending) = self.pending.get(&Id::Int(number)).filter(on_exchange)
+        {
+            let deviating = !core::mem::replace(&mut self.text_id_told, true);
+            return (Id::Int(number), Match::Pending { pending: *pending, deviating });
+        }
+        let retired = self.retired_index.contains(id);
+        (id.clone(), if retired { Match::Retired } else { Match::Unknown })
+    }
+
+    /// The call whose request on `exchange` has this id, which is also its progress token.
+    pub(super) fn call(&self, token: &Id, exchange: ExchangeId) -> Option<CallId> {
+        match self.pending.get(token)? {
+            Pending { purpose: Purpose::Call(call), exchange: on } if *on == exchange => Some(*call),
+            _ => None,
+        }
+    }
+
+    /// The exchange on which the request with this id waits.
+    pub(super) fn exchange(&self, id: &Id) -> Option<ExchangeId> {
+        self.pending.get(id).map(|pending| pending.exchange)
+    }
+
+    /// The id is done with; a late answer to it will be recognised for a while.
+    pub(super) fn retire(&mut self, id: &Id) {
+        if self.pending.remove(id).is_none() {
+            return;
+        }
+        if self.retired.len() >= self.max_retired
+            && let Some(oldest) = self.retired.pop_front()
+        {
+            self.retired_index.remove(&oldest);
+        }
+        if self.max_retired > 0 {
+            self.retired.push_back(id.clone());
+            self.retired_index.insert(id.clone());
+        }
+    }
+
+    /// As [`retire`](Self::retire) for whatever request of the handshake waits.
+    pub(super) fn retire_handshake(&mut self) {
+        let waiting = self.pending.iter().find(|(_, p)| !matches!(p.purpose, Purpose::Call(_)));
+        if let Some(id) = waiting.map(|(id, _)| id.clone()) {
+            self.retire(&id);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn pending(&self) -> usize {
+        self.pending.len()
+    }
+}

@@ -1,0 +1,383 @@
+//! The client engine (seam B): ids, deadlines, eras, questions. It speaks in exchanges and knows no socket, no clock and no thread.
+//! The dual-era start follows the versioning and stdio pages of 2026-07-28; the handshake the lifecycle pages of the older revisions.
+//!
+//! Methods come in four kinds. *Commands* (`call`, `cancel`, `answer`, `notify`, `close`) are what the application asks; some may be
+//! refused, and a refusal changes nothing. *Facts* (`fact`) and *time* (`handle_timeout`) cannot fail. *Results* come out of
+//! `poll_output` in one order, and `poll_timeout` says when to call `handle_timeout`. Every method that takes `now` goes on with the
+//! latest instant it has seen; an answer that arrives before the tick wins over the timer.
+
+mod ask;
+mod binding;
+mod calls;
+mod config;
+mod era;
+mod ids;
+mod outbox;
+#[cfg(feature = "http")]
+mod url;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::{CancelSignal, ClientConfig, IdPolicy, Malformed, Policy, Target, Verdict};
+#[cfg(feature = "http")]
+pub use url::{BadUrl, HttpTarget};
+
+use crate::call::{Call, Calling, Method, RawResult};
+use crate::error::{CallError, Diagnostic, DiagnosticKind, NegotiationError, Refusal, Refused};
+use crate::exchange::{Closed, ExchangeId, Fact, Outgoing, Start};
+use crate::input::{
+    Applied, CallId, ClientCommand, ClientInput, Input, InputAnswer, InputKey, InputRequest, InputToken,
+};
+use crate::model::Progress;
+use crate::model::lifecycle::ServerInfo;
+use crate::rpc::{Object, RawJson};
+use crate::seed::Seed;
+use crate::time::{Instant, Timers};
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use ask::Asked;
+use binding::Exchange;
+use calls::CallState;
+use era::Phase;
+use ids::Ids;
+use outbox::Outbox;
+
+/// What a client tells its driver (seam B), in order.
+#[derive(PartialEq, Debug)]
+#[must_use]
+pub enum Output {
+    /// Begin an exchange.
+    Start(ExchangeId, Start),
+    /// Say this on it.
+    Send(ExchangeId, Outgoing),
+    /// End it now; nothing more is said of it, by either side.
+    Abort(ExchangeId),
+    /// Something for the application.
+    Event(Event),
+}
+
+/// What a client tells its application.
+#[derive(PartialEq, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// The two sides have agreed; emitted once. Calls made before it wait for it.
+    Ready(ServerInfo),
+    /// A call that asked for it got progress. Never after the call has ended.
+    Progress {
+        /// The call.
+        call: CallId,
+        /// How far it is.
+        progress: Progress,
+    },
+    /// A call has ended: exactly once for every call that was accepted, the last event of that call.
+    Ended {
+        /// The call.
+        call: CallId,
+        /// How it ended; [`Calling::finish`] reads it.
+        outcome: Result<RawResult, CallError>,
+    },
+    /// The server asks something. Only for capabilities that the configuration declares.
+    InputNeeded {
+        /// Give it back with the answer.
+        token: InputToken,
+        /// The call that waits for it, where the revision tells.
+        call: Option<CallId>,
+        /// The question.
+        request: InputRequest,
+    },
+    /// A question is no longer of interest; an answer to it is ignored.
+    InputWithdrawn(InputKey),
+    /// A notification that is not part of a call.
+    Notification {
+        /// Its method.
+        method: String,
+        /// Its params.
+        params: Option<RawJson>,
+    },
+    /// The server did something wrong, or something of it was dropped.
+    Diagnostic(Diagnostic),
+    /// So many notifications or diagnostics were not delivered, since the application did not take them.
+    Lost {
+        /// How many notifications.
+        notifications: u64,
+        /// How many diagnostics.
+        diagnostics: u64,
+    },
+    /// The client has ended; exactly once, and the last output of all. Every call has ended before.
+    Terminated(Termination),
+}
+
+/// Why a client has ended.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Termination {
+    /// The application closed it.
+    Requested,
+    /// The two sides did not agree.
+    Negotiation(NegotiationError),
+    /// The connection ended.
+    Closed(Closed),
+}
+
+/// The timers of a client.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Timer {
+    /// The probe or the handshake goes unanswered.
+    Handshake,
+    /// The server has closed its output, and its exit status has not come.
+    ExitGrace,
+    /// A call has waited as long as it may for its answer.
+    Call(CallId),
+    /// A call has lasted as long as it may in total.
+    Total(CallId),
+    /// A call that was told to try again does so.
+    Round(CallId),
+    /// The rest of an HTTP answer, or a notification's, does not come.
+    Drain(ExchangeId),
+    /// A timer of a channel, not of the engine.
+    Lane,
+}
+
+/// Where a client is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub enum State {
+    /// `server/discover` was sent.
+    Probing,
+    /// `initialize` was sent.
+    Initializing,
+    /// Calls are being made.
+    Ready,
+    /// A program has closed its output; its exit status is awaited.
+    Ending,
+    /// The application closed it, or the negotiation failed; the exchanges end.
+    Closing,
+    /// It has ended.
+    Terminated,
+}
+
+/// The client engine. See the [module](self) for how it is driven.
+#[derive(Debug)]
+pub struct Client {
+    config: Arc<ClientConfig>,
+    seed: Seed,
+    now: Instant,
+    phase: Phase,
+    ids: Ids,
+    calls: BTreeMap<CallId, CallState>,
+    next_call: u64,
+    inputs: BTreeMap<InputKey, Asked>,
+    next_input: u64,
+    exchanges: BTreeMap<ExchangeId, Exchange>,
+    next_exchange: u64,
+    timers: Timers<Timer>,
+    out: Outbox,
+}
+
+impl Client {
+    /// A client that begins to negotiate at once: its first output starts an exchange. `seed` must be unguessable and used for no other
+    /// engine.
+    pub fn new(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> Self {
+        let mut client = Self {
+            ids: Ids::new(config.ids, config.origin_unix, config.limits.client.max_retired),
+            out: Outbox::new(config.limits.client.max_queued_events),
+            config,
+            seed: Seed::new(seed),
+            now,
+            phase: Phase::Terminated,
+            calls: BTreeMap::new(),
+            next_call: 0,
+            inputs: BTreeMap::new(),
+            next_input: 0,
+            exchanges: BTreeMap::new(),
+            next_exchange: 0,
+            timers: Timers::new(),
+        };
+        client.begin();
+        client
+    }
+
+    /// The one entrance: every other mutator is a thin form of it.
+    ///
+    /// # Errors
+    /// [`Refused`] with the input, if it was a command that cannot be carried out; nothing has changed then.
+    pub fn apply(&mut self, now: Instant, input: ClientInput) -> Result<Applied, Refused<ClientInput>> {
+        self.now = self.now.max(now);
+        let refused = |value, why| Refused { value: Input::Command(value), why };
+        match input {
+            Input::Fact(exchange, fact) => self.on_fact(exchange, fact),
+            Input::Tick => self.on_tick(),
+            Input::Command(ClientCommand::Call(call)) => {
+                return self
+                    .on_call(call)
+                    .map(Applied::Call)
+                    .map_err(|r| r.map(|c| Input::Command(ClientCommand::Call(c))));
+            }
+            Input::Command(ClientCommand::Cancel(call, reason)) => self.on_cancel(call, reason),
+            Input::Command(ClientCommand::Answer(key, answer)) => self.on_answer(key, answer),
+            Input::Command(ClientCommand::Notify(method, params)) => {
+                if let Err(why) = self.on_notify(&method, &params) {
+                    return Err(refused(ClientCommand::Notify(method, params), why));
+                }
+            }
+            Input::Command(ClientCommand::Close) => self.shut(Termination::Requested),
+        }
+        Ok(Applied::Done)
+    }
+
+    /// Makes a call. It is sent at once if the two sides have agreed, else as soon as they have.
+    ///
+    /// # Errors
+    /// [`Refusal::Full`] at a limit, [`Refusal::Closed`] after [`close`](Self::close) or the end, [`Refusal::Unencodable`].
+    pub fn call<M: Method>(&mut self, now: Instant, call: Call<M>) -> Result<Calling<M>, Refused<Call<M>>> {
+        self.now = self.now.max(now);
+        self.on_call(call.into_raw()).map(Calling::new).map_err(|refused| refused.map(Call::from_raw))
+    }
+
+    /// Cancels a call: it ends with [`CallError::Cancelled`], and the server is told as the era demands. Nothing happens if it has ended.
+    pub fn cancel(&mut self, now: Instant, call: CallId, reason: Option<&str>) {
+        self.now = self.now.max(now);
+        self.on_cancel(call, reason.map(ToOwned::to_owned));
+    }
+
+    /// Answers a question. Ignored if it was withdrawn. An answer of another kind than the question, or content that does not fit the
+    /// form, counts as [`InputAnswer::Error`].
+    pub fn answer(&mut self, now: Instant, to: InputToken, answer: InputAnswer) {
+        self.now = self.now.max(now);
+        self.on_answer(to.key(), answer);
+    }
+
+    /// Sends a notification of a custom method.
+    ///
+    /// # Errors
+    /// [`Refusal::Closed`] before the two sides have agreed and after the end, [`Refusal::Full`] at a limit.
+    pub fn notify(&mut self, now: Instant, method: &str, params: Object) -> Result<(), Refused<Object>> {
+        self.now = self.now.max(now);
+        self.on_notify(method, &params).map_err(|why| Refused { value: params, why })
+    }
+
+    /// Ends in order: calls end with [`CallError::Closed`], questions are withdrawn, then the exchanges are ended. Idempotent.
+    pub fn close(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        self.shut(Termination::Requested);
+    }
+
+    /// Tells what became of an exchange. Facts about an exchange that is over are ignored.
+    pub fn fact(&mut self, now: Instant, exchange: ExchangeId, fact: Fact) {
+        self.now = self.now.max(now);
+        self.on_fact(exchange, fact);
+    }
+
+    /// Fires the timers that are due, in the order of their deadlines. Does nothing if called early or without need.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        self.on_tick();
+    }
+
+    /// The next output. When it is asked for never changes what comes out, except that
+    /// [`Event::Lost`] counts what nobody fetched.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.out.pop()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout); `None`: nothing is awaited. Changes only through the other mutators.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next().map(|(at, _)| at)
+    }
+
+    /// Why [`poll_timeout`](Self::poll_timeout) says what it says.
+    pub fn timeout_reason(&self) -> Option<Timer> {
+        self.timers.next().map(|(_, timer)| timer)
+    }
+
+    /// Where the client is in its life.
+    pub const fn state(&self) -> State {
+        self.phase.state()
+    }
+
+    /// What is known of the server; `None` before [`Event::Ready`].
+    pub const fn server_info(&self) -> Option<&ServerInfo> {
+        match &self.phase {
+            Phase::Ready(info) | Phase::Ending(info) => Some(info),
+            _ => None,
+        }
+    }
+
+    /// What was found out about the server, to be stored for a later client of it; `None` before [`Event::Ready`].
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.server_info().map(|info| Verdict { version: info.version })
+    }
+
+    /// The configuration.
+    pub const fn config(&self) -> &Arc<ClientConfig> {
+        &self.config
+    }
+
+    /// Calls that have not ended.
+    pub fn running(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Whether [`Event::Terminated`] was emitted.
+    pub fn is_terminated(&self) -> bool {
+        self.state() == State::Terminated
+    }
+
+    fn on_tick(&mut self) {
+        while let Some(timer) = self.timers.pop_due(self.now) {
+            match timer {
+                Timer::Handshake => self.on_handshake_timeout(),
+                Timer::ExitGrace => self.on_exit_grace(),
+                Timer::Call(call) | Timer::Total(call) => self.on_call_timeout(call, timer),
+                Timer::Round(call) => self.on_round(call),
+                Timer::Drain(exchange) => self.drop_exchange(exchange),
+                Timer::Lane => {}
+            }
+        }
+    }
+
+    fn on_notify(&mut self, method: &str, params: &Object) -> Result<(), Refusal> {
+        let Phase::Ready(_) = self.phase else { return Err(Refusal::Closed) };
+        if self.is_full() || self.has_many_exchanges() {
+            return Err(Refusal::Full);
+        }
+        self.send_notification(method, params);
+        Ok(())
+    }
+
+    /// Ends everything: the calls, the questions, the exchanges. `Terminated` follows when the last exchange is gone.
+    fn shut(&mut self, why: Termination) {
+        match self.phase.state() {
+            State::Closing | State::Terminated => return,
+            State::Probing | State::Initializing | State::Ready | State::Ending => {}
+        }
+        self.end_all_calls(&why);
+        self.ids.retire_handshake();
+        self.withdraw_all();
+        self.timers.clear();
+        self.phase = Phase::Closing(why);
+        self.end_exchanges();
+        self.terminate_if_done();
+    }
+
+    fn terminate_if_done(&mut self) {
+        if !self.exchanges.is_empty() || self.phase.state() != State::Closing {
+            return;
+        }
+        if let Phase::Closing(why) = core::mem::replace(&mut self.phase, Phase::Terminated) {
+            self.timers.clear();
+            self.out.finish(Event::Terminated(why));
+        }
+    }
+
+    fn diagnose(&mut self, kind: DiagnosticKind, detail: impl Into<String>) {
+        self.out.diagnostic(Diagnostic::new(kind, detail));
+    }
+
+    fn mint_exchange(&mut self) -> ExchangeId {
+        self.next_exchange += 1;
+        ExchangeId(self.next_exchange)
+    }
+}

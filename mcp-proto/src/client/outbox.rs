@@ -1,0 +1,91 @@
+//! The one queue of a client. Events of calls are never dropped; notifications and diagnostics that nobody takes are counted.
+
+use super::{Event, Output};
+use crate::error::Diagnostic;
+use crate::exchange::{ExchangeId, Outgoing, Start};
+use crate::rpc::RawJson;
+use alloc::collections::VecDeque;
+use alloc::string::String;
+
+#[derive(Debug)]
+pub(super) struct Outbox {
+    queue: VecDeque<Output>,
+    /// How many of the queue may be dropped instead of queued.
+    soft: usize,
+    max_soft: usize,
+    lost_notifications: u64,
+    lost_diagnostics: u64,
+    finished: bool,
+}
+
+impl Outbox {
+    pub(super) const fn new(max_soft: usize) -> Self {
+        let queue = VecDeque::new();
+        Self { queue, soft: 0, max_soft, lost_notifications: 0, lost_diagnostics: 0, finished: false }
+    }
+
+    pub(super) fn start(&mut self, exchange: ExchangeId, start: Start) {
+        self.queue.push_back(Output::Start(exchange, start));
+    }
+
+    pub(super) fn send(&mut self, exchange: ExchangeId, outgoing: Outgoing) {
+        self.queue.push_back(Output::Send(exchange, outgoing));
+    }
+
+    pub(super) fn abort(&mut self, exchange: ExchangeId) {
+        self.queue.push_back(Output::Abort(exchange));
+    }
+
+    pub(super) fn event(&mut self, event: Event) {
+        self.queue.push_back(Output::Event(event));
+    }
+
+    pub(super) fn notification(&mut self, method: String, params: Option<RawJson>) {
+        match self.room() {
+            true => self.event(Event::Notification { method, params }),
+            false => self.lost_notifications += 1,
+        }
+    }
+
+    pub(super) fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        match self.room() {
+            true => self.event(Event::Diagnostic(diagnostic)),
+            false => self.lost_diagnostics += 1,
+        }
+    }
+
+    /// Queues the last event of all; what was lost is told before it.
+    pub(super) fn finish(&mut self, last: Event) {
+        self.tell_lost();
+        self.event(last);
+        self.finished = true;
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Output> {
+        if self.queue.is_empty() && !self.finished {
+            self.tell_lost();
+        }
+        let output = self.queue.pop_front();
+        if let Some(Output::Event(Event::Notification { .. } | Event::Diagnostic(_))) = output {
+            self.soft -= 1;
+        }
+        output
+    }
+
+    /// Takes a place for something that may be dropped. What was lost before is told first, so that order is kept.
+    fn room(&mut self) -> bool {
+        if self.soft >= self.max_soft || self.finished {
+            return false;
+        }
+        self.tell_lost();
+        self.soft += 1;
+        true
+    }
+
+    fn tell_lost(&mut self) {
+        let lost = (core::mem::take(&mut self.lost_notifications), core::mem::take(&mut self.lost_diagnostics));
+        if lost != (0, 0) {
+            self.event(Event::Lost { notifications: lost.0, diagnostics: lost.1 });
+        }
+    }
+}

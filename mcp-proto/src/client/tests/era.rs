@@ -1,0 +1,381 @@
+use super::*;
+use crate::error::{NegotiationCause, Stage};
+
+const MODERN: &str = "2026-07-28";
+const LEGACY: &str = "2025-11-25";
+
+/// Why the two sides did not agree; the exchange is closed first, if there still is one.
+fn cause(rig: &mut Rig) -> (Stage, NegotiationCause) {
+    if rig.client.state() == State::Closing {
+        rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: Closed::Aborted });
+    }
+    match rig.termination() {
+        Some(Termination::Negotiation(e)) => (e.stage, e.cause.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A client in the phase `Initializing` after a probe that was refused.
+fn fallen_back() -> Rig {
+    let mut rig = Rig::program();
+    rig.open();
+    let id = rig.last_id();
+    rig.say(error(&id, -32601));
+    assert_eq!(rig.client.state(), State::Initializing);
+    rig
+}
+
+// covers: VER-C-022, VER-C-027, VER-C-023, DISC-C-003, META-C-009, META-C-010, META-C-024, VER-C-018, RPC-B-030
+#[test]
+fn a_modern_server_is_found_by_the_probe_and_every_request_carries_the_metadata() {
+    let mut rig = Rig::program();
+    assert_eq!(rig.methods(), ["server/discover"]);
+    let meta = rig.sent[0]["params"]["_meta"].clone();
+    assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], MODERN);
+    assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
+    assert!(meta["io.modelcontextprotocol/clientInfo"]["name"].is_string());
+    rig.open();
+    rig.answer(&rig.last_id(), discover(&["2099-01-01", MODERN, LEGACY]));
+    assert!(matches!(&rig.events[..], [Event::Ready(info)] if info.version.as_str() == MODERN));
+    assert_eq!(rig.client.verdict().unwrap().version.as_str(), MODERN);
+    rig.call(tools::list());
+    assert_eq!(rig.methods(), ["server/discover", "tools/list"]);
+    assert_eq!(rig.sent[1]["params"]["_meta"], meta);
+    assert_ne!(rig.sent[1]["id"], rig.sent[0]["id"]);
+}
+
+// covers: VER-C-025, VER-C-026, VER-C-020, INIT-B-001, INIT-C-002, INIT-C-004, INIT-C-007, INIT-C-008, B-093, S0-02, RPC-B-031
+#[test]
+fn any_other_error_to_the_probe_means_initialize_with_the_latest_legacy_revision() {
+    for code in [-32601, -32602, -32600, -32000, -32001, 1, -32700] {
+        let mut rig = Rig::program();
+        rig.open();
+        let id = rig.last_id();
+        rig.say(error(&id, code));
+        assert_eq!(rig.methods(), ["server/discover", "initialize"]);
+        let params = &rig.sent[1]["params"];
+        assert_eq!(params["protocolVersion"], LEGACY);
+        assert_eq!(params["capabilities"], json!({}));
+        assert!(params["clientInfo"]["version"].is_string());
+        assert!(params.get("_meta").is_none());
+        let first = rig.call(tools::list());
+        assert_eq!(rig.sent.len(), 2, "nothing is asked before the answer");
+        rig.answer(&rig.last_id(), initialized(LEGACY));
+        assert_eq!(rig.methods()[2..], ["notifications/initialized", "tools/list"]);
+        assert!(rig.sent[2].get("id").is_none());
+        assert!(rig.sent[3].get("params").is_none(), "no metadata in the legacy era");
+        let id = rig.last_id();
+        rig.answer(&id, json!({"tools": []}));
+        assert!(rig.outcome(first).is_ok());
+    }
+}
+
+// covers: VER-C-025, B-094
+#[test]
+fn a_probe_that_goes_unanswered_means_initialize_and_its_late_answer_is_ignored() {
+    let mut rig = Rig::program();
+    rig.open();
+    let probe = rig.last_id();
+    rig.tick(ms(9_999));
+    assert_eq!(rig.client.state(), State::Probing);
+    rig.tick(ms(1));
+    assert_eq!(rig.methods(), ["server/discover", "initialize"], "the probe is not named in a cancellation");
+    rig.answer(&probe, discover(&[MODERN]));
+    assert_eq!(rig.client.state(), State::Initializing);
+    assert!(rig.diagnostics().contains(&DiagnosticKind::LateAnswer));
+    rig.answer(&rig.last_id(), initialized(LEGACY));
+    assert_eq!(rig.client.server_info().unwrap().version.as_str(), LEGACY);
+}
+
+#[test]
+fn a_server_that_exits_on_the_probe_is_started_again_once_and_gets_initialize() {
+    let mut rig = Rig::program();
+    rig.open();
+    let first = rig.exchange();
+    rig.fact(first, Fact::Item(Item::End));
+    rig.fact(first, Fact::Failed { sent: Sent::Maybe, why: exited(1) });
+    assert_eq!(rig.starts.len(), 2);
+    assert_eq!(rig.starts[1].1, Start::Duplex(Endpoint::Program(Program::new("server"))));
+    assert_eq!(rig.methods(), ["server/discover", "initialize"]);
+    rig.open();
+    let second = rig.exchange();
+    rig.fact(second, Fact::Failed { sent: Sent::Maybe, why: exited(2) });
+    assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::Closed(exited(2))));
+    assert_eq!(rig.starts.len(), 2, "only once");
+}
+
+#[test]
+fn a_server_that_closes_its_output_on_the_probe_and_lives_on_is_ended_and_started_again() {
+    let mut rig = Rig::program();
+    rig.open();
+    let first = rig.exchange();
+    rig.fact(first, Fact::Item(Item::End));
+    assert_eq!(rig.ended, [first]);
+    rig.tick(ms(500));
+    assert_eq!(rig.aborted, [first]);
+    assert_eq!(rig.starts.len(), 2);
+    assert_eq!(rig.client.state(), State::Initializing);
+}
+
+// covers: B-087, B-094
+#[test]
+fn a_program_that_never_started_is_not_started_again() {
+    let mut rig = Rig::program();
+    let call = rig.call(tools::list());
+    let why = Closed::Unreachable("no such file".into());
+    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::No, why: why.clone() });
+    assert_eq!(cause(&mut rig), (Stage::Connect, NegotiationCause::Closed(why)));
+    let outcome = rig.outcome(call).clone().unwrap_err();
+    assert!(matches!(outcome, CallError::Negotiation(_)));
+    assert_eq!(outcome.sent(), Sent::No);
+    rig.assert_at_rest();
+}
+
+#[test]
+fn a_given_channel_that_ends_on_the_probe_cannot_be_opened_again() {
+    let mut rig = Rig::new(ClientConfig::given());
+    rig.open();
+    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: Closed::Eof });
+    assert_eq!(cause(&mut rig), (Stage::Discover, NegotiationCause::Closed(Closed::Eof)));
+}
+
+// covers: VER-C-003, VER-C-024, VER-C-020
+#[test]
+fn an_unsupported_version_error_is_followed_and_never_leads_to_the_same_request_again() {
+    let mut rig = Rig::program();
+    rig.open();
+    let refuse = |rig: &mut Rig, supported: Value| {
+        let data = json!({"supported": supported, "requested": MODERN});
+        let error = json!({"code": -32022, "message": "no", "data": data});
+        rig.say(json!({"jsonrpc": "2.0", "id": rig.last_id(), "error": error}));
+    };
+    refuse(&mut rig, json!(["2099-01-01"]));
+    assert_eq!(cause(&mut rig), (Stage::Discover, NegotiationCause::NoMutualVersion(vec!["2099-01-01".into()])));
+
+    let mut rig = Rig::program();
+    rig.open();
+    refuse(&mut rig, json!(["2099-01-01", "2025-06-18"]));
+    assert_eq!(rig.sent.last().unwrap()["params"]["protocolVersion"], "2025-06-18");
+
+    let mut rig = Rig::program();
+    rig.open();
+    refuse(&mut rig, json!([MODERN]));
+    assert!(matches!(cause(&mut rig), (Stage::Discover, NegotiationCause::NoMutualVersion(_))));
+
+    // A list that cannot be read proves nothing: any other error.
+    let mut rig = Rig::program();
+    rig.open();
+    refuse(&mut rig, json!("2025-06-18"));
+    assert_eq!(rig.client.state(), State::Initializing);
+}
+
+// covers: VER-C-024
+#[test]
+fn a_recognised_modern_error_never_leads_to_initialize() {
+    for code in [-32020, -32021] {
+        let mut rig = Rig::program();
+        rig.open();
+        let id = rig.last_id();
+        rig.say(error(&id, code));
+        assert!(matches!(cause(&mut rig), (Stage::Discover, NegotiationCause::Rpc(e)) if e.code == code));
+        assert_eq!(rig.methods(), ["server/discover"]);
+    }
+}
+
+#[test]
+fn a_modern_server_with_only_legacy_revisions_in_common_gets_initialize_with_the_newest_of_them() {
+    let mut rig = Rig::program();
+    rig.open();
+    rig.answer(&rig.last_id(), discover(&["2099-01-01", "2025-03-26", "2024-11-05"]));
+    assert_eq!(rig.sent.last().unwrap()["method"], "initialize");
+    assert_eq!(rig.sent.last().unwrap()["params"]["protocolVersion"], "2025-03-26");
+}
+
+// covers: INIT-S-010, INIT-C-012, B-090, INIT-B-015
+#[test]
+fn the_answer_to_initialize_may_name_another_revision_of_ours_and_no_other() {
+    for version in ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] {
+        let mut rig = fallen_back();
+        rig.answer(&rig.last_id(), initialized(version));
+        assert_eq!(rig.client.server_info().unwrap().version.as_str(), version);
+    }
+    for version in ["2023-01-01", MODERN, ""] {
+        let mut rig = fallen_back();
+        rig.answer(&rig.last_id(), initialized(version));
+        assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::NoMutualVersion(vec![version.into()])));
+        assert_eq!(rig.methods(), ["server/discover", "initialize"], "no `initialized`, no request");
+        assert_eq!(rig.ended, [rig.exchange()], "it disconnects");
+    }
+}
+
+// covers: INIT-S-016
+#[test]
+fn an_initialize_refused_with_a_list_of_revisions_is_sent_again_with_one_of_them_once() {
+    let mut rig = fallen_back();
+    let refuse = |rig: &mut Rig| {
+        let error =
+            json!({"code": -32602, "message": "Unsupported protocol version", "data": {"supported": ["2024-11-05"]}});
+        rig.say(json!({"jsonrpc": "2.0", "id": rig.last_id(), "error": error}));
+    };
+    refuse(&mut rig);
+    assert_eq!(rig.sent.last().unwrap()["params"]["protocolVersion"], "2024-11-05");
+    refuse(&mut rig);
+    assert!(matches!(cause(&mut rig), (Stage::Initialize, NegotiationCause::Rpc(e)) if e.code == -32602));
+}
+
+// covers: INIT-B-015, CANC-C-008, B-062, B-094
+#[test]
+fn initialize_is_given_up_after_its_timeout_and_never_cancelled() {
+    let mut rig = fallen_back();
+    rig.tick(ms(30_000));
+    assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::Timeout(ms(30_000))));
+    assert_eq!(rig.methods(), ["server/discover", "initialize"]);
+    let mut rig = fallen_back();
+    rig.client.close(rig.now);
+    rig.drain();
+    assert_eq!(rig.methods(), ["server/discover", "initialize"]);
+}
+
+#[test]
+fn policies_try_one_era_alone() {
+    let legacy = ClientConfig { policy: Policy::Legacy, ..ClientConfig::given() };
+    let mut rig = Rig::new(legacy);
+    assert_eq!(rig.methods(), ["initialize"]);
+    rig.open();
+    let id = rig.last_id();
+    rig.say(error(&id, -32022));
+    assert!(matches!(cause(&mut rig), (Stage::Initialize, NegotiationCause::Rpc(_))));
+
+    let modern = ClientConfig { policy: Policy::Modern, ..ClientConfig::given() };
+    let mut rig = Rig::new(modern);
+    rig.open();
+    let id = rig.last_id();
+    rig.say(error(&id, -32601));
+    assert!(matches!(cause(&mut rig), (Stage::Discover, NegotiationCause::Rpc(e)) if e.code == -32601));
+    assert_eq!(rig.methods(), ["server/discover"]);
+}
+
+// covers: VER-C-019
+#[test]
+fn a_verdict_is_tried_first_and_probed_anew_when_it_proves_wrong() {
+    let verdict = Some(Verdict { version: ProtocolVersion::V2025_06_18 });
+    let mut rig = Rig::new(ClientConfig { verdict, ..ClientConfig::given() });
+    assert_eq!(rig.methods(), ["initialize"]);
+    assert_eq!(rig.sent[0]["params"]["protocolVersion"], "2025-06-18");
+    rig.open();
+    let id = rig.last_id();
+    rig.say(error(&id, -32601));
+    assert_eq!(rig.methods(), ["initialize", "server/discover"]);
+    rig.answer(&rig.last_id(), discover(&[MODERN]));
+    assert_eq!(rig.client.verdict().unwrap().version.as_str(), MODERN);
+
+    // Refused in both eras: an end, not a circle.
+    let mut rig = Rig::new(ClientConfig { verdict, ..ClientConfig::given() });
+    rig.open();
+    for _ in 0..2 {
+        let id = rig.last_id();
+        rig.say(error(&id, -32601));
+    }
+    assert!(matches!(cause(&mut rig), (Stage::Discover, NegotiationCause::Rpc(_))));
+}
+
+#[test]
+fn an_error_without_an_id_answers_the_probe_and_nothing_else() {
+    let mut rig = Rig::program();
+    rig.open();
+    rig.say(json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "what?"}}));
+    assert_eq!(rig.client.state(), State::Initializing);
+    rig.say(json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "what?"}}));
+    assert_eq!(rig.client.state(), State::Initializing);
+}
+
+#[test]
+fn an_answer_to_the_probe_that_cannot_be_read_means_initialize() {
+    for result in
+        [json!({}), json!({"supportedVersions": "x", "capabilities": {}}), json!(null), json!({"resultType": "odd"})]
+    {
+        let mut rig = Rig::program();
+        rig.open();
+        rig.answer(&rig.last_id(), result);
+        assert_eq!(rig.client.state(), State::Initializing);
+    }
+    // And one to `initialize` is the end.
+    let mut rig = fallen_back();
+    rig.answer(&rig.last_id(), json!({"capabilities": {}}));
+    assert!(matches!(cause(&mut rig), (Stage::Initialize, NegotiationCause::Decode(_))));
+}
+
+// covers: INIT-C-018, ELIC-C-001, INIT-B-014, INIT-B-013
+#[test]
+fn capabilities_are_declared_as_the_revision_has_them() {
+    let config = || ClientConfig { policy: Policy::Legacy, ..ClientConfig::given().with_elicitation() };
+    let mut form = config();
+    form.capabilities.elicitation = Some(Object::new().with("form", Object::new()));
+    form.capabilities.roots = Some(Object::new());
+    let rig = Rig::new(form.clone());
+    assert_eq!(rig.sent[0]["params"]["capabilities"], json!({"elicitation": {"form": {}}, "roots": {}}));
+    let old = ClientConfig { versions: Versions::new([ProtocolVersion::V2025_03_26]), ..form.clone() };
+    assert_eq!(Rig::new(old).sent[0]["params"]["capabilities"], json!({"roots": {}}));
+    let middle = ClientConfig { versions: Versions::new([ProtocolVersion::V2025_06_18]), ..form };
+    assert_eq!(Rig::new(middle).sent[0]["params"]["capabilities"], json!({"elicitation": {}, "roots": {}}));
+    let modern = ClientConfig { policy: Policy::Modern, ..config() };
+    let meta = &Rig::new(modern).sent[0]["params"]["_meta"];
+    assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({"elicitation": {}}));
+}
+
+#[test]
+fn no_revision_at_all_is_an_error_and_starts_nothing() {
+    let mut rig = Rig::new(ClientConfig { versions: Versions::new([]), ..ClientConfig::given() });
+    assert!(rig.starts.is_empty());
+    assert!(matches!(cause(&mut rig), (Stage::Connect, NegotiationCause::NoMutualVersion(_))));
+}
+
+// covers: B-201
+#[test]
+fn an_initialize_refused_for_its_revision_after_a_slow_probe_leads_back_to_the_probe_once() {
+    let refuse = |rig: &mut Rig| {
+        let data = json!({"supported": [MODERN], "requested": LEGACY});
+        let id = rig.last_id();
+        rig.say(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32022, "message": "no", "data": data}}));
+    };
+    let slow = || {
+        let mut rig = Rig::program();
+        rig.open();
+        rig.tick(ms(10_000));
+        assert_eq!(rig.client.state(), State::Initializing);
+        rig
+    };
+    let mut rig = slow();
+    refuse(&mut rig);
+    assert_eq!(rig.methods(), ["server/discover", "initialize", "server/discover"]);
+    rig.answer(&rig.last_id(), discover(&[MODERN]));
+    assert_eq!(rig.client.server_info().unwrap().version.as_str(), MODERN);
+
+    // A server that never agrees with itself is left, whatever it says to the second probe.
+    let mut rig = slow();
+    refuse(&mut rig);
+    rig.answer(&rig.last_id(), discover(&[LEGACY]));
+    refuse(&mut rig);
+    assert!(matches!(cause(&mut rig), (Stage::Initialize, NegotiationCause::Rpc(e)) if e.code == -32022));
+    assert_eq!(rig.methods().len(), 4);
+}
+
+// covers: B-199
+#[test]
+fn a_server_that_answers_the_probe_and_exits_is_started_again_once() {
+    let mut rig = Rig::program();
+    rig.open();
+    let first = rig.exchange();
+    let id = rig.last_id();
+    rig.say(error(&id, -32600));
+    assert_eq!(rig.methods(), ["server/discover", "initialize"]);
+    rig.fact(first, Fact::Item(Item::End));
+    rig.fact(first, Fact::Failed { sent: Sent::Maybe, why: exited(1) });
+    assert_eq!(rig.starts.len(), 2);
+    assert_eq!(rig.methods(), ["server/discover", "initialize", "initialize"]);
+    rig.open();
+    let second = rig.exchange();
+    rig.fact(second, Fact::Failed { sent: Sent::Maybe, why: exited(2) });
+    assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::Closed(exited(2))));
+    assert_eq!(rig.starts.len(), 2, "only once");
+}

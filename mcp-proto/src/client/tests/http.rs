@@ -1,0 +1,478 @@
+use super::*;
+use crate::error::{NegotiationCause, Stage};
+use crate::exchange::{Data, Headers, RequestHead, ResponseHead, SseEvent};
+
+/// A client of a URL, and the POSTs it has started.
+struct Http {
+    rig: Rig,
+}
+
+impl Http {
+    fn new() -> Self {
+        Self { rig: Rig::new(ClientConfig::url("http://127.0.0.1:8000/mcp?x=1").unwrap()) }
+    }
+
+    fn ready() -> Self {
+        let mut http = Self::new();
+        let (exchange, id) = http.last();
+        http.answer(exchange, 200, &discover_body(&id, &["2026-07-28"]));
+        assert_eq!(http.rig.client.state(), State::Ready);
+        http.rig.clear();
+        http
+    }
+
+    fn posts(&self) -> Vec<(ExchangeId, RequestHead, Value, bool)> {
+        let post = |(exchange, start): &(ExchangeId, Start)| match start {
+            Start::Http { head, body, repeatable, .. } => {
+                (*exchange, head.clone(), serde_json::from_slice(body).unwrap(), *repeatable)
+            }
+            Start::Duplex(_) => panic!(),
+        };
+        self.rig.starts.iter().map(post).collect()
+    }
+
+    /// The exchange and the id of the last POST.
+    fn last(&self) -> (ExchangeId, Value) {
+        let (exchange, _, body, _) = self.posts().pop().unwrap();
+        (exchange, body["id"].clone())
+    }
+
+    fn item(&mut self, exchange: ExchangeId, item: Item) {
+        self.rig.fact(exchange, Fact::Item(item));
+    }
+
+    fn head(&mut self, exchange: ExchangeId, status: u16) {
+        self.item(exchange, Item::Response(ResponseHead { status, headers: Headers::new() }));
+    }
+
+    /// A whole JSON answer.
+    fn answer(&mut self, exchange: ExchangeId, status: u16, body: &Value) {
+        self.head(exchange, status);
+        self.item(exchange, Item::Message(parse(body.to_string().into(), 128).unwrap()));
+        self.item(exchange, Item::End);
+    }
+
+    fn event(&mut self, exchange: ExchangeId, body: &Value) {
+        let data = Data::Message(parse(body.to_string().into(), 128).unwrap());
+        self.item(exchange, Item::Event(SseEvent { id: None, retry: None, data }));
+    }
+
+    fn assert_at_rest(&self) {
+        self.rig.assert_at_rest();
+        assert!(self.rig.client.exchanges.is_empty());
+    }
+}
+
+fn discover_body(id: &Value, versions: &[&str]) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "result": discover(versions)})
+}
+
+fn result(id: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "result": {"content": [], "resultType": "complete"}})
+}
+
+fn note(token: &Value, n: u64) -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": n}})
+}
+
+// covers: HTTP-C-007, HTTP-C-008, HTTP-C-009, HTTP-C-010, HDR-C-001, HDR-C-002, HDR-C-004, HDR-C-005, VER-C-028, S0-14, S3-04
+#[test]
+fn each_request_is_a_post_of_its_own_with_the_metadata_headers_equal_to_the_body() {
+    let mut http = Http::ready();
+    http.rig.call(tools::call("tool ü"));
+    http.rig.call(tools::list());
+    http.rig.call(custom::<Value>("resources/read", &json!({"uri": "file:///a"})));
+    let posts = http.posts();
+    assert_eq!(posts.len(), 4);
+    for (_, head, body, _) in &posts {
+        assert_eq!((head.method.as_str(), head.target.as_str()), ("POST", "/mcp?x=1"));
+        assert_eq!(head.headers.get("host"), Some("127.0.0.1:8000"));
+        assert_eq!(head.headers.get("content-type"), Some("application/json"));
+        assert_eq!(head.headers.get("accept"), Some("application/json, text/event-stream"));
+        let version = body.pointer("/params/_meta/io.modelcontextprotocol~1protocolVersion").unwrap();
+        assert_eq!(head.headers.get("mcp-protocol-version"), version.as_str());
+        assert_eq!(head.headers.get("mcp-method"), body["method"].as_str());
+        assert!(body.is_object());
+    }
+    let names: Vec<_> = posts.iter().map(|(_, head, ..)| head.headers.get("mcp-name")).collect();
+    assert_eq!(names, [None, Some("=?base64?dG9vbCDDvA==?="), None, Some("file:///a")]);
+    assert_eq!(posts.iter().map(|p| p.3).collect::<Vec<_>>(), [true, false, true, false]);
+}
+
+// covers: HTTP-C-016, S0-15, S0-16, S0-17, B-078, B-016
+#[test]
+fn an_answer_may_be_json_or_events_and_the_call_ends_on_the_matching_id() {
+    let mut http = Http::ready();
+    let json_call = http.rig.echo();
+    let (exchange, id) = http.last();
+    http.answer(exchange, 200, &result(&id));
+    assert!(http.rig.outcome(json_call).is_ok());
+    let sse_call = http.rig.call(tools::call("x").progress());
+    let (exchange, id) = http.last();
+    http.head(exchange, 200);
+    http.event(exchange, &note(&id, 1));
+    http.item(exchange, Item::Event(SseEvent { id: None, retry: None, data: Data::None }));
+    http.event(exchange, &result(&json!(999)));
+    assert!(!http.rig.has_ended(sse_call));
+    http.event(exchange, &result(&id));
+    assert!(http.rig.outcome(sse_call).is_ok());
+    assert!(http.rig.events.iter().any(|event| matches!(event, Event::Progress { .. })));
+    http.item(exchange, Item::End);
+    http.assert_at_rest();
+}
+
+// covers: S0-20, R-05
+#[test]
+fn what_follows_the_response_is_read_for_a_while_and_then_dropped() {
+    let mut http = Http::ready();
+    http.rig.echo();
+    let (exchange, id) = http.last();
+    http.head(exchange, 200);
+    http.event(exchange, &result(&id));
+    http.event(exchange, &json!({"jsonrpc": "2.0", "method": "acme/late"}));
+    assert!(matches!(http.rig.events.last(), Some(Event::Notification { .. })));
+    assert_eq!(http.rig.client.timeout_reason(), Some(Timer::Drain(exchange)));
+    http.rig.tick(ms(5_000));
+    assert_eq!(http.rig.aborted, [exchange]);
+    http.assert_at_rest();
+
+    http.rig.echo();
+    let (exchange, id) = http.last();
+    http.head(exchange, 200);
+    http.event(exchange, &result(&id));
+    for _ in 0..65 {
+        http.event(exchange, &json!({"jsonrpc": "2.0", "method": "acme/late"}));
+    }
+    assert_eq!(http.rig.aborted.last(), Some(&exchange));
+    http.assert_at_rest();
+}
+
+// covers: HTTP-C-011, HTTP-C-017, CANC-C-001, TIME-B-002, B-222
+#[test]
+fn cancelling_ends_the_exchange_and_posts_nothing() {
+    let mut http = Http::ready();
+    let (cancelled, timed_out) = (http.rig.echo(), http.rig.echo());
+    let exchanges: Vec<ExchangeId> = http.posts()[1..].iter().map(|post| post.0).collect();
+    http.rig.client.cancel(http.rig.now, cancelled, Some("x"));
+    http.rig.drain();
+    assert_eq!(http.rig.aborted, exchanges[..1]);
+    http.rig.tick(ms(30_000));
+    assert_eq!(http.rig.aborted, exchanges);
+    assert!(matches!(http.rig.outcome(timed_out), Err(CallError::Timeout { .. })));
+    assert_eq!(http.posts().len(), 3);
+    http.answer(exchanges[0], 200, &json!({"jsonrpc": "2.0", "method": "late"}));
+    http.assert_at_rest();
+}
+
+// covers: S0-19, B-014, B-017, HTTP-C-027
+#[test]
+fn an_exchange_that_ends_without_the_response_ends_the_call_with_the_reason() {
+    let mut http = Http::ready();
+    let mut ended = |steps: &dyn Fn(&mut Http, ExchangeId, &Value)| {
+        let call = http.rig.echo();
+        let (exchange, id) = http.last();
+        steps(&mut http, exchange, &id);
+        let error = http.rig.outcome(call).clone().unwrap_err();
+        http.assert_at_rest();
+        (error, id)
+    };
+    let (error, _) = ended(&|http, exchange, _| {
+        http.head(exchange, 200);
+        http.item(exchange, Item::End);
+    });
+    assert_eq!(error.to_string(), "No valid JSON-RPC response found in SSE stream");
+    let (error, id) = ended(&|http, exchange, id| {
+        http.head(exchange, 200);
+        http.event(exchange, &note(id, 1));
+        http.item(exchange, Item::End);
+    });
+    assert_eq!(error.to_string(), format!("No response received for request ID {id}"));
+    let (error, _) = ended(&|http, exchange, _| {
+        http.head(exchange, 200);
+        http.item(exchange, Item::BadMessage(parse(Bytes::from_static(b"{"), 128).unwrap_err()));
+        http.item(exchange, Item::End);
+    });
+    assert!(matches!(error, CallError::Decode(_)));
+    let (error, _) = ended(&|http, exchange, _| {
+        http.head(exchange, 503);
+        http.item(exchange, Item::Body(Bytes::from_static(b"try later")));
+        http.item(exchange, Item::End);
+    });
+    assert_eq!(error.to_string(), "HTTP 503: try later");
+    let (error, _) = ended(&|http, exchange, id| {
+        http.answer(exchange, 400, &json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32020, "message": "h"}}));
+    });
+    assert_eq!(error.to_string(), "MCP error -32020: h");
+    let (error, _) = ended(&|http, exchange, _| {
+        http.answer(exchange, 400, &json!({"jsonrpc": "2.0", "error": {"code": -32700, "message": "p"}}));
+    });
+    assert_eq!(error.to_string(), "MCP error -32700: p");
+    let (error, _) = ended(&|http, exchange, _| {
+        http.rig.fact(exchange, Fact::Failed { sent: Sent::No, why: Closed::Refused });
+    });
+    assert_eq!(error, CallError::Closed { sent: Sent::No, why: Closed::Refused });
+}
+
+// covers: VER-C-029, VER-C-030
+#[test]
+fn the_probe_over_http_tells_what_it_met() {
+    let probe = |status: u16, body: Option<Value>| {
+        let mut http = Http::new();
+        let (exchange, id) = http.last();
+        match body {
+            Some(mut body) => {
+                body["id"] = id;
+                http.answer(exchange, status, &body);
+            }
+            None => {
+                http.head(exchange, status);
+                http.item(exchange, Item::End);
+            }
+        }
+        match http.rig.termination() {
+            Some(Termination::Negotiation(e)) => (e.stage, e.cause.clone()),
+            other => panic!("{other:?}"),
+        }
+    };
+    for status in [400, 404, 405, 500] {
+        assert!(
+            matches!(probe(status, None), (Stage::Discover, NegotiationCause::Http { status: s, .. }) if s == status)
+        );
+    }
+    let refused = |data: Value| json!({"jsonrpc": "2.0", "error": {"code": -32022, "message": "", "data": data}});
+    let theirs = probe(400, Some(refused(json!({"supported": ["2099-01-01"], "requested": "2026-07-28"}))));
+    assert!(matches!(theirs, (Stage::Discover, NegotiationCause::NoMutualVersion(list)) if list == ["2099-01-01"]));
+    let unknown = json!({"jsonrpc": "2.0", "error": {"code": -32601, "message": ""}});
+    assert!(matches!(probe(404, Some(unknown)), (Stage::Discover, NegotiationCause::Rpc(_))));
+    let mut http = Http::new();
+    http.rig.tick(ms(30_000));
+    assert!(matches!(http.rig.termination(), Some(Termination::Negotiation(_))));
+    assert_eq!(http.rig.aborted.len(), 1);
+}
+
+// covers: S0-22, S0-44
+#[test]
+fn a_notification_is_posted_and_its_failure_is_only_reported() {
+    let mut http = Http::ready();
+    http.rig.client.notify(http.rig.now, "acme/note", Object::new().with("a", 1i64)).unwrap();
+    http.rig.drain();
+    let (exchange, head, body, repeatable) = http.posts().pop().unwrap();
+    assert_eq!(body, json!({"jsonrpc": "2.0", "method": "acme/note", "params": {"a": 1}}));
+    assert_eq!(head.headers.get("mcp-method"), Some("acme/note"));
+    assert!(!repeatable);
+    for status in [202, 204, 500] {
+        let mut http = Http::ready();
+        http.rig.client.notify(http.rig.now, "acme/note", Object::new()).unwrap();
+        http.rig.drain();
+        let (exchange, ..) = http.posts().pop().unwrap();
+        http.head(exchange, status);
+        http.item(exchange, Item::End);
+        assert_eq!(http.rig.diagnostics().len(), usize::from(status == 500));
+        http.assert_at_rest();
+    }
+    http.rig.tick(ms(30_000));
+    assert_eq!(http.rig.aborted, [exchange]);
+    http.assert_at_rest();
+}
+
+// covers: B-105, B-098
+#[test]
+fn close_ends_all_exchanges_and_terminates_at_once() {
+    let mut http = Http::ready();
+    let calls = [http.rig.echo(), http.rig.echo()];
+    http.rig.client.close(http.rig.now);
+    http.rig.drain();
+    assert_eq!(http.rig.aborted.len(), 2);
+    for call in calls {
+        assert!(matches!(http.rig.outcome(call), Err(CallError::Closed { why: Closed::Aborted, .. })));
+    }
+    assert_eq!(http.rig.events.last(), Some(&Event::Terminated(Termination::Requested)));
+    http.assert_at_rest();
+}
+
+#[test]
+fn a_request_of_the_server_on_a_response_stream_is_ignored() {
+    let mut http = Http::ready();
+    let call = http.rig.echo();
+    let (exchange, id) = http.last();
+    http.head(exchange, 200);
+    http.event(exchange, &json!({"jsonrpc": "2.0", "id": id, "method": "ping"}));
+    assert_eq!(http.rig.diagnostics(), [DiagnosticKind::UnexpectedRequest]);
+    assert!(!http.rig.has_ended(call));
+    assert_eq!(http.posts().len(), 2);
+}
+
+#[test]
+fn urls_are_taken_apart_and_bad_ones_refused() {
+    let parse = |url: &str| HttpTarget::parse(url).map(|t| (t.origin.tls, t.origin.host, t.origin.port, t.path));
+    assert_eq!(parse("http://Example.com"), Ok((false, "Example.com".into(), 80, "/".into())));
+    assert_eq!(parse("https://[::1]:8443/a/b?c=d#e"), Ok((true, "::1".into(), 8443, "/a/b?c=d".into())));
+    assert_eq!(parse("HTTP://h:/x"), Ok((false, "h".into(), 80, "/x".into())));
+    for bad in [
+        "",
+        "x",
+        "/mcp",
+        "ftp://h/",
+        "http://",
+        "http:///x",
+        "http://u:p@h/",
+        "http://h:99999/",
+        "http://h h/",
+        "ws://h/",
+    ] {
+        assert_eq!(parse(bad), Err(BadUrl), "{bad}");
+    }
+    let rig = Rig::new(ClientConfig::url("https://[::1]/mcp").unwrap());
+    let Start::Http { head, .. } = &rig.starts[0].1 else { panic!() };
+    assert_eq!(head.headers.get("host"), Some("[::1]"));
+}
+
+// covers: B-066
+#[test]
+fn notifications_that_nobody_answers_are_bounded() {
+    let mut config = ClientConfig::url("http://127.0.0.1:8000/mcp").unwrap();
+    config.limits.client.max_calls = 3;
+    config.timeout = None;
+    let mut http = Http { rig: Rig::new(config) };
+    let (exchange, id) = http.last();
+    http.answer(exchange, 200, &discover_body(&id, &["2026-07-28"]));
+    for _ in 0..3 {
+        http.rig.client.notify(http.rig.now, "acme/note", Object::new()).unwrap();
+    }
+    let refused = http.rig.client.notify(http.rig.now, "acme/note", Object::new()).unwrap_err();
+    assert_eq!(refused.why, Refusal::Full);
+    http.rig.drain();
+    let (exchange, ..) = http.posts().pop().unwrap();
+    http.head(exchange, 202);
+    http.item(exchange, Item::End);
+    http.rig.client.notify(http.rig.now, "acme/note", Object::new()).unwrap();
+}
+
+// covers: HTTP-C-011, RPC-C-027
+#[test]
+fn a_request_of_the_server_in_the_answer_to_the_probe_is_ignored() {
+    let mut http = Http::new();
+    let (exchange, id) = http.last();
+    http.head(exchange, 200);
+    for method in ["ping", "roots/list"] {
+        http.event(exchange, &json!({"jsonrpc": "2.0", "id": 1, "method": method}));
+    }
+    assert_eq!(http.rig.diagnostics(), [DiagnosticKind::UnexpectedRequest; 2]);
+    http.event(exchange, &discover_body(&id, &["2026-07-28"]));
+    assert_eq!(http.rig.client.state(), State::Ready);
+    assert_eq!(http.posts().len(), 1);
+    assert!(http.rig.sent.is_empty());
+}
+
+mod whatever_happens {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Call(bool),
+        Cancel(u64),
+        Notify,
+        Answer(u64),
+        /// A fact of the n-th POST.
+        Fact(usize, Fact),
+        Tick(u64),
+    }
+
+    fn message() -> impl Strategy<Value = String> {
+        let body = prop_oneof![
+            2 => Just(r#""result":{}"#),
+            2 => Just(r#""result":{"supportedVersions":["2026-07-28"],"capabilities":{}}"#),
+            1 => Just(r#""result":{"resultType":"input_required","requestState":"s"}"#),
+            1 => Just(r#""result":{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}"#),
+            1 => Just(r#""error":{"code":-32022,"message":"","data":{"supported":["2026-07-28"]}}"#),
+            1 => Just(r#""method":"ping""#),
+            1 => Just(r#""method":"roots/list""#),
+            1 => Just(r#""method":"notifications/progress","params":{"progressToken":2,"progress":1}"#),
+            1 => Just(r#""junk":1"#),
+        ];
+        (1..5_u64, body).prop_map(|(id, body)| format!(r#"{{"jsonrpc":"2.0","id":{id},{body}}}"#))
+    }
+
+    fn fact() -> impl Strategy<Value = Fact> {
+        let read = |text: String| match parse(text.into(), 128) {
+            Ok(message) => Item::Message(message),
+            Err(defect) => Item::BadMessage(defect),
+        };
+        let event = |text: String| {
+            let data = match parse(text.into(), 128) {
+                Ok(message) => Data::Message(message),
+                Err(defect) => Data::Bad(defect),
+            };
+            Item::Event(SseEvent { id: None, retry: None, data })
+        };
+        let head = |status| Item::Response(ResponseHead { status, headers: Headers::new() });
+        prop_oneof![
+            4 => message().prop_map(read).prop_map(Fact::Item),
+            4 => message().prop_map(event).prop_map(Fact::Item),
+            2 => prop_oneof![Just(200), Just(202), Just(400), Just(404)].prop_map(head).prop_map(Fact::Item),
+            2 => Just(Fact::Item(Item::End)),
+            1 => Just(Fact::Item(Item::Body(Bytes::from_static(b"<html>")))),
+            1 => Just(Fact::Failed { sent: Sent::Maybe, why: Closed::Reset }),
+            1 => Just(Fact::Unsent(7)),
+        ]
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => any::<bool>().prop_map(Step::Call),
+            1 => (1..5_u64).prop_map(Step::Cancel),
+            1 => Just(Step::Notify),
+            1 => (1..5_u64).prop_map(Step::Answer),
+            9 => (0..5_usize, fact()).prop_map(|(n, fact)| Step::Fact(n, fact)),
+            2 => (0..9_000_u64).prop_map(Step::Tick),
+        ]
+    }
+
+    proptest! {
+        // covers: B-281, B-066
+        #[test]
+        fn over_http_every_call_ends_once_and_nothing_is_left(steps in prop::collection::vec(step(), 0..60)) {
+            let mut config = ClientConfig::url("http://localhost/mcp").unwrap();
+            config.capabilities.roots = Some(Object::new());
+            let mut rig = Rig::new(config);
+            let mut calls = vec![];
+            // Most runs get past the probe.
+            let first = rig.exchange();
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,{}}}"#, r#""result":{"supportedVersions":["2026-07-28"],"capabilities":{}}"#);
+            if steps.len() % 4 > 0 {
+                rig.fact(first, Fact::Item(Item::Message(parse(text.into(), 128).unwrap())));
+            }
+            for step in &steps {
+                match step {
+                    Step::Call(progress) => {
+                        let call = if *progress { tools::call("x").progress() } else { tools::call("x") };
+                        calls.extend(rig.client.call(rig.now, call).map(|c| c.id()).ok());
+                    }
+                    Step::Cancel(n) => rig.client.cancel(rig.now, CallId(*n), None),
+                    Step::Notify => drop(rig.client.notify(rig.now, "n", Object::new())),
+                    Step::Answer(n) => rig.reply(InputKey(*n), InputAnswer::roots(["file:///"])),
+                    Step::Fact(n, fact) => {
+                        let exchange = rig.starts.iter().rev().nth(*n).map(|(x, _)| *x);
+                        if let Some(exchange) = exchange.filter(|x| rig.is_open(*x)) {
+                            rig.fact(exchange, fact.clone());
+                        }
+                    }
+                    Step::Tick(n) => rig.tick(ms(*n)),
+                }
+                rig.drain();
+            }
+            rig.tick(Duration::from_secs(3600));
+            prop_assert!(rig.client.exchanges.is_empty() || rig.client.running() > 0);
+            rig.client.close(rig.now);
+            rig.drain();
+            for call in calls {
+                let _ = rig.outcome(call);
+            }
+            prop_assert!(rig.termination().is_some());
+            prop_assert!(rig.sent.is_empty(), "a client posts and says nothing else");
+            prop_assert!(rig.client.exchanges.is_empty());
+            rig.assert_at_rest();
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The client engine on its own: facts in, outputs out, no wire.
+
+mod ask;
+mod calls;
+mod era;
+#[cfg(feature = "http")]
+mod http;
+mod hygiene;
+
+use super::*;
+use crate::call::{Custom, Pages, custom, ping};
+use crate::exchange::{Endpoint, ExitStatus, Item, Peer, Program, Sent};
+use crate::model::tools;
+use crate::rpc::{Message, parse};
+use crate::version::{Era, ProtocolVersion, Versions};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use alloc::{format, vec};
+use bytes::Bytes;
+use core::time::Duration;
+use serde_json::{Value, json};
+
+/// A client, and what it has said so far.
+struct Rig {
+    client: Client,
+    now: Instant,
+    /// Messages on duplex exchanges, in order.
+    sent: Vec<Value>,
+    events: Vec<Event>,
+    starts: Vec<(ExchangeId, Start)>,
+    /// Exchanges on which `End` was said.
+    ended: Vec<ExchangeId>,
+    aborted: Vec<ExchangeId>,
+}
+
+impl Rig {
+    fn new(config: ClientConfig) -> Self {
+        let client = Client::new(Arc::new(config), [7; 32], Instant::ZERO);
+        let (sent, events, starts) = (vec![], vec![], vec![]);
+        let mut rig = Self { client, now: Instant::ZERO, sent, events, starts, ended: vec![], aborted: vec![] };
+        rig.drain();
+        rig
+    }
+
+    /// A client of a program.
+    fn program() -> Self {
+        Self::new(ClientConfig::program(Program::new("server")))
+    }
+
+    /// A client that has agreed with a server of this revision, with an empty record.
+    fn ready(version: ProtocolVersion, config: ClientConfig) -> Self {
+        let mut rig = Self::new(ClientConfig { versions: Versions::new([version]), ..config });
+        rig.open();
+        let id = rig.last_id();
+        match version.era() {
+            Era::Modern => rig.say(json!({"jsonrpc": "2.0", "id": id, "result": discover(&[version.as_str()])})),
+            Era::Legacy => rig.say(json!({"jsonrpc": "2.0", "id": id, "result": initialized(version.as_str())})),
+        }
+        assert_eq!(rig.client.state(), State::Ready);
+        rig.clear();
+        rig
+    }
+
+    fn modern() -> Self {
+        Self::ready(ProtocolVersion::V2026_07_28, ClientConfig::given())
+    }
+
+    fn legacy() -> Self {
+        Self::ready(ProtocolVersion::V2025_11_25, ClientConfig::given())
+    }
+
+    fn drain(&mut self) {
+        while let Some(output) = self.client.poll_output() {
+            match output {
+                Output::Start(exchange, start) => self.starts.push((exchange, start)),
+                Output::Send(exchange, outgoing) => {
+                    assert!(self.is_open(exchange) && !self.ended.contains(&exchange), "{outgoing:?} after the end");
+                    match outgoing {
+                        Outgoing::Message(bytes) => self.sent.push(serde_json::from_slice(&bytes).unwrap()),
+                        Outgoing::End => self.ended.push(exchange),
+                        other => panic!("{other:?}"),
+                    }
+                }
+                Output::Abort(exchange) => {
+                    assert!(self.is_open(exchange), "ended twice");
+                    self.aborted.push(exchange);
+                }
+                Output::Event(event) => self.events.push(event),
+            }
+        }
+    }
+
+    fn is_open(&self, exchange: ExchangeId) -> bool {
+        self.starts.iter().any(|(x, _)| *x == exchange) && !self.aborted.contains(&exchange)
+    }
+
+    fn clear(&mut self) {
+        self.sent.clear();
+        self.events.clear();
+    }
+
+    /// The exchange that was started last.
+    fn exchange(&self) -> ExchangeId {
+        self.starts.last().unwrap().0
+    }
+
+    fn open(&mut self) {
+        self.fact(self.exchange(), Fact::Opened(Peer::default()));
+    }
+
+    fn fact(&mut self, exchange: ExchangeId, fact: Fact) {
+        self.client.fact(self.now, exchange, fact);
+        self.drain();
+    }
+
+    /// The server says this on the duplex exchange.
+    fn say(&mut self, message: Value) {
+        let bytes = Bytes::from(message.to_string());
+        let item = match parse(bytes, 128) {
+            Ok(message) => Item::Message(message),
+            Err(defect) => Item::BadMessage(defect),
+        };
+        self.fact(self.exchange(), Fact::Item(item));
+    }
+
+    fn answer(&mut self, id: &Value, result: Value) {
+        self.say(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    }
+
+    fn tick(&mut self, after: Duration) {
+        self.now = self.now + after;
+        self.client.handle_timeout(self.now);
+        self.drain();
+    }
+
+    fn call(&mut self, call: Call<impl Method>) -> CallId {
+        let id = self.client.call(self.now, call).unwrap().id();
+        self.drain();
+        id
+    }
+
+    fn echo(&mut self) -> CallId {
+        self.call(tools::call("echo"))
+    }
+
+    /// The id of the last request sent.
+    fn last_id(&self) -> Value {
+        self.sent.iter().rev().find(|m| m.get("method").is_some() && m.get("id").is_some()).unwrap()["id"].clone()
+    }
+
+    fn methods(&self) -> Vec<&str> {
+        self.sent.iter().filter_map(|m| m["method"].as_str()).collect()
+    }
+
+    /// How `call` ended; panics unless it ended exactly once.
+    fn outcome(&self, call: CallId) -> &Result<RawResult, CallError> {
+        let mut found = self.events.iter().filter_map(|event| match event {
+            Event::Ended { call: c, outcome } if *c == call => Some(outcome),
+            _ => None,
+        });
+        let outcome = found.next().unwrap();
+        assert!(found.next().is_none(), "ended twice");
+        outcome
+    }
+
+    fn has_ended(&self, call: CallId) -> bool {
+        self.events.iter().any(|event| matches!(event, Event::Ended { call: c, .. } if *c == call))
+    }
+
+    fn diagnostics(&self) -> Vec<DiagnosticKind> {
+        let kind = |event: &Event| match event {
+            Event::Diagnostic(diagnostic) => Some(diagnostic.kind),
+            _ => None,
+        };
+        self.events.iter().filter_map(kind).collect()
+    }
+
+    /// The questions asked so far, their keys in order.
+    fn questions(&self) -> Vec<(InputKey, InputRequest)> {
+        let question = |event: &Event| match event {
+            Event::InputNeeded { token, request, .. } => Some((token.key(), request.clone())),
+            _ => None,
+        };
+        self.events.iter().filter_map(question).collect()
+    }
+
+    fn reply(&mut self, key: InputKey, answer: InputAnswer) {
+        let input = Input::Command(ClientCommand::Answer(key, answer));
+        self.client.apply(self.now, input).unwrap();
+        self.drain();
+    }
+
+    fn termination(&self) -> Option<&Termination> {
+        self.events.iter().find_map(|event| match event {
+            Event::Terminated(why) => Some(why),
+            _ => None,
+        })
+    }
+
+    /// Nothing is left of calls, questions and timers.
+    fn assert_at_rest(&self) {
+        assert!(self.client.calls.is_empty());
+        assert!(self.client.inputs.is_empty());
+        assert_eq!(self.client.poll_timeout(), None);
+        assert_eq!(self.client.ids.pending(), 0);
+    }
+}
+
+fn discover(versions: &[&str]) -> Value {
+    json!({
+        "resultType": "complete", "supportedVersions": versions, "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private",
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "peer", "version": "1"}},
+    })
+}
+
+fn initialized(version: &str) -> Value {
+    json!({"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "peer", "version": "1"}})
+}
+
+fn error(id: &Value, code: i64) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": "no"}})
+}
+
+fn exited(code: i32) -> Closed {
+    Closed::Exited(ExitStatus { code: Some(code), signal: None })
+}
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}

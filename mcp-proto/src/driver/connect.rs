@@ -1,0 +1,101 @@
+//! Why a client could not be connected.
+
+use crate::client::Termination;
+use crate::error::NegotiationError;
+use crate::exchange::Closed;
+use alloc::string::String;
+use core::fmt;
+
+/// A client could not be connected. Nothing is left open.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The URL names no server.
+    #[cfg(feature = "http")]
+    Url(crate::client::BadUrl),
+    /// The command cannot be described.
+    #[cfg(feature = "std")]
+    Command(crate::process::NotUnicode),
+    /// The two sides did not agree, or never got so far; says at which step and why.
+    Negotiation(NegotiationError),
+    /// The connection ended.
+    Closed(Closed),
+    /// The operating system gives no random bytes, or no channel to a server in this process; the text is its own.
+    System(String),
+    /// The operating system gives no thread; the text is its own.
+    Thread(String),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            #[cfg(feature = "http")]
+            Self::Url(e) => e.fmt(f),
+            #[cfg(feature = "std")]
+            Self::Command(e) => e.fmt(f),
+            Self::Negotiation(e) => e.fmt(f),
+            Self::Closed(why) => why.fmt(f),
+            Self::System(why) => write!(f, "the system does not provide what a connection needs: {why}"),
+            Self::Thread(why) => write!(f, "no thread can be started: {why}"),
+        }
+    }
+}
+
+impl core::error::Error for ConnectError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            #[cfg(feature = "http")]
+            Self::Url(e) => Some(e),
+            #[cfg(feature = "std")]
+            Self::Command(e) => Some(e),
+            Self::Negotiation(e) => Some(e),
+            Self::Closed(why) => Some(why),
+            Self::System(_) | Self::Thread(_) => None,
+        }
+    }
+}
+
+impl From<Termination> for ConnectError {
+    fn from(why: Termination) -> Self {
+        match why {
+            Termination::Negotiation(e) => Self::Negotiation(e),
+            Termination::Closed(why) => Self::Closed(why),
+            Termination::Requested => Self::Closed(Closed::Aborted),
+        }
+    }
+}
+
+/// How a channel ended that could not be opened: what the operating system said of `what`, an address, a path or a command.
+#[cfg(feature = "std")]
+pub fn not_opened(what: &dyn fmt::Display, e: &std::io::Error) -> Closed {
+    match e.kind() {
+        std::io::ErrorKind::ConnectionRefused => Closed::Refused,
+        std::io::ErrorKind::TimedOut => Closed::Timeout,
+        _ => Closed::Unreachable(alloc::format!("{what}: {e}")),
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+    use core::error::Error;
+    use std::io::{self, ErrorKind};
+
+    #[test]
+    fn what_the_system_says_becomes_a_cause_that_names_what_was_tried() {
+        assert_eq!(not_opened(&"a", &ErrorKind::ConnectionRefused.into()), Closed::Refused);
+        assert_eq!(not_opened(&"a", &ErrorKind::TimedOut.into()), Closed::Timeout);
+        let missing = not_opened(&"my-server", &io::Error::new(ErrorKind::NotFound, "no such file"));
+        assert_eq!(missing, Closed::Unreachable("my-server: no such file".into()));
+    }
+
+    #[test]
+    fn the_end_of_a_client_is_why_it_was_not_connected() {
+        let closed = ConnectError::from(Termination::Closed(Closed::Reset));
+        assert_eq!(closed, ConnectError::Closed(Closed::Reset));
+        assert_eq!(closed.source().map(ToString::to_string), Some(Closed::Reset.to_string()));
+        assert_eq!(ConnectError::from(Termination::Requested), ConnectError::Closed(Closed::Aborted));
+        assert!(ConnectError::Thread("none".into()).source().is_none());
+    }
+}

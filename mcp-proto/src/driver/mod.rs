@@ -1,0 +1,13 @@
+//! What drivers share: the bookkeeping that each would otherwise write for itself. Nothing here opens, reads, waits or locks.
+//!
+//! A driver of its own needs none of it. The adapters of this project are made of it, so that they differ only in how they wait.
+
+mod calls;
+mod connect;
+mod queue;
+
+pub use calls::{Calls, Collected, Noted};
+pub use connect::ConnectError;
+#[cfg(feature = "std")]
+pub use connect::not_opened;
+pub use queue::{Pieces, Step, WriteQueue};

@@ -1,0 +1,164 @@
+//! What is to be written to one channel.
+
+use alloc::collections::VecDeque;
+use bytes::{Buf, Bytes};
+
+/// What is to be written to one channel, as one step after another. Whoever writes carries out a step, and then asks for the next.
+#[derive(Debug, Default)]
+pub struct WriteQueue {
+    pieces: Pieces,
+    unflushed: bool,
+    finish: bool,
+    ended: bool,
+    waits: bool,
+}
+
+/// What whoever writes does next.
+#[derive(Debug)]
+pub enum Step {
+    /// Write all of this. It may be dropped if the channel breaks.
+    Write(Pieces),
+    /// Flush: nothing follows for now.
+    Flush,
+    /// Close for writing.
+    End,
+}
+
+impl WriteQueue {
+    /// Adds bytes. What a channel that is broken is handed is dropped: how it ended is told otherwise.
+    pub fn push(&mut self, bytes: Bytes) {
+        if !self.ended && !bytes.is_empty() {
+            self.pieces.0.push_back(bytes);
+        }
+    }
+
+    /// The channel ends for writing once what was added is written.
+    pub fn finish(&mut self) {
+        self.finish = true;
+    }
+
+    /// Nothing more is written: what waits is dropped.
+    pub fn end(&mut self) {
+        self.ended = true;
+        self.pieces.0.clear();
+    }
+
+    /// Whether [`end`](Self::end) was called.
+    pub fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// What to do next; `None` for now. A stream is flushed whenever it would wait.
+    pub fn next_step(&mut self) -> Option<Step> {
+        self.waits = false;
+        if self.ended {
+            return Some(Step::End);
+        }
+        if !self.pieces.is_empty() {
+            self.unflushed = true;
+            return Some(Step::Write(core::mem::take(&mut self.pieces)));
+        }
+        if core::mem::take(&mut self.unflushed) {
+            return Some(Step::Flush);
+        }
+        self.waits = !self.finish;
+        self.finish.then_some(Step::End)
+    }
+
+    /// Whether there was no next step: whoever writes is to be woken by the next change.
+    pub fn waits(&self) -> bool {
+        self.waits
+    }
+}
+
+/// Bytes in several pieces, written from the front.
+#[derive(Debug, Default)]
+pub struct Pieces(VecDeque<Bytes>);
+
+impl Pieces {
+    /// How many pieces are written at once.
+    #[cfg(feature = "std")]
+    pub const AT_ONCE: usize = 16;
+
+    /// Whether all of it is written.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first pieces, for a vectored write; empty slices follow the last.
+    #[cfg(feature = "std")]
+    pub fn slices(&self) -> [std::io::IoSlice<'_>; Self::AT_ONCE] {
+        let mut slices = [std::io::IoSlice::new(&[]); Self::AT_ONCE];
+        slices.iter_mut().zip(&self.0).for_each(|(slice, piece)| *slice = std::io::IoSlice::new(piece));
+        slices
+    }
+
+    /// So many bytes are written.
+    pub fn advance(&mut self, mut n: usize) {
+        while let Some(piece) = self.0.front_mut() {
+            if n < piece.len() {
+                return piece.advance(n);
+            }
+            n -= piece.len();
+            self.0.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[cfg(feature = "std")]
+    use alloc::vec::Vec;
+
+    fn queue(pieces: &[&'static str]) -> WriteQueue {
+        let mut queue = WriteQueue::default();
+        pieces.iter().for_each(|piece| queue.push(Bytes::from_static(piece.as_bytes())));
+        queue
+    }
+
+    // covers: S2-09
+    #[cfg(feature = "std")]
+    #[test]
+    fn every_byte_is_written_once_however_little_is_accepted() {
+        for at_once in 1..12 {
+            let mut queue = queue(&["one", "", "two", "three"]);
+            let Some(Step::Write(mut pieces)) = queue.next_step() else { panic!("nothing to write") };
+            let mut written = Vec::new();
+            while !pieces.is_empty() {
+                let all: Vec<u8> = pieces.slices().iter().flat_map(|slice| slice.iter().copied()).collect();
+                let n = at_once.min(all.len());
+                written.extend_from_slice(&all[..n]);
+                pieces.advance(n);
+            }
+            assert_eq!(written, b"onetwothree", "{at_once} at once");
+        }
+    }
+
+    #[test]
+    fn it_flushes_before_it_waits_and_ends_after_the_last_byte() {
+        let mut queue = queue(&["one"]);
+        assert!(matches!(queue.next_step(), Some(Step::Write(_))));
+        queue.push(Bytes::from_static(b"two"));
+        assert!(matches!(queue.next_step(), Some(Step::Write(_))));
+        assert!(matches!(queue.next_step(), Some(Step::Flush)));
+        assert!(!queue.waits());
+        assert!(queue.next_step().is_none());
+        assert!(queue.waits());
+        queue.push(Bytes::from_static(b"three"));
+        queue.finish();
+        assert!(matches!(queue.next_step(), Some(Step::Write(_))));
+        assert!(matches!(queue.next_step(), Some(Step::Flush)));
+        assert!(matches!(queue.next_step(), Some(Step::End)));
+    }
+
+    // covers: B-144
+    #[test]
+    fn a_broken_channel_takes_nothing_more() {
+        let mut queue = queue(&["one", "two"]);
+        queue.end();
+        queue.push(Bytes::from_static(b"more"));
+        assert!(matches!(queue.next_step(), Some(Step::End)));
+        assert!(queue.pieces.is_empty() && queue.is_ended());
+    }
+}

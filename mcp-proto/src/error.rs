@@ -1,0 +1,370 @@
+//! What can go wrong, sorted by whose fault it is: ours (`Refused`), the call's (`CallError`), the peer's (`Diagnostic`), the link's
+//! (`Closed`, in `exchange`). All are `Clone + PartialEq`; match on variants, not on texts.
+
+use crate::exchange::{Closed, Sent};
+use crate::rpc::{DecodeError, EncodeError, ErrorObject, Id};
+use alloc::string::String;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::fmt;
+use core::time::Duration;
+
+/// A command was refused: nothing has changed, and here is what was asked.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Refused<T> {
+    /// What was asked, handed back.
+    pub value: T,
+    /// Why.
+    pub why: Refusal,
+}
+
+impl<T> Refused<T> {
+    /// The same refusal of something else.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Refused<U> {
+        Refused { value: f(self.value), why: self.why }
+    }
+}
+
+impl<T> fmt::Display for Refused<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.why.fmt(f)
+    }
+}
+
+impl<T: fmt::Debug> core::error::Error for Refused<T> {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.why)
+    }
+}
+
+/// Why a command was refused.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// A limit is reached; try again when something has ended or was written.
+    Full,
+    /// The engine was closed, or has terminated.
+    Closed,
+    /// The request is no longer running: it was answered, cancelled, or its exchange ended.
+    Gone,
+    /// Nobody asked for it: progress for a request that gave no token.
+    NotWanted,
+    /// Progress that does not increase.
+    NotIncreasing,
+    /// The params could not be serialised.
+    Unencodable(EncodeError),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str("a limit is reached"),
+            Self::Closed => f.write_str("the engine is closed"),
+            Self::Gone => f.write_str("the request is no longer running"),
+            Self::NotWanted => f.write_str("the request did not ask for it"),
+            Self::NotIncreasing => f.write_str("progress must increase"),
+            Self::Unencodable(e) => e.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+/// A call ended badly. Exactly one of this and a result ends every call.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The server answered with an error. Never made up locally.
+    Rpc(ErrorObject),
+    /// No answer came in time. It may have run.
+    Timeout {
+        /// The limit that was reached.
+        after: Duration,
+        /// Whether the request can have reached the server.
+        sent: Sent,
+    },
+    /// The application cancelled it. It may have run.
+    Cancelled {
+        /// The application's reason.
+        reason: Option<String>,
+    },
+    /// The connection ended first.
+    Closed {
+        /// Whether the request can have reached the server.
+        sent: Sent,
+        /// How the connection ended.
+        why: Closed,
+    },
+    /// The server ended its answer without a response in it.
+    NoResponse {
+        /// The id of the request.
+        id: Id,
+        /// Whether anything in the answer was valid JSON-RPC.
+        any_message: bool,
+    },
+    /// The server answered with an HTTP status other than success, and without a JSON-RPC error for this request.
+    Http {
+        /// The status.
+        status: u16,
+        /// The first bytes of the body, at most 8 KiB.
+        body_head: Bytes,
+    },
+    /// An answer came that cannot be read.
+    Decode(DecodeError),
+    /// The connection could not be agreed on, so the request was never sent.
+    Negotiation(NegotiationError),
+    /// The server asked for input that this client did not declare, or that the application refused to give.
+    Input(ErrorObject),
+    /// The server asked again after the last of [`ClientLimits::max_rounds`](crate::limits::ClientLimits::max_rounds) rounds.
+    TooManyRounds(u32),
+    /// The command itself was refused; nothing was sent.
+    Refused(Refusal),
+}
+
+impl CallError {
+    /// Whether the request can have reached the server: `No` means that repeating it is safe.
+    pub const fn sent(&self) -> Sent {
+        match self {
+            Self::Timeout { sent, .. } | Self::Closed { sent, .. } => *sent,
+            Self::Negotiation(_) | Self::Refused(_) => Sent::No,
+            _ => Sent::Maybe,
+        }
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rpc(e) => e.fmt(f),
+            Self::Timeout { after, .. } => write!(f, "no response within {} ms", after.as_millis()),
+            Self::Cancelled { reason: Some(reason) } => write!(f, "cancelled: {reason}"),
+            Self::Cancelled { reason: None } => f.write_str("cancelled"),
+            Self::Closed { why: Closed::Exited(status), .. } => write!(f, "Transport closed: {status}"),
+            Self::Closed { .. } => f.write_str("Transport closed"),
+            Self::NoResponse { id, any_message: true } => write!(f, "No response received for request ID {id}"),
+            Self::NoResponse { any_message: false, .. } => {
+                f.write_str("No valid JSON-RPC response found in SSE stream")
+            }
+            Self::Http { status, body_head } => {
+                write!(f, "HTTP {status}: {}", String::from_utf8_lossy(body_head))
+            }
+            Self::Decode(e) => write!(f, "the answer cannot be read: {e}"),
+            Self::Negotiation(e) => e.fmt(f),
+            Self::Input(e) => write!(f, "the server's question was not answered: {}", e.message),
+            Self::TooManyRounds(n) => write!(f, "the server asked again after {n} rounds"),
+            Self::Refused(why) => why.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for CallError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Rpc(e) | Self::Input(e) => Some(e),
+            Self::Closed { why, .. } => Some(why),
+            Self::Decode(e) => Some(e),
+            Self::Negotiation(e) => Some(e),
+            Self::Refused(why) => Some(why),
+            _ => None,
+        }
+    }
+}
+
+impl From<DecodeError> for CallError {
+    fn from(e: DecodeError) -> Self {
+        Self::Decode(e)
+    }
+}
+
+/// The two sides could not agree on a revision, or never got so far.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NegotiationError {
+    /// What was being tried.
+    pub stage: Stage,
+    /// What happened.
+    pub cause: NegotiationCause,
+}
+
+/// The step of a negotiation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// The channel was being opened.
+    Connect,
+    /// `server/discover` was sent.
+    Discover,
+    /// `initialize` was sent.
+    Initialize,
+}
+
+/// How a negotiation failed.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum NegotiationCause {
+    /// The server answered with an error.
+    Rpc(ErrorObject),
+    /// The server answered with an HTTP status that says nothing about the era.
+    Http {
+        /// The status.
+        status: u16,
+        /// The first bytes of the body, at most 8 KiB.
+        body_head: Bytes,
+    },
+    /// The server answered something that cannot be read.
+    Decode(DecodeError),
+    /// Nothing came in time.
+    Timeout(Duration),
+    /// The connection ended.
+    Closed(Closed),
+    /// The server speaks only these revisions, and the client none of them (or its policy forbids them).
+    NoMutualVersion(Vec<String>),
+}
+
+impl fmt::Display for NegotiationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stage = match self.stage {
+            Stage::Connect => "connecting",
+            Stage::Discover => "server/discover",
+            Stage::Initialize => "initialize",
+        };
+        write!(f, "{stage} failed: ")?;
+        match &self.cause {
+            NegotiationCause::Rpc(e) => e.fmt(f),
+            NegotiationCause::Http { status, body_head } => {
+                write!(f, "HTTP {status}: {}", String::from_utf8_lossy(body_head))
+            }
+            NegotiationCause::Decode(e) => e.fmt(f),
+            NegotiationCause::Timeout(after) => write!(f, "no answer within {} ms", after.as_millis()),
+            NegotiationCause::Closed(why) => why.fmt(f),
+            NegotiationCause::NoMutualVersion(theirs) => {
+                write!(f, "no mutual protocol version; the server has {}", theirs.join(", "))
+            }
+        }
+    }
+}
+
+impl core::error::Error for NegotiationError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match &self.cause {
+            NegotiationCause::Rpc(e) => Some(e),
+            NegotiationCause::Decode(e) => Some(e),
+            NegotiationCause::Closed(why) => Some(why),
+            _ => None,
+        }
+    }
+}
+
+/// Something of the peer's was dropped, ignored or answered with an error. It is never silent, and never ends the connection by itself.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Diagnostic {
+    /// What happened; has a stable code.
+    pub kind: DiagnosticKind,
+    /// What it was about: a method, an id, the head of a line. For people, not for programs; not redacted.
+    pub detail: String,
+}
+
+impl Diagnostic {
+    /// A diagnostic.
+    pub fn new(kind: DiagnosticKind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into() }
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})", self.kind.code(), self.detail, self.kind.action())
+    }
+}
+
+/// The kinds of [`Diagnostic`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "`code` and `action` say it")]
+pub enum DiagnosticKind {
+    BadMessage,
+    UnexpectedBatch,
+    UnknownId,
+    LateAnswer,
+    TextId,
+    IdlessError,
+    UnknownMethod,
+    UnexpectedRequest,
+    UnexpectedResponse,
+    UnknownProgress,
+    StaleProgress,
+    BadParams,
+    UnknownCancel,
+    DuplicateRequestId,
+    TooManyRequests,
+    TooManyInputs,
+    MissingCapability,
+    BadState,
+    BeforeInitialize,
+    SecondInitialize,
+    HttpDefect,
+    HeaderMismatch,
+    ForeignHost,
+    UnknownContentType,
+    BadEvent,
+    WriteStalled,
+    HandlerDeadline,
+    DroppedNotification,
+    LateBytes,
+    FellBackToLegacy,
+    AskTimeout,
+    UnknownExchange,
+    UnsupportedVersion,
+    HandshakeTimeout,
+    TooManyExchanges,
+}
+
+impl DiagnosticKind {
+    /// The stable code.
+    pub const fn code(self) -> &'static str {
+        self.row().0
+    }
+
+    /// What the engine did.
+    pub const fn action(self) -> &'static str {
+        self.row().1
+    }
+
+    const fn row(self) -> (&'static str, &'static str) {
+        match self {
+            Self::BadMessage => ("bad-message", "skipped; answered where the revision allows it"),
+            Self::UnexpectedBatch => ("unexpected-batch", "answered with an error or read element by element"),
+            Self::UnknownId => ("unknown-id", "the answer was ignored"),
+            Self::LateAnswer => ("late-answer", "the answer was ignored"),
+            Self::TextId => ("text-id", "matched to the numeric id"),
+            Self::IdlessError => ("idless-error", "no call was touched"),
+            Self::UnknownMethod => ("unknown-method", "answered -32601, or the notification was ignored"),
+            Self::UnexpectedRequest => ("unexpected-request", "ignored: the revision has no such request"),
+            Self::UnexpectedResponse => ("unexpected-response", "ignored: the revision has no such answer"),
+            Self::UnknownProgress => ("unknown-progress", "ignored"),
+            Self::StaleProgress => ("stale-progress", "ignored: it does not increase"),
+            Self::BadParams => ("bad-params", "answered -32602, or the notification was ignored"),
+            Self::UnknownCancel => ("unknown-cancel", "ignored"),
+            Self::DuplicateRequestId => ("duplicate-request-id", "the newcomer was answered -32600"),
+            Self::TooManyRequests => ("too-many-requests", "answered -32603"),
+            Self::TooManyInputs => ("too-many-inputs", "answered with an error"),
+            Self::MissingCapability => ("missing-capability", "answered with an error"),
+            Self::BadState => ("bad-state", "answered -32602"),
+            Self::BeforeInitialize => ("before-initialize", "answered -32600"),
+            Self::SecondInitialize => ("second-initialize", "answered -32600"),
+            Self::HttpDefect => ("http-defect", "answered with the status, then closed"),
+            Self::HeaderMismatch => ("header-mismatch", "answered -32020"),
+            Self::ForeignHost => ("foreign-host", "answered 403"),
+            Self::UnknownContentType => ("unknown-content-type", "the call failed"),
+            Self::BadEvent => ("bad-event", "skipped"),
+            Self::WriteStalled => ("write-stalled", "the exchange was aborted"),
+            Self::HandlerDeadline => ("handler-deadline", "answered -32603"),
+            Self::DroppedNotification => ("dropped-notification", "ignored"),
+            Self::LateBytes => ("late-bytes", "ignored; the channel was closed"),
+            Self::FellBackToLegacy => ("fell-back-to-legacy", "initialize was sent"),
+            Self::AskTimeout => ("ask-timeout", "the questions were cancelled, the request answered -32603"),
+            Self::UnknownExchange => ("unknown-exchange", "ignored"),
+            Self::UnsupportedVersion => ("unsupported-version", "answered -32022"),
+            Self::HandshakeTimeout => ("handshake-timeout", "the exchange was aborted"),
+            Self::TooManyExchanges => ("too-many-exchanges", "the exchange was aborted"),
+        }
+    }
+}

@@ -1,0 +1,455 @@
+//! The vocabulary between the engines and the bytes (seam B), and between the lanes and the driver (seam A).
+//! Types only: no state, no clock, no codec.
+
+use crate::rpc::{Defect, Document, Message};
+use alloc::string::String;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::fmt;
+use core::time::Duration;
+
+/// One exchange: a duplex channel for as long as it lives, or one HTTP request with its response. Never reused within an engine.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ExchangeId(pub u64);
+
+impl ExchangeId {
+    /// The bits that count exchanges within a lane.
+    const SEQUENCE_BITS: u32 = 24;
+
+    /// The last sequence number of a lane; it accepts no exchange after it, so that no id is used twice.
+    pub(crate) const MAX_SEQUENCE: u64 = (1 << Self::SEQUENCE_BITS) - 1;
+
+    /// The `sequence`-th exchange that the lane `lane` accepted.
+    pub const fn accepted(lane: u64, sequence: u64) -> Self {
+        Self(lane << Self::SEQUENCE_BITS | sequence & Self::MAX_SEQUENCE)
+    }
+
+    /// The lane that accepted this exchange. Only meaningful for an exchange that a [`Lane`](crate::wired::Lane) minted.
+    pub const fn lane(self) -> u64 {
+        self.0 >> Self::SEQUENCE_BITS
+    }
+}
+
+/// One channel: a socket, a pipe pair, or a process. Never reused within an engine.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ChannelId(pub u64);
+
+/// What the other side said, in the order in which it said it.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Item {
+    /// A message: a line of a duplex exchange, or the whole body of an HTTP one.
+    Message(Message),
+    /// An array of messages. It stays one item, since a binding answers it as a whole.
+    Batch(Vec<Result<Message, Defect>>),
+    /// Bytes where a message should be.
+    BadMessage(Defect),
+    /// The head of an HTTP request; begins an exchange of a server.
+    Request(RequestHead),
+    /// The head of an HTTP response.
+    Response(ResponseHead),
+    /// Bytes of a body that is neither JSON nor an event stream.
+    Body(Bytes),
+    /// A server-sent event.
+    Event(SseEvent),
+    /// The side has said all it will say.
+    End,
+    /// A server got a request that it cannot serve for reasons of HTTP; it answers with the status and closes.
+    Reject(HttpDefect),
+}
+
+impl From<Result<Document, Defect>> for Item {
+    fn from(read: Result<Document, Defect>) -> Self {
+        match read {
+            Ok(Document::Message(message)) => Self::Message(message),
+            Ok(Document::Batch(elements)) => Self::Batch(elements),
+            Err(defect) => Self::BadMessage(defect),
+        }
+    }
+}
+
+/// What we say, in the order in which it is to be written.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outgoing {
+    /// A message of a duplex exchange, without a newline.
+    Message(Bytes),
+    /// The request of an HTTP exchange; a client's lane gets it first and alone.
+    Request {
+        /// Its head; `Content-Length` and `Host` are added by the codec.
+        head: RequestHead,
+        /// Its body.
+        body: Bytes,
+    },
+    /// The response of an HTTP exchange, whole or its head.
+    Response {
+        /// Its head; the length or the coding is added by the codec.
+        head: ResponseHead,
+        /// The body, or that events follow.
+        body: Body,
+    },
+    /// A server-sent event on a response that streams.
+    Event {
+        /// The event's id.
+        id: Option<String>,
+        /// The reconnection time it announces.
+        retry: Option<Duration>,
+        /// Its data, without CR and LF; may be empty.
+        data: Bytes,
+    },
+    /// A comment line on a response that streams, to keep it alive.
+    Comment,
+    /// We have said all.
+    End,
+}
+
+/// The body of a response.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Body {
+    /// All of it; nothing follows.
+    Full(Bytes),
+    /// Events follow, then [`Outgoing::End`].
+    Stream,
+}
+
+/// What became of an exchange. After `Failed` nothing more is said of it.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Fact {
+    /// A duplex exchange is open. On a server this begins it.
+    Opened(Peer),
+    /// The other side said something.
+    Item(Item),
+    /// So many bytes of what we said are not written yet.
+    Unsent(usize),
+    /// The exchange was cut, or never began.
+    Failed {
+        /// Whether anything of it can have reached the other side.
+        sent: Sent,
+        /// How it ended.
+        why: Closed,
+    },
+}
+
+/// Who is at the other end, as far as the driver knows. Handlers may see it; the engine draws no conclusion from it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Peer {
+    /// An address or a name, for people.
+    pub name: Option<String>,
+}
+
+/// How an exchange of a client begins.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Start {
+    /// Messages both ways.
+    Duplex(Endpoint),
+    /// One HTTP request and its response.
+    Http {
+        /// Where to.
+        origin: Origin,
+        /// The head.
+        head: RequestHead,
+        /// The body.
+        body: Bytes,
+        /// Whether it may be written a second time, to another connection, if a reused one turns out to be dead before it answered.
+        repeatable: bool,
+    },
+}
+
+/// Whether anything of an exchange or a request can have reached the other side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sent {
+    /// Certainly not: repeating it is safe.
+    No,
+    /// Some or all of it may have arrived.
+    Maybe,
+}
+
+/// Where a channel leads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Endpoint {
+    /// A child process, spoken to over its standard input and output.
+    Program(Program),
+    /// A TCP connection, perhaps with TLS.
+    Origin(Origin),
+    /// A Unix domain socket.
+    Unix(String),
+    /// A channel that the driver already holds. It cannot be opened a second time.
+    Given,
+}
+
+/// Scheme, host and port of a URL.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Origin {
+    /// Whether the scheme is `https`.
+    pub tls: bool,
+    /// The host: a name, an IPv4 address, or an IPv6 address without its brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+/// A program to start.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Program {
+    /// The command: a path, or a name that the operating system looks up.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its working directory; `None` inherits ours.
+    pub current_dir: Option<String>,
+    /// Changes to the environment it inherits: a value sets, `None` removes.
+    pub env: Vec<(String, Option<String>)>,
+    /// Whether it inherits our environment at all.
+    pub inherit_env: bool,
+    /// Whether it gets a process group of its own, so that the whole group can be ended; else it shares ours.
+    pub own_group: bool,
+}
+
+impl Program {
+    /// A program without arguments, in our working directory and environment, in a process group of its own.
+    pub fn new(command: impl Into<String>) -> Self {
+        Self {
+            command: command.into(),
+            args: Vec::new(),
+            current_dir: None,
+            env: Vec::new(),
+            inherit_env: true,
+            own_group: true,
+        }
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<S: Into<String>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets a variable of its environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.push((name.into(), Some(value.into())));
+        self
+    }
+
+    /// Sets its working directory.
+    #[must_use]
+    pub fn current_dir(mut self, dir: impl Into<String>) -> Self {
+        self.current_dir = Some(dir.into());
+        self
+    }
+}
+
+impl fmt::Debug for Program {
+    /// Shows the command and the names, not the values, of the environment: those are often secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.env.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Program")
+            .field("command", &self.command)
+            .field("args", &self.args)
+            .field("current_dir", &self.current_dir)
+            .field("env", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How to end a channel. A program: close its input, `SIGTERM` to its group, `SIGKILL` to it. A socket: half-close, nothing, reset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shutdown {
+    /// We have nothing more to write, once what was handed over is written.
+    WriteHalf,
+    /// Ask it to end.
+    Terminate,
+    /// End it now; what was not written is dropped. The driver reports [`Closed`] soon after.
+    Abort,
+}
+
+/// How a channel or an exchange ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Closed {
+    /// The other side ended it in order.
+    Eof,
+    /// It was cut.
+    Reset,
+    /// Nobody listens there.
+    Refused,
+    /// The name has no address.
+    Unresolved,
+    /// There is no way to it, or the program could not be started; the text is the operating system's.
+    Unreachable(String),
+    /// The program ended.
+    Exited(ExitStatus),
+    /// We ended it.
+    Aborted,
+    /// It took too long.
+    Timeout,
+    /// The other side broke the framing, so that nothing more can be understood; the text says how.
+    Broken(String),
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Eof => f.write_str("the other side ended the connection"),
+            Self::Reset => f.write_str("the connection was reset"),
+            Self::Refused => f.write_str("the connection was refused"),
+            Self::Unresolved => f.write_str("the host name has no address"),
+            Self::Unreachable(why) => write!(f, "unreachable: {why}"),
+            Self::Exited(status) => status.fmt(f),
+            Self::Aborted => f.write_str("the connection was closed by this side"),
+            Self::Timeout => f.write_str("the connection took too long"),
+            Self::Broken(how) => write!(f, "the framing is broken: {how}"),
+        }
+    }
+}
+
+impl core::error::Error for Closed {}
+
+/// How a program ended: an exit code, or the signal that killed it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ExitStatus {
+    /// The exit code, if it exited.
+    pub code: Option<i32>,
+    /// The signal, if one killed it.
+    pub signal: Option<i32>,
+}
+
+impl fmt::Display for ExitStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code, self.signal) {
+            (Some(code), _) => write!(f, "the program exited with code {code}"),
+            (None, Some(signal)) => write!(f, "the program was killed by signal {signal}"),
+            (None, None) => f.write_str("the program ended"),
+        }
+    }
+}
+
+/// Header fields in their order. Names compare without case (RFC 9110 section 5.1).
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Headers(Vec<(String, String)>);
+
+impl Headers {
+    /// No fields.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds a field.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.push(name, value);
+        self
+    }
+
+    /// Adds a field.
+    pub fn push(&mut self, name: &str, value: impl Into<String>) {
+        self.0.push((name.into(), value.into()));
+    }
+
+    /// The value of the first field of that name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
+    }
+
+    /// The values of all fields of that name.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
+    }
+
+    /// All fields.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(n, v)| (n.as_str(), v.as_str()))
+    }
+}
+
+impl fmt::Debug for Headers {
+    /// Shows no value that is a credential.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SECRET: [&str; 5] = ["authorization", "cookie", "set-cookie", "proxy-authorization", "mcp-session-id"];
+        let shown = self.iter().map(|(name, value)| {
+            let secret = SECRET.iter().any(|s| name.eq_ignore_ascii_case(s));
+            (name, if secret { "…" } else { value })
+        });
+        f.debug_map().entries(shown).finish()
+    }
+}
+
+/// The head of an HTTP request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RequestHead {
+    /// The method, as written.
+    pub method: String,
+    /// The request target, as written: a path with its query.
+    pub target: String,
+    /// The fields.
+    pub headers: Headers,
+}
+
+/// The head of an HTTP response.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ResponseHead {
+    /// The status code.
+    pub status: u16,
+    /// The fields.
+    pub headers: Headers,
+}
+
+/// One server-sent event (WHATWG HTML section 9.2).
+#[derive(Clone, PartialEq, Debug)]
+pub struct SseEvent {
+    /// Its `id` field, if it had one.
+    pub id: Option<String>,
+    /// Its `retry` field, if it had one.
+    pub retry: Option<Duration>,
+    /// Its data.
+    pub data: Data,
+}
+
+/// The data of an event.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Data {
+    /// Absent or empty.
+    None,
+    /// A message.
+    Message(Message),
+    /// Not a message, though the event is of the type `message`.
+    Bad(Defect),
+    /// An event of another type.
+    Other {
+        /// The type.
+        event: String,
+        /// The data as it stood.
+        data: Bytes,
+    },
+}
+
+/// A request that HTTP forbids to serve.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HttpDefect {
+    /// The status to answer.
+    pub status: u16,
+    /// Why, for people.
+    pub why: &'static str,
+}
+
+/// What a driver does next (seam A). Each names its channel; all come out of one queue, in order.
+#[derive(Clone, PartialEq, Debug)]
+#[must_use]
+pub enum Action<E> {
+    /// Open a channel to this endpoint, then report [`opened`](crate::wired::WiredClient::opened) or
+    /// [`closed`](crate::wired::WiredClient::closed). Emitted once for a channel.
+    Open(ChannelId, Endpoint),
+    /// Write these bytes after those of earlier writes. Never before the channel is open.
+    Write(ChannelId, Bytes),
+    /// End the channel in this way. May come more than once, each time harder.
+    Close(ChannelId, Shutdown),
+    /// Something for the application.
+    Event(E),
+}

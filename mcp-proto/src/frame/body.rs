@@ -1,0 +1,220 @@
+//! The body of an HTTP request or response, its coding removed, to items.
+
+use super::input::Input;
+use super::sse::Events;
+use crate::exchange::{Headers, Item, RequestHead, ResponseHead};
+use crate::limits::FrameLimits;
+use crate::rpc;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::mem;
+
+/// The body of one HTTP message: bytes in any pieces, and its `Content-Type`, to the [`Item`]s of its exchange. For whoever has an HTTP
+/// stack of their own.
+///
+/// * `application/json`: one [`Item::Message`], [`Item::Batch`] or [`Item::BadMessage`] at its end. In a response whose status is not
+///   2xx, what is not a message is one [`Item::Body`]: then it is the text of some error page. An empty one is no item in a response.
+/// * `text/event-stream`, in a response: [`Item::Event`]s.
+/// * any other: [`Item::Body`] pieces.
+///
+/// Then [`Item::End`].
+///
+/// ```
+/// use mcp_proto::exchange::{Headers, Item, ResponseHead};
+/// use mcp_proto::frame::Body;
+/// use mcp_proto::limits::FrameLimits;
+///
+/// let head = ResponseHead { status: 200, headers: Headers::new().with("content-type", "text/event-stream") };
+/// let mut body = Body::of_response(&head, &FrameLimits::default());
+/// body.bytes("data: {\"jsonrpc\":\"2.0\",".into());
+/// assert_eq!(body.poll_item(), None);
+/// body.bytes("\"method\":\"m\"}\n\n".into());
+/// assert!(matches!(body.poll_item(), Some(Item::Event(_))));
+/// body.end();
+/// assert_eq!(body.poll_item(), Some(Item::End));
+/// ```
+#[derive(Debug)]
+pub struct Body {
+    input: Input,
+    content: Content,
+    limits: FrameLimits,
+    /// Bytes that may still come. An event stream is bounded by event instead.
+    room: usize,
+    ended: bool,
+    done: bool,
+    broken: Option<String>,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// JSON so far, and what is done with a text that is no message.
+    Json(Vec<u8>, Json),
+    Events(Events),
+    Other,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Json {
+    Request,
+    Success,
+    Failure,
+}
+
+impl Body {
+    /// The body that follows this request, at most [`FrameLimits::max_request_body`] bytes.
+    pub fn of_request(head: &RequestHead, limits: &FrameLimits) -> Self {
+        let content = match media_type(&head.headers) {
+            Media::Json => Content::Json(Vec::new(), Json::Request),
+            _ => Content::Other,
+        };
+        Self::new(content, limits.max_request_body, limits)
+    }
+
+    /// The body that follows this response, at most [`FrameLimits::max_response_body`] bytes; an event stream has no end, but each event
+    /// is at most [`FrameLimits::max_event`].
+    pub fn of_response(head: &ResponseHead, limits: &FrameLimits) -> Self {
+        let content = match media_type(&head.headers) {
+            Media::Json if (200..300).contains(&head.status) => Content::Json(Vec::new(), Json::Success),
+            Media::Json => Content::Json(Vec::new(), Json::Failure),
+            Media::EventStream => Content::Events(Events::new(limits.max_event, limits.max_depth)),
+            Media::Other => Content::Other,
+        };
+        Self::new(content, limits.max_response_body, limits)
+    }
+
+    /// No body, whatever the type says.
+    pub(super) fn none(limits: &FrameLimits) -> Self {
+        Self::new(Content::Other, 0, limits)
+    }
+
+    fn new(content: Content, room: usize, limits: &FrameLimits) -> Self {
+        let limits = limits.clone();
+        Self { input: Input::default(), content, limits, room, ended: false, done: false, broken: None }
+    }
+
+    /// Whether it is an event stream.
+    pub fn is_event_stream(&self) -> bool {
+        matches!(self.content, Content::Events(_))
+    }
+
+    /// Takes the next bytes. Dropped after [`end`](Self::end) and once [`broken`](Self::broken).
+    pub fn bytes(&mut self, bytes: Bytes) {
+        if !self.ended && self.broken.is_none() {
+            self.input.push(bytes);
+        }
+    }
+
+    /// The body has ended in order. A body that was cut short has not: let go of it instead.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// The next item.
+    pub fn poll_item(&mut self) -> Option<Item> {
+        if self.broken.is_some() {
+            return None;
+        }
+        let item = match &mut self.content {
+            Content::Events(events) => match events.poll(&mut self.input) {
+                Ok(event) => event.map(Item::Event),
+                Err(_) => return self.fail(format!("an event is larger than {} bytes", self.limits.max_event)),
+            },
+            Content::Json(text, _) => {
+                while let Some(front) = self.input.front() {
+                    let count = front.len();
+                    if count > self.room {
+                        return self.too_long();
+                    }
+                    self.room -= count;
+                    text.extend_from_slice(front);
+                    self.input.skip(count);
+                }
+                None
+            }
+            Content::Other => match self.input.front().map(<[u8]>::len) {
+                Some(count) if count > self.room => return self.too_long(),
+                Some(count) => {
+                    self.room -= count;
+                    Some(Item::Body(self.input.take(count)))
+                }
+                None => None,
+            },
+        };
+        if item.is_some() || !self.ended || self.done {
+            return item;
+        }
+        match &mut self.content {
+            Content::Events(events) => {
+                if let Some(event) = events.end() {
+                    return Some(Item::Event(event));
+                }
+            }
+            Content::Json(text, kind) => {
+                let (text, kind) = (mem::take(text), mem::replace(kind, Json::Success));
+                if let Some(item) = self.json(text.into(), kind) {
+                    return Some(item);
+                }
+            }
+            Content::Other => {}
+        }
+        self.done = true;
+        Some(Item::End)
+    }
+
+    /// Set once a limit is passed; no item follows.
+    pub fn broken(&self) -> Option<&String> {
+        self.broken.as_ref()
+    }
+
+    /// Bytes held that are not yet items.
+    pub fn buffered(&self) -> usize {
+        let held = match &self.content {
+            Content::Json(text, _) => text.capacity(),
+            Content::Events(events) => events.buffered(),
+            Content::Other => 0,
+        };
+        self.input.held() + held
+    }
+
+    fn json(&self, text: Bytes, kind: Json) -> Option<Item> {
+        if text.is_empty() && kind != Json::Request {
+            return None;
+        }
+        match Item::from(rpc::parse_batch_or_message(text.clone(), &self.limits)) {
+            Item::BadMessage(_) if kind == Json::Failure => Some(Item::Body(text)),
+            item => Some(item),
+        }
+    }
+
+    fn too_long(&mut self) -> Option<Item> {
+        self.fail("the body is larger than the limit".into())
+    }
+
+    fn fail(&mut self, why: String) -> Option<Item> {
+        self.input.clear();
+        self.content = Content::Other;
+        self.broken = Some(why);
+        None
+    }
+}
+
+enum Media {
+    Json,
+    EventStream,
+    Other,
+}
+
+/// Types compare without case and without their parameters (RFC 9110 section 8.3.1).
+fn media_type(headers: &Headers) -> Media {
+    let value = headers.get("content-type").unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        Media::Json
+    } else if essence.eq_ignore_ascii_case("text/event-stream") {
+        Media::EventStream
+    } else {
+        Media::Other
+    }
+}

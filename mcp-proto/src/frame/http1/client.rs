@@ -1,0 +1,209 @@
+//! The client's side: a request out, its response in, one after the other.
+
+use super::head::{self, Gather, Writer};
+use super::length::{Declared, Length, declared};
+use super::{Body, Fault, Framed, Input};
+use crate::exchange::{HttpDefect, Item, Outgoing, RequestHead, ResponseHead};
+use crate::limits::FrameLimits;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::{String, ToString};
+use bytes::Bytes;
+
+#[derive(Debug)]
+pub(in super::super) struct Client {
+    limits: FrameLimits,
+    input: Input,
+    reading: Reading,
+    eof: bool,
+    broken: Option<String>,
+    keep_alive: bool,
+}
+
+#[derive(Debug)]
+enum Reading {
+    /// No request is out.
+    Idle,
+    Head {
+        gather: Gather,
+        /// The request was a `HEAD`: its response has no body.
+        head_only: bool,
+        /// An interim response has come: what follows it is owed.
+        begun: bool,
+    },
+    Body(Box<Framed>),
+}
+
+impl Client {
+    pub(in super::super) fn new(limits: &FrameLimits) -> Self {
+        Self {
+            limits: limits.clone(),
+            input: Input::default(),
+            reading: Reading::Idle,
+            eof: false,
+            broken: None,
+            keep_alive: true,
+        }
+    }
+
+    pub(in super::super) fn bytes(&mut self, bytes: Bytes) {
+        if !self.eof && self.broken.is_none() {
+            self.input.push(bytes);
+        }
+    }
+
+    pub(in super::super) fn eof(&mut self) {
+        self.eof = true;
+    }
+
+    pub(in super::super) fn broken(&self) -> Option<&String> {
+        self.broken.as_ref()
+    }
+
+    pub(in super::super) fn buffered(&self) -> usize {
+        self.input.held()
+            + match &self.reading {
+                Reading::Idle => 0,
+                Reading::Head { gather, .. } => gather.buffered(),
+                Reading::Body(framed) => framed.body.buffered(),
+            }
+    }
+
+    pub(in super::super) fn at_boundary(&self) -> bool {
+        match &self.reading {
+            Reading::Idle => self.input.is_empty(),
+            Reading::Head { gather, begun, .. } => !begun && gather.is_empty() && self.input.is_empty(),
+            Reading::Body(_) => false,
+        }
+    }
+
+    /// Bytes that came after the response belong to nothing: such a connection carries no further exchange.
+    pub(in super::super) fn keep_alive(&self) -> bool {
+        let stray = matches!(self.reading, Reading::Idle) && !self.input.is_empty();
+        self.keep_alive && !stray && !self.eof && self.broken.is_none()
+    }
+
+    pub(in super::super) fn poll_item(&mut self) -> Option<Item> {
+        loop {
+            if self.broken.is_some() {
+                return None;
+            }
+            match &mut self.reading {
+                Reading::Idle if self.input.is_empty() => return None,
+                Reading::Idle => return self.fail("bytes that no request asked for".into()),
+                Reading::Head { gather, head_only, .. } => match gather.poll(&mut self.input, &self.limits) {
+                    Ok(Some(head)) => {
+                        let head_only = *head_only;
+                        match self.begin(&head, head_only) {
+                            Ok(Some(response)) => return Some(Item::Response(response)),
+                            Ok(None) => {}
+                            Err(why) => return self.fail(why),
+                        }
+                    }
+                    Ok(None) if self.eof && !self.at_boundary() => {
+                        return self.fail("the response head is cut short".into());
+                    }
+                    Ok(None) => return None,
+                    Err(HttpDefect { why, .. }) => return self.fail(why.into()),
+                },
+                Reading::Body(framed) => match framed.poll_item(&mut self.input, self.eof) {
+                    Ok(Some(Item::End)) => {
+                        self.reading = Reading::Idle;
+                        return Some(Item::End);
+                    }
+                    Ok(item) => return item,
+                    Err(Fault::Cut) => return self.fail("the response body is cut short".into()),
+                    Err(Fault::Limit(why)) => return self.fail(why),
+                    Err(Fault::Framing(why)) => return self.fail(why.into()),
+                },
+            }
+        }
+    }
+
+    /// `None` for an interim response, which means nothing here.
+    fn begin(&mut self, bytes: &[u8], head_only: bool) -> Result<Option<ResponseHead>, String> {
+        let (status, old, headers) = head::read_response(bytes, &self.limits).map_err(|defect| defect.why)?;
+        match status {
+            101 => return Err("the server switched protocols, which was not asked for".into()),
+            100..200 => {
+                self.reading = Reading::Head { gather: Gather::default(), head_only, begun: true };
+                return Ok(None);
+            }
+            200..1000 => {}
+            _ => return Err(format!("the status is {status}")),
+        }
+        self.keep_alive = head::persists(&headers, old);
+        let bodiless = head_only || matches!(status, 204 | 304);
+        let length = match declared(&headers, old) {
+            Declared::Invalid(why) => return Err(why.into()),
+            Declared::Unknown => return Err("the transfer-encoding is not known".into()),
+            _ if bodiless => Length::Known(0),
+            Declared::Known(length) => Length::Known(length),
+            Declared::Chunked => Length::chunked(),
+            Declared::Nothing => {
+                self.keep_alive = false;
+                Length::Close
+            }
+        };
+        if let Some(coding) = headers.get("content-encoding").filter(|coding| !coding.eq_ignore_ascii_case("identity"))
+        {
+            return Err(format!("the response has the content-encoding {coding:?}, which was not asked for"));
+        }
+        let response = ResponseHead { status, headers };
+        let body = if bodiless { Body::none(&self.limits) } else { Body::of_response(&response, &self.limits) };
+        if let Length::Known(length) = length
+            && !body.is_event_stream()
+            && length > self.limits.max_response_body as u64
+        {
+            return Err("the body is larger than the limit".into());
+        }
+        self.reading = Reading::Body(Box::new(Framed { length, body }));
+        Ok(Some(response))
+    }
+
+    fn fail(&mut self, why: String) -> Option<Item> {
+        self.input.clear();
+        self.reading = Reading::Idle;
+        self.broken = Some(why);
+        None
+    }
+
+    pub(in super::super) fn encode(&mut self, outgoing: Outgoing, out: &mut VecDeque<Bytes>) {
+        match outgoing {
+            Outgoing::Request { head, body } => self.request(&head, body, out),
+            Outgoing::End => {}
+            other => debug_assert!(false, "a client does not write {other:?}"),
+        }
+    }
+
+    fn request(&mut self, request: &RequestHead, body: Bytes, out: &mut VecDeque<Bytes>) {
+        if self.broken.is_some() {
+            return;
+        }
+        if !self.at_boundary() || !matches!(self.reading, Reading::Idle) {
+            // Whatever is there would be taken for the response to this request.
+            self.fail("a request on a connection that is not free".into());
+            return;
+        }
+        let legal = head::is_token(&request.method) && is_target(&request.target);
+        let mut writer = Writer::new(&[&request.method, " ", &request.target, " HTTP/1.1"]);
+        if !legal || writer.fields(&request.headers).is_none() || request.headers.get("host").is_none() {
+            self.fail("the request head cannot be written".into());
+            return;
+        }
+        if !body.is_empty() || matches!(request.method.as_str(), "POST" | "PUT" | "PATCH") {
+            writer.field("content-length", &body.len().to_string());
+        }
+        if head::has_token(&request.headers, "connection", "close") {
+            writer.field("connection", "close");
+        }
+        writer.finish(out, body);
+        self.reading = Reading::Head { gather: Gather::default(), head_only: request.method == "HEAD", begun: false };
+    }
+}
+
+/// Nothing in it ends the target or the line.
+fn is_target(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte > b' ' && byte != 0x7F)
+}

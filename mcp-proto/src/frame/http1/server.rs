@@ -1,0 +1,301 @@
+//! The server's side: request heads and bodies in, responses out.
+
+use super::head::{self, Gather, Writer, defect};
+use super::length::{Declared, Length, declared};
+use super::{Body, Fault, Framed, Input};
+use crate::exchange::{self, HttpDefect, Item, Outgoing, RequestHead, ResponseHead};
+use crate::frame::conn::write;
+use crate::frame::input::LARGE;
+use crate::frame::sse;
+use crate::limits::FrameLimits;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+#[derive(Debug)]
+pub(in super::super) struct Server {
+    limits: FrameLimits,
+    input: Input,
+    reading: Reading,
+    eof: bool,
+    broken: Option<String>,
+    /// The current request is HTTP/1.0: no chunks.
+    old: bool,
+    /// The current request wants no body in its answer.
+    head_only: bool,
+    keep_alive: bool,
+    stream: Stream,
+}
+
+#[derive(Debug)]
+enum Reading {
+    Head(Gather),
+    Body(Box<Framed>),
+    /// After a `Reject`: nothing that follows can be trusted.
+    Nothing,
+}
+
+/// How events are written.
+#[derive(Debug, PartialEq)]
+enum Stream {
+    /// No response is streaming, or its body must not be written.
+    None,
+    Chunked,
+    /// To the end of the connection, for HTTP/1.0.
+    Close,
+}
+
+impl Server {
+    pub(in super::super) fn new(limits: &FrameLimits) -> Self {
+        Self {
+            limits: limits.clone(),
+            input: Input::default(),
+            reading: Reading::Head(Gather::default()),
+            eof: false,
+            broken: None,
+            old: false,
+            head_only: false,
+            keep_alive: true,
+            stream: Stream::None,
+        }
+    }
+
+    pub(in super::super) fn bytes(&mut self, bytes: Bytes) {
+        if !self.eof && self.broken.is_none() && !matches!(self.reading, Reading::Nothing) {
+            self.input.push(bytes);
+        }
+    }
+
+    pub(in super::super) fn eof(&mut self) {
+        self.eof = true;
+    }
+
+    pub(in super::super) fn broken(&self) -> Option<&String> {
+        self.broken.as_ref()
+    }
+
+    pub(in super::super) fn buffered(&self) -> usize {
+        self.input.held()
+            + match &self.reading {
+                Reading::Head(gather) => gather.buffered(),
+                Reading::Body(framed) => framed.body.buffered(),
+                Reading::Nothing => 0,
+            }
+    }
+
+    pub(in super::super) fn at_boundary(&self) -> bool {
+        match &self.reading {
+            Reading::Head(gather) => gather.is_empty() && self.input.is_empty(),
+            Reading::Body(_) => false,
+            Reading::Nothing => true,
+        }
+    }
+
+    pub(in super::super) fn keep_alive(&self) -> bool {
+        self.keep_alive && !self.eof && self.broken.is_none() && !matches!(self.reading, Reading::Nothing)
+    }
+
+    pub(in super::super) fn poll_item(&mut self, out: &mut VecDeque<Bytes>) -> Option<Item> {
+        if self.broken.is_some() {
+            return None;
+        }
+        match &mut self.reading {
+            Reading::Nothing => None,
+            Reading::Head(gather) => match gather.poll(&mut self.input, &self.limits) {
+                Ok(Some(head)) => Some(self.begin(&head, out).unwrap_or_else(|defect| self.reject(defect))),
+                Ok(None) if self.eof && !self.at_boundary() => self.cut("the request head is cut short"),
+                Ok(None) => None,
+                Err(defect) => Some(self.reject(defect)),
+            },
+            Reading::Body(framed) => match framed.poll_item(&mut self.input, self.eof) {
+                Ok(Some(Item::End)) => {
+                    self.reading = Reading::Head(Gather::default());
+                    Some(Item::End)
+                }
+                Ok(item) => item,
+                Err(Fault::Limit(_)) => Some(self.reject(defect(413, "the body is larger than the limit"))),
+                Err(Fault::Cut) => self.cut("the request body is cut short"),
+                Err(Fault::Framing(why)) => Some(self.reject(defect(400, why))),
+            },
+        }
+    }
+
+    fn begin(&mut self, bytes: &[u8], out: &mut VecDeque<Bytes>) -> Result<Item, HttpDefect> {
+        let (line, headers) = head::read_request(bytes, &self.limits)?;
+        self.old = line.old;
+        self.head_only = line.method == "HEAD";
+        self.keep_alive = head::persists(&headers, line.old);
+        match (headers.all("host").count(), line.old) {
+            (1, _) | (0, true) => {}
+            (0, false) => return Err(defect(400, "the host is missing")),
+            _ => return Err(defect(400, "there is more than one host")),
+        }
+        if headers.get("content-encoding").is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
+            return Err(defect(415, "the body has a content-encoding"));
+        }
+        let length = match declared(&headers, line.old) {
+            Declared::Known(length) if length > self.limits.max_request_body as u64 => {
+                return Err(defect(413, "the body is larger than the limit"));
+            }
+            Declared::Known(length) => Length::Known(length),
+            Declared::Chunked => Length::chunked(),
+            Declared::Nothing if matches!(line.method.as_str(), "POST" | "PUT" | "PATCH") => {
+                return Err(defect(411, "the length of the body is missing"));
+            }
+            Declared::Nothing => Length::Known(0),
+            Declared::Unknown => return Err(defect(501, "the transfer-encoding is not known")),
+            Declared::Invalid(why) => return Err(defect(400, why)),
+        };
+        if let Some(expectation) = headers.get("expect").filter(|_| !line.old) {
+            if !expectation.eq_ignore_ascii_case("100-continue") {
+                return Err(defect(417, "the expectation is not known"));
+            }
+            if !matches!(length, Length::Known(0)) {
+                out.push_back(Bytes::from_static(b"HTTP/1.1 100 Continue\r\n\r\n"));
+            }
+        }
+        let request = RequestHead { method: line.method, target: line.target, headers };
+        let empty = matches!(length, Length::Known(0)) && request.method != "POST";
+        // Where nothing follows, the type says nothing.
+        let body = if empty { Body::none(&self.limits) } else { Body::of_request(&request, &self.limits) };
+        self.reading = Reading::Body(Box::new(Framed { length, body }));
+        Ok(Item::Request(request))
+    }
+
+    fn reject(&mut self, defect: HttpDefect) -> Item {
+        self.input.clear();
+        self.reading = Reading::Nothing;
+        self.keep_alive = false;
+        Item::Reject(defect)
+    }
+
+    fn cut(&mut self, why: &str) -> Option<Item> {
+        self.input.clear();
+        self.reading = Reading::Nothing;
+        self.broken = Some(why.into());
+        None
+    }
+
+    pub(in super::super) fn encode(&mut self, outgoing: Outgoing, out: &mut VecDeque<Bytes>) {
+        match outgoing {
+            Outgoing::Response { head, body } => self.respond(&head, body, out),
+            Outgoing::Event { id, retry, data } => {
+                let clean = memchr::memchr2(b'\r', b'\n', &data).is_none();
+                if data.len() >= LARGE && clean {
+                    let before = sse::event_head(id.as_deref(), retry);
+                    self.chunk(&[before.into(), data, Bytes::from_static(b"\n\n")], out);
+                } else {
+                    self.chunk(&[sse::encode_event(id.as_deref(), retry, &data)], out);
+                }
+            }
+            Outgoing::Comment => self.chunk(&[Bytes::from_static(b":\n\n")], out),
+            Outgoing::End => {
+                if self.stream == Stream::Chunked {
+                    out.push_back(Bytes::from_static(b"0\r\n\r\n"));
+                }
+                self.stream = Stream::None;
+            }
+            other => debug_assert!(false, "a server does not write {other:?}"),
+        }
+    }
+
+    fn respond(&mut self, response: &ResponseHead, body: exchange::Body, out: &mut VecDeque<Bytes>) {
+        let unread = match &self.reading {
+            Reading::Head(_) => false,
+            Reading::Body(_) | Reading::Nothing => true,
+        };
+        if unread || self.eof || head::has_token(&response.headers, "connection", "close") {
+            self.keep_alive = false;
+        }
+        let streams = body == exchange::Body::Stream;
+        if streams && self.old {
+            self.keep_alive = false;
+        }
+        let mut writer = Writer::new(&["HTTP/1.1 ", &format!("{:03}", response.status), " ", reason(response.status)]);
+        if writer.fields(&response.headers).is_none() || !(200..1000).contains(&response.status) {
+            self.keep_alive = false;
+            self.stream = Stream::None;
+            let mut writer = Writer::new(&["HTTP/1.1 500 ", reason(500)]);
+            writer.field("content-length", "0");
+            writer.field("connection", "close");
+            return writer.finish(out, Bytes::new());
+        }
+        let bodiless = matches!(response.status, 204 | 304);
+        self.stream = Stream::None;
+        let mut full = Bytes::new();
+        match body {
+            exchange::Body::Full(body) if !bodiless => {
+                writer.field("content-length", &body.len().to_string());
+                full = if self.head_only { Bytes::new() } else { body };
+            }
+            exchange::Body::Stream if !bodiless && !self.old => {
+                writer.field("transfer-encoding", "chunked");
+                self.stream = Stream::Chunked;
+            }
+            exchange::Body::Stream if !bodiless => self.stream = Stream::Close,
+            _ => {}
+        }
+        if self.head_only {
+            self.stream = Stream::None;
+        }
+        match (self.keep_alive, self.old) {
+            (false, _) => writer.field("connection", "close"),
+            (true, true) => writer.field("connection", "keep-alive"),
+            (true, false) => {}
+        }
+        writer.finish(out, full);
+    }
+
+    /// Writes the parts as one chunk.
+    fn chunk(&self, parts: &[Bytes], out: &mut VecDeque<Bytes>) {
+        let chunked = match self.stream {
+            Stream::None => return,
+            Stream::Chunked => true,
+            Stream::Close => false,
+        };
+        let length: usize = parts.iter().map(Bytes::len).sum();
+        let mut before = if chunked { format!("{length:x}\r\n").into_bytes() } else { Vec::new() };
+        let after: &'static [u8] = if chunked { b"\r\n" } else { b"" };
+        match parts {
+            [whole] => write(out, before, whole.clone(), after),
+            _ => {
+                before.extend_from_slice(&parts[0]);
+                out.push_back(before.into());
+                out.extend(parts[1..].iter().cloned());
+                out.extend((!after.is_empty()).then(|| Bytes::from_static(after)));
+            }
+        }
+    }
+}
+
+/// The reason phrase, which means nothing and helps people. Empty for a status that we do not use.
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        202 => "Accepted",
+        204 => "No Content",
+        304 => "Not Modified",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        406 => "Not Acceptable",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        411 => "Length Required",
+        413 => "Content Too Large",
+        415 => "Unsupported Media Type",
+        417 => "Expectation Failed",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
+        _ => "",
+    }
+}

@@ -1,0 +1,176 @@
+//! Newline-delimited messages (MCP transports, stdio). LF ends a line; white space around a message, CR included, and blank lines mean
+//! nothing; so does one byte-order mark at the very start of the stream. One bad line costs that line and no other.
+//!
+//! What a line is never depends on how the bytes were cut. Each byte is looked at once for its LF, and copied at most once to the line it
+//! belongs to (amortised), so that a line in any number of pieces costs in proportion to its length.
+
+use super::input::{Input, LARGE};
+use crate::exchange::Item;
+use crate::limits::FrameLimits;
+use crate::rpc::{self, Defect, DefectKind};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::mem;
+
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+/// Bytes to lines to items.
+#[derive(Debug)]
+pub(super) struct Lines {
+    limits: FrameLimits,
+    input: Input,
+    /// The line so far, without the white space before it: empty as long as the line is blank. Holds no LF.
+    partial: Vec<u8>,
+    /// The line was too long and was reported; drop bytes until its LF.
+    skipping: bool,
+    /// No line has ended yet.
+    first: bool,
+    eof: bool,
+    ended: bool,
+    /// Bytes that were looked at, so that a test can see that none was looked at twice.
+    #[cfg(test)]
+    pub(super) scanned: usize,
+}
+
+impl Lines {
+    pub(super) fn new(limits: &FrameLimits) -> Self {
+        Self {
+            limits: limits.clone(),
+            input: Input::default(),
+            partial: Vec::new(),
+            skipping: false,
+            first: true,
+            eof: false,
+            ended: false,
+            #[cfg(test)]
+            scanned: 0,
+        }
+    }
+
+    pub(super) fn bytes(&mut self, bytes: Bytes) {
+        if !self.eof {
+            self.input.push(bytes);
+        }
+    }
+
+    pub(super) fn eof(&mut self) {
+        self.eof = true;
+    }
+
+    pub(super) fn buffered(&self) -> usize {
+        self.input.held() + self.partial.capacity()
+    }
+
+    pub(super) fn at_boundary(&self) -> bool {
+        self.input.is_empty() && self.partial.is_empty() && !self.skipping
+    }
+
+    pub(super) fn poll_item(&mut self) -> Option<Item> {
+        while let Some(front) = self.input.front() {
+            let blank = if self.partial.is_empty() && !self.skipping { space(front) } else { 0 };
+            if blank > 0 {
+                self.look(blank);
+                self.input.skip(blank);
+                self.first = false;
+                continue;
+            }
+            let end = memchr::memchr(b'\n', front);
+            let count = end.unwrap_or(front.len());
+            let mut item = None;
+            self.look(count + usize::from(end.is_some()));
+            if self.skipping {
+                self.input.skip(count);
+            } else if self.partial.len() + count > self.limits.max_line {
+                item = Some(self.too_long(count));
+                self.skipping = true;
+            } else if end.is_some() && self.partial.is_empty() && !self.first {
+                item = Some(self.whole(count));
+            } else {
+                self.extend(count);
+                if end.is_some() {
+                    item = self.finish();
+                }
+            }
+            if end.is_some() {
+                self.input.skip(1);
+                self.skipping = false;
+                self.first = false;
+            }
+            if item.is_some() {
+                return item;
+            }
+        }
+        self.poll_end()
+    }
+
+    /// The last line may lack its LF: a peer that exits may not have written it.
+    fn poll_end(&mut self) -> Option<Item> {
+        if !self.eof || self.ended {
+            return None;
+        }
+        if let Some(item) = self.finish() {
+            return Some(item);
+        }
+        self.skipping = false;
+        self.ended = true;
+        Some(Item::End)
+    }
+
+    /// The usual case, with one copy less: the line, its LF and no white space in front stand in one buffer.
+    fn whole(&mut self, count: usize) -> Item {
+        let trimmed = self.input.front().map_or(0, |front| front[..count].trim_ascii_end().len());
+        let line = self.input.take(trimmed);
+        self.input.skip(count - trimmed);
+        rpc::parse_batch_or_message(line, &self.limits).into()
+    }
+
+    /// The line that was put together from pieces; `None` if it is blank.
+    fn finish(&mut self) -> Option<Item> {
+        let line = Bytes::from(mem::take(&mut self.partial));
+        let text = if self.first { line.strip_prefix(BOM).unwrap_or(&line) } else { &line };
+        let text = text.trim_ascii();
+        if text.is_empty() {
+            return None;
+        }
+        // Growing doubles at most, so the buffer is in proportion to the line; but little of the line may be text.
+        let shared = text.len() >= LARGE && line.len() <= text.len() + LARGE / 2;
+        let text = if shared { line.slice_ref(text) } else { Bytes::copy_from_slice(text) };
+        Some(rpc::parse_batch_or_message(text, &self.limits).into())
+    }
+
+    fn extend(&mut self, count: usize) {
+        if let Some(front) = self.input.front() {
+            let needed = self.partial.len() + count;
+            if needed > self.partial.capacity() {
+                // Doubled as usual, but never beyond what a line may hold.
+                let target = (2 * self.partial.capacity()).min(self.limits.max_line).max(needed);
+                self.partial.reserve_exact(target - self.partial.len());
+            }
+            self.partial.extend_from_slice(&front[..count]);
+        }
+        self.input.skip(count);
+    }
+
+    /// What can be learnt from the part that is within the limit; then it is let go.
+    fn too_long(&mut self, count: usize) -> Item {
+        let room = self.limits.max_line - self.partial.len();
+        self.extend(room);
+        self.input.skip(count - room);
+        let line = Bytes::from(mem::take(&mut self.partial));
+        let defect = rpc::parse(line.clone(), self.limits.max_depth).err();
+        let defect = defect.unwrap_or_else(|| Defect::new(DefectKind::TooLong, &line));
+        Item::BadMessage(Defect { kind: DefectKind::TooLong, ..defect })
+    }
+
+    fn look(&mut self, _count: usize) {
+        #[cfg(test)]
+        {
+            self.scanned += _count;
+        }
+    }
+}
+
+/// How many bytes of white space stand in front, line ends included: blank lines go the same way.
+fn space(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count()
+}

@@ -1,0 +1,617 @@
+use super::*;
+use crate::exchange::{Body, Headers, HttpDefect, RequestHead, ResponseHead, SseEvent};
+use crate::exchange::{Data, Outgoing};
+use alloc::vec;
+use core::time::Duration;
+use proptest::prelude::*;
+
+fn limits() -> FrameLimits {
+    FrameLimits {
+        max_head: 400,
+        max_headers: 8,
+        max_request_body: 100,
+        max_response_body: 100,
+        max_event: 200,
+        ..FrameLimits::default()
+    }
+}
+
+fn server(bytes: &[u8], eof: bool) -> Seen {
+    Case { kind: Kind::HttpServer, limits: limits(), sent: None, eof, bytes }.seen()
+}
+
+fn get() -> Outgoing {
+    let headers = Headers::new().with("host", "h");
+    Outgoing::Request { head: RequestHead { method: "GET".into(), target: "/".into(), headers }, body: Bytes::new() }
+}
+
+fn client(bytes: &[u8], eof: bool) -> Seen {
+    Case { kind: Kind::HttpClient, limits: limits(), sent: Some(get()), eof, bytes }.seen()
+}
+
+fn request(method: &str, target: &str, headers: &[(&str, &str)]) -> Item {
+    Item::Request(RequestHead { method: method.into(), target: target.into(), headers: fields(headers) })
+}
+
+fn response(status: u16, headers: &[(&str, &str)]) -> Item {
+    Item::Response(ResponseHead { status, headers: fields(headers) })
+}
+
+fn fields(headers: &[(&str, &str)]) -> Headers {
+    headers.iter().fold(Headers::new(), |all, (name, value)| all.with(name, *value))
+}
+
+/// Checks a request alone and with another behind it.
+fn check_request(bytes: &str, items: &[Item], keep_alive: bool) {
+    let seen = server(bytes.as_bytes(), false);
+    assert_eq!((&seen.items[..], &seen.broken), (items, &None), "{bytes}");
+    assert_eq!((seen.at_boundary, seen.keep_alive), (true, keep_alive), "{bytes}");
+    let mut items = items.to_vec();
+    items.extend([request("GET", "/next", &[("Host", "h")]), Item::End]);
+    let seen = server(format!("{bytes}GET /next HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes(), true);
+    assert_eq!((seen.items, seen.broken), (items, None), "{bytes}");
+}
+
+/// Checks a response alone, and that the same cut short anywhere is broken.
+fn check_response(bytes: &str, items: &[Item], keep_alive: bool) {
+    let seen = client(bytes.as_bytes(), false);
+    assert_eq!((&seen.items[..], &seen.broken), (items, &None), "{bytes}");
+    assert_eq!((seen.at_boundary, seen.keep_alive), (true, keep_alive), "{bytes}");
+    for cut in 1..bytes.len() {
+        let case = Case { kind: Kind::HttpClient, limits: limits(), sent: Some(get()), eof: true, bytes: &[] };
+        let seen = case.feed([&bytes.as_bytes()[..cut]], false);
+        assert!(seen.broken.is_some_and(|why| why.contains("cut short")), "{cut} of {bytes}");
+        assert_ne!(seen.items.last(), Some(&Item::End));
+    }
+    let stray = client(format!("{bytes}x").as_bytes(), false);
+    assert_eq!((&stray.items[..], stray.keep_alive, stray.broken.is_some()), (items, false, true), "{bytes}");
+}
+
+#[test]
+fn requests_are_read_with_their_bodies() {
+    let m = note_text("m");
+    let length = m.len().to_string();
+    let json = [("Host", "h"), ("Content-Type", "application/json"), ("Content-Length", &length)];
+    check_request(
+        &format!(
+            "POST /mcp?x=1 HTTP/1.1\r\nHost: h\r\nContent-Type:application/json\r\nContent-Length: {length} \r\n\r\n{m}"
+        ),
+        &[request("POST", "/mcp?x=1", &json), Item::Message(note("m")), Item::End],
+        true,
+    );
+    check_request(
+        &format!(
+            "\r\nPOST / HTTP/1.1\r\nHost: h\r\nContent-Type: Application/JSON; a=b\r\nContent-Length: {0}, {0}\r\n\r\n[{m}]",
+            m.len() + 2
+        ),
+        &[
+            request(
+                "POST",
+                "/",
+                &[
+                    ("Host", "h"),
+                    ("Content-Type", "Application/JSON; a=b"),
+                    ("Content-Length", &format!("{0}, {0}", m.len() + 2)),
+                ],
+            ),
+            Item::Batch(vec![Ok(note("m"))]),
+            Item::End,
+        ],
+        true,
+    );
+    let (a, b) = m.split_at(10);
+    check_request(
+        &format!(
+            "POST / HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\ntransfer-encoding: Chunked\r\n\r\n\
+             A ;x=\"y\"\r\n{a}\r\n{:X}\r\n{b}\r\n000\r\nTrailer: x\r\n\r\n",
+            b.len()
+        ),
+        &[
+            request(
+                "POST",
+                "/",
+                &[("Host", "h"), ("Content-Type", "application/json"), ("transfer-encoding", "Chunked")],
+            ),
+            Item::Message(note("m")),
+            Item::End,
+        ],
+        true,
+    );
+    check_request(
+        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nConnection: x, Close\r\n\r\nhello",
+        &[
+            request("POST", "/", &[("Host", "h"), ("Content-Length", "5"), ("Connection", "x, Close")]),
+            Item::Body("hello".into()),
+            Item::End,
+        ],
+        false,
+    );
+    check_request("GET / HTTP/1.0\r\n\r\n", &[request("GET", "/", &[]), Item::End], false);
+    check_request(
+        "DELETE / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+        &[request("DELETE", "/", &[("Connection", "keep-alive")]), Item::End],
+        true,
+    );
+    let empty = [("Host", "h"), ("Content-Type", "application/json"), ("Content-Length", "0")];
+    check_request(
+        "POST / HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n",
+        &[
+            request("POST", "/", &empty),
+            Item::BadMessage(crate::rpc::Defect::new(crate::rpc::DefectKind::Truncated, b"")),
+            Item::End,
+        ],
+        true,
+    );
+}
+
+#[test]
+fn a_request_that_http_forbids_to_serve_is_rejected_once_and_nothing_after_it_is_read() {
+    let big = "x".repeat(400);
+    let many = "a: b\r\n".repeat(9);
+    let cases: &[(&str, u16)] = &[
+        ("GET / HTTP/1.1\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
+        ("GET / HTTP/1.1\nHost: a\n\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n", 400),
+        ("GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
+        ("G\"T / HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        ("hello\r\n\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\n\r\n", 411),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 2\r\n\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551616\r\n\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 101\r\n\r\n", 413),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, chunked\r\n\r\n", 501),
+        ("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Encoding: gzip\r\n\r\n", 415),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: more\r\n\r\n", 417),
+        (&format!("GET /{big} HTTP/1.1\r\n"), 431),
+        (&format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n"), 431),
+    ];
+    for (bytes, status) in cases {
+        for bytes in [(*bytes).into(), format!("{bytes}GET / HTTP/1.1\r\nHost: h\r\n\r\n")] {
+            let seen = server(bytes.as_bytes(), false);
+            let [Item::Reject(HttpDefect { status: seen_status, .. })] = seen.items[..] else { panic!("{seen:?}") };
+            assert_eq!(seen_status, *status, "{bytes}");
+            assert_eq!((seen.broken, seen.keep_alive, seen.at_boundary), (None, false, true));
+        }
+    }
+    let mut conn = Conn::new(Kind::HttpServer, &limits());
+    conn.bytes("x\n".into());
+    assert!(matches!(conn.poll_item(), Some(Item::Reject(_))));
+    conn.bytes("GET / HTTP/1.1\r\nHost: h\r\n\r\n".into());
+    assert_eq!((conn.poll_item(), conn.buffered()), (None, 0));
+    conn.eof();
+    assert_eq!((conn.poll_item(), conn.broken()), (None, None));
+}
+
+#[test]
+fn a_head_may_be_as_large_as_its_limits_and_no_larger() {
+    let head = format!("GET / HTTP/1.1\r\nHost: h\r\n{}\r\n", "a: b\r\n".repeat(7));
+    let rejected = |max_head, max_headers| {
+        let limits = FrameLimits { max_head, max_headers, ..FrameLimits::default() };
+        let case = Case { kind: Kind::HttpServer, limits, sent: None, eof: false, bytes: head.as_bytes() };
+        match &case.seen().items[..] {
+            [Item::Reject(HttpDefect { status: 431, .. })] => true,
+            [Item::Request(_), Item::End] => false,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(!rejected(head.len(), 8));
+    assert!(rejected(head.len() - 1, 8));
+    assert!(rejected(head.len(), 7));
+    // What is held stays within the limit, however much comes.
+    let mut conn = Conn::new(Kind::HttpServer, &limits());
+    conn.bytes("GET /".into());
+    while conn.poll_item().is_none() {
+        conn.bytes(vec![b'x'; 50].into());
+        assert!(conn.buffered() <= 2 * 400 + 114);
+    }
+    assert_eq!(conn.buffered(), 0);
+}
+
+#[test]
+fn a_chunked_body_is_read_strictly_and_within_its_limit() {
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunks = |body: &str| server(format!("{head}{body}").as_bytes(), false);
+    let status = |seen: &Seen| match seen.items.last() {
+        Some(Item::Reject(defect)) => defect.status,
+        other => panic!("{other:?}"),
+    };
+    for body in [
+        "x\r\n",
+        "\r\n",
+        " 1\r\na\r\n",
+        "1\na\r\n",
+        "1\r\nab\r\n",
+        "1\r\na\n0\r\n\r\n",
+        "11111111111111111\r\n",
+        "1\r;\r\n",
+        "0\r\na: b\n\r\n",
+    ] {
+        assert_eq!(status(&chunks(body)), 400, "{body:?}");
+    }
+    let long = [format!("1;{}", "x".repeat(5000)), format!("0\r\n{}", "a: b\r\n".repeat(3000))];
+    for (body, size) in long.iter().flat_map(|body| [1, 100, 100_000].map(|size| (body, size))) {
+        let case = Case { kind: Kind::HttpServer, limits: limits(), sent: None, eof: false, bytes: &[] };
+        assert_eq!(status(&case.feed(format!("{head}{body}").as_bytes().chunks(size), false)), 400);
+    }
+    // Pieces that were handed out before may differ; the outcome may not.
+    let over = format!("{head}64\r\n{}\r\n1\r\nx\r\n0\r\n\r\n", "x".repeat(100));
+    for size in [1, 7, 1000] {
+        let case = Case { kind: Kind::HttpServer, limits: limits(), sent: None, eof: false, bytes: &[] };
+        assert_eq!(status(&case.feed(over.as_bytes().chunks(size), false)), 413);
+    }
+    let fits = format!("64\r\n{}\r\n0\r\n\r\n", "x".repeat(100));
+    assert_eq!(chunks(&fits).items[1..], [Item::Body("x".repeat(100).into()), Item::End]);
+}
+
+#[test]
+fn a_request_that_the_end_of_the_connection_cuts_is_broken_and_none_at_all_is_not() {
+    let whole = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n";
+    for cut in 1..whole.len() {
+        let case = Case { kind: Kind::HttpServer, limits: limits(), sent: None, eof: true, bytes: &[] };
+        let seen = case.feed([&whole.as_bytes()[..cut]], false);
+        assert!(seen.broken.is_some_and(|why| why.contains("cut short")), "{cut}");
+        assert_ne!(seen.items.last(), Some(&Item::End));
+    }
+    let seen = server(b"", true);
+    assert_eq!((seen.items, seen.broken, seen.at_boundary, seen.keep_alive), (vec![], None, true, false));
+}
+
+#[test]
+fn responses_are_read_by_their_type_and_length() {
+    let m = note_text("m");
+    check_response(
+        &format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{m}", m.len()),
+        &[
+            response(200, &[("Content-Type", "application/json"), ("Content-Length", &m.len().to_string())]),
+            Item::Message(note("m")),
+            Item::End,
+        ],
+        true,
+    );
+    check_response(
+        &format!(
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 \r\na: b\r\n\r\nHTTP/1.1 200\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{:x}\r\n{m}\r\n0\r\n\r\n",
+            m.len()
+        ),
+        &[
+            response(
+                200,
+                &[("Transfer-Encoding", "chunked"), ("Content-Type", "application/json"), ("Connection", "close")],
+            ),
+            Item::Message(note("m")),
+            Item::End,
+        ],
+        false,
+    );
+    check_response(
+        "HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n{\"a\":1}",
+        &[
+            response(404, &[("Content-Type", "application/json"), ("Content-Length", "7")]),
+            Item::Body("{\"a\":1}".into()),
+            Item::End,
+        ],
+        true,
+    );
+    check_response(
+        &format!("HTTP/1.1 400 Bad\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{m}", m.len()),
+        &[
+            response(400, &[("Content-Type", "application/json"), ("Content-Length", &m.len().to_string())]),
+            Item::Message(note("m")),
+            Item::End,
+        ],
+        true,
+    );
+    check_response(
+        "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",
+        &[response(202, &[("Content-Length", "0")]), Item::End],
+        true,
+    );
+    check_response(
+        "HTTP/1.1 204 \r\nContent-Type: application/json\r\n\r\n",
+        &[response(204, &[("Content-Type", "application/json")]), Item::End],
+        true,
+    );
+    check_response(
+        "HTTP/1.1 304 \r\nContent-Length: 9\r\n\r\n",
+        &[response(304, &[("Content-Length", "9")]), Item::End],
+        true,
+    );
+    check_response(
+        "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+        &[response(200, &[("Content-Length", "0")]), Item::End],
+        false,
+    );
+}
+
+// covers: B-001, B-005, B-006
+#[test]
+fn an_event_stream_is_read_through_the_chunks_around_it() {
+    let event = format!(": hi\n\nid: 1\n\ndata: {}\r\n\r\n", note_text("m"));
+    let (a, b) = event.split_at(20);
+    check_response(
+        &format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{a}\r\n{:x}\r\n{b}\r\n0\r\n\r\n",
+            a.len(),
+            b.len()
+        ),
+        &[
+            response(200, &[("Content-Type", "text/event-stream"), ("Transfer-Encoding", "chunked")]),
+            Item::Event(SseEvent { id: Some("1".into()), retry: None, data: Data::None }),
+            Item::Event(SseEvent { id: None, retry: None, data: Data::Message(note("m")) }),
+            Item::End,
+        ],
+        true,
+    );
+}
+
+#[test]
+fn a_body_without_a_length_ends_with_the_connection() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n";
+    let seen = client(format!("{head}hello").as_bytes(), true);
+    assert_eq!(seen.items, [response(200, &[("Content-Type", "text/plain")]), Item::Body("hello".into()), Item::End]);
+    assert_eq!((seen.broken, seen.keep_alive), (None, false));
+    let open = client(format!("{head}hello").as_bytes(), false);
+    assert_eq!(
+        (open.items.last(), open.at_boundary, open.keep_alive),
+        (Some(&Item::Body("hello".into())), false, false)
+    );
+}
+
+#[test]
+fn a_response_that_cannot_be_understood_breaks_the_connection() {
+    let over = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n65\r\n{}\r\n",
+        "x".repeat(101)
+    );
+    let big_event = format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata:{}\n", "x".repeat(200));
+    let cases: &[(&str, &str)] = &[
+        ("hello\r\n\r\n", "version"),
+        ("HTTP/1.1 200 OK\nContent-Length: 0\n\n", "CR LF"),
+        ("HTTP/1.1 099 OK\r\n\r\n", "status"),
+        ("HTTP/1.1 101 Switching\r\n\r\n", "protocols"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "both"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "differ"),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "transfer-encoding"),
+        ("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\n", "\"gzip\""),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n", "larger"),
+        (&over, "larger"),
+        (&big_event, "larger than 200"),
+    ];
+    for (bytes, why) in cases {
+        let seen = client(bytes.as_bytes(), false);
+        assert!(seen.broken.as_ref().is_some_and(|text| text.contains(why)), "{bytes}: {seen:?}");
+        assert!(!seen.keep_alive);
+    }
+    // Bytes behind a response show at once, before they are polled.
+    let mut conn = Conn::new(Kind::HttpClient, &limits());
+    conn.encode(get());
+    conn.bytes("HTTP/1.1 202 \r\nContent-Length: 0\r\n\r\nHTTP/1.1 200".into());
+    assert!(conn.poll_item().is_some() && conn.keep_alive());
+    assert_eq!((conn.poll_item(), conn.keep_alive(), conn.broken()), (Some(Item::End), false, None));
+    let idle =
+        Case { kind: Kind::HttpClient, limits: limits(), sent: None, eof: false, bytes: b"HTTP/1.1 408 \r\n\r\n" };
+    let seen = idle.feed([idle.bytes], false);
+    assert_eq!((seen.items, seen.broken.is_some(), seen.keep_alive), (vec![], true, false));
+    // The connection was dead before the response began: that is for the pool to judge.
+    let seen = client(b"", true);
+    assert_eq!((seen.items, seen.broken, seen.at_boundary, seen.keep_alive), (vec![], None, true, false));
+}
+
+#[test]
+fn requests_are_written_with_their_length() {
+    let head = |method: &str, headers| RequestHead { method: method.into(), target: "/mcp".into(), headers };
+    let mut conn = Conn::new(Kind::HttpClient, &limits());
+    let headers = Headers::new().with("host", "h:1").with("Content-Length", "9").with("a", "b\tc é");
+    conn.encode(Outgoing::Request { head: head("POST", headers), body: "{}".into() });
+    assert_eq!(
+        conn.poll_write().unwrap(),
+        "POST /mcp HTTP/1.1\r\nhost: h:1\r\na: b\tc é\r\ncontent-length: 2\r\n\r\n{}".as_bytes()
+    );
+    assert_eq!(conn.poll_write(), None);
+    // Our own server reads what our client writes.
+    let mut peer = Conn::new(Kind::HttpServer, &limits());
+    peer.bytes("POST /mcp HTTP/1.1\r\nhost: h:1\r\na: b\tc é\r\ncontent-length: 2\r\n\r\n{}".into());
+    let Some(Item::Request(read)) = peer.poll_item() else { panic!() };
+    assert_eq!(read.headers.get("a"), Some("b\tc é"));
+    // A body in flight is not the place for another request.
+    conn.encode(get());
+    assert!(conn.broken().is_some() && conn.poll_write().is_none());
+}
+
+#[test]
+fn heads_cannot_carry_anything_but_themselves() {
+    let evil = ["a\r\nb", "a\nb", "a\rb", "a\0b", "a\u{7f}"];
+    let good = || Headers::new().with("host", "h");
+    let mut heads = vec![
+        RequestHead { method: "GET".into(), target: "/".into(), headers: Headers::new() },
+        RequestHead { method: "GET ".into(), target: "/".into(), headers: good() },
+        RequestHead { method: "GET".into(), target: "/ x".into(), headers: good() },
+        RequestHead { method: "GET".into(), target: "".into(), headers: good() },
+        RequestHead { method: "GET".into(), target: "/".into(), headers: good().with("", "x") },
+        RequestHead { method: "GET".into(), target: "/".into(), headers: good().with("a:b", "x") },
+    ];
+    for text in evil {
+        heads.push(RequestHead { method: "GET".into(), target: "/".into(), headers: good().with("x", text) });
+        heads.push(RequestHead { method: "GET".into(), target: "/".into(), headers: good().with(text, "x") });
+        heads.push(RequestHead { method: "GET".into(), target: text.into(), headers: good() });
+    }
+    for head in heads {
+        let mut conn = Conn::new(Kind::HttpClient, &limits());
+        conn.encode(Outgoing::Request { head: head.clone(), body: Bytes::new() });
+        assert!(conn.broken().is_some() && conn.poll_write().is_none(), "{head:?}");
+    }
+    for text in evil {
+        for body in [Body::Full("secret".into()), Body::Stream] {
+            let mut conn = asked("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+            let head = ResponseHead { status: 200, headers: Headers::new().with("x", text) };
+            conn.encode(Outgoing::Response { head, body });
+            conn.encode(Outgoing::Event { id: None, retry: None, data: "x".into() });
+            conn.encode(Outgoing::End);
+            assert_eq!(
+                written(&mut conn),
+                "HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            );
+            assert!(!conn.keep_alive());
+        }
+    }
+}
+
+/// A server that has read this request.
+fn asked(request: &str) -> Conn {
+    let mut conn = Conn::new(Kind::HttpServer, &limits());
+    conn.bytes(Bytes::copy_from_slice(request.as_bytes()));
+    poll(&mut conn, &mut Vec::new());
+    conn
+}
+
+fn answer(conn: &mut Conn, status: u16, headers: &[(&str, &str)], body: Body) {
+    conn.encode(Outgoing::Response { head: ResponseHead { status, headers: fields(headers) }, body });
+}
+
+#[test]
+fn responses_are_written_with_their_length_and_say_when_they_are_the_last() {
+    let full = || Body::Full("{}".into());
+    let cases: &[(&str, &str, bool)] = &[
+        ("GET / HTTP/1.1\r\nHost: h\r\n\r\n", "", true),
+        ("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", "connection: close\r\n", false),
+        ("GET / HTTP/1.0\r\n\r\n", "connection: close\r\n", false),
+        ("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", "connection: keep-alive\r\n", true),
+        // Answered before all of it was read, and refused.
+        ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{", "connection: close\r\n", false),
+        ("POST / HTTP/1.1\r\nHost: h\r\n\r\n", "connection: close\r\n", false),
+    ];
+    for (request, connection, keep_alive) in cases {
+        let mut conn = asked(request);
+        answer(&mut conn, 200, &[("a", "b"), ("Content-Length", "77")], full());
+        assert_eq!(
+            written(&mut conn),
+            format!("HTTP/1.1 200 OK\r\na: b\r\ncontent-length: 2\r\n{connection}\r\n{{}}"),
+            "{request}"
+        );
+        assert_eq!(conn.keep_alive(), *keep_alive, "{request}");
+    }
+    let mut conn = asked(cases[0].0);
+    answer(&mut conn, 202, &[("Connection", "close")], Body::Full(Bytes::new()));
+    assert_eq!(written(&mut conn), "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    assert!(!conn.keep_alive());
+    let mut conn = asked(cases[0].0);
+    answer(&mut conn, 204, &[], Body::Full(Bytes::new()));
+    assert_eq!(written(&mut conn), "HTTP/1.1 204 No Content\r\n\r\n");
+    let mut conn = asked("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n");
+    answer(&mut conn, 200, &[], full());
+    assert_eq!(written(&mut conn), "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n");
+    // A large body is not copied.
+    let mut conn = asked(cases[0].0);
+    let large = Bytes::from(vec![b' '; 5000]);
+    answer(&mut conn, 200, &[], Body::Full(large.clone()));
+    conn.poll_write();
+    assert_eq!(conn.poll_write().unwrap().as_ptr(), large.as_ptr());
+}
+
+#[test]
+fn a_streamed_response_reads_back_as_its_events() {
+    let mut conn = asked("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    answer(&mut conn, 200, &[("content-type", "text/event-stream")], Body::Stream);
+    let event =
+        |id: Option<&str>, retry, data: String| Outgoing::Event { id: id.map(Into::into), retry, data: data.into() };
+    conn.encode(event(Some("1"), Some(Duration::from_millis(5)), String::new()));
+    conn.encode(Outgoing::Comment);
+    conn.encode(event(None, None, note_text("m")));
+    assert_eq!(
+        written(&mut conn),
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n\
+         17\r\nid: 1\nretry: 5\ndata: \n\n\r\n\
+         3\r\n:\n\n\r\n\
+         26\r\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n\n\r\n"
+    );
+    let large = note_text(&"m".repeat(5000));
+    conn.encode(event(None, None, large.clone()));
+    conn.encode(Outgoing::End);
+    conn.encode(Outgoing::Comment);
+    assert_eq!(written(&mut conn), format!("{:x}\r\ndata: {large}\n\n\r\n0\r\n\r\n", large.len() + 8));
+    assert!(conn.keep_alive());
+
+    // HTTP/1.0 has no chunks: the stream ends with the connection.
+    let mut conn = asked("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    answer(&mut conn, 200, &[], Body::Stream);
+    conn.encode(event(None, None, "1".into()));
+    conn.encode(Outgoing::End);
+    assert_eq!(written(&mut conn), "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\ndata: 1\n\n");
+    assert!(!conn.keep_alive());
+}
+
+#[test]
+fn a_client_that_waits_for_it_is_told_to_send_its_body() {
+    let head = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: ";
+    assert_eq!(written(&mut asked(&format!("{head}2\r\n\r\n"))), "HTTP/1.1 100 Continue\r\n\r\n");
+    assert_eq!(written(&mut asked(&format!("{head}0\r\n\r\n"))), "");
+    assert_eq!(written(&mut asked(&format!("{head}101\r\n\r\n"))), "");
+    assert_eq!(written(&mut asked("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n")), "");
+}
+
+#[test]
+fn pipelined_requests_stay_bytes_until_they_are_asked_for() {
+    let mut conn = Conn::new(Kind::HttpServer, &limits());
+    let one = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+    conn.bytes(Bytes::from(one.repeat(3)));
+    assert!(matches!(conn.poll_item(), Some(Item::Request(_))));
+    assert_eq!(conn.poll_item(), Some(Item::End));
+    assert!(conn.buffered() >= 2 * one.len() && !conn.at_boundary());
+    answer(&mut conn, 202, &[], Body::Full(Bytes::new()));
+    assert!(conn.keep_alive());
+    let mut rest = Vec::new();
+    poll(&mut conn, &mut rest);
+    assert_eq!((rest.len(), conn.buffered(), conn.at_boundary()), (4, 0, true));
+}
+
+const PIECES: &[&str] = &[
+    "\r\n",
+    "\r\n\r\n",
+    "\n",
+    "\r",
+    "GET / HTTP/1.1\r\n",
+    "POST / HTTP/1.1\r\n",
+    "HTTP/1.1 200 OK\r\n",
+    "HTTP/1.1 100 \r\n",
+    "Host: h\r\n",
+    "Content-Length: 3\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "Content-Type: application/json\r\n",
+    "Content-Type: text/event-stream\r\n",
+    "Connection: close\r\n",
+    "3\r\n",
+    "{} ",
+    "0\r\n\r\n",
+    "data: 1\n\n",
+    "\0",
+    "x",
+];
+
+proptest! {
+    // covers: B-010
+    #[test]
+    fn any_bytes_in_any_pieces_have_the_same_outcome(
+        pieces in proptest::collection::vec(prop::sample::select(PIECES), 0..16),
+        cut in 1..9_usize,
+        eof in any::<bool>(),
+    ) {
+        let bytes = pieces.concat();
+        for (kind, sent) in [(Kind::HttpServer, None), (Kind::HttpClient, Some(get()))] {
+            let case = Case { kind, limits: FrameLimits::default(), sent, eof, bytes: &[] };
+            let whole = case.feed([bytes.as_bytes()], false);
+            prop_assert_eq!(&case.feed(bytes.as_bytes().chunks(cut), false), &whole);
+            prop_assert_eq!(&case.feed(bytes.as_bytes().chunks(cut), true), &whole);
+        }
+    }
+}

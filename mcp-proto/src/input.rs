@@ -1,0 +1,282 @@
+//! Everything that can be told to an engine, as data: fuzzing, simulation, recordings and replay share it.
+//! Keys are `Copy` and name what a token stands for; a token is handed out once and given back once.
+
+pub use crate::call::CallId;
+use crate::call::RawCall;
+use crate::error::Diagnostic;
+use crate::exchange::{ChannelId, Closed, ExchangeId, Fact, Peer};
+use crate::model::elicitation::{ElicitRequest, ElicitResult};
+use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, code};
+use alloc::string::String;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::time::Duration;
+
+/// One input of an engine. `K` names where a fact happened, `F` is the fact, `C` a command of the application.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Input<K, F, C> {
+    /// Something happened.
+    Fact(K, F),
+    /// The application asks for something.
+    Command(C),
+    /// Time has passed; due timers fire.
+    Tick,
+}
+
+/// The inputs of a [`Client`](crate::client::Client).
+pub type ClientInput = Input<ExchangeId, Fact, ClientCommand>;
+/// The inputs of a [`Server`](crate::server::Server).
+pub type ServerInput = Input<ExchangeId, Fact, ServerCommand>;
+/// The inputs of a [`WiredClient`](crate::wired::WiredClient).
+pub type WiredClientInput = Input<ChannelId, Wire, ClientCommand>;
+/// The inputs of a [`WiredServer`](crate::wired::WiredServer).
+pub type WiredServerInput = Input<ChannelId, Wire, ServerCommand>;
+
+/// What happened to a channel. `Closed` is the last fact of every channel, also of one that never opened.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Wire {
+    /// It is open.
+    Opened(Peer),
+    /// These bytes were read.
+    Bytes(Bytes),
+    /// The other side will send no more.
+    Eof,
+    /// So many bytes of what was handed over are written.
+    Written(usize),
+    /// It is gone.
+    Closed(Closed),
+}
+
+/// What an application may ask of a client.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ClientCommand {
+    /// Make a call.
+    Call(RawCall),
+    /// Cancel a call.
+    Cancel(CallId, Option<String>),
+    /// Answer a question of the server.
+    Answer(InputKey, InputAnswer),
+    /// Send a notification of a custom method.
+    Notify(String, Object),
+    /// End in order.
+    Close,
+}
+
+/// What an application may ask of a server.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ServerCommand {
+    /// Answer a request.
+    Respond(Answer),
+    /// Send a notification on a request, before its answer.
+    Notify(RequestKey, Note),
+    /// Stop accepting requests, and end when those that run have ended or the time is over.
+    Shutdown(Duration),
+}
+
+/// What a command came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Applied {
+    /// Done.
+    Done,
+    /// The call has this id.
+    Call(CallId),
+}
+
+/// A request that a server runs. Never reused within an engine, and not the id on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RequestKey(pub u64);
+
+/// A question of a server to the application of a client. Never reused within an engine.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct InputKey(pub u64);
+
+/// The right to answer one question of the server, once.
+#[derive(PartialEq, Eq, Debug)]
+#[must_use = "a question that is never answered holds its call until the total time limit"]
+pub struct InputToken(InputKey);
+
+impl InputToken {
+    pub(crate) const fn new(key: InputKey) -> Self {
+        Self(key)
+    }
+
+    /// The key that names the question in an [`Input`].
+    pub const fn key(&self) -> InputKey {
+        self.0
+    }
+}
+
+/// A question of a server to a client: what a handler asks and what an application is asked, in every revision.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum InputRequest {
+    /// Ask the user, with a form (`elicitation/create`).
+    Elicitation(ElicitRequest),
+    /// Ask a language model (`sampling/createMessage`); the params as they are on the wire.
+    Sampling(Object),
+    /// Ask for the roots (`roots/list`).
+    Roots,
+}
+
+/// The answer to an [`InputRequest`].
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum InputAnswer {
+    /// What the user said.
+    Elicitation(ElicitResult),
+    /// The result of `sampling/createMessage` as it is on the wire.
+    Sampling(Object),
+    /// The result of `roots/list` as it is on the wire.
+    Roots(Object),
+    /// No answer can be given. An older server gets this error; towards a modern one the call fails.
+    Error(ErrorObject),
+}
+
+impl InputRequest {
+    /// The method on the wire.
+    pub const fn method(&self) -> &'static str {
+        match self {
+            Self::Elicitation(_) => "elicitation/create",
+            Self::Sampling(_) => "sampling/createMessage",
+            Self::Roots => "roots/list",
+        }
+    }
+
+    /// The name of the client capability that it needs.
+    pub const fn capability(&self) -> &'static str {
+        match self {
+            Self::Elicitation(_) => "elicitation",
+            Self::Sampling(_) => "sampling",
+            Self::Roots => "roots",
+        }
+    }
+
+    /// The params on the wire; `roots/list` has none.
+    pub fn params(&self) -> Option<Object> {
+        match self {
+            Self::Elicitation(request) => Some(request.to_object()),
+            Self::Sampling(params) => Some(params.clone()),
+            Self::Roots => None,
+        }
+    }
+
+    /// Reads a question from the wire. `Ok(None)`: the method asks nothing of a client.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the params are not of the method's shape.
+    pub fn read(method: &str, params: Option<&RawJson>) -> Result<Option<Self>, DecodeError> {
+        let params = || Object::read_opt(params);
+        Ok(Some(match method {
+            "elicitation/create" => Self::Elicitation(ElicitRequest::read(&params()?)?),
+            "sampling/createMessage" => Self::Sampling(params()?),
+            "roots/list" => Self::Roots,
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Reads the answer to this question from the wire.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the result is not of the method's shape.
+    pub fn read_answer(&self, result: &RawJson) -> Result<InputAnswer, DecodeError> {
+        let result = Object::read(result)?;
+        Ok(match self {
+            Self::Elicitation(_) => InputAnswer::Elicitation(ElicitResult::read(&result)?),
+            Self::Sampling(_) => InputAnswer::Sampling(result),
+            Self::Roots => {
+                result.array("roots")?;
+                InputAnswer::Roots(result)
+            }
+        })
+    }
+}
+
+impl InputAnswer {
+    /// The result on the wire, or the error.
+    ///
+    /// # Errors
+    /// The error of [`InputAnswer::Error`].
+    pub fn to_object(&self) -> Result<Object, ErrorObject> {
+        match self {
+            Self::Elicitation(result) => Ok(result.to_object()),
+            Self::Sampling(result) | Self::Roots(result) => Ok(result.clone()),
+            Self::Error(error) => Err(error.clone()),
+        }
+    }
+}
+
+impl InputAnswer {
+    /// The roots with these URIs, without names.
+    pub fn roots<S: AsRef<str>>(uris: impl IntoIterator<Item = S>) -> Self {
+        let roots: Vec<RawJson> = uris.into_iter().map(|uri| Object::new().with("uri", uri.as_ref()).into()).collect();
+        Self::Roots(Object::new().with("roots", roots))
+    }
+
+    /// No answer can be given for a reason of our own: the callback panicked, or there is none (`-32603`).
+    pub fn internal(text: &str) -> Self {
+        Self::Error(ErrorObject::new(code::INTERNAL_ERROR, text))
+    }
+}
+
+/// How a handler's turn ended.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outcome {
+    /// The result.
+    Complete(Object),
+    /// The handler needs answers first, and will be entered again with them and with the state.
+    NeedInput {
+        /// The questions by name; the names come back with the answers. Unique.
+        requests: Vec<(String, InputRequest)>,
+        /// What the handler wants to remember. On a modern connection it travels through the client, sealed.
+        state: Option<RawJson>,
+    },
+    /// The request failed.
+    Error(ErrorObject),
+}
+
+impl Outcome {
+    /// The handler itself failed: it panicked, or was dropped before it answered (`-32603`).
+    pub fn internal(text: &str) -> Self {
+        Self::Error(ErrorObject::new(code::INTERNAL_ERROR, text))
+    }
+}
+
+/// An answer as it will be written: made by [`Responder::write`](crate::server::Responder::write) outside any lock.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Answer {
+    pub(crate) key: RequestKey,
+    pub(crate) what: Answered,
+}
+
+impl Answer {
+    /// The request that it answers.
+    pub const fn key(&self) -> RequestKey {
+        self.key
+    }
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Answered {
+    /// The whole message, the code if it is an error, and what the application should hear of it.
+    Message { bytes: Bytes, code: Option<i64>, diagnostic: Option<Diagnostic> },
+    /// Questions for a client of an older revision, to be sent as requests of our own.
+    Ask { questions: Vec<Question>, state: Option<RawJson> },
+}
+
+/// A question for a client of an older revision, its params serialised.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Question {
+    pub(crate) name: String,
+    pub(crate) method: &'static str,
+    pub(crate) params: Option<Object>,
+}
+
+/// A notification that belongs to one request.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum Note {
+    /// How far the request is. Sent only if the request gave a token and the number increases.
+    Progress(crate::model::Progress),
+    /// A notification of a custom method.
+    Custom(String, Object),
+}

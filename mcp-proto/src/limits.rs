@@ -1,0 +1,197 @@
+//! Every bound of the engine, its default, and why that number. Each field says what happens when it is reached.
+
+use core::time::Duration;
+
+/// All bounds, grouped by who keeps them.
+#[derive(Clone, PartialEq, Debug, Default)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bounds of the client engine.
+    pub client: ClientLimits,
+    /// Bounds of the server engine.
+    pub server: ServerLimits,
+    /// Bounds of the codecs and lanes, in both roles.
+    pub frame: FrameLimits,
+}
+
+/// Bounds of the client engine.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct ClientLimits {
+    /// Calls that have not ended. A further call is refused with [`Refusal::Full`](crate::Refusal::Full), and so is a
+    /// notification over HTTP while as many exchanges are open. Default 1024: the ids, timers and buffers of that many cost well under a
+    /// megabyte.
+    pub max_calls: usize,
+    /// Bytes handed to one exchange and not yet written. A call beyond it is refused with [`Refusal::Full`](crate::Refusal::Full);
+    /// answers to the server and cancellations always pass. Default 16 MiB, one message of the largest size.
+    pub max_unsent: usize,
+    /// Questions of the server that have not been answered. A further one is answered with an error (a call of the modern era fails).
+    /// Default 64.
+    pub max_inputs: usize,
+    /// Rounds of one multi round-trip request. The result of the last round is returned; a further question fails the call. Default 10.
+    pub max_rounds: u32,
+    /// Ids of ended calls that are remembered, so that a late answer is told from a stray one. The oldest is forgotten. Default 1024.
+    pub max_retired: usize,
+    /// Notifications and diagnostics that wait for the application. A further one is counted into one
+    /// [`Event::Lost`](crate::client::Event::Lost). Events of calls are not counted and never dropped. Default 1024.
+    pub max_queued_events: usize,
+    /// How long calls wait for the exit status of a program that has closed its output, before they end without it. Default 500 ms.
+    pub exit_grace: Duration,
+    /// How long the rest of an HTTP answer is read after the response in it has come, so that late notifications still arrive. Then the
+    /// exchange is aborted. Default 5 s.
+    pub drain_time: Duration,
+    /// How many items of an HTTP answer are read after the response in it. Default 64.
+    pub drain_items: usize,
+    /// Pages that [`Pages`](crate::Pages) fetches before it ends with an error. Default 1000.
+    pub max_pages: usize,
+}
+
+/// Bounds of the server engine.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct ServerLimits {
+    /// Requests that run at once, over all exchanges. A further one is answered "busy" (`-32603`) at once; answers, cancellations and
+    /// pings pass. Default 1024.
+    pub max_running_requests: usize,
+    /// Requests that run at once on one duplex exchange, with the same answer. Default 256, so that one client cannot take all.
+    pub max_running_per_exchange: usize,
+    /// Exchanges that are open at once. A further one is aborted. Default 4096.
+    pub max_exchanges: usize,
+    /// Bytes handed to one exchange and not yet written. A notification beyond it is refused with
+    /// [`Refusal::Full`](crate::Refusal::Full), progress is kept to the newest of its token, and further requests are answered "busy"
+    /// (`-32603`); answers to those that run pass on top. A client that goes on asking for such answers is cut off. Default 1 MiB.
+    pub max_unsent: usize,
+    /// Bytes handed to one exchange and not yet written beyond which a further request on it is answered "busy": answers are never refused,
+    /// so what leads to them is. Default 32 MiB, room for some large answers at once.
+    pub max_backlog: usize,
+    /// How long an exchange may accept no byte while some wait. Then that exchange ends, and only it. Default 30 s.
+    pub write_stall: Duration,
+    /// How long requests may run on after their client has closed its side of a duplex exchange. Then they are cancelled. Default 1 s,
+    /// which lies within the time that a client gives a program to exit.
+    pub end_grace: Duration,
+    /// Nested questions that one request may have open. A handler that asks more at once gets an error answer. Default 16.
+    pub max_questions: usize,
+    /// Rounds in which one request may ask. Then it is answered with an error. Default 10.
+    pub max_rounds: u32,
+    /// How long an older client may take to answer the questions of one round. Then they are cancelled and the request is answered with
+    /// an error. Default 5 min: a person answers.
+    pub ask_timeout: Duration,
+    /// How long a sealed `requestState` is accepted. Default 10 min.
+    pub state_lifetime: Duration,
+    /// Bytes of a `requestState` as sealed. A larger one is refused in both directions. Default 64 KiB.
+    pub max_state: usize,
+    /// How long a duplex exchange may stay without a first request. Then it is aborted. Default `None`: a parent may start a server
+    /// long before it needs it.
+    pub handshake_timeout: Option<Duration>,
+    /// How long a handler may take. Then the request is answered `-32603` and the handler's answer is dropped. Default `None`.
+    pub handler_deadline: Option<Duration>,
+    /// Tools in one page of `tools/list`. Default 100.
+    pub page_size: usize,
+    /// Diagnostics that wait for the application, as on the client. Default 1024.
+    pub max_queued_events: usize,
+}
+
+/// Bounds of the codecs and lanes.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct FrameLimits {
+    /// Bytes of one line, its newline not counted. A longer one is one [`Defect`](crate::rpc::Defect), its rest is skipped unheld.
+    /// Default 16 MiB.
+    pub max_line: usize,
+    /// Bytes of one server-sent event. A larger one fails its exchange. Default 16 MiB.
+    pub max_event: usize,
+    /// Nesting of arrays and objects in one message; at most 128, which is also the default. A deeper message is one defect.
+    pub max_depth: u32,
+    /// Elements of one batch. A longer one is one defect. Default 1000.
+    pub max_batch: usize,
+    /// Bytes of one HTTP head. A larger one is rejected with 431 by a server, and fails the exchange of a client. Default 64 KiB.
+    pub max_head: usize,
+    /// Fields of one HTTP head; same outcome. Default 100.
+    pub max_headers: usize,
+    /// Bytes of a request body that a server accepts; more is rejected with 413. Default 4 MiB.
+    pub max_request_body: usize,
+    /// Bytes of a response body that a client accepts; more fails the exchange. Default 16 MiB.
+    pub max_response_body: usize,
+    /// Bytes read and not yet turned into facts that a lane holds before it stops reading. Default 1 MiB.
+    pub max_read_ahead: usize,
+    /// How long a channel may take to open. Default 10 s.
+    pub connect_timeout: Duration,
+    /// How long an HTTP request head may take from its first byte, and the first head from the accept. Default 10 s.
+    pub head_timeout: Duration,
+    /// How long a request body may stand still. Default 30 s.
+    pub body_timeout: Duration,
+    /// How long a connection without an exchange is kept. Default 60 s.
+    pub idle_timeout: Duration,
+    /// How long a server reads on after it refused a body, so that the client sees the answer and no reset. Default 2 s.
+    pub linger_timeout: Duration,
+    /// How long a program may take to exit after its input was closed, before it is terminated. Default 2 s.
+    pub exit_timeout: Duration,
+    /// How long a program may take to exit after it was told to terminate, before it is killed. Default 2 s.
+    pub terminate_timeout: Duration,
+    /// Connections to one origin. A request beyond it waits. Default 16.
+    pub max_connections_per_origin: usize,
+}
+
+impl Default for ClientLimits {
+    fn default() -> Self {
+        Self {
+            max_calls: 1024,
+            max_unsent: 16 << 20,
+            max_inputs: 64,
+            max_rounds: 10,
+            max_retired: 1024,
+            max_queued_events: 1024,
+            exit_grace: Duration::from_millis(500),
+            drain_time: Duration::from_secs(5),
+            drain_items: 64,
+            max_pages: 1000,
+        }
+    }
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self {
+            max_running_requests: 1024,
+            max_running_per_exchange: 256,
+            max_exchanges: 4096,
+            max_unsent: 1 << 20,
+            max_backlog: 32 << 20,
+            write_stall: Duration::from_secs(30),
+            end_grace: Duration::from_secs(1),
+            max_questions: 16,
+            max_rounds: 10,
+            ask_timeout: Duration::from_secs(300),
+            state_lifetime: Duration::from_secs(600),
+            max_state: 64 << 10,
+            handshake_timeout: None,
+            handler_deadline: None,
+            page_size: 100,
+            max_queued_events: 1024,
+        }
+    }
+}
+
+impl Default for FrameLimits {
+    fn default() -> Self {
+        Self {
+            max_line: 16 << 20,
+            max_event: 16 << 20,
+            max_depth: 128,
+            max_batch: 1000,
+            max_head: 64 << 10,
+            max_headers: 100,
+            max_request_body: 4 << 20,
+            max_response_body: 16 << 20,
+            max_read_ahead: 1 << 20,
+            connect_timeout: Duration::from_secs(10),
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(60),
+            linger_timeout: Duration::from_secs(2),
+            exit_timeout: Duration::from_secs(2),
+            terminate_timeout: Duration::from_secs(2),
+            max_connections_per_origin: 16,
+        }
+    }
+}

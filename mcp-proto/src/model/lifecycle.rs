@@ -1,0 +1,202 @@
+//! Who the two sides are and what they can do: `initialize` and `server/discover`.
+
+use crate::rpc::{DecodeError, Object, RawJson};
+use crate::version::ProtocolVersion;
+use alloc::string::String;
+
+/// The name and version of a program (`Implementation`).
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Implementation {
+    /// Its name, for programs.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its name, for people.
+    pub title: Option<String>,
+    /// Members that this type does not name, as they were.
+    pub other: Object,
+}
+
+impl Implementation {
+    /// A program of this name and version.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self { name: name.into(), version: version.into(), title: None, other: Object::new() }
+    }
+
+    pub(crate) fn read(mut object: Object) -> Result<Self, DecodeError> {
+        let (name, version) = (object.required("name")?, object.required("version")?);
+        let title = object.optional("title")?;
+        for key in ["name", "version", "title"] {
+            object.remove(key);
+        }
+        Ok(Self { name, version, title, other: object })
+    }
+
+    pub(crate) fn write(&self, version: ProtocolVersion) -> Object {
+        let mut object = Object::new().with("name", self.name.as_str()).with("version", self.version.as_str());
+        if version.rules().titles {
+            object = object.with_opt("title", self.title.as_deref());
+        }
+        for (key, value) in self.other.iter() {
+            object.set(key, value.clone());
+        }
+        object
+    }
+}
+
+/// What a client can do for a server. Absent means "cannot"; an empty object means "can, without options".
+#[derive(Clone, PartialEq, Debug, Default)]
+#[non_exhaustive]
+pub struct ClientCapabilities {
+    /// It can ask the user. An empty object, or one with `form`, means by form; `url` must be named.
+    pub elicitation: Option<Object>,
+    /// It can ask a language model.
+    pub sampling: Option<Object>,
+    /// It can list roots.
+    pub roots: Option<Object>,
+    /// Everything else: `experimental`, `extensions`.
+    pub other: Object,
+}
+
+impl ClientCapabilities {
+    /// Reads them; members of another type than an object count as absent.
+    pub fn read(object: &Object) -> Self {
+        let member = |key: &str| object.optional_object(key).ok().flatten();
+        let mut other = object.clone();
+        for key in ["elicitation", "sampling", "roots"] {
+            other.remove(key);
+        }
+        Self { elicitation: member("elicitation"), sampling: member("sampling"), roots: member("roots"), other }
+    }
+
+    /// Whether forms can be shown: `elicitation` is there, and empty or with a `form` member.
+    pub fn elicits_forms(&self) -> bool {
+        self.elicitation.as_ref().is_some_and(|modes| modes.get("form").is_some() || modes.get("url").is_none())
+    }
+
+    /// Whether the capability of this name is there.
+    pub fn has(&self, capability: &str) -> bool {
+        match capability {
+            "elicitation" => self.elicits_forms(),
+            "sampling" => self.sampling.is_some(),
+            "roots" => self.roots.is_some(),
+            other => self.other.get(other).is_some(),
+        }
+    }
+
+    pub(crate) fn write(&self, version: ProtocolVersion) -> Object {
+        let mut object = self.other.clone();
+        if let (Some(modes), true) = (&self.elicitation, version.rules().elicitation) {
+            let modes = if version.rules().elicitation_modes { modes.clone() } else { Object::new() };
+            object.set("elicitation", modes.into());
+        }
+        for (key, value) in [("sampling", &self.sampling), ("roots", &self.roots)] {
+            if let Some(value) = value {
+                object.set(key, value.to_json());
+            }
+        }
+        object
+    }
+}
+
+/// What a server offers. Absent means "does not".
+#[derive(Clone, PartialEq, Debug, Default)]
+#[non_exhaustive]
+pub struct ServerCapabilities {
+    /// It has tools.
+    pub tools: Option<Object>,
+    /// Everything else: `resources`, `prompts`, `logging`, `completions`, `experimental`, `extensions`.
+    pub other: Object,
+}
+
+impl ServerCapabilities {
+    pub(crate) fn read(object: Object) -> Self {
+        let tools = object.optional_object("tools").ok().flatten();
+        let mut other = object;
+        other.remove("tools");
+        Self { tools, other }
+    }
+
+    pub(crate) fn write(&self) -> Object {
+        let mut object = self.other.clone();
+        if let Some(tools) = &self.tools {
+            object.set("tools", tools.to_json());
+        }
+        object
+    }
+}
+
+/// What a client knows of its server once they have agreed.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct ServerInfo {
+    /// The revision in use.
+    pub version: ProtocolVersion,
+    /// Who the server says it is; a modern server may not say. For people: draw no conclusions from it.
+    pub implementation: Option<Implementation>,
+    /// What it offers.
+    pub capabilities: ServerCapabilities,
+    /// How to use it, for a language model.
+    pub instructions: Option<String>,
+}
+
+/// The keys of `_meta` that the specification reserves.
+pub(crate) mod meta {
+    pub(crate) const META: &str = "_meta";
+    pub(crate) const PROGRESS_TOKEN: &str = "progressToken";
+    pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+}
+
+/// How long and for whom a result may be kept (2026-07-28, caching).
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct CacheHints {
+    /// Milliseconds for which it is fresh; zero means not at all.
+    pub ttl_ms: u64,
+    /// Whether anyone may be served from it, or only whoever asked.
+    pub scope: CacheScope,
+}
+
+/// For whom a result may be kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CacheScope {
+    /// For anyone.
+    Public,
+    /// For whoever asked.
+    Private,
+}
+
+impl Default for CacheHints {
+    /// Stale at once, private: what promises nothing.
+    fn default() -> Self {
+        Self { ttl_ms: 0, scope: CacheScope::Private }
+    }
+}
+
+impl CacheHints {
+    /// Hints with these values.
+    pub const fn new(ttl_ms: u64, scope: CacheScope) -> Self {
+        Self { ttl_ms, scope }
+    }
+
+    /// Reads them leniently: an absent, negative or unreadable `ttlMs` is 0, an absent or unknown scope is private.
+    pub(crate) fn read(result: &Object) -> Self {
+        let ttl_ms = result.optional::<f64>("ttlMs").ok().flatten().filter(|ms| *ms > 0.0).unwrap_or(0.0) as u64;
+        let scope = result.optional::<String>("cacheScope").ok().flatten();
+        let public = scope.as_deref() == Some("public");
+        Self { ttl_ms, scope: if public { CacheScope::Public } else { CacheScope::Private } }
+    }
+
+    pub(crate) fn write(&self, result: &mut Object) {
+        result.set("ttlMs", RawJson::from(self.ttl_ms));
+        let scope = match self.scope {
+            CacheScope::Public => "public",
+            CacheScope::Private => "private",
+        };
+        result.set("cacheScope", scope.into());
+    }
+}

@@ -1,0 +1,272 @@
+//! What a handler is given.
+
+use super::output::{IntoOutput, ToolError};
+use crate::error::Refusal;
+use crate::input::{InputAnswer, InputRequest, Note, Outcome};
+use crate::model::Progress;
+use crate::model::elicitation::{ElicitRequest, ElicitResult};
+use crate::model::tools::CallToolResult;
+use crate::rpc::{ErrorObject, Object, RawJson, code};
+use crate::server::{Context, Incoming, RequestState};
+use crate::version::Era;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
+use serde::de::DeserializeOwned;
+
+/// One entry of a handler: its arguments, the answers of earlier rounds, what it remembered.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Invocation {
+    incoming: Incoming,
+    /// The arguments of a tool, or the params of a method.
+    arguments: RawJson,
+    is_tool: bool,
+}
+
+impl Invocation {
+    pub(super) fn of_tool(incoming: Incoming, arguments: RawJson) -> Self {
+        Self { incoming, arguments, is_tool: true }
+    }
+
+    pub(super) fn of_method(incoming: Incoming) -> Self {
+        let arguments = incoming.params.to_json();
+        Self { incoming, arguments, is_tool: false }
+    }
+
+    /// Who asks, and under which rules.
+    pub const fn context(&self) -> &Context {
+        &self.incoming.context
+    }
+
+    /// The request.
+    pub const fn incoming(&self) -> &Incoming {
+        &self.incoming
+    }
+}
+
+/// What a handler's surroundings offer it: implemented once by each adapter.
+pub trait Port: Send + Sync {
+    /// Sends a notification on the request.
+    ///
+    /// # Errors
+    /// Why it was not sent.
+    fn note(&self, note: Note) -> Result<(), Refusal>;
+    /// Whether the request was cancelled.
+    fn is_cancelled(&self) -> bool;
+}
+
+/// What a handler is given. Cheap to clone.
+///
+/// A handler that asks is entered again from its beginning when the answers are there, in every revision; so ask before doing anything
+/// that must not happen twice.
+#[derive(Clone)]
+pub struct Cx {
+    invocation: Arc<Invocation>,
+    port: Arc<dyn Port>,
+}
+
+impl Cx {
+    /// What the handler of this invocation is given.
+    pub fn new(invocation: Invocation, port: Arc<dyn Port>) -> Self {
+        Self { invocation: Arc::new(invocation), port }
+    }
+
+    /// As [`new`](Self::new), of a flag that says whether the request was cancelled, and a function that sends a notification on it.
+    pub fn linked(
+        invocation: Invocation,
+        cancelled: Arc<AtomicBool>,
+        note: impl Fn(Note) -> Result<(), Refusal> + Send + Sync + 'static,
+    ) -> Self {
+        struct Link<F>(Arc<AtomicBool>, F);
+        impl<F: Fn(Note) -> Result<(), Refusal> + Send + Sync> Port for Link<F> {
+            fn note(&self, note: Note) -> Result<(), Refusal> {
+                (self.1)(note)
+            }
+
+            fn is_cancelled(&self) -> bool {
+                self.0.load(Ordering::Relaxed)
+            }
+        }
+        Self::new(invocation, Arc::new(Link(cancelled, note)))
+    }
+
+    /// As [`new`](Self::new), for a driver that runs a handler to its end before it does anything else: notifications are refused with
+    /// [`Refusal::NotWanted`], and the request never counts as cancelled.
+    pub fn detached(invocation: Invocation) -> Self {
+        struct Nowhere;
+        impl Port for Nowhere {
+            fn note(&self, _: Note) -> Result<(), Refusal> {
+                Err(Refusal::NotWanted)
+            }
+
+            fn is_cancelled(&self) -> bool {
+                false
+            }
+        }
+        Self::new(invocation, Arc::new(Nowhere))
+    }
+
+    /// Who asks, and under which rules.
+    pub fn context(&self) -> &Context {
+        self.invocation.context()
+    }
+
+    /// Reads the arguments of a tool, or the params of a method. `()` reads what has no members.
+    ///
+    /// # Errors
+    /// What cannot be decoded becomes the answer that the revision demands: a tool's result with `isError` from 2025-11-25 on, which a
+    /// model can learn from, else the error `-32602`, which a method always gets.
+    pub fn arguments<A: DeserializeOwned>(&self) -> Result<A, ToolError> {
+        let arguments = &self.invocation.arguments;
+        let decoded = arguments.decode().or_else(|e| {
+            // Types without members, `()` among them, are read from nothing rather than from `{}`.
+            let empty = Object::read(arguments).is_ok_and(|object| object.is_empty());
+            if empty { RawJson::null().decode().map_err(|_| e) } else { Err(e) }
+        });
+        decoded.map_err(|e| {
+            let text = format!("invalid arguments: {e}");
+            if self.invocation.is_tool && self.context().version.rules().invalid_arguments_as_result {
+                ToolError::Failed(text)
+            } else {
+                ToolError::Protocol(ErrorObject::new(code::INVALID_PARAMS, text))
+            }
+        })
+    }
+
+    /// The arguments of a tool, or the params of a method, as they came.
+    pub fn raw(&self) -> &RawJson {
+        &self.invocation.arguments
+    }
+
+    /// The `_meta` of the request, trace context among it.
+    pub fn meta(&self) -> &Object {
+        &self.invocation.incoming.meta
+    }
+
+    /// Tells how far the request is. Nothing is lost where nobody listens: most handlers ignore the outcome.
+    ///
+    /// # Errors
+    /// [`Refusal::NotWanted`] if the request did not ask for progress, [`Refusal::NotIncreasing`], [`Refusal::Gone`] once the request is
+    /// over or cancelled.
+    pub fn progress(&self, progress: Progress) -> Result<(), Refusal> {
+        self.port.note(Note::Progress(progress))
+    }
+
+    /// Sends a notification of a custom method on the request.
+    ///
+    /// # Errors
+    /// [`Refusal::Full`] while the client does not read, [`Refusal::Gone`] once the request is over or cancelled.
+    pub fn notify(&self, method: &str, params: Object) -> Result<(), Refusal> {
+        self.port.note(Note::Custom(method.into(), params))
+    }
+
+    /// Whether the request was cancelled. A handler that is, should stop soon; what it returns is dropped.
+    pub fn is_cancelled(&self) -> bool {
+        self.port.is_cancelled()
+    }
+
+    /// Asks the user. The first time this returns [`ToolError::Ask`], to be passed on with `?`; the handler is entered again with the
+    /// answer. `name` tells the questions of one request apart.
+    ///
+    /// # Errors
+    /// [`ToolError::Ask`]; [`ToolError::Failed`] if the client answered with an error, or the user's answer does not fit the form (what
+    /// came is checked, ELIC-S-024; ask under another name to ask again).
+    pub fn elicit(&self, name: &str, request: impl Into<ElicitRequest>) -> Result<ElicitResult, ToolError> {
+        let request = request.into();
+        match self.answer(name, &InputRequest::Elicitation(request.clone()))? {
+            Some(InputAnswer::Elicitation(ElicitResult::Accept(content))) => match request.check(&content) {
+                Ok(()) => Ok(ElicitResult::Accept(content)),
+                Err(e) => Err(ToolError::Failed(format!("the answer to `{name}` does not fit the form: {e}"))),
+            },
+            Some(InputAnswer::Elicitation(result)) => Ok(result),
+            Some(InputAnswer::Error(e)) => Err(ToolError::Failed(format!("`{name}` was not answered: {}", e.message))),
+            _ => Err(self.need(alloc::vec![(name.into(), InputRequest::Elicitation(request))])),
+        }
+    }
+
+    /// Asks several things at once, also of the model or for the roots. The answers come in the order of the questions; one that the
+    /// client answered with an error is [`InputAnswer::Error`], and nothing is checked against a form.
+    ///
+    /// # Errors
+    /// [`ToolError::Ask`] as long as an answer is missing, with what is missing alone; [`ToolError::Protocol`] if one cannot be read.
+    pub fn ask(&self, requests: Vec<(String, InputRequest)>) -> Result<Vec<InputAnswer>, ToolError> {
+        let (mut answers, mut missing) = (Vec::new(), Vec::new());
+        for (name, request) in requests {
+            match self.answer(&name, &request)? {
+                Some(answer) => answers.push(answer),
+                None => missing.push((name, request)),
+            }
+        }
+        if missing.is_empty() { Ok(answers) } else { Err(self.need(missing)) }
+    }
+
+    /// What an earlier entry remembered with [`ToolError::remember`]; `None` the first time, and if it is of another shape.
+    pub fn state<T: DeserializeOwned>(&self) -> Option<T> {
+        self.kept().and_then(|state| state.decode().ok())
+    }
+
+    /// The outcome of what the handler returned, as the revision of the request can carry it.
+    pub fn outcome(&self, output: impl IntoOutput) -> Outcome {
+        let result = output.into_output();
+        match (result, self.invocation.is_tool) {
+            (Ok(result), true) => self.complete(&result),
+            (Ok(result), false) => method_result(result),
+            (Err(ToolError::Ask { requests, state }), _) => Outcome::NeedInput { requests, state },
+            (Err(ToolError::Failed(text)), true) => self.complete(&CallToolResult::error(text)),
+            (Err(ToolError::Failed(text)), false) => Outcome::Error(ErrorObject::new(code::INTERNAL_ERROR, text)),
+            (Err(ToolError::Protocol(error)), _) => Outcome::Error(error),
+        }
+    }
+
+    fn complete(&self, result: &CallToolResult) -> Outcome {
+        Outcome::Complete(result.lower(self.context().version).write())
+    }
+
+    /// What asks for these. What was remembered before is kept unless it is replaced.
+    fn need(&self, requests: Vec<(String, InputRequest)>) -> ToolError {
+        ToolError::Ask { requests, state: self.kept().cloned() }
+    }
+
+    fn kept(&self) -> Option<&RawJson> {
+        match &self.invocation.incoming.state {
+            Some(RequestState::Kept(state)) => Some(state),
+            _ => None,
+        }
+    }
+
+    /// The answer to a question, if it is there.
+    fn answer(&self, name: &str, request: &InputRequest) -> Result<Option<InputAnswer>, ToolError> {
+        match self.invocation.incoming.inputs.get(name) {
+            None => Ok(None),
+            Some(Err(error)) => Ok(Some(InputAnswer::Error(error.clone()))),
+            Some(Ok(result)) => request.read_answer(result).map(Some).map_err(|e| {
+                // On a modern connection the answer is part of the request; on an older one it came by itself, and the request is innocent.
+                let modern = self.context().version.era() == Era::Modern;
+                let code = if modern { code::INVALID_PARAMS } else { code::INTERNAL_ERROR };
+                ToolError::Protocol(ErrorObject::new(code, format!("the answer to `{name}` cannot be read: {e}")))
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for Cx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cx").field("method", &self.invocation.incoming.method).finish_non_exhaustive()
+    }
+}
+
+/// The result of a method: the structured content, which is an object, or nothing at all.
+fn method_result(result: CallToolResult) -> Outcome {
+    let object = match &result.structured {
+        Some(json) => Object::read(json).map_err(|e| e.to_string()),
+        None if result.content.is_empty() => Ok(result.other),
+        None => Err("the handler of a method returns an object".into()),
+    };
+    match object {
+        Ok(object) => Outcome::Complete(object),
+        Err(why) => Outcome::Error(ErrorObject::new(code::INTERNAL_ERROR, why)),
+    }
+}

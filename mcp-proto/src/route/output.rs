@@ -1,0 +1,152 @@
+//! What a handler may return.
+
+use crate::input::InputRequest;
+use crate::model::content::Content;
+use crate::model::tools::CallToolResult;
+use crate::rpc::{DecodeError, EncodeError, ErrorObject, RawJson};
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use serde::Serialize;
+
+/// Why a handler did not return a result.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// It needs answers first.
+    Ask {
+        /// The questions.
+        requests: Vec<(String, InputRequest)>,
+        /// What to remember.
+        state: Option<RawJson>,
+    },
+    /// It failed; the text is for the model.
+    Failed(String),
+    /// The request is wrong.
+    Protocol(ErrorObject),
+}
+
+impl ToolError {
+    /// What the handler wants back when it is entered again; only of use on [`ToolError::Ask`], as in
+    /// `cx.elicit("name", form).map_err(|ask| ask.remember(&draft))?`. On a modern connection it travels through the client, sealed but
+    /// readable: no secrets.
+    #[must_use]
+    pub fn remember<T: Serialize + ?Sized>(self, value: &T) -> Self {
+        match (self, RawJson::encode(value)) {
+            (Self::Ask { requests, .. }, Ok(state)) => Self::Ask { requests, state: Some(state) },
+            (Self::Ask { .. }, Err(e)) => e.into(),
+            (other, _) => other,
+        }
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ask { requests, .. } => {
+                let names: Vec<&str> = requests.iter().map(|(name, _)| name.as_str()).collect();
+                write!(f, "answers are needed: {}", names.join(", "))
+            }
+            Self::Failed(text) => f.write_str(text),
+            Self::Protocol(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for ToolError {}
+
+impl From<&str> for ToolError {
+    fn from(text: &str) -> Self {
+        Self::Failed(text.into())
+    }
+}
+
+impl From<String> for ToolError {
+    fn from(text: String) -> Self {
+        Self::Failed(text)
+    }
+}
+
+impl From<ErrorObject> for ToolError {
+    fn from(error: ErrorObject) -> Self {
+        Self::Protocol(error)
+    }
+}
+
+impl From<DecodeError> for ToolError {
+    fn from(e: DecodeError) -> Self {
+        Self::Failed(e.to_string())
+    }
+}
+
+impl From<EncodeError> for ToolError {
+    fn from(e: EncodeError) -> Self {
+        Self::Failed(e.to_string())
+    }
+}
+
+/// What a handler may return. Never a blanket `Serialize`: a `Result` is serialisable, and an error would go out as a success.
+pub trait IntoOutput {
+    /// The result of a tool.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn into_output(self) -> Result<CallToolResult, ToolError>;
+}
+
+/// A result as data: structured content, and the same as a block of text for clients that do not read it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> IntoOutput for Json<T> {
+    fn into_output(self) -> Result<CallToolResult, ToolError> {
+        let json = RawJson::encode(&self.0)?;
+        let mut result = CallToolResult::text(json.as_str());
+        result.structured = Some(json);
+        Ok(result)
+    }
+}
+
+impl IntoOutput for CallToolResult {
+    fn into_output(self) -> Result<CallToolResult, ToolError> {
+        Ok(self)
+    }
+}
+
+impl IntoOutput for Content {
+    fn into_output(self) -> Result<CallToolResult, ToolError> {
+        alloc::vec![self].into_output()
+    }
+}
+
+impl IntoOutput for Vec<Content> {
+    fn into_output(self) -> Result<CallToolResult, ToolError> {
+        Ok(CallToolResult { content: self, ..CallToolResult::default() })
+    }
+}
+
+impl IntoOutput for () {
+    /// No content.
+    fn into_output(self) -> Result<CallToolResult, ToolError> {
+        Ok(CallToolResult::default())
+    }
+}
+
+impl<T: IntoOutput, E: Into<ToolError>> IntoOutput for Result<T, E> {
+    fn into_output(self) -> Result<CallToolResult, ToolError> {
+        self.map_err(Into::into)?.into_output()
+    }
+}
+
+macro_rules! as_text {
+    ($($type:ty),*) => {$(
+        impl IntoOutput for $type {
+            /// One block of text.
+            fn into_output(self) -> Result<CallToolResult, ToolError> {
+                Ok(CallToolResult::text(self.to_string()))
+            }
+        }
+    )*};
+}
+
+as_text!(String, &str, bool, i8, i16, i32, i64, u8, u16, u32, u64, usize, isize, f32, f64);

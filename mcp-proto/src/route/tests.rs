@@ -1,0 +1,483 @@
+//! A router behind an engine: requests as text in, answers as text out, handlers as plain functions.
+
+use super::*;
+use crate::error::Refusal;
+use crate::exchange::{ExchangeId, Fact, Item, Outgoing, Peer};
+use crate::input::InputRequest;
+use crate::model::Progress;
+use crate::model::content::Content;
+use crate::model::elicitation::{ElicitRequest, ElicitResult};
+use crate::model::tools::CallToolResult;
+use crate::rpc::{Message, Payload, parse};
+use crate::server::{Event, Output, Server};
+use crate::time::Instant;
+use alloc::boxed::Box;
+use alloc::string::ToString;
+use alloc::sync::Arc;
+use alloc::vec;
+use core::sync::atomic::{AtomicBool, Ordering};
+use serde::{Deserialize, Serialize};
+
+const X: ExchangeId = ExchangeId(1);
+const NOW: Instant = Instant::ZERO;
+
+/// A handler that runs where it stands.
+struct Run(Box<dyn Fn(&Cx) -> Outcome>);
+
+impl<F, A, R> FromFn<F, (A, R)> for Run
+where
+    F: Fn(Cx, A) -> R + 'static,
+    A: serde::de::DeserializeOwned,
+    R: IntoOutput,
+{
+    fn from_fn(f: F) -> Self {
+        Self(Box::new(move |cx| {
+            let output = cx.arguments().map(|arguments| f(cx.clone(), arguments));
+            match output {
+                Ok(output) => cx.outcome(output),
+                Err(e) => cx.outcome(Err::<(), _>(e)),
+            }
+        }))
+    }
+}
+
+/// Every note is refused.
+struct Bench {
+    router: Router<Run>,
+    server: Server,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Bench {
+    fn new(router: Router<Run>) -> Self {
+        let mut server = Server::new(Arc::new(router.config()), [1; 32], NOW);
+        server.fact(NOW, X, Fact::Opened(Peer::default()));
+        Self { router, server, cancelled: Arc::default() }
+    }
+
+    fn legacy(router: Router<Run>, version: &str) -> Self {
+        let mut bench = Self::new(router);
+        let params = format!(
+            r#"{{"protocolVersion":"{version}","capabilities":{{"elicitation":{{}}}},"clientInfo":{{"name":"c","version":"0"}}}}"#
+        );
+        bench.say("initialize", &params);
+        bench
+    }
+
+    /// Sends a line, runs what it leads to, and gives what is said.
+    fn line(&mut self, line: &str) -> Vec<String> {
+        self.line_on(X, line)
+    }
+
+    fn line_on(&mut self, x: ExchangeId, line: &str) -> Vec<String> {
+        let message = parse(line.as_bytes().to_vec().into(), 128).unwrap();
+        self.server.fact(NOW, x, Fact::Item(Item::Message(message)));
+        let mut said = Vec::new();
+        while let Some(output) = self.server.poll_output() {
+            match output {
+                Output::Event(Event::Request(responder, incoming)) => {
+                    let answer = match self.router.route(responder, incoming) {
+                        Routed::Answer(answer) => answer,
+                        Routed::Handle { handler, invocation, responder } => {
+                            let refuse = |_| Err(Refusal::NotWanted);
+                            responder.write(handler.0(&Cx::linked(invocation, self.cancelled.clone(), refuse)))
+                        }
+                    };
+                    self.server.respond(NOW, answer);
+                }
+                Output::Send(_, Outgoing::Message(bytes)) => said.push(String::from_utf8(bytes.to_vec()).unwrap()),
+                _ => {}
+            }
+        }
+        said
+    }
+
+    fn say(&mut self, method: &str, params: &str) -> Vec<String> {
+        self.line(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#))
+    }
+
+    /// A request of 2026-07-28.
+    fn modern(&mut self, method: &str, rest: &str) -> Result<Object, ErrorObject> {
+        let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}"#;
+        let said = self.say(method, &format!(r#"{{"_meta":{{{meta}}}{rest}}}"#));
+        outcome(&said[0])
+    }
+
+    fn legacy_call(&mut self, params: &str) -> Result<Object, ErrorObject> {
+        outcome(&self.say("tools/call", params)[0])
+    }
+}
+
+fn outcome(said: &str) -> Result<Object, ErrorObject> {
+    let Ok(Message::Response(response)) = parse(said.as_bytes().to_vec().into(), 128) else { panic!("{said}") };
+    match response.payload {
+        Payload::Result(result) => Ok(Object::read(&result).unwrap()),
+        Payload::Error(error) => Err(error),
+    }
+}
+
+fn text(result: &Object) -> String {
+    let content = result.array("content").unwrap();
+    Content::read(&content[0]).unwrap().as_text().unwrap().into()
+}
+
+#[derive(Deserialize, Serialize)]
+struct Add {
+    a: i64,
+    b: i64,
+}
+
+fn adder() -> Router<Run> {
+    Router::new("calc", "1.0").tool(tool("add").describe("adds"), |_cx, a: Add| Ok::<_, ToolError>(a.a + a.b))
+}
+
+fn names(page: &Object) -> Vec<String> {
+    page.array("tools").unwrap().iter().map(|tool| Object::read(tool).unwrap().required("name").unwrap()).collect()
+}
+
+fn named(names: &[&str]) -> Router<Run> {
+    names.iter().fold(Router::new("n", "1"), |router, name| router.tool(*name, |_cx, (): ()| "ok"))
+}
+
+// covers: TOOL-S-001, TOOL-S-002, TOOL-S-005, TOOL-S-007, TOOL-S-010, CACHE-S-001, INIT-S-019, DISC-S-001
+#[test]
+fn tools_are_listed_in_the_order_of_registration() {
+    let router = named(&["z", "a", "m"]).configure(|config| {
+        config.list_cache = crate::model::lifecycle::CacheHints::new(9, crate::model::lifecycle::CacheScope::Public);
+    });
+    let mut bench = Bench::new(router);
+    assert!(bench.modern("server/discover", "").unwrap().object("capabilities").unwrap().get("tools").is_some());
+    let page = bench.modern("tools/list", "").unwrap();
+    assert_eq!(names(&page), ["z", "a", "m"]);
+    assert!(page.get("nextCursor").is_none());
+    assert_eq!(
+        (page.required::<u64>("ttlMs").unwrap(), page.required::<String>("cacheScope").unwrap()),
+        (9, "public".to_string())
+    );
+    let tool = Object::read(&page.array("tools").unwrap()[0]).unwrap();
+    assert_eq!(tool.get("inputSchema").unwrap().as_str(), r#"{"type":"object"}"#);
+    let mut bench = Bench::legacy(named(&["z"]), "2025-06-18");
+    let said = bench.say("tools/list", "{}");
+    assert!(!said[0].contains("ttlMs") && !said[0].contains("resultType"), "{said:?}");
+}
+
+// covers: PAGE-S-002, PAGE-S-007, PAGE-S-008, B-286, B-284, CACHE-S-022
+#[test]
+fn pages_follow_one_another_and_an_invalid_cursor_is_refused() {
+    let router = named(&["a", "b", "c", "", "e"]).configure(|config| {
+        config.limits.server.page_size = 2;
+        config.list_cache = crate::model::lifecycle::CacheHints::new(9, crate::model::lifecycle::CacheScope::Public);
+    });
+    let mut bench = Bench::new(router);
+    let (mut all, mut rest) = (Vec::new(), String::new());
+    let mut pages = 0;
+    loop {
+        let page = bench.modern("tools/list", &rest).unwrap();
+        assert_eq!(page.required::<String>("cacheScope").unwrap(), "public");
+        assert_eq!(page.required::<u64>("ttlMs").unwrap(), 9);
+        all.extend(names(&page));
+        pages += 1;
+        let Some(cursor) = page.optional::<String>("nextCursor").unwrap() else { break };
+        rest = format!(r#","cursor":"{cursor}""#);
+    }
+    assert_eq!((all, pages), (["a", "b", "c", "", "e"].map(String::from).to_vec(), 3));
+    for cursor in [r#""!""#, r#""bm9wZQ""#, "1", "{}"] {
+        assert_eq!(bench.modern("tools/list", &format!(r#","cursor":{cursor}"#)).unwrap_err().code, -32602, "{cursor}");
+    }
+    assert_eq!(names(&bench.modern("tools/list", r#","cursor":null"#).unwrap()), ["a", "b"]);
+}
+
+// covers: TOOL-S-004, TOOL-S-005
+#[test]
+fn the_list_is_the_same_on_every_connection_and_after_every_request() {
+    let router = || named(&["b", "a"]).tool(tool("c").describe("third"), |_cx, (): ()| "ok");
+    let mut bench = Bench::new(router());
+    let first = bench.modern("tools/list", "").unwrap();
+    assert_eq!(names(&first), ["b", "a", "c"]);
+    for (method, rest) in [
+        ("tools/call", r#","name":"a""#),
+        ("tools/call", r#","name":"no such""#),
+        ("tools/list", r#","cursor":"!""#),
+        ("server/discover", ""),
+        ("no/such", ""),
+    ] {
+        let _ = bench.modern(method, rest);
+        assert_eq!(bench.modern("tools/list", "").unwrap(), first, "after {method}");
+    }
+    // Another connection to the same engine, and one to another engine.
+    bench.server.fact(NOW, ExchangeId(2), Fact::Opened(Peer::default()));
+    let line = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    assert_eq!(outcome(&bench.line_on(ExchangeId(2), line)[0]).unwrap(), first);
+    assert_eq!(Bench::new(router()).modern("tools/list", "").unwrap(), first);
+}
+
+// covers: TOOL-S-003, RPC-S-040, X-21
+#[test]
+fn what_is_not_offered_does_not_exist() {
+    let mut bench = Bench::new(Router::new("n", "1"));
+    assert!(bench.modern("server/discover", "").unwrap().object("capabilities").unwrap().get("tools").is_none());
+    for method in ["tools/list", "tools/call", "resources/list", "no/such"] {
+        assert_eq!(bench.modern(method, "").unwrap_err().code, -32601);
+    }
+    let mut bench = Bench::legacy(adder(), "2024-11-05");
+    let error = outcome(&bench.say("resources/list", "{}")[0]).unwrap_err();
+    assert_eq!((error.code, error.message.as_str()), (-32601, "Method not found"));
+}
+
+// covers: TOOL-S-022, S2-01, S2-02, RPC-B-012
+#[test]
+fn a_call_runs_the_tool_of_that_name() {
+    let mut bench = Bench::new(adder());
+    let result = bench.modern("tools/call", r#","name":"add","arguments":{"a":1,"b":2}"#).unwrap();
+    assert_eq!(text(&result), "3");
+    for rest in
+        [r#","name":"sub""#, "", r#","name":1"#, r#","name":"add","arguments":[1]"#, r#","name":"add","arguments":"x""#]
+    {
+        assert_eq!(bench.modern("tools/call", rest).unwrap_err().code, -32602, "{rest}");
+    }
+    let mut bench = Bench::legacy(adder(), "2025-11-25");
+    assert_eq!(bench.legacy_call(r#"{"name":"sub"}"#).unwrap_err().code, -32602);
+}
+
+// covers: TOOL-S-023, TOOL-S-024, X-22, B-291
+#[test]
+fn arguments_that_do_not_fit_are_what_the_revision_says() {
+    let wrong = r#"{"name":"add","arguments":{"a":"1"}}"#;
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18"] {
+        assert_eq!(Bench::legacy(adder(), version).legacy_call(wrong).unwrap_err().code, -32602);
+    }
+    let result = Bench::legacy(adder(), "2025-11-25").legacy_call(wrong).unwrap();
+    assert!(result.required::<bool>("isError").unwrap());
+    let result = Bench::new(adder()).modern("tools/call", r#","name":"add","arguments":{"a":"1"}"#).unwrap();
+    assert!(result.required::<bool>("isError").unwrap() && text(&result).contains("invalid arguments"));
+}
+
+// covers: B-287
+#[test]
+fn a_tool_without_arguments_takes_none_in_any_form() {
+    let mut bench = Bench::new(named(&["t"]));
+    for rest in ["", r#","arguments":{}"#, r#","arguments":null"#] {
+        assert_eq!(text(&bench.modern("tools/call", &format!(r#","name":"t"{rest}"#)).unwrap()), "ok");
+    }
+}
+
+// covers: TOOL-S-025
+#[test]
+fn an_error_of_a_tool_is_a_result_and_an_error_of_the_request_is_an_error() {
+    let router = Router::<Run>::new("n", "1")
+        .tool("text", |_cx, (): ()| Err::<(), _>("broken"))
+        .tool("protocol", |_cx, (): ()| Err::<(), _>(ErrorObject::new(7, "wrong")));
+    let mut bench = Bench::new(router);
+    let result = bench.modern("tools/call", r#","name":"text""#).unwrap();
+    assert!(result.required::<bool>("isError").unwrap());
+    assert_eq!(text(&result), "broken");
+    assert_eq!(bench.modern("tools/call", r#","name":"protocol""#).unwrap_err().code, 7);
+}
+
+// covers: TOOL-S-017, TOOL-B-018, TOOL-B-019, X-23, TOOL-S-014, TOOL-S-015
+#[test]
+fn outputs_are_lowered_to_what_the_revision_can_carry() {
+    let router = || {
+        Router::<Run>::new("n", "1")
+            .tool("object", |_cx, (): ()| Json(Add { a: 1, b: 2 }))
+            .tool("null", |_cx, (): ()| Json(()))
+            .tool("many", |_cx, (): ()| vec![Content::text("x"), Content::audio("AA==", "audio/wav")])
+            .tool("nothing", |_cx, (): ()| ())
+            .tool("flag", |_cx, (): ()| true)
+            .tool("raw", |_cx, (): ()| CallToolResult::text("r"))
+    };
+    let mut modern = Bench::new(router());
+    let result = modern.modern("tools/call", r#","name":"object""#).unwrap();
+    assert_eq!(
+        (text(&result), result.get("structuredContent").unwrap().as_str()),
+        (r#"{"a":1,"b":2}"#.into(), r#"{"a":1,"b":2}"#)
+    );
+    let result = modern.modern("tools/call", r#","name":"null""#).unwrap();
+    assert_eq!(result.get("structuredContent").unwrap().as_str(), "null");
+    assert_eq!(modern.modern("tools/call", r#","name":"nothing""#).unwrap().get("content").unwrap().as_str(), "[]");
+    assert_eq!(text(&modern.modern("tools/call", r#","name":"flag""#).unwrap()), "true");
+    assert_eq!(text(&modern.modern("tools/call", r#","name":"raw""#).unwrap()), "r");
+    let mut old = Bench::legacy(router(), "2024-11-05");
+    let result = old.legacy_call(r#"{"name":"object"}"#).unwrap();
+    assert!(result.get("structuredContent").is_none() && text(&result) == r#"{"a":1,"b":2}"#);
+    assert!(
+        !old.legacy_call(r#"{"name":"many"}"#).unwrap().get("content").unwrap().as_str().contains(r#""type":"audio""#)
+    );
+    assert!(
+        Bench::legacy(router(), "2025-11-25")
+            .legacy_call(r#"{"name":"null"}"#)
+            .unwrap()
+            .get("structuredContent")
+            .is_none()
+    );
+}
+
+#[test]
+fn a_tool_of_the_same_name_takes_the_place_of_the_first() {
+    let router = named(&["a", "b"]).tool(tool("a").describe("second"), |_cx, (): ()| "new");
+    let mut bench = Bench::new(router);
+    assert_eq!(names(&bench.modern("tools/list", "").unwrap()), ["a", "b"]);
+    assert_eq!(text(&bench.modern("tools/call", r#","name":"a""#).unwrap()), "new");
+}
+
+// covers: TOOL-S-007, TOOL-S-008
+#[test]
+fn a_tool_is_described_in_a_chain() {
+    let described = tool("t")
+        .describe("d")
+        .title("T")
+        .read_only()
+        .idempotent()
+        .destructive(false)
+        .open_world(true)
+        .input_schema(r#"{"properties":{"a":{"type":"integer"}}}"#)
+        .output_schema(RawJson::parse(&br#"{"type":"object"}"#[..]).unwrap());
+    assert_eq!(
+        described.write(crate::ProtocolVersion::V2026_07_28).to_json().as_str(),
+        concat!(
+            r#"{"name":"t","title":"T","description":"d","inputSchema":{"type":"object","properties":{"a":{"type":"integer"}}},"#,
+            r#""outputSchema":{"type":"object"},"#,
+            r#""annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":true}}"#
+        )
+    );
+    let old = described.write(crate::ProtocolVersion::V2024_11_05).to_json();
+    assert_eq!(
+        old.as_str(),
+        r#"{"name":"t","description":"d","inputSchema":{"type":"object","properties":{"a":{"type":"integer"}}}}"#
+    );
+}
+
+#[test]
+fn a_method_of_ones_own_returns_an_object() {
+    let router = Router::<Run>::new("n", "1")
+        .method("x/sum", |_cx, a: Add| Json(Add { a: a.a + a.b, b: 0 }))
+        .method("x/text", |_cx, (): ()| "no object")
+        .method("x/none", |_cx, (): ()| ());
+    let mut bench = Bench::new(router);
+    let result = bench.modern("x/sum", r#","a":1,"b":2"#).unwrap();
+    assert_eq!(result.required::<i64>("a").unwrap(), 3);
+    assert_eq!(bench.modern("x/sum", "").unwrap_err().code, -32602);
+    assert_eq!(bench.modern("x/text", "").unwrap_err().code, -32603);
+    assert_eq!(bench.modern("x/none", "").unwrap().required::<String>("resultType").unwrap(), "complete");
+}
+
+/// Asks for a name, then for a colour, and says both.
+fn asking() -> Router<Run> {
+    Router::new("n", "1").tool("ask", |cx: Cx, (): ()| {
+        let name = match cx.elicit("name", ElicitRequest::form("Name?").text("name"))? {
+            ElicitResult::Accept(content) => content.required::<String>("name")?,
+            _ => return Err(ToolError::from("no name")),
+        };
+        let entries: u32 = cx.state().unwrap_or(0);
+        let colour = cx
+            .elicit("colour", ElicitRequest::form("Colour?").choice("colour", ["red", "blue"]))
+            .map_err(|ask| ask.remember(&(entries + 1)))?;
+        let colour: Object = match colour {
+            ElicitResult::Accept(content) => content,
+            _ => return Ok(format!("{name} without colour, entry {entries}")),
+        };
+        Ok(format!("{name} {} {entries}", colour.required::<String>("colour")?))
+    })
+}
+
+// covers: ELIC-S-005, ELIC-S-030, ELIC-S-031, ELIC-S-024, ELIC-B-025, MRTR-S-002, MRTR-S-025, B-221, B-228
+#[test]
+fn a_handler_that_asks_twice_sees_all_answers_in_the_modern_era() {
+    let mut bench = Bench::new(asking());
+    let rest = r#","name":"ask""#;
+    let first = bench.modern("tools/call", rest).unwrap();
+    assert_eq!(first.required::<String>("resultType").unwrap(), "input_required");
+    let with = |result: &Object, responses: &str| {
+        let state: String = result.required("requestState").unwrap();
+        format!(r#"{rest},"requestState":"{state}","inputResponses":{responses}"#)
+    };
+    // What was asked and is missing is asked for again.
+    let again = bench.modern("tools/call", &with(&first, "{}")).unwrap();
+    assert!(again.object("inputRequests").unwrap().get("name").is_some());
+    let name = r#"{"name":{"action":"accept","content":{"name":"Ada"}}}"#;
+    let second = bench.modern("tools/call", &with(&first, name)).unwrap();
+    assert!(second.object("inputRequests").unwrap().get("colour").is_some());
+    let red = r#"{"colour":{"action":"accept","content":{"colour":"red"}},"name":{"action":"accept","content":{"name":"Eve"}}}"#;
+    assert_eq!(text(&bench.modern("tools/call", &with(&second, red)).unwrap()), "Ada red 1");
+    let declined = bench.modern("tools/call", &with(&second, r#"{"colour":{"action":"decline"}}"#)).unwrap();
+    assert_eq!(text(&declined), "Ada without colour, entry 1");
+    // What the user sent is checked against the form; what is no answer at all is a wrong request.
+    let green = bench
+        .modern("tools/call", &with(&second, r#"{"colour":{"action":"accept","content":{"colour":"green"}}}"#))
+        .unwrap();
+    assert!(green.required::<bool>("isError").unwrap() && text(&green).contains("does not fit"));
+    let error = bench.modern("tools/call", &with(&second, r#"{"colour":{"colour":"red"}}"#)).unwrap_err();
+    assert_eq!(error.code, -32602);
+    let forged = with(&second, red).replace("requestState\":\"A", "requestState\":\"B");
+    let error = bench.modern("tools/call", &forged).unwrap_err();
+    assert_eq!((error.code, error.message.as_str()), (-32602, "the request state is not valid"));
+}
+
+// covers: ELIC-S-030, ELIC-S-031, B-073
+#[test]
+fn the_same_handler_asks_an_older_client() {
+    let mut bench = Bench::legacy(asking(), "2025-06-18");
+    let asked = bench.say("tools/call", r#"{"name":"ask"}"#);
+    assert!(asked[0].contains(r#""id":1,"method":"elicitation/create""#) && !asked[0].contains("mode"), "{asked:?}");
+    let asked = bench.line(r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"Ada"}}}"#);
+    assert!(asked[0].contains(r#""id":2,"method":"elicitation/create""#));
+    let said = bench.line(r#"{"jsonrpc":"2.0","id":2,"result":{"action":"accept","content":{"colour":"blue"}}}"#);
+    assert_eq!(text(&outcome(&said[0]).unwrap()), "Ada blue 1");
+    // A client that fails, and one that answers nonsense.
+    bench.say("tools/call", r#"{"name":"ask"}"#);
+    let said = bench.line(r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"no screen"}}"#);
+    let result = outcome(&said[0]).unwrap();
+    assert!(result.required::<bool>("isError").unwrap() && text(&result).contains("no screen"));
+    bench.say("tools/call", r#"{"name":"ask"}"#);
+    let said = bench.line(r#"{"jsonrpc":"2.0","id":4,"result":[]}"#);
+    assert_eq!(outcome(&said[0]).unwrap_err().code, -32603);
+}
+
+#[test]
+fn several_questions_are_asked_at_once() {
+    let router = Router::<Run>::new("n", "1").tool("t", |cx: Cx, (): ()| {
+        let question = |text: &str| InputRequest::Elicitation(ElicitRequest::form(text));
+        let answers = cx.ask(vec![("a".into(), question("A?")), ("b".into(), question("B?"))])?;
+        Ok::<_, ToolError>(format!("{answers:?}"))
+    });
+    let mut bench = Bench::legacy(router, "2025-11-25");
+    assert_eq!(bench.say("tools/call", r#"{"name":"t"}"#).len(), 2);
+    bench.line(r#"{"jsonrpc":"2.0","id":2,"error":{"code":5,"message":"no"}}"#);
+    let said = bench.line(r#"{"jsonrpc":"2.0","id":1,"result":{"action":"decline"}}"#);
+    let text = text(&outcome(&said[0]).unwrap());
+    assert!(text.starts_with("[Elicitation(Decline), Error("), "{text}");
+}
+
+#[test]
+fn a_cx_is_what_the_adapters_need() {
+    fn shared<T: Clone + Send + Sync + 'static>() {}
+    shared::<Cx>();
+    let router = Router::<Run>::new("n", "1").tool("t", |cx: Cx, (): ()| {
+        let refused = cx.progress(Progress::new(1.0)).unwrap_err();
+        format!("{refused} {} {} {}", cx.is_cancelled(), cx.raw().as_str(), cx.meta().len())
+    });
+    let result = Bench::new(router).modern("tools/call", r#","name":"t""#).unwrap();
+    assert_eq!(text(&result), "the request did not ask for it false {} 2");
+}
+
+// covers: TOOL-S-002, TOOL-S-003
+#[test]
+fn a_server_that_declares_tools_lists_them_even_if_there_are_none() {
+    let router = Router::new("r", "1").configure(|config| config.capabilities.tools = Some(Object::new()));
+    let mut bench = Bench::legacy(router, "2025-06-18");
+    let said = bench.line(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    assert_eq!(said, [r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#]);
+    let said = bench.line(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}"#);
+    assert!(said[0].contains("-32602"), "{said:?}");
+}
+
+#[test]
+fn a_handler_sees_the_flag_of_its_cancellation() {
+    let router = Router::new("n", "1").tool("look", |cx: Cx, (): ()| format!("{}", cx.is_cancelled()));
+    let mut bench = Bench::legacy(router, "2025-06-18");
+    for cancelled in [false, true] {
+        bench.cancelled.store(cancelled, Ordering::Relaxed);
+        let seen = bench.legacy_call(r#"{"name":"look"}"#).unwrap();
+        assert_eq!(text(&seen), cancelled.to_string());
+    }
+}

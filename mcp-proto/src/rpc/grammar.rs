@@ -1,0 +1,301 @@
+//! The grammar of JSON (RFC 8259), strictly, as steps over a text. Knows no message. Nothing here recurses or allocates, but for the text
+//! of a string that is asked for.
+
+use super::DefectKind;
+use alloc::string::String;
+use core::ops::Range;
+
+/// Nothing nests deeper than this, whatever the limits say: one bit of a `u128` for each level.
+pub(super) const MAX_DEPTH: u32 = 128;
+
+/// The text between the quotes of a checked JSON string, escapes decoded; `None` if one of them is a lone surrogate.
+pub(super) fn unescape(raw: &[u8]) -> Option<String> {
+    let mut rest = core::str::from_utf8(raw).ok()?;
+    let mut out = String::with_capacity(rest.len());
+    while let Some((plain, escape)) = rest.split_once('\\') {
+        out.push_str(plain);
+        let kind = escape.chars().next()?;
+        rest = escape.get(kind.len_utf8()..)?;
+        out.push(match kind {
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'u' => {
+                let unit = hex(rest.get(..4)?.as_bytes())?;
+                rest = rest.get(4..)?;
+                match char::from_u32(unit.into()) {
+                    Some(c) => c,
+                    None => {
+                        let low = hex(rest.strip_prefix("\\u")?.get(..4)?.as_bytes())?;
+                        rest = rest.get(6..)?;
+                        char::decode_utf16([unit, low]).next()?.ok()?
+                    }
+                }
+            }
+            other => other,
+        });
+    }
+    out.push_str(rest);
+    Some(out)
+}
+
+/// Four hexadecimal digits.
+fn hex(digits: &[u8]) -> Option<u16> {
+    digits.iter().try_fold(0, |n, &d| Some(n << 4 | u16::try_from(char::from(d).to_digit(16)?).ok()?))
+}
+
+/// The pass over a text that is known to be UTF-8.
+pub(super) struct Scan<'a> {
+    pub(super) text: &'a [u8],
+    /// How far the pass has come.
+    pub(super) at: usize,
+    pub(super) max_depth: u32,
+    /// Whether a lone surrogate was passed.
+    pub(super) lone: bool,
+}
+
+impl<'a> Scan<'a> {
+    pub(super) fn new(text: &'a [u8], max_depth: u32) -> Self {
+        Self { text, at: 0, max_depth: max_depth.min(MAX_DEPTH), lone: false }
+    }
+
+    /// Any value, at `outer` levels of nesting. Keeps the open brackets as bits: the text cannot make the stack grow.
+    pub(super) fn value(&mut self, outer: u32) -> Result<Range<usize>, DefectKind> {
+        self.space();
+        let start = self.at;
+        let mut objects: u128 = 0;
+        let mut depth = 0;
+        'value: loop {
+            self.space();
+            match self.byte()? {
+                b'"' => {
+                    self.string()?;
+                }
+                open @ (b'{' | b'[') => {
+                    if outer + depth >= self.max_depth {
+                        return Err(DefectKind::TooDeep);
+                    }
+                    let object = open == b'{';
+                    self.at += 1;
+                    self.space();
+                    if self.byte()? == if object { b'}' } else { b']' } {
+                        self.at += 1;
+                    } else {
+                        depth += 1;
+                        objects = objects << 1 | u128::from(object);
+                        if object {
+                            self.key()?;
+                        }
+                        continue 'value;
+                    }
+                }
+                b'-' | b'0'..=b'9' => {
+                    self.number()?;
+                    // More digits may follow the cut: such a number is not known.
+                    if self.at == self.text.len() && outer + depth > 0 {
+                        return Err(DefectKind::Truncated);
+                    }
+                }
+                b't' => self.literal(b"true")?,
+                b'f' => self.literal(b"false")?,
+                b'n' => self.literal(b"null")?,
+                _ => return Err(DefectKind::Syntax),
+            }
+            loop {
+                if depth == 0 {
+                    return Ok(start..self.at);
+                }
+                self.space();
+                let object = objects & 1 == 1;
+                match self.byte()? {
+                    b',' => {
+                        self.at += 1;
+                        if object {
+                            self.key()?;
+                        }
+                        continue 'value;
+                    }
+                    b'}' if object => {}
+                    b']' if !object => {}
+                    _ => return Err(DefectKind::Syntax),
+                }
+                self.at += 1;
+                depth -= 1;
+                objects >>= 1;
+            }
+        }
+    }
+
+    /// Steps over `bracket` if it comes next.
+    pub(super) fn open(&mut self, bracket: u8) -> bool {
+        let found = self.text.get(self.at) == Some(&bracket);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Up to the value of the next member: where its key stands, without its quotes. `None` at the end of the object.
+    pub(super) fn member(&mut self, first: bool) -> Result<Option<Range<usize>>, DefectKind> {
+        Ok(if self.next(first, b'}')? { Some(self.key()?) } else { None })
+    }
+
+    /// Up to the next element; `false` at the end of the array.
+    pub(super) fn element(&mut self, first: bool) -> Result<bool, DefectKind> {
+        self.next(first, b']')
+    }
+
+    fn next(&mut self, first: bool, close: u8) -> Result<bool, DefectKind> {
+        self.space();
+        match self.byte()? {
+            byte if byte == close => {
+                self.at += 1;
+                return Ok(false);
+            }
+            b',' if !first => self.at += 1,
+            _ if first => {}
+            _ => return Err(DefectKind::Syntax),
+        }
+        Ok(true)
+    }
+
+    fn key(&mut self) -> Result<Range<usize>, DefectKind> {
+        self.space();
+        if self.byte()? != b'"' {
+            return Err(DefectKind::Syntax);
+        }
+        let key = self.string()?;
+        self.space();
+        if self.byte()? != b':' {
+            return Err(DefectKind::Syntax);
+        }
+        self.at += 1;
+        Ok(key)
+    }
+
+    /// A string, from its first quote; where it stands without its quotes.
+    fn string(&mut self) -> Result<Range<usize>, DefectKind> {
+        self.at += 1;
+        let start = self.at;
+        // Where the second half of a pair must begin.
+        let mut high = None;
+        loop {
+            self.plain();
+            match self.byte()? {
+                b'"' => break,
+                b'\\' => {
+                    let escape = self.at;
+                    self.at += 1;
+                    match self.byte()? {
+                        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 1,
+                        b'u' => {
+                            self.at += 1;
+                            match self.unit()? {
+                                0xDC00..=0xDFFF if high == Some(escape) => high = None,
+                                0xDC00..=0xDFFF => self.lone = true,
+                                0xD800..=0xDBFF => self.lone |= high.replace(self.at).is_some(),
+                                _ => {}
+                            }
+                        }
+                        _ => return Err(DefectKind::Syntax),
+                    }
+                }
+                _ => return Err(DefectKind::Syntax),
+            }
+        }
+        self.lone |= high.is_some();
+        self.at += 1;
+        Ok(start..self.at - 1)
+    }
+
+    /// Steps over what needs no look: to the next quote, backslash or control character. Eight bytes at a time.
+    fn plain(&mut self) {
+        const ONES: u64 = u64::MAX / 0xFF;
+        const HIGHS: u64 = ONES << 7;
+        let mut rest = &self.text[self.at..];
+        while let Some((word, after)) = rest.split_first_chunk() {
+            let word = u64::from_le_bytes(*word);
+            let (quote, slash) = (word ^ (ONES * b'"' as u64), word ^ (ONES * b'\\' as u64));
+            // A byte that is below its bound borrows, which sets its high bit; only bytes above the first hit can be hit falsely.
+            let low = word.wrapping_sub(ONES * 0x20) & !word;
+            let hits = (low | quote.wrapping_sub(ONES) & !quote | slash.wrapping_sub(ONES) & !slash) & HIGHS;
+            if hits != 0 {
+                self.at = self.text.len() - rest.len() + hits.trailing_zeros() as usize / 8;
+                return;
+            }
+            rest = after;
+        }
+        let plain = rest.iter().take_while(|&&byte| byte >= 0x20 && byte != b'"' && byte != b'\\').count();
+        self.at = self.text.len() - rest.len() + plain;
+    }
+
+    /// The four digits of a `\u`.
+    fn unit(&mut self) -> Result<u16, DefectKind> {
+        let mut unit = 0;
+        for _ in 0..4 {
+            let digit = char::from(self.byte()?).to_digit(16).ok_or(DefectKind::Syntax)?;
+            unit = unit << 4 | digit as u16;
+            self.at += 1;
+        }
+        Ok(unit)
+    }
+
+    fn number(&mut self) -> Result<(), DefectKind> {
+        self.at += usize::from(self.byte()? == b'-');
+        match self.byte()? {
+            b'0' => self.at += 1,
+            _ => self.digits()?,
+        }
+        if self.text.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.text.get(self.at) {
+            self.at += 1;
+            self.at += usize::from(matches!(self.byte()?, b'+' | b'-'));
+            self.digits()?;
+        }
+        match self.text.get(self.at) {
+            None | Some(b' ' | b'\t' | b'\r' | b'\n' | b',' | b']' | b'}') => Ok(()),
+            Some(_) => Err(DefectKind::Syntax),
+        }
+    }
+
+    /// At least one digit.
+    fn digits(&mut self) -> Result<(), DefectKind> {
+        if !self.byte()?.is_ascii_digit() {
+            return Err(DefectKind::Syntax);
+        }
+        self.at += self.text[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        Ok(())
+    }
+
+    fn literal(&mut self, word: &[u8]) -> Result<(), DefectKind> {
+        let rest = &self.text[self.at..];
+        if rest.starts_with(word) {
+            self.at += word.len();
+            Ok(())
+        } else if word.starts_with(rest) {
+            Err(DefectKind::Truncated)
+        } else {
+            Err(DefectKind::Syntax)
+        }
+    }
+
+    pub(super) fn space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.text.get(self.at) {
+            self.at += 1;
+        }
+    }
+
+    /// The next byte, which stays the next.
+    fn byte(&self) -> Result<u8, DefectKind> {
+        self.text.get(self.at).copied().ok_or(DefectKind::Truncated)
+    }
+
+    /// Nothing but white space follows.
+    pub(super) fn end(&mut self) -> Result<(), DefectKind> {
+        self.space();
+        if self.at == self.text.len() { Ok(()) } else { Err(DefectKind::Syntax) }
+    }
+}

@@ -1,0 +1,189 @@
+//! JSON that was checked once and is carried as bytes from then on.
+
+use super::scan;
+use super::{Defect, DefectKind};
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::fmt;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// One JSON value as text. It is valid UTF-8 and valid JSON, no deeper than 128, without lone surrogates, and holds no CR and no LF, so
+/// that it can be framed by line and by `data:` as it is. Cloning shares the bytes.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RawJson(Bytes);
+
+/// The type of a JSON value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the names are those of RFC 8259")]
+pub enum JsonKind {
+    Object,
+    Array,
+    String,
+    Number,
+    Bool,
+    Null,
+}
+
+impl RawJson {
+    /// Takes one JSON value as it is, white space around it removed.
+    ///
+    /// # Errors
+    /// A [`Defect`] if the bytes are not one JSON value, or hold a CR or LF (pretty-printed JSON; serialise it compactly).
+    pub fn parse(bytes: impl Into<Bytes>) -> Result<Self, Defect> {
+        let bytes = bytes.into();
+        let value = scan::value(&bytes).map_err(|kind| Defect::new(kind, &bytes))?;
+        let value = bytes.slice(value);
+        if memchr::memchr2(b'\r', b'\n', &value).is_some() {
+            return Err(Defect::new(DefectKind::Syntax, &bytes));
+        }
+        Ok(Self(value))
+    }
+
+    /// Serialises `value`, once.
+    ///
+    /// # Errors
+    /// [`EncodeError`] if the value's own `Serialize` fails, or it is nested deeper than 128.
+    pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, EncodeError> {
+        let bytes = serde_json::to_vec(value).map_err(|e| EncodeError(e.to_string()))?;
+        Self::parse(bytes).map_err(|d| EncodeError(d.to_string()))
+    }
+
+    /// Reads it as a `T`.
+    ///
+    /// # Errors
+    /// [`DecodeError`] with what serde says of the mismatch.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
+        serde_json::from_slice(&self.0).map_err(|e| DecodeError::new(e.to_string()))
+    }
+
+    /// Bytes that are already known to keep the promise of this type.
+    pub(crate) fn trusted(bytes: Bytes) -> Self {
+        // Depth is not promised here: what was checked on its own may be nested into something larger. Its reader checks again.
+        debug_assert!(
+            match scan::value(&bytes) {
+                Ok(range) => range.len() == bytes.len(),
+                Err(kind) => kind == DefectKind::TooDeep,
+            },
+            "{bytes:?}"
+        );
+        Self(bytes)
+    }
+
+    /// The JSON text.
+    pub fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// The JSON text as bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The JSON text as shared bytes.
+    pub fn to_bytes(&self) -> Bytes {
+        self.0.clone()
+    }
+
+    /// `null`.
+    pub const fn null() -> Self {
+        Self(Bytes::from_static(b"null"))
+    }
+
+    /// `{}`.
+    pub const fn empty_object() -> Self {
+        Self(Bytes::from_static(b"{}"))
+    }
+
+    /// The type of the value.
+    pub fn kind(&self) -> JsonKind {
+        match self.0.first() {
+            Some(b'{') => JsonKind::Object,
+            Some(b'[') => JsonKind::Array,
+            Some(b'"') => JsonKind::String,
+            Some(b't' | b'f') => JsonKind::Bool,
+            Some(b'n') => JsonKind::Null,
+            _ => JsonKind::Number,
+        }
+    }
+}
+
+impl From<bool> for RawJson {
+    fn from(value: bool) -> Self {
+        Self(Bytes::from_static(if value { b"true" } else { b"false" }))
+    }
+}
+
+impl From<i64> for RawJson {
+    fn from(value: i64) -> Self {
+        Self(value.to_string().into())
+    }
+}
+
+impl From<u64> for RawJson {
+    fn from(value: u64) -> Self {
+        Self(value.to_string().into())
+    }
+}
+
+impl From<&str> for RawJson {
+    fn from(value: &str) -> Self {
+        let mut out = Vec::with_capacity(value.len() + 2);
+        super::write::string(&mut out, value);
+        Self(out.into())
+    }
+}
+
+impl From<&super::Id> for RawJson {
+    fn from(id: &super::Id) -> Self {
+        match id {
+            super::Id::Int(n) => Self::from(*n),
+            super::Id::Text(s) => Self::from(s.as_str()),
+        }
+    }
+}
+
+impl fmt::Debug for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A value could not be written as JSON: its `Serialize` refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EncodeError(String);
+
+impl EncodeError {
+    /// An error with this text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot be written as json: {}", self.0)
+    }
+}
+
+impl core::error::Error for EncodeError {}
+
+/// JSON that is not of the expected shape.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DecodeError(String);
+
+impl DecodeError {
+    /// An error with this text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for DecodeError {}

@@ -1,0 +1,267 @@
+//! What a message is, and what is wrong with one that is none.
+
+use super::RawJson;
+use alloc::string::String;
+use bytes::Bytes;
+use core::fmt;
+
+/// The id of a request on the wire: a string or an integer (JSON-RPC 2.0 section 4, and MCP, which forbids `null`).
+/// Written back with the same JSON type and value. `1.0` and `1e0` are read as the integer 1; fractions, integers beyond the signed
+/// 64-bit range and other types are a [`DefectKind::BadId`].
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Id {
+    /// A JSON integer.
+    Int(i64),
+    /// A JSON string; the empty one is legal.
+    Text(String),
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(n) => write!(f, "{n}"),
+            Self::Text(s) => write!(f, "{s:?}"),
+        }
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<i64> for Id {
+    fn from(n: i64) -> Self {
+        Self::Int(n)
+    }
+}
+
+impl From<&str> for Id {
+    fn from(s: &str) -> Self {
+        Self::Text(s.into())
+    }
+}
+
+/// One well-formed message.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Message {
+    /// Has a method and an id; always gets an answer.
+    Request(Request),
+    /// Has a method and no id; never gets an answer.
+    Notification(Notification),
+    /// Has an id and either a result or an error.
+    Response(Response),
+    /// An error without an id, or with the id `null`: it belongs to the connection, not to a request.
+    Error(ErrorObject),
+}
+
+/// A request as it stood on the wire.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Request {
+    /// Its id.
+    pub id: Id,
+    /// Its method, escapes decoded.
+    pub method: String,
+    /// Its params, a JSON object; `None` when absent or `null`.
+    pub params: Option<RawJson>,
+}
+
+/// A notification as it stood on the wire.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Notification {
+    /// Its method, escapes decoded.
+    pub method: String,
+    /// Its params, a JSON object; `None` when absent or `null`.
+    pub params: Option<RawJson>,
+}
+
+/// An answer as it stood on the wire.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Response {
+    /// The id of the request that it answers.
+    pub id: Id,
+    /// The result, any JSON value, or the error.
+    pub payload: Payload,
+}
+
+/// What an answer says.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Payload {
+    /// The `result` member.
+    Result(RawJson),
+    /// The `error` member.
+    Error(ErrorObject),
+}
+
+/// The error codes that the specification defines.
+pub mod code {
+    /// The bytes are not JSON.
+    pub const PARSE_ERROR: i64 = -32700;
+    /// JSON, but not a message.
+    pub const INVALID_REQUEST: i64 = -32600;
+    /// The method does not exist or is not offered.
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    /// The params are wrong.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// Something went wrong on the answering side.
+    pub const INTERNAL_ERROR: i64 = -32603;
+    /// 2026-07-28: a header is missing, malformed, or differs from the body.
+    pub const HEADER_MISMATCH: i64 = -32020;
+    /// 2026-07-28: the request needs a client capability that it did not declare.
+    pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
+    /// 2026-07-28: the requested revision is not supported.
+    pub const UNSUPPORTED_VERSION: i64 = -32022;
+}
+
+/// A JSON-RPC error object. Its `Display` is `MCP error <code>: <message>`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ErrorObject {
+    /// An integer; the meanings of the reserved range are in [`code`].
+    pub code: i64,
+    /// One sentence.
+    pub message: String,
+    /// Anything more.
+    pub data: Option<RawJson>,
+}
+
+impl ErrorObject {
+    /// An error without data.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// The same with data.
+    #[must_use]
+    pub fn with_data(mut self, data: RawJson) -> Self {
+        self.data = Some(data);
+        self
+    }
+}
+
+impl fmt::Display for ErrorObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MCP error {}: {}", self.code, self.message)
+    }
+}
+
+impl core::error::Error for ErrorObject {}
+
+/// Bytes that are not a message, and as much as could be learnt from them. The bytes around them are not affected.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Defect {
+    /// What is wrong.
+    pub kind: DefectKind,
+    /// A legal id, if one was read at the top level before the fault was met: whoever waits for it can be told.
+    pub id: Option<Id>,
+    /// Whether a `method` was read at the top level before the fault was met: then the id is the sender's, not one of ours.
+    pub has_method: bool,
+    /// The first bytes of what it was, at most [`Defect::HEAD`], copied.
+    pub head: Bytes,
+}
+
+impl Defect {
+    /// The most bytes that `head` holds.
+    pub const HEAD: usize = 8 << 10;
+
+    /// A defect of which nothing more is known.
+    pub fn new(kind: DefectKind, bytes: &[u8]) -> Self {
+        let head = Bytes::copy_from_slice(&bytes[..bytes.len().min(Self::HEAD)]);
+        Self { kind, id: None, has_method: false, head }
+    }
+
+    /// The error that answers it where an answer is due.
+    pub fn to_error(&self) -> ErrorObject {
+        ErrorObject::new(self.kind.code(), self.kind.as_str())
+    }
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.as_str())
+    }
+}
+
+impl core::error::Error for Defect {}
+
+/// What is wrong with bytes that are not a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum DefectKind {
+    /// Not UTF-8.
+    Utf8,
+    /// Not JSON: a syntax error, a NUL, a byte-order mark inside the stream, a number out of grammar, or bytes after the value.
+    Syntax,
+    /// JSON cut short by the end of the input.
+    Truncated,
+    /// A string holds an escape of a surrogate without its pair: JSON by the letter, but no text.
+    LoneSurrogate,
+    /// Nested deeper than [`FrameLimits::max_depth`](crate::limits::FrameLimits::max_depth).
+    TooDeep,
+    /// Larger than the limit of its frame.
+    TooLong,
+    /// JSON, but neither an object nor an array.
+    NotAnObject,
+    /// An array without elements.
+    EmptyBatch,
+    /// An array with more elements than [`FrameLimits::max_batch`](crate::limits::FrameLimits::max_batch).
+    BatchTooLong,
+    /// An array inside an array, or where the revision has none.
+    UnexpectedBatch,
+    /// A key of the envelope stands twice.
+    DuplicateKey,
+    /// `jsonrpc` is missing or not "2.0".
+    NotJsonRpc,
+    /// `id` is `null` on a request, a fraction, beyond 64 bits, or of another type.
+    BadId,
+    /// `method` is not a string.
+    BadMethod,
+    /// `params` is neither an object nor `null`.
+    BadParams,
+    /// `error` lacks an integer `code` or a string `message`.
+    BadError,
+    /// Both a method and an answer, or both a result and an error.
+    Ambiguous,
+    /// A result without an id.
+    MissingId,
+    /// Neither a method nor a result nor an error.
+    Shapeless,
+}
+
+impl DefectKind {
+    /// One sentence, lower case.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Utf8 => "the message is not utf-8",
+            Self::Syntax => "the message is not json",
+            Self::Truncated => "the message is cut short",
+            Self::LoneSurrogate => "a string holds a lone surrogate",
+            Self::TooDeep => "the message is nested too deeply",
+            Self::TooLong => "the message is longer than the limit",
+            Self::NotAnObject => "the message is not an object",
+            Self::EmptyBatch => "the batch is empty",
+            Self::BatchTooLong => "the batch has too many elements",
+            Self::UnexpectedBatch => "a batch is not allowed here",
+            Self::DuplicateKey => "a key of the envelope stands twice",
+            Self::NotJsonRpc => "`jsonrpc` is not \"2.0\"",
+            Self::BadId => "the id is neither a string nor a 64-bit integer",
+            Self::BadMethod => "the method is not a string",
+            Self::BadParams => "the params are not an object",
+            Self::BadError => "the error lacks an integer code or a message",
+            Self::Ambiguous => "the message is both a request and an answer, or both a result and an error",
+            Self::MissingId => "the answer has no id",
+            Self::Shapeless => "the message has neither a method nor a result nor an error",
+        }
+    }
+
+    /// The code of the error that answers it: `-32700` for what is not JSON, `-32602` for wrong params, `-32600` for the rest.
+    pub const fn code(self) -> i64 {
+        match self {
+            Self::Utf8 | Self::Syntax | Self::Truncated | Self::LoneSurrogate | Self::TooDeep | Self::TooLong => {
+                code::PARSE_ERROR
+            }
+            Self::BadParams => code::INVALID_PARAMS,
+            _ => code::INVALID_REQUEST,
+        }
+    }
+}

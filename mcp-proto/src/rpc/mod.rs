@@ -1,0 +1,19 @@
+//! The JSON-RPC 2.0 envelope as MCP uses it: ids, messages, errors, and raw JSON that has been checked once.
+//! One pass of our own reads a message ([`parse`]); serde is used only below `params`, `result` and `data`, on the types of the user.
+//! Nothing here knows a method, a revision, or where the bytes came from.
+
+mod grammar;
+mod json;
+mod message;
+mod object;
+mod scan;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use json::{DecodeError, EncodeError, JsonKind, RawJson};
+pub use message::{Defect, DefectKind, ErrorObject, Id, Message, Notification, Payload, Request, Response, code};
+pub use object::Object;
+pub use scan::{Document, parse, parse_batch_or_message};
+pub use write::{error_response, notification, request, result_response};

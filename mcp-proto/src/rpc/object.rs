@@ -1,0 +1,251 @@
+//! A JSON object as its members: what params, results and the typed model are read from and written to.
+
+use super::{DecodeError, EncodeError, Id, JsonKind, RawJson, scan, write};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The members of a JSON object in their order; each value shares the bytes it was read from, unknown ones are kept as they are.
+/// Of a key that stands twice the last value counts, as in most JSON readers.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Object {
+    members: Vec<(String, RawJson)>,
+}
+
+impl Object {
+    /// `{}`.
+    pub const fn new() -> Self {
+        Self { members: Vec::new() }
+    }
+
+    /// Reads the top level of an object.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the value is not an object.
+    pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        if json.kind() != JsonKind::Object {
+            return Err(DecodeError::new("expected an object"));
+        }
+        let mut members = Vec::new();
+        scan::members(json, |key, value| members.push((key, value)));
+        Ok(members.into_iter().collect())
+    }
+
+    /// Reads the top level of an object that may be absent.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_opt(json: Option<&RawJson>) -> Result<Self, DecodeError> {
+        json.map_or_else(|| Ok(Self::new()), Self::read)
+    }
+
+    /// Serialises `value`, which must become an object.
+    ///
+    /// # Errors
+    /// [`EncodeError`] if it cannot be serialised or is not an object.
+    pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, EncodeError> {
+        let json = RawJson::encode(value)?;
+        Self::read(&json).map_err(|_| EncodeError::new("not an object"))
+    }
+
+    /// The object as JSON text.
+    pub fn to_json(&self) -> RawJson {
+        let mut out = Vec::new();
+        write::object(&mut out, self);
+        RawJson::trusted(out.into())
+    }
+
+    /// Sets a member; an existing one keeps its place.
+    pub fn set(&mut self, key: &str, value: RawJson) {
+        match self.members.iter_mut().find(|(k, _)| k == key) {
+            Some(member) => member.1 = value,
+            None => self.members.push((key.into(), value)),
+        }
+    }
+
+    /// As [`set`](Self::set), for chains.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<RawJson>) -> Self {
+        self.set(key, value.into());
+        self
+    }
+
+    /// As [`with`](Self::with) if there is a value; absent options are omitted, never `null`.
+    #[must_use]
+    pub fn with_opt(self, key: &str, value: Option<impl Into<RawJson>>) -> Self {
+        match value {
+            Some(value) => self.with(key, value),
+            None => self,
+        }
+    }
+
+    /// Takes a member out.
+    pub fn remove(&mut self, key: &str) -> Option<RawJson> {
+        let at = self.members.iter().position(|(k, _)| k == key)?;
+        Some(self.members.remove(at).1)
+    }
+
+    /// A member as it is; `null` is a value, not an absence.
+    pub fn get(&self, key: &str) -> Option<&RawJson> {
+        self.members.iter().find(|(k, _)| k == key).map(|(_, value)| value)
+    }
+
+    /// A member that must be there, decoded.
+    ///
+    /// # Errors
+    /// [`DecodeError`] that names the key, if it is absent or of another type.
+    pub fn required<T: DeserializeOwned>(&self, key: &str) -> Result<T, DecodeError> {
+        let value = self.get(key).ok_or_else(|| DecodeError::new(format!("`{key}` is missing")))?;
+        value.decode().map_err(|e| DecodeError::new(format!("`{key}`: {e}")))
+    }
+
+    /// A member that may be absent or `null`, decoded.
+    ///
+    /// # Errors
+    /// [`DecodeError`] that names the key, if it is of another type.
+    pub fn optional<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, DecodeError> {
+        match self.get(key) {
+            Some(value) if value.kind() != JsonKind::Null => {
+                value.decode().map(Some).map_err(|e| DecodeError::new(format!("`{key}`: {e}")))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// A member that must be an object.
+    ///
+    /// # Errors
+    /// [`DecodeError`] that names the key.
+    pub fn object(&self, key: &str) -> Result<Self, DecodeError> {
+        self.optional_object(key)?.ok_or_else(|| DecodeError::new(format!("`{key}` is missing")))
+    }
+
+    /// A member that may be absent or `null`, and else must be an object.
+    ///
+    /// # Errors
+    /// [`DecodeError`] that names the key.
+    pub fn optional_object(&self, key: &str) -> Result<Option<Self>, DecodeError> {
+        match self.get(key) {
+            Some(value) if value.kind() != JsonKind::Null => {
+                Self::read(value).map(Some).map_err(|e| DecodeError::new(format!("`{key}`: {e}")))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The elements of a member that must be an array.
+    ///
+    /// # Errors
+    /// [`DecodeError`] that names the key.
+    pub fn array(&self, key: &str) -> Result<Vec<RawJson>, DecodeError> {
+        self.optional_array(key)?.ok_or_else(|| DecodeError::new(format!("`{key}` is missing")))
+    }
+
+    /// The elements of a member that may be absent or `null`, and else must be an array.
+    ///
+    /// # Errors
+    /// [`DecodeError`] that names the key.
+    pub fn optional_array(&self, key: &str) -> Result<Option<Vec<RawJson>>, DecodeError> {
+        match self.get(key) {
+            Some(value) if value.kind() == JsonKind::Array => Ok(Some(scan::elements(value))),
+            Some(value) if value.kind() != JsonKind::Null => {
+                Err(DecodeError::new(format!("`{key}`: expected an array")))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// A member that is an id or a progress token: a string or a 64-bit integer. `None` for anything else.
+    pub fn id(&self, key: &str) -> Option<Id> {
+        self.get(key).and_then(scan::id)
+    }
+
+    /// Its members in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &RawJson)> {
+        self.members.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// How many members it has.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+}
+
+impl FromIterator<(String, RawJson)> for Object {
+    /// In time n log n: an object of a peer may have a million members.
+    fn from_iter<I: IntoIterator<Item = (String, RawJson)>>(members: I) -> Self {
+        let mut members: Vec<_> = members.into_iter().collect();
+        let mut by_key: Vec<usize> = (0..members.len()).collect();
+        by_key.sort_by(|a, b| members[*a].0.cmp(&members[*b].0));
+        let mut repeated = alloc::vec![false; members.len()];
+        // The sort is stable: of equal keys the first comes first. It keeps its place and takes the value of the last.
+        let mut first = by_key.first().copied().unwrap_or_default();
+        for &here in by_key.iter().skip(1) {
+            if members[first].0 == members[here].0 {
+                members[first].1 = members[here].1.clone();
+                repeated[here] = true;
+            } else {
+                first = here;
+            }
+        }
+        let mut repeated = repeated.into_iter();
+        members.retain(|_| !repeated.next().unwrap_or(false));
+        Self { members }
+    }
+}
+
+impl From<Object> for RawJson {
+    fn from(object: Object) -> Self {
+        object.to_json()
+    }
+}
+
+impl From<Vec<RawJson>> for RawJson {
+    fn from(elements: Vec<RawJson>) -> Self {
+        let mut out = alloc::vec![b'['];
+        for (n, element) in elements.iter().enumerate() {
+            if n > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(element.as_bytes());
+        }
+        out.push(b']');
+        RawJson::trusted(out.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(text: &str) -> Object {
+        Object::read(&RawJson::parse(text.as_bytes().to_vec()).unwrap()).unwrap()
+    }
+
+    // covers: B-292
+    #[test]
+    fn of_a_repeated_key_the_last_value_counts_at_the_place_of_the_first() {
+        let cases = [
+            (r#"{"b":1,"a":2,"b":3,"c":4,"a":5,"b":6}"#, r#"{"b":6,"a":5,"c":4}"#),
+            (r#"{"a":1,"a":2}"#, r#"{"a":2}"#),
+            (r#"{"z":1,"y":2}"#, r#"{"z":1,"y":2}"#),
+            ("{}", "{}"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(object(text).to_json().as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn an_object_of_a_million_members_is_read_at_once() {
+        let members: Vec<String> = (0..1_000_000).map(|n| format!("\"{}\":0", n / 2)).collect();
+        assert_eq!(object(&format!("{{{}}}", members.join(","))).len(), 500_000);
+    }
+}

@@ -1,0 +1,515 @@
+//! The whole of `rpc`: what is read, what is refused and why, and that what is written reads back.
+
+use super::*;
+use crate::exchange::Item;
+use crate::limits::FrameLimits;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use proptest::prelude::*;
+
+fn read(text: &str) -> Result<Message, Defect> {
+    parse(Bytes::copy_from_slice(text.as_bytes()), 128)
+}
+
+fn raw(text: &str) -> RawJson {
+    RawJson::parse(text.to_owned()).unwrap()
+}
+
+fn request_of(id: impl Into<Id>, method: &str, params: Option<&str>) -> Message {
+    Message::Request(Request { id: id.into(), method: method.into(), params: params.map(raw) })
+}
+
+fn result_of(id: impl Into<Id>, result: &str) -> Message {
+    Message::Response(Response { id: id.into(), payload: Payload::Result(raw(result)) })
+}
+
+fn error_of(id: impl Into<Id>, error: ErrorObject) -> Message {
+    Message::Response(Response { id: id.into(), payload: Payload::Error(error) })
+}
+
+fn notification_of(method: &str, params: Option<&str>) -> Message {
+    Message::Notification(Notification { method: method.into(), params: params.map(raw) })
+}
+
+// covers: RPC-B-001, RPC-B-003, RPC-B-011, RPC-B-012, RPC-B-013, RPC-B-014, RPC-B-015, RPC-B-016, S0-01, S0-11, S0-12, B-050, B-051, B-287
+#[test]
+fn messages_are_told_apart_by_the_keys_they_have() {
+    let cases = [
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, request_of(1, "ping", None)),
+        (r#"{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":[1]}}"#, request_of("a", "m", Some(r#"{"x":[1]}"#))),
+        (r#"{"method":"","id":7,"jsonrpc":"2.0","params":{}}"#, request_of(7, "", Some("{}"))),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":null}"#, request_of(1, "m", None)),
+        (r#"{"jsonrpc":"2.0","method":"m"}"#, notification_of("m", None)),
+        (r#"{"jsonrpc":"2.0","method":"m","params":{"id":3}}"#, notification_of("m", Some(r#"{"id":3}"#))),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, result_of(1, "{}")),
+        (r#"{"jsonrpc":"2.0","id":1,"result":null}"#, result_of(1, "null")),
+        (r#"{"jsonrpc":"2.0","id":1,"result":[ 1, 2 ],"params":7}"#, result_of(1, "[ 1, 2 ]")),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no","more":0}}"#,
+            error_of(1, ErrorObject::new(-32601, "no")),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":"x","error":{"code":1.0,"message":"","data":[null]}}"#,
+            error_of("x", ErrorObject::new(1, "").with_data(raw("[null]"))),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m","data":null}}"#,
+            Message::Error(ErrorObject::new(-32700, "m").with_data(RawJson::null())),
+        ),
+        (r#"{"jsonrpc":"2.0","error":{"message":"m","code":5}}"#, Message::Error(ErrorObject::new(5, "m"))),
+        // Escapes count in keys and values alike; other keys are ignored, even twice.
+        (
+            r#"{"\u006asonrpc":"\u0032.0","i\u0064":"\u0061","\u006dethod":"tools\/list","x":1,"x":{"method":2}}"#,
+            request_of("a", "tools/list", None),
+        ),
+        (" \t\r\n{\"jsonrpc\" : \"2.0\" , \"method\" : \"m\" } \r\n\t", notification_of("m", None)),
+    ];
+    for (text, message) in cases {
+        assert_eq!(read(text), Ok(message), "{text}");
+    }
+}
+
+// covers: RPC-B-003, RPC-B-004, RPC-B-009, B-044, B-046, B-047
+#[test]
+fn ids_keep_their_type_and_value() {
+    let legal: &[(&str, Id)] = &[
+        ("0", 0.into()),
+        ("-0", 0.into()),
+        ("-1", (-1).into()),
+        ("9223372036854775807", i64::MAX.into()),
+        ("-9223372036854775808", i64::MIN.into()),
+        ("9007199254740993", 9_007_199_254_740_993.into()),
+        ("1.0", 1.into()),
+        ("1e0", 1.into()),
+        ("-0.0", 0.into()),
+        ("0e99999999999999999999", 0.into()),
+        ("1E+2", 100.into()),
+        ("1200e-2", 12.into()),
+        ("1.50e1", 15.into()),
+        ("-9007199254740992.0", (-9_007_199_254_740_992).into()),
+        ("9.007199254740992e15", 9_007_199_254_740_992.into()),
+        (r#""""#, "".into()),
+        (r#""0""#, "0".into()),
+        (r#""1.0""#, "1.0".into()),
+        (r#""\u00e9\ud83d\ude00\n\"""#, "é😀\n\"".into()),
+    ];
+    for (text, id) in legal {
+        assert_eq!(
+            read(&format!(r#"{{"jsonrpc":"2.0","id":{text},"method":"m"}}"#)),
+            Ok(request_of(id.clone(), "m", None))
+        );
+        assert_eq!(read(&format!(r#"{{"jsonrpc":"2.0","id":{text},"result":1}}"#)), Ok(result_of(id.clone(), "1")));
+        assert_eq!(Object::new().with("t", raw(text)).id("t").as_ref(), Some(id));
+        let echo = error_response(Some(id), &ErrorObject::new(1, "m"));
+        assert_eq!(parse(echo, 128), Ok(error_of(id.clone(), ErrorObject::new(1, "m"))));
+    }
+    let illegal = [
+        "null",
+        "true",
+        "[]",
+        "{}",
+        "1.5",
+        "1e-1",
+        "9223372036854775808",
+        "-9223372036854775809",
+        "9007199254740993.0",
+        "1e16",
+        "1e400",
+        "1e99999999999999999999",
+        "1e-99999999999999999999",
+        "1.0000000000000000000000000000001",
+    ];
+    for text in illegal {
+        let request = read(&format!(r#"{{"jsonrpc":"2.0","id":{text},"method":"m"}}"#)).unwrap_err();
+        assert_eq!((request.kind, request.id, request.has_method), (DefectKind::BadId, None, true), "{text}");
+        let result = read(&format!(r#"{{"jsonrpc":"2.0","id":{text},"result":1}}"#)).unwrap_err();
+        assert_eq!((result.kind, result.id, result.has_method), (DefectKind::BadId, None, false), "{text}");
+        if text != "null" {
+            let error = format!(r#"{{"jsonrpc":"2.0","id":{text},"error":{{"code":1,"message":""}}}}"#);
+            assert_eq!(read(&error).unwrap_err().kind, DefectKind::BadId, "{text}");
+        }
+        assert_eq!(Object::new().with("t", raw(text)).id("t"), None);
+    }
+}
+
+// covers: RPC-B-001, RPC-B-004, RPC-B-007, RPC-B-010, RPC-B-011, RPC-B-013, RPC-B-014, RPC-B-018, B-050, B-121, B-124, B-292
+#[test]
+fn every_defect_has_its_kind_and_keeps_what_was_legible() {
+    use DefectKind::*;
+    let one = || Some(Id::Int(1));
+    let cases: &[(&str, DefectKind, Option<Id>, bool)] = &[
+        ("", Truncated, None, false),
+        ("  ", Truncated, None, false),
+        ("nul", Truncated, None, false),
+        (r#"{"id":1,"method":"m""#, Truncated, one(), true),
+        (r#"{"id":1,"meth"#, Truncated, one(), false),
+        (r#"{"id":1"#, Truncated, None, false),
+        ("hello", Syntax, None, false),
+        ("nulL", Syntax, None, false),
+        ("{}}", Syntax, None, false),
+        ("\u{feff}{}", Syntax, None, false),
+        ("{\"id\":1,\0", Syntax, one(), false),
+        ("{\"id\":1,\"x\":\"\0\"}", Syntax, one(), false),
+        ("{\"id\":1,\"x\":\"\n\"}", Syntax, one(), false),
+        ("{\"id\":1,\"x\":\"1234567890\u{1f}\"}", Syntax, one(), false),
+        (r#"{"id":1,"x":"\x"}"#, Syntax, one(), false),
+        (r#"{"id":1,"x":"\u12g4"}"#, Syntax, one(), false),
+        (r#"{"id":1x}"#, Syntax, None, false),
+        (r#"{"id":01}"#, Syntax, None, false),
+        (r#"{"id":1,}"#, Syntax, one(), false),
+        (r#"{,"id":1}"#, Syntax, None, false),
+        (r#"{"id":1 "x":2}"#, Syntax, one(), false),
+        (r#"{"id":1,"x":[1,]}"#, Syntax, one(), false),
+        (r#"{"id":1,"x":[1}]"#, Syntax, one(), false),
+        (r#"{"id":1,"x":{"a":1]}"#, Syntax, one(), false),
+        (r#"{"id":1,"x":{"a",1}}"#, Syntax, one(), false),
+        (r#"{"id":1,"x":{1:1}}"#, Syntax, one(), false),
+        (r#"{"id":1,"x":1.}"#, Syntax, one(), false),
+        (r#"{"id":1,"x":.1}"#, Syntax, one(), false),
+        (r#"{"id":1,"x":+1}"#, Syntax, one(), false),
+        (r#"{"id":1,"x":1e}"#, Syntax, one(), false),
+        (r#"{"id":1,"x":-}"#, Syntax, one(), false),
+        (r#"{"id":1,"x":'a'}"#, Syntax, one(), false),
+        (r#"{"id":1,"x":NaN}"#, Syntax, one(), false),
+        (r#"{"id":1} {"id":2}"#, Syntax, one(), false),
+        // The rest of the text is read on after a lone surrogate, so an id behind it is found.
+        (r#"{"method":"\ud800","id":1}"#, LoneSurrogate, one(), true),
+        (r#"{"id":1,"x":"\udc00\ud800"}"#, LoneSurrogate, one(), false),
+        (r#"{"id":1,"x":"\ud800x\udc00"}"#, LoneSurrogate, one(), false),
+        (r#"{"id":1,"x":"\ud800\ud800\udc00"}"#, LoneSurrogate, one(), false),
+        (r#"{"id":1,"\udfff":0}"#, LoneSurrogate, one(), false),
+        (r#"{"id":"\ud800","x":0}"#, LoneSurrogate, None, false),
+        (r#"{"id":1,"x":"\ud800",}"#, Syntax, one(), false),
+        (r#""\ud800""#, LoneSurrogate, None, false),
+        ("1", NotAnObject, None, false),
+        ("null", NotAnObject, None, false),
+        (r#""{}""#, NotAnObject, None, false),
+        ("[]", EmptyBatch, None, false),
+        ("[1]", UnexpectedBatch, None, false),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"m"}]"#, UnexpectedBatch, None, false),
+        (r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"m"}"#, DuplicateKey, one(), true),
+        (r#"{"jsonrpc":"2.0","id":1,"\u0069d":2,"result":0}"#, DuplicateKey, one(), false),
+        (r#"{"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"result":0}"#, DuplicateKey, one(), false),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"m","method":"m"}"#, DuplicateKey, one(), true),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{},"params":{}}"#, DuplicateKey, one(), true),
+        (r#"{"jsonrpc":"2.0","id":1,"result":0,"result":0}"#, DuplicateKey, one(), false),
+        (r#"{"jsonrpc":"2.0","id":1,"error":0,"error":0}"#, DuplicateKey, one(), false),
+        (r#"{"id":1,"method":"m"}"#, NotJsonRpc, one(), true),
+        (r#"{"jsonrpc":"1.0","id":1,"result":0}"#, NotJsonRpc, one(), false),
+        (r#"{"jsonrpc":2.0,"id":1,"result":0}"#, NotJsonRpc, one(), false),
+        (r#"{"jsonrpc":"2.0 ","id":1,"result":0}"#, NotJsonRpc, one(), false),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"m","result":0}"#, Ambiguous, one(), true),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"m","error":null}"#, Ambiguous, one(), true),
+        (r#"{"jsonrpc":"2.0","id":1,"result":0,"error":null}"#, Ambiguous, one(), false),
+        (r#"{"jsonrpc":"2.0","id":1}"#, Shapeless, one(), false),
+        (r#"{"jsonrpc":"2.0","id":null,"params":{}}"#, Shapeless, None, false),
+        (r#"{"jsonrpc":"2.0","id":1,"method":null}"#, BadMethod, one(), true),
+        (r#"{"jsonrpc":"2.0","id":1,"method":["m"]}"#, BadMethod, one(), true),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#, BadId, None, true),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"m","params":1}"#, BadId, None, true),
+        (r#"{"jsonrpc":"2.0","result":0}"#, MissingId, None, false),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}"#, BadParams, one(), true),
+        (r#"{"jsonrpc":"2.0","method":"m","params":"{}"}"#, BadParams, None, true),
+        (r#"{"jsonrpc":"2.0","method":"m","params":false}"#, BadParams, None, true),
+        (r#"{"jsonrpc":"2.0","id":1,"error":null}"#, BadError, one(), false),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":1}}"#, BadError, one(), false),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"message":""}}"#, BadError, one(), false),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":1.5,"message":""}}"#, BadError, one(), false),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":"1","message":""}}"#, BadError, one(), false),
+        (r#"{"jsonrpc":"2.0","error":{"code":1,"message":null}}"#, BadError, None, false),
+    ];
+    for (text, kind, id, has_method) in cases {
+        let expected =
+            Defect { kind: *kind, id: id.clone(), has_method: *has_method, head: text.as_bytes().to_vec().into() };
+        assert_eq!(read(text), Err(expected), "{text}");
+    }
+}
+
+// covers: RPC-B-002, B-123
+#[test]
+fn bytes_that_are_not_utf8_are_found_in_reading_order() {
+    let cases: &[(&[u8], DefectKind, Option<Id>)] = &[
+        (b"{\"id\":1,\"x\":\"\xff\"}", DefectKind::Utf8, Some(Id::Int(1))),
+        (b"{\"id\":1\xff", DefectKind::Utf8, None),
+        (b"{\"id\":1}\xff", DefectKind::Utf8, Some(Id::Int(1))),
+        (b"\xc0\x80", DefectKind::Utf8, None),
+        (b"\"\xed\xa0\x80\"", DefectKind::Utf8, None),
+        (b"{\"id\":1,]\xff", DefectKind::Syntax, Some(Id::Int(1))),
+        // The end cuts a character in two.
+        (b"{\"id\":1,\"x\":\"\xe2\x82", DefectKind::Truncated, Some(Id::Int(1))),
+    ];
+    for (bytes, kind, id) in cases {
+        let defect = parse(Bytes::from_static(bytes), 128).unwrap_err();
+        assert_eq!((defect.kind, &defect.id), (*kind, id), "{bytes:?}");
+    }
+}
+
+// covers: B-121, B-123, B-128
+#[test]
+fn every_prefix_is_truncated_and_knows_what_was_complete() {
+    let text = r#"{"jsonrpc":"2.0","id":12,"x":[true,null,-1.5e+7,{"é\ud83d\ude00":"\\"}],"method":"m"}"#;
+    let (id_known, method_known) = (text.find(",\"x\"").unwrap(), text.find(":\"m\"").unwrap());
+    for cut in 0..text.len() {
+        let defect = parse(Bytes::copy_from_slice(&text.as_bytes()[..cut]), 128).unwrap_err();
+        assert_eq!(defect.kind, DefectKind::Truncated, "{cut}");
+        assert_eq!(defect.id, (cut > id_known).then_some(Id::Int(12)), "{cut}");
+        assert_eq!(defect.has_method, cut > method_known, "{cut}");
+    }
+    assert_eq!(read(text), Ok(request_of(12, "m", None)));
+}
+
+// covers: B-292
+#[test]
+fn nesting_is_bounded_without_recursion() {
+    let nested = |levels: usize| {
+        let inner = levels - 2;
+        format!(
+            r#"{{"id":1,"jsonrpc":"2.0","method":"m","params":{{"x":{}{}}}}}"#,
+            "[".repeat(inner),
+            "]".repeat(inner)
+        )
+    };
+    assert!(read(&nested(128)).is_ok());
+    let defect = read(&nested(129)).unwrap_err();
+    assert_eq!((defect.kind, defect.id, defect.has_method), (DefectKind::TooDeep, Some(Id::Int(1)), true));
+    assert_eq!(read(&"[".repeat(1 << 20)).unwrap_err().kind, DefectKind::TooDeep);
+    assert_eq!(parse(Bytes::from(nested(5)), 4).unwrap_err().kind, DefectKind::TooDeep);
+    assert!(parse(Bytes::from(nested(5)), 5).is_ok());
+    assert_eq!(parse(Bytes::from_static(b"{}"), 0).unwrap_err().kind, DefectKind::TooDeep);
+    assert_eq!(parse(Bytes::from_static(b"{}"), u32::MAX).unwrap_err().kind, DefectKind::NotJsonRpc);
+    assert!(RawJson::parse("[{".repeat(64).replace('{', "{\"\":") + "1" + &"}]".repeat(64)).is_ok());
+}
+
+// covers: B-124, S0-31
+#[test]
+fn an_array_is_one_item_and_only_its_text_can_fail_the_whole() {
+    let limits = FrameLimits { max_batch: 3, max_depth: 3, ..FrameLimits::default() };
+    let item = |text: &str| Item::from(parse_batch_or_message(Bytes::copy_from_slice(text.as_bytes()), &limits));
+    let note = r#"{"jsonrpc":"2.0","method":"m"}"#;
+    let bad = |kind, text: &str| Defect::new(kind, text.as_bytes());
+    assert_eq!(item(note), Item::Message(notification_of("m", None)));
+    assert_eq!(
+        item(&format!(" [ {note} , [ {note} ],\"\\ud800\"]")),
+        Item::Batch(alloc::vec![
+            Ok(notification_of("m", None)),
+            Err(bad(DefectKind::UnexpectedBatch, &format!("[ {note} ]"))),
+            Err(bad(DefectKind::LoneSurrogate, "\"\\ud800\"")),
+        ])
+    );
+    // A pretty-printed batch is compacted as a whole.
+    assert_eq!(
+        item("[\n  {\"jsonrpc\": \"2.0\",\r\n \"id\": 4, \"result\": [\n 1]},\n 7\n]\n"),
+        Item::Batch(alloc::vec![Ok(result_of(4, "[ 1]")), Err(bad(DefectKind::NotAnObject, "7"))])
+    );
+    // The depth is that of an element.
+    let deep = r#"{"jsonrpc":"2.0","method":"m","params":{"x":[]}}"#;
+    assert_eq!(item(&format!("[{deep}]")), Item::Batch(alloc::vec![Ok(notification_of("m", Some(r#"{"x":[]}"#)))]));
+    for (text, kind) in [
+        ("[]", DefectKind::EmptyBatch),
+        ("[1,2,3,4]", DefectKind::BatchTooLong),
+        ("[1,2,3,4", DefectKind::Truncated),
+        ("[1,2,]", DefectKind::Syntax),
+        ("[1 2]", DefectKind::Syntax),
+        ("[[[[[]]]]]", DefectKind::TooDeep),
+        ("7", DefectKind::NotAnObject),
+    ] {
+        assert_eq!(item(text), Item::BadMessage(bad(kind, text)), "{text}");
+    }
+}
+
+// covers: B-127
+#[test]
+fn line_breaks_between_tokens_are_removed_and_nothing_else() {
+    let pretty = "{\n  \"jsonrpc\": \"2.0\",\r\n  \"id\": 1,\n  \"method\": \"m\",\n  \"params\": {\n    \"a b\": \"c\\nd\"\n  }\n}\n";
+    assert_eq!(read(pretty), Ok(request_of(1, "m", Some("{    \"a b\": \"c\\nd\"  }"))));
+    assert_eq!(read("tru\ne").unwrap_err().kind, DefectKind::Syntax);
+    assert_eq!(read("1\n2").unwrap_err().kind, DefectKind::Syntax);
+    assert!(RawJson::parse("{\n}").is_err());
+    assert_eq!(RawJson::parse("\r\n {} \n").unwrap().as_str(), "{}");
+}
+
+#[test]
+fn parts_share_the_bytes_they_were_read_from() {
+    let text = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":[{"y":1}]}}"#);
+    let within = |part: &[u8]| text.as_ptr_range().contains(&part.as_ptr());
+    let Ok(Message::Request(request)) = parse(text.clone(), 128) else { panic!() };
+    let params = request.params.unwrap();
+    assert!(within(params.as_bytes()));
+    let elements = Object::read(&params).unwrap().array("x").unwrap();
+    assert!(within(elements[0].as_bytes()));
+}
+
+#[test]
+fn objects_are_read_with_their_keys_decoded_and_the_last_of_two_counts() {
+    let object = Object::read(&raw(r#" { "a" : 1 , "\u0061\n" : [ ] , "b":{"a":7}, "a" : {} } "#)).unwrap();
+    let members: Vec<_> = object.iter().map(|(key, value)| (key, value.as_str())).collect();
+    assert_eq!(members, [("a", "{}"), ("a\n", "[ ]"), ("b", r#"{"a":7}"#)]);
+    assert!(Object::read(&raw("{}")).unwrap().is_empty());
+    assert!(Object::read(&raw("[1]")).is_err());
+    let array = Object::new().with("x", raw(r#"[ 1 , [2,3] ,"]" ]"#)).array("x").unwrap();
+    assert_eq!(array.iter().map(RawJson::as_str).collect::<Vec<_>>(), ["1", "[2,3]", "\"]\""]);
+    assert_eq!(Object::new().with("x", raw("[]")).array("x").unwrap(), []);
+}
+
+// covers: STDIO-B-002, B-127, B-292
+#[test]
+fn control_characters_are_written_as_escapes() {
+    let every: String = (0..0x80_u8).map(char::from).chain("é\u{2028}😀".chars()).collect();
+    let written = RawJson::from(every.as_str());
+    assert!(written.as_bytes().iter().all(|&byte| byte >= 0x20));
+    assert_eq!(written.decode::<String>().unwrap(), every);
+}
+
+/// Any JSON value, in serde_json's own model.
+fn json() -> impl Strategy<Value = serde_json::Value> {
+    let text = prop_oneof!["\\PC{0,12}", any::<String>(), Just("jsonrpc".into()), Just("id".into())];
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        any::<i64>().prop_map(Into::into),
+        any::<u64>().prop_map(Into::into),
+        any::<f64>().prop_map(Into::into),
+        text.clone().prop_map(Into::into),
+    ];
+    leaf.prop_recursive(5, 40, 6, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..6).prop_map(Into::into),
+            proptest::collection::vec((text.clone(), inner), 0..6)
+                .prop_map(|members| serde_json::Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// What serde_json says of the text: whether it is JSON. Its rules for surrogates and depth are not ours.
+fn judge(text: &[u8]) -> bool {
+    serde_json::from_slice::<serde_json::Value>(text).is_ok()
+}
+
+proptest! {
+    // covers: B-292
+    #[test]
+    fn valid_json_is_accepted_compact_and_pretty(value in json()) {
+        for text in [serde_json::to_string(&value).unwrap(), serde_json::to_string_pretty(&value).unwrap()] {
+            let scanned = scan::value(text.as_bytes()).unwrap();
+            prop_assert_eq!(scanned, 0..text.len());
+            let known = match read(&text) {
+                Ok(_) => true,
+                Err(defect) => defect.kind.code() != code::PARSE_ERROR,
+            };
+            prop_assert!(known, "{}", text);
+        }
+        if let serde_json::Value::Object(map) = &value {
+            let object = Object::encode(&value).unwrap();
+            // A number may lose its last digit when it is read, by either way of reading.
+            let map: serde_json::Map<_, _> = serde_json::from_str(&serde_json::to_string(map).unwrap()).unwrap();
+            prop_assert_eq!(object.len(), map.len());
+            for (key, value) in object.iter() {
+                prop_assert_eq!(&value.decode::<serde_json::Value>().unwrap(), &map[key]);
+            }
+        }
+    }
+
+    // covers: B-123, B-292
+    #[test]
+    fn one_changed_byte_is_judged_as_serde_json_judges_it(
+        value in json(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let mut text = serde_json::to_vec(&value).unwrap();
+        let at = at.index(text.len());
+        text[at] = byte;
+        match scan::value(&text) {
+            Ok(_) => prop_assert!(judge(&text) || overflows(&text)),
+            Err(DefectKind::LoneSurrogate | DefectKind::TooDeep) => {}
+            Err(_) => prop_assert!(!judge(&text)),
+        }
+    }
+
+    // covers: B-123
+    #[test]
+    fn pieces_of_json_are_judged_as_serde_json_judges_them(
+        pieces in proptest::collection::vec(prop::sample::select(PIECES), 0..12),
+    ) {
+        let text = pieces.concat();
+        match scan::value(text.as_bytes()) {
+            Ok(_) => prop_assert!(judge(text.as_bytes())),
+            Err(DefectKind::LoneSurrogate) => prop_assert!(!judge(text.as_bytes())),
+            Err(_) => prop_assert!(!judge(text.as_bytes())),
+        }
+    }
+
+    // covers: B-123
+    #[test]
+    fn arbitrary_bytes_have_an_outcome(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        let bytes = Bytes::from(bytes);
+        let _ = parse(bytes.clone(), 128);
+        let _ = parse_batch_or_message(bytes, &FrameLimits::default());
+    }
+
+    // covers: RPC-B-009, STDIO-B-002, B-044, B-127, B-292
+    #[test]
+    fn what_is_written_reads_back_and_holds_no_line_break(
+        id in prop_oneof![any::<i64>().prop_map(Id::Int), any::<String>().prop_map(Id::Text)],
+        method in any::<String>(),
+        params in json(),
+        code in any::<i64>(),
+    ) {
+        let params = Object::new().with(&method, RawJson::encode(&params).unwrap());
+        let text = params.to_json();
+        let error = ErrorObject::new(code, method.clone()).with_data(text.clone());
+        let written = [
+            (request(&id, &method, Some(&params)), request_of(id.clone(), &method, Some(text.as_str()))),
+            (request(&id, &method, None), request_of(id.clone(), &method, None)),
+            (notification(&method, Some(&params)), notification_of(&method, Some(text.as_str()))),
+            (result_response(&id, &params), result_of(id.clone(), text.as_str())),
+            (error_response(Some(&id), &error), error_of(id.clone(), error.clone())),
+            (error_response(None, &error), Message::Error(error)),
+        ];
+        for (bytes, message) in written {
+            prop_assert!(memchr::memchr2(b'\r', b'\n', &bytes).is_none());
+            prop_assert_eq!(parse(bytes, 128), Ok(message));
+        }
+    }
+}
+
+/// A number beyond the range of a double is JSON to us, and an error to serde_json.
+fn overflows(text: &[u8]) -> bool {
+    serde_json::from_slice::<serde_json::Value>(text).is_err_and(|e| e.to_string().contains("out of range"))
+}
+
+const PIECES: &[&str] = &[
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    ",",
+    " ",
+    "\n",
+    "\"\"",
+    "\"a\"",
+    "\"",
+    "\\",
+    "\\u",
+    "d83d",
+    "de00",
+    "00e9",
+    "0",
+    "1",
+    "-",
+    ".",
+    "e",
+    "+",
+    "true",
+    "false",
+    "null",
+    "é",
+    "\"\\ud83d\\ude00\"",
+    "\"\\ud83d\"",
+    "\u{feff}",
+    "\0",
+];

@@ -1,0 +1,111 @@
+//! Messages to bytes: each is written once into one buffer, without a newline in it.
+
+use super::{ErrorObject, Id, Object, RawJson};
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+/// A request. Absent `params` are omitted.
+pub fn request(id: &Id, method: &str, params: Option<&Object>) -> Bytes {
+    let mut out = open(params.map_or(0, size));
+    out.extend_from_slice(b",\"id\":");
+    write_id(&mut out, id);
+    close_with_method(out, method, params)
+}
+
+/// A notification. Absent `params` are omitted.
+pub fn notification(method: &str, params: Option<&Object>) -> Bytes {
+    close_with_method(open(params.map_or(0, size)), method, params)
+}
+
+/// An answer with a result.
+pub fn result_response(id: &Id, result: &Object) -> Bytes {
+    let mut out = open(size(result));
+    out.extend_from_slice(b",\"id\":");
+    write_id(&mut out, id);
+    out.extend_from_slice(b",\"result\":");
+    object(&mut out, result);
+    out.push(b'}');
+    out.into()
+}
+
+/// An answer with an error; without an id where it could not be read.
+pub fn error_response(id: Option<&Id>, error: &ErrorObject) -> Bytes {
+    let mut out = open(error.data.as_ref().map_or(0, |data| data.as_bytes().len()) + error.message.len());
+    if let Some(id) = id {
+        out.extend_from_slice(b",\"id\":");
+        write_id(&mut out, id);
+    }
+    out.extend_from_slice(b",\"error\":");
+    let fields = Object::new()
+        .with("code", error.code)
+        .with("message", error.message.as_str())
+        .with_opt("data", error.data.clone());
+    object(&mut out, &fields);
+    out.push(b'}');
+    out.into()
+}
+
+fn open(size: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(size + 96);
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
+    out
+}
+
+fn close_with_method(mut out: Vec<u8>, method: &str, params: Option<&Object>) -> Bytes {
+    out.extend_from_slice(b",\"method\":");
+    string(&mut out, method);
+    if let Some(params) = params {
+        out.extend_from_slice(b",\"params\":");
+        object(&mut out, params);
+    }
+    out.push(b'}');
+    out.into()
+}
+
+fn size(object: &Object) -> usize {
+    object.iter().map(|(key, value)| key.len() + value.as_bytes().len() + 4).sum()
+}
+
+fn write_id(out: &mut Vec<u8>, id: &Id) {
+    out.extend_from_slice(RawJson::from(id).as_bytes());
+}
+
+pub(super) fn object(out: &mut Vec<u8>, object: &Object) {
+    out.push(b'{');
+    for (n, (key, value)) in object.iter().enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        string(out, key);
+        out.push(b':');
+        out.extend_from_slice(value.as_bytes());
+    }
+    out.push(b'}');
+}
+
+/// Escapes what RFC 8259 section 7 demands and nothing else.
+pub(super) fn string(out: &mut Vec<u8>, text: &str) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    let mut plain = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.extend_from_slice(&bytes[plain..at]);
+        plain = at + 1;
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            _ => {
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+            }
+        }
+    }
+    out.extend_from_slice(&bytes[plain..]);
+    out.push(b'"');
+}

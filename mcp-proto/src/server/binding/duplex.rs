@@ -1,0 +1,421 @@
+//! Duplex exchanges: stdio and everything like it. Both eras, batches where 2025-03-26 has them, cancellation by notification.
+
+use super::super::Timer;
+use super::super::era::{Negotiated, Parts, Rejection};
+use super::super::{Event, Life, Server};
+use super::Binding;
+use crate::error::DiagnosticKind;
+use crate::exchange::{ExchangeId, Item, Outgoing, Peer};
+use crate::input::RequestKey;
+use crate::rpc::{
+    Defect, DefectKind, ErrorObject, Id, Message, Notification, Object, Request, code, error_response, result_response,
+};
+use crate::version::ProtocolVersion;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use hmac_sha256::Hash;
+
+/// The state of a duplex exchange.
+#[derive(Debug)]
+pub(in super::super) struct Duplex {
+    /// What `initialize` agreed on; modern requests neither need nor see it.
+    pub(in super::super) negotiated: Option<Negotiated>,
+    /// The requests that run, by the id that the client chose.
+    pub(in super::super) ids: BTreeMap<Id, RequestKey>,
+    /// Our own questions that are open, and the id of the next.
+    pub(in super::super) asked: BTreeMap<i64, RequestKey>,
+    pub(in super::super) next_id: i64,
+    batches: BTreeMap<u64, Batch>,
+    next_batch: u64,
+    retired: Retired,
+    /// Whether the client has said all.
+    ended: bool,
+}
+
+/// The answers of a batch, which leave together (JSON-RPC 2.0 section 6).
+#[derive(Debug, Default)]
+struct Batch {
+    owed: usize,
+    /// Whether the application has a part in it; else all answers are ours.
+    ran: bool,
+    answers: Vec<Bytes>,
+}
+
+/// Digests of the ids of answered requests, where using one again is refused.
+#[derive(Debug, Default)]
+struct Retired {
+    known: BTreeSet<[u8; 32]>,
+    order: VecDeque<[u8; 32]>,
+}
+
+impl Retired {
+    const MAX: usize = 1024;
+}
+
+impl Duplex {
+    fn new() -> Self {
+        Self {
+            negotiated: None,
+            ids: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            next_id: 1,
+            batches: BTreeMap::new(),
+            next_batch: 0,
+            retired: Retired::default(),
+            ended: false,
+        }
+    }
+
+    pub(in super::super) fn retire(&mut self, id: &Id) {
+        let digest = Hash::hash(format!("{id}").as_bytes());
+        if self.retired.known.insert(digest) {
+            self.retired.order.push_back(digest);
+        }
+        if self.retired.order.len() > Retired::MAX
+            && let Some(oldest) = self.retired.order.pop_front()
+        {
+            self.retired.known.remove(&oldest);
+        }
+    }
+
+    #[cfg(test)]
+    pub(in super::super) fn is_idle(&self) -> bool {
+        self.ids.is_empty() && self.asked.is_empty() && self.batches.is_empty()
+    }
+
+    fn is_retired(&self, id: &Id) -> bool {
+        !self.retired.known.is_empty() && self.retired.known.contains(&Hash::hash(format!("{id}").as_bytes()))
+    }
+}
+
+/// What becomes of a request.
+enum Verdict {
+    Run(Box<super::super::era::Admitted>),
+    Reply(Object),
+}
+
+impl Server {
+    pub(in super::super) fn open_duplex(&mut self, x: ExchangeId, peer: Peer) {
+        let entered = !self.exchanges.contains_key(&x) && self.enter(x, peer, Binding::Duplex(Box::new(Duplex::new())));
+        if let (true, Some(timeout)) = (entered, self.shared.config.limits.server.handshake_timeout) {
+            self.timers.set(Timer::Handshake(x), Some(self.now + timeout));
+        }
+    }
+
+    pub(in super::super) fn duplex_item(&mut self, x: ExchangeId, item: Item) {
+        if self.has_ended(x) {
+            return self.diagnose(DiagnosticKind::DroppedNotification, "a message after the end");
+        }
+        match item {
+            Item::Message(message) => self.duplex_message(x, message, None),
+            Item::Batch(batch) => self.duplex_batch(x, batch),
+            Item::BadMessage(defect) => self.duplex_defect(x, &defect, None),
+            Item::End => self.duplex_end(x),
+            _ => self.diagnose(DiagnosticKind::UnknownExchange, "an item of HTTP on a duplex exchange"),
+        }
+    }
+
+    /// The client has said all it will say. What runs may finish within the grace, since a client may be a shell pipe that asks and waits
+    /// for the end; what waits for the client's answer never gets one.
+    fn duplex_end(&mut self, x: ExchangeId) {
+        let Some(duplex) = self.duplex_mut(x) else { return };
+        duplex.ended = true;
+        let waiting: BTreeSet<RequestKey> = duplex.asked.values().copied().collect();
+        for key in waiting {
+            self.cancel(key, false);
+        }
+        let grace = self.shared.config.limits.server.end_grace;
+        self.timers.set(Timer::End(x), Some(self.now + grace));
+        self.end_if_quiet(x);
+    }
+
+    /// Ends an exchange whose client has said all, once nothing of it runs any more.
+    pub(in super::super) fn end_if_quiet(&mut self, x: ExchangeId) {
+        let Some(exchange) = self.exchanges.get(&x) else { return };
+        if exchange.running.is_empty() && self.has_ended(x) {
+            self.end_duplex(x);
+        }
+    }
+
+    /// Whether the client of a duplex exchange has said all: it can be asked nothing.
+    pub(in super::super) fn has_ended(&self, x: ExchangeId) -> bool {
+        self.duplex(x).is_some_and(|duplex| duplex.ended)
+    }
+
+    /// We have said all too; what still runs is cancelled.
+    pub(in super::super) fn end_duplex(&mut self, x: ExchangeId) {
+        self.send(x, Outgoing::End);
+        self.drop_exchange(x);
+    }
+
+    fn duplex(&self, x: ExchangeId) -> Option<&Duplex> {
+        self.exchanges.get(&x)?.binding.duplex()
+    }
+
+    fn duplex_mut(&mut self, x: ExchangeId) -> Option<&mut Duplex> {
+        self.exchanges.get_mut(&x)?.binding.duplex_mut()
+    }
+
+    fn duplex_message(&mut self, x: ExchangeId, message: Message, batch: Option<u64>) {
+        match message {
+            Message::Request(request) => self.duplex_request(x, request, batch),
+            Message::Notification(notification) => self.duplex_notification(x, notification),
+            Message::Response(response) => self.on_response(x, response),
+            Message::Error(error) => self.diagnose(DiagnosticKind::IdlessError, &format!("{error}")),
+        }
+    }
+
+    fn duplex_request(&mut self, x: ExchangeId, request: Request, batch: Option<u64>) {
+        let id = request.id.clone();
+        match self.judge(x, request, batch.is_some()) {
+            Ok(Verdict::Run(admitted)) => {
+                self.timers.set(Timer::Handshake(x), None);
+                if let Some(open) = batch.and_then(|batch| self.open_batch(x, batch)) {
+                    open.ran = true;
+                }
+                self.run(x, *admitted, batch);
+            }
+            Ok(Verdict::Reply(result)) => self.reply(x, batch, result_response(&id, &result)),
+            Err(Rejection { error, kind, .. }) => {
+                self.diagnose(kind, &error.message);
+                self.reply(x, batch, error_response(Some(&id), &error));
+            }
+        }
+    }
+
+    /// Decides what a request comes to (2026-07-28 versioning, compatibility matrix): by its metadata first, then by its method, then by the connection.
+    fn judge(&mut self, x: ExchangeId, request: Request, in_batch: bool) -> Result<Verdict, Rejection> {
+        let config = self.shared.config.clone();
+        let Some(duplex) = self.duplex(x) else { return Err(Rejection::method(&request.method)) };
+        if duplex.ids.contains_key(&request.id) || duplex.is_retired(&request.id) {
+            let text = "a request with this id was sent before";
+            return Err(Rejection::new(DiagnosticKind::DuplicateRequestId, code::INVALID_REQUEST, text));
+        }
+        let parts = Parts::of(&request)?;
+        if parts.is_modern() {
+            if in_batch {
+                return Err(invalid(DiagnosticKind::UnexpectedBatch, "this revision has no batches"));
+            }
+            let version = config.modern_version(&parts.named_version()?, true)?;
+            return self.judge_modern(x, request, parts, version);
+        }
+        let modern_only = !config.serves_legacy();
+        match request.method.as_str() {
+            "initialize" => self.judge_initialize(x, &parts.params, in_batch),
+            "ping" if !modern_only => Ok(Verdict::Reply(Object::new())),
+            method => match duplex.negotiated.clone() {
+                Some(_) if method == "server/discover" => Err(Rejection::method(method)),
+                Some(negotiated) => {
+                    self.admit(x)?;
+                    let admitted = parts.admit_legacy(request, &negotiated, self.peer(x))?;
+                    Ok(Verdict::Run(Box::new(admitted)))
+                }
+                // What is modern, or can be nothing else, lacks the metadata that 2026-07-28 demands.
+                None if modern_only || parts.is_half_modern() || method == "server/discover" => {
+                    Err(parts.named_version().err().unwrap_or_else(|| Rejection::method(method)))
+                }
+                None => Err(invalid(DiagnosticKind::BeforeInitialize, "the connection is not initialized")),
+            },
+        }
+    }
+
+    fn judge_modern(
+        &mut self,
+        x: ExchangeId,
+        request: Request,
+        parts: Parts,
+        version: ProtocolVersion,
+    ) -> Result<Verdict, Rejection> {
+        match request.method.as_str() {
+            "server/discover" => {
+                self.timers.set(Timer::Handshake(x), None);
+                let result = self.shared.config.discover(true);
+                Ok(Verdict::Reply(self.shared.complete(version, result, "complete")))
+            }
+            method @ ("initialize" | "ping") => Err(Rejection::method(method)),
+            _ => {
+                self.admit(x)?;
+                let admitted = parts.admit_modern(request, version, self.peer(x))?;
+                Ok(Verdict::Run(Box::new(admitted)))
+            }
+        }
+    }
+
+    fn judge_initialize(&mut self, x: ExchangeId, params: &Object, in_batch: bool) -> Result<Verdict, Rejection> {
+        if in_batch {
+            return Err(invalid(DiagnosticKind::UnexpectedBatch, "`initialize` must not be part of a batch"));
+        }
+        if self.duplex(x).is_some_and(|duplex| duplex.negotiated.is_some()) {
+            return Err(invalid(DiagnosticKind::SecondInitialize, "the connection is initialized already"));
+        }
+        if self.life != Life::Serving {
+            self.admit(x)?;
+        }
+        let (negotiated, result) = self.shared.config.initialize(params)?;
+        if let Some(duplex) = self.duplex_mut(x) {
+            duplex.negotiated = Some(negotiated);
+        }
+        self.timers.set(Timer::Handshake(x), None);
+        Ok(Verdict::Reply(result))
+    }
+
+    fn peer(&self, x: ExchangeId) -> Peer {
+        self.exchanges.get(&x).map(|exchange| exchange.peer.clone()).unwrap_or_default()
+    }
+
+    fn duplex_notification(&mut self, x: ExchangeId, notification: Notification) {
+        let Notification { method, params } = notification;
+        match method.as_str() {
+            "notifications/initialized" => {}
+            "notifications/cancelled" => {
+                let id = Object::read_opt(params.as_ref()).ok().and_then(|params| params.id("requestId"));
+                let key = id.as_ref().and_then(|id| self.duplex(x)?.ids.get(id).copied());
+                match key {
+                    Some(key) => {
+                        self.cancel(key, true);
+                        self.end_if_drained();
+                    }
+                    None => {
+                        let detail = id.map_or_else(|| "no legible id".into(), |id| format!("{id}"));
+                        self.diagnose(DiagnosticKind::UnknownCancel, &detail);
+                    }
+                }
+            }
+            // No question of ours carries a token.
+            "notifications/progress" => self.diagnose(DiagnosticKind::UnknownProgress, ""),
+            _ => self.queue.notification(Event::Notification { exchange: x, method, params }),
+        }
+    }
+
+    fn duplex_batch(&mut self, x: ExchangeId, elements: Vec<Result<Message, Defect>>) {
+        if !self.rules_allow(x, |version| version.rules().batches) {
+            self.diagnose(DiagnosticKind::UnexpectedBatch, "");
+            return self.refuse_batch(x, elements);
+        }
+        let Some(duplex) = self.duplex_mut(x) else { return };
+        let batch = duplex.next_batch;
+        duplex.next_batch += 1;
+        // One is owed for the reading itself, so that the array does not leave before its last element was read.
+        duplex.batches.insert(batch, Batch { owed: 1, ..Batch::default() });
+        for element in elements {
+            // An element may have ended the exchange, or the whole engine.
+            let Some(open) = self.open_batch(x, batch) else { return };
+            if let Ok(Message::Request(_)) = &element {
+                open.owed += 1;
+            }
+            match element {
+                Ok(message) => self.duplex_message(x, message, Some(batch)),
+                Err(defect) => self.duplex_defect(x, &defect, Some(batch)),
+            }
+        }
+        self.batch_done(x, batch, None);
+    }
+
+    fn open_batch(&mut self, x: ExchangeId, batch: u64) -> Option<&mut Batch> {
+        self.duplex_mut(x)?.batches.get_mut(&batch)
+    }
+
+    /// A revision without batches: one error where it may stand without an id, else one for each request, so that nobody waits.
+    fn refuse_batch(&mut self, x: ExchangeId, elements: Vec<Result<Message, Defect>>) {
+        let error = ErrorObject::new(code::INVALID_REQUEST, DefectKind::UnexpectedBatch.as_str());
+        if self.rules_allow(x, |version| version.rules().idless_errors) {
+            return self.reply(x, None, error_response(None, &error));
+        }
+        for element in elements {
+            if let Ok(Message::Request(request)) = element {
+                self.reply(x, None, error_response(Some(&request.id), &error));
+            }
+        }
+    }
+
+    /// One of the answers that a batch owes is there, or will never come. The array leaves with the last.
+    pub(in super::super) fn batch_done(&mut self, x: ExchangeId, batch: u64, answer: Option<Bytes>) {
+        let Some(duplex) = self.duplex_mut(x) else { return };
+        let Some(open) = duplex.batches.get_mut(&batch) else { return };
+        open.answers.extend(answer);
+        open.owed = open.owed.saturating_sub(1);
+        if open.owed > 0 {
+            return;
+        }
+        let Some(Batch { answers, ran, .. }) = duplex.batches.remove(&batch) else { return };
+        match Outgoing::Message(array(&answers)) {
+            _ if answers.is_empty() => {}
+            array if ran => self.send(x, array),
+            array => self.send_own(x, array),
+        }
+    }
+
+    /// Bytes that are no message. They are answered where that can help someone, and end nothing.
+    fn duplex_defect(&mut self, x: ExchangeId, defect: &Defect, batch: Option<u64>) {
+        let batch_kind =
+            matches!(defect.kind, DefectKind::UnexpectedBatch | DefectKind::EmptyBatch | DefectKind::BatchTooLong);
+        let kind = if batch_kind { DiagnosticKind::UnexpectedBatch } else { DiagnosticKind::BadMessage };
+        self.diagnose(kind, &format!("{}: {}", defect.kind.as_str(), String::from_utf8_lossy(&defect.head)));
+        // An answer to a bad answer could go round for ever.
+        let answers = matches!(defect.kind, DefectKind::Ambiguous | DefectKind::BadError | DefectKind::MissingId);
+        if !defect.has_method {
+            self.on_unreadable_answer(x, defect.id.as_ref());
+        }
+        match &defect.id {
+            _ if answers => {}
+            Some(id) if defect.has_method => {
+                let message = error_response(Some(id), &defect.to_error());
+                if let (Some(batch), Some(open)) = (batch, batch.and_then(|batch| self.open_batch(x, batch))) {
+                    open.owed += 1;
+                    self.batch_done(x, batch, Some(message));
+                } else {
+                    self.reply(x, None, message);
+                }
+            }
+            _ if self.rules_allow(x, |version| version.rules().idless_errors) => {
+                self.reply(x, None, error_response(None, &defect.to_error()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the revision of a connection allows something. Before one is agreed on nothing is allowed, unless there is no choice.
+    fn rules_allow(&self, x: ExchangeId, allows: impl Fn(ProtocolVersion) -> bool) -> bool {
+        match self.duplex(x).and_then(|duplex| duplex.negotiated.as_ref()) {
+            Some(negotiated) => allows(negotiated.version),
+            None if self.shared.config.serves_legacy() => false,
+            None => self.shared.config.versions.newest_first().all(allows),
+        }
+    }
+
+    /// An answer of the engine itself.
+    fn reply(&mut self, x: ExchangeId, batch: Option<u64>, message: Bytes) {
+        match batch {
+            Some(batch) => self.batch_done(x, batch, Some(message)),
+            None => self.send_own(x, Outgoing::Message(message)),
+        }
+    }
+}
+
+impl Server {
+    /// Whether a further request may run.
+    pub(in super::super) fn admit(&self, x: ExchangeId) -> Result<(), Rejection> {
+        match self.busy(x) {
+            None => Ok(()),
+            Some(why) => Err(Rejection::new(DiagnosticKind::TooManyRequests, code::INTERNAL_ERROR, why)),
+        }
+    }
+}
+
+fn invalid(kind: DiagnosticKind, text: &'static str) -> Rejection {
+    Rejection::new(kind, code::INVALID_REQUEST, text)
+}
+
+fn array(elements: &[Bytes]) -> Bytes {
+    let mut out = Vec::with_capacity(elements.iter().map(|element| element.len() + 1).sum::<usize>() + 1);
+    for (n, element) in elements.iter().enumerate() {
+        out.push(if n == 0 { b'[' } else { b',' });
+        out.extend_from_slice(element);
+    }
+    out.push(b']');
+    out.into()
+}

@@ -1,0 +1,37 @@
+//! How messages travel: a duplex exchange for as long as it lives, or one HTTP request with its answer.
+
+mod duplex;
+#[cfg(feature = "http")]
+mod http;
+
+pub(super) use duplex::Duplex;
+#[cfg(feature = "http")]
+pub(super) use http::Http;
+
+use alloc::boxed::Box;
+
+/// The state of an exchange that depends on how messages travel.
+#[derive(Debug)]
+pub(super) enum Binding {
+    Duplex(Box<Duplex>),
+    #[cfg(feature = "http")]
+    Http(Http),
+}
+
+impl Binding {
+    pub(super) fn duplex(&self) -> Option<&Duplex> {
+        match self {
+            Self::Duplex(duplex) => Some(duplex),
+            #[cfg(feature = "http")]
+            Self::Http(_) => None,
+        }
+    }
+
+    pub(super) fn duplex_mut(&mut self) -> Option<&mut Duplex> {
+        match self {
+            Self::Duplex(duplex) => Some(duplex),
+            #[cfg(feature = "http")]
+            Self::Http(_) => None,
+        }
+    }
+}

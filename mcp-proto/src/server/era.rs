@@ -1,0 +1,241 @@
+//! Which rules a request follows, and the requests that the engine answers itself.
+
+use super::responder::may_ask;
+use super::seal::Inputs;
+use super::{Context, Incoming, RequestState, ServerConfig};
+use crate::error::DiagnosticKind;
+use crate::exchange::Peer;
+use crate::model::lifecycle::{ClientCapabilities, Implementation, meta};
+use crate::rpc::{ErrorObject, Id, JsonKind, Object, RawJson, Request, code};
+use crate::version::{Era, ProtocolVersion};
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// Why a request is answered with an error.
+#[derive(Debug)]
+pub(super) struct Rejection {
+    pub(super) error: ErrorObject,
+    pub(super) kind: DiagnosticKind,
+    /// Whether it is the metadata that is missing or malformed.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has a status for it"))]
+    pub(super) metadata: bool,
+}
+
+impl Rejection {
+    pub(super) fn new(kind: DiagnosticKind, code: i64, message: impl Into<String>) -> Self {
+        Self { error: ErrorObject::new(code, message), kind, metadata: false }
+    }
+
+    pub(super) fn params(message: impl Into<String>) -> Self {
+        Self::new(DiagnosticKind::BadParams, code::INVALID_PARAMS, message)
+    }
+
+    pub(super) fn metadata(message: impl Into<String>) -> Self {
+        Self { metadata: true, ..Self::params(message) }
+    }
+
+    pub(super) fn method(method: &str) -> Self {
+        let message = format!("Method not found: {}", super::queue::excerpt(method));
+        Self::new(DiagnosticKind::UnknownMethod, code::METHOD_NOT_FOUND, message)
+    }
+}
+
+/// What an older client told in `initialize`.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Negotiated {
+    pub(super) version: ProtocolVersion,
+    pub(super) client: Option<Arc<Implementation>>,
+    pub(super) capabilities: Arc<ClientCapabilities>,
+}
+
+/// A request that may run.
+pub(super) struct Admitted {
+    pub(super) id: Id,
+    pub(super) incoming: Incoming,
+    pub(super) token: Option<Id>,
+}
+
+/// The params of a request, and its metadata taken out of them.
+pub(super) struct Parts {
+    pub(super) params: Object,
+    pub(super) meta: Object,
+}
+
+impl Parts {
+    pub(super) fn of(request: &Request) -> Result<Self, Rejection> {
+        let mut params = Object::read_opt(request.params.as_ref())
+            .map_err(|_| Rejection::metadata("the params are not an object"))?;
+        let meta = match params.remove(meta::META) {
+            None => Object::new(),
+            Some(value) if value.kind() == JsonKind::Null => Object::new(),
+            Some(value) => Object::read(&value).map_err(|_| Rejection::metadata("`_meta` is not an object"))?,
+        };
+        Ok(Self { params, meta })
+    }
+
+    /// Whether the request names its revision, which makes it modern whatever its method is.
+    pub(super) fn is_modern(&self) -> bool {
+        self.meta.get(meta::PROTOCOL_VERSION).is_some()
+    }
+
+    /// Whether the request has a part of the metadata that 2026-07-28 demands, without naming its revision.
+    pub(super) fn is_half_modern(&self) -> bool {
+        !self.is_modern()
+            && [meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO].iter().any(|key| self.meta.get(key).is_some())
+    }
+
+    /// The revision that the request names. An error unless all metadata that 2026-07-28 demands is there.
+    pub(super) fn named_version(&self) -> Result<String, Rejection> {
+        let version = self
+            .meta
+            .required::<String>(meta::PROTOCOL_VERSION)
+            .map_err(|e| Rejection::metadata(format!("`_meta`: {e}")))?;
+        self.meta.object(meta::CLIENT_CAPABILITIES).map_err(|e| Rejection::metadata(format!("`_meta`: {e}")))?;
+        Ok(version)
+    }
+
+    /// The token of the request. One that is neither a string nor an integer is an error, `null` is none.
+    pub(super) fn progress_token(&self) -> Result<Option<Id>, Rejection> {
+        match self.meta.get(meta::PROGRESS_TOKEN) {
+            None => Ok(None),
+            Some(value) if value.kind() == JsonKind::Null => Ok(None),
+            Some(_) => match self.meta.id(meta::PROGRESS_TOKEN) {
+                Some(token) => Ok(Some(token)),
+                None => Err(Rejection::metadata("`progressToken` is neither a string nor an integer")),
+            },
+        }
+    }
+
+    /// A request of the modern era whose version is supported. Its context is its own: nothing of an earlier request enters it.
+    pub(super) fn admit_modern(
+        mut self,
+        request: Request,
+        version: ProtocolVersion,
+        peer: Peer,
+    ) -> Result<Admitted, Rejection> {
+        let token = self.progress_token()?;
+        let capabilities = self.meta.optional_object(meta::CLIENT_CAPABILITIES).ok().flatten().unwrap_or_default();
+        let client = self.meta.optional_object(meta::CLIENT_INFO).ok().flatten();
+        let (mut inputs, mut state) = (Inputs::new(), None);
+        if may_ask(&request.method) {
+            (inputs, state) = self.take_inputs()?;
+        }
+        let context = Context {
+            version,
+            client: client.and_then(|client| Implementation::read(client).ok()).map(Arc::new),
+            capabilities: ClientCapabilities::read(&capabilities).into(),
+            peer,
+            wants_progress: token.is_some(),
+        };
+        let Self { params, meta } = self;
+        Ok(Admitted {
+            id: request.id,
+            incoming: Incoming { method: request.method, params, meta, context, inputs, state },
+            token,
+        })
+    }
+
+    /// A request on a connection that was negotiated by `initialize`.
+    pub(super) fn admit_legacy(
+        self,
+        request: Request,
+        negotiated: &Negotiated,
+        peer: Peer,
+    ) -> Result<Admitted, Rejection> {
+        let token = self.progress_token()?;
+        let context = Context {
+            version: negotiated.version,
+            client: negotiated.client.clone(),
+            capabilities: negotiated.capabilities.clone(),
+            peer,
+            wants_progress: token.is_some(),
+        };
+        let Self { params, meta } = self;
+        let (inputs, state) = (Inputs::new(), None);
+        Ok(Admitted {
+            id: request.id,
+            incoming: Incoming { method: request.method, params, meta, context, inputs, state },
+            token,
+        })
+    }
+
+    /// The answers that a retry brings (multi round-trip requests). A client answers with results only.
+    fn take_inputs(&mut self) -> Result<(Inputs, Option<RequestState>), Rejection> {
+        let responses = self.params.optional_object("inputResponses");
+        let responses =
+            responses.map_err(|_| Rejection::params("`inputResponses` is not an object"))?.unwrap_or_default();
+        let state = self.params.optional::<String>("requestState");
+        let state = state.map_err(|_| Rejection::params("`requestState` is not a string"))?;
+        self.params.remove("inputResponses");
+        self.params.remove("requestState");
+        let mut inputs = Inputs::new();
+        for (name, response) in responses.iter() {
+            if response.kind() != JsonKind::Object {
+                return Err(Rejection::params(format!(
+                    "`inputResponses`: `{}` is not an object",
+                    super::queue::excerpt(name)
+                )));
+            }
+            inputs.insert(name.into(), Ok(response.clone()));
+        }
+        Ok((inputs, state.map(RequestState::Sealed)))
+    }
+}
+
+impl ServerConfig {
+    /// Whether any revision with a handshake is supported.
+    pub(super) fn serves_legacy(&self) -> bool {
+        self.versions.newest(Era::Legacy).is_some()
+    }
+
+    /// The modern revision of this name, or the error that names ours.
+    pub(super) fn modern_version(&self, name: &str, all: bool) -> Result<ProtocolVersion, Rejection> {
+        let version = ProtocolVersion::parse(name).filter(|v| v.era() == Era::Modern && self.versions.contains(*v));
+        version.ok_or_else(|| self.unsupported(name, all))
+    }
+
+    /// `-32022` with our versions. `all`: those of the legacy era too, which an exchange may begin with `initialize`.
+    pub(super) fn unsupported(&self, requested: &str, all: bool) -> Rejection {
+        let requested = super::queue::excerpt(requested);
+        let data = Object::new().with("supported", self.supported(all)).with("requested", requested.as_str());
+        let message = format!("Unsupported protocol version: {requested}");
+        let mut rejection = Rejection::new(DiagnosticKind::UnsupportedVersion, code::UNSUPPORTED_VERSION, message);
+        rejection.error.data = Some(data.into());
+        rejection
+    }
+
+    /// The result of `server/discover`, before it is completed as every modern result is.
+    pub(super) fn discover(&self, all: bool) -> Object {
+        let mut result = Object::new()
+            .with("supportedVersions", self.supported(all))
+            .with("capabilities", self.capabilities.write());
+        result = result.with_opt("instructions", self.instructions.as_deref());
+        self.discover_cache.write(&mut result);
+        result
+    }
+
+    /// Negotiates by `initialize`: the requested revision if we have it, else our newest of the legacy era.
+    pub(super) fn initialize(&self, params: &Object) -> Result<(Negotiated, Object), Rejection> {
+        let requested: String = params.required("protocolVersion").map_err(|e| Rejection::params(format!("{e}")))?;
+        let newest = self.versions.newest(Era::Legacy).ok_or_else(|| self.unsupported(&requested, true))?;
+        let version = self.versions.mutual(Era::Legacy, &[&requested]).unwrap_or(newest);
+        // A client that says nothing of itself, or nothing legible, is served: nothing depends on it.
+        let client =
+            params.optional_object("clientInfo").ok().flatten().and_then(|info| Implementation::read(info).ok());
+        let capabilities = params.optional_object("capabilities");
+        let capabilities = capabilities.map_err(|e| Rejection::params(format!("{e}")))?.unwrap_or_default();
+        let result = Object::new()
+            .with("protocolVersion", version.as_str())
+            .with("capabilities", self.capabilities.write())
+            .with("serverInfo", self.info.write(version))
+            .with_opt("instructions", self.instructions.as_deref());
+        let capabilities = Arc::new(ClientCapabilities::read(&capabilities));
+        Ok((Negotiated { version, client: client.map(Arc::new), capabilities }, result))
+    }
+
+    fn supported(&self, all: bool) -> Vec<RawJson> {
+        self.versions.newest_first().filter(|v| all || v.era() == Era::Modern).map(|v| v.as_str().into()).collect()
+    }
+}

@@ -1,0 +1,502 @@
+//! The server engine: facts about exchanges in, things to say and events out. Both eras on one engine, decided per message.
+//!
+//! It knows exchanges and nothing below them: no bytes, no sockets, no clock. Requests are handed out as [`Event::Request`] with a
+//! [`Responder`]; whatever can be answered without an application (`initialize`, `server/discover`, `ping`, errors) is answered here.
+//! Which revision a message belongs to is decided by the message itself first (2026-07-28, versioning: backward compatibility):
+//! `_meta["io.modelcontextprotocol/protocolVersion"]` makes it modern, `initialize` begins the legacy era on its duplex exchange, and
+//! whatever comes there without that field follows what was negotiated.
+
+mod ask;
+mod binding;
+mod config;
+mod era;
+mod queue;
+mod requests;
+mod responder;
+mod seal;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::{Hosts, ServerConfig};
+pub use responder::Responder;
+
+use crate::error::{Diagnostic, DiagnosticKind, Refusal, Refused};
+use crate::exchange::{Body, ExchangeId, Fact, Item, Outgoing, Peer};
+use crate::input::{Answer, Applied, Input, Note, RequestKey, ServerCommand, ServerInput};
+use crate::model::lifecycle::{ClientCapabilities, Implementation};
+use crate::rpc::{ErrorObject, Object, RawJson};
+use crate::seed::Seed;
+use crate::time::{Instant, Timers};
+use crate::version::ProtocolVersion;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use binding::Binding;
+use core::fmt;
+use core::time::Duration;
+use queue::Queue;
+use requests::Running;
+use responder::Shared;
+
+/// What a server tells its driver (seam B), in order.
+#[derive(PartialEq, Debug)]
+#[must_use]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most outputs are requests and answers; a box for each would be one allocation more"
+)]
+pub enum Output {
+    /// Say this on an exchange.
+    Send(ExchangeId, Outgoing),
+    /// End an exchange now; nothing more is said of it, by either side.
+    Abort(ExchangeId),
+    /// Something for the application.
+    Event(Event),
+}
+
+/// What a server tells its application.
+#[derive(PartialEq, Debug)]
+#[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most outputs are requests and answers; a box for each would be one allocation more"
+)]
+pub enum Event {
+    /// A request to answer. Never one that the engine answers itself (`initialize`, `server/discover`, `ping`).
+    Request(Responder, Incoming),
+    /// A request that was handed out is cancelled: its handler should stop, an answer to it is dropped. Not emitted for a request that
+    /// was answered, nor while the engine waits for answers of the client: then no handler runs.
+    Cancelled(RequestKey),
+    /// A notification of the client that the engine does not consume.
+    Notification {
+        /// Where it came from.
+        exchange: ExchangeId,
+        /// Its method.
+        method: String,
+        /// Its params.
+        params: Option<RawJson>,
+    },
+    /// A client did something wrong, or something of it was dropped.
+    Diagnostic(Diagnostic),
+    /// So many notifications or diagnostics were not delivered, since the application did not take them.
+    Lost {
+        /// How many notifications.
+        notifications: u64,
+        /// How many diagnostics.
+        diagnostics: u64,
+    },
+    /// The server has shut down; exactly once, and the last output of all.
+    Terminated,
+}
+
+/// A request for the application.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Incoming {
+    /// The method.
+    pub method: String,
+    /// The params without `_meta`, `inputResponses` and `requestState`.
+    pub params: Object,
+    /// The `_meta` member.
+    pub meta: Object,
+    /// Who asks, and under which rules.
+    pub context: Context,
+    /// The answers to the questions of earlier rounds, by name, results as they are on the wire or errors. On a modern connection those
+    /// of the last round alone until [`Responder::open`] has run.
+    pub inputs: BTreeMap<String, Result<RawJson, ErrorObject>>,
+    /// What the handler wanted to remember. Still sealed on a modern connection: [`Responder::open`] opens it.
+    pub state: Option<RequestState>,
+}
+
+/// Who asks, and under which rules.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Context {
+    /// The revision of this request.
+    pub version: ProtocolVersion,
+    /// Who the client says it is. For people: draw no conclusions from it.
+    pub client: Option<Arc<Implementation>>,
+    /// What the client declared: for this request (modern) or for its connection (legacy). Shared by all requests that it holds for: a
+    /// client may declare much, once, and ask much.
+    pub capabilities: Arc<ClientCapabilities>,
+    /// Who is at the other end.
+    pub peer: Peer,
+    /// Whether progress was asked for.
+    pub wants_progress: bool,
+}
+
+/// A `requestState` as it came back.
+#[derive(Clone, PartialEq, Debug)]
+pub enum RequestState {
+    /// From our own memory, or opened.
+    Kept(RawJson),
+    /// From the client: not to be believed before it was opened.
+    Sealed(String),
+}
+
+/// A server engine. See the [module](self).
+///
+/// Every table is bounded by [`ServerLimits`](crate::limits::ServerLimits), and is empty again when its requests and exchanges are over.
+pub struct Server {
+    shared: Arc<Shared>,
+    now: Instant,
+    life: Life,
+    exchanges: BTreeMap<ExchangeId, Exchange>,
+    requests: BTreeMap<RequestKey, Running>,
+    next_key: u64,
+    timers: Timers<Timer>,
+    queue: Queue,
+}
+
+/// Whether the engine takes requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Life {
+    Serving,
+    /// Shutting down: what runs may end.
+    Draining,
+    Terminated,
+}
+
+/// An exchange that is open.
+#[derive(Debug)]
+struct Exchange {
+    peer: Peer,
+    binding: Binding,
+    /// Its requests that run.
+    running: BTreeSet<RequestKey>,
+    load: Load,
+}
+
+/// What was said on an exchange and is not written yet.
+#[derive(Debug, Default)]
+struct Load {
+    /// Bytes in the queue of outputs.
+    queued: usize,
+    /// Bytes that the driver took since it last told how many are unsent. Counted only if it ever tells.
+    handed: usize,
+    /// Bytes unsent, as last told.
+    unsent: usize,
+    told: bool,
+    /// Bytes that the engine answered by itself while the exchange was over its bound.
+    excess: usize,
+}
+
+impl Load {
+    fn total(&self) -> usize {
+        self.queued.saturating_add(self.unsent).saturating_add(if self.told { self.handed } else { 0 })
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("life", &self.life)
+            .field("exchanges", &self.exchanges.len())
+            .field("requests", &self.requests.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a deadline is for. Each is armed at most once at a time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Timer {
+    /// A duplex exchange stays without a first request.
+    Handshake(ExchangeId),
+    /// An exchange accepts no byte.
+    Stall(ExchangeId),
+    /// A client has said all, and some of its requests still run.
+    End(ExchangeId),
+    /// A handler runs.
+    Handler(RequestKey),
+    /// A client owes us answers.
+    Ask(RequestKey),
+    /// The grace of a shutdown.
+    Grace,
+}
+
+impl Server {
+    /// A server that waits for exchanges. `seed`: 32 unguessable bytes, of which no other engine may have the same; the key that seals
+    /// `requestState` comes from it, unless the configuration has one.
+    pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
+        let seed = Seed::new(seed);
+        let seal_key = config.state_key.unwrap_or_else(|| seed.derive("request state"));
+        let [a, b, c, ..] = seed.derive("request keys");
+        let queue = Queue::new(config.limits.server.max_queued_events);
+        Self {
+            shared: Arc::new(Shared::new(config, seal_key)),
+            now,
+            life: Life::Serving,
+            exchanges: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            // The upper bits tell this engine's keys from those of another, the lower 40 count.
+            next_key: u64::from_be_bytes([a, b, c, 0, 0, 0, 0, 0]) + 1,
+            timers: Timers::new(),
+            queue,
+        }
+    }
+
+    /// Takes one input: the one entrance, of which the other methods are thin forms.
+    ///
+    /// # Errors
+    /// Only a notification is ever refused, and then nothing has changed: [`Refusal::Gone`] after the answer or the cancellation of its
+    /// request, [`Refusal::NotWanted`] for progress nobody asked for and for methods that are the engine's own,
+    /// [`Refusal::NotIncreasing`], [`Refusal::Unencodable`], [`Refusal::Full`] for a custom one beyond
+    /// [`max_unsent`](crate::limits::ServerLimits::max_unsent), [`Refusal::Closed`] after the end.
+    pub fn apply(&mut self, now: Instant, input: ServerInput) -> Result<Applied, Refused<ServerInput>> {
+        self.now = self.now.max(now);
+        match input {
+            Input::Fact(exchange, fact) => self.on_fact(exchange, fact),
+            Input::Command(ServerCommand::Respond(answer)) => self.on_answer(answer),
+            Input::Command(ServerCommand::Notify(key, note)) => {
+                self.on_note(key, note)
+                    .map_err(|refused| refused.map(|note| Input::Command(ServerCommand::Notify(key, note))))?;
+            }
+            Input::Command(ServerCommand::Shutdown(grace)) => self.on_shutdown(grace),
+            Input::Tick => self.on_tick(),
+        }
+        Ok(Applied::Done)
+    }
+
+    /// Something happened on an exchange. Cannot fail: what the peer does wrong comes out as answers, aborts and diagnostics.
+    pub fn fact(&mut self, now: Instant, exchange: ExchangeId, fact: Fact) {
+        self.done(now, Input::Fact(exchange, fact));
+    }
+
+    /// Answers a request, or asks its client. Does nothing if the request was cancelled or answered, or belongs to another engine.
+    pub fn respond(&mut self, now: Instant, answer: Answer) {
+        self.done(now, Input::Command(ServerCommand::Respond(answer)));
+    }
+
+    /// Sends a notification on a request.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn notify(&mut self, now: Instant, to: RequestKey, note: Note) -> Result<(), Refused<Note>> {
+        self.now = self.now.max(now);
+        self.on_note(to, note)
+    }
+
+    /// Ends the server: new requests are refused (`-32603`), running ones may end within `grace`, then they are cancelled and answered
+    /// `-32603`; then every exchange ends. [`Event::Terminated`] is the last output. A second call can only shorten the grace.
+    pub fn shutdown(&mut self, now: Instant, grace: Duration) {
+        self.done(now, Input::Command(ServerCommand::Shutdown(grace)));
+    }
+
+    /// Fires what is due, in the order of the deadlines. Early and spurious calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.done(now, Input::Tick);
+    }
+
+    /// The next output, `None` when there is none for now.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        let output = self.queue.pop()?;
+        if let Output::Send(x, outgoing) = &output
+            && let Some(exchange) = self.exchanges.get_mut(x)
+        {
+            let size = size(outgoing);
+            exchange.load.queued = exchange.load.queued.saturating_sub(size);
+            exchange.load.handed = exchange.load.handed.saturating_add(size);
+        }
+        Some(output)
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is due next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next().map(|(at, _)| at)
+    }
+
+    /// How many requests are neither answered nor cancelled.
+    pub fn running(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Whether [`Event::Terminated`] was emitted.
+    pub fn is_terminated(&self) -> bool {
+        self.life == Life::Terminated
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Arc<ServerConfig> {
+        &self.shared.config
+    }
+
+    fn done(&mut self, now: Instant, input: ServerInput) {
+        let applied = self.apply(now, input);
+        debug_assert!(applied.is_ok(), "only notifications are refused");
+    }
+
+    fn on_fact(&mut self, x: ExchangeId, fact: Fact) {
+        if self.is_terminated() {
+            return;
+        }
+        match fact {
+            Fact::Opened(peer) => self.open_duplex(x, peer),
+            Fact::Item(item) => self.on_item(x, item),
+            Fact::Unsent(unsent) => self.on_unsent(x, unsent),
+            Fact::Failed { .. } => self.drop_exchange(x),
+        }
+    }
+
+    fn on_item(&mut self, x: ExchangeId, item: Item) {
+        match self.exchanges.get(&x).map(|exchange| &exchange.binding) {
+            Some(Binding::Duplex(_)) => self.duplex_item(x, item),
+            #[cfg(feature = "http")]
+            Some(Binding::Http(_)) => self.http_item(x, item),
+            None => match item {
+                #[cfg(feature = "http")]
+                Item::Request(head) => self.open_http(x, head),
+                #[cfg(feature = "http")]
+                Item::Reject(defect) => self.http_reject(x, &defect),
+                // What follows an exchange that is over: its reader was not told yet.
+                Item::End | Item::Body(_) => {}
+                _ => self.diagnose(DiagnosticKind::UnknownExchange, "an item of no open exchange"),
+            },
+        }
+    }
+
+    /// Enters a new exchange, or aborts it.
+    fn enter(&mut self, x: ExchangeId, peer: Peer, binding: Binding) -> bool {
+        let full = self.exchanges.len() >= self.shared.config.limits.server.max_exchanges;
+        if full {
+            self.diagnose(DiagnosticKind::TooManyExchanges, "");
+        }
+        if full || self.life != Life::Serving {
+            self.queue.push(Output::Abort(x));
+            return false;
+        }
+        self.exchanges.insert(x, Exchange { peer, binding, running: BTreeSet::new(), load: Load::default() });
+        true
+    }
+
+    /// An exchange was cut or ended: its requests are cancelled, and nothing more is said of it.
+    fn drop_exchange(&mut self, x: ExchangeId) {
+        let Some(exchange) = self.exchanges.get(&x) else { return };
+        let running: Vec<RequestKey> = exchange.running.iter().copied().collect();
+        for key in running {
+            self.cancel(key, false);
+        }
+        self.exchanges.remove(&x);
+        self.timers.set(Timer::Handshake(x), None);
+        self.timers.set(Timer::Stall(x), None);
+        self.timers.set(Timer::End(x), None);
+        self.end_if_drained();
+    }
+
+    fn abort(&mut self, x: ExchangeId) {
+        self.queue.push(Output::Abort(x));
+        self.drop_exchange(x);
+    }
+
+    fn on_unsent(&mut self, x: ExchangeId, unsent: usize) {
+        let Some(exchange) = self.exchanges.get_mut(&x) else { return };
+        let limits = &self.shared.config.limits.server;
+        let load = &mut exchange.load;
+        let written = unsent < load.unsent.saturating_add(load.handed);
+        (load.unsent, load.handed, load.told) = (unsent, 0, true);
+        if load.total() <= limits.max_unsent {
+            load.excess = 0;
+        }
+        if unsent == 0 {
+            self.timers.set(Timer::Stall(x), None);
+        } else if written || self.timers.get(Timer::Stall(x)).is_none() {
+            self.timers.set(Timer::Stall(x), Some(self.now + limits.write_stall));
+        }
+        self.send_held(x);
+    }
+
+    fn on_shutdown(&mut self, grace: Duration) {
+        if self.is_terminated() {
+            return;
+        }
+        let end = self.now + grace;
+        if self.life == Life::Serving || self.timers.get(Timer::Grace).is_some_and(|armed| armed > end) {
+            self.life = Life::Draining;
+            self.timers.set(Timer::Grace, Some(end));
+        }
+        if grace.is_zero() {
+            self.end_running();
+        }
+        self.end_if_drained();
+    }
+
+    fn on_tick(&mut self) {
+        while let Some(timer) = self.timers.pop_due(self.now) {
+            match timer {
+                Timer::Handshake(x) => {
+                    self.diagnose(DiagnosticKind::HandshakeTimeout, "no request came");
+                    self.abort(x);
+                }
+                Timer::Stall(x) => {
+                    self.diagnose(DiagnosticKind::WriteStalled, "no byte was accepted");
+                    self.abort(x);
+                }
+                Timer::End(x) => self.end_duplex(x),
+                Timer::Handler(key) => self.handler_deadline(key),
+                Timer::Ask(key) => self.ask_timeout(key),
+                Timer::Grace => {
+                    self.end_running();
+                    self.end_if_drained();
+                }
+            }
+        }
+    }
+
+    /// The end: every exchange is told, and nothing follows.
+    fn end_if_drained(&mut self) {
+        if self.life != Life::Draining || !self.requests.is_empty() {
+            return;
+        }
+        self.life = Life::Terminated;
+        for (x, exchange) in core::mem::take(&mut self.exchanges) {
+            self.queue.push(match exchange.binding {
+                Binding::Duplex(_) => Output::Send(x, Outgoing::End),
+                #[cfg(feature = "http")]
+                Binding::Http(_) => Output::Abort(x),
+            });
+        }
+        self.timers.clear();
+        self.queue.terminate();
+    }
+
+    fn send(&mut self, x: ExchangeId, outgoing: Outgoing) {
+        let Some(exchange) = self.exchanges.get_mut(&x) else { return };
+        exchange.load.queued += size(&outgoing);
+        self.queue.push(Output::Send(x, outgoing));
+    }
+
+    /// Says something that no handler asked for. A client that keeps provoking such answers and reads none is cut off.
+    fn send_own(&mut self, x: ExchangeId, outgoing: Outgoing) {
+        let max = self.shared.config.limits.server.max_unsent;
+        let Some(exchange) = self.exchanges.get_mut(&x) else { return };
+        if exchange.load.total() > max {
+            exchange.load.excess = exchange.load.excess.saturating_add(size(&outgoing));
+        }
+        if exchange.load.excess > max {
+            self.diagnose(DiagnosticKind::WriteStalled, "the client does not read its answers");
+            self.abort(x);
+        } else {
+            self.send(x, outgoing);
+        }
+    }
+
+    fn diagnose(&mut self, kind: DiagnosticKind, detail: &str) {
+        self.queue.diagnostic(kind, detail);
+    }
+}
+
+/// The bytes that an outgoing weighs: its content, without framing.
+fn size(outgoing: &Outgoing) -> usize {
+    match outgoing {
+        Outgoing::Message(bytes) | Outgoing::Event { data: bytes, .. } => bytes.len(),
+        Outgoing::Response { body: Body::Full(bytes), .. } => bytes.len(),
+        _ => 0,
+    }
+}
+
+impl Refusal {
+    fn of(self, note: Note) -> Refused<Note> {
+        Refused { value: note, why: self }
+    }
+}

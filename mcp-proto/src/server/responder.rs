@@ -1,0 +1,294 @@
+//! The right to answer one request: an outcome becomes a whole message here, outside any lock. No table of the engine is touched.
+
+use super::seal::{self, Inputs, Memory};
+use super::{Incoming, RequestState, ServerConfig};
+use crate::error::{Diagnostic, DiagnosticKind};
+use crate::exchange::ExchangeId;
+use crate::input::{Answer, Answered, InputRequest, Outcome, Question, RequestKey};
+use crate::model::lifecycle::{ClientCapabilities, Implementation, meta};
+use crate::model::tools::CallToolResult;
+use crate::rpc::{ErrorObject, Id, Object, RawJson, code, error_response, result_response};
+use crate::version::{Era, ProtocolVersion};
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// What every responder of an engine shares.
+#[derive(PartialEq)]
+pub(super) struct Shared {
+    pub(super) config: Arc<ServerConfig>,
+    pub(super) seal_key: [u8; 32],
+    /// Our [`Implementation`] as 2026-07-28 writes it.
+    pub(super) server_info: RawJson,
+}
+
+impl Shared {
+    pub(super) fn new(config: Arc<ServerConfig>, seal_key: [u8; 32]) -> Self {
+        let server_info = write_info(&config.info);
+        Self { config, seal_key, server_info }
+    }
+
+    /// Completes a result as its revision demands (2026-07-28: `resultType` and who we are; before: neither).
+    pub(super) fn complete(&self, version: ProtocolVersion, mut result: Object, kind: &str) -> Object {
+        if version.era() == Era::Legacy {
+            result.remove("resultType");
+            return result;
+        }
+        if result.get("resultType").is_none() {
+            result.set("resultType", kind.into());
+        }
+        let mut meta = result.optional_object(meta::META).ok().flatten().unwrap_or_default();
+        if meta.get(meta::SERVER_INFO).is_none() {
+            meta.set(meta::SERVER_INFO, self.server_info.clone());
+        }
+        result.set(meta::META, meta.into());
+        result
+    }
+}
+
+impl fmt::Debug for Shared {
+    /// Never shows the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+fn write_info(info: &Implementation) -> RawJson {
+    info.write(ProtocolVersion::V2026_07_28).to_json()
+}
+
+/// The right to answer one request, once. It belongs to the engine that made it: on another one its answer does nothing.
+#[derive(PartialEq, Debug)]
+#[must_use = "a request whose responder is dropped is never answered"]
+pub struct Responder {
+    pub(super) key: RequestKey,
+    pub(super) exchange: ExchangeId,
+    pub(super) id: Id,
+    pub(super) version: ProtocolVersion,
+    pub(super) method: String,
+    /// The params that a sealed state is bound to. Empty where no state can be sealed.
+    pub(super) params: Object,
+    pub(super) capabilities: Arc<ClientCapabilities>,
+    /// Rounds in which the request has asked.
+    pub(super) rounds: u32,
+    /// The answers of those rounds.
+    pub(super) inputs: Inputs,
+    /// Unix seconds when the request came.
+    pub(super) came: u64,
+    /// Why the state that came with it was refused.
+    pub(super) state_fault: Option<&'static str>,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// The methods that a modern server may answer with questions.
+const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
+
+/// Whether a modern server may answer this method with questions.
+pub(super) fn may_ask(method: &str) -> bool {
+    MAY_ASK.contains(&method)
+}
+
+impl Responder {
+    /// The key that names the request in commands and in [`Event::Cancelled`](super::Event::Cancelled).
+    pub const fn key(&self) -> RequestKey {
+        self.key
+    }
+
+    /// The exchange on which the request came.
+    pub const fn exchange(&self) -> ExchangeId {
+        self.exchange
+    }
+
+    /// The revision of the request.
+    pub const fn version(&self) -> ProtocolVersion {
+        self.version
+    }
+
+    /// The configuration of the engine.
+    pub fn config(&self) -> &Arc<ServerConfig> {
+        &self.shared.config
+    }
+
+    /// Serialises an outcome. Give the answer to [`Server::respond`](super::Server::respond).
+    ///
+    /// Questions that the client cannot be asked become an error: `-32021` on a modern connection, else a tool result with `isError`
+    /// (`tools/call`) or `-32603`. Questions beyond [`max_rounds`](crate::limits::ServerLimits::max_rounds),
+    /// [`max_questions`](crate::limits::ServerLimits::max_questions) or [`max_state`](crate::limits::ServerLimits::max_state), with a
+    /// name that stands twice, or on a modern request of a method that cannot ask, become `-32603`.
+    pub fn write(self, outcome: Outcome) -> Answer {
+        match outcome {
+            Outcome::Complete(result) => self.result(result, "complete"),
+            Outcome::Error(error) => self.error(error, None),
+            Outcome::NeedInput { requests, state } => self.questions(requests, state),
+        }
+    }
+
+    /// Opens the state of a request of 2026-07-28: what the handler remembered and the answers of earlier rounds come out of the seal and
+    /// into `incoming`; answers to what was not asked are dropped. Does nothing where there is no sealed state. Call it before the request
+    /// is handed to a handler; [`Router::route`](crate::Router::route) does.
+    ///
+    /// # Errors
+    /// `-32602` if the state was changed, has expired, or belongs to another request or server.
+    pub fn open(&mut self, incoming: &mut Incoming) -> Result<(), ErrorObject> {
+        let Some(RequestState::Sealed(sealed)) = &incoming.state else { return Ok(()) };
+        let memory = self.unseal(sealed).map_err(|why| {
+            // The client is not told why, which would help only whoever forges a state; the application is, by a diagnostic.
+            self.state_fault = Some(why);
+            ErrorObject::new(code::INVALID_PARAMS, "the request state is not valid")
+        })?;
+        let mut inputs = memory.inputs;
+        for (name, input) in core::mem::take(&mut incoming.inputs) {
+            if memory.asked.contains(&name) {
+                inputs.insert(name, input);
+            }
+        }
+        incoming.inputs = inputs.clone();
+        incoming.state = memory.state.map(RequestState::Kept);
+        self.inputs = inputs;
+        self.rounds = memory.rounds;
+        Ok(())
+    }
+
+    fn unseal(&self, sealed: &str) -> Result<Memory, &'static str> {
+        if sealed.len() > self.shared.config.limits.server.max_state {
+            return Err("larger than the limit");
+        }
+        seal::open(&self.binding(), self.came, sealed)
+    }
+
+    fn binding(&self) -> seal::Binding<'_> {
+        seal::Binding { key: &self.shared.seal_key, method: &self.method, params: &self.params }
+    }
+
+    fn result(self, result: Object, kind: &str) -> Answer {
+        let result = self.shared.complete(self.version, result, kind);
+        self.message(result_response(&self.id, &result), None, None)
+    }
+
+    fn error(self, mut error: ErrorObject, diagnostic: Option<Diagnostic>) -> Answer {
+        let fault = self.state_fault.map(|why| Diagnostic::new(DiagnosticKind::BadState, why));
+        let diagnostic = diagnostic.or(fault);
+        if self.version.era() == Era::Modern {
+            // Codes of older revisions, and reserved ones without a meaning, which 2026-07-28 forbids to emit.
+            error.code = match error.code {
+                -32002 => code::INVALID_PARAMS,
+                known @ (code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_VERSION) => known,
+                -32099..=-32020 => code::INTERNAL_ERROR,
+                other => other,
+            };
+        }
+        self.message(error_response(Some(&self.id), &error), Some(error.code), diagnostic)
+    }
+
+    fn message(&self, bytes: bytes::Bytes, code: Option<i64>, diagnostic: Option<Diagnostic>) -> Answer {
+        Answer { key: self.key, what: Answered::Message { bytes, code, diagnostic } }
+    }
+
+    fn questions(self, requests: Vec<(String, InputRequest)>, state: Option<RawJson>) -> Answer {
+        if let Some(refusal) = self.refuse_questions(&requests) {
+            return self.refused(refusal);
+        }
+        if self.version.era() == Era::Modern {
+            return self.ask_in_result(&requests, state);
+        }
+        let questions = requests.into_iter().map(|(name, request)| Question {
+            name,
+            method: request.method(),
+            params: request.params(),
+        });
+        Answer { key: self.key, what: Answered::Ask { questions: questions.collect(), state } }
+    }
+
+    fn refuse_questions(&self, requests: &[(String, InputRequest)]) -> Option<Refusal> {
+        let limits = &self.shared.config.limits.server;
+        let names: BTreeSet<&str> = requests.iter().map(|(name, _)| name.as_str()).collect();
+        if self.version.era() == Era::Modern && !may_ask(&self.method) {
+            return Some(Refusal::Limit("this method cannot ask the client"));
+        }
+        if self.rounds >= limits.max_rounds {
+            return Some(Refusal::Limit("the request asks the client too often"));
+        }
+        if requests.len() > limits.max_questions {
+            return Some(Refusal::Limit("the request asks the client too many questions at once"));
+        }
+        if names.len() < requests.len() {
+            return Some(Refusal::Limit("two questions have the same name"));
+        }
+        let missing: Vec<_> = requests.iter().map(|(_, request)| request).filter(|r| !self.can_ask(r)).collect();
+        (!missing.is_empty()).then(|| Refusal::Missing(required_capabilities(&missing)))
+    }
+
+    fn can_ask(&self, request: &InputRequest) -> bool {
+        let exists = !matches!(request, InputRequest::Elicitation(_)) || self.version.rules().elicitation;
+        exists && self.capabilities.has(request.capability())
+    }
+
+    fn refused(self, refusal: Refusal) -> Answer {
+        match refusal {
+            Refusal::Limit(why) => {
+                let diagnostic = Diagnostic::new(DiagnosticKind::TooManyInputs, why);
+                self.error(ErrorObject::new(code::INTERNAL_ERROR, why), Some(diagnostic))
+            }
+            Refusal::Missing(capabilities) => {
+                let names: Vec<&str> = capabilities.iter().map(|(name, _)| name).collect();
+                let text = format!("the client lacks the capability: {}", names.join(", "));
+                let diagnostic = Diagnostic::new(DiagnosticKind::MissingCapability, text.as_str());
+                if self.version.era() == Era::Modern {
+                    let data = Object::new().with("requiredCapabilities", capabilities);
+                    let error = ErrorObject::new(code::MISSING_CLIENT_CAPABILITY, text).with_data(data.into());
+                    self.error(error, Some(diagnostic))
+                } else if self.method == "tools/call" {
+                    let result = CallToolResult::error(text).lower(self.version).write();
+                    self.message(result_response(&self.id, &result), None, Some(diagnostic))
+                } else {
+                    self.error(ErrorObject::new(code::INTERNAL_ERROR, text), Some(diagnostic))
+                }
+            }
+        }
+    }
+
+    /// An `InputRequiredResult`. It carries no cache hints, and always a state: the answers of earlier rounds travel in it.
+    fn ask_in_result(self, requests: &[(String, InputRequest)], state: Option<RawJson>) -> Answer {
+        let limits = &self.shared.config.limits.server;
+        let memory = Memory {
+            rounds: self.rounds + 1,
+            asked: requests.iter().map(|(name, _)| name.clone()).collect(),
+            inputs: self.inputs.clone(),
+            state,
+        };
+        let sealed = seal::seal(&self.binding(), self.came.saturating_add(limits.state_lifetime.as_secs()), &memory);
+        if sealed.len() > limits.max_state {
+            return self.refused(Refusal::Limit("what the request remembers is larger than the limit"));
+        }
+        let mut questions = Object::new();
+        for (name, request) in requests {
+            let question = Object::new().with("method", request.method()).with_opt("params", request.params());
+            questions.set(name, question.into());
+        }
+        let questions = (!questions.is_empty()).then_some(questions);
+        let result = Object::new().with_opt("inputRequests", questions).with("requestState", sealed.as_str());
+        self.result(result, "input_required")
+    }
+}
+
+/// Why questions are not asked.
+enum Refusal {
+    Limit(&'static str),
+    Missing(Object),
+}
+
+/// An object shaped like the capabilities of a client.
+fn required_capabilities(requests: &[&InputRequest]) -> Object {
+    let mut required = Object::new();
+    for request in requests {
+        let options = match request {
+            InputRequest::Elicitation(_) => Object::new().with("form", Object::new()),
+            _ => Object::new(),
+        };
+        required.set(request.capability(), options.into());
+    }
+    required
+}

@@ -1,0 +1,163 @@
+//! The sealed `requestState` of 2026-07-28 (multi round-trip requests): what a handler remembers between two rounds travels through the
+//! client, which can read it and must not be able to change it. HMAC-SHA-256 over everything that it depends on.
+
+use crate::rpc::{DecodeError, ErrorObject, JsonKind, Object, RawJson};
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac_sha256::{HMAC, Hash};
+
+/// The form of the sealed text. Another form gets another number.
+const FORM: u8 = 1;
+const HEAD: usize = 1 + 8;
+const TAG: usize = 32;
+
+/// The answers of earlier rounds, by name.
+pub(super) type Inputs = BTreeMap<String, Result<RawJson, ErrorObject>>;
+
+/// What is remembered between two rounds.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct Memory {
+    /// Rounds in which the request has asked.
+    pub(super) rounds: u32,
+    /// The names asked in the last round.
+    pub(super) asked: Vec<String>,
+    /// The answers of the rounds before it.
+    pub(super) inputs: Inputs,
+    /// The handler's own.
+    pub(super) state: Option<RawJson>,
+}
+
+/// What a sealed state is bound to: the key, and the request that it was made for.
+pub(super) struct Binding<'a> {
+    pub(super) key: &'a [u8; 32],
+    pub(super) method: &'a str,
+    pub(super) params: &'a Object,
+}
+
+/// Seals `memory` until `expiry` (Unix seconds).
+pub(super) fn seal(binding: &Binding<'_>, expiry: u64, memory: &Memory) -> String {
+    let body = memory.write();
+    let mut out = Vec::with_capacity(HEAD + TAG + body.as_bytes().len());
+    out.push(FORM);
+    out.extend_from_slice(&expiry.to_be_bytes());
+    let tag = mac(binding, &out, body.as_bytes()).finalize();
+    out.extend_from_slice(&tag);
+    out.extend_from_slice(body.as_bytes());
+    URL_SAFE_NO_PAD.encode(out)
+}
+
+/// Opens what [`seal`] made. The error says, for the log and not for the client, what does not hold.
+pub(super) fn open(binding: &Binding<'_>, now: u64, sealed: &str) -> Result<Memory, &'static str> {
+    let bytes = URL_SAFE_NO_PAD.decode(sealed).map_err(|_| "not base64url")?;
+    let (head, rest) = bytes.split_at_checked(HEAD).ok_or("too short")?;
+    let (tag, body) = rest.split_at_checked(TAG).ok_or("too short")?;
+    let tag: &[u8; TAG] = tag.try_into().map_err(|_| "too short")?;
+    let (form, expiry) = head.split_first().ok_or("too short")?;
+    if *form != FORM {
+        return Err("of another form");
+    }
+    // `finalize_verify` compares in constant time.
+    if !mac(binding, head, body).finalize_verify(tag) {
+        return Err("forged, or made for another request or by another server");
+    }
+    let expiry = expiry.iter().fold(0_u64, |n, byte| n << 8 | u64::from(*byte));
+    if expiry < now {
+        return Err("expired");
+    }
+    let body = RawJson::parse(body.to_vec()).map_err(|_| "unreadable")?;
+    Memory::read(&body).map_err(|_| "unreadable")
+}
+
+fn mac(binding: &Binding<'_>, head: &[u8], body: &[u8]) -> HMAC {
+    let mut digest = Hash::new();
+    digest_members(&mut digest, binding.params);
+    let mut mac = HMAC::new(binding.key);
+    mac.update(head);
+    mac.update((binding.method.len() as u64).to_be_bytes());
+    mac.update(binding.method.as_bytes());
+    mac.update(digest.finalize());
+    mac.update(body);
+    mac
+}
+
+/// Digests a value so that the order of the members of objects does not matter: some clients do not keep it from one try to the next.
+fn digest_value(digest: &mut Hash, value: &RawJson) {
+    match value.kind() {
+        JsonKind::Object => digest_members(digest, &Object::read(value).unwrap_or_default()),
+        JsonKind::Array => {
+            let elements = Object::new().with("a", value.clone()).array("a").unwrap_or_default();
+            digest.update(b"[");
+            digest.update((elements.len() as u64).to_be_bytes());
+            elements.iter().for_each(|element| digest_value(digest, element));
+        }
+        _ => digest_bytes(digest, value.as_bytes()),
+    }
+}
+
+fn digest_members(digest: &mut Hash, object: &Object) {
+    let members: BTreeMap<&str, &RawJson> = object.iter().collect();
+    digest.update(b"{");
+    digest.update((members.len() as u64).to_be_bytes());
+    for (key, value) in members {
+        digest_bytes(digest, key.as_bytes());
+        digest_value(digest, value);
+    }
+}
+
+fn digest_bytes(digest: &mut Hash, bytes: &[u8]) {
+    digest.update(b"=");
+    digest.update((bytes.len() as u64).to_be_bytes());
+    digest.update(bytes);
+}
+
+impl Memory {
+    fn write(&self) -> RawJson {
+        let asked: Vec<RawJson> = self.asked.iter().map(|name| name.as_str().into()).collect();
+        let results = self.inputs.iter().filter_map(|(name, input)| Some((name.clone(), input.as_ref().ok()?.clone())));
+        let errors = self.inputs.iter().filter_map(|(name, input)| {
+            let error = input.as_ref().err()?;
+            Some((name.clone(), write_error(error).into()))
+        });
+        let (results, errors): (Object, Object) = (results.collect(), errors.collect());
+        Object::new()
+            .with("rounds", u64::from(self.rounds))
+            .with("asked", asked)
+            .with("results", results)
+            .with("errors", errors)
+            .with_opt("state", self.state.clone())
+            .to_json()
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        let object = Object::read(json)?;
+        let mut inputs = Inputs::new();
+        for (name, result) in object.object("results")?.iter() {
+            inputs.insert(name.into(), Ok(result.clone()));
+        }
+        for (name, error) in object.object("errors")?.iter() {
+            inputs.insert(name.into(), Err(read_error(&Object::read(error)?)?));
+        }
+        Ok(Self {
+            rounds: object.required("rounds")?,
+            asked: object.required("asked")?,
+            inputs,
+            state: object.get("state").cloned(),
+        })
+    }
+}
+
+fn write_error(error: &ErrorObject) -> Object {
+    let object = Object::new().with("code", error.code).with("message", error.message.as_str());
+    object.with_opt("data", error.data.clone())
+}
+
+fn read_error(object: &Object) -> Result<ErrorObject, DecodeError> {
+    Ok(ErrorObject {
+        code: object.required("code")?,
+        message: object.required("message")?,
+        data: object.get("data").cloned(),
+    })
+}

@@ -1,0 +1,184 @@
+//! Every bound, and what happens at it.
+
+use super::*;
+
+// covers: B-187
+#[test]
+fn above_the_bound_of_requests_a_newcomer_is_told_at_once() {
+    let mut bench = Bench::with(|config| {
+        config.limits.server.max_running_requests = 3;
+        config.limits.server.max_running_per_exchange = 2;
+    })
+    .initialized(A, "2025-06-18", "{}")
+    .initialized(B, "2025-06-18", "{}");
+    let (first, _) = bench.request(A, &legacy("1", "x", "{}"));
+    bench.runs(A, &legacy("2", "x", "{}"));
+    assert_eq!(error(&bench.say(A, &legacy("3", "x", "{}"))[0]).code, -32603);
+    bench.runs(B, &legacy("1", "x", "{}"));
+    bench.item(B, read(&legacy("2", "x", "{}")));
+    assert_eq!(bench.codes(), ["too-many-requests"]);
+    assert_eq!(bench.server.running(), 3);
+    assert_eq!(bench.say(B, &legacy("3", "ping", "{}")).len(), 1);
+    bench.complete(first, "{}");
+    bench.runs(B, &legacy("2", "x", "{}"));
+}
+
+// covers: B-103
+#[test]
+fn above_the_bound_of_exchanges_a_newcomer_is_aborted() {
+    let mut bench = Bench::with(|config| config.limits.server.max_exchanges = 1).open(A);
+    bench.fact(B, Fact::Opened(Peer::default()));
+    let outputs = bench.outputs();
+    assert!(matches!(&outputs[0], Output::Event(Event::Diagnostic(d)) if d.kind == DiagnosticKind::TooManyExchanges));
+    assert_eq!(outputs[1], Output::Abort(B));
+    bench.fact(A, failed());
+    bench.fact(B, Fact::Opened(Peer::default()));
+    assert!(bench.outputs().is_empty());
+}
+
+// covers: B-074, B-187
+#[test]
+fn an_exchange_that_accepts_no_byte_ends_alone() {
+    let mut bench = Bench::new().initialized(A, "2025-06-18", "{}").initialized(B, "2025-06-18", "{}");
+    let (stuck, _) = bench.request(A, &legacy("1", "x", "{}"));
+    bench.runs(B, &legacy("1", "x", "{}"));
+    bench.fact(A, Fact::Unsent(10));
+    bench.pass(Duration::from_secs(20));
+    bench.fact(A, Fact::Unsent(9));
+    bench.pass(Duration::from_secs(20));
+    // More to write is no progress.
+    bench.fact(A, Fact::Unsent(500));
+    bench.pass(Duration::from_millis(9_999));
+    assert!(bench.outputs().is_empty());
+    bench.pass(Duration::from_millis(1));
+    let outputs = bench.outputs();
+    assert!(matches!(&outputs[0], Output::Event(Event::Diagnostic(d)) if d.kind == DiagnosticKind::WriteStalled));
+    assert_eq!(outputs[1..], [Output::Abort(A), Output::Event(Event::Cancelled(stuck.key()))]);
+    assert_eq!(bench.server.running(), 1);
+    bench.fact(B, Fact::Unsent(5));
+    bench.fact(B, Fact::Unsent(0));
+    assert!(bench.server.poll_timeout().is_none());
+}
+
+// covers: B-187
+#[test]
+fn a_client_that_asks_on_and_never_reads_is_cut_off() {
+    let mut bench = Bench::with(|config| config.limits.server.max_unsent = 1000).open(A);
+    bench.fact(A, Fact::Unsent(1000));
+    let mut pings = 0;
+    while bench.server.exchanges.contains_key(&A) {
+        bench.item(A, read(&legacy("1", "ping", "{}")));
+        pings += 1;
+        assert!(pings < 100);
+    }
+    assert!(pings > 10);
+    assert_eq!(bench.outputs().last(), Some(&Output::Abort(A)));
+}
+
+// covers: B-274
+#[test]
+fn what_the_application_does_not_take_is_counted_at_its_place() {
+    let mut bench = Bench::with(|config| config.limits.server.max_queued_events = 2).open(A);
+    let note = r#"{"jsonrpc":"2.0","method":"n"}"#;
+    for _ in 0..5 {
+        bench.item(A, read(note));
+    }
+    bench.item(A, read("nonsense"));
+    bench.item(A, read(&modern("1", "x", "")));
+    assert!(matches!(bench.server.poll_output(), Some(Output::Event(Event::Notification { .. }))));
+    bench.item(A, read(note));
+    let events = bench.events();
+    assert!(matches!(events[0], Event::Notification { .. }));
+    assert!(matches!(events[1], Event::Request(..)));
+    assert_eq!(events[2], Event::Lost { notifications: 3, diagnostics: 1 });
+    assert!(matches!(events[3], Event::Notification { .. }));
+    assert_eq!(events.len(), 4);
+    for _ in 0..3 {
+        bench.item(A, read(note));
+    }
+    assert_eq!(bench.events().last(), Some(&Event::Lost { notifications: 1, diagnostics: 0 }));
+    assert!(bench.outputs().is_empty());
+}
+
+#[test]
+fn a_diagnostic_stays_small_whatever_the_peer_sent() {
+    let mut bench = Bench::new().initialized(A, "2025-06-18", "{}");
+    bench.item(A, read(&"ä".repeat(5000)));
+    let [Event::Diagnostic(diagnostic)] = &bench.events()[..] else { panic!() };
+    assert!(diagnostic.detail.len() < 1000);
+}
+
+#[test]
+fn debug_shows_no_key() {
+    let bench = Bench::with(|config| config.state_key = Some([0xab; 32]));
+    let shown = format!("{:?} {:?} {:?}", bench.server, bench.server.config(), bench.server.shared);
+    assert!(!shown.contains("171") && !shown.contains("ab, "), "{shown}");
+}
+
+// covers: B-187
+#[test]
+fn a_client_that_asks_in_batches_and_never_reads_is_cut_off_too() {
+    let mut bench = Bench::with(|config| config.limits.server.max_unsent = 1000).initialized(A, "2025-03-26", "{}");
+    bench.fact(A, Fact::Unsent(1000));
+    let mut batches = 0;
+    while bench.server.exchanges.contains_key(&A) {
+        bench.item(A, read(&format!("[{},{}]", legacy("1", "ping", "{}"), legacy("2", "ping", "{}"))));
+        batches += 1;
+        assert!(batches < 100);
+    }
+    assert_eq!(bench.outputs().last(), Some(&Output::Abort(A)));
+}
+
+// covers: B-187, B-074
+#[test]
+fn a_client_that_calls_on_and_never_reads_makes_us_compute_no_more() {
+    let mut bench = Bench::with(|config| {
+        config.limits.server.max_unsent = 1000;
+        config.limits.server.max_backlog = 1000;
+    })
+    .initialized(A, "2025-06-18", "{}");
+    let (mut unsent, mut ran) = (0, 0);
+    while bench.server.exchanges.contains_key(&A) && ran < 100 {
+        bench.item(A, read(&legacy("1", "tools/call", "{}")));
+        for output in bench.outputs() {
+            match output {
+                Output::Event(Event::Request(responder, _)) => {
+                    ran += 1;
+                    bench.complete(responder, &format!(r#"{{"x":"{}"}}"#, "x".repeat(400)));
+                }
+                Output::Send(_, outgoing) => unsent += size(&outgoing),
+                _ => {}
+            }
+        }
+        unsent += bench.heard(A).iter().map(String::len).sum::<usize>();
+        bench.fact(A, Fact::Unsent(unsent));
+    }
+    assert_eq!(ran, 3, "and then {unsent} bytes wait");
+    assert!(!bench.server.exchanges.contains_key(&A));
+}
+
+// covers: B-059, B-187
+#[test]
+fn no_number_of_a_driver_overflows() {
+    let mut bench =
+        Bench::with(|config| config.origin_unix = Duration::from_secs(1)).initialized(A, "2025-06-18", "{}");
+    bench.fact(A, Fact::Unsent(usize::MAX));
+    assert_eq!(bench.say(A, &legacy("1", "ping", "{}")).len(), 1);
+    bench.fact(A, Fact::Unsent(usize::MAX));
+    bench.fact(A, Fact::Unsent(0));
+    bench.now = Instant::new(Duration::MAX);
+    let (responder, _) = bench.request(A, &legacy("2", "tools/call", "{}"));
+    bench.complete(responder, "{}");
+    assert_eq!(bench.heard(A).len(), 1);
+    bench.pass(Duration::MAX);
+}
+
+// covers: B-187
+#[test]
+fn what_a_client_said_of_itself_once_costs_nothing_with_each_request() {
+    let members: Vec<String> = (0..100_000).map(|n| format!("\"{n}\":0")).collect();
+    let mut bench = Bench::new().initialized(A, "2025-06-18", &format!("{{{}}}", members.join(",")));
+    let handed: Vec<Handed> = (0..200).map(|n| bench.request(A, &legacy(&n.to_string(), "x", "{}"))).collect();
+    let shared = |(_, incoming): &Handed| Arc::as_ptr(&incoming.context.capabilities);
+    assert!(handed.iter().all(|one| shared(one) == shared(&handed[0])));
+}

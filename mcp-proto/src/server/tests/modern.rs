@@ -1,0 +1,192 @@
+//! Requests that carry their own metadata (2026-07-28) on a duplex exchange.
+
+use super::*;
+
+// covers: DISC-S-001, DISC-S-002, DISC-S-005, VER-S-004, CACHE-S-001, CACHE-S-005, RPC-S-020, RPC-S-021, META-S-017, VER-S-016, RPC-B-030
+#[test]
+fn discover_tells_revisions_capabilities_and_how_long_they_hold() {
+    let mut bench = Bench::with(|config| {
+        config.capabilities.tools = Some(Object::new());
+        config.discover_cache =
+            crate::model::lifecycle::CacheHints::new(500, crate::model::lifecycle::CacheScope::Public);
+        config.instructions = Some("use it".into());
+    })
+    .open(A);
+    let result = result(&bench.say(A, &modern("1", "server/discover", ""))[0]);
+    let versions: Vec<String> = result.required("supportedVersions").unwrap();
+    assert_eq!(versions, ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]);
+    assert_eq!(result.object("capabilities").unwrap(), object(r#"{"tools":{}}"#));
+    assert_eq!(result.required::<String>("instructions").unwrap(), "use it");
+    assert_eq!(result.required::<String>("resultType").unwrap(), "complete");
+    assert_eq!(
+        (result.required::<u64>("ttlMs").unwrap(), result.required::<String>("cacheScope").unwrap()),
+        (500, "public".into())
+    );
+    let info = result.object("_meta").unwrap().object("io.modelcontextprotocol/serverInfo").unwrap();
+    assert_eq!(info, object(r#"{"name":"bench","version":"1.0"}"#));
+    assert!(result.get("serverInfo").is_none());
+}
+
+// covers: RPC-S-020, RPC-S-021, META-S-017
+#[test]
+fn a_modern_result_says_its_type_and_who_we_are_and_keeps_the_meta_of_the_handler() {
+    let mut bench = Bench::new().open(A);
+    let (responder, _) = bench.request(A, &modern("1", "x/y", ""));
+    bench.complete(responder, r#"{"a":1,"_meta":{"k":"v"}}"#);
+    let result = result(&bench.heard(A)[0]);
+    assert_eq!(result.required::<String>("resultType").unwrap(), "complete");
+    let meta = result.object("_meta").unwrap();
+    assert_eq!(meta.required::<String>("k").unwrap(), "v");
+    assert!(meta.get("io.modelcontextprotocol/serverInfo").is_some());
+}
+
+// covers: META-B-008
+#[test]
+fn metadata_that_we_do_not_know_reaches_the_handler_as_it_came() {
+    let odd = [
+        (r#""io.modelcontextprotocol/later""#, r#"[null,{"a":1.0}]"#),
+        (r#""com.mcp.tools/x""#, "7"),
+        (r#""traceparent""#, "false"),
+        (r#""own""#, r#""x""#),
+    ];
+    let members: String = odd.iter().map(|(key, value)| format!("{key}:{value},")).collect();
+    let mut bench = bench_after_initialize();
+    for line in [modern("1", "tools/call", ""), legacy("2", "tools/call", r#"{"_meta":{"progressToken":1}}"#)] {
+        let (_, incoming) = bench.request(A, &line.replace(r#""_meta":{"#, &format!(r#""_meta":{{{members}"#)));
+        for (key, value) in odd {
+            assert_eq!(incoming.meta.get(key.trim_matches('"')).unwrap().as_str(), value, "{key}");
+        }
+    }
+}
+
+// covers: META-B-001, META-B-021
+#[test]
+fn the_metadata_of_a_result_has_reserved_keys_alone() {
+    let mut bench = Bench::new().open(A);
+    let meta = result(&bench.say(A, &modern("1", "server/discover", ""))[0]).object("_meta").unwrap();
+    let keys: Vec<&str> = meta.iter().map(|(key, _)| key).collect();
+    assert_eq!(keys, ["io.modelcontextprotocol/serverInfo"]);
+}
+
+// covers: META-S-011
+#[test]
+fn metadata_that_lacks_a_required_member_is_refused() {
+    let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
+    let capabilities = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
+    let wrong = r#""io.modelcontextprotocol/clientCapabilities":[]"#;
+    let number = r#""io.modelcontextprotocol/protocolVersion":20260728"#;
+    for meta in [
+        version.to_string(),
+        capabilities.to_string(),
+        format!("{version},{wrong}"),
+        format!("{number},{capabilities}"),
+    ] {
+        let mut bench = Bench::new().open(A);
+        let said = bench.say(A, &legacy("1", "tools/list", &format!(r#"{{"_meta":{{{meta}}}}}"#)));
+        assert_eq!(error(&said[0]).code, -32602, "{meta}");
+    }
+    let mut bench = Bench::new().open(A);
+    assert_eq!(error(&bench.say(A, &legacy("1", "server/discover", "{}"))[0]).code, -32602);
+}
+
+// covers: VER-S-001, X-15
+#[test]
+fn a_revision_that_we_do_not_have_is_refused_with_those_we_have() {
+    for (requested, modern_only) in [("2099-01-01", false), ("2025-11-25", false), ("", false), ("2025-11-25", true)] {
+        let mut bench = Bench::with(|config| {
+            if modern_only {
+                config.versions = Versions::new([ProtocolVersion::V2026_07_28]);
+            }
+        })
+        .open(A);
+        let said = bench.say(A, &modern("1", "tools/list", "").replace("2026-07-28", requested));
+        let error = error(&said[0]);
+        assert_eq!(error.code, -32022);
+        let data = Object::read(&error.data.unwrap()).unwrap();
+        assert_eq!(data.required::<String>("requested").unwrap(), requested);
+        let supported: Vec<String> = data.required("supported").unwrap();
+        assert_eq!(supported.len(), if modern_only { 1 } else { 5 });
+    }
+    let legacy_only = [ProtocolVersion::V2025_11_25];
+    let mut bench = Bench::with(|config| config.versions = Versions::new(legacy_only)).open(A);
+    assert_eq!(error(&bench.say(A, &modern("1", "server/discover", ""))[0]).code, -32022);
+}
+
+// covers: PING-S-006, X-20, X-41, VER-S-016
+#[test]
+fn methods_of_the_handshake_do_not_exist_for_modern_requests() {
+    let mut bench = Bench::new().open(A);
+    for method in ["initialize", "ping"] {
+        assert_eq!(error(&bench.say(A, &modern("1", method, ""))[0]).code, -32601);
+    }
+    assert_eq!(error(&bench.say(A, &legacy("1", "tools/list", "{}"))[0]).code, -32600);
+    let mut bench = bench_after_initialize();
+    assert_eq!(error(&bench.say(A, &legacy("1", "server/discover", "{}"))[0]).code, -32601);
+}
+
+// covers: VER-S-006, VER-S-007, META-S-013, META-S-014, X-16, VER-S-015, VER-B-010
+#[test]
+fn nothing_of_one_request_enters_another() {
+    let mut bench = bench_after_initialize();
+    let first = modern_with("1", "tools/call", r#"{"elicitation":{},"x":{}}"#, "");
+    let (_, first) = bench.request(
+        A,
+        &first.replace(r#""_meta":{"#, r#""_meta":{"io.modelcontextprotocol/clientInfo":{"name":"n","version":"1"},"#),
+    );
+    assert_eq!(first.context.client.unwrap().name, "n");
+    assert!(first.context.capabilities.elicits_forms());
+    let (_, second) = bench.request(A, &modern("2", "tools/call", ""));
+    assert_eq!(second.context.version, ProtocolVersion::V2026_07_28);
+    assert!(second.context.client.is_none() && *second.context.capabilities == ClientCapabilities::default());
+    let (_, third) = bench.request(A, &legacy("3", "tools/call", "{}"));
+    assert_eq!(third.context.version, ProtocolVersion::V2025_06_18);
+    assert!(third.context.capabilities.roots.is_some());
+}
+
+// covers: RPC-B-035, RPC-B-037, X-07, X-08
+#[test]
+fn codes_of_older_revisions_do_not_go_out_in_the_modern_era() {
+    let mut bench = bench_after_initialize();
+    for (code, modern_code) in [
+        (-32002, -32602),
+        (-32042, -32603),
+        (-32023, -32603),
+        (-32099, -32603),
+        (-32100, -32100),
+        (-32020, -32020),
+        (-32603, -32603),
+        (7, 7),
+    ] {
+        let (responder, _) = bench.request(A, &modern("1", "resources/read", ""));
+        bench.answer(responder, Outcome::Error(ErrorObject::new(code, "m")));
+        assert_eq!(error(&bench.heard(A)[0]).code, modern_code);
+        let (responder, _) = bench.request(A, &legacy("1", "resources/read", "{}"));
+        bench.answer(responder, Outcome::Error(ErrorObject::new(code, "m")));
+        assert_eq!(error(&bench.heard(A)[0]).code, code);
+    }
+}
+
+// covers: RPC-C-027, X-05, B-052
+#[test]
+fn answers_that_nobody_asked_for_are_told_and_dropped() {
+    let mut bench = Bench::new().open(A);
+    bench.item(A, read(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
+    assert_eq!(bench.codes(), ["unexpected-response"]);
+    let mut bench = bench_after_initialize();
+    bench.item(A, read(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
+    bench.item(A, read(r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"m"}}"#));
+    assert_eq!(bench.codes(), ["unknown-id", "idless-error"]);
+    bench.runs(A, &legacy("1", "tools/list", "{}"));
+}
+
+// covers: RPC-B-046, X-06
+#[test]
+fn a_modern_only_server_answers_a_bad_line_without_an_id() {
+    let mut bench = Bench::with(|config| config.versions = Versions::new([ProtocolVersion::V2026_07_28])).open(A);
+    assert_eq!(error(&bench.say(A, "[1]")[0]).code, -32600);
+    assert_eq!(error(&bench.say(A, "{")[0]).code, -32700);
+}
+
+fn bench_after_initialize() -> Bench {
+    Bench::new().initialized(A, "2025-06-18", r#"{"roots":{}}"#)
+}

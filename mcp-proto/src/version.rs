@@ -1,0 +1,229 @@
+//! The published revisions, and one table of what each of them allows. No other file compares revisions.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+/// A published revision of the protocol.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ProtocolVersion {
+    /// 2024-11-05.
+    V2024_11_05,
+    /// 2025-03-26.
+    V2025_03_26,
+    /// 2025-06-18.
+    V2025_06_18,
+    /// 2025-11-25.
+    V2025_11_25,
+    /// 2026-07-28.
+    V2026_07_28,
+}
+
+/// The two ways in which a connection starts and carries its metadata.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+pub enum Era {
+    /// Up to 2025-11-25: a handshake (`initialize`), then a stateful connection.
+    Legacy,
+    /// From 2026-07-28 on: no handshake, metadata in every request, questions as results.
+    Modern,
+}
+
+/// What a revision allows and demands.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Rules {
+    /// The era.
+    pub era: Era,
+    /// Arrays of messages are legal on the wire.
+    pub batches: bool,
+    /// An error response without an id is legal.
+    pub idless_errors: bool,
+    /// `message` of a progress notification exists.
+    pub progress_message: bool,
+    /// `elicitation/create` exists.
+    pub elicitation: bool,
+    /// Audio content exists.
+    pub audio: bool,
+    /// Resource links exist as content of a tool's result.
+    pub resource_links: bool,
+    /// `annotations` of a tool exist.
+    pub tool_annotations: bool,
+    /// `title` and `_meta` of a tool, `title` of an implementation, `outputSchema` and `structuredContent` exist.
+    pub titles: bool,
+    /// `structuredContent` and `outputSchema` may be any JSON value and any schema; else an object.
+    pub any_structured: bool,
+    /// `icons` of a tool, `description`, `icons` and `websiteUrl` of an implementation exist.
+    pub icons: bool,
+    /// Arguments that cannot be decoded are a tool result with `isError`; else a protocol error `-32602`.
+    pub invalid_arguments_as_result: bool,
+    /// Elicitation has modes (`form`, `url`), and a client declares them one by one.
+    pub elicitation_modes: bool,
+}
+
+#[cfg(feature = "http")]
+impl Era {
+    /// The era of a revision by its name, which need not be published yet: a date after all that are is of the modern era.
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        let date = name.len() == 10 && name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        let later = date && ProtocolVersion::ALL.iter().all(|version| version.as_str() < name);
+        ProtocolVersion::parse(name).map(ProtocolVersion::era).or(later.then_some(Self::Modern))
+    }
+}
+
+impl ProtocolVersion {
+    /// All revisions, oldest first.
+    pub const ALL: [Self; 5] =
+        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V2024_11_05 => "2024-11-05",
+            Self::V2025_03_26 => "2025-03-26",
+            Self::V2025_06_18 => "2025-06-18",
+            Self::V2025_11_25 => "2025-11-25",
+            Self::V2026_07_28 => "2026-07-28",
+        }
+    }
+
+    /// The revision of that name; `None` for a name that no published revision has.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|version| version.as_str() == name)
+    }
+
+    /// What this revision allows.
+    pub const fn rules(self) -> Rules {
+        const OLDEST: Rules = Rules {
+            era: Era::Legacy,
+            batches: false,
+            idless_errors: false,
+            progress_message: false,
+            elicitation: false,
+            audio: false,
+            resource_links: false,
+            tool_annotations: false,
+            titles: false,
+            any_structured: false,
+            icons: false,
+            invalid_arguments_as_result: false,
+            elicitation_modes: false,
+        };
+        const V2025_03: Rules =
+            Rules { batches: true, progress_message: true, audio: true, tool_annotations: true, ..OLDEST };
+        const V2025_06: Rules =
+            Rules { batches: false, elicitation: true, resource_links: true, titles: true, ..V2025_03 };
+        const V2025_11: Rules = Rules {
+            idless_errors: true,
+            icons: true,
+            invalid_arguments_as_result: true,
+            elicitation_modes: true,
+            ..V2025_06
+        };
+        const V2026_07: Rules = Rules { era: Era::Modern, any_structured: true, ..V2025_11 };
+        match self {
+            Self::V2024_11_05 => OLDEST,
+            Self::V2025_03_26 => V2025_03,
+            Self::V2025_06_18 => V2025_06,
+            Self::V2025_11_25 => V2025_11,
+            Self::V2026_07_28 => V2026_07,
+        }
+    }
+
+    /// The era of this revision.
+    pub const fn era(self) -> Era {
+        self.rules().era
+    }
+}
+
+impl fmt::Display for ProtocolVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for ProtocolVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The revisions that one side supports.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Versions(Vec<ProtocolVersion>);
+
+impl Versions {
+    /// Every published revision.
+    pub fn all() -> Self {
+        Self(ProtocolVersion::ALL.to_vec())
+    }
+
+    /// These revisions; order and repetition do not matter.
+    pub fn new(versions: impl IntoIterator<Item = ProtocolVersion>) -> Self {
+        let mut versions: Vec<_> = versions.into_iter().collect();
+        versions.sort_unstable();
+        versions.dedup();
+        Self(versions)
+    }
+
+    /// Whether `version` is among them.
+    pub fn contains(&self, version: ProtocolVersion) -> bool {
+        self.0.contains(&version)
+    }
+
+    /// The revisions, newest first, which is how they are told to a peer.
+    pub fn newest_first(&self) -> impl Iterator<Item = ProtocolVersion> + '_ {
+        self.0.iter().rev().copied()
+    }
+
+    /// The newest revision of `era`.
+    pub fn newest(&self, era: Era) -> Option<ProtocolVersion> {
+        self.newest_first().find(|version| version.era() == era)
+    }
+
+    /// The newest revision of `era` that `names` holds too. Names of unknown revisions are passed over.
+    pub fn mutual<S: AsRef<str>>(&self, era: Era, names: &[S]) -> Option<ProtocolVersion> {
+        self.newest_first().find(|v| v.era() == era && names.iter().any(|name| name.as_ref() == v.as_str()))
+    }
+}
+
+impl Default for Versions {
+    /// Every published revision.
+    fn default() -> Self {
+        Self::all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_unknown_names_are_unknown() {
+        for version in ProtocolVersion::ALL {
+            assert_eq!(ProtocolVersion::parse(version.as_str()), Some(version));
+        }
+        assert_eq!(ProtocolVersion::parse("2099-01-01"), None);
+        assert_eq!(ProtocolVersion::parse("draft"), None);
+    }
+
+    // covers: RPC-B-042
+    #[test]
+    fn only_one_revision_has_batches_and_only_one_is_modern() {
+        let batches: Vec<_> = ProtocolVersion::ALL.into_iter().filter(|v| v.rules().batches).collect();
+        assert_eq!(batches, [ProtocolVersion::V2025_03_26]);
+        let modern: Vec<_> = ProtocolVersion::ALL.into_iter().filter(|v| v.era() == Era::Modern).collect();
+        assert_eq!(modern, [ProtocolVersion::V2026_07_28]);
+    }
+
+    #[test]
+    fn the_mutual_revision_is_the_newest_of_the_era_that_both_name() {
+        let all = Versions::all();
+        let theirs = ["2099-01-01", "2025-06-18", "2026-07-28", "2025-11-25"];
+        assert_eq!(all.mutual(Era::Modern, &theirs), Some(ProtocolVersion::V2026_07_28));
+        assert_eq!(all.mutual(Era::Legacy, &theirs), Some(ProtocolVersion::V2025_11_25));
+        assert_eq!(all.mutual(Era::Modern, &["2099-01-01"]), None);
+        let old = Versions::new([ProtocolVersion::V2025_06_18, ProtocolVersion::V2024_11_05]);
+        assert_eq!(old.mutual(Era::Legacy, &theirs), Some(ProtocolVersion::V2025_06_18));
+        assert_eq!(old.newest(Era::Modern), None);
+    }
+}

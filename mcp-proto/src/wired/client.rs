@@ -1,0 +1,456 @@
+//! A client engine over its channels (seam A): lanes, the connection pool, and one queue of actions.
+//! It opens nothing, reads nothing and waits for nothing itself; no method, header or status may be known here.
+
+use super::deadlines::Deadlines;
+use super::outbox::Outbox;
+use super::pool::{Job, Pool, Turn};
+use super::{Lane, LaneOutput};
+use crate::call::{Call, Calling, Method};
+use crate::client::{Client, ClientConfig, Event, Output, Timer};
+use crate::error::Refused;
+use crate::exchange::*;
+use crate::frame::Kind;
+use crate::input::*;
+use crate::rpc::Object;
+use crate::time::{Instant, earliest};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use bytes::Bytes;
+
+/// A [`Client`], its lanes, and its pool of connections: facts about channels in, actions on channels out.
+///
+/// Every call that changes it lets the engine run to the end before it returns, so when [`poll_output`](Self::poll_output) is called
+/// changes nothing. Facts of a channel that is not open any more are ignored.
+#[derive(Debug)]
+pub struct WiredClient {
+    client: Client,
+    channels: BTreeMap<ChannelId, Channel>,
+    routes: BTreeMap<ExchangeId, Route>,
+    pool: Pool,
+    deadlines: Deadlines,
+    /// Channels whose lanes may have facts.
+    touched: BTreeSet<ChannelId>,
+    actions: Outbox<Action<Event>>,
+    /// The last event of the client, held until every channel is closed.
+    last: Option<Event>,
+    ended: bool,
+    next: u64,
+    now: Instant,
+}
+
+/// A channel, from the action that opens it to the fact that it is closed.
+#[derive(Debug)]
+struct Channel {
+    lane: Lane,
+    /// Of the pool's channels: where it leads.
+    origin: Option<Origin>,
+    /// Of the pool's channels: whether the pool has it as idle.
+    idle: bool,
+    /// The request on it, if it is written again should the connection turn out to be dead.
+    again: Option<Job>,
+}
+
+/// Where an exchange is.
+#[derive(Debug)]
+enum Route {
+    On(ChannelId),
+    Waiting(Origin),
+}
+
+impl WiredClient {
+    /// A client that has said what it wants first: an `Open` for a duplex target. `seed`: 32 bytes from the operating system's random
+    /// source, never used for another engine.
+    pub fn new(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> Self {
+        let limits = &config.limits;
+        let pool = Pool::new(limits.frame.max_connections_per_origin);
+        let actions = Outbox::new(limits.client.max_queued_events);
+        let mut wired = Self {
+            client: Client::new(config, seed, now),
+            channels: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            pool,
+            deadlines: Deadlines::default(),
+            touched: BTreeSet::new(),
+            actions,
+            last: None,
+            ended: false,
+            next: 0,
+            now,
+        };
+        wired.run();
+        wired
+    }
+
+    /// Takes one input. Every other method that changes the client is a form of this one.
+    ///
+    /// # Errors
+    /// [`Refused`] for a command that the engine refuses; nothing has changed. Facts and ticks are never refused.
+    pub fn apply(&mut self, now: Instant, input: WiredClientInput) -> Result<Applied, Refused<WiredClientInput>> {
+        self.now = self.now.max(now);
+        let applied = match input {
+            Input::Fact(channel, wire) => {
+                self.wire(channel, wire);
+                Ok(Applied::Done)
+            }
+            Input::Command(command) => self.command(command),
+            Input::Tick => {
+                self.tick();
+                Ok(Applied::Done)
+            }
+        };
+        self.run();
+        applied
+    }
+
+    /// Makes a call. Its events carry the id of the [`Calling`].
+    ///
+    /// # Errors
+    /// [`Refused`] if the client is closed, a limit is reached, or the call cannot be written.
+    pub fn call<M: Method>(&mut self, now: Instant, call: Call<M>) -> Result<Calling<M>, Refused<Call<M>>> {
+        match self.apply(now, Input::Command(ClientCommand::Call(call.into_raw()))) {
+            Ok(Applied::Call(id)) => Ok(Calling::new(id)),
+            Err(Refused { value: Input::Command(ClientCommand::Call(raw)), why }) => {
+                Err(Refused { value: Call::from_raw(raw), why })
+            }
+            other => unreachable!("invariant: a call has an id or is handed back: {other:?}"),
+        }
+    }
+
+    /// Cancels a call; nothing happens if it has ended.
+    pub fn cancel(&mut self, now: Instant, call: CallId, reason: Option<&str>) {
+        self.tell(now, Input::Command(ClientCommand::Cancel(call, reason.map(Into::into))));
+    }
+
+    /// Answers a question of the server; nothing happens if it was withdrawn.
+    pub fn answer(&mut self, now: Instant, to: InputToken, answer: InputAnswer) {
+        self.tell(now, Input::Command(ClientCommand::Answer(to.key(), answer)));
+    }
+
+    /// Sends a notification of a custom method.
+    ///
+    /// # Errors
+    /// [`Refused`] if the client is closed or not yet ready, or a limit is reached.
+    pub fn notify(&mut self, now: Instant, method: &str, params: Object) -> Result<(), Refused<Object>> {
+        match self.apply(now, Input::Command(ClientCommand::Notify(method.into(), params))) {
+            Ok(_) => Ok(()),
+            Err(Refused { value: Input::Command(ClientCommand::Notify(_, params)), why }) => {
+                Err(Refused { value: params, why })
+            }
+            Err(other) => unreachable!("invariant: what was refused is handed back: {other:?}"),
+        }
+    }
+
+    /// Ends the client in order. Its last output is [`Event::Terminated`]. A second time: nothing.
+    pub fn close(&mut self, now: Instant) {
+        self.tell(now, Input::Command(ClientCommand::Close));
+    }
+
+    /// The channel is open.
+    pub fn opened(&mut self, now: Instant, channel: ChannelId, peer: Peer) {
+        self.tell(now, Input::Fact(channel, Wire::Opened(peer)));
+    }
+
+    /// These bytes were read from it.
+    pub fn bytes(&mut self, now: Instant, channel: ChannelId, bytes: Bytes) {
+        self.tell(now, Input::Fact(channel, Wire::Bytes(bytes)));
+    }
+
+    /// Its other side will send no more.
+    pub fn eof(&mut self, now: Instant, channel: ChannelId) {
+        self.tell(now, Input::Fact(channel, Wire::Eof));
+    }
+
+    /// So many bytes of what was to be written to it are written.
+    pub fn written(&mut self, now: Instant, channel: ChannelId, n: usize) {
+        self.tell(now, Input::Fact(channel, Wire::Written(n)));
+    }
+
+    /// It is gone, or was never opened. The last fact of every channel.
+    pub fn closed(&mut self, now: Instant, channel: ChannelId, why: Closed) {
+        self.tell(now, Input::Fact(channel, Wire::Closed(why)));
+    }
+
+    /// Fires the timers that are due, in the order of their deadlines; early or spurious: nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.tell(now, Input::Tick);
+    }
+
+    /// What to do next, in order.
+    pub fn poll_output(&mut self) -> Option<Action<Event>> {
+        self.actions.pop()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout).
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.ended { None } else { earliest(self.client.poll_timeout(), self.deadlines.first()) }
+    }
+
+    /// Which timer that is.
+    pub fn timeout_reason(&self) -> Option<Timer> {
+        match (self.client.poll_timeout(), self.deadlines.first()) {
+            _ if self.ended => None,
+            (engine, Some(lane)) if engine.is_none_or(|engine| lane <= engine) => Some(Timer::Lane),
+            _ => self.client.timeout_reason(),
+        }
+    }
+
+    /// Whether to read on from this channel. False before it is open, at a bound, and once it is gone.
+    pub fn wants_read(&self, channel: ChannelId) -> bool {
+        self.channels.get(&channel).is_some_and(|channel| channel.lane.wants_read())
+    }
+
+    /// The engine, to look at.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+/// Inputs.
+impl WiredClient {
+    fn tell(&mut self, now: Instant, input: WiredClientInput) {
+        // Facts cannot fail, and the commands that come here do nothing where they have nothing to do.
+        let _ = self.apply(now, input);
+    }
+
+    fn command(&mut self, command: ClientCommand) -> Result<Applied, Refused<WiredClientInput>> {
+        self.client.apply(self.now, Input::Command(command)).map_err(|refused| {
+            refused.map(|input| match input {
+                Input::Command(command) => Input::Command(command),
+                Input::Fact(..) | Input::Tick => unreachable!("invariant: only commands are refused"),
+            })
+        })
+    }
+
+    fn wire(&mut self, id: ChannelId, wire: Wire) {
+        if let Some(channel) = self.channels.get_mut(&id) {
+            channel.lane.wire(self.now, wire);
+            self.touched.insert(id);
+        }
+    }
+
+    fn tick(&mut self) {
+        let engine = self.client.poll_timeout().filter(|at| *at <= self.now);
+        while let Some(id) = self.deadlines.due(engine.unwrap_or(self.now)) {
+            self.fire(id);
+        }
+        self.client.handle_timeout(self.now);
+        self.run();
+        while let Some(id) = self.deadlines.due(self.now) {
+            self.fire(id);
+        }
+    }
+
+    fn fire(&mut self, id: ChannelId) {
+        self.deadlines.set(id, None);
+        if let Some(channel) = self.channels.get_mut(&id) {
+            channel.lane.handle_timeout(self.now);
+            self.touched.insert(id);
+        }
+        self.run();
+    }
+}
+
+/// The pump.
+impl WiredClient {
+    /// Lets the engine and the lanes talk until both are silent: what the engine says to one fact is carried out before the next fact.
+    fn run(&mut self) {
+        loop {
+            while let Some(output) = self.client.poll_output() {
+                self.carry_out(output);
+            }
+            let Some(&id) = self.touched.first() else { break };
+            match self.channels.get_mut(&id).and_then(|channel| channel.lane.poll_fact()) {
+                Some((exchange, fact)) => self.fact(id, exchange, fact),
+                None => {
+                    self.touched.remove(&id);
+                    self.settle(id);
+                }
+            }
+        }
+        if self.channels.is_empty()
+            && let Some(event) = self.last.take()
+        {
+            self.ended = true;
+            self.actions.push(Action::Event(event));
+        }
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        match output {
+            Output::Start(exchange, Start::Duplex(endpoint)) => self.start_duplex(exchange, endpoint),
+            Output::Start(exchange, Start::Http { origin, head, body, repeatable }) => {
+                let job = Job { exchange, origin, head, body, repeatable, again: false };
+                self.submit(job);
+            }
+            Output::Send(exchange, outgoing) => {
+                let now = self.now;
+                self.with_lane(exchange, |lane| lane.send(now, exchange, outgoing));
+            }
+            Output::Abort(exchange) => {
+                let now = self.now;
+                self.with_lane(exchange, |lane| lane.abort(now, exchange));
+                if let Some(Route::Waiting(origin)) = self.routes.remove(&exchange) {
+                    self.pool.cancel(&origin, exchange);
+                }
+            }
+            Output::Event(event @ Event::Terminated(_)) => self.terminate(event),
+            Output::Event(event) => self.actions.push(Action::Event(event)),
+        }
+    }
+
+    fn with_lane(&mut self, exchange: ExchangeId, f: impl FnOnce(&mut Lane)) {
+        if let Some(&Route::On(id)) = self.routes.get(&exchange)
+            && let Some(channel) = self.channels.get_mut(&id)
+        {
+            f(&mut channel.lane);
+            self.touched.insert(id);
+            self.flush(id);
+        }
+    }
+
+    fn fact(&mut self, id: ChannelId, exchange: ExchangeId, fact: Fact) {
+        let Some(channel) = self.channels.get_mut(&id) else { return };
+        let failed = matches!(fact, Fact::Failed { .. });
+        let mut again = None;
+        if failed || channel.origin.is_some() && fact == Fact::Item(Item::End) {
+            self.routes.remove(&exchange);
+            let dead = failed && self.last.is_none() && !channel.lane.is_answering();
+            again = channel.again.take_if(|job| job.exchange == exchange).filter(|_| dead);
+        }
+        // What the engine starts in answer to the end of a response may use its connection.
+        self.settle(id);
+        match again {
+            Some(job) => self.submit(Job { again: true, ..job }),
+            None if self.last.is_none() => self.client.fact(self.now, exchange, fact),
+            None => {}
+        }
+    }
+
+    /// Its outputs leave, and its place in the pool, its timer and its end follow.
+    fn settle(&mut self, id: ChannelId) {
+        self.flush(id);
+        let Some(channel) = self.channels.get_mut(&id) else { return };
+        let idle = channel.lane.is_idle();
+        let was_idle = core::mem::replace(&mut channel.idle, idle);
+        let closed = channel.lane.is_closed();
+        self.deadlines.set(id, channel.lane.poll_timeout().filter(|_| !closed));
+        if !closed && idle == was_idle {
+            return;
+        }
+        let origin = channel.origin.clone();
+        if closed {
+            self.channels.remove(&id);
+        }
+        let Some(origin) = origin else { return };
+        let turn = if closed {
+            self.pool.closed(&origin, id)
+        } else if idle {
+            self.pool.idle(&origin, id)
+        } else {
+            self.pool.unidle(&origin, id);
+            None
+        };
+        self.take_turn(turn);
+    }
+
+    /// Moves what a lane wants into the queue of actions.
+    fn flush(&mut self, id: ChannelId) {
+        let Some(channel) = self.channels.get_mut(&id) else { return };
+        while let Some(diagnostic) = channel.lane.poll_diagnostic() {
+            if self.last.is_none() {
+                self.actions.push(Action::Event(Event::Diagnostic(diagnostic)));
+            }
+        }
+        while let Some(output) = channel.lane.poll_output() {
+            self.actions.push(match output {
+                LaneOutput::Write(bytes) => Action::Write(id, bytes),
+                LaneOutput::Close(shutdown) => Action::Close(id, shutdown),
+            });
+        }
+    }
+
+    fn terminate(&mut self, event: Event) {
+        self.last = Some(event);
+        self.pool.clear();
+        self.routes.clear();
+        for (id, channel) in &mut self.channels {
+            channel.lane.close(self.now);
+            self.touched.insert(*id);
+        }
+    }
+}
+
+/// Channels and the requests on them.
+impl WiredClient {
+    fn start_duplex(&mut self, exchange: ExchangeId, endpoint: Endpoint) {
+        let program = matches!(endpoint, Endpoint::Program(_));
+        self.open(exchange, endpoint, Kind::Lines, program, None);
+    }
+
+    fn open(
+        &mut self,
+        exchange: ExchangeId,
+        endpoint: Endpoint,
+        kind: Kind,
+        program: bool,
+        origin: Option<Origin>,
+    ) -> ChannelId {
+        self.next += 1;
+        let id = ChannelId(self.next);
+        let mut lane = Lane::client(kind, program, &self.client.config().limits.frame, self.now);
+        lane.begin(exchange);
+        self.channels.insert(id, Channel { lane, origin, idle: false, again: None });
+        self.routes.insert(exchange, Route::On(id));
+        self.touched.insert(id);
+        self.actions.push(Action::Open(id, endpoint));
+        id
+    }
+
+    fn submit(&mut self, job: Job) {
+        if http_client().is_none() {
+            return self.refuse(job.exchange, "built without http");
+        }
+        self.routes.insert(job.exchange, Route::Waiting(job.origin.clone()));
+        let turn = self.pool.submit(job);
+        self.take_turn(turn);
+    }
+
+    fn take_turn(&mut self, turn: Option<Turn>) {
+        match turn {
+            Some(Turn::Reuse(id, job)) => {
+                let Some(channel) = self.channels.get_mut(&id) else { return };
+                channel.idle = false;
+                channel.again = job.repeatable.then(|| job.clone());
+                channel.lane.begin(job.exchange);
+                self.routes.insert(job.exchange, Route::On(id));
+                self.write(job);
+            }
+            Some(Turn::Open(job)) => {
+                let Some(kind) = http_client() else { return };
+                let origin = job.origin.clone();
+                self.open(job.exchange, Endpoint::Origin(origin.clone()), kind, false, Some(origin));
+                self.write(job);
+            }
+            None => {}
+        }
+    }
+
+    fn write(&mut self, job: Job) {
+        let Job { exchange, head, body, .. } = job;
+        let now = self.now;
+        self.with_lane(exchange, |lane| lane.send(now, exchange, Outgoing::Request { head, body }));
+    }
+
+    /// An exchange that cannot begin.
+    fn refuse(&mut self, exchange: ExchangeId, why: &str) {
+        let fact = Fact::Failed { sent: Sent::No, why: Closed::Unreachable(why.into()) };
+        self.client.fact(self.now, exchange, fact);
+    }
+}
+
+const fn http_client() -> Option<Kind> {
+    #[cfg(feature = "http")]
+    return Some(Kind::HttpClient);
+    #[cfg(not(feature = "http"))]
+    return None;
+}

@@ -1,0 +1,61 @@
+//! The deadlines of many lanes in their order, so that neither finding nor arming one looks at all of them. Fires nothing itself.
+
+use crate::exchange::ChannelId;
+use crate::time::Instant;
+use alloc::collections::{BTreeMap, BTreeSet};
+
+/// At most one deadline for each channel.
+#[derive(Debug, Default)]
+pub(super) struct Deadlines {
+    order: BTreeSet<(Instant, ChannelId)>,
+    at: BTreeMap<ChannelId, Instant>,
+}
+
+impl Deadlines {
+    /// Replaces the deadline of a channel.
+    pub(super) fn set(&mut self, channel: ChannelId, deadline: Option<Instant>) {
+        let old = match deadline {
+            Some(at) => self.at.insert(channel, at),
+            None => self.at.remove(&channel),
+        };
+        if old == deadline {
+            return;
+        }
+        if let Some(at) = old {
+            self.order.remove(&(at, channel));
+        }
+        if let Some(at) = deadline {
+            self.order.insert((at, channel));
+        }
+    }
+
+    /// The earliest.
+    pub(super) fn first(&self) -> Option<Instant> {
+        self.order.first().map(|(at, _)| *at)
+    }
+
+    /// The channel whose deadline is the earliest, if it is not after `now`.
+    pub(super) fn due(&self, now: Instant) -> Option<ChannelId> {
+        self.order.first().filter(|(at, _)| *at <= now).map(|(_, channel)| *channel)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_channel_has_one_deadline_and_the_earliest_is_first() {
+        let (a, b) = (ChannelId(1), ChannelId(2));
+        let at = Instant::from_millis;
+        let mut deadlines = Deadlines::default();
+        deadlines.set(a, Some(at(5)));
+        deadlines.set(b, Some(at(3)));
+        deadlines.set(b, Some(at(9)));
+        assert_eq!((deadlines.first(), deadlines.due(at(4)), deadlines.due(at(5))), (Some(at(5)), None, Some(a)));
+        deadlines.set(a, None);
+        assert_eq!(deadlines.first(), Some(at(9)));
+        deadlines.set(b, None);
+        assert_eq!(deadlines.first(), None);
+    }
+}

@@ -1,0 +1,583 @@
+//! One channel: its codec, the exchange that is on it, and its timers.
+//!
+//! HTTP/1.1 persistence and pipelining are those of RFC 9112 section 9: a server starts a pipelined request only after the answer before
+//! it is written, and never once the client is gone. The ladder that ends a program is MCP 2025-11-25, lifecycle, shutdown.
+//! No engine, no pool and no socket may be known here.
+
+use crate::error::{Diagnostic, DiagnosticKind};
+use crate::exchange::*;
+use crate::frame::{Conn, Kind};
+use crate::input::Wire;
+use crate::limits::FrameLimits;
+use crate::time::Instant;
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::iter::from_fn;
+use core::time::Duration;
+
+/// One channel: its codec, the exchange that is on it, and its timers. It knows no engine.
+///
+/// After each call that changes it, take its facts with [`poll_fact`](Self::poll_fact) until there are none, hand each to the engine and
+/// what the engine says back to [`send`](Self::send) and [`abort`](Self::abort); then take its outputs and its diagnostics. Bytes are
+/// parsed as facts are taken, so an exchange that the engine aborts in answer to one fact yields no further one.
+#[derive(Debug)]
+pub struct Lane {
+    number: u64,
+    sequence: u64,
+    side: Side,
+    conn: Conn,
+    limits: FrameLimits,
+    now: Instant,
+    exchange: Option<ExchangeId>,
+    /// HTTP server: the request of the exchange was read to its end, or is refused.
+    asked: bool,
+    /// HTTP client: a byte came since the exchange began.
+    answering: bool,
+    open: bool,
+    eof: bool,
+    gone: Option<Closed>,
+    ending: Option<Shutdown>,
+    facts: VecDeque<(ExchangeId, Fact)>,
+    outputs: VecDeque<LaneOutput>,
+    diagnostics: VecDeque<Diagnostic>,
+    /// Framed bytes that were not reported written.
+    unsent: usize,
+    /// The part of `unsent` that was taken by `poll_output`.
+    taken: usize,
+    /// Whether bytes of the exchange were taken by `poll_output`.
+    handed: bool,
+    /// Bytes read since all facts were taken.
+    backlog: usize,
+    timer: Option<(Instant, Due)>,
+}
+
+/// What a lane wants of its channel, in order.
+#[derive(Clone, PartialEq, Debug)]
+#[must_use]
+pub enum LaneOutput {
+    /// Write these bytes.
+    Write(Bytes),
+    /// End the channel in this way.
+    Close(Shutdown),
+}
+
+/// What is spoken, from which side, and how the channel is ended.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Side {
+    DuplexClient { program: bool },
+    DuplexServer,
+    HttpClient,
+    HttpServer,
+}
+
+/// What is due when the timer of a lane fires.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Due {
+    Connect,
+    Head,
+    Body,
+    Idle,
+    /// An ended channel takes no more bytes, or its other side does not end it.
+    Linger,
+    Exit,
+    Terminate,
+}
+
+impl Lane {
+    /// A channel of a client, to be opened. `program`: ending it goes down the ladder `WriteHalf`, `Terminate`, `Abort`; else `WriteHalf`,
+    /// `Abort`. If it is not open after [`FrameLimits::connect_timeout`], its exchange fails and it is closed.
+    pub fn client(kind: Kind, program: bool, limits: &FrameLimits, now: Instant) -> Self {
+        let mut lane = Self::new(0, kind, Side::DuplexClient { program }, limits, now);
+        lane.timer = Some((now + limits.connect_timeout, Due::Connect));
+        lane
+    }
+
+    /// A channel that a server accepted, open already. On newline-delimited messages its exchange exists from the start, and the first
+    /// fact is [`Fact::Opened`] with `peer`. Two lanes of one server must not have the same number.
+    pub fn server(number: u64, kind: Kind, peer: Peer, limits: &FrameLimits, now: Instant) -> Self {
+        let mut lane = Self::new(number, kind, Side::DuplexServer, limits, now);
+        lane.open = true;
+        if lane.side == Side::HttpServer {
+            lane.arm(limits.head_timeout, Due::Head);
+        } else {
+            let exchange = lane.mint();
+            lane.facts.push_back((exchange, Fact::Opened(peer)));
+        }
+        lane
+    }
+
+    fn new(number: u64, kind: Kind, duplex: Side, limits: &FrameLimits, now: Instant) -> Self {
+        let side = match kind {
+            Kind::Lines => duplex,
+            #[cfg(feature = "http")]
+            Kind::HttpClient => Side::HttpClient,
+            #[cfg(feature = "http")]
+            Kind::HttpServer => Side::HttpServer,
+        };
+        Self {
+            number,
+            sequence: 0,
+            side,
+            conn: Conn::new(kind, limits),
+            limits: limits.clone(),
+            now,
+            exchange: None,
+            asked: false,
+            answering: false,
+            open: false,
+            eof: false,
+            gone: None,
+            ending: None,
+            facts: VecDeque::new(),
+            outputs: VecDeque::new(),
+            diagnostics: VecDeque::new(),
+            unsent: 0,
+            taken: 0,
+            handed: false,
+            backlog: 0,
+            timer: None,
+        }
+    }
+
+    /// The number that the ids of accepted exchanges carry; zero on a client.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// A client puts an exchange on it. The one before must be over.
+    pub fn begin(&mut self, exchange: ExchangeId) {
+        debug_assert!(
+            self.exchange.is_none() && self.unsent == 0,
+            "invariant: a channel carries one exchange at a time"
+        );
+        self.exchange = Some(exchange);
+        self.answering = false;
+        self.handed = false;
+        if self.open {
+            self.timer = None;
+        }
+    }
+
+    /// The exchange that is on it; `None` between two, and after the end.
+    pub fn exchange(&self) -> Option<ExchangeId> {
+        self.exchange
+    }
+
+    /// Tells it what happened to its channel. After [`Wire::Closed`] nothing is heard any more.
+    pub fn wire(&mut self, now: Instant, wire: Wire) {
+        self.catch_up(now);
+        if self.gone.is_some() {
+            return;
+        }
+        match wire {
+            Wire::Opened(peer) => self.opened(peer),
+            Wire::Bytes(bytes) => self.read(bytes),
+            Wire::Eof => self.end_of_input(),
+            Wire::Written(n) => self.written(n),
+            Wire::Closed(why) => self.closed(why),
+        }
+    }
+
+    /// Says something on the exchange. Nothing happens if the exchange is over, or after its `End`. Before the channel is open it is kept.
+    pub fn send(&mut self, now: Instant, exchange: ExchangeId, outgoing: Outgoing) {
+        self.now = self.now.max(now);
+        if self.exchange != Some(exchange) || self.ending.is_some() || self.gone.is_some() {
+            return;
+        }
+        let last = matches!(outgoing, Outgoing::End | Outgoing::Response { body: Body::Full(_), .. });
+        self.conn.encode(outgoing);
+        let more = self.collect();
+        if last && self.side == Side::HttpServer {
+            self.answered();
+        } else if more {
+            self.facts.push_back((exchange, Fact::Unsent(self.unsent)));
+        }
+        if last && matches!(self.side, Side::DuplexClient { .. } | Side::DuplexServer) {
+            self.half_close();
+        }
+    }
+
+    /// Ends the exchange and the channel at once. No fact of it follows. Nothing happens if the exchange is over.
+    pub fn abort(&mut self, now: Instant, exchange: ExchangeId) {
+        self.now = self.now.max(now);
+        if self.exchange == Some(exchange) {
+            self.exchange = None;
+            self.facts.retain(|(of, _)| *of != exchange);
+            self.abort_channel();
+        }
+    }
+
+    /// Ends the channel in order, since the engine has ended: newline-delimited messages go down the ladder as after
+    /// [`Outgoing::End`]; HTTP closes, after what was handed over is written.
+    pub fn close(&mut self, now: Instant) {
+        self.catch_up(now);
+        if self.gone.is_some() || self.ending.is_some() {
+            return;
+        }
+        let unfinished = self.exchange.is_some() || self.unsent == 0;
+        match self.side {
+            _ if !self.open => self.abort_channel(),
+            Side::HttpClient => self.abort_channel(),
+            Side::HttpServer if unfinished => self.abort_channel(),
+            _ => self.half_close(),
+        }
+    }
+
+    /// Fires its timer if it is due; else nothing happens.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.catch_up(now);
+        let Some((_, due)) = self.timer.filter(|(at, _)| *at <= self.now) else { return };
+        self.timer = None;
+        match (due, self.exchange) {
+            (Due::Exit, _) => {
+                self.ending = Some(Shutdown::Terminate);
+                self.outputs.push_back(LaneOutput::Close(Shutdown::Terminate));
+                self.arm(self.limits.terminate_timeout, Due::Terminate);
+            }
+            (Due::Connect | Due::Body, Some(exchange)) => self.fail(exchange, Closed::Timeout),
+            _ => self.abort_channel(),
+        }
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout). Valid once all facts were taken.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timer.map(|(at, _)| at)
+    }
+
+    /// What became of an exchange on it.
+    pub fn poll_fact(&mut self) -> Option<(ExchangeId, Fact)> {
+        while self.facts.is_empty() && self.step() {}
+        let fact = self.facts.pop_front();
+        if fact.is_none() {
+            self.backlog = 0;
+        }
+        fact
+    }
+
+    /// All that [`poll_fact`](Self::poll_fact) and [`poll_diagnostic`](Self::poll_diagnostic) give, for [`Hub::facts`](super::Hub::facts).
+    pub fn take_facts(&mut self) -> (Vec<(ExchangeId, Fact)>, Vec<Diagnostic>) {
+        let facts = from_fn(|| self.poll_fact()).collect();
+        (facts, from_fn(|| self.poll_diagnostic()).collect())
+    }
+
+    /// What to do with the channel next. Nothing but [`Shutdown::Abort`] comes before it is open, and nothing after it is closed.
+    pub fn poll_output(&mut self) -> Option<LaneOutput> {
+        if !self.open && self.outputs.front() != Some(&LaneOutput::Close(Shutdown::Abort)) {
+            return None;
+        }
+        let output = self.outputs.pop_front()?;
+        if let LaneOutput::Write(bytes) = &output {
+            self.taken += bytes.len();
+            self.handed = true;
+        }
+        Some(output)
+    }
+
+    /// What the other side did wrong that belongs to no exchange.
+    pub fn poll_diagnostic(&mut self) -> Option<Diagnostic> {
+        self.diagnostics.pop_front()
+    }
+
+    /// Whether the driver should read on. False before it is open and after its end; else only at a bound: facts that nobody takes, or
+    /// requests that wait behind an unfinished answer, hold [`FrameLimits::max_read_ahead`] bytes.
+    pub fn wants_read(&self) -> bool {
+        let held = if self.holds() { self.conn.buffered() } else { 0 };
+        let bound = self.limits.max_read_ahead.max(1);
+        let reads = self.open && !self.eof && self.gone.is_none() && self.ending != Some(Shutdown::Abort);
+        reads && self.backlog < bound && held < bound
+    }
+
+    /// Whether `closed` was told and all facts were taken: nothing follows.
+    pub fn is_closed(&self) -> bool {
+        self.gone.is_some() && self.facts.is_empty() && self.exchange.is_none()
+    }
+
+    /// HTTP client: whether it can carry another request now.
+    pub(super) fn is_idle(&self) -> bool {
+        let free = self.exchange.is_none() && self.unsent == 0;
+        self.side == Side::HttpClient && self.open && free && !self.eof && self.gone.is_none() && self.ending.is_none()
+    }
+
+    /// HTTP client: whether a byte of the answer to the latest request came.
+    pub(super) fn is_answering(&self) -> bool {
+        self.answering
+    }
+}
+
+/// What happened to the channel.
+impl Lane {
+    fn opened(&mut self, peer: Peer) {
+        if self.open || self.ending == Some(Shutdown::Abort) {
+            return;
+        }
+        self.open = true;
+        self.timer = None;
+        match (self.side, self.exchange) {
+            (Side::DuplexClient { .. }, Some(exchange)) => self.facts.push_back((exchange, Fact::Opened(peer))),
+            (Side::HttpClient, None) => self.arm(self.limits.idle_timeout, Due::Idle),
+            _ => {}
+        }
+        if self.ending.is_some() {
+            self.arm_end();
+        }
+    }
+
+    fn read(&mut self, bytes: Bytes) {
+        if !self.open || self.eof || bytes.is_empty() || self.ending == Some(Shutdown::Abort) {
+            return;
+        }
+        match (self.side, self.exchange) {
+            // After a refusal the channel is read so that the client sees the answer and no reset (RFC 9112 section 9.6).
+            (Side::HttpServer, None) if self.ending.is_some() => return,
+            (Side::HttpServer, Some(_)) if !self.asked => self.arm(self.limits.body_timeout, Due::Body),
+            (Side::HttpClient, None) => return self.late_bytes(&bytes),
+            (Side::HttpClient, Some(_)) => self.answering = true,
+            (Side::DuplexClient { .. } | Side::DuplexServer, None) => return,
+            _ => {}
+        }
+        self.backlog += bytes.len();
+        self.conn.bytes(bytes);
+    }
+
+    fn end_of_input(&mut self) {
+        if !self.open || self.eof {
+            return;
+        }
+        self.eof = true;
+        match (self.side, self.exchange) {
+            (Side::HttpClient, None) => self.abort_channel(),
+            // An answer that is complete still goes out.
+            (Side::HttpServer, None) if self.ending.is_none() => self.half_close(),
+            (_, Some(_)) => self.conn.eof(),
+            _ => {}
+        }
+    }
+
+    fn written(&mut self, n: usize) {
+        let n = n.min(self.taken);
+        if n == 0 {
+            return;
+        }
+        self.taken -= n;
+        self.unsent -= n;
+        if let Some(exchange) = self.exchange {
+            self.facts.push_back((exchange, Fact::Unsent(self.unsent)));
+        }
+        match (self.side, self.ending) {
+            (Side::HttpServer | Side::DuplexServer, Some(Shutdown::WriteHalf)) => self.arm_end(),
+            (Side::HttpServer, None) if self.exchange.is_none() => self.arm(self.limits.idle_timeout, Due::Idle),
+            (Side::HttpClient, None) if self.exchange.is_none() && self.unsent == 0 => {
+                self.arm(self.limits.idle_timeout, Due::Idle);
+            }
+            _ => {}
+        }
+    }
+
+    fn closed(&mut self, why: Closed) {
+        // A driver may leave out `eof` where the end of the channel says it as well.
+        if matches!(why, Closed::Eof | Closed::Exited(_)) && self.open && !self.eof {
+            self.eof = true;
+            self.conn.eof();
+        }
+        self.gone = Some(why);
+        self.outputs.clear();
+        self.timer = None;
+    }
+
+    fn late_bytes(&mut self, bytes: &Bytes) {
+        if self.ending.is_none() {
+            let detail = format!("{} bytes after the response", bytes.len());
+            self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::LateBytes, detail));
+            self.abort_channel();
+        }
+    }
+}
+
+/// From bytes to facts.
+impl Lane {
+    /// Time passes, and what was read before is understood before: when facts are taken changes nothing.
+    fn catch_up(&mut self, now: Instant) {
+        while self.step() {}
+        self.now = self.now.max(now);
+    }
+
+    /// Takes one step from what was read to facts. False: there is none before something happens.
+    fn step(&mut self) -> bool {
+        let Some(exchange) = self.exchange else { return self.side == Side::HttpServer && self.accept() };
+        if !self.holds() {
+            let item = self.conn.poll_item();
+            // Reading an HTTP request may ask for its body (`100 Continue`).
+            if self.collect() {
+                self.facts.push_back((exchange, Fact::Unsent(self.unsent)));
+            }
+            if let Some(item) = item {
+                let whole = matches!(item, Item::Message(_) | Item::Batch(_) | Item::BadMessage(_));
+                self.item(exchange, item);
+                // A JSON body ends with its message: whoever answers it, or goes on after it, does so after the end.
+                if whole
+                    && matches!(self.side, Side::HttpClient | Side::HttpServer)
+                    && let Some(end) = self.conn.poll_item()
+                {
+                    self.item(exchange, end);
+                }
+                return true;
+            }
+            if !self.eof
+                && let Some(how) = self.conn.broken()
+            {
+                let why = Closed::Broken(how.clone());
+                self.fail(exchange, why);
+                return true;
+            }
+        }
+        // On a duplex channel the end of the input is an item; it is over when it is closed.
+        let cut = self.eof && matches!(self.side, Side::HttpClient | Side::HttpServer);
+        let Some(why) = self.gone.clone().or(cut.then_some(Closed::Eof)) else { return false };
+        self.fail(exchange, why);
+        true
+    }
+
+    /// Whether requests wait, as raw bytes, behind an answer that is not out. A client that does not read its answers cannot make us
+    /// compute more of them.
+    fn holds(&self) -> bool {
+        let unfinished = if self.exchange.is_some() { self.asked } else { self.unsent > 0 };
+        self.side == Side::HttpServer && unfinished
+    }
+
+    /// Begins the exchange of the next request of an HTTP client, unless that client has gone.
+    fn accept(&mut self) -> bool {
+        if self.eof || self.gone.is_some() || self.ending.is_some() || self.holds() {
+            return false;
+        }
+        match self.conn.poll_item() {
+            Some(item) => {
+                let exchange = self.mint();
+                self.handed = false;
+                self.asked = false;
+                self.arm(self.limits.body_timeout, Due::Body);
+                self.item(exchange, item);
+                true
+            }
+            None if self.conn.broken().is_some() => {
+                self.abort_channel();
+                false
+            }
+            None => {
+                let begun = self.conn.buffered() > 0 || !self.conn.at_boundary();
+                if begun && !matches!(self.timer, Some((_, Due::Head))) {
+                    self.arm(self.limits.head_timeout, Due::Head);
+                }
+                false
+            }
+        }
+    }
+
+    fn item(&mut self, exchange: ExchangeId, item: Item) {
+        let end = item == Item::End;
+        let refused = matches!(item, Item::Reject(_));
+        self.facts.push_back((exchange, Fact::Item(item)));
+        match self.side {
+            Side::HttpServer if end || refused => {
+                self.asked = true;
+                self.timer = None;
+            }
+            Side::HttpClient if end => self.complete(),
+            _ => {}
+        }
+    }
+
+    /// Takes what the codec has framed; whether there was anything.
+    fn collect(&mut self) -> bool {
+        let before = self.unsent;
+        while let Some(bytes) = self.conn.poll_write() {
+            self.unsent += bytes.len();
+            self.outputs.push_back(LaneOutput::Write(bytes));
+        }
+        self.unsent != before
+    }
+
+    fn mint(&mut self) -> ExchangeId {
+        self.sequence += 1;
+        let exchange = ExchangeId::accepted(self.number, self.sequence);
+        self.exchange = Some(exchange);
+        exchange
+    }
+
+    /// The response to our request is complete. Bytes of the request that are not reported written may only be late reports; until
+    /// they come the channel is not used again.
+    fn complete(&mut self) {
+        self.exchange = None;
+        let late = self.conn.buffered();
+        if late > 0 {
+            let detail = format!("{late} bytes after the response");
+            self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::LateBytes, detail));
+        }
+        if late > 0 || self.eof || self.gone.is_some() || !self.conn.keep_alive() {
+            self.abort_channel();
+        } else if self.unsent > 0 {
+            self.arm(self.limits.linger_timeout, Due::Linger);
+        } else {
+            self.arm(self.limits.idle_timeout, Due::Idle);
+        }
+    }
+
+    fn fail(&mut self, exchange: ExchangeId, why: Closed) {
+        self.exchange = None;
+        let sent = if self.handed { Sent::Maybe } else { Sent::No };
+        self.facts.push_back((exchange, Fact::Failed { sent, why }));
+        self.abort_channel();
+    }
+}
+
+/// How it ends.
+impl Lane {
+    /// The answer to an HTTP request is said. The channel goes on if the codec read the whole request and both sides want to.
+    fn answered(&mut self) {
+        self.exchange = None;
+        let distinct = self.sequence < ExchangeId::MAX_SEQUENCE;
+        if !self.eof && distinct && self.conn.keep_alive() {
+            self.arm(self.limits.idle_timeout, Due::Idle);
+        } else {
+            self.half_close();
+        }
+    }
+
+    fn half_close(&mut self) {
+        self.ending = Some(Shutdown::WriteHalf);
+        self.outputs.push_back(LaneOutput::Close(Shutdown::WriteHalf));
+        if self.open {
+            self.arm_end();
+        }
+    }
+
+    /// A client's ladder runs from the moment it is told to end. A server gives its last answer the time it needs as long as some of it
+    /// is accepted.
+    fn arm_end(&mut self) {
+        match self.side {
+            Side::DuplexClient { program: true } => self.arm(self.limits.exit_timeout, Due::Exit),
+            Side::HttpServer | Side::DuplexServer if self.unsent > 0 => self.arm(self.limits.idle_timeout, Due::Linger),
+            _ => self.arm(self.limits.linger_timeout, Due::Linger),
+        }
+    }
+
+    fn abort_channel(&mut self) {
+        if self.gone.is_some() || self.ending == Some(Shutdown::Abort) {
+            return;
+        }
+        self.ending = Some(Shutdown::Abort);
+        self.timer = None;
+        self.unsent = 0;
+        self.taken = 0;
+        self.outputs.clear();
+        self.outputs.push_back(LaneOutput::Close(Shutdown::Abort));
+    }
+
+    fn arm(&mut self, after: Duration, due: Due) {
+        self.timer = Some((self.now + after, due));
+    }
+}
+
+#[cfg(test)]
+mod tests;

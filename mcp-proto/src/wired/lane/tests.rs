@@ -1,0 +1,655 @@
+//! Lanes, each driven by hand: what is told to it on the left, what comes of it as lines of text.
+
+use super::*;
+use crate::rpc::{Message, Payload};
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// A lane, the time it is told, and the text of what it says.
+struct Bench {
+    lane: Lane,
+    now: Instant,
+}
+
+impl Bench {
+    fn client(kind: Kind, program: bool) -> Self {
+        Self::client_within(kind, program, &FrameLimits::default())
+    }
+
+    fn client_within(kind: Kind, program: bool, limits: &FrameLimits) -> Self {
+        let mut lane = Lane::client(kind, program, limits, Instant::ZERO);
+        lane.begin(ExchangeId(7));
+        Self { lane, now: Instant::ZERO }
+    }
+
+    fn server(kind: Kind) -> Self {
+        Self::server_within(kind, &FrameLimits::default())
+    }
+
+    fn server_within(kind: Kind, limits: &FrameLimits) -> Self {
+        Self { lane: Lane::server(1, kind, Peer::default(), limits, Instant::ZERO), now: Instant::ZERO }
+    }
+
+    fn told(&mut self) -> Vec<String> {
+        let mut told = Vec::new();
+        while let Some((exchange, fact)) = self.lane.poll_fact() {
+            told.push(format!("{} {}", exchange.0 & ExchangeId::MAX_SEQUENCE, fact_text(&fact)));
+        }
+        let mut written = Vec::new();
+        let flush = |told: &mut Vec<String>, written: &mut Vec<u8>| {
+            if !written.is_empty() {
+                let text = String::from_utf8_lossy(written).into_owned();
+                told.push(format!("> {}", text.split("\r\n").next().unwrap_or_default().trim_end()));
+                written.clear();
+            }
+        };
+        while let Some(output) = self.lane.poll_output() {
+            match output {
+                LaneOutput::Write(bytes) => written.extend_from_slice(&bytes),
+                LaneOutput::Close(how) => {
+                    flush(&mut told, &mut written);
+                    told.push(format!("close {how:?}"));
+                }
+            }
+        }
+        flush(&mut told, &mut written);
+        while let Some(diagnostic) = self.lane.poll_diagnostic() {
+            told.push(format!("diagnostic {}", diagnostic.kind.code()));
+        }
+        told
+    }
+
+    fn wire(&mut self, wire: Wire) -> Vec<String> {
+        self.lane.wire(self.now, wire);
+        self.told()
+    }
+
+    fn open(&mut self) -> Vec<String> {
+        self.wire(Wire::Opened(Peer::default()))
+    }
+
+    fn feed(&mut self, text: &str) -> Vec<String> {
+        self.wire(Wire::Bytes(Bytes::copy_from_slice(text.as_bytes())))
+    }
+
+    fn eof(&mut self) -> Vec<String> {
+        self.wire(Wire::Eof)
+    }
+
+    fn written(&mut self, n: usize) -> Vec<String> {
+        self.wire(Wire::Written(n))
+    }
+
+    /// Reports everything written.
+    #[cfg(feature = "http")]
+    fn all_written(&mut self) -> Vec<String> {
+        let n = self.lane.unsent;
+        self.written(n)
+    }
+
+    fn closed(&mut self, why: Closed) -> Vec<String> {
+        self.wire(Wire::Closed(why))
+    }
+
+    fn send(&mut self, outgoing: Outgoing) -> Vec<String> {
+        let exchange = self.lane.exchange().unwrap_or(ExchangeId(0));
+        self.lane.send(self.now, exchange, outgoing);
+        self.told()
+    }
+
+    /// Lets the time of the next timer come.
+    fn tick(&mut self) -> Vec<String> {
+        self.now = self.lane.poll_timeout().expect("a timer is armed");
+        self.lane.handle_timeout(self.now);
+        self.told()
+    }
+
+    /// Milliseconds to the next timer.
+    fn timer(&self) -> Option<u128> {
+        self.lane.poll_timeout().map(|at| at.since(self.now).as_millis())
+    }
+}
+
+fn fact_text(fact: &Fact) -> String {
+    match fact {
+        Fact::Opened(_) => "opened".into(),
+        Fact::Unsent(n) => format!("unsent {n}"),
+        Fact::Failed { sent, why } => format!("failed {sent:?} {why:?}"),
+        Fact::Item(Item::Message(Message::Request(request))) => format!("request {}", request.id),
+        Fact::Item(Item::Message(Message::Notification(notification))) => format!("note {}", notification.method),
+        Fact::Item(Item::Message(Message::Response(response))) => match &response.payload {
+            Payload::Result(_) => format!("result {}", response.id),
+            Payload::Error(_) => format!("error {}", response.id),
+        },
+        Fact::Item(Item::BadMessage(defect)) => format!("bad {:?}", defect.kind),
+        Fact::Item(Item::Request(head)) => format!("{} {}", head.method, head.target),
+        Fact::Item(Item::Response(head)) => head.status.to_string(),
+        Fact::Item(Item::Reject(defect)) => format!("reject {}", defect.status),
+        Fact::Item(Item::Event(_)) => "event".into(),
+        Fact::Item(Item::End) => "end".into(),
+        Fact::Item(other) => format!("{other:?}"),
+    }
+}
+
+fn note(method: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#)
+}
+
+fn message(text: &str) -> Outgoing {
+    Outgoing::Message(Bytes::copy_from_slice(text.as_bytes()))
+}
+
+const NOTHING: [&str; 0] = [];
+
+// covers: B-117, S2-13
+#[test]
+fn lines_become_facts_wherever_they_are_cut_and_the_end_of_input_is_not_the_end_of_the_channel() {
+    let text = format!("{}\n{}\r\n\n{}", note("a"), note("b"), r#"{"half"#);
+    let whole = ["1 opened", "1 note a", "1 note b", "1 bad Truncated", "1 end"];
+    for cut in 0..text.len() {
+        let mut bench = Bench::server(Kind::Lines);
+        let mut told = bench.feed(&text[..cut]);
+        told.extend(bench.feed(&text[cut..]));
+        told.extend(bench.eof());
+        assert_eq!(told, whole, "cut at {cut}");
+        assert!(!bench.lane.is_closed());
+        assert_eq!(bench.closed(Closed::Reset), ["1 failed No Reset"]);
+        assert!(bench.lane.is_closed());
+    }
+}
+
+// covers: B-117
+#[test]
+fn when_facts_are_taken_changes_nothing() {
+    let inputs = || {
+        let line = |text: &str| Wire::Bytes(Bytes::from(format!("{}\n", note(text))));
+        [line("a"), line("b"), Wire::Eof, Wire::Closed(Closed::Eof)]
+    };
+    let mut early = Bench::server(Kind::Lines);
+    let mut late = Bench::server(Kind::Lines);
+    let mut told = early.told();
+    for wire in inputs() {
+        told.extend(early.wire(wire));
+    }
+    for wire in inputs() {
+        late.lane.wire(Instant::ZERO, wire);
+    }
+    assert!(!late.lane.is_closed(), "what was read is still to be taken");
+    assert_eq!(late.told(), told);
+    assert_eq!(told, ["1 opened", "1 note a", "1 note b", "1 end", "1 failed No Eof"]);
+}
+
+// covers: S2-09, S2-10
+#[test]
+fn nothing_is_written_before_the_channel_is_open_and_frames_leave_whole_and_in_order() {
+    let mut bench = Bench::client(Kind::Lines, true);
+    assert_eq!(bench.send(message(&note("a"))), ["7 unsent 31"]);
+    assert_eq!(bench.send(message(&note("b"))), ["7 unsent 62"]);
+    assert!(!bench.lane.wants_read());
+    let both = format!("> {}\n{}", note("a"), note("b"));
+    assert_eq!(bench.open(), ["7 opened", &both]);
+    assert!(bench.lane.wants_read());
+}
+
+// covers: S0-33
+#[test]
+fn an_exchange_is_unsent_only_if_none_of_its_bytes_were_handed_over() {
+    let mut never_open = Bench::client(Kind::Lines, true);
+    never_open.send(message(&note("a")));
+    let why = Closed::Unreachable("no such file".into());
+    assert_eq!(never_open.closed(why.clone()), [format!("7 failed No {why:?}")]);
+
+    let mut silent = Bench::client(Kind::Lines, true);
+    silent.open();
+    assert_eq!(silent.closed(Closed::Reset), ["7 failed No Reset"]);
+
+    let mut handed = Bench::client(Kind::Lines, true);
+    handed.open();
+    handed.send(message(&note("a")));
+    let why = Closed::Exited(ExitStatus { code: Some(1), signal: None });
+    assert_eq!(handed.closed(why.clone()), ["7 end".into(), format!("7 failed Maybe {why:?}")]);
+}
+
+// covers: S0-33
+#[test]
+fn after_closed_a_lane_is_silent() {
+    let mut bench = Bench::client(Kind::Lines, true);
+    bench.open();
+    bench.send(message(&note("a")));
+    bench.closed(Closed::Reset);
+    assert_eq!(bench.timer(), None);
+    assert_eq!(bench.feed("{}\n"), NOTHING);
+    assert_eq!(bench.written(10), NOTHING);
+    assert_eq!(bench.eof(), NOTHING);
+    assert_eq!(bench.closed(Closed::Eof), NOTHING);
+    bench.lane.send(bench.now, ExchangeId(7), message(&note("b")));
+    bench.lane.abort(bench.now, ExchangeId(7));
+    bench.lane.close(bench.now);
+    bench.lane.handle_timeout(Instant::new(Duration::MAX));
+    assert_eq!(bench.told(), NOTHING);
+    assert!(!bench.lane.wants_read());
+}
+
+#[test]
+fn a_channel_that_does_not_open_in_time_fails_its_exchange_once_and_is_closed() {
+    let mut bench = Bench::client(Kind::Lines, false);
+    bench.send(message(&note("a")));
+    assert_eq!(bench.timer(), Some(10_000));
+    bench.lane.handle_timeout(Instant::from_millis(9_999));
+    assert_eq!(bench.told(), NOTHING);
+    assert_eq!(bench.tick(), ["7 failed No Timeout", "close Abort"]);
+    assert_eq!(bench.open(), NOTHING);
+    assert_eq!(bench.closed(Closed::Aborted), NOTHING);
+    assert!(bench.lane.is_closed());
+}
+
+#[test]
+fn a_program_goes_down_the_ladder_by_timers_alone() {
+    let mut bench = Bench::client(Kind::Lines, true);
+    bench.open();
+    assert_eq!(bench.send(Outgoing::End), ["close WriteHalf"]);
+    assert_eq!(bench.send(message(&note("late"))), NOTHING, "nothing follows the end");
+    assert_eq!(bench.timer(), Some(2_000));
+    assert_eq!(bench.feed(&format!("{}\n", note("still"))), ["7 note still"]);
+    assert_eq!(bench.tick(), ["close Terminate"]);
+    assert_eq!(bench.timer(), Some(2_000));
+    assert_eq!(bench.tick(), ["close Abort"]);
+    assert_eq!(bench.timer(), None);
+    let why = Closed::Exited(ExitStatus { code: None, signal: Some(9) });
+    assert_eq!(bench.closed(why.clone()), ["7 end".into(), format!("7 failed No {why:?}")]);
+}
+
+#[test]
+fn a_socket_is_half_closed_and_then_cut_and_an_exit_in_between_ends_the_ladder() {
+    let mut bench = Bench::client(Kind::Lines, false);
+    bench.send(message(&note("a")));
+    assert_eq!(bench.send(Outgoing::End), NOTHING, "not open yet");
+    assert_eq!(bench.open(), ["7 opened".into(), format!("> {}", note("a")), "close WriteHalf".into()]);
+    assert_eq!(bench.timer(), Some(2_000));
+    assert_eq!(bench.tick(), ["close Abort"]);
+
+    let mut ended = Bench::client(Kind::Lines, true);
+    ended.open();
+    ended.send(Outgoing::End);
+    assert_eq!(ended.eof(), ["7 end"]);
+    let exit = ExitStatus { code: Some(0), signal: None };
+    assert_eq!(ended.closed(Closed::Exited(exit)), [format!("7 failed No {:?}", Closed::Exited(exit))]);
+    assert_eq!(ended.timer(), None);
+}
+
+#[test]
+fn what_happens_before_the_tick_wins_over_the_timer() {
+    let mut bench = Bench::client(Kind::Lines, false);
+    bench.now = Instant::from_millis(10_000);
+    assert_eq!(bench.open(), ["7 opened"], "the time to open is over, but nobody said so");
+    bench.lane.handle_timeout(bench.now);
+    assert_eq!(bench.told(), NOTHING);
+}
+
+// covers: S0-34, S2-10
+#[test]
+fn unsent_counts_what_was_handed_over_and_not_reported_written() {
+    let mut bench = Bench::client(Kind::Lines, true);
+    bench.send(message(&note("a")));
+    assert_eq!(bench.written(5), NOTHING, "nothing was handed over yet");
+    bench.open();
+    assert_eq!(bench.written(12), ["7 unsent 19"]);
+    assert_eq!(bench.send(message(&note("b"))), ["7 unsent 50".into(), format!("> {}", note("b"))]);
+    assert_eq!(bench.written(0), NOTHING);
+    assert_eq!(bench.written(1_000), ["7 unsent 0"]);
+    assert_eq!(bench.written(1), NOTHING);
+}
+
+#[test]
+fn an_aborted_exchange_yields_no_further_fact_and_its_channel_is_cut() {
+    let mut bench = Bench::server(Kind::Lines);
+    bench.lane.wire(bench.now, Wire::Bytes(Bytes::from(format!("{}\n{}\n", note("a"), note("b")))));
+    let (exchange, _) = bench.lane.poll_fact().expect("it is open");
+    bench.lane.poll_fact().expect("the first message");
+    bench.lane.send(bench.now, exchange, message(&note("lost")));
+    bench.lane.abort(bench.now, exchange);
+    assert_eq!(bench.told(), ["close Abort"]);
+    bench.lane.abort(bench.now, exchange);
+    assert_eq!(bench.feed("{}\n"), NOTHING);
+    assert_eq!(bench.closed(Closed::Aborted), NOTHING);
+}
+
+// covers: B-049, B-072
+#[test]
+fn two_lanes_never_mint_the_same_exchange() {
+    let facts = |number| {
+        let mut lane = Lane::server(number, Kind::Lines, Peer::default(), &FrameLimits::default(), Instant::ZERO);
+        let (exchange, _) = lane.poll_fact().expect("it is open");
+        assert_eq!(exchange.lane(), number);
+        exchange
+    };
+    assert_ne!(facts(1), facts(2));
+    let mut one = Lane::server(1, Kind::Lines, Peer::default(), &FrameLimits::default(), Instant::ZERO);
+    one.send(Instant::ZERO, facts(2), message(&note("for the other")));
+    while one.poll_fact().is_some() {}
+    assert_eq!(one.poll_output(), None);
+}
+
+#[test]
+fn reading_stops_only_at_a_bound() {
+    let limits = FrameLimits { max_read_ahead: 100, ..FrameLimits::default() };
+    let mut bench = Bench::server_within(Kind::Lines, &limits);
+    bench.told();
+    bench.feed(&note("x").repeat(10));
+    assert!(bench.lane.wants_read(), "one long line that is not complete is no reason to stop");
+    bench.feed("\n");
+    let line = Bytes::from(format!("{}\n", note("a")));
+    for n in 1..=4 {
+        bench.lane.wire(bench.now, Wire::Bytes(line.clone()));
+        assert_eq!(bench.lane.wants_read(), n < 4, "{n} lines that nobody takes");
+    }
+    assert_eq!(bench.told().len(), 4);
+    assert!(bench.lane.wants_read());
+}
+
+#[cfg(feature = "http")]
+mod http {
+    use super::*;
+
+    fn post(id: u32) -> String {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);
+        format!(
+            "POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    }
+
+    fn response(id: u32) -> String {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
+        format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+    }
+
+    fn full(status: u16) -> Outgoing {
+        let headers = Headers::new().with("content-type", "application/json");
+        Outgoing::Response { head: ResponseHead { status, headers }, body: Body::Full(Bytes::from_static(b"{}")) }
+    }
+
+    fn stream() -> Outgoing {
+        let headers = Headers::new().with("content-type", "text/event-stream");
+        Outgoing::Response { head: ResponseHead { status: 200, headers }, body: Body::Stream }
+    }
+
+    fn event() -> Outgoing {
+        Outgoing::Event { id: None, retry: None, data: Bytes::from_static(b"{}") }
+    }
+
+    fn request() -> Outgoing {
+        let headers = Headers::new().with("host", "h").with("content-type", "application/json");
+        let head = RequestHead { method: "POST".into(), target: "/mcp".into(), headers };
+        Outgoing::Request { head, body: Bytes::from_static(b"{}") }
+    }
+
+    fn begun() -> Bench {
+        let mut bench = Bench::client(Kind::HttpClient, false);
+        bench.open();
+        bench.send(request());
+        bench.all_written();
+        bench
+    }
+
+    #[test]
+    fn a_pipelined_request_waits_until_the_answer_before_it_is_written() {
+        let mut bench = Bench::server(Kind::HttpServer);
+        let two = format!("{}{}", post(1), post(1));
+        assert_eq!(bench.feed(&two), ["1 POST /mcp", "1 request 1", "1 end"]);
+        assert_eq!(bench.send(full(200)), ["> HTTP/1.1 200 OK"]);
+        let unsent = bench.lane.unsent;
+        assert_eq!(bench.written(unsent - 1), NOTHING, "a byte of the answer is not out");
+        assert_eq!(bench.written(1), ["2 POST /mcp", "2 request 1", "2 end"]);
+        assert_eq!(bench.send(full(200)), ["> HTTP/1.1 200 OK"]);
+    }
+
+    #[test]
+    fn a_pipelined_request_never_starts_once_its_client_is_gone() {
+        let two = format!("{}{}", post(1), post(2));
+        for gone in [Wire::Eof, Wire::Closed(Closed::Reset), Wire::Closed(Closed::Eof)] {
+            let why = if gone == Wire::Closed(Closed::Reset) { "Reset" } else { "Eof" };
+            let mut waiting = Bench::server(Kind::HttpServer);
+            waiting.feed(&two);
+            let told = waiting.wire(gone.clone());
+            assert_eq!(told[0], format!("1 failed No {why}"));
+            assert!(told[1..].iter().all(|line| line == "close Abort"), "{told:?}");
+
+            let mut writing = Bench::server(Kind::HttpServer);
+            writing.feed(&two);
+            writing.send(full(200));
+            let told = writing.wire(gone);
+            assert!(told.iter().all(|line| line == "close WriteHalf"), "{told:?}");
+            assert_eq!(writing.all_written(), NOTHING);
+        }
+    }
+
+    // covers: B-117
+    #[test]
+    fn when_the_facts_of_a_server_are_taken_changes_nothing() {
+        let inputs = [Wire::Bytes(Bytes::from(format!("{}{}", post(1), post(2)))), Wire::Eof];
+        let (mut early, mut late) = (Bench::server(Kind::HttpServer), Bench::server(Kind::HttpServer));
+        let told: Vec<String> = inputs.iter().flat_map(|wire| early.wire(wire.clone())).collect();
+        for wire in inputs {
+            late.lane.wire(Instant::ZERO, wire);
+        }
+        assert_eq!(told, ["1 POST /mcp", "1 request 1", "1 end", "1 failed No Eof", "close Abort"]);
+        assert_eq!(late.told(), told);
+    }
+
+    #[test]
+    fn the_end_of_input_during_an_answer_is_a_disconnect() {
+        let mut bench = Bench::server(Kind::HttpServer);
+        bench.feed(&post(1));
+        bench.send(stream());
+        assert_eq!(bench.eof(), ["1 failed Maybe Eof", "close Abort"]);
+        assert_eq!(bench.closed(Closed::Aborted), NOTHING);
+
+        let mut half = Bench::server(Kind::HttpServer);
+        let text = post(1);
+        assert_eq!(half.feed(&text[..text.len() - 3]), ["1 POST /mcp"]);
+        assert_eq!(half.eof(), ["1 failed No Eof", "close Abort"]);
+    }
+
+    #[test]
+    fn a_server_that_refuses_lingers_so_that_the_client_sees_the_answer() {
+        let mut bench = Bench::server(Kind::HttpServer);
+        let refused = "POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-length: 99999999\r\n\r\nxxxx";
+        assert_eq!(bench.feed(refused), ["1 reject 413"]);
+        assert_eq!(bench.timer(), None, "no body is awaited");
+        assert_eq!(bench.send(full(413)), ["> HTTP/1.1 413 Content Too Large", "close WriteHalf"]);
+        bench.all_written();
+        assert_eq!(bench.feed(&post(1)), NOTHING, "read on, unparsed");
+        assert!(bench.lane.wants_read());
+        assert_eq!(bench.timer(), Some(2_000));
+        assert_eq!(bench.tick(), ["close Abort"]);
+
+        let mut unread = Bench::server(Kind::HttpServer);
+        let text = post(1);
+        unread.feed(&text[..text.len() - 3]);
+        assert_eq!(unread.send(full(401)), ["> HTTP/1.1 401 Unauthorized", "close WriteHalf"]);
+        assert_eq!(unread.feed(&text[text.len() - 3..]), NOTHING, "the body was not awaited");
+    }
+
+    #[test]
+    fn a_client_that_waits_to_be_asked_for_its_body_is_asked() {
+        let mut bench = Bench::server(Kind::HttpServer);
+        let text = post(1).replace("host: h", "host: h\r\nexpect: 100-continue");
+        let (head, body) = text.split_at(text.find("{").expect("a body"));
+        assert_eq!(bench.feed(head).last().map(String::as_str), Some("> HTTP/1.1 100 Continue"));
+        bench.all_written();
+        assert_eq!(bench.feed(body), ["1 request 1", "1 end"]);
+    }
+
+    #[test]
+    fn a_connection_that_either_side_wants_closed_is_half_closed_after_the_answer() {
+        let mut bench = Bench::server(Kind::HttpServer);
+        bench.feed(&post(1).replace("host: h", "host: h\r\nconnection: close"));
+        assert_eq!(bench.send(full(200)), ["> HTTP/1.1 200 OK", "close WriteHalf"]);
+        assert_eq!(bench.timer(), Some(60_000), "it may take its time to be written");
+        bench.now = Instant::from_millis(50_000);
+        bench.written(1);
+        assert_eq!(bench.timer(), Some(60_000));
+        bench.all_written();
+        assert_eq!(bench.timer(), Some(2_000));
+        assert_eq!(bench.tick(), ["close Abort"]);
+    }
+
+    #[test]
+    fn each_wait_of_a_server_has_its_timer() {
+        let mut silent = Bench::server(Kind::HttpServer);
+        assert_eq!(silent.timer(), Some(10_000), "the first head from the accept");
+        assert_eq!(silent.tick(), ["close Abort"]);
+
+        let mut bench = Bench::server(Kind::HttpServer);
+        bench.now = Instant::from_millis(4_000);
+        bench.feed("POST /m");
+        assert_eq!(bench.timer(), Some(6_000), "bytes do not extend it");
+        bench.feed(&post(1)[7..post(1).len() - 3]);
+        assert_eq!(bench.timer(), Some(30_000), "the body");
+        bench.now = Instant::from_millis(20_000);
+        bench.feed(&post(1)[post(1).len() - 3..post(1).len() - 1]);
+        assert_eq!(bench.timer(), Some(30_000), "a body may not stand still");
+        bench.feed(&post(1)[post(1).len() - 1..]);
+        assert_eq!(bench.timer(), None, "the engine takes its time");
+        bench.send(full(200));
+        bench.now = Instant::from_millis(40_000);
+        bench.all_written();
+        assert_eq!(bench.timer(), Some(60_000), "idle");
+        bench.now = Instant::from_millis(90_000);
+        bench.feed("P");
+        assert_eq!(bench.timer(), Some(10_000), "a further head from its first byte");
+        assert_eq!(bench.tick(), ["close Abort"]);
+    }
+
+    #[test]
+    fn a_body_that_stands_still_fails_its_exchange() {
+        let mut bench = Bench::server(Kind::HttpServer);
+        bench.feed(&post(1)[..post(1).len() - 1]);
+        assert_eq!(bench.tick(), ["1 failed No Timeout", "close Abort"]);
+    }
+
+    #[test]
+    fn an_answer_of_which_nothing_is_accepted_ends_the_connection() {
+        let mut bench = Bench::server(Kind::HttpServer);
+        bench.feed(&post(1));
+        bench.send(full(200));
+        assert_eq!(bench.timer(), Some(60_000));
+        assert_eq!(bench.tick(), ["close Abort"]);
+    }
+
+    #[test]
+    fn requests_that_wait_stop_the_reading_at_the_bound() {
+        let limits = FrameLimits { max_read_ahead: 1_000, ..FrameLimits::default() };
+        let mut bench = Bench::server_within(Kind::HttpServer, &limits);
+        bench.feed(&post(1));
+        assert!(bench.lane.wants_read());
+        while bench.lane.wants_read() {
+            assert_eq!(bench.feed(&post(2)), NOTHING);
+            assert!(bench.lane.conn.buffered() < 10_000);
+        }
+        bench.send(full(200));
+        bench.all_written();
+        assert_eq!(bench.lane.exchange(), Some(ExchangeId::accepted(1, 2)));
+    }
+
+    // covers: B-054
+    #[test]
+    fn events_of_an_answer_leave_in_their_order_and_nothing_follows_its_end() {
+        let mut bench = Bench::server(Kind::HttpServer);
+        bench.feed(&post(1));
+        assert_eq!(bench.send(stream()).last().map(String::as_str), Some("> HTTP/1.1 200 OK"));
+        assert_eq!(bench.send(event()).len(), 2);
+        let exchange = bench.lane.exchange().expect("it is on");
+        bench.send(Outgoing::End);
+        bench.lane.send(bench.now, exchange, event());
+        assert_eq!(bench.told(), NOTHING);
+    }
+
+    #[test]
+    fn a_response_ends_the_exchange_and_the_connection_is_kept() {
+        let mut bench = begun();
+        assert_eq!(bench.timer(), None);
+        assert_eq!(bench.feed(&response(1)), ["7 200", "7 result 1", "7 end"]);
+        assert!(bench.lane.is_idle());
+        assert_eq!(bench.timer(), Some(60_000));
+        assert_eq!(bench.tick(), ["close Abort"]);
+        assert!(!bench.lane.is_idle());
+        assert_eq!(bench.closed(Closed::Aborted), NOTHING);
+    }
+
+    #[test]
+    fn a_connection_is_not_kept_if_the_server_ends_it_or_sends_too_much() {
+        let mut told_so = begun();
+        let text = response(1).replace("200 OK", "200 OK\r\nconnection: close");
+        assert_eq!(told_so.feed(&text), ["7 200", "7 result 1", "7 end", "close Abort"]);
+
+        let mut at_once = begun();
+        let told = at_once.feed(&format!("{}HTTP/1.1", response(1)));
+        assert_eq!(told, ["7 200", "7 result 1", "7 end", "close Abort", "diagnostic late-bytes"]);
+
+        let mut later = begun();
+        later.feed(&response(1));
+        assert_eq!(later.feed("x"), ["close Abort", "diagnostic late-bytes"]);
+        assert_eq!(later.feed("x"), NOTHING);
+
+        let mut ended = begun();
+        ended.feed(&response(1));
+        assert_eq!(ended.eof(), ["close Abort"]);
+    }
+
+    #[test]
+    fn a_connection_is_not_used_again_before_the_request_is_reported_written() {
+        let mut bench = Bench::client(Kind::HttpClient, false);
+        bench.open();
+        bench.send(request());
+        assert_eq!(bench.feed(&response(1)), ["7 200", "7 result 1", "7 end"]);
+        assert!(!bench.lane.is_idle());
+        assert_eq!(bench.timer(), Some(2_000));
+        let mut late = Bench { lane: bench.lane, now: bench.now };
+        assert_eq!(late.all_written(), NOTHING);
+        assert!(late.lane.is_idle());
+
+        let mut never = Bench::client(Kind::HttpClient, false);
+        never.open();
+        never.send(request());
+        never.feed(&response(1));
+        assert_eq!(never.tick(), ["close Abort"]);
+    }
+
+    // covers: S2-13
+    #[test]
+    fn a_response_that_is_cut_fails_the_exchange() {
+        let text = response(1);
+        for cut in 0..text.len() {
+            let mut bench = begun();
+            bench.feed(&text[..cut]);
+            let told = bench.eof();
+            assert_eq!(told, ["7 failed Maybe Eof", "close Abort"], "cut at {cut}");
+            let mut reset = begun();
+            reset.feed(&text[..cut]);
+            assert_eq!(reset.closed(Closed::Reset), ["7 failed Maybe Reset"], "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_body_without_a_length_ends_with_the_input() {
+        let text =
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}";
+        let mut bench = begun();
+        assert_eq!(bench.feed(text), ["7 200"]);
+        assert_eq!(bench.eof(), ["7 result 1", "7 end", "close Abort"]);
+        let mut silent = begun();
+        silent.feed(text);
+        assert_eq!(silent.closed(Closed::Eof), ["7 result 1", "7 end"], "a driver may leave out the end of input");
+    }
+
+    #[test]
+    fn broken_framing_fails_the_exchange_and_cuts_the_channel() {
+        let mut bench = begun();
+        let told = bench.feed("SSH-2.0-OpenSSH_9.9\r\n\r\n");
+        assert!(told[0].starts_with("7 failed Maybe Broken("), "{told:?}");
+        assert_eq!(told[1..], ["close Abort"]);
+        assert_eq!(bench.feed(&response(1)), NOTHING);
+    }
+}

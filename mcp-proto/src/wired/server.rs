@@ -1,0 +1,475 @@
+//! A server engine and its lanes (seam A): [`Hub`] for servers with many tasks, [`WiredServer`] for a loop in one
+//! thread. No socket, no method, no status may be known here.
+
+use super::deadlines::Deadlines;
+use super::outbox::Outbox;
+use super::{Lane, LaneOutput};
+use crate::error::{Diagnostic, Refused};
+use crate::exchange::*;
+use crate::frame::Kind;
+use crate::input::*;
+use crate::server::{Event, Output, Server, ServerConfig};
+use crate::time::{Instant, earliest};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::time::Duration;
+
+/// A [`Server`] and the mailboxes of its lanes: what stands behind the lock of a server with many tasks. Each task owns its [`Lane`] and
+/// does the parsing and the framing outside the lock; whatever the server says to a lane enters that lane's mailbox before the lock is
+/// let go, so that two tasks cannot reorder a stream.
+///
+/// A task's turn: tell the lane what happened, take its facts and hand them to [`facts`](Self::facts), take the mail and hand it to the
+/// lane, do what the lane wants; from the start until a round brought neither facts nor mail. Before it ends, a task tells its lane
+/// [`Wire::Closed`], hands over the facts, and calls [`leave`](Self::leave).
+#[derive(Debug)]
+pub struct Hub {
+    server: Server,
+    config: Arc<ServerConfig>,
+    lanes: BTreeMap<u64, Mailbox>,
+    woken: VecDeque<u64>,
+    events: Outbox<Event>,
+    next: u64,
+    closing: bool,
+    now: Instant,
+}
+
+/// What the server says to a lane.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Mail {
+    /// For [`Lane::send`].
+    Send(ExchangeId, Outgoing),
+    /// For [`Lane::abort`].
+    Abort(ExchangeId),
+}
+
+impl Mail {
+    /// Tells the lane.
+    pub fn deliver(self, now: Instant, lane: &mut Lane) {
+        match self {
+            Self::Send(exchange, outgoing) => lane.send(now, exchange, outgoing),
+            Self::Abort(exchange) => lane.abort(now, exchange),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Mailbox {
+    mail: VecDeque<Mail>,
+    /// Whether the lane is named in `woken`.
+    woken: bool,
+}
+
+impl Hub {
+    /// A server without lanes. `seed`: 32 bytes from the operating system's random source, never used for another engine.
+    pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
+        Self {
+            server: Server::new(config.clone(), seed, now),
+            lanes: BTreeMap::new(),
+            woken: VecDeque::new(),
+            events: Outbox::new(config.limits.server.max_queued_events),
+            config,
+            next: 0,
+            closing: false,
+            now,
+        }
+    }
+
+    /// A lane for an accepted channel; `None` if [`ServerLimits::max_exchanges`](crate::limits::ServerLimits::max_exchanges) lanes are
+    /// there, or the server shuts down: close the channel.
+    pub fn join(&mut self, now: Instant, kind: Kind, peer: Peer) -> Option<Lane> {
+        self.advance(now);
+        if self.closing || self.lanes.len() >= self.config.limits.server.max_exchanges {
+            return None;
+        }
+        self.next += 1;
+        self.lanes.insert(self.next, Mailbox::default());
+        Some(Lane::server(self.next, kind, peer, &self.config.limits.frame, self.now))
+    }
+
+    /// Hands facts of a lane to the server. Call it with what [`Lane::take_facts`] gave.
+    pub fn facts(&mut self, now: Instant, facts: Vec<(ExchangeId, Fact)>, diagnostics: Vec<Diagnostic>) {
+        self.advance(now);
+        for diagnostic in diagnostics {
+            self.events.push(Event::Diagnostic(diagnostic));
+        }
+        for (exchange, fact) in facts {
+            self.server.fact(self.now, exchange, fact);
+            self.deliver();
+        }
+    }
+
+    /// The lane is closed; its mailbox goes, and mail for it is dropped from now on.
+    pub fn leave(&mut self, now: Instant, lane: u64) {
+        self.advance(now);
+        self.lanes.remove(&lane);
+    }
+
+    /// The next thing for this lane.
+    pub fn poll_mail(&mut self, lane: u64) -> Option<Mail> {
+        self.lanes.get_mut(&lane)?.mail.pop_front()
+    }
+
+    /// A lane whose mailbox was empty and is not any more: wake its task. Each is named once.
+    pub fn poll_woken(&mut self) -> Option<u64> {
+        loop {
+            let lane = self.woken.pop_front()?;
+            if let Some(mailbox) = self.lanes.get_mut(&lane) {
+                mailbox.woken = false;
+                return Some(lane);
+            }
+        }
+    }
+
+    /// The next event for the application.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop()
+    }
+
+    /// Answers a request. Nothing happens if it was cancelled.
+    pub fn respond(&mut self, now: Instant, answer: Answer) {
+        self.advance(now);
+        self.server.respond(self.now, answer);
+        self.deliver();
+    }
+
+    /// Sends a notification on a request, before its answer.
+    ///
+    /// # Errors
+    /// [`Refused`] if the request is no longer running, did not ask for it, or its exchange takes no more; nothing has changed.
+    pub fn notify(&mut self, now: Instant, to: RequestKey, note: Note) -> Result<(), Refused<Note>> {
+        self.advance(now);
+        let noted = self.server.notify(self.now, to, note);
+        self.deliver();
+        noted
+    }
+
+    /// Stops accepting, and ends when what runs has ended or the time is over. After [`Event::Terminated`], close every lane with
+    /// [`Lane::close`].
+    pub fn shutdown(&mut self, now: Instant, grace: Duration) {
+        self.advance(now);
+        self.closing = true;
+        self.server.shutdown(self.now, grace);
+        self.deliver();
+    }
+
+    /// Fires the timers of the server that are due; those of the lanes are their tasks' business.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+        self.server.handle_timeout(self.now);
+        self.deliver();
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout).
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.server.poll_timeout()
+    }
+
+    /// How many requests the application was handed and has not answered.
+    pub fn running(&self) -> usize {
+        self.server.running()
+    }
+
+    /// Whether the server has shut down.
+    pub fn is_terminated(&self) -> bool {
+        self.server.is_terminated()
+    }
+
+    fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+    }
+
+    fn deliver(&mut self) {
+        while let Some(output) = self.server.poll_output() {
+            match output {
+                Output::Send(exchange, outgoing) => self.post(exchange, Mail::Send(exchange, outgoing)),
+                Output::Abort(exchange) => self.post(exchange, Mail::Abort(exchange)),
+                Output::Event(event) => self.events.push(event),
+            }
+        }
+    }
+
+    fn post(&mut self, exchange: ExchangeId, mail: Mail) {
+        let Some(mailbox) = self.lanes.get_mut(&exchange.lane()) else { return };
+        if mailbox.mail.is_empty() && !core::mem::replace(&mut mailbox.woken, true) {
+            self.woken.push_back(exchange.lane());
+        }
+        mailbox.mail.push_back(mail);
+    }
+}
+
+/// A [`Server`] and its lanes: a server loop for one thread.
+///
+/// Every call that changes it lets the engine run to the end before it returns, so when [`poll_output`](Self::poll_output) is called
+/// changes nothing. Facts of a channel that is not there any more are ignored.
+#[derive(Debug)]
+pub struct WiredServer {
+    server: Server,
+    config: Arc<ServerConfig>,
+    lanes: BTreeMap<ChannelId, Lane>,
+    deadlines: Deadlines,
+    /// Channels whose lanes may have facts.
+    touched: BTreeSet<ChannelId>,
+    actions: Outbox<Action<Event>>,
+    next: u64,
+    closing: bool,
+    /// The last event of the server, held until every channel is closed.
+    last: Option<Event>,
+    ended: bool,
+    now: Instant,
+}
+
+impl WiredServer {
+    /// A server without channels. `seed`: 32 bytes from the operating system's random source, never used for another engine.
+    pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
+        Self {
+            server: Server::new(config.clone(), seed, now),
+            lanes: BTreeMap::new(),
+            deadlines: Deadlines::default(),
+            touched: BTreeSet::new(),
+            actions: Outbox::new(config.limits.server.max_queued_events),
+            config,
+            next: 0,
+            closing: false,
+            last: None,
+            ended: false,
+            now,
+        }
+    }
+
+    /// Takes one input. Every other method that changes the server, but [`accept`](Self::accept), is a form of this one.
+    ///
+    /// # Errors
+    /// [`Refused`] for a command that the engine refuses; nothing has changed. Facts and ticks are never refused.
+    pub fn apply(&mut self, now: Instant, input: WiredServerInput) -> Result<Applied, Refused<WiredServerInput>> {
+        self.now = self.now.max(now);
+        let applied = match input {
+            Input::Fact(channel, wire) => {
+                self.wire(channel, wire);
+                Ok(Applied::Done)
+            }
+            Input::Command(command) => self.command(command),
+            Input::Tick => {
+                self.tick();
+                Ok(Applied::Done)
+            }
+        };
+        self.run();
+        applied
+    }
+
+    /// A channel was accepted. Its last fact is [`closed`](Self::closed). `None` if
+    /// [`ServerLimits::max_exchanges`](crate::limits::ServerLimits::max_exchanges) channels are there, or the server shuts down: close it.
+    pub fn accept(&mut self, now: Instant, kind: Kind, peer: Peer) -> Option<ChannelId> {
+        self.now = self.now.max(now);
+        if self.closing || self.lanes.len() >= self.config.limits.server.max_exchanges {
+            return None;
+        }
+        self.next += 1;
+        let id = ChannelId(self.next);
+        self.lanes.insert(id, Lane::server(id.0, kind, peer, &self.config.limits.frame, self.now));
+        self.touched.insert(id);
+        self.run();
+        Some(id)
+    }
+
+    /// These bytes were read from the channel.
+    pub fn bytes(&mut self, now: Instant, channel: ChannelId, bytes: Bytes) {
+        self.tell(now, Input::Fact(channel, Wire::Bytes(bytes)));
+    }
+
+    /// Its other side will send no more.
+    pub fn eof(&mut self, now: Instant, channel: ChannelId) {
+        self.tell(now, Input::Fact(channel, Wire::Eof));
+    }
+
+    /// So many bytes of what was to be written to it are written.
+    pub fn written(&mut self, now: Instant, channel: ChannelId, n: usize) {
+        self.tell(now, Input::Fact(channel, Wire::Written(n)));
+    }
+
+    /// It is gone. The last fact of every channel.
+    pub fn closed(&mut self, now: Instant, channel: ChannelId, why: Closed) {
+        self.tell(now, Input::Fact(channel, Wire::Closed(why)));
+    }
+
+    /// Answers a request. Nothing happens if it was cancelled.
+    pub fn respond(&mut self, now: Instant, answer: Answer) {
+        self.tell(now, Input::Command(ServerCommand::Respond(answer)));
+    }
+
+    /// Sends a notification on a request, before its answer.
+    ///
+    /// # Errors
+    /// [`Refused`] if the request is no longer running, did not ask for it, or its exchange takes no more; nothing has changed.
+    pub fn notify(&mut self, now: Instant, to: RequestKey, note: Note) -> Result<(), Refused<Note>> {
+        match self.apply(now, Input::Command(ServerCommand::Notify(to, note))) {
+            Ok(_) => Ok(()),
+            Err(Refused { value: Input::Command(ServerCommand::Notify(_, note)), why }) => {
+                Err(Refused { value: note, why })
+            }
+            Err(other) => unreachable!("invariant: what was refused is handed back: {other:?}"),
+        }
+    }
+
+    /// Stops accepting, and ends when what runs has ended or the time is over. The last output is [`Event::Terminated`].
+    pub fn shutdown(&mut self, now: Instant, grace: Duration) {
+        self.tell(now, Input::Command(ServerCommand::Shutdown(grace)));
+    }
+
+    /// Fires the timers that are due; early or spurious: nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.tell(now, Input::Tick);
+    }
+
+    /// What to do next, in order. Never [`Action::Open`].
+    pub fn poll_output(&mut self) -> Option<Action<Event>> {
+        self.actions.pop()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout).
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.ended { None } else { earliest(self.server.poll_timeout(), self.deadlines.first()) }
+    }
+
+    /// Whether to read on from this channel. False at a bound, and once it is gone.
+    pub fn wants_read(&self, channel: ChannelId) -> bool {
+        self.lanes.get(&channel).is_some_and(Lane::wants_read)
+    }
+
+    /// How many requests the application was handed and has not answered.
+    pub fn running(&self) -> usize {
+        self.server.running()
+    }
+}
+
+/// Inputs.
+impl WiredServer {
+    fn tell(&mut self, now: Instant, input: WiredServerInput) {
+        // Facts cannot fail, and the commands that come here do nothing where they have nothing to do.
+        let _ = self.apply(now, input);
+    }
+
+    fn command(&mut self, command: ServerCommand) -> Result<Applied, Refused<WiredServerInput>> {
+        self.closing |= matches!(command, ServerCommand::Shutdown(_));
+        self.server.apply(self.now, Input::Command(command)).map_err(|refused| {
+            refused.map(|input| match input {
+                Input::Command(command) => Input::Command(command),
+                Input::Fact(..) | Input::Tick => unreachable!("invariant: only commands are refused"),
+            })
+        })
+    }
+
+    fn wire(&mut self, id: ChannelId, wire: Wire) {
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            lane.wire(self.now, wire);
+            self.touched.insert(id);
+        }
+    }
+
+    fn tick(&mut self) {
+        let engine = self.server.poll_timeout().filter(|at| *at <= self.now);
+        while let Some(id) = self.deadlines.due(engine.unwrap_or(self.now)) {
+            self.fire(id);
+        }
+        self.server.handle_timeout(self.now);
+        self.run();
+        while let Some(id) = self.deadlines.due(self.now) {
+            self.fire(id);
+        }
+    }
+
+    fn fire(&mut self, id: ChannelId) {
+        self.deadlines.set(id, None);
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            lane.handle_timeout(self.now);
+            self.touched.insert(id);
+        }
+        self.run();
+    }
+}
+
+/// The pump.
+impl WiredServer {
+    /// Lets the engine and the lanes talk until both are silent: what the engine says to one fact is carried out before the next fact.
+    fn run(&mut self) {
+        loop {
+            while let Some(output) = self.server.poll_output() {
+                self.carry_out(output);
+            }
+            let Some(&id) = self.touched.first() else { break };
+            match self.lanes.get_mut(&id).and_then(Lane::poll_fact) {
+                Some((exchange, fact)) => {
+                    self.flush(id);
+                    if self.last.is_none() {
+                        self.server.fact(self.now, exchange, fact);
+                    }
+                }
+                None => {
+                    self.touched.remove(&id);
+                    self.settle(id);
+                }
+            }
+        }
+        if self.lanes.is_empty()
+            && let Some(event) = self.last.take()
+        {
+            self.ended = true;
+            self.actions.push(Action::Event(event));
+        }
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        let now = self.now;
+        match output {
+            Output::Send(exchange, outgoing) => self.with_lane(exchange, |lane| lane.send(now, exchange, outgoing)),
+            Output::Abort(exchange) => self.with_lane(exchange, |lane| lane.abort(now, exchange)),
+            Output::Event(event @ Event::Terminated) => {
+                self.closing = true;
+                self.last = Some(event);
+                for (id, lane) in &mut self.lanes {
+                    lane.close(now);
+                    self.touched.insert(*id);
+                }
+            }
+            Output::Event(event) => self.actions.push(Action::Event(event)),
+        }
+    }
+
+    fn with_lane(&mut self, exchange: ExchangeId, f: impl FnOnce(&mut Lane)) {
+        let id = ChannelId(exchange.lane());
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            f(lane);
+            self.touched.insert(id);
+            self.flush(id);
+        }
+    }
+
+    /// The lane has no more facts: its timer and its end follow.
+    fn settle(&mut self, id: ChannelId) {
+        self.flush(id);
+        let Some(lane) = self.lanes.get(&id) else { return };
+        let closed = lane.is_closed();
+        self.deadlines.set(id, lane.poll_timeout().filter(|_| !closed));
+        if closed {
+            self.lanes.remove(&id);
+        }
+    }
+
+    /// Moves what a lane wants into the queue of actions.
+    fn flush(&mut self, id: ChannelId) {
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        while let Some(diagnostic) = lane.poll_diagnostic() {
+            if self.last.is_none() {
+                self.actions.push(Action::Event(Event::Diagnostic(diagnostic)));
+            }
+        }
+        while let Some(output) = lane.poll_output() {
+            self.actions.push(match output {
+                LaneOutput::Write(bytes) => Action::Write(id, bytes),
+                LaneOutput::Close(shutdown) => Action::Close(id, shutdown),
+            });
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Both wired engines joined in memory, and the client against a peer that is played by hand.
+
+mod net;
+mod pair;
+#[cfg(feature = "http")]
+mod pool;

@@ -1,0 +1,243 @@
+//! A client over HTTP whose connections are played by hand: each request is answered, or its connection is lost.
+
+use crate::client::{ClientConfig, Event};
+use crate::error::CallError;
+use crate::exchange::*;
+use crate::frame::Kind;
+use crate::input::*;
+use crate::model::lifecycle::Implementation;
+use crate::model::tools;
+use crate::rpc::Object;
+use crate::server::{self, ServerConfig};
+use crate::time::Instant;
+use crate::wired::{WiredClient, WiredServer};
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+struct Hand {
+    client: WiredClient,
+    now: Instant,
+    /// What was written to each connection and is not answered.
+    asked: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Hand {
+    /// A client that has agreed with its server over connection 1, which is idle.
+    fn ready(max_connections: usize) -> Self {
+        let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
+        config.limits.frame.max_connections_per_origin = max_connections;
+        let client = WiredClient::new(Arc::new(config), [1; 32], Instant::ZERO);
+        let mut hand = Self { client, now: Instant::ZERO, asked: BTreeMap::new() };
+        assert_eq!(hand.told(), ["open 1"]);
+        assert_eq!(hand.open(1), ["write 1"]);
+        assert_eq!(hand.answer(1), ["ready"]);
+        hand
+    }
+
+    fn told(&mut self) -> Vec<String> {
+        let mut told: Vec<String> = Vec::new();
+        while let Some(action) = self.client.poll_output() {
+            let line = match action {
+                Action::Open(channel, _) => format!("open {}", channel.0),
+                Action::Write(channel, bytes) => {
+                    self.asked.entry(channel.0).or_default().extend_from_slice(&bytes);
+                    self.client.written(self.now, channel, bytes.len());
+                    format!("write {}", channel.0)
+                }
+                Action::Close(channel, how) => format!("close {} {how:?}", channel.0),
+                Action::Event(Event::Ready(_)) => "ready".into(),
+                Action::Event(Event::Ended { call, outcome: Ok(_) }) => format!("call {} succeeded", call.0),
+                Action::Event(Event::Ended { call, outcome: Err(CallError::Closed { sent, why }) }) => {
+                    format!("call {} {sent:?} {why:?}", call.0)
+                }
+                Action::Event(Event::Ended { call, outcome: Err(error) }) => format!("call {}: {error}", call.0),
+                Action::Event(Event::Terminated(_)) => "terminated".into(),
+                Action::Event(other) => format!("{other:?}"),
+            };
+            // A request may be written in pieces.
+            if told.last() != Some(&line) {
+                told.push(line);
+            }
+        }
+        told
+    }
+
+    fn call(&mut self, repeatable: bool) -> (CallId, Vec<String>) {
+        let call = if repeatable { tools::call("x").repeatable() } else { tools::call("x") };
+        let calling = self.client.call(self.now, call).expect("it is accepted");
+        (calling.id(), self.told())
+    }
+
+    fn fact(&mut self, channel: u64, wire: Wire) -> Vec<String> {
+        self.client.apply(self.now, Input::Fact(ChannelId(channel), wire)).expect("a fact cannot fail");
+        self.told()
+    }
+
+    fn open(&mut self, channel: u64) -> Vec<String> {
+        self.fact(channel, Wire::Opened(Peer::default()))
+    }
+
+    fn closed(&mut self, channel: u64) -> Vec<String> {
+        self.fact(channel, Wire::Closed(Closed::Reset))
+    }
+
+    /// Answers what was asked on a connection.
+    fn answer(&mut self, channel: u64) -> Vec<String> {
+        let response = self.response(channel);
+        self.fact(channel, Wire::Bytes(response))
+    }
+
+    /// What a server answers; a modern one needs to know nothing else.
+    fn response(&mut self, channel: u64) -> Bytes {
+        let asked = self.asked.remove(&channel).expect("something was asked");
+        let config = ServerConfig::new(Implementation::new("server", "1"));
+        let mut server = WiredServer::new(Arc::new(config), [2; 32], self.now);
+        let end = server.accept(self.now, Kind::HttpServer, Peer::default()).expect("there is room");
+        server.bytes(self.now, end, asked.into());
+        let mut response = Vec::new();
+        while let Some(action) = server.poll_output() {
+            match action {
+                Action::Write(_, bytes) => response.extend_from_slice(&bytes),
+                Action::Event(server::Event::Request(responder, _)) => {
+                    let content = crate::rpc::RawJson::parse("[]").expect("it is json");
+                    let outcome = Outcome::Complete(Object::new().with("content", content));
+                    server.respond(self.now, responder.write(outcome));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        response.into()
+    }
+}
+
+const NOTHING: [&str; 0] = [];
+
+#[test]
+fn an_idle_connection_is_used_again_and_a_new_one_is_opened_only_if_none_is() {
+    let mut hand = Hand::ready(16);
+    assert_eq!(hand.call(false).1, ["write 1"]);
+    assert_eq!(hand.call(false).1, ["open 2"]);
+    assert_eq!(hand.open(2), ["write 2"]);
+    assert_eq!(hand.answer(2), ["call 2 succeeded"]);
+    assert_eq!(hand.call(false).1, ["write 2"]);
+    assert_eq!(hand.answer(1), ["call 1 succeeded"]);
+    assert_eq!(hand.call(false).1, ["write 1"]);
+}
+
+#[test]
+fn a_repeatable_request_on_a_dead_reused_connection_is_written_again_once_to_a_new_one() {
+    for eof_first in [true, false] {
+        let mut hand = Hand::ready(1);
+        assert_eq!(hand.call(true).1, ["write 1"]);
+        let asked = hand.asked.remove(&1);
+        if eof_first {
+            assert_eq!(
+                hand.fact(1, Wire::Eof),
+                ["close 1 Abort"],
+                "the place of a connection is free once it is closed"
+            );
+        }
+        assert_eq!(hand.closed(1), ["open 2"]);
+        assert_eq!(hand.open(2), ["write 2"]);
+        assert_eq!(hand.asked.get(&2), asked.as_ref(), "the same bytes");
+        assert_eq!(hand.closed(2), ["call 1 Maybe Reset"], "once");
+    }
+}
+
+#[test]
+fn a_repeated_request_does_not_try_another_connection_that_may_be_dead() {
+    let mut hand = Hand::ready(16);
+    hand.call(false);
+    hand.call(false);
+    hand.open(2);
+    hand.answer(1);
+    hand.answer(2);
+    assert_eq!(hand.call(true).1, ["write 2"]);
+    assert_eq!(hand.closed(2), ["open 3"], "though connection 1 is idle");
+}
+
+#[test]
+fn any_other_loss_is_told() {
+    let mut once = Hand::ready(16);
+    once.call(false);
+    assert_eq!(once.closed(1), ["call 1 Maybe Reset"], "it is not repeatable");
+
+    let mut begun = Hand::ready(16);
+    begun.call(true);
+    assert_eq!(begun.fact(1, Wire::Bytes(Bytes::from_static(b"H"))), NOTHING);
+    assert_eq!(begun.closed(1), ["call 1 Maybe Reset"], "the answer had begun");
+
+    let mut fresh = Hand::ready(16);
+    fresh.call(false);
+    assert_eq!(fresh.call(true).1, ["open 2"]);
+    assert_eq!(fresh.closed(2), ["call 2 No Reset"], "the connection was new");
+}
+
+#[test]
+fn a_connection_that_ends_while_it_is_idle_is_not_used() {
+    let mut hand = Hand::ready(16);
+    assert_eq!(hand.fact(1, Wire::Eof), ["close 1 Abort"]);
+    assert_eq!(hand.call(false).1, ["open 2"]);
+    assert_eq!(hand.closed(1), NOTHING);
+
+    let mut late = Hand::ready(16);
+    let told = late.fact(1, Wire::Bytes(Bytes::from_static(b"x")));
+    assert!(told.len() == 2 && told[0].contains("LateBytes") && told[1] == "close 1 Abort", "{told:?}");
+    assert_eq!(late.call(false).1, ["open 2"]);
+
+    let mut old = Hand::ready(16);
+    old.now = old.client.poll_timeout().expect("the idle timer");
+    old.client.handle_timeout(old.now);
+    assert_eq!(old.told(), ["close 1 Abort"]);
+}
+
+#[test]
+fn requests_beyond_the_limit_wait_and_one_that_is_cancelled_leaves_the_queue() {
+    let mut hand = Hand::ready(1);
+    assert_eq!(hand.call(false).1, ["write 1"]);
+    let (second, told) = hand.call(false);
+    assert_eq!(told, NOTHING);
+    assert_eq!(hand.call(false).1, NOTHING);
+    hand.client.cancel(hand.now, second, None);
+    assert_eq!(hand.told(), ["call 2: cancelled"]);
+    assert_eq!(hand.answer(1), ["write 1", "call 1 succeeded"]);
+    assert_eq!(hand.answer(1), ["call 3 succeeded"]);
+}
+
+#[test]
+fn a_connection_that_does_not_open_in_time_fails_its_request_and_frees_its_place_once_it_is_closed() {
+    let mut hand = Hand::ready(1);
+    hand.fact(1, Wire::Eof);
+    hand.closed(1);
+    assert_eq!(hand.call(true).1, ["open 2"]);
+    assert_eq!(hand.call(true).1, NOTHING);
+    hand.now = hand.now + core::time::Duration::from_secs(10);
+    assert_eq!(hand.client.poll_timeout(), Some(hand.now));
+    hand.client.handle_timeout(hand.now);
+    assert_eq!(hand.told(), ["close 2 Abort", "call 1 No Timeout"]);
+    assert_eq!(hand.open(2), NOTHING);
+    assert!(!hand.client.wants_read(ChannelId(2)));
+    assert_eq!(hand.fact(2, Wire::Closed(Closed::Aborted)), ["open 3"]);
+}
+
+#[test]
+fn a_client_ends_after_all_its_connections() {
+    let mut hand = Hand::ready(16);
+    hand.call(false);
+    hand.call(false);
+    hand.open(2);
+    hand.answer(1);
+    hand.client.close(hand.now);
+    let mut told = hand.told();
+    told.sort();
+    let call = told.remove(0);
+    assert!(call.starts_with("call 2 "), "{call}");
+    assert_eq!(told, ["close 1 Abort", "close 2 Abort"]);
+    assert_eq!(hand.closed(2), NOTHING);
+    assert_eq!(hand.closed(1), ["terminated".to_string()]);
+    assert_eq!(hand.client.poll_timeout(), None);
+}
