@@ -1,0 +1,365 @@
+//! The channels of a client: opening them, a thread that reads each, a thread that writes each, and how they end.
+//!
+//! Reading and writing never wait for one another, so two full pipes cannot block each other. A thread that is stuck in the operating
+//! system holds its own end of the stream and nothing else; the channel ends without it.
+
+use crate::Stderr;
+use crate::driver::{Shared, State, wait};
+use crate::process::{self, Process, Signal};
+use crate::stream;
+use crate::target::{Given, Reader, Writer};
+use bytes::Bytes;
+use mcp_proto::driver::{Step, WriteQueue, not_opened};
+use mcp_proto::exchange::{ChannelId, Closed, Endpoint, Peer, Shutdown};
+use std::io;
+use std::net::TcpStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ChildStderr;
+use std::sync::{Arc, Condvar, Weak};
+use std::time::{Duration, Instant};
+
+/// How long the output of a program that has ended is read on, when another process still holds it open.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// One channel, from the moment the engine asks for it until it is told that it is closed.
+pub(crate) struct Channel {
+    link: Link,
+    queue: WriteQueue,
+    read_ended: bool,
+    /// The threads of this channel wait here.
+    wake: Arc<Condvar>,
+    reader_waits: bool,
+    /// Threads that serve it.
+    threads: usize,
+}
+
+/// What is behind a channel.
+enum Link {
+    /// A program that is being started, and the signal that it is to get at once.
+    Starting(Option<Signal>),
+    Program(Arc<Process>),
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "nothing opens one"))]
+    Socket(TcpStream),
+    /// Something that can only be waited for: a connection being made, or a pair of streams that was given.
+    Other,
+}
+
+/// A channel that has just been opened.
+struct Opened {
+    reader: Reader,
+    writer: Writer,
+    errors: Option<ChildStderr>,
+    link: Link,
+}
+
+impl Channel {
+    fn new(link: Link) -> Self {
+        Self {
+            link,
+            queue: WriteQueue::default(),
+            read_ended: false,
+            wake: Arc::default(),
+            reader_waits: false,
+            threads: 0,
+        }
+    }
+
+    pub(crate) fn write(&mut self, bytes: Bytes) {
+        self.queue.push(bytes);
+        self.wake_writer();
+    }
+
+    /// The reading thread waits on what this returns until [`resume_reading`](Self::resume_reading).
+    pub(crate) fn pause_reading(&mut self) -> Arc<Condvar> {
+        self.reader_waits = true;
+        Arc::clone(&self.wake)
+    }
+
+    pub(crate) fn resume_reading(&mut self) {
+        if std::mem::take(&mut self.reader_waits) {
+            self.wake.notify_all();
+        }
+    }
+
+    fn wake_writer(&self) {
+        if self.queue.waits() {
+            self.wake.notify_all();
+        }
+    }
+
+    fn is_program(&self) -> bool {
+        matches!(self.link, Link::Starting(_) | Link::Program(_))
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        match &mut self.link {
+            Link::Starting(asked) => *asked = Some(signal),
+            Link::Program(process) => process.signal(signal),
+            Link::Socket(_) | Link::Other => {}
+        }
+    }
+}
+
+impl Shared {
+    /// Opens a channel, on a thread of its own: a name may take long to resolve, an address long to connect to.
+    pub(crate) fn open(self: &Arc<Self>, state: &mut State, id: ChannelId, endpoint: Endpoint) {
+        let link = if matches!(endpoint, Endpoint::Program(_)) { Link::Starting(None) } else { Link::Other };
+        state.channels.insert(id, Channel::new(link));
+        let given = if endpoint == Endpoint::Given { state.given.take() } else { None };
+        let this = Arc::clone(self);
+        if let Err(e) = self.thread(state, id, "mcp-channel", move || this.run(id, endpoint, given)) {
+            self.gone(state, id, no_thread(&e));
+        }
+    }
+
+    /// Ends a channel as the engine says.
+    pub(crate) fn close(self: &Arc<Self>, state: &mut State, id: ChannelId, how: Shutdown) {
+        let Some(channel) = state.channels.get_mut(&id) else { return };
+        match how {
+            Shutdown::WriteHalf => {
+                channel.queue.finish();
+                channel.wake_writer();
+            }
+            Shutdown::Terminate => channel.signal(Signal::Terminate),
+            Shutdown::Abort => {
+                channel.queue.end();
+                channel.signal(Signal::Kill);
+                // A program is gone when it is reaped.
+                if !channel.is_program() {
+                    self.gone(state, id, Closed::Aborted);
+                }
+            }
+        }
+    }
+
+    /// Opens the channel and serves it. Of a program this thread awaits the end, of anything else it is the reading thread.
+    fn run(self: Arc<Self>, id: ChannelId, endpoint: Endpoint, given: Option<Given>) {
+        let opened = self.connect(endpoint, given);
+        let mut state = self.lock();
+        let Opened { reader, writer, errors, link } = match opened {
+            Ok(opened) => opened,
+            Err(why) => {
+                self.gone(&mut state, id, why);
+                return self.pump(&mut state);
+            }
+        };
+        // Given up in the meantime: whatever was opened is closed by being dropped.
+        let Some(channel) = state.channels.get_mut(&id) else { return };
+        let before = std::mem::replace(&mut channel.link, link);
+        let process = match &channel.link {
+            Link::Program(process) => Some(Arc::clone(process)),
+            _ => None,
+        };
+        if let Link::Starting(Some(signal)) = before {
+            channel.signal(signal);
+        }
+        let mut reader = Some(reader);
+        let started = self.serve_channel(&mut state, id, writer, errors, process.as_ref().and_then(|_| reader.take()));
+        if let Err(e) = started {
+            match &process {
+                Some(process) => process.signal(Signal::Kill),
+                None => self.gone(&mut state, id, no_thread(&e)),
+            }
+        } else if !matches!(before, Link::Starting(Some(Signal::Kill))) {
+            state.engine.opened(self.clock.now(), id, Peer::default());
+        }
+        self.pump(&mut state);
+        drop(state);
+        match (process, reader) {
+            (Some(process), _) => self.attend(id, &process),
+            (None, Some(reader)) => {
+                let shared = Arc::downgrade(&self);
+                drop(self);
+                read(&shared, id, reader);
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn connect(&self, endpoint: Endpoint, given: Option<Given>) -> Result<Opened, Closed> {
+        let unreachable = |why: &dyn std::fmt::Display| Closed::Unreachable(why.to_string());
+        match endpoint {
+            Endpoint::Program(program) => {
+                let spawned = Process::spawn(&program, &self.stderr);
+                let (process, streams) = spawned.map_err(|e| not_opened(&program.command, &e))?;
+                let process::Streams { output, input, errors } = streams;
+                Ok(Opened { reader: output, writer: input, errors, link: Link::Program(Arc::new(process)) })
+            }
+            #[cfg(feature = "http")]
+            Endpoint::Origin(origin) => {
+                let socket = crate::http::connect(&origin, self.config.limits.frame.connect_timeout)?;
+                let ends = socket.try_clone().and_then(|reader| Ok((reader, socket.try_clone()?)));
+                let (reader, writer) = ends.map_err(|e| unreachable(&e))?;
+                let (reader, writer) = (Box::new(reader), Box::new(writer));
+                Ok(Opened { reader, writer, errors: None, link: Link::Socket(socket) })
+            }
+            Endpoint::Given => {
+                let given = given.ok_or_else(|| unreachable(&"a channel that was given cannot be opened again"))?;
+                let (reader, writer) = given().map_err(|e| unreachable(&e))?;
+                Ok(Opened { reader, writer, errors: None, link: Link::Other })
+            }
+            _ => Err(unreachable(&"this build cannot open such a channel")),
+        }
+    }
+
+    /// Starts the threads beside the one that opened the channel.
+    fn serve_channel(
+        self: &Arc<Self>,
+        state: &mut State,
+        id: ChannelId,
+        writer: Writer,
+        errors: Option<ChildStderr>,
+        reader: Option<Reader>,
+    ) -> io::Result<()> {
+        if let (Some(errors), Stderr::Lines(told)) = (errors, &self.stderr) {
+            let told = Arc::clone(told);
+            self.thread(state, id, "mcp-stderr", move || process::read_errors(errors, &*told))?;
+        }
+        if let Some(reader) = reader {
+            let shared = Arc::downgrade(self);
+            self.thread(state, id, "mcp-reader", move || read(&shared, id, reader))?;
+        }
+        let shared = Arc::downgrade(self);
+        self.thread(state, id, "mcp-writer", move || write(&shared, id, writer))
+    }
+
+    /// Awaits the end of a program, reads what it left, ends what is left of its group, and reaps it.
+    fn attend(self: Arc<Self>, id: ChannelId, process: &Process) {
+        process.wait();
+        let until = Instant::now() + DRAIN;
+        let mut state = self.lock();
+        while let Some(channel) = state.channels.get(&id).filter(|channel| !channel.read_ended) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let wake = Arc::clone(&channel.wake);
+            state = wait(&wake, state, Some(left));
+        }
+        drop(state);
+        let status = process.reap();
+        let mut state = self.lock();
+        self.gone(&mut state, id, Closed::Exited(status));
+        self.pump(&mut state);
+    }
+
+    fn read_ended(self: &Arc<Self>, id: ChannelId, cut: bool) {
+        let mut state = self.lock();
+        let Some(channel) = state.channels.get_mut(&id) else { return };
+        channel.read_ended = true;
+        channel.wake.notify_all();
+        if cut && !channel.is_program() {
+            self.gone(&mut state, id, Closed::Reset);
+        } else {
+            state.engine.eof(self.clock.now(), id);
+            // What the engine says to this may end the channel.
+            self.pump(&mut state);
+            self.close_if_ended(&mut state, id);
+        }
+        self.pump(&mut state);
+    }
+
+    fn write_ended(self: &Arc<Self>, id: ChannelId) {
+        let mut state = self.lock();
+        let Some(channel) = state.channels.get_mut(&id) else { return };
+        channel.queue.end();
+        if let Link::Socket(socket) = &channel.link {
+            drop(socket.shutdown(std::net::Shutdown::Write));
+        }
+        self.close_if_ended(&mut state, id);
+        self.pump(&mut state);
+    }
+
+    /// Anything but a program has ended when both directions have.
+    fn close_if_ended(self: &Arc<Self>, state: &mut State, id: ChannelId) {
+        let ended = |channel: &Channel| !channel.is_program() && channel.read_ended && channel.queue.is_ended();
+        if state.channels.get(&id).is_some_and(ended) {
+            self.gone(state, id, Closed::Eof);
+        }
+    }
+
+    /// The channel has ended; the engine hears nothing of it after this.
+    fn gone(&self, state: &mut State, id: ChannelId, why: Closed) {
+        let Some(channel) = state.channels.remove(&id) else { return };
+        channel.wake.notify_all();
+        state.detached += channel.threads;
+        if let Link::Socket(socket) = &channel.link {
+            drop(socket.shutdown(std::net::Shutdown::Both));
+        }
+        state.engine.closed(self.clock.now(), id, why);
+    }
+
+    /// Runs `body` on a thread that is counted as one of the channel.
+    fn thread(
+        self: &Arc<Self>,
+        state: &mut State,
+        id: ChannelId,
+        name: &str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        let shared = Arc::downgrade(self);
+        std::thread::Builder::new().name(name.into()).spawn(move || {
+            // A stream that was given may panic.
+            let panicked = catch_unwind(AssertUnwindSafe(body)).is_err();
+            let Some(shared) = Weak::upgrade(&shared) else { return };
+            if panicked {
+                shared.read_ended(id, true);
+            }
+            let mut state = shared.lock();
+            match state.channels.get_mut(&id) {
+                Some(channel) => channel.threads -= 1,
+                None => state.detached -= 1,
+            }
+        })?;
+        state.channels.entry(id).and_modify(|channel| channel.threads += 1);
+        Ok(())
+    }
+
+    fn next_step(&self, id: ChannelId) -> Option<Step> {
+        let mut state = self.lock();
+        loop {
+            let channel = state.channels.get_mut(&id)?;
+            if let Some(step) = channel.queue.next_step() {
+                return Some(step);
+            }
+            let wake = Arc::clone(&channel.wake);
+            state = wait(&wake, state, None);
+        }
+    }
+
+    fn written(self: &Arc<Self>, id: ChannelId, n: usize) -> bool {
+        let mut state = self.lock();
+        let go_on = state.channels.get(&id).is_some_and(|channel| !channel.queue.is_ended());
+        if go_on {
+            state.engine.written(self.clock.now(), id, n);
+            self.pump(&mut state);
+        }
+        go_on
+    }
+}
+
+/// Reads a channel to its end. Holds nothing of the client while it is stuck in a read.
+fn read(shared: &Weak<Shared>, id: ChannelId, mut reader: Reader) {
+    let received = |bytes| Weak::upgrade(shared).is_some_and(|shared| shared.received(id, bytes));
+    let cut = stream::read(&mut *reader, received).is_err();
+    drop(reader);
+    if let Some(shared) = Weak::upgrade(shared) {
+        shared.read_ended(id, cut);
+    }
+}
+
+/// Writes what is queued for a channel until it ends or breaks. Holds nothing of the client while it is stuck in a write.
+fn write(shared: &Weak<Shared>, id: ChannelId, mut writer: Writer) {
+    let next = || Weak::upgrade(shared).and_then(|shared| shared.next_step(id));
+    let written = |n| Weak::upgrade(shared).is_some_and(|shared| shared.written(id, n));
+    // How it broke is told by the other direction, or by the end of the program.
+    drop(stream::write(&mut *writer, next, written));
+    drop(writer);
+    if let Some(shared) = Weak::upgrade(shared) {
+        shared.write_ended(id);
+    }
+}
+
+fn no_thread(e: &io::Error) -> Closed {
+    Closed::Unreachable(format!("no thread can be started: {e}"))
+}

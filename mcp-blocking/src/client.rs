@@ -1,0 +1,308 @@
+//! The handle to a client: connecting, calling, closing.
+
+use crate::config::Config;
+use crate::driver::{Shared, State, wait};
+use crate::target::IntoTarget;
+use mcp_proto::call::Paged;
+use mcp_proto::client::{Termination, Verdict};
+use mcp_proto::driver::{Collected, ConnectError};
+use mcp_proto::exchange::Shutdown;
+use mcp_proto::input::CallId;
+use mcp_proto::{Call, CallError, Calling, IntoCall, Object, Pages, Progress, Refusal, ServerInfo};
+use std::fmt;
+use std::sync::{Arc, Condvar, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// What `close` waits beyond the time limits of the shutdown itself.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// Connects to a server, and waits until the two sides have agreed.
+///
+/// # Errors
+/// [`ConnectError`], which says at which step it failed and why. Nothing is left running.
+pub fn connect(target: impl IntoTarget) -> Result<Client, ConnectError> {
+    connect_with(target, Config::new())
+}
+
+/// As [`connect`], with a configuration.
+///
+/// # Errors
+/// As [`connect`].
+pub fn connect_with(target: impl IntoTarget, mut config: Config) -> Result<Client, ConnectError> {
+    let mut target = target.into_target()?;
+    target.config.origin_unix = crate::os::unix_time();
+    config.apply(&mut target.config);
+    let shared = Shared::start(target.config, config.callbacks, config.stderr, target.given)
+        .map_err(|e| ConnectError::Thread(e.to_string()))?;
+    let client = Client { handle: Arc::new(Handle { shared: Arc::clone(&shared) }) };
+    let mut state = shared.lock();
+    while state.calls.ready().is_none() {
+        if let Some(why) = state.calls.terminated() {
+            return Err(why.clone().into());
+        }
+        state = wait(&shared.milestones, state, None);
+    }
+    drop(state);
+    Ok(client)
+}
+
+/// A connected client: a handle that can be cloned, and used from any thread.
+///
+/// Dropping the last handle closes the client as [`close`](Self::close) does, also while the thread unwinds.
+#[derive(Clone)]
+pub struct Client {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
+    shared: Arc<Shared>,
+}
+
+/// What a client holds at the moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Calls that someone waits for.
+    pub calls: usize,
+    /// Channels that are open or being opened.
+    pub channels: usize,
+    /// Threads that outlived their channel: stuck in the operating system, or about to end.
+    pub detached_threads: usize,
+}
+
+impl Client {
+    /// Makes a call and waits for its result. Progress is told on this thread. If this unwinds, the call is cancelled.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn call<C: IntoCall>(&self, call: C) -> Result<<C::Method as mcp_proto::Method>::Output, CallError> {
+        self.start(call)?.wait()
+    }
+
+    /// Makes a call and does not wait.
+    ///
+    /// # Errors
+    /// [`CallError::Refused`], if it is not even begun.
+    pub fn start<C: IntoCall>(&self, call: C) -> Result<Pending<C::Method, C::Told>, CallError> {
+        let (call, told) = call.into_call();
+        let shared = &self.handle.shared;
+        let mut state = shared.lock();
+        let calling = state.engine.call(shared.clock.now(), call).map_err(|refused| CallError::Refused(refused.why))?;
+        let wake = Arc::<Condvar>::default();
+        state.calls.begin(calling.id(), Arc::clone(&wake));
+        shared.pump(&mut state);
+        drop(state);
+        Ok(Pending { client: self.clone(), id: calling.id(), calling: Some(calling), wake, told })
+    }
+
+    /// Walks a paged list: each page is fetched when it is needed.
+    pub fn pages<M: Paged>(&self, call: Call<M>) -> Elements<M> {
+        let max = self.handle.shared.config.limits.client.max_pages;
+        Elements { client: self.clone(), pages: Pages::new(call, max) }
+    }
+
+    /// Cancels a call, whoever waits for it. Does nothing if it has ended.
+    pub fn cancel(&self, call: CallId, reason: Option<&str>) {
+        let shared = &self.handle.shared;
+        let mut state = shared.lock();
+        state.engine.cancel(shared.clock.now(), call, reason);
+        shared.pump(&mut state);
+    }
+
+    /// Sends a notification of a method that the engine does not know.
+    ///
+    /// # Errors
+    /// Why it was not sent.
+    pub fn notify(&self, method: &str, params: Object) -> Result<(), Refusal> {
+        let shared = &self.handle.shared;
+        let mut state = shared.lock();
+        let sent = state.engine.notify(shared.clock.now(), method, params).map_err(|refused| refused.why);
+        shared.pump(&mut state);
+        sent
+    }
+
+    /// What the server said of itself; of the latest start, if it was started again.
+    pub fn server(&self) -> Option<ServerInfo> {
+        self.handle.shared.lock().calls.ready().cloned()
+    }
+
+    /// What was found out about the server, to be stored and given to a later client.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.handle.shared.lock().engine.client().verdict()
+    }
+
+    /// What the client holds at the moment.
+    pub fn stats(&self) -> Stats {
+        let state = self.handle.shared.lock();
+        let (calls, channels) = (state.calls.ids().len(), state.channels.len());
+        Stats { calls, channels, detached_threads: state.detached }
+    }
+
+    /// Closes the client: all calls end, a program is asked to exit, then terminated, then killed with its group. Returns when that is
+    /// done, and within the time limits of these steps and a second, whatever does not end. Says why the client ended.
+    pub fn close(&self) -> Termination {
+        self.handle.shared.shut_down()
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.shut_down();
+    }
+}
+
+impl Shared {
+    fn shut_down(self: &Arc<Self>) -> Termination {
+        let mut state = self.lock();
+        if state.calls.terminated().is_none() {
+            state.engine.close(self.clock.now());
+            self.pump(&mut state);
+        }
+        let limits = &self.config.limits.frame;
+        let ladder = limits.exit_timeout.saturating_add(limits.terminate_timeout);
+        let state = self.wait_terminated(state, ladder.max(limits.linger_timeout).saturating_add(MARGIN));
+        match state.calls.terminated() {
+            Some(why) => why.clone(),
+            None => self.abandon(state),
+        }
+    }
+
+    fn wait_terminated<'a>(&self, mut state: MutexGuard<'a, State>, limit: Duration) -> MutexGuard<'a, State> {
+        // A limit beyond the clock's range is none.
+        let until = Instant::now().checked_add(limit);
+        while state.calls.terminated().is_none() {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                break;
+            }
+            state = wait(&self.milestones, state, left);
+        }
+        state
+    }
+
+    /// The ladder is over and something has not ended: nothing of it may stay, so it is ended by force and not awaited.
+    fn abandon(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> Termination {
+        let channels: Vec<_> = state.channels.keys().copied().collect();
+        for channel in channels {
+            self.close(&mut state, channel, Shutdown::Abort);
+        }
+        self.pump(&mut state);
+        Termination::Requested
+    }
+}
+
+/// A call under way. Dropping it cancels the call.
+#[must_use = "a call that is not waited for is cancelled"]
+pub struct Pending<M, F> {
+    client: Client,
+    id: CallId,
+    calling: Option<Calling<M>>,
+    wake: Arc<Condvar>,
+    told: F,
+}
+
+impl<M: mcp_proto::Method, F: FnMut(Progress)> Pending<M, F> {
+    /// The id of the call.
+    pub fn id(&self) -> CallId {
+        self.id
+    }
+
+    /// Cancels the call. The server is told as the revision demands; [`wait`](Self::wait) returns [`CallError::Cancelled`].
+    pub fn cancel(&self, reason: Option<&str>) {
+        self.client.cancel(self.id, reason);
+    }
+
+    /// Waits for the result. Progress is told on this thread.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn wait(mut self) -> Result<M::Output, CallError> {
+        loop {
+            if let Some(result) = self.turn(None) {
+                return result;
+            }
+        }
+    }
+
+    /// As [`wait`](Self::wait), at most so long. The call goes on if that is over.
+    ///
+    /// # Errors
+    /// This call itself, if it has not ended.
+    pub fn wait_timeout(mut self, limit: Duration) -> Result<Result<M::Output, CallError>, Self> {
+        // A limit beyond the clock's range is none.
+        let until = Instant::now().checked_add(limit);
+        self.turn(until).ok_or(self)
+    }
+
+    /// Tells progress as it comes, until the call has ended or the time is over.
+    fn turn(&mut self, until: Option<Instant>) -> Option<Result<M::Output, CallError>> {
+        let shared = Arc::clone(&self.client.handle.shared);
+        let mut state = shared.lock();
+        loop {
+            let Collected { progress, outcome } = state.calls.collect(self.id)?;
+            if outcome.is_some() || !progress.is_empty() {
+                drop(state);
+                progress.into_iter().for_each(&mut self.told);
+                if let Some(outcome) = outcome {
+                    return Some(self.calling.take()?.finish(outcome));
+                }
+                state = shared.lock();
+                continue;
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return None;
+            }
+            state = wait(&self.wake, state, left);
+        }
+    }
+}
+
+impl<M, F> Drop for Pending<M, F> {
+    fn drop(&mut self) {
+        if self.calling.is_some() {
+            self.client.handle.shared.lock().calls.forget(self.id);
+            self.client.cancel(self.id, None);
+        }
+    }
+}
+
+impl<M, F> fmt::Debug for Pending<M, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending").field("call", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// The elements of a paged list. Ends after an error.
+pub struct Elements<M: Paged> {
+    client: Client,
+    pages: Pages<M>,
+}
+
+impl<M: Paged> Iterator for Elements<M> {
+    type Item = Result<M::Element, CallError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(element) = self.pages.pop() {
+                return Some(Ok(element));
+            }
+            let page = self.client.call(self.pages.next()?);
+            if let Err(e) = self.pages.fetched(page) {
+                return Some(Err(e));
+            }
+        }
+    }
+}
+
+impl<M: Paged> fmt::Debug for Elements<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Elements").finish_non_exhaustive()
+    }
+}

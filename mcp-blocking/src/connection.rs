@@ -1,0 +1,224 @@
+//! One connection of a server: its lane, a thread that reads it, a thread that writes it.
+//!
+//! The lane has a lock of its own, so bytes are parsed and framed while other connections use the engine. The engine's lock is taken while
+//! the lane's is held, never the other way round: so facts of a lane reach the engine, and the engine's words reach the lane, in order.
+
+use crate::service::{Service, Todo};
+use crate::stream;
+use crate::target::{Reader, Writer};
+use mcp_proto::Instant;
+use mcp_proto::driver::{Step, WriteQueue};
+use mcp_proto::exchange::{Closed, Shutdown};
+use mcp_proto::input::Wire;
+use mcp_proto::wired::{Lane, LaneOutput};
+use std::io;
+use std::iter::from_fn;
+use std::net::TcpStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+
+pub(crate) struct Connection {
+    number: u64,
+    /// What is shut down when the connection is; absent if it can only be waited for.
+    socket: Option<TcpStream>,
+    served: Mutex<Served>,
+    /// The threads of this connection wait here.
+    wake: Condvar,
+}
+
+struct Served {
+    lane: Lane,
+    queue: WriteQueue,
+    read_ended: bool,
+    reader_waits: bool,
+    gone: bool,
+    /// The deadline that the service knows of.
+    due: Option<Instant>,
+}
+
+impl Connection {
+    pub(crate) fn new(lane: Lane, socket: Option<TcpStream>) -> Self {
+        let number = lane.number();
+        let queue = WriteQueue::default();
+        let served = Served { lane, queue, read_ended: false, reader_waits: false, gone: false, due: None };
+        Self { number, socket, served: Mutex::new(served), wake: Condvar::new() }
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Starts its threads. A stream that was given may panic: that cuts the connection, as an error of the stream does.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        service: &Arc<Service>,
+        mut reader: Reader,
+        mut writer: Writer,
+    ) -> io::Result<()> {
+        self.turn(service, |_| {});
+        let thread = |name: &str| std::thread::Builder::new().name(name.into());
+        let (this, home) = (Arc::clone(self), Arc::downgrade(service));
+        thread("mcp-writer").spawn(move || {
+            let next = || this.next_step();
+            let written = |n| this.told(&home, Wire::Written(n));
+            let write = AssertUnwindSafe(|| stream::write(&mut *writer, next, written));
+            let panicked = catch_unwind(write).is_err();
+            drop(writer);
+            if panicked {
+                this.read_ended(&home, true);
+            }
+            this.write_ended(&home);
+        })?;
+        let (this, home) = (Arc::clone(self), Arc::downgrade(service));
+        thread("mcp-reader").spawn(move || {
+            let received = |bytes| this.told(&home, Wire::Bytes(bytes)) && this.wait_wanted();
+            let read = catch_unwind(AssertUnwindSafe(|| stream::read(&mut *reader, received)));
+            drop(reader);
+            this.read_ended(&home, !matches!(read, Ok(Ok(()))));
+        })?;
+        Ok(())
+    }
+
+    /// The engine has said something to this lane.
+    pub(crate) fn deliver(&self, service: &Service, todo: &mut Todo) {
+        self.exchange(service, &mut self.lock(), todo);
+    }
+
+    pub(crate) fn handle_timeout(&self, service: &Arc<Service>) {
+        self.turn(service, |served| served.lane.handle_timeout(service.clock.now()));
+    }
+
+    /// The service has ended. Ends in order, as far as that takes no time that a peer could lengthen for ever.
+    #[cfg(feature = "http")]
+    pub(crate) fn close(&self, service: &Arc<Service>) {
+        self.turn(service, |served| served.lane.close(service.clock.now()));
+    }
+
+    /// Ends at once.
+    pub(crate) fn abort(&self, service: &Arc<Service>) {
+        self.turn(service, |served| {
+            served.queue.end();
+            served.lane.wire(service.clock.now(), Wire::Closed(Closed::Aborted));
+        });
+    }
+
+    /// Tells the lane something, and says whether the connection still is there.
+    fn told(&self, service: &Weak<Service>, wire: Wire) -> bool {
+        let Some(service) = Weak::upgrade(service) else { return false };
+        self.turn(&service, |served| served.lane.wire(service.clock.now(), wire));
+        !self.lock().gone
+    }
+
+    fn read_ended(&self, service: &Weak<Service>, cut: bool) {
+        let Some(service) = Weak::upgrade(service) else { return };
+        self.turn(&service, |served| {
+            served.read_ended = true;
+            served.lane.wire(service.clock.now(), if cut { Wire::Closed(Closed::Reset) } else { Wire::Eof });
+        });
+    }
+
+    fn write_ended(&self, service: &Weak<Service>) {
+        let Some(service) = Weak::upgrade(service) else { return };
+        self.turn(&service, |served| {
+            served.queue.end();
+            if let Some(socket) = &self.socket {
+                drop(socket.shutdown(std::net::Shutdown::Write));
+            }
+        });
+    }
+
+    /// Waits until the lane has room for more; false if nothing more is read.
+    fn wait_wanted(&self) -> bool {
+        let mut served = self.lock();
+        while !served.gone && !served.lane.wants_read() {
+            served.reader_waits = true;
+            served = self.wake.wait(served).unwrap_or_else(PoisonError::into_inner);
+        }
+        !served.gone
+    }
+
+    fn next_step(&self) -> Option<Step> {
+        let mut served = self.lock();
+        loop {
+            if let Some(step) = served.queue.next_step() {
+                return Some(step);
+            }
+            served = self.wake.wait(served).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn turn(&self, service: &Arc<Service>, change: impl FnOnce(&mut Served)) {
+        let mut todo = Todo::default();
+        let mut served = self.lock();
+        change(&mut served);
+        self.exchange(service, &mut served, &mut todo);
+        drop(served);
+        service.work(todo);
+    }
+
+    /// Lets the lane and the engine talk until both are silent, and does what the lane wants of its channel.
+    fn exchange(&self, service: &Service, served: &mut Served, todo: &mut Todo) {
+        if served.gone {
+            return;
+        }
+        loop {
+            self.talk(service, served, todo);
+            let mut closed = None;
+            while let Some(output) = served.lane.poll_output() {
+                match output {
+                    LaneOutput::Write(bytes) => served.queue.push(bytes),
+                    LaneOutput::Close(Shutdown::WriteHalf) => served.queue.finish(),
+                    LaneOutput::Close(Shutdown::Terminate) => {}
+                    LaneOutput::Close(Shutdown::Abort) => {
+                        served.queue.end();
+                        closed = Some(Closed::Aborted);
+                    }
+                }
+            }
+            if served.read_ended && served.queue.is_ended() {
+                closed.get_or_insert(Closed::Eof);
+            }
+            match closed {
+                Some(why) if !served.lane.is_closed() => served.lane.wire(service.clock.now(), Wire::Closed(why)),
+                _ => break,
+            }
+        }
+        if served.lane.is_closed() {
+            served.gone = true;
+            served.queue.end();
+            if let Some(socket) = &self.socket {
+                drop(socket.shutdown(std::net::Shutdown::Both));
+            }
+            service.left(self.number, served.due.take());
+        }
+        if served.queue.waits() || std::mem::take(&mut served.reader_waits) {
+            self.wake.notify_all();
+        }
+    }
+
+    /// Hands facts to the engine and its mail to the lane, in turn.
+    fn talk(&self, service: &Service, served: &mut Served, todo: &mut Todo) {
+        let lane = &mut served.lane;
+        loop {
+            let (facts, diagnostics) = lane.take_facts();
+            let silent = facts.is_empty();
+            let now = service.clock.now();
+            let mut desk = service.lock();
+            if !silent || !diagnostics.is_empty() {
+                desk.hub.facts(now, facts, diagnostics);
+            }
+            let mail: Vec<_> = from_fn(|| desk.hub.poll_mail(self.number)).collect();
+            desk.collect(todo, Some(self.number));
+            if silent && mail.is_empty() {
+                service.set_due(&mut desk, self.number, &mut served.due, lane.poll_timeout());
+                return;
+            }
+            drop(desk);
+            mail.into_iter().for_each(|mail| mail.deliver(now, lane));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Served> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,199 @@
+//! What drives a client: the engine behind one lock, and everyone who waits for something of it.
+//!
+//! Whoever tells the engine something also carries out what the engine says to it, before the lock is let go; so there is one order of
+//! actions, and no thread between a reader and a waiting call. Nothing under the lock waits, reads or writes. Every condition that a
+//! thread waits for is state under this lock, so no wake-up is lost, whoever comes first.
+
+use crate::Stderr;
+use crate::callbacks::Callbacks;
+use crate::channel::Channel;
+use crate::events::Events;
+use crate::os::Clock;
+use crate::pool::Pool;
+use crate::target::Given;
+use bytes::Bytes;
+use mcp_proto::client::Event;
+use mcp_proto::driver::{Calls, Noted};
+use mcp_proto::exchange::{Action, ChannelId};
+use mcp_proto::input::InputToken;
+use mcp_proto::wired::WiredClient;
+use mcp_proto::{ClientConfig, InputAnswer, InputRequest, Instant};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+/// What all threads of one client share.
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    /// The timer thread waits here for an earlier deadline, or the end.
+    ticks: Condvar,
+    /// Whoever waits for the start or the end of the client waits here.
+    pub(crate) milestones: Condvar,
+    questions: Pool<(InputToken, InputRequest)>,
+    pub(crate) clock: Clock,
+    pub(crate) stderr: Stderr,
+    pub(crate) config: Arc<ClientConfig>,
+}
+
+pub(crate) struct State {
+    pub(crate) engine: WiredClient,
+    pub(crate) channels: BTreeMap<ChannelId, Channel>,
+    pub(crate) calls: Calls<Arc<Condvar>>,
+    pub(crate) given: Option<Given>,
+    /// Threads of channels that are gone.
+    pub(crate) detached: usize,
+    callbacks: Option<Callbacks>,
+    /// Until when the timer thread sleeps; absent while it does not.
+    alarm: Option<Option<Instant>>,
+    events: Events<Event>,
+}
+
+impl Shared {
+    /// Makes the engine, which begins to connect at once, and its timer thread.
+    pub(crate) fn start(
+        config: ClientConfig,
+        callbacks: Callbacks,
+        stderr: Stderr,
+        given: Option<Given>,
+    ) -> std::io::Result<Arc<Self>> {
+        let (clock, config) = (Clock::start(), Arc::new(config));
+        let events = Events::new(callbacks.event.clone(), config.limits.client.max_queued_events);
+        let engine = WiredClient::new(Arc::clone(&config), crate::os::seed(), clock.now());
+        let state = State {
+            engine,
+            channels: BTreeMap::new(),
+            calls: Calls::default(),
+            given,
+            detached: 0,
+            callbacks: Some(callbacks),
+            alarm: None,
+            events,
+        };
+        let shared = Arc::new_cyclic(|this: &Weak<Self>| {
+            let asked = this.clone();
+            // As many threads as there can be open questions: a callback may wait for a call of the same client that is asked something.
+            let questions = Pool::new("mcp-callback", config.limits.client.max_inputs, move |(token, request)| {
+                if let Some(shared) = Weak::upgrade(&asked) {
+                    shared.ask(token, request);
+                }
+            });
+            let (ticks, milestones) = (Condvar::new(), Condvar::new());
+            Self { state: Mutex::new(state), ticks, milestones, questions, clock, stderr, config }
+        });
+        let driver = Arc::clone(&shared);
+        std::thread::Builder::new().name("mcp-timer".into()).spawn(move || driver.drive())?;
+        shared.pump(&mut shared.lock());
+        Ok(shared)
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Carries out all that the engine says. Call it after everything that the engine is told.
+    pub(crate) fn pump(self: &Arc<Self>, state: &mut State) {
+        while let Some(action) = state.engine.poll_output() {
+            match action {
+                Action::Open(id, endpoint) => self.open(state, id, endpoint),
+                Action::Write(id, bytes) => state.channel(id, |channel| channel.write(bytes)),
+                Action::Close(id, how) => self.close(state, id, how),
+                Action::Event(event) => self.event(state, event),
+            }
+        }
+        for channel in state.channels.values_mut() {
+            channel.resume_reading();
+        }
+        if let (Some(until), Some(next)) = (state.alarm, state.engine.poll_timeout())
+            && until.is_none_or(|until| next < until)
+        {
+            self.ticks.notify_all();
+        }
+    }
+
+    /// The other side sent this. Returns, when there is room for more, whether to read on.
+    pub(crate) fn received(self: &Arc<Self>, id: ChannelId, bytes: Bytes) -> bool {
+        let mut state = self.lock();
+        if !state.channels.contains_key(&id) {
+            return false;
+        }
+        state.engine.bytes(self.clock.now(), id, bytes);
+        self.pump(&mut state);
+        loop {
+            if !state.channels.contains_key(&id) || state.engine.wants_read(id) {
+                return state.channels.contains_key(&id);
+            }
+            let Some(wake) = state.channels.get_mut(&id).map(Channel::pause_reading) else { return false };
+            state = wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn event(self: &Arc<Self>, state: &mut State, event: Event) {
+        match state.calls.note(event) {
+            Noted::Call(wake) => wake.into_iter().for_each(|wake| wake.notify_all()),
+            Noted::Other(Event::InputNeeded { token, request, .. }) => {
+                if let Err((token, _)) = self.questions.submit((token, request)) {
+                    state.engine.answer(
+                        self.clock.now(),
+                        token,
+                        InputAnswer::internal("the client has no thread to ask"),
+                    );
+                }
+            }
+            Noted::Milestone(event) => {
+                self.milestones.notify_all();
+                self.ticks.notify_all();
+                state.events.tell(event);
+            }
+            // A callback on a thread cannot be stopped; its answer will be ignored.
+            Noted::Other(Event::InputWithdrawn(_)) => {}
+            Noted::Other(event) => state.events.tell(event),
+        }
+    }
+
+    /// Answers a question of the server on a thread of its own.
+    fn ask(self: &Arc<Self>, token: InputToken, request: InputRequest) {
+        let callbacks = self.lock().callbacks.clone().unwrap_or_default();
+        let answer = callbacks.answer(request);
+        drop(callbacks);
+        let mut state = self.lock();
+        state.engine.answer(self.clock.now(), token, answer);
+        self.pump(&mut state);
+    }
+
+    /// Fires timers until the client has ended.
+    fn drive(self: Arc<Self>) {
+        let mut state = self.lock();
+        while state.calls.terminated().is_none() {
+            let now = self.clock.now();
+            let next = state.engine.poll_timeout();
+            if next.is_some_and(|next| next <= now) {
+                state.engine.handle_timeout(now);
+                self.pump(&mut state);
+                continue;
+            }
+            state.alarm = Some(next);
+            state = wait(&self.ticks, state, next.map(|next| next.since(now)));
+            state.alarm = None;
+        }
+        // Let go outside the lock, since they may hold the client that holds them.
+        let held = (state.callbacks.take(), state.events.end());
+        drop(state);
+        drop(held);
+    }
+}
+
+impl State {
+    fn channel(&mut self, id: ChannelId, f: impl FnOnce(&mut Channel)) {
+        if let Some(channel) = self.channels.get_mut(&id) {
+            f(channel);
+        }
+    }
+}
+
+/// Waits for a signal, at most so long.
+pub(crate) fn wait<'a, T>(on: &Condvar, guard: MutexGuard<'a, T>, limit: Option<Duration>) -> MutexGuard<'a, T> {
+    match limit {
+        None => on.wait(guard).unwrap_or_else(PoisonError::into_inner),
+        Some(limit) => on.wait_timeout(guard, limit).unwrap_or_else(PoisonError::into_inner).0,
+    }
+}

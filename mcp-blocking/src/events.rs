@@ -1,0 +1,97 @@
+//! Events on their way to the application: in order, on a thread of their own, and bounded.
+
+use crate::pool::Pool;
+use mcp_proto::wired::{Outbox, Weigh};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub(crate) type Told<E> = dyn Fn(E) + Send + Sync;
+
+/// Hands events to a function of the application, if there is one.
+pub(crate) struct Events<E> {
+    told: Option<Arc<Told<E>>>,
+    waiting: Arc<Mutex<Outbox<E>>>,
+    pool: Pool<Arc<Told<E>>>,
+}
+
+impl<E: Weigh + Send + 'static> Events<E> {
+    pub(crate) fn new(told: Option<Arc<Told<E>>>, max: usize) -> Self {
+        let waiting = Arc::new(Mutex::new(Outbox::new(max)));
+        let taken = Arc::clone(&waiting);
+        // One thread, since events are told in order.
+        let pool = Pool::new("mcp-events", 1, move |told: Arc<Told<E>>| {
+            let next = || taken.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            while let Some(event) = next() {
+                drop(catch_unwind(AssertUnwindSafe(|| told(event))));
+            }
+        });
+        Self { told, waiting, pool }
+    }
+
+    /// Hands an event over, or counts it if too many wait.
+    pub(crate) fn tell(&mut self, event: E) {
+        let Some(told) = &self.told else { return };
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+        // A job tells all that waits. Without a thread it waits for the next one.
+        if self.pool.waiting() == 0 {
+            drop(self.pool.submit(Arc::clone(told)));
+        }
+    }
+
+    /// No further event is told. What was handed over is.
+    pub(crate) fn end(&mut self) -> Option<Arc<Told<E>>> {
+        self.told.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcp_proto::wired::Weight;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    #[derive(Debug, PartialEq)]
+    enum Plain {
+        Note(u32),
+        Lost(u64, u64),
+        Last,
+    }
+
+    impl Weigh for Plain {
+        fn weight(&self) -> Weight {
+            match *self {
+                Self::Note(_) => Weight::Notification,
+                Self::Lost(notes, others) => Weight::Lost(notes, others),
+                Self::Last => Weight::Kept,
+            }
+        }
+
+        fn lost(notifications: u64, diagnostics: u64) -> Self {
+            Self::Lost(notifications, diagnostics)
+        }
+    }
+
+    // covers: B-274
+    #[test]
+    fn what_a_slow_application_misses_is_counted_and_told_in_its_place() {
+        const BOUND: Duration = Duration::from_secs(20);
+        let (told, heard) = mpsc::channel();
+        let (open, gate) = mpsc::channel::<()>();
+        let (entered, inside) = mpsc::channel();
+        let (gate, told) = (Mutex::new(gate), Mutex::new(told));
+        let slow = move |event| {
+            entered.send(()).expect("heard");
+            gate.lock().expect("no panic").recv_timeout(BOUND).expect("opened");
+            told.lock().expect("no panic").send(event).expect("heard");
+        };
+        let mut events = Events::new(Some(Arc::new(slow)), 2);
+        events.tell(Plain::Note(0));
+        inside.recv_timeout(BOUND).expect("entered");
+        (1..=5).for_each(|n| events.tell(Plain::Note(n)));
+        events.tell(Plain::Last);
+        (0..5).for_each(|_| open.send(()).expect("heard"));
+        let heard: Vec<Plain> = (0..5).map(|_| heard.recv_timeout(BOUND).expect("told")).collect();
+        assert_eq!(heard, [Plain::Note(0), Plain::Note(1), Plain::Note(2), Plain::Lost(3, 0), Plain::Last]);
+    }
+}

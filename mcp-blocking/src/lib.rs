@@ -1,0 +1,72 @@
+#![forbid(unsafe_code)]
+//! Model Context Protocol clients and servers on plain threads: for programs that block, and want nothing to do with `async`.
+//!
+//! The protocol itself is [`mcp_proto`]; this crate adds threads, pipes, processes and sockets. A client is a handle that any thread may
+//! use; a call blocks the thread that makes it. Handlers of a server run concurrently, each on a thread.
+//!
+//! ```
+//! use mcp_blocking::{Router, connect, tool, tools};
+//!
+//! #[derive(serde::Serialize, serde::Deserialize)]
+//! struct Add {
+//!     a: i64,
+//!     b: i64,
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Router::new("calc", "1.0").tool(tool("add").describe("adds"), |_cx, add: Add| {
+//!     add.a.checked_add(add.b).ok_or("the sum is too large")
+//! });
+//!
+//! // One argument decides what is connected to: a `Command`, a URL, a pair of streams, or, as here, a server in this process.
+//! let client = connect(server)?;
+//! let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 }))?;
+//! assert_eq!(sum.first_text(), Some("3"));
+//! for tool in client.pages(tools::list()) {
+//!     println!("{}", tool?.name);
+//! }
+//! client.close();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The same server as a program of its own is [`serve_stdio`]`(server)`, over HTTP [`serve_http`]`(server, "127.0.0.1:8000")`.
+//!
+//! # Threads
+//!
+//! A client has one thread for its timers; for each channel one that reads and one that writes, for a program one that awaits its end;
+//! and one for each question of the server that is being answered. A server has one for its timers, two for each connection, and as
+//! many for handlers as run at once, up to [`Serving::threads`]. Nothing spins, and nothing wakes without a reason.
+//!
+//! A thread that is stuck in the operating system, because a process that left its group still holds a pipe open, cannot be woken. It
+//! is left alone, holds nothing but its end of the pipe, and is counted in [`Stats::detached_threads`]; closing does not wait for it.
+
+mod callbacks;
+mod channel;
+mod client;
+mod config;
+mod connection;
+mod driver;
+mod events;
+#[cfg(feature = "http")]
+mod http;
+mod os;
+mod pool;
+mod process;
+mod server;
+mod service;
+mod stream;
+mod target;
+
+pub use client::{Client, Elements, Pending, Stats, connect, connect_with};
+pub use config::Config;
+#[cfg(feature = "http")]
+pub use http::{HttpServer, serve_http, serve_http_with};
+pub use mcp_proto::driver::ConnectError;
+pub use mcp_proto::process::Stderr;
+pub use mcp_proto::{
+    self, Call, CallError, CallToolResult, Content, Cx, ElicitRequest, ElicitResult, ErrorObject, IntoOutput, Json,
+    Object, Program, Progress, RawJson, ServerInfo, Tool, ToolError, custom, ping, tool, tools,
+};
+pub use server::{Handler, Router, Serving, serve, serve_stdio, serve_stdio_with, serve_with};
+pub use target::{IntoTarget, Target};

@@ -1,0 +1,351 @@
+//! What drives a server: the engine behind one lock, handlers on a bounded set of threads, one thread for timers.
+//!
+//! Under the engine's lock only small things are done. Requests are routed, and what the engine says is framed, after it is let go.
+
+use crate::connection::Connection;
+use crate::driver::wait;
+use crate::events::Events;
+use crate::os::Clock;
+use crate::pool::Pool;
+use crate::server::{Handler, Router, Serving};
+use mcp_proto::exchange::Peer;
+use mcp_proto::input::{Answer, RequestKey};
+use mcp_proto::route::{Invocation, Routed};
+use mcp_proto::server::{Event, Responder};
+use mcp_proto::wired::{Hub, Kind};
+use mcp_proto::{Cx, Instant, Outcome, Refusal};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::net::TcpStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+#[cfg(feature = "http")]
+use std::time::Duration;
+
+/// What a stop waits beyond the times that were given.
+#[cfg(feature = "http")]
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// What all threads of one server share.
+pub(crate) struct Service {
+    desk: Mutex<Desk>,
+    /// The timer thread waits here for an earlier deadline, or the end.
+    ticks: Condvar,
+    /// Whoever waits for connections to leave, or for the end, waits here.
+    pub(crate) changed: Condvar,
+    pub(crate) clock: Clock,
+    router: Router,
+    tasks: Pool<Task>,
+    /// How long a connection that is closed in order is given.
+    #[cfg(feature = "http")]
+    linger: Duration,
+}
+
+/// What stands behind the lock of a server.
+pub(crate) struct Desk {
+    pub(crate) hub: Hub,
+    pub(crate) connections: BTreeMap<u64, Arc<Connection>>,
+    running: BTreeMap<RequestKey, Arc<AtomicBool>>,
+    /// The deadlines of connections.
+    due: BTreeSet<(Instant, u64)>,
+    /// Until when the timer thread sleeps; absent while it does not.
+    alarm: Option<Option<Instant>>,
+    events: Events<Event>,
+    ended: bool,
+}
+
+/// What is to be done once no lock is held.
+#[derive(Default)]
+pub(crate) struct Todo {
+    requests: VecDeque<Event>,
+    woken: VecDeque<Arc<Connection>>,
+}
+
+struct Task {
+    handler: Handler,
+    invocation: Invocation,
+    responder: Responder,
+}
+
+impl Service {
+    pub(crate) fn start(router: Router, serving: Serving) -> io::Result<Arc<Self>> {
+        let clock = Clock::start();
+        let mut config = router.config();
+        config.origin_unix = crate::os::unix_time();
+        #[cfg(feature = "http")]
+        let linger = config.limits.frame.linger_timeout;
+        let events = Events::new(serving.event, config.limits.server.max_queued_events);
+        let desk = Desk {
+            hub: Hub::new(Arc::new(config), crate::os::seed(), clock.now()),
+            connections: BTreeMap::new(),
+            running: BTreeMap::new(),
+            due: BTreeSet::new(),
+            alarm: None,
+            events,
+            ended: false,
+        };
+        let service = Arc::new_cyclic(|this: &Weak<Self>| {
+            let home = this.clone();
+            let tasks = Pool::new("mcp-handler", serving.threads, move |task: Task| {
+                if let Some(service) = Weak::upgrade(&home) {
+                    service.run(task);
+                }
+            });
+            let (ticks, changed) = (Condvar::new(), Condvar::new());
+            Self {
+                desk: Mutex::new(desk),
+                ticks,
+                changed,
+                clock,
+                router,
+                tasks,
+                #[cfg(feature = "http")]
+                linger,
+            }
+        });
+        let timers = Arc::clone(&service);
+        std::thread::Builder::new().name("mcp-timer".into()).spawn(move || timers.drive())?;
+        Ok(service)
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves a channel that is open. A channel beyond the limits is closed at once.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        kind: Kind,
+        peer: Peer,
+        socket: Option<TcpStream>,
+        reader: crate::target::Reader,
+        writer: crate::target::Writer,
+    ) -> io::Result<()> {
+        let mut desk = self.lock();
+        let Some(lane) = desk.hub.join(self.clock.now(), kind, peer) else { return Ok(()) };
+        let connection = Arc::new(Connection::new(lane, socket));
+        desk.connections.insert(connection.number(), Arc::clone(&connection));
+        drop(desk);
+        let started = connection.start(self, reader, writer);
+        if started.is_err() {
+            connection.abort(self);
+        }
+        started
+    }
+
+    /// A connection is closed.
+    pub(crate) fn left(&self, connection: u64, due: Option<Instant>) {
+        let mut desk = self.lock();
+        desk.hub.leave(self.clock.now(), connection);
+        desk.connections.remove(&connection);
+        if let Some(due) = due {
+            desk.due.remove(&(due, connection));
+        }
+        self.changed.notify_all();
+    }
+
+    /// Notes when the timer of a connection is due.
+    pub(crate) fn set_due(&self, desk: &mut Desk, connection: u64, known: &mut Option<Instant>, due: Option<Instant>) {
+        if *known != due {
+            if let Some(before) = known.take() {
+                desk.due.remove(&(before, connection));
+            }
+            desk.due.extend(due.map(|due| (due, connection)));
+            *known = due;
+        }
+        self.check_alarm(desk);
+    }
+
+    /// Does what the engine wants done outside its lock, until nothing is left.
+    pub(crate) fn work(self: &Arc<Self>, mut todo: Todo) {
+        loop {
+            if let Some(connection) = todo.woken.pop_front() {
+                connection.deliver(self, &mut todo);
+            } else if let Some(request) = todo.requests.pop_front() {
+                self.request(request, &mut todo);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Stops: what runs may end within `grace`, then everything is closed. Returns when that is done, or cannot be awaited any longer.
+    #[cfg(feature = "http")]
+    pub(crate) fn stop(self: &Arc<Self>, grace: Duration) {
+        self.act(|desk, now| desk.hub.shutdown(now, grace));
+        let mut desk = self.wait(grace.saturating_add(MARGIN), |desk| desk.hub.is_terminated());
+        for step in [Connection::close, Connection::abort] {
+            let connections: Vec<_> = desk.connections.values().cloned().collect();
+            drop(desk);
+            connections.iter().for_each(|connection| step(connection, self));
+            desk = self.wait(self.linger.saturating_add(MARGIN), |desk| desk.connections.is_empty());
+        }
+        drop(desk);
+        self.end();
+    }
+
+    /// Waits for the end.
+    #[cfg(feature = "http")]
+    pub(crate) fn wait_end(&self) {
+        let mut desk = self.lock();
+        while !desk.ended {
+            desk = wait(&self.changed, desk, None);
+        }
+    }
+
+    /// Waits a while, less if something changes.
+    #[cfg(feature = "http")]
+    pub(crate) fn rest(&self, limit: Duration) {
+        drop(wait(&self.changed, self.lock(), Some(limit)));
+    }
+
+    #[cfg(feature = "http")]
+    fn wait(&self, limit: Duration, until: impl Fn(&Desk) -> bool) -> MutexGuard<'_, Desk> {
+        // A limit beyond the clock's range is none.
+        let end = std::time::Instant::now().checked_add(limit);
+        let mut desk = self.lock();
+        while !until(&desk) {
+            let left = end.map(|end| end.saturating_duration_since(std::time::Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                break;
+            }
+            desk = wait(&self.changed, desk, left);
+        }
+        desk
+    }
+
+    /// Nothing is served any more.
+    pub(crate) fn end(&self) {
+        let mut desk = self.lock();
+        desk.ended = true;
+        desk.running.values().for_each(|cancelled| cancelled.store(true, Ordering::Relaxed));
+        let held = desk.events.end();
+        drop(desk);
+        drop(held);
+        self.ticks.notify_all();
+        self.changed.notify_all();
+    }
+
+    /// Tells the engine something that belongs to no connection.
+    fn act<R>(self: &Arc<Self>, f: impl FnOnce(&mut Desk, Instant) -> R) -> R {
+        let mut todo = Todo::default();
+        let mut desk = self.lock();
+        let result = f(&mut desk, self.clock.now());
+        desk.collect(&mut todo, None);
+        self.check_alarm(&desk);
+        drop(desk);
+        self.work(todo);
+        result
+    }
+
+    fn request(&self, request: Event, todo: &mut Todo) {
+        let Event::Request(responder, incoming) = request else { return };
+        let answer = match self.router.route(responder, incoming) {
+            Routed::Answer(answer) => answer,
+            Routed::Handle { handler, invocation, responder } => {
+                let task = Task { handler: handler.clone(), invocation, responder };
+                match self.tasks.submit(task) {
+                    Ok(()) => return,
+                    Err(task) => task.responder.write(Outcome::internal("the server has no thread to run this")),
+                }
+            }
+        };
+        self.respond(answer, todo);
+    }
+
+    /// Runs a handler, and answers whatever comes of it.
+    fn run(self: &Arc<Self>, task: Task) {
+        let key = task.responder.key();
+        let cancelled = self.lock().running.get(&key).cloned().unwrap_or_default();
+        let outcome = if cancelled.load(Ordering::Relaxed) {
+            Outcome::internal("the request was cancelled before it was run")
+        } else {
+            let service = Arc::downgrade(self);
+            let cx = Cx::linked(task.invocation, cancelled, move |note| {
+                let service = Weak::upgrade(&service).ok_or(Refusal::Gone)?;
+                service.act(|desk, now| desk.hub.notify(now, key, note)).map_err(|refused| refused.why)
+            });
+            catch_unwind(AssertUnwindSafe(|| (task.handler.0)(cx)))
+                .unwrap_or_else(|_| Outcome::internal("the handler panicked"))
+        };
+        let mut todo = Todo::default();
+        self.respond(task.responder.write(outcome), &mut todo);
+        self.work(todo);
+    }
+
+    fn respond(&self, answer: Answer, todo: &mut Todo) {
+        let mut desk = self.lock();
+        desk.running.remove(&answer.key());
+        desk.hub.respond(self.clock.now(), answer);
+        desk.collect(todo, None);
+        self.check_alarm(&desk);
+    }
+
+    /// Fires timers until the end.
+    fn drive(self: Arc<Self>) {
+        let mut desk = self.lock();
+        while !desk.ended {
+            let now = self.clock.now();
+            let next = desk.next_due();
+            if next.is_none_or(|next| next > now) {
+                desk.alarm = Some(next);
+                desk = wait(&self.ticks, desk, next.map(|next| next.since(now)));
+                desk.alarm = None;
+                continue;
+            }
+            let due = desk.due.iter().take_while(|(at, _)| *at <= now);
+            let due: Vec<_> = due.filter_map(|(_, number)| desk.connections.get(number).cloned()).collect();
+            desk.hub.handle_timeout(now);
+            let mut todo = Todo::default();
+            desk.collect(&mut todo, None);
+            self.check_alarm(&desk);
+            drop(desk);
+            self.work(todo);
+            due.iter().for_each(|connection| connection.handle_timeout(&self));
+            desk = self.lock();
+        }
+    }
+
+    fn check_alarm(&self, desk: &Desk) {
+        if let (Some(until), Some(next)) = (desk.alarm, desk.next_due())
+            && until.is_none_or(|until| next < until)
+        {
+            self.ticks.notify_all();
+        }
+        if desk.hub.is_terminated() {
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl Desk {
+    /// Takes what the engine wants done: what takes no time is done at once. `at` is the connection that is being served.
+    pub(crate) fn collect(&mut self, todo: &mut Todo, at: Option<u64>) {
+        while let Some(event) = self.hub.poll_event() {
+            match event {
+                Event::Request(responder, incoming) => {
+                    // Known from here on, so that a cancellation finds it wherever it has come to.
+                    self.running.insert(responder.key(), Arc::default());
+                    todo.requests.push_back(Event::Request(responder, incoming));
+                }
+                Event::Cancelled(key) => {
+                    if let Some(cancelled) = self.running.get(&key) {
+                        cancelled.store(true, Ordering::Relaxed);
+                    }
+                }
+                other => self.events.tell(other),
+            }
+        }
+        while let Some(number) = self.hub.poll_woken() {
+            if Some(number) != at {
+                todo.woken.extend(self.connections.get(&number).cloned());
+            }
+        }
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        let first = self.due.first().map(|(due, _)| *due);
+        first.into_iter().chain(self.hub.poll_timeout()).min()
+    }
+}

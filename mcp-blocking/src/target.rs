@@ -1,0 +1,108 @@
+//! What a client can be connected to.
+
+use crate::Router;
+use mcp_proto::ClientConfig;
+use mcp_proto::driver::ConnectError;
+use mcp_proto::exchange::Program;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::process::Command;
+
+pub(crate) type Reader = Box<dyn Read + Send>;
+pub(crate) type Writer = Box<dyn Write + Send>;
+
+/// Whatever names a server: a [`Program`] or a [`Command`], an `http:` URL, a `(reader, writer)` pair, or a [`Router`] to be served in
+/// this process.
+pub trait IntoTarget {
+    /// The target that it names.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if it names none.
+    fn into_target(self) -> Result<Target, ConnectError>;
+}
+
+/// A server to connect to; made by [`IntoTarget`].
+pub struct Target {
+    pub(crate) config: ClientConfig,
+    pub(crate) given: Option<Given>,
+}
+
+/// How to get the two ends of a channel that need not be opened by the engine.
+pub(crate) type Given = Box<dyn FnOnce() -> io::Result<(Reader, Writer)> + Send>;
+
+impl IntoTarget for Target {
+    fn into_target(self) -> Result<Target, ConnectError> {
+        Ok(self)
+    }
+}
+
+impl IntoTarget for Program {
+    fn into_target(self) -> Result<Target, ConnectError> {
+        Ok(Target { config: ClientConfig::program(self), given: None })
+    }
+}
+
+impl IntoTarget for &Command {
+    /// Takes the command, its arguments, directory and environment; its streams are ours.
+    fn into_target(self) -> Result<Target, ConnectError> {
+        Program::try_from(self).map_err(ConnectError::Command)?.into_target()
+    }
+}
+
+impl IntoTarget for &mut Command {
+    /// As for `&Command`, so that a chain of its builder methods can be given.
+    fn into_target(self) -> Result<Target, ConnectError> {
+        (&*self).into_target()
+    }
+}
+
+impl IntoTarget for Command {
+    /// As for `&Command`.
+    fn into_target(self) -> Result<Target, ConnectError> {
+        (&self).into_target()
+    }
+}
+
+#[cfg(feature = "http")]
+impl IntoTarget for &str {
+    /// An absolute `http:` URL.
+    fn into_target(self) -> Result<Target, ConnectError> {
+        Ok(Target { config: ClientConfig::url(self).map_err(ConnectError::Url)?, given: None })
+    }
+}
+
+#[cfg(feature = "http")]
+impl IntoTarget for String {
+    /// An absolute `http:` URL.
+    fn into_target(self) -> Result<Target, ConnectError> {
+        self.as_str().into_target()
+    }
+}
+
+impl<R: Read + Send + 'static, W: Write + Send + 'static> IntoTarget for (R, W) {
+    /// A channel of messages by line. Each end has a thread of its own; a `read` that blocks for ever costs that thread, not the client.
+    fn into_target(self) -> Result<Target, ConnectError> {
+        let given: Given = Box::new(move || Ok((Box::new(self.0) as Reader, Box::new(self.1) as Writer)));
+        Ok(Target { config: ClientConfig::given(), given: Some(given) })
+    }
+}
+
+impl IntoTarget for Router {
+    /// Serves it in this process, over a pair of pipes; it ends with the client.
+    fn into_target(self) -> Result<Target, ConnectError> {
+        let given: Given = Box::new(move || {
+            let (from_server, to_client) = io::pipe()?;
+            let (from_client, to_server) = io::pipe()?;
+            let serve = move || drop(crate::serve(self, from_client, to_client));
+            std::thread::Builder::new().name("mcp-router".into()).spawn(serve)?;
+            Ok((Box::new(from_server) as Reader, Box::new(to_server) as Writer))
+        });
+        Ok(Target { config: ClientConfig::given(), given: Some(given) })
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Target").field(&self.config.target).finish()
+    }
+}

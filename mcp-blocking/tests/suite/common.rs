@@ -1,0 +1,93 @@
+//! What the tests of this crate share: a bound for everything, peers made of shell, and a look at the process table.
+
+use mcp_blocking::{Client, Config, Program, Stderr};
+use mcp_proto::client::Policy;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// How long any one condition may take to come true.
+pub(crate) const BOUND: Duration = Duration::from_secs(20);
+
+/// Runs a test on a thread of its own; one that takes longer than twice the bound has failed.
+pub(crate) fn bounded(test: impl FnOnce() + Send + 'static) {
+    let (done, wait) = mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        test();
+        done.send(()).expect("the test is waited for");
+    });
+    match wait.recv_timeout(BOUND * 2) {
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("the test takes too long"),
+        Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+/// Looks until `is_so`, at most for [`BOUND`].
+#[track_caller]
+pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + BOUND;
+    while !is_so() {
+        assert!(Instant::now() < end, "the condition did not come true");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+}
+
+/// A shell script as a server.
+pub(crate) fn sh(script: &str) -> Program {
+    Program::new("/bin/sh").args(["-c", script])
+}
+
+/// The beginning of a script: answers `initialize`, with its process id as its name, and reads the notification after it.
+pub(crate) const HELLO: &str = r#"
+    read -r line
+    echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"'$$'","version":"1"}}}'
+    read -r line
+"#;
+
+/// The answer of such a script to its first call.
+pub(crate) const ANSWER: &str = r#"echo '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"3"}]}}'"#;
+
+/// A script that has said hello.
+pub(crate) fn server(script: &str) -> Program {
+    sh(&format!("{HELLO}{script}"))
+}
+
+/// A configuration for the servers above, which know `initialize` only.
+pub(crate) fn legacy() -> Config {
+    Config::new().stderr(Stderr::Discard).set(|config| {
+        config.policy = Policy::Legacy;
+        config.timeout = Some(BOUND);
+    })
+}
+
+/// A ladder that is quick to go down.
+pub(crate) fn quick(config: Config) -> Config {
+    config.set(|config| {
+        config.limits.frame.exit_timeout = Duration::from_millis(100);
+        config.limits.frame.terminate_timeout = Duration::from_millis(100);
+        config.limits.frame.linger_timeout = Duration::from_millis(100);
+    })
+}
+
+/// The process group of a server that has said hello.
+pub(crate) fn group(client: &Client) -> u32 {
+    client.server().and_then(|server| server.implementation).expect("hello").name.parse().expect("a process id")
+}
+
+/// The processes of a group that still run.
+pub(crate) fn members(group: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| group_of(*pid) == Some(group)).collect()
+}
+
+/// The group of a process that still runs.
+fn group_of(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit(')').next()?.split_whitespace();
+    let (state, _parent, group) = (fields.next()?, fields.next()?, fields.next()?);
+    if state == "Z" { None } else { group.parse().ok() }
+}

@@ -1,0 +1,294 @@
+//! HTTP on loopback: our client against our server, each against a peer made by hand.
+
+use crate::common::{BOUND, bounded};
+use crate::own::{Add, Count, Seen, Text, router};
+use mcp_blocking::{
+    CallError, CallToolResult, Client, Config, ConnectError, ElicitResult, HttpServer, Object, connect, connect_with,
+    serve_http, tools,
+};
+use mcp_proto::client::Termination;
+use mcp_proto::error::{NegotiationCause, Stage};
+use mcp_proto::exchange::Closed;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn served() -> (HttpServer, Arc<Seen>, String) {
+    let (router, seen) = router();
+    let server = serve_http(router, "127.0.0.1:0").expect("listens");
+    let url = format!("http://{}/mcp", server.local_addr());
+    (server, seen, url)
+}
+
+fn text(result: Result<CallToolResult, CallError>) -> String {
+    result.expect("a result").first_text().expect("a text").to_owned()
+}
+
+fn add(client: &Client) -> Result<CallToolResult, CallError> {
+    client.call(tools::call("add").arguments(&Add { a: 1, b: 2 }))
+}
+
+/// A request of the 2026-07-28 revision, by hand.
+fn post(id: u32, tool: &str, arguments: &str, progress: bool) -> String {
+    let token = if progress { r#""progressToken":"p","# } else { "" };
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments},"_meta":{{{token}"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+    );
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// The head of a message, in lower case, and its body if that has a length.
+fn read_message(stream: &mut impl BufRead) -> Option<(String, String)> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if stream.read_line(&mut head).expect("readable") == 0 {
+            return None;
+        }
+    }
+    let head = head.to_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+    let mut body = vec![0; length.map_or(0, |length| length.trim().parse().expect("a length"))];
+    stream.read_exact(&mut body).expect("a body");
+    Some((head, String::from_utf8(body).expect("unicode")))
+}
+
+// covers: S2-14, S2-16, S2-22, S0-14, S0-15, S0-16
+#[test]
+fn a_url_is_called_and_answers_as_json_and_as_a_stream() {
+    bounded(|| {
+        let (server, _seen, url) = served();
+        let client = connect(url.as_str()).expect("connected");
+        assert_eq!(text(add(&client)), "3");
+        let mut told = Vec::new();
+        let count =
+            tools::call("count").arguments(&Count { to: 5 }).on_progress(|progress| told.push(progress.progress));
+        assert_eq!(text(client.call(count)), "5");
+        assert_eq!(told.last(), Some(&5.0));
+        assert_eq!(text(add(&client)), "3");
+        assert_eq!(client.close(), Termination::Requested);
+        server.stop(Duration::ZERO);
+    });
+}
+
+// covers: B-073
+#[test]
+fn a_question_is_asked_and_answered_over_http() {
+    bounded(|| {
+        let (_server, _seen, url) = served();
+        let config = Config::new().on_elicit(|_| ElicitResult::Accept(Object::new().with("name", "eve")));
+        let client = connect_with(url, config).expect("connected");
+        assert_eq!(text(client.call(tools::call("greet"))), "hello eve");
+    });
+}
+
+// covers: B-049, B-072
+#[test]
+fn clients_with_equal_ids_get_their_own_answers() {
+    bounded(|| {
+        let (_server, _seen, url) = served();
+        std::thread::scope(|scope| {
+            for name in ["a", "b", "c", "d"] {
+                let url = &url;
+                scope.spawn(move || {
+                    let client = connect(url.as_str()).expect("connected");
+                    for n in 0..10 {
+                        let mine = Text { text: format!("{name}{n}") };
+                        assert_eq!(text(client.call(tools::call("echo").arguments(&mine))), mine.text);
+                    }
+                });
+            }
+        });
+    });
+}
+
+// covers: S2-19
+#[test]
+fn a_server_keeps_the_connection_and_answers_in_order() {
+    bounded(|| {
+        let (server, _seen, _url) = served();
+        let mut stream = TcpStream::connect(server.local_addr()).expect("connected");
+        let mut answers = BufReader::new(stream.try_clone().expect("a clone"));
+        for id in 1..=2 {
+            write!(stream, "{}", post(id, "add", r#"{"a":1,"b":2}"#, false)).expect("written");
+            let (head, body) = read_message(&mut answers).expect("an answer");
+            assert!(head.starts_with("http/1.1 200") && head.contains("content-type: application/json"), "{head}");
+            assert!(body.contains(&format!(r#""id":{id}"#)) && body.contains(r#""text":"3""#), "{body}");
+        }
+        // Two at once: the second is held until the first is answered.
+        let (first, second) = (post(3, "count", r#"{"to":3}"#, true), post(4, "add", r#"{"a":2,"b":2}"#, false));
+        write!(stream, "{first}{second}").expect("written");
+        let (head, _) = read_message(&mut answers).expect("an answer");
+        assert!(head.contains("content-type: text/event-stream"), "{head}");
+        let mut stream = String::new();
+        while !stream.ends_with("\n0\r\n\r\n") {
+            assert!(answers.read_line(&mut stream).expect("readable") > 0, "{stream}");
+        }
+        assert!(stream.contains(r#""progress":1"#) && stream.contains(r#""id":3"#), "{stream}");
+        let (_, body) = read_message(&mut answers).expect("an answer");
+        assert!(body.contains(r#""id":4"#) && body.contains(r#""text":"4""#), "{body}");
+    });
+}
+
+// covers: S2-19, S0-14, S0-15
+#[test]
+fn a_client_uses_one_connection_for_calls_one_after_another() {
+    bounded(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let mut requests = BufReader::new(stream.try_clone().expect("a clone"));
+            let mut methods = Vec::new();
+            while let Some((head, body)) = read_message(&mut requests) {
+                let method =
+                    head.lines().find_map(|line| line.strip_prefix("mcp-method: ")).expect("a method").to_owned();
+                let id = body.split(r#""id":"#).nth(1).and_then(|rest| rest.split([',', '}']).next()).expect("an id");
+                let result = match method.as_str() {
+                    "server/discover" => {
+                        r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#
+                    }
+                    _ => r#"{"resultType":"complete","content":[{"type":"text","text":"3"}]}"#,
+                };
+                methods.push(method);
+                let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+                let answer = if methods.len() % 2 == 0 {
+                    let body =
+                        format!("data: {{\"jsonrpc\":\"2.0\",\"method\":\"custom/note\"}}\n\ndata: {answer}\n\n");
+                    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked";
+                    format!("{head}\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len())
+                } else {
+                    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length";
+                    format!("{head}: {}\r\n\r\n{answer}", answer.len())
+                };
+                // At once: a call that comes after the event and before the last chunk would rightly open a second connection.
+                stream.write_all(answer.as_bytes()).expect("written");
+            }
+            methods
+        });
+        let client = connect(url.as_str()).expect("connected");
+        for _ in 0..4 {
+            assert_eq!(text(add(&client)), "3");
+        }
+        assert_eq!(client.stats().channels, 1);
+        client.close();
+        let methods = server.join().expect("no panic");
+        assert_eq!(methods, ["server/discover", "tools/call", "tools/call", "tools/call", "tools/call"]);
+    });
+}
+
+// covers: CANC-S-003, TIME-B-002, S0-42
+#[test]
+fn cancelling_a_call_closes_its_stream_and_stops_its_handler() {
+    bounded(|| {
+        let (_server, seen, url) = served();
+        let client = connect(url.as_str()).expect("connected");
+        let slow = client.start(tools::call("slow")).expect("begun");
+        seen.wait(|counts| counts.begun == 1);
+        slow.cancel(None);
+        assert_eq!(slow.wait(), Err(CallError::Cancelled { reason: None }));
+        seen.wait(|counts| counts.cancelled == 1);
+        let ended = client.call(tools::call("slow").timeout(Duration::from_millis(200)));
+        assert!(matches!(ended, Err(CallError::Timeout { .. })), "{ended:?}");
+        seen.wait(|counts| counts.begun == counts.cancelled);
+        assert_eq!(text(add(&client)), "3");
+    });
+}
+
+// covers: CANC-S-003, B-149
+#[test]
+fn a_client_that_disconnects_cancels_its_request() {
+    bounded(|| {
+        let (server, seen, _url) = served();
+        let mut stream = TcpStream::connect(server.local_addr()).expect("connected");
+        write!(stream, "{}", post(1, "slow", "{}", false)).expect("written");
+        seen.wait(|counts| counts.begun == 1);
+        drop(stream);
+        seen.wait(|counts| counts.cancelled == 1);
+    });
+}
+
+// covers: B-087, B-094
+#[test]
+fn where_nobody_listens_the_connect_fails_and_says_so() {
+    bounded(|| {
+        let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
+        let failed = connect(format!("http://{address}")).expect_err("nobody listens");
+        let ConnectError::Negotiation(e) = &failed else { panic!("{failed:?}") };
+        assert_eq!((e.stage, &e.cause), (Stage::Connect, &NegotiationCause::Closed(Closed::Refused)));
+    });
+}
+
+// covers: B-087
+#[test]
+fn what_is_no_url_or_cannot_be_reached_is_refused() {
+    bounded(|| {
+        assert!(matches!(connect("localhost:8000"), Err(ConnectError::Url(_))));
+        assert!(matches!(connect("ftp://localhost/"), Err(ConnectError::Url(_))));
+        let failed = connect("https://localhost:1/").expect_err("no tls in this build");
+        assert!(failed.to_string().contains("tls"), "{failed}");
+    });
+}
+
+// covers: B-149
+#[test]
+fn stopping_a_server_ends_everything_in_time() {
+    bounded(|| {
+        let (server, seen, url) = served();
+        let client = connect(url.as_str()).expect("connected");
+        let slow = client.start(tools::call("slow")).expect("begun");
+        seen.wait(|counts| counts.begun == 1);
+        // One that says nothing, and one that never reads its answer.
+        let mute = TcpStream::connect(server.local_addr()).expect("connected");
+        let mut deaf = TcpStream::connect(server.local_addr()).expect("connected");
+        let large = post(1, "echo", &format!(r#"{{"text":"{}"}}"#, "x".repeat(3 << 20)), false);
+        deaf.write_all(large.as_bytes()).expect("written");
+        let began = Instant::now();
+        server.stop(Duration::from_millis(100));
+        assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+        assert!(slow.wait().is_err());
+        seen.wait(|counts| counts.cancelled == 1);
+        assert!(TcpStream::connect_timeout(&server.local_addr(), Duration::from_secs(1)).is_err());
+        server.wait();
+        drop((mute, deaf));
+    });
+}
+
+#[test]
+fn a_server_may_be_given_all_the_time_there_is_to_stop() {
+    bounded(|| served().0.stop(Duration::MAX));
+}
+
+#[test]
+fn a_server_that_is_dropped_listens_no_longer() {
+    bounded(|| {
+        let (server, _seen, url) = served();
+        let address = server.local_addr();
+        let client = connect(url.as_str()).expect("connected");
+        drop(server);
+        assert!(TcpStream::connect_timeout(&address, BOUND).is_err(), "it still listens");
+        assert!(add(&client).is_err());
+    });
+}
+
+// covers: S2-09
+#[test]
+fn large_messages_pass_both_ways() {
+    bounded(|| {
+        let (_server, _seen, url) = served();
+        let client = connect_with(url, Config::new().set(|config| config.timeout = Some(BOUND))).expect("connected");
+        let large = "z".repeat(1 << 20);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let echoed = text(client.call(tools::call("echo").arguments(&Text { text: large.clone() })));
+                    assert!(echoed == large, "something else came back");
+                });
+            }
+        });
+    });
+}

@@ -1,0 +1,9 @@
+//! The adapter against real programs, pipes and sockets. One program, so that the peers it makes of itself are built with it.
+#![cfg(target_os = "linux")]
+
+mod common;
+#[cfg(feature = "http")]
+mod http;
+mod own;
+mod programs;
+mod served;

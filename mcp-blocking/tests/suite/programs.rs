@@ -1,0 +1,425 @@
+//! Programs as servers, well behaved and not: what the user gets, and that nothing of them is left.
+
+use crate::common::{ANSWER, BOUND, bounded, group, legacy, members, quick, server, sh, until};
+use mcp_blocking::{
+    CallError, CallToolResult, Client, Config, ConnectError, Object, Program, Stderr, connect_with, tools,
+};
+use mcp_proto::client::{Event, Policy, Termination};
+use mcp_proto::error::{NegotiationCause, Stage};
+use mcp_proto::exchange::{Closed, ExitStatus, Sent};
+use std::process::Command;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+fn connected(program: Program) -> Client {
+    connect_with(program, legacy()).expect("hello")
+}
+
+fn call(client: &Client) -> Result<CallToolResult, CallError> {
+    client.call(tools::call("add"))
+}
+
+fn exited(code: i32) -> Closed {
+    Closed::Exited(ExitStatus { code: Some(code), signal: None })
+}
+
+fn killed(signal: i32) -> Closed {
+    Closed::Exited(ExitStatus { code: None, signal: Some(signal) })
+}
+
+/// Waits until a program says its first notification.
+fn noticed(config: Config) -> (Config, mpsc::Receiver<()>) {
+    let (told, events) = mpsc::channel();
+    let config = config.on_event(move |event| {
+        if matches!(event, Event::Notification { .. }) {
+            told.send(()).expect("heard");
+        }
+    });
+    (config, events)
+}
+
+/// What a script says when it is ready.
+const NOTICE: &str = r#"echo '{"jsonrpc":"2.0","method":"custom/ready"}'"#;
+
+// covers: S0-25, S0-09, S0-10, STDIO-C-001, B-080
+#[test]
+fn a_program_is_started_and_answers() {
+    bounded(|| {
+        let client = connected(server(&format!("read -r line; {ANSWER}; read -r line")));
+        assert_eq!(call(&client).expect("an answer").first_text(), Some("3"));
+        assert_eq!(client.close(), Termination::Requested);
+        assert_eq!(client.stats().calls, 0);
+    });
+}
+
+// covers: S0-25, S2-04, S2-05
+#[test]
+fn a_command_passes_its_arguments_directory_and_environment_on() {
+    bounded(|| {
+        let script = r#"
+            read -r line
+            echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"'"$1 $PWD $MARK"'","version":"1"}}}'
+            read -r line; read -r line
+        "#;
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script, "sh", "one"]).current_dir("/").env("MARK", "two");
+        let client = connect_with(command, legacy()).expect("hello");
+        assert_eq!(client.server().and_then(|server| server.implementation).expect("hello").name, "one / two");
+    });
+}
+
+// covers: B-145, S0-25, B-094
+#[test]
+fn a_program_that_does_not_exist_fails_the_connect_and_is_named() {
+    bounded(|| {
+        let failed = connect_with(Program::new("/no/such/program"), legacy()).expect_err("no such program");
+        let ConnectError::Negotiation(e) = &failed else { panic!("{failed:?}") };
+        assert_eq!(e.stage, Stage::Connect);
+        assert!(failed.to_string().contains("/no/such/program"), "{failed}");
+    });
+}
+
+// covers: B-087, B-094, B-141
+#[test]
+fn a_server_that_exits_during_the_handshake_fails_the_connect_with_its_exit_status() {
+    bounded(|| {
+        let failed = connect_with(sh("read -r line; exit 4"), legacy()).expect_err("no hello");
+        let ConnectError::Negotiation(e) = &failed else { panic!("{failed:?}") };
+        assert_eq!(e.stage, Stage::Initialize);
+        assert_eq!(e.cause, NegotiationCause::Closed(exited(4)));
+    });
+}
+
+// covers: B-135, B-088, B-094
+#[test]
+fn a_server_that_never_says_hello_fails_the_connect_and_is_gone() {
+    bounded(|| {
+        let file = std::env::temp_dir().join(format!("mcp-blocking-mute-{}", std::process::id()));
+        let script = format!("echo $$ > {}; trap '' TERM; while :; do read -r line || sleep 600; done", file.display());
+        let config = quick(legacy()).set(|config| config.initialize_timeout = Duration::from_secs(1));
+        let failed = connect_with(sh(&script), config).expect_err("no hello");
+        assert!(matches!(failed, ConnectError::Negotiation(ref e) if matches!(e.cause, NegotiationCause::Timeout(_))));
+        let pid: u32 = std::fs::read_to_string(&file).expect("a process id").trim().parse().expect("a number");
+        drop(std::fs::remove_file(&file));
+        until(|| members(pid).is_empty());
+    });
+}
+
+// covers: B-141, S0-27, S0-33, S2-13
+#[test]
+fn a_server_that_exits_mid_call_ends_it_with_its_exit_status() {
+    bounded(|| {
+        let client = connected(server("read -r line; exit 3"));
+        let ended = call(&client).expect_err("no answer");
+        assert_eq!(ended, CallError::Closed { sent: Sent::Maybe, why: exited(3) });
+        assert_eq!(ended.to_string(), "Transport closed: the program exited with code 3");
+        assert_eq!(client.close(), Termination::Closed(exited(3)));
+        let refused = call(&client).expect_err("closed");
+        assert!(matches!(refused, CallError::Refused(_) | CallError::Closed { sent: Sent::No, .. }), "{refused:?}");
+    });
+}
+
+// covers: B-141
+#[test]
+fn a_server_that_is_killed_says_by_which_signal() {
+    bounded(|| {
+        let client = connected(server("read -r line; kill -9 $$"));
+        assert_eq!(call(&client), Err(CallError::Closed { sent: Sent::Maybe, why: killed(9) }));
+    });
+}
+
+// covers: B-141
+#[test]
+fn what_a_server_wrote_before_it_exited_still_counts() {
+    bounded(|| {
+        // The last of it comes from a child of its own, shortly after it has exited.
+        let client = connected(server(&format!("read -r line; {{ sleep 0.1; {ANSWER}; }} & exit 0")));
+        assert_eq!(call(&client).expect("an answer").first_text(), Some("3"));
+    });
+}
+
+// covers: S0-28, S0-63, TIME-B-001, TIME-B-002, TIME-B-003, B-060, B-061
+#[test]
+fn a_server_that_never_answers_times_the_call_out_and_is_told() {
+    bounded(|| {
+        let told = r#"read -r line; read -r line; case "$line" in *notifications/cancelled*) ;; *) exit 1;; esac
+            read -r line; echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"told"}]}}'; read -r line"#;
+        let client = connected(server(told));
+        let after = Duration::from_millis(50);
+        let began = Instant::now();
+        let ended = client.call(tools::call("add").timeout(after)).expect_err("no answer");
+        // The timer thread sleeps towards a later deadline, and is woken for this one.
+        assert!(began.elapsed() >= after && began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert_eq!(ended, CallError::Timeout { after, sent: Sent::Maybe });
+        assert_eq!(call(&client).expect("an answer").first_text(), Some("told"));
+    });
+}
+
+// covers: S0-29, S0-64, CANC-C-001, CANC-B-012, B-052
+#[test]
+fn a_cancelled_call_tells_the_server_and_its_late_answer_is_nobodys() {
+    bounded(|| {
+        let late = format!(
+            r#"read -r line; read -r line; case "$line" in *notifications/cancelled*"too slow"*) ;; *) exit 1;; esac
+            {ANSWER}; read -r line; echo '{{"jsonrpc":"2.0","id":3,"result":{{"content":[{{"type":"text","text":"next"}}]}}}}'; read -r line"#
+        );
+        let client = connected(server(&late));
+        let pending = client.start(tools::call("add")).expect("begun");
+        pending.cancel(Some("too slow"));
+        assert_eq!(pending.wait(), Err(CallError::Cancelled { reason: Some("too slow".into()) }));
+        assert_eq!(call(&client).expect("an answer").first_text(), Some("next"));
+    });
+}
+
+// covers: CANC-C-001, B-066
+#[test]
+fn a_call_that_is_dropped_is_cancelled_and_leaves_nothing() {
+    bounded(|| {
+        let told = r#"read -r line; read -r line; case "$line" in *notifications/cancelled*) ;; *) exit 1;; esac
+            read -r line; echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"told"}]}}'; read -r line"#;
+        let client = connected(server(told));
+        drop(client.start(tools::call("add")).expect("begun"));
+        assert_eq!(client.stats().calls, 0);
+        assert_eq!(call(&client).expect("an answer").first_text(), Some("told"));
+    });
+}
+
+// covers: S0-31, B-120, B-274
+#[test]
+fn lines_that_are_no_messages_cost_a_diagnostic_each_and_nothing_else() {
+    bounded(|| {
+        let noise = format!("echo 'Listening on stdio...'; read -r line; echo '{{]'; echo; {ANSWER}; read -r line");
+        let (told, events) = mpsc::channel();
+        let client =
+            connect_with(server(&noise), legacy().on_event(move |event| drop(told.send(event)))).expect("hello");
+        assert_eq!(call(&client).expect("an answer").first_text(), Some("3"));
+        let mut codes = Vec::new();
+        while codes.len() < 2 {
+            if let Event::Diagnostic(diagnostic) = events.recv_timeout(BOUND).expect("an event") {
+                codes.push(diagnostic.kind.code());
+            }
+        }
+        assert_eq!(codes, ["bad-message", "bad-message"]);
+    });
+}
+
+// covers: S0-26, STDIO-C-015, STDIO-C-016, B-137, B-138
+#[test]
+fn close_ends_a_program_by_closing_its_input() {
+    bounded(|| {
+        let client = connected(server("while read -r line; do :; done; exit 0"));
+        let group = group(&client);
+        let began = Instant::now();
+        assert_eq!(client.close(), Termination::Requested);
+        assert!(began.elapsed() < Duration::from_millis(1500), "it was waited for: {:?}", began.elapsed());
+        assert!(members(group).is_empty(), "left: {:?}", members(group));
+        assert_eq!(client.stats().channels, 0);
+        assert_eq!(client.close(), Termination::Requested);
+        until(|| client.stats().detached_threads == 0);
+    });
+}
+
+// covers: B-138, B-139, STDIO-C-016
+#[test]
+fn a_program_that_ignores_the_end_of_its_input_is_terminated() {
+    bounded(|| {
+        let file = std::env::temp_dir().join(format!("mcp-blocking-term-{}", std::process::id()));
+        let script = format!("trap 'echo terminated > {}; exit 0' TERM; while :; do sleep 0.02; done", file.display());
+        let client = connect_with(
+            server(&script),
+            quick(legacy()).set(|config| {
+                config.limits.frame.terminate_timeout = BOUND;
+            }),
+        )
+        .expect("hello");
+        let group = group(&client);
+        assert_eq!(client.close(), Termination::Requested);
+        until(|| members(group).is_empty());
+        assert_eq!(std::fs::read_to_string(&file).expect("what the trap wrote"), "terminated\n");
+        drop(std::fs::remove_file(&file));
+    });
+}
+
+// covers: B-133, B-134, B-138
+#[test]
+fn a_program_that_ignores_everything_is_killed_with_its_group() {
+    bounded(|| {
+        let script = "trap '' TERM; sh -c 'trap \"\" TERM; while :; do sleep 600; done' & while :; do sleep 600; done";
+        let client = connect_with(server(script), quick(legacy())).expect("hello");
+        let group = group(&client);
+        until(|| members(group).len() >= 4);
+        assert_eq!(client.close(), Termination::Requested);
+        until(|| members(group).is_empty());
+    });
+}
+
+// covers: B-133, B-277
+#[test]
+fn dropping_the_last_handle_ends_the_program_wherever_it_happens() {
+    bounded(|| {
+        let client = connected(server("while read -r line; do :; done"));
+        let group = group(&client);
+        let other = client.clone();
+        drop(client);
+        assert!(!members(group).is_empty(), "a handle is left");
+        std::thread::spawn(move || drop(other)).join().expect("no panic");
+        assert!(members(group).is_empty(), "left: {:?}", members(group));
+    });
+}
+
+// covers: B-133
+#[test]
+fn a_panic_that_unwinds_past_the_client_ends_the_program() {
+    bounded(|| {
+        let (said, group) = mpsc::channel();
+        let panicked = std::thread::spawn(move || {
+            let client = connected(server("while read -r line; do :; done"));
+            said.send(crate::common::group(&client)).expect("heard");
+            std::panic::resume_unwind(Box::new("the application fails"));
+        });
+        let group = group.recv_timeout(BOUND).expect("hello");
+        assert!(panicked.join().is_err());
+        assert!(members(group).is_empty(), "left: {:?}", members(group));
+    });
+}
+
+// covers: B-134, B-141, B-137
+#[test]
+fn a_child_of_the_program_that_holds_its_output_delays_the_end_only_a_little() {
+    bounded(|| {
+        let client = connected(server("sleep 600 & read -r line; exit 3"));
+        let group = group(&client);
+        let began = Instant::now();
+        assert_eq!(call(&client), Err(CallError::Closed { sent: Sent::Maybe, why: exited(3) }));
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        until(|| members(group).is_empty());
+    });
+}
+
+// covers: B-148, B-138
+#[test]
+fn a_reader_that_cannot_be_woken_is_counted_and_not_waited_for() {
+    bounded(|| {
+        // The grandchild leaves the group, and so survives; it holds the output of the program until someone writes to the fifo.
+        let fifo = std::env::temp_dir().join(format!("mcp-blocking-fifo-{}", std::process::id()));
+        let fifo = fifo.to_str().expect("unicode");
+        let escapes = format!(r#"{NOTICE}; read -r line <{fifo}"#).replace('\'', r"'\''");
+        let script = format!("mkfifo {fifo}; setsid sh -c '{escapes}' & while read -r line; do :; done");
+        let (config, ready) = noticed(quick(legacy()));
+        let client = connect_with(server(&script), config).expect("hello");
+        ready.recv_timeout(BOUND).expect("escaped");
+        let group = group(&client);
+        let began = Instant::now();
+        assert_eq!(client.close(), Termination::Requested);
+        assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+        until(|| members(group).is_empty());
+        until(|| client.stats().detached_threads == 1);
+        std::fs::write(fifo, "go\n").expect("written");
+        until(|| client.stats().detached_threads == 0);
+        std::fs::remove_file(fifo).expect("removed");
+    });
+}
+
+// covers: B-141, B-138, STDIO-S-018, S0-27
+#[test]
+fn a_program_that_closes_its_output_has_ended_the_session_and_is_ended() {
+    bounded(|| {
+        let client = connect_with(server("read -r line; exec >&-; while :; do sleep 600; done"), quick(legacy()));
+        let client = client.expect("hello");
+        let group = group(&client);
+        let ended = call(&client).expect_err("no answer");
+        assert!(matches!(ended, CallError::Closed { sent: Sent::Maybe, .. }), "{ended:?}");
+        assert!(matches!(client.close(), Termination::Closed(_)));
+        until(|| members(group).is_empty());
+    });
+}
+
+// covers: B-137
+#[test]
+fn a_server_that_exits_on_the_probe_is_started_again() {
+    bounded(|| {
+        let script = r#"
+            read -r line; case "$line" in *server/discover*) exit 1;; esac
+            echo '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"old","version":"1"}}}'
+            read -r line; read -r line
+            echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"3"}]}}'
+            read -r line
+        "#;
+        let config = legacy().set(|config| config.policy = Policy::Auto);
+        let client = connect_with(sh(script), config).expect("hello");
+        assert_eq!(call(&client).expect("an answer").first_text(), Some("3"));
+        until(|| client.stats().channels == 1);
+    });
+}
+
+// covers: B-131
+#[test]
+fn full_pipes_in_both_directions_do_not_block_each_other() {
+    bounded(|| {
+        // The server writes a megabyte before it reads one: neither fits into a pipe.
+        let script = format!(
+            r#"head -c 1048576 /dev/zero | tr '\0' 'x'; echo; read -r line; case ${{#line}} in ???????) ;; *) exit 1;; esac; {ANSWER}; read -r line"#
+        );
+        let client = connected(server(&script));
+        let arguments = Object::new().with("text", "y".repeat(1 << 20).as_str());
+        let sum = client.call(tools::call("add").param("arguments", Ok(arguments.into())));
+        assert_eq!(sum.expect("an answer").first_text(), Some("3"));
+    });
+}
+
+// covers: B-129, S2-07, STDIO-C-004, STDIO-C-005
+#[test]
+fn standard_error_is_drained_always_and_told_by_lines() {
+    bounded(|| {
+        let script = format!(
+            "i=0; while [ $i -lt 3000 ]; do echo \"line $i of a server that has much to say, and says it at some length\" >&2; \
+             i=$((i+1)); done; read -r line; {ANSWER}; read -r line"
+        );
+        let (told, lines) = mpsc::channel();
+        let stderr = Stderr::Lines(std::sync::Arc::new(move |line: &str| drop(told.send(line.to_owned()))));
+        let client = connect_with(server(&script), legacy().stderr(stderr)).expect("hello");
+        assert_eq!(call(&client).expect("an answer").first_text(), Some("3"));
+        for n in 0..3000 {
+            let line = lines.recv_timeout(BOUND).expect("a line");
+            assert!(line.starts_with(&format!("line {n} of")), "{line}");
+        }
+    });
+}
+
+// covers: B-144, S0-34
+#[test]
+fn a_program_that_closes_its_input_breaks_the_pipe_and_not_the_client() {
+    bounded(|| {
+        let deaf = format!("exec <&-; {NOTICE}; while :; do sleep 600; done");
+        let (config, ready) = noticed(legacy());
+        let client = connect_with(server(&deaf), config).expect("hello");
+        ready.recv_timeout(BOUND).expect("deaf");
+        // Nobody reads it, and the write fails; the answer could still come.
+        let pending = client.start(tools::call("add")).expect("begun");
+        let pending = pending.wait_timeout(Duration::from_millis(50)).expect_err("not ended");
+        let group = rustix::process::Pid::from_raw(group(&client).try_into().expect("small")).expect("not zero");
+        rustix::process::kill_process_group(group, rustix::process::Signal::KILL).expect("killed");
+        assert_eq!(pending.wait(), Err(CallError::Closed { sent: Sent::Maybe, why: killed(9) }));
+    });
+}
+
+// covers: S0-10, B-277
+#[test]
+fn two_threads_call_at_once_and_each_gets_its_own_answer() {
+    bounded(|| {
+        // Answers both calls in the reverse order of their coming.
+        let script = r#"read -r line; read -r line
+            echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"3"}]}}'
+            echo '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"2"}]}}'
+            read -r line"#;
+        let client = connected(server(script));
+        let texts: Vec<_> = std::thread::scope(|scope| {
+            let calls: Vec<_> = (0..2).map(|_| scope.spawn(|| call(&client).expect("an answer"))).collect();
+            calls
+                .into_iter()
+                .filter_map(|call| call.join().expect("no panic").first_text().map(str::to_owned))
+                .collect()
+        });
+        assert!(texts == ["2", "3"] || texts == ["3", "2"], "{texts:?}");
+    });
+}
