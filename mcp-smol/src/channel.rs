@@ -1,0 +1,242 @@
+//! One channel as bytes: a reader, a writer, and perhaps the program behind them. Client and server drive the same type.
+//! It holds no protocol state; what happens on it comes out as [`Wire`] facts, one for each [`poll_wire`](Channel::poll_wire).
+
+use crate::process::Process;
+use bytes::Bytes;
+use mcp_proto::driver::{Step, WriteQueue, not_opened};
+use mcp_proto::exchange::{Closed, Endpoint, Origin, Peer, Shutdown};
+use mcp_proto::input::Wire;
+use smol::future::Future;
+use smol::io::{AsyncRead, AsyncWrite};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+/// The reading half of a channel.
+pub(crate) type Reader = Box<dyn AsyncRead + Send + Unpin>;
+/// The writing half of a channel.
+pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+/// A channel on its way.
+pub(crate) type Opening = Pin<Box<dyn Future<Output = Result<Link, Closed>> + Send>>;
+
+/// Bytes of one read: as much as a pipe of Linux holds.
+const READ: usize = 64 << 10;
+
+/// What an open channel consists of.
+pub(crate) struct Link {
+    pub(crate) reader: Reader,
+    pub(crate) writer: Writer,
+    pub(crate) process: Option<Process>,
+    pub(crate) peer: Peer,
+}
+
+/// One channel, from the wish to open it to its last fact.
+pub(crate) struct Channel {
+    opening: Option<Opening>,
+    reader: Option<Reader>,
+    writer: Option<Writer>,
+    process: Option<Process>,
+    queue: WriteQueue,
+    /// The step of writing that is under way.
+    step: Option<Step>,
+    aborted: bool,
+    closed: bool,
+    buffer: Vec<u8>,
+}
+
+impl Channel {
+    /// A channel that opens when it is polled.
+    pub(crate) fn open(opening: Opening) -> Self {
+        Self {
+            opening: Some(opening),
+            reader: None,
+            writer: None,
+            process: None,
+            queue: WriteQueue::default(),
+            step: None,
+            aborted: false,
+            closed: false,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// A channel that is open already and does not report it.
+    pub(crate) fn opened(reader: Reader, writer: Writer) -> Self {
+        let mut channel = Self::open(Box::pin(smol::future::pending()));
+        channel.opening = None;
+        (channel.reader, channel.writer) = (Some(reader), Some(writer));
+        channel
+    }
+
+    /// Queues bytes. Dropped if the other side reads no more, which the end of the channel tells.
+    pub(crate) fn write(&mut self, bytes: Bytes) {
+        self.queue.push(bytes);
+    }
+
+    /// Ends the channel in this way.
+    pub(crate) fn close(&mut self, how: Shutdown) {
+        match how {
+            Shutdown::WriteHalf => self.queue.finish(),
+            Shutdown::Terminate => {
+                if let Some(process) = &self.process {
+                    process.terminate();
+                }
+            }
+            Shutdown::Abort => {
+                self.aborted = true;
+                (self.opening, self.reader) = (None, None);
+                self.stop_writing();
+                if let Some(process) = &mut self.process {
+                    process.kill();
+                }
+            }
+        }
+    }
+
+    /// The next thing that happened. Reads only if `wants_read`, and writes whatever it says. Pending for ever after `Wire::Closed`.
+    pub(crate) fn poll_wire(&mut self, cx: &mut Context<'_>, wants_read: bool) -> Poll<Wire> {
+        if self.closed {
+            return Poll::Pending;
+        }
+        if let Some(opening) = &mut self.opening {
+            let opened = ready!(opening.as_mut().poll(cx));
+            self.opening = None;
+            return Poll::Ready(match opened {
+                Ok(link) => {
+                    (self.reader, self.writer, self.process) = (Some(link.reader), Some(link.writer), link.process);
+                    Wire::Opened(link.peer)
+                }
+                Err(why) => self.end(why),
+            });
+        }
+        if let Poll::Ready(n) = self.poll_write(cx) {
+            return Poll::Ready(Wire::Written(n));
+        }
+        let exited = self.process.as_mut().is_some_and(|process| process.poll_exited(cx));
+        if wants_read && let Poll::Ready(wire) = self.poll_read(cx) {
+            return Poll::Ready(wire);
+        }
+        let over = match &mut self.process {
+            Some(_) if exited && self.reader.is_none() => true,
+            Some(process) => (exited || self.aborted) && process.poll_patience(cx),
+            None => self.aborted || (self.reader.is_none() && self.writer.is_none()),
+        };
+        if !over {
+            return Poll::Pending;
+        }
+        let why = match self.process.take().and_then(Process::reap) {
+            Some(status) => Closed::Exited(status),
+            None if self.aborted => Closed::Aborted,
+            None => Closed::Eof,
+        };
+        Poll::Ready(self.end(why))
+    }
+
+    fn end(&mut self, why: Closed) -> Wire {
+        self.closed = true;
+        self.reader = None;
+        self.stop_writing();
+        Wire::Closed(why)
+    }
+
+    fn stop_writing(&mut self) {
+        (self.writer, self.step) = (None, None);
+        self.queue.end();
+    }
+
+    /// Writes what is queued; ready when some of it was accepted. A failed write ends the writing and nothing else: what the other side
+    /// said before it closed may still be on its way.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
+        while let Some(writer) = &mut self.writer {
+            let writer = Pin::new(writer);
+            if self.step.is_none() {
+                self.step = self.queue.next_step();
+            }
+            match &mut self.step {
+                None => break,
+                Some(Step::Write(pieces)) => {
+                    if let Ok(n @ 1..) = ready!(writer.poll_write_vectored(cx, &pieces.slices())) {
+                        pieces.advance(n);
+                        self.step.take_if(|step| matches!(step, Step::Write(pieces) if pieces.is_empty()));
+                        return Poll::Ready(n);
+                    }
+                    self.stop_writing();
+                }
+                Some(Step::Flush) => match ready!(writer.poll_flush(cx)) {
+                    Ok(()) => self.step = None,
+                    Err(_) => self.stop_writing(),
+                },
+                Some(Step::End) => {
+                    // Failing to close what is closed already changes nothing.
+                    let _ = ready!(writer.poll_close(cx));
+                    self.stop_writing();
+                }
+            }
+        }
+        Poll::Pending
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Wire> {
+        let Some(reader) = &mut self.reader else { return Poll::Pending };
+        self.buffer.resize(READ, 0);
+        let read = ready!(Pin::new(reader).poll_read(cx, &mut self.buffer));
+        Poll::Ready(match read {
+            Ok(0) => {
+                self.reader = None;
+                Wire::Eof
+            }
+            Ok(n) => Wire::Bytes(Bytes::copy_from_slice(&self.buffer[..n])),
+            // A program speaks once more: with its exit status.
+            Err(_) if self.process.is_some() => {
+                self.reader = None;
+                Wire::Eof
+            }
+            Err(_) => self.end(Closed::Reset),
+        })
+    }
+}
+
+/// Starts to open a channel to `endpoint`; `given` is the channel that the driver holds already.
+pub(crate) fn open(endpoint: Endpoint, given: &mut Option<(Reader, Writer)>, stderr: &crate::Stderr) -> Opening {
+    match endpoint {
+        // Started here and not in the future, so that nothing lies between the start of a program and its owner.
+        Endpoint::Program(program) => {
+            let link = Process::spawn(&program, stderr);
+            Box::pin(std::future::ready(link))
+        }
+        Endpoint::Origin(origin) => Box::pin(connect_tcp(origin)),
+        Endpoint::Unix(path) => Box::pin(connect_unix(path)),
+        Endpoint::Given => {
+            let link = match given.take() {
+                Some((reader, writer)) => Ok(Link { reader, writer, process: None, peer: Peer::default() }),
+                None => Err(Closed::Unreachable("the channel was given once and is used up".into())),
+            };
+            Box::pin(std::future::ready(link))
+        }
+    }
+}
+
+async fn connect_tcp(origin: Origin) -> Result<Link, Closed> {
+    if origin.tls {
+        return Err(Closed::Unreachable("this build speaks no TLS".into()));
+    }
+    let addresses = smol::net::resolve((origin.host.as_str(), origin.port)).await.map_err(|_| Closed::Unresolved)?;
+    let mut why = Closed::Unresolved;
+    for address in addresses {
+        match smol::net::TcpStream::connect(address).await {
+            Ok(stream) => {
+                // Without it small requests wait for the acknowledgement of earlier ones; failing to set it does no harm.
+                let _ = stream.set_nodelay(true);
+                let peer = Peer { name: Some(address.to_string()) };
+                return Ok(Link { reader: Box::new(stream.clone()), writer: Box::new(stream), process: None, peer });
+            }
+            Err(e) => why = not_opened(&address, &e),
+        }
+    }
+    Err(why)
+}
+
+async fn connect_unix(path: String) -> Result<Link, Closed> {
+    let stream = smol::net::unix::UnixStream::connect(&path).await.map_err(|e| not_opened(&path, &e))?;
+    let peer = Peer { name: Some(path) };
+    Ok(Link { reader: Box::new(stream.clone()), writer: Box::new(stream), process: None, peer })
+}

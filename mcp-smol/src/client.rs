@@ -1,0 +1,332 @@
+//! The handle of a client and the futures it gives: a waker for each waiting call, and nothing of the protocol.
+
+use crate::clock::Origin;
+use crate::spawned::Spawned;
+use mcp_proto::call::{Method, Paged};
+use mcp_proto::client::{Event, Termination, Verdict};
+use mcp_proto::driver::{Calls, Collected, ConnectError, Noted};
+use mcp_proto::exchange::{Action, ChannelId, Closed};
+use mcp_proto::input::CallId;
+use mcp_proto::wired::WiredClient;
+use mcp_proto::{Call, CallError, Calling, IntoCall, Object, Pages, Progress, Refusal, ServerInfo};
+use smol::future::Future;
+use smol::stream::Stream;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// A client. Cheap to clone; dropping the last clone closes the connection, which the [`Driver`](crate::Driver) then does in order.
+/// A client of [`connect`](crate::connect) ends its driver itself when the last clone is dropped: that blocks for as long as a program
+/// takes to exit, usually some milliseconds, and at the most until it is killed. [`close`](Self::close) does not block.
+#[derive(Clone)]
+pub struct Client {
+    handle: Arc<Handle>,
+}
+
+/// What all clones of a client share.
+struct Handle {
+    shared: Arc<Shared>,
+    /// The driver, if it is ours to end.
+    driver: Option<Spawned>,
+}
+
+/// What the handles and the driver share.
+pub(crate) struct Shared {
+    pub(crate) origin: Origin,
+    state: Mutex<State>,
+}
+
+pub(crate) struct State {
+    pub(crate) engine: WiredClient,
+    /// Wakes the driver, which then asks the engine what to do.
+    pub(crate) driver: Option<Waker>,
+    calls: Calls<Option<Waker>>,
+    /// Those who wait for the start or the end of the client.
+    watchers: Vec<Waker>,
+    /// The driver was dropped.
+    abandoned: bool,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("server", &self.server()).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    pub(crate) fn new(shared: Arc<Shared>, driver: Option<Spawned>) -> Self {
+        Self { handle: Arc::new(Handle { shared, driver }) }
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
+    }
+
+    /// Makes a call and waits for its end. Dropping the future cancels the call, and the server is told.
+    ///
+    /// # Errors
+    /// [`CallError`]; says whether the request can have reached the server.
+    pub async fn call<C: IntoCall>(&self, call: C) -> Result<<C::Method as Method>::Output, CallError> {
+        self.start(call).await
+    }
+
+    /// Makes a call now; the future that is returned waits for its end.
+    pub fn start<C: IntoCall>(&self, call: C) -> Pending<C::Method, C::Told> {
+        let (call, told) = call.into_call();
+        let calling = self.shared().command(|shared, state| {
+            if state.abandoned {
+                return Err(Refusal::Closed);
+            }
+            let calling = state.engine.call(shared.origin.now(), call).map_err(|refused| refused.why)?;
+            state.calls.begin(calling.id(), None);
+            Ok(calling)
+        });
+        Pending { client: self.clone(), calling: Some(calling), told }
+    }
+
+    /// The elements of a paged list, fetched page by page as the stream is polled. Ends at the first error.
+    pub fn pages<M: Paged>(
+        &self,
+        call: Call<M>,
+    ) -> Pin<Box<impl Stream<Item = Result<M::Element, CallError>> + use<M>>> {
+        let max = self.shared().lock().engine.client().config().limits.client.max_pages;
+        let walk = (self.clone(), Pages::new(call, max));
+        Box::pin(smol::stream::unfold(walk, |(client, mut pages)| async move {
+            loop {
+                if let Some(element) = pages.pop() {
+                    return Some((Ok(element), (client, pages)));
+                }
+                let page = client.call(pages.next()?).await;
+                if let Err(e) = pages.fetched(page) {
+                    return Some((Err(e), (client, pages)));
+                }
+            }
+        }))
+    }
+
+    /// Sends a notification of a custom method.
+    ///
+    /// # Errors
+    /// [`Refusal`]: nothing was sent.
+    pub fn notify(&self, method: &str, params: Object) -> Result<(), Refusal> {
+        self.shared().command(|shared, state| {
+            state.engine.notify(shared.origin.now(), method, params).map_err(|refused| refused.why)
+        })
+    }
+
+    /// Waits until the two sides have agreed. Calls need not wait for it: they are sent when it is so.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if the connection ended instead.
+    pub async fn ready(&self) -> Result<(), ConnectError> {
+        self.shared()
+            .watch(|state| match state.calls.terminated() {
+                _ if state.calls.ready().is_some() => Some(Ok(())),
+                Some(why) => Some(Err(why.clone().into())),
+                None => None,
+            })
+            .await
+    }
+
+    /// What is known of the server; `None` before the two sides have agreed.
+    pub fn server(&self) -> Option<ServerInfo> {
+        self.shared().lock().calls.ready().cloned()
+    }
+
+    /// What was found out about the server, for a later client of the same one; `None` before the two sides have agreed.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.shared().lock().engine.client().verdict()
+    }
+
+    /// Ends the connection in order, and waits until it has ended: a program is given time to exit, then told to terminate, then killed.
+    /// Calls that have not ended end. May be called again, also while another waits. Needs the driver to run.
+    pub async fn close(&self) -> Termination {
+        self.shared().close();
+        self.shared().watch(|state| state.calls.terminated().cloned()).await
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.close();
+        if let Some(driver) = &self.driver {
+            driver.finish(self.shared.ladder());
+        }
+    }
+}
+
+/// A call under way: a future of its end. Dropping it before its end cancels the call, and the server is told.
+pub struct Pending<M: Method, F = fn(Progress)> {
+    client: Client,
+    /// `None` once the end was handed out.
+    calling: Option<Result<Calling<M>, Refusal>>,
+    told: F,
+}
+
+impl<M: Method, F> Pending<M, F> {
+    /// The id that diagnostics may name; `None` if the call was refused or has ended.
+    pub fn id(&self) -> Option<CallId> {
+        Some(self.calling.as_ref()?.as_ref().ok()?.id())
+    }
+
+    /// Cancels the call for a reason that the server is told. The future then ends with [`CallError::Cancelled`], unless the call had
+    /// ended before.
+    pub fn cancel(&self, reason: Option<&str>) {
+        if let Some(id) = self.id() {
+            self.client.shared().command(|shared, state| state.engine.cancel(shared.origin.now(), id, reason));
+        }
+    }
+}
+
+/// Nothing in it is ever pinned.
+impl<M: Method, F> Unpin for Pending<M, F> {}
+
+impl<M: Method, F: FnMut(Progress)> Future for Pending<M, F> {
+    type Output = Result<M::Output, CallError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let id = match &this.calling {
+            Some(Ok(calling)) => calling.id(),
+            Some(Err(why)) => {
+                let why = why.clone();
+                this.calling = None;
+                return Poll::Ready(Err(CallError::Refused(why)));
+            }
+            None => return Poll::Pending,
+        };
+        // The waker of before is let go at the end, outside the lock: it may be the last of a task that holds a client.
+        let (_before, collected) = this.client.shared().lock().collect(id, cx.waker());
+        let Some(Collected { progress, outcome }) = collected else { return Poll::Pending };
+        // Outside the lock: it is the caller's code, and may use the client.
+        progress.into_iter().for_each(&mut this.told);
+        match (outcome, this.calling.take()) {
+            (Some(outcome), Some(Ok(calling))) => Poll::Ready(calling.finish(outcome)),
+            (_, calling) => {
+                this.calling = calling;
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<M: Method, F> Drop for Pending<M, F> {
+    fn drop(&mut self) {
+        let Some(id) = self.id() else { return };
+        let waker = self.client.shared().command(|shared, state| {
+            let waker = state.calls.wake(id).and_then(Option::take);
+            state.calls.forget(id);
+            state.engine.cancel(shared.origin.now(), id, None);
+            waker
+        });
+        // Outside the lock: it may be the last of a task that holds a client.
+        drop(waker);
+    }
+}
+
+impl<M: Method, F> fmt::Debug for Pending<M, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pending").field(&self.id()).finish()
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(engine: WiredClient, origin: Origin) -> Self {
+        let state = State { engine, driver: None, calls: Calls::default(), watchers: Vec::new(), abandoned: false };
+        Self { origin, state: Mutex::new(state) }
+    }
+
+    /// A panic under the lock is a fault of the engine, whose state is still the best there is.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the engine something, then wakes the driver, which may have something to do now.
+    fn command<T>(&self, tell: impl FnOnce(&Self, &mut State) -> T) -> T {
+        let mut state = self.lock();
+        let told = tell(self, &mut state);
+        let driver = state.driver.take();
+        drop(state);
+        driver.into_iter().for_each(Waker::wake);
+        told
+    }
+
+    /// How long it may take until everything has ended, and a little more.
+    fn ladder(&self) -> Duration {
+        let limits = self.lock().engine.client().config().limits.frame.clone();
+        let ladder =
+            limits.exit_timeout.saturating_add(limits.terminate_timeout).saturating_add(Duration::from_secs(1));
+        // Beyond this an instant could overflow, and nobody waits so long.
+        ladder.min(Duration::from_secs(3600))
+    }
+
+    fn close(&self) {
+        self.command(|shared, state| state.engine.close(shared.origin.now()));
+    }
+
+    /// Waits until `look` sees what it looks for. The state is looked at anew after every change, so no signal can be missed.
+    fn watch<T>(&self, mut look: impl FnMut(&State) -> Option<T>) -> impl Future<Output = T> {
+        smol::future::poll_fn(move |cx| {
+            let mut state = self.lock();
+            if let Some(seen) = look(&state) {
+                return Poll::Ready(seen);
+            }
+            if !state.watchers.iter().any(|waker| waker.will_wake(cx.waker())) {
+                state.watchers.push(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+    }
+
+    /// Takes note of what concerns those who wait; hands back what is not about a call.
+    pub(crate) fn note(&self, event: Event) -> Option<Event> {
+        let mut state = self.lock();
+        let (woken, rest) = state.note(event);
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+        rest
+    }
+
+    /// The driver is gone, and with it the channels `open`: everything ends now.
+    pub(crate) fn abandon(&self, open: impl Iterator<Item = ChannelId>) {
+        let mut state = self.lock();
+        state.abandoned = true;
+        if state.calls.terminated().is_some() {
+            return;
+        }
+        let now = self.origin.now();
+        state.engine.close(now);
+        open.for_each(|channel| state.engine.closed(now, channel, Closed::Aborted));
+        let mut woken = Vec::new();
+        while let Some(action) = state.engine.poll_output() {
+            match action {
+                Action::Open(channel, _) => state.engine.closed(now, channel, Closed::Aborted),
+                Action::Event(event) => woken.extend(state.note(event).0),
+                _ => {}
+            }
+        }
+        woken.append(&mut state.watchers);
+        woken.extend(state.calls.abandon().filter_map(Option::take));
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl State {
+    /// Takes note of an event: who is to be woken, and what is left of it for the application.
+    fn note(&mut self, event: Event) -> (Vec<Waker>, Option<Event>) {
+        match self.calls.note(event) {
+            Noted::Call(waker) => (waker.and_then(Option::take).into_iter().collect(), None),
+            Noted::Milestone(event) => (std::mem::take(&mut self.watchers), Some(event)),
+            Noted::Other(event) => (Vec::new(), Some(event)),
+        }
+    }
+
+    /// Takes what has come in for a call, and sees to it that `waker` is woken by more. Also hands out the waker of before.
+    fn collect(&mut self, call: CallId, waker: &Waker) -> (Option<Waker>, Option<Collected>) {
+        let before = self.calls.wake(call).and_then(|wake| wake.replace(waker.clone()));
+        (before, self.calls.collect(call))
+    }
+}

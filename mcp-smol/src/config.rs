@@ -1,0 +1,171 @@
+//! What is said once: how a client behaves and what it can do for its server, and what a server is told besides its router.
+
+use crate::{ClientEvent, Handler, ServerEvent};
+use mcp_proto::client::ClientConfig;
+use mcp_proto::process::Stderr;
+use mcp_proto::server::ServerConfig;
+use mcp_proto::{ElicitRequest, ElicitResult, ErrorObject, InputAnswer, InputRequest, Object, Router};
+use smol::future::Future;
+use std::fmt;
+use std::pin::Pin;
+
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// How a client behaves, and what it can do for the server. Registering a callback is what declares the capability.
+///
+/// Callbacks are futures that the [`Driver`](crate::Driver) polls: they run beside everything else, and may call the same client. A
+/// callback that holds a [`Client`](crate::Client) keeps it open; end such a client with [`close`](crate::Client::close).
+#[derive(Default)]
+pub struct Config {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) hooks: Hooks,
+    pub(crate) stderr: Stderr,
+}
+
+type Change = Box<dyn FnOnce(&mut ClientConfig) + Send>;
+
+/// The callbacks of a client.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    elicit: Option<Hook<ElicitRequest>>,
+    sample: Option<Hook<Object>>,
+    roots: Option<Hook<()>>,
+    pub(crate) event: Option<Box<dyn FnMut(ClientEvent) + Send>>,
+}
+
+type Hook<Q> = Box<dyn Fn(Q) -> BoxFuture<InputAnswer> + Send>;
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config").field("stderr", &self.stderr).finish_non_exhaustive()
+    }
+}
+
+impl Config {
+    /// What [`ClientConfig`] says by default, no callbacks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Changes any field of the engine's configuration but its target, which `connect` sets.
+    #[must_use]
+    pub fn set(mut self, change: impl FnOnce(&mut ClientConfig) + Send + 'static) -> Self {
+        self.changes.push(Box::new(change));
+        self
+    }
+
+    /// The server may ask the user, with a form.
+    #[must_use]
+    pub fn on_elicit<F, R>(mut self, ask: F) -> Self
+    where
+        F: Fn(ElicitRequest) -> R + Send + 'static,
+        R: Future<Output = ElicitResult> + Send + 'static,
+    {
+        self.hooks.elicit = Some(Box::new(move |request| {
+            let answer = ask(request);
+            Box::pin(async { InputAnswer::Elicitation(answer.await) })
+        }));
+        self.set(|config| config.capabilities.elicitation = Some(Object::new()))
+    }
+
+    /// The server may ask a language model; params and result are those of the wire.
+    #[must_use]
+    pub fn on_sample<F, R>(mut self, ask: F) -> Self
+    where
+        F: Fn(Object) -> R + Send + 'static,
+        R: Future<Output = Result<Object, ErrorObject>> + Send + 'static,
+    {
+        self.hooks.sample = Some(Box::new(move |params| {
+            let answer = ask(params);
+            Box::pin(async { answer.await.map_or_else(InputAnswer::Error, InputAnswer::Sampling) })
+        }));
+        self.set(|config| config.capabilities.sampling = Some(Object::new()))
+    }
+
+    /// The server may ask for the roots; the result is that of the wire.
+    #[must_use]
+    pub fn on_roots<F, R>(self, list: F) -> Self
+    where
+        F: Fn() -> R + Send + 'static,
+        R: Future<Output = Result<Object, ErrorObject>> + Send + 'static,
+    {
+        self.answer_roots(Box::new(move |()| {
+            let answer = list();
+            Box::pin(async { answer.await.map_or_else(InputAnswer::Error, InputAnswer::Roots) })
+        }))
+    }
+
+    /// The server may ask for the roots: these URIs.
+    #[must_use]
+    pub fn roots<S: Into<String>>(self, uris: impl IntoIterator<Item = S>) -> Self {
+        let uris: Vec<String> = uris.into_iter().map(Into::into).collect();
+        self.answer_roots(Box::new(move |()| Box::pin(std::future::ready(InputAnswer::roots(&uris)))))
+    }
+
+    /// Is told of notifications and diagnostics, which are dropped otherwise, that the two sides have agreed, and that the client has
+    /// ended. It is called by the driver: it must not wait, and a panic in it ends the driver.
+    #[must_use]
+    pub fn on_event(mut self, told: impl FnMut(ClientEvent) + Send + 'static) -> Self {
+        self.hooks.event = Some(Box::new(told));
+        self
+    }
+
+    /// Where the standard error of a program goes. Default: to ours. A function that gets its lines is called by the driver: it must not
+    /// wait, and a panic in it ends the driver.
+    #[must_use]
+    pub fn stderr(mut self, stderr: Stderr) -> Self {
+        self.stderr = stderr;
+        self
+    }
+
+    fn answer_roots(mut self, list: Hook<()>) -> Self {
+        self.hooks.roots = Some(list);
+        self.set(|config| config.capabilities.roots = Some(Object::new()))
+    }
+}
+
+impl Hooks {
+    /// What answers this question; `None` if nothing is registered for it.
+    pub(crate) fn ask(&self, request: InputRequest) -> Option<BoxFuture<InputAnswer>> {
+        match request {
+            InputRequest::Elicitation(request) => self.elicit.as_ref().map(|ask| ask(request)),
+            InputRequest::Sampling(params) => self.sample.as_ref().map(|ask| ask(params)),
+            InputRequest::Roots => self.roots.as_ref().map(|ask| ask(())),
+            _ => None,
+        }
+    }
+}
+
+/// A router with what the engine that serves it is told besides. A [`Router`](crate::Router) alone is one with the defaults.
+pub struct Service {
+    pub(crate) router: Router<Handler>,
+    pub(crate) config: ServerConfig,
+    pub(crate) event: Option<Box<dyn FnMut(ServerEvent) + Send>>,
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl Service {
+    /// Serves `router`.
+    pub fn new(router: Router<Handler>) -> Self {
+        let config = router.config();
+        Self { router, config, event: None }
+    }
+
+    /// Is told of notifications and diagnostics, which are dropped otherwise. It runs under the lock of the server: it must not wait.
+    #[must_use]
+    pub fn on_event(mut self, told: impl FnMut(ServerEvent) + Send + 'static) -> Self {
+        self.event = Some(Box::new(told));
+        self
+    }
+}
+
+impl From<Router<Handler>> for Service {
+    fn from(router: Router<Handler>) -> Self {
+        Self::new(router)
+    }
+}

@@ -1,0 +1,205 @@
+//! The one future that does all the work of a client: opens, reads, writes, closes, sleeps, and runs the callbacks. It decides nothing.
+//! It keeps no protocol state of its own, so it may be dropped between any two polls.
+
+use crate::Stderr;
+use crate::channel::{self, Channel, Reader, Writer};
+use crate::client::Shared;
+use crate::clock::Alarm;
+use crate::config::{BoxFuture, Hooks};
+use mcp_proto::client::Event;
+use mcp_proto::exchange::{Action, ChannelId};
+use mcp_proto::input::{Input, InputKey, InputToken, Wire};
+use mcp_proto::{InputAnswer, InputRequest};
+use smol::future::Future;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// Facts taken from one channel before the others have their turn.
+const TURN: usize = 8;
+/// Turns taken before other tasks of the executor have theirs.
+const TURNS: usize = 32;
+
+/// Does the work of a [`Client`](crate::Client): a future to spawn on any executor, which ends when the client has ended.
+///
+/// Dropping it ends everything at once: programs are killed with their process groups, calls end with
+/// [`CallError::Closed`](crate::CallError::Closed).
+#[must_use = "a client does nothing unless its driver is polled"]
+pub struct Driver {
+    shared: Arc<Shared>,
+    hooks: Hooks,
+    stderr: Stderr,
+    given: Option<(Reader, Writer)>,
+    /// A server in this process.
+    guest: Option<BoxFuture<()>>,
+    channels: BTreeMap<ChannelId, Channel>,
+    answers: BTreeMap<InputKey, (InputToken, BoxFuture<InputAnswer>)>,
+    alarm: Alarm,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        hooks: Hooks,
+        stderr: Stderr,
+        given: Option<(Reader, Writer)>,
+        guest: Option<BoxFuture<()>>,
+    ) -> Self {
+        let (channels, answers) = (BTreeMap::new(), BTreeMap::new());
+        Self { shared, hooks, stderr, given, guest, channels, answers, alarm: Alarm::new() }
+    }
+
+    /// Takes what the engine wants done. `None`: it has ended.
+    fn take_actions(&mut self, cx: &mut Context<'_>) -> Option<bool> {
+        let mut actions = Vec::new();
+        let before = {
+            let mut state = self.shared.lock();
+            actions.extend(std::iter::from_fn(|| state.engine.poll_output()));
+            // Under the same lock: whoever tells the engine more from here on finds the waker.
+            state.driver.replace(cx.waker().clone())
+        };
+        // Outside the lock: it may be the last of a task that holds a client.
+        drop(before);
+        let moved = !actions.is_empty();
+        for action in actions {
+            match action {
+                Action::Open(id, endpoint) => {
+                    let opening = channel::open(endpoint, &mut self.given, &self.stderr);
+                    self.channels.insert(id, Channel::open(opening));
+                }
+                Action::Write(id, bytes) => {
+                    if let Some(channel) = self.channels.get_mut(&id) {
+                        channel.write(bytes);
+                    }
+                }
+                Action::Close(id, how) => {
+                    if let Some(channel) = self.channels.get_mut(&id) {
+                        channel.close(how);
+                    }
+                }
+                Action::Event(event) => {
+                    let last = matches!(event, Event::Terminated(_));
+                    self.event(event);
+                    if last {
+                        return None;
+                    }
+                }
+            }
+        }
+        Some(moved)
+    }
+
+    fn event(&mut self, event: Event) {
+        match self.shared.note(event) {
+            Some(Event::InputNeeded { token, request, .. }) => {
+                let answer = self.ask(request);
+                self.answers.insert(token.key(), (token, answer));
+            }
+            Some(Event::InputWithdrawn(key)) => drop(self.answers.remove(&key)),
+            Some(other) => {
+                if let Some(told) = &mut self.hooks.event {
+                    told(other);
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn ask(&self, request: InputRequest) -> BoxFuture<InputAnswer> {
+        let asked = catch_unwind(AssertUnwindSafe(|| self.hooks.ask(request)));
+        let failure = match asked {
+            Ok(Some(answer)) => return answer,
+            Ok(None) => "nobody answers such questions here",
+            Err(_) => PANICKED,
+        };
+        Box::pin(std::future::ready(InputAnswer::internal(failure)))
+    }
+
+    fn poll_channels(&mut self, cx: &mut Context<'_>) -> bool {
+        let (shared, mut moved) = (&self.shared, false);
+        self.channels.retain(|id, channel| {
+            for _ in 0..TURN {
+                let wants_read = shared.lock().engine.wants_read(*id);
+                let Poll::Ready(wire) = channel.poll_wire(cx, wants_read) else { break };
+                moved = true;
+                let last = matches!(wire, Wire::Closed(_));
+                // Facts are never refused.
+                let _ = shared.lock().engine.apply(shared.origin.now(), Input::Fact(*id, wire));
+                if last {
+                    return false;
+                }
+            }
+            true
+        });
+        moved
+    }
+
+    fn poll_answers(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut ready = Vec::new();
+        for (key, (_, answer)) in &mut self.answers {
+            match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx))) {
+                Ok(Poll::Pending) => {}
+                Ok(Poll::Ready(answer)) => ready.push((*key, answer)),
+                Err(_) => ready.push((*key, InputAnswer::internal(PANICKED))),
+            }
+        }
+        let moved = !ready.is_empty();
+        for (key, answer) in ready {
+            if let Some((token, _)) = self.answers.remove(&key) {
+                self.shared.lock().engine.answer(self.shared.origin.now(), token, answer);
+            }
+        }
+        moved
+    }
+
+    fn poll_alarm(&mut self, cx: &mut Context<'_>) -> bool {
+        let deadline = self.shared.lock().engine.poll_timeout();
+        let due = self.alarm.poll(cx, self.shared.origin, deadline);
+        if due {
+            self.shared.lock().engine.handle_timeout(self.shared.origin.now());
+        }
+        due
+    }
+}
+
+const PANICKED: &str = "the callback panicked";
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        for _ in 0..TURNS {
+            let Some(mut moved) = this.take_actions(cx) else { return Poll::Ready(()) };
+            moved |= this.poll_channels(cx);
+            moved |= this.poll_answers(cx);
+            moved |= this.poll_alarm(cx);
+            if this.guest.as_mut().is_some_and(|guest| guest.as_mut().poll(cx).is_ready()) {
+                this.guest = None;
+            }
+            if !moved {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let channels = std::mem::take(&mut self.channels);
+        let open: Vec<_> = channels.keys().copied().collect();
+        drop(channels);
+        self.shared.abandon(open.into_iter());
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").field("channels", &self.channels.len()).finish_non_exhaustive()
+    }
+}

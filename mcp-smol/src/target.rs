@@ -1,0 +1,117 @@
+//! What a client can be connected to.
+
+use crate::channel::{Reader, Writer};
+use crate::{Handler, Service};
+use mcp_proto::Router;
+use mcp_proto::client::ClientConfig;
+use mcp_proto::driver::ConnectError;
+use mcp_proto::exchange::Program;
+use smol::io::{AsyncRead, AsyncWrite};
+use std::fmt;
+use std::process::Command;
+
+/// Where a server is; made by [`IntoTarget`].
+pub struct Target(pub(crate) Place);
+
+pub(crate) enum Place {
+    Known(mcp_proto::client::Target),
+    Pair(Reader, Writer),
+    Here(Box<Service>),
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Place::Known(target) => target.fmt(f),
+            Place::Pair(..) => f.write_str("a reader and a writer"),
+            Place::Here(_) => f.write_str("a router in this process"),
+        }
+    }
+}
+
+/// What [`connect`](crate::connect) takes: a [`Program`] or a [`Command`] to start, an `http:` URL, a reader and
+/// a writer, or a [`Router`](crate::Router) or [`Service`] that is then served in this process.
+pub trait IntoTarget {
+    /// Says where the server is.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if that cannot be understood.
+    fn into_target(self) -> Result<Target, ConnectError>;
+}
+
+impl IntoTarget for Target {
+    fn into_target(self) -> Result<Target, ConnectError> {
+        Ok(self)
+    }
+}
+
+impl IntoTarget for mcp_proto::client::Target {
+    fn into_target(self) -> Result<Target, ConnectError> {
+        Ok(Target(Place::Known(self)))
+    }
+}
+
+impl IntoTarget for Program {
+    fn into_target(self) -> Result<Target, ConnectError> {
+        ClientConfig::program(self).target.into_target()
+    }
+}
+
+impl IntoTarget for &Command {
+    /// Takes the command, its arguments, directory and environment; its streams are ours.
+    fn into_target(self) -> Result<Target, ConnectError> {
+        Program::try_from(self).map_err(ConnectError::Command)?.into_target()
+    }
+}
+
+impl IntoTarget for &mut Command {
+    /// As for `&Command`, so that a chain of its builder methods can be given.
+    fn into_target(self) -> Result<Target, ConnectError> {
+        (&*self).into_target()
+    }
+}
+
+impl IntoTarget for Command {
+    /// As for `&Command`.
+    fn into_target(self) -> Result<Target, ConnectError> {
+        (&self).into_target()
+    }
+}
+
+#[cfg(feature = "http")]
+impl IntoTarget for &str {
+    /// An absolute `http:` URL.
+    fn into_target(self) -> Result<Target, ConnectError> {
+        ClientConfig::url(self).map_err(ConnectError::Url)?.target.into_target()
+    }
+}
+
+#[cfg(feature = "http")]
+impl IntoTarget for String {
+    /// An absolute `http:` URL.
+    fn into_target(self) -> Result<Target, ConnectError> {
+        self.as_str().into_target()
+    }
+}
+
+impl<R, W> IntoTarget for (R, W)
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    fn into_target(self) -> Result<Target, ConnectError> {
+        Ok(Target(Place::Pair(Box::new(self.0), Box::new(self.1))))
+    }
+}
+
+impl IntoTarget for Router<Handler> {
+    fn into_target(self) -> Result<Target, ConnectError> {
+        Service::new(self).into_target()
+    }
+}
+
+impl IntoTarget for Service {
+    fn into_target(self) -> Result<Target, ConnectError> {
+        Ok(Target(Place::Here(Box::new(self))))
+    }
+}

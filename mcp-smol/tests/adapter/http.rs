@@ -1,0 +1,231 @@
+//! HTTP over loopback: our client, and bytes by hand.
+
+use crate::calc::{Add, Count, Nothing, Seen, Text, name, router};
+use crate::common::{run, until};
+use mcp_proto::CallError;
+use mcp_proto::exchange::{Closed, Sent};
+use mcp_smol::{
+    Client, Config, ConnectError, ElicitResult, HttpServer, Termination, connect, connect_with, serve_http, tools,
+};
+use smol::io::{AsyncReadExt, AsyncWriteExt};
+use smol::net::TcpStream;
+use smol::stream::StreamExt;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+async fn serving(seen: &Seen) -> (HttpServer, String) {
+    let server = serve_http(router(seen), "127.0.0.1:0").await.expect("an address");
+    let url = format!("http://{}/mcp", server.local_addr());
+    (server, url)
+}
+
+async fn connected(seen: &Seen) -> (HttpServer, Client) {
+    let (server, url) = serving(seen).await;
+    let client = connect(url.as_str()).await.expect("connected");
+    (server, client)
+}
+
+fn post(method: &str, name: Option<&str>, params: &str) -> String {
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"progressToken":7}"#;
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}{meta}}}}}"#);
+    let name = name.map(|name| format!("Mcp-Name: {name}\r\n")).unwrap_or_default();
+    let length = body.len();
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}Content-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// Reads until `enough` has been read.
+async fn read_until(stream: &mut TcpStream, enough: &str) -> String {
+    let (mut all, mut buffer) = (Vec::new(), [0; 4096]);
+    while !String::from_utf8_lossy(&all).contains(enough) {
+        let n = stream.read(&mut buffer).await.expect("bytes");
+        assert!(n > 0, "the end came before {enough:?}: {}", String::from_utf8_lossy(&all));
+        all.extend_from_slice(&buffer[..n]);
+    }
+    String::from_utf8(all).expect("text")
+}
+
+// covers: S0-14, S0-15
+#[test]
+fn a_client_calls_over_http() {
+    run(async {
+        let (_server, client) = connected(&Seen::default()).await;
+        let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
+        assert_eq!(sum.first_text(), Some("3"));
+        let tools: Vec<_> = client.pages(tools::list()).map(|tool| tool.expect("a page").name).collect().await;
+        assert!(tools.contains(&"add".to_string()));
+        assert_eq!(client.close().await, Termination::Requested);
+    });
+}
+
+// covers: S0-16, S0-17, B-078
+#[test]
+fn progress_comes_as_events_before_the_answer() {
+    run(async {
+        let (_server, client) = connected(&Seen::default()).await;
+        let mut seen = Vec::new();
+        let counted =
+            tools::call("count").arguments(&Count { count: 5 }).on_progress(|progress| seen.push(progress.progress));
+        assert_eq!(client.call(counted).await.expect("an answer").first_text(), Some("5"));
+        assert_eq!(seen, [1.0, 2.0, 3.0, 4.0, 5.0]);
+    });
+}
+
+#[test]
+fn a_handler_asks_the_user_over_http() {
+    run(async {
+        let (_server, url) = serving(&Seen::default()).await;
+        let config = Config::new().on_elicit(|_| async { ElicitResult::Accept(name("ada")) });
+        let (client, driver) = connect_with(url, config).expect("a target");
+        let _driver = smol::spawn(driver);
+        let greeting = client.call(tools::call("greet").arguments(&Nothing {})).await.expect("an answer");
+        assert_eq!(greeting.first_text(), Some("hello ada"));
+    });
+}
+
+// covers: B-149
+#[test]
+fn dropping_a_call_drops_its_handler_and_no_other() {
+    run(async {
+        let seen = Seen::default();
+        let (_server, client) = connected(&seen).await;
+        let hang = || client.start(tools::call("hang").arguments(&Nothing {}));
+        let (first, second) = (hang(), hang());
+        until(|| seen.entered.load(Ordering::SeqCst) == 2).await;
+        drop(first);
+        until(|| seen.dropped.load(Ordering::SeqCst) == 1).await;
+        client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
+        assert_eq!(seen.dropped.load(Ordering::SeqCst), 1);
+        drop(second);
+        until(|| seen.dropped.load(Ordering::SeqCst) == 2).await;
+    });
+}
+
+#[test]
+fn many_calls_share_few_connections_and_large_bodies_pass() {
+    run(async {
+        let (_server, client) = connected(&Seen::default()).await;
+        let text = "x".repeat(1 << 20);
+        let calls: Vec<_> =
+            (0..40).map(|n| (n, client.start(tools::call("add").arguments(&Add { a: n, b: 1 })))).collect();
+        let echo = client.call(tools::call("echo").arguments(&Text { text: text.clone() })).await.expect("an answer");
+        assert_eq!(echo.first_text(), Some(text.as_str()));
+        for (n, call) in calls {
+            assert_eq!(call.await.expect("an answer").first_text(), Some((n + 1).to_string().as_str()));
+        }
+    });
+}
+
+#[test]
+fn a_handler_that_panics_answers_over_http() {
+    run(async {
+        let (_server, client) = connected(&Seen::default()).await;
+        let failed = client.call(tools::call("panic").arguments(&Nothing {})).await.expect_err("an error");
+        assert!(matches!(failed, CallError::Rpc(_) | CallError::Http { .. }), "{failed:?}");
+        client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
+    });
+}
+
+#[test]
+fn one_connection_carries_a_json_answer_and_then_an_event_stream() {
+    run(async {
+        let (server, _) = serving(&Seen::default()).await;
+        let mut stream = TcpStream::connect(server.local_addr()).await.expect("connected");
+        let add = post("tools/call", Some("add"), r#""name":"add","arguments":{"a":1,"b":2},"#);
+        stream.write_all(add.as_bytes()).await.expect("written");
+        let answer = read_until(&mut stream, r#""text":"3""#).await.to_ascii_lowercase();
+        assert!(answer.starts_with("http/1.1 200") && answer.contains("content-type: application/json"), "{answer}");
+        let count = post("tools/call", Some("count"), r#""name":"count","arguments":{"count":2},"#);
+        stream.write_all(count.as_bytes()).await.expect("written");
+        let answer = read_until(&mut stream, r#""text":"2""#).await.to_ascii_lowercase();
+        assert!(answer.starts_with("http/1.1 200") && answer.contains("content-type: text/event-stream"), "{answer}");
+        assert_eq!(answer.matches("notifications/progress").count(), 2, "{answer}");
+    });
+}
+
+#[test]
+fn what_is_no_http_is_answered_with_400_and_closed() {
+    run(async {
+        let (server, _) = serving(&Seen::default()).await;
+        let mut stream = TcpStream::connect(server.local_addr()).await.expect("connected");
+        stream.write_all(b"POST /mcp HTTP/1.1\r\nno field\r\n\r\n").await.expect("written");
+        stream.shutdown(std::net::Shutdown::Write).expect("shut down");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("text");
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    });
+}
+
+#[test]
+fn a_port_where_nobody_listens_fails_the_connect() {
+    run(async {
+        let (server, url) = serving(&Seen::default()).await;
+        let address = server.local_addr();
+        drop(server);
+        // The listener closes when its task has seen that.
+        while TcpStream::connect(address).await.is_ok() {}
+        let failed = connect(url).await.expect_err("nobody is there");
+        assert!(failed.to_string().contains("refused"), "{failed}");
+        assert!(matches!(failed, ConnectError::Negotiation(_)));
+    });
+}
+
+#[test]
+fn urls_that_cannot_be_reached_are_errors_at_once() {
+    assert!(matches!(connect_with("ftp://localhost/", Config::new()), Err(ConnectError::Url(_))));
+    run(async {
+        let failed = connect("https://127.0.0.1:1/").await.expect_err("no TLS");
+        assert!(failed.to_string().contains("TLS"), "{failed}");
+        let failed = connect("http://no-such-host.invalid/").await.expect_err("no address");
+        assert!(failed.to_string().contains("no address"), "{failed}");
+    });
+}
+
+#[test]
+fn stopping_lets_running_requests_end_and_then_closes_everything() {
+    run(async {
+        let seen = Seen::default();
+        let (server, client) = connected(&seen).await;
+        let meet = |count| client.start(tools::call("meet").arguments(&Count { count }));
+        let first = meet(2);
+        until(|| seen.arrived.load(Ordering::SeqCst) == 1).await;
+        let stopping = smol::future::zip(server.stop(Duration::from_secs(20)), async {
+            seen.arrived.fetch_add(1, Ordering::SeqCst);
+            assert_eq!(first.await.expect("an answer").first_text(), Some("met"));
+        });
+        stopping.await;
+        let refused = meet(1).await.expect_err("stopped");
+        assert_eq!(refused.sent(), Sent::No, "{refused:?}");
+    });
+}
+
+#[test]
+fn stopping_ends_what_takes_longer_than_its_grace() {
+    run(async {
+        let seen = Seen::default();
+        let (server, client) = connected(&seen).await;
+        let hang = client.start(tools::call("hang").arguments(&Nothing {}));
+        until(|| seen.entered.load(Ordering::SeqCst) == 1).await;
+        let start = Instant::now();
+        server.stop(Duration::from_millis(50)).await;
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        assert_eq!(seen.dropped.load(Ordering::SeqCst), 1);
+        hang.await.expect_err("no result");
+    });
+}
+
+#[test]
+fn dropping_the_server_ends_its_connections_and_handlers() {
+    run(async {
+        let seen = Seen::default();
+        let (server, client) = connected(&seen).await;
+        let hang = client.start(tools::call("hang").arguments(&Nothing {}));
+        until(|| seen.entered.load(Ordering::SeqCst) == 1).await;
+        drop(server);
+        let ended = hang.await.expect_err("no answer");
+        assert!(matches!(ended, CallError::Closed { why: Closed::Reset | Closed::Eof, .. }), "{ended:?}");
+        until(|| seen.dropped.load(Ordering::SeqCst) == 1).await;
+    });
+}

@@ -1,0 +1,9 @@
+//! The adapter for real: child processes, pipes, sockets, and misbehaving peers. Nothing sleeps for a guessed time: each test waits for
+//! what it expects, and fails if that takes longer than its bound.
+
+mod calc;
+mod common;
+#[cfg(feature = "http")]
+mod http;
+mod processes;
+mod serve;

@@ -1,0 +1,445 @@
+//! Programs as servers, well behaved and not: what the user gets, and that nothing of them is left.
+
+use crate::common::{group, legacy, members, run, server, sh, until};
+use mcp_proto::client::Termination;
+use mcp_proto::error::{NegotiationCause, Stage};
+use mcp_proto::exchange::{Closed, ExitStatus, Program, Sent};
+use mcp_proto::{CallError, CallToolResult, Object};
+use mcp_smol::{Client, ClientEvent, Config, ConnectError, Driver, Stderr, connect, connect_with, tools};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const ANSWER: &str = r#"echo '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"3"}]}}'"#;
+
+fn connected(program: Program) -> (Client, smol::Task<()>) {
+    let (client, driver): (Client, Driver) = connect_with(program, legacy()).expect("a target");
+    (client, smol::spawn(driver))
+}
+
+async fn ready(program: Program) -> (Client, smol::Task<()>) {
+    let (client, driver) = connected(program);
+    client.ready().await.expect("ready");
+    (client, driver)
+}
+
+async fn call(client: &Client) -> Result<CallToolResult, CallError> {
+    client.call(tools::call("add")).await
+}
+
+// covers: S0-25, S0-09, S0-10
+#[test]
+fn a_program_is_started_as_described_and_answers() {
+    run(async {
+        let says = |text: &str| {
+            format!(r#"echo '{{"jsonrpc":"2.0","id":2,"result":{{"content":[{{"type":"text","text":"'{text}'"}}]}}}}'"#)
+        };
+        let script =
+            format!("{}read -r line; {}; read -r line", crate::common::HELLO, says("$1 $SET ${HOME-none} $PWD"));
+        let mut program = sh(&script).args(["zero", "one"]).env("SET", "two").current_dir("/");
+        program.env.push(("HOME".into(), None));
+        let (client, _driver) = ready(program).await;
+        assert_eq!(call(&client).await.expect("an answer").first_text(), Some("one two none /"));
+    });
+}
+
+// covers: S0-25
+#[test]
+fn a_command_of_the_standard_library_is_a_program() {
+    run(async {
+        let mut command = std::process::Command::new("/bin/sh");
+        command.args(["-c", &format!("{}read -r line; {ANSWER}; read -r line", crate::common::HELLO)]);
+        let (client, driver) = connect_with(command, legacy()).expect("a target");
+        let _driver = smol::spawn(driver);
+        assert_eq!(call(&client).await.expect("an answer").first_text(), Some("3"));
+    });
+}
+
+// covers: B-141, S0-27, S0-33
+#[test]
+fn a_server_that_exits_mid_call_ends_it_with_its_exit_status() {
+    run(async {
+        let (client, driver) = ready(server("read -r line; exit 3")).await;
+        let ended = call(&client).await.expect_err("no answer");
+        let why = Closed::Exited(ExitStatus { code: Some(3), signal: None });
+        assert_eq!(ended, CallError::Closed { sent: Sent::Maybe, why });
+        assert_eq!(ended.to_string(), "Transport closed: the program exited with code 3");
+        driver.await;
+    });
+}
+
+// covers: B-141
+#[test]
+fn a_server_that_is_killed_says_by_which_signal() {
+    run(async {
+        let (client, _driver) = ready(server("read -r line; kill -9 $$")).await;
+        let ended = call(&client).await.expect_err("no answer");
+        let why = Closed::Exited(ExitStatus { code: None, signal: Some(9) });
+        assert_eq!(ended, CallError::Closed { sent: Sent::Maybe, why });
+    });
+}
+
+// covers: S0-63, B-060, B-061
+#[test]
+fn a_server_that_never_answers_times_the_call_out_and_is_told() {
+    run(async {
+        let script = r#"read -r line; read -r cancel; case "$cancel" in *notifications/cancelled*) text=told;; esac
+            read -r line; echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"'$text'"}]}}'; read -r line"#;
+        let (client, _driver) = ready(server(script)).await;
+        let limit = Duration::from_millis(100);
+        let ended = client.call(tools::call("add").timeout(limit)).await.expect_err("no answer");
+        assert_eq!(ended, CallError::Timeout { after: limit, sent: Sent::Maybe });
+        assert_eq!(call(&client).await.expect("an answer").first_text(), Some("told"));
+    });
+}
+
+// covers: S0-29
+#[test]
+fn dropping_the_future_of_a_call_tells_the_server_and_leaves_the_rest() {
+    run(async {
+        let script = r#"read -r line; read -r cancel; case "$cancel" in *notifications/cancelled*'"requestId":2'*) text=told;; esac
+            read -r line; echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"'$text'"}]}}'; read -r line"#;
+        let (client, _driver) = ready(server(script)).await;
+        drop(client.start(tools::call("add")));
+        assert_eq!(call(&client).await.expect("an answer").first_text(), Some("told"));
+    });
+}
+
+// covers: S0-64
+#[test]
+fn a_cancelled_call_ends_with_the_reason_given() {
+    run(async {
+        let (client, _driver) = ready(server("read -r line; read -r line; read -r line")).await;
+        let pending = client.start(tools::call("add"));
+        pending.cancel(Some("enough"));
+        let ended = pending.await.expect_err("no answer");
+        assert_eq!(ended, CallError::Cancelled { reason: Some("enough".into()) });
+    });
+}
+
+// covers: S0-31, B-274
+#[test]
+fn garbage_is_skipped_and_reported() {
+    run(async {
+        let script =
+            format!(r#"echo garbage; printf '\377\376\n'; echo '{{"half":'; read -r line; {ANSWER}; read -r line"#);
+        let (client, _driver, codes) = observed(server(&script), legacy());
+        assert_eq!(call(&client).await.expect("an answer").first_text(), Some("3"));
+        assert_eq!(*codes.lock().expect("no panic"), ["bad-message"; 3]);
+    });
+}
+
+/// A client whose diagnostics are collected.
+fn observed(program: Program, config: Config) -> (Client, smol::Task<()>, Arc<Mutex<Vec<&'static str>>>) {
+    let codes = Arc::new(Mutex::new(Vec::new()));
+    let told = codes.clone();
+    let config = config.on_event(move |event| {
+        if let ClientEvent::Diagnostic(diagnostic) = event {
+            told.lock().expect("no panic").push(diagnostic.kind.code());
+        }
+    });
+    let (client, driver) = connect_with(program, config).expect("a target");
+    (client, smol::spawn(driver), codes)
+}
+
+// covers: B-052, S0-13
+#[test]
+fn a_second_answer_and_one_after_the_cancel_are_ignored_and_reported() {
+    run(async {
+        let again = ANSWER.replace(r#""id":2"#, r#""id":3"#);
+        let last = ANSWER.replace(r#""id":2"#, r#""id":4"#);
+        // Twice to the first call; to the second only when it was cancelled; then once to the third.
+        let script =
+            format!("read -r a; {ANSWER}; {ANSWER}; read -r b; read -r cancel; {again}; read -r c; {last}; read -r d");
+        let (client, _driver, codes) = observed(server(&script), legacy());
+        call(&client).await.expect("an answer");
+        drop(client.start(tools::call("add")));
+        call(&client).await.expect("an answer");
+        assert_eq!(*codes.lock().expect("no panic"), ["late-answer"; 2]);
+    });
+}
+
+// covers: B-141
+#[test]
+fn half_a_message_before_the_end_is_reported_and_the_call_ends() {
+    run(async {
+        let script = r#"read -r line; printf '{"jsonrpc":"2.0","id":2,"resu'; exit 6"#;
+        let (client, _driver, codes) = observed(server(script), legacy());
+        let ended = call(&client).await.expect_err("no answer");
+        assert_ne!(ended.sent(), Sent::No, "{ended:?}");
+        until(|| *codes.lock().expect("no panic") == ["bad-message"]).await;
+    });
+}
+
+#[test]
+fn a_server_that_never_answers_the_probe_is_an_older_one() {
+    run(async {
+        let hello = crate::common::HELLO.replace(r#""id":1"#, r#""id":2"#);
+        let answer = ANSWER.replace(r#""id":2"#, r#""id":3"#);
+        let config = Config::new().set(|config| config.probe_timeout = Duration::from_millis(50));
+        let (client, _driver, codes) =
+            observed(sh(&format!("read -r probe; {hello} read -r line; {answer}; read -r line")), config);
+        assert_eq!(call(&client).await.expect("an answer").first_text(), Some("3"));
+        assert_eq!(*codes.lock().expect("no panic"), ["fell-back-to-legacy"]);
+    });
+}
+
+// covers: B-145, B-087
+#[test]
+fn a_program_that_does_not_exist_fails_the_connect_at_once_and_is_named() {
+    run(async {
+        let (client, driver) = connected(Program::new("/nonexistent/server"));
+        let Err(ConnectError::Negotiation(failed)) = client.ready().await else { panic!("it is not there") };
+        assert_eq!(failed.stage, Stage::Connect);
+        assert!(
+            matches!(&failed.cause, NegotiationCause::Closed(Closed::Unreachable(why)) if why.contains("/nonexistent/server"))
+        );
+        let ended = call(&client).await.expect_err("no answer");
+        assert_eq!(ended.sent(), Sent::No);
+        driver.await;
+    });
+}
+
+// covers: B-087
+#[test]
+fn a_program_that_exits_at_once_fails_the_connect_with_its_exit_status() {
+    run(async {
+        let (client, _driver) = connected(sh("exit 7"));
+        let Err(ConnectError::Negotiation(failed)) = client.ready().await else { panic!("it is gone") };
+        assert_eq!(failed.stage, Stage::Initialize);
+        let status = ExitStatus { code: Some(7), signal: None };
+        assert_eq!(failed.cause, NegotiationCause::Closed(Closed::Exited(status)));
+    });
+}
+
+// covers: B-133, B-134, B-137, B-272, S0-26
+#[test]
+fn closing_leaves_no_process_of_the_group_and_reaps_it() {
+    run(async {
+        let (client, driver) = ready(server("sleep 1000 & read -r line")).await;
+        let group = group(&client);
+        until(|| members(group).len() == 2).await;
+        assert_eq!(client.close().await, Termination::Requested);
+        until(|| members(group).is_empty()).await;
+        assert!(!std::path::Path::new(&format!("/proc/{group}")).exists(), "reaped");
+        assert_eq!(client.close().await, Termination::Requested);
+        assert!(matches!(call(&client).await, Err(CallError::Refused(_))));
+        driver.await;
+    });
+}
+
+// covers: B-133
+#[test]
+fn dropping_the_last_handle_ends_the_group() {
+    run(async {
+        let (client, driver) = ready(server("sleep 1000 & read -r line")).await;
+        let group = group(&client);
+        let other = client.clone();
+        drop(client);
+        assert!(other.server().is_some());
+        drop(other);
+        driver.await;
+        until(|| members(group).is_empty()).await;
+    });
+}
+
+// covers: B-133, S0-26
+#[test]
+fn a_client_of_connect_that_is_dropped_leaves_nothing_though_no_executor_runs_on() {
+    // It refuses the probe, agrees on a handshake, and then hears neither the end of its input nor SIGTERM.
+    let hello = r#"trap '' TERM; read -r line; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"?"}}'; read -r line;
+        printf '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"%s","version":"1"}}}\n' $$;
+        while :; do sleep 1000; done"#;
+    let client = smol::block_on(connect(sh(hello))).expect("ready");
+    let group = group(&client);
+    let second = client.clone();
+    drop(client);
+    assert!(!members(group).is_empty(), "a handle is left");
+    drop(second);
+    // Here `main` might return: whatever is still there would stay. SIGKILL was sent; the system needs a moment to carry it out.
+    run(async { until(|| members(group).is_empty()).await });
+    assert!(!std::path::Path::new(&format!("/proc/{group}")).exists(), "it was awaited");
+}
+
+// covers: B-133
+#[test]
+fn unwinding_ends_the_group() {
+    run(async {
+        let (client, driver) = ready(server("sleep 1000 & read -r line")).await;
+        let group = group(&client);
+        let panicked = std::thread::spawn(move || {
+            let _client = client;
+            std::panic::resume_unwind(Box::new("on purpose"));
+        });
+        assert!(panicked.join().is_err());
+        driver.await;
+        until(|| members(group).is_empty()).await;
+    });
+}
+
+// covers: B-133, S0-26
+#[test]
+fn dropping_the_driver_kills_the_group_at_once_and_ends_calls() {
+    run(async {
+        let (client, driver) =
+            ready(server("trap '' TERM; sleep 1000 & while :; do read -r line || sleep 1000; done")).await;
+        let group = group(&client);
+        let pending = client.start(tools::call("add"));
+        driver.cancel().await;
+        let ended = pending.await.expect_err("no answer");
+        assert!(matches!(ended, CallError::Closed { why: Closed::Aborted, .. }), "{ended:?}");
+        until(|| members(group).is_empty() && !std::path::Path::new(&format!("/proc/{group}")).exists()).await;
+        assert!(matches!(call(&client).await, Err(CallError::Refused(_))));
+        client.close().await;
+    });
+}
+
+// covers: B-135, B-088
+#[test]
+fn dropping_everything_before_the_two_sides_agree_leaves_nothing() {
+    run(async {
+        let file = std::env::temp_dir().join(format!("mcp-smol-{}-handshake", std::process::id()));
+        let script =
+            format!("echo $$ > {}.new; mv {}.new {}; sleep 1000", file.display(), file.display(), file.display());
+        let (client, driver) = connected(sh(&script));
+        until(|| file.exists()).await;
+        let group: u32 = std::fs::read_to_string(&file).expect("written").trim().parse().expect("a process id");
+        std::fs::remove_file(&file).expect("written");
+        assert!(!members(group).is_empty());
+        drop((client, driver.cancel().await));
+        until(|| members(group).is_empty()).await;
+    });
+}
+
+// covers: B-138, B-141
+#[test]
+fn a_grandchild_that_holds_the_pipe_does_not_hide_the_exit() {
+    run(async {
+        let (client, driver) = ready(server("sleep 1000 & read -r line; exit 5")).await;
+        let group = group(&client);
+        let ended = call(&client).await.expect_err("no answer");
+        let why = Closed::Exited(ExitStatus { code: Some(5), signal: None });
+        assert_eq!(ended, CallError::Closed { sent: Sent::Maybe, why });
+        driver.await;
+        until(|| members(group).is_empty()).await;
+    });
+}
+
+#[test]
+fn an_answer_that_is_on_its_way_when_the_program_exits_is_read() {
+    run(async {
+        // Written when the program has ended and is not reaped yet, by what it leaves behind.
+        let late = format!("(while ! grep -q ') Z' /proc/$$/stat; do :; done; {ANSWER}) & exit 0");
+        let (client, _driver) = ready(server(&format!("read -r line; {late}"))).await;
+        assert_eq!(call(&client).await.expect("an answer").first_text(), Some("3"));
+    });
+}
+
+// covers: B-138
+#[test]
+fn a_program_that_ignores_the_end_of_input_and_the_signal_is_killed() {
+    run(async {
+        let config = legacy().set(|config| {
+            config.limits.frame.exit_timeout = Duration::from_millis(100);
+            config.limits.frame.terminate_timeout = Duration::from_millis(100);
+        });
+        let program = server("trap '' TERM; while :; do sleep 1000; done");
+        let (client, driver) = connect_with(program, config).expect("a target");
+        let driver = smol::spawn(driver);
+        client.ready().await.expect("ready");
+        let group = group(&client);
+        let start = Instant::now();
+        assert_eq!(client.close().await, Termination::Requested);
+        let took = start.elapsed();
+        assert!(took >= Duration::from_millis(200) && took < Duration::from_millis(1200), "{took:?}");
+        until(|| members(group).is_empty()).await;
+        driver.await;
+    });
+}
+
+// covers: B-138
+#[test]
+fn a_program_that_ends_its_output_and_stays_is_ended() {
+    run(async {
+        let config = legacy().set(|config| config.limits.frame.exit_timeout = Duration::from_millis(100));
+        let (client, driver) = connect_with(server("read -r line; exec >&-; sleep 1000"), config).expect("a target");
+        let driver = smol::spawn(driver);
+        client.ready().await.expect("ready");
+        let group = group(&client);
+        call(&client).await.expect_err("no answer");
+        driver.await;
+        until(|| members(group).is_empty()).await;
+    });
+}
+
+// covers: B-131
+#[test]
+fn full_pipes_both_ways_do_not_deadlock() {
+    run(async {
+        // A mebibyte of blank before it reads anything, then the request at once, then as much again.
+        let blank = "head -c 1048576 /dev/zero | tr '\\0' ' '; echo";
+        let (client, _driver) =
+            ready(server(&format!("{blank}; head -n 1 > /dev/null; {blank}; {ANSWER}; cat > /dev/null"))).await;
+        let text = "x".repeat(1 << 20);
+        let arguments = Object::new().with("text", text.as_str());
+        let params = Ok(arguments.into());
+        let answer = client.call(tools::call("add").param("arguments", params)).await.expect("an answer");
+        assert_eq!(answer.first_text(), Some("3"));
+    });
+}
+
+// covers: B-144
+#[test]
+fn a_broken_pipe_is_an_error_value() {
+    run(async {
+        let (client, driver) = ready(server("exec <&-; echo; sleep 0.2; exit 4")).await;
+        let text = "x".repeat(1 << 20);
+        let params = Ok(Object::new().with("text", text.as_str()).into());
+        let ended = client.call(tools::call("add").param("arguments", params)).await.expect_err("no answer");
+        assert!(matches!(ended, CallError::Closed { why: Closed::Exited(_), .. }), "{ended:?}");
+        driver.await;
+    });
+}
+
+// covers: B-129, B-130
+#[test]
+fn standard_error_is_read_always_and_line_by_line() {
+    run(async {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let told = lines.clone();
+        let config =
+            legacy().stderr(Stderr::Lines(Arc::new(move |line| told.lock().expect("no panic").push(line.to_string()))));
+        let flood = "echo first >&2; head -c 1048576 /dev/zero | tr '\\0' 'x' >&2; echo >&2; echo last >&2";
+        let (client, driver) =
+            connect_with(sh(&format!("{flood}\n{} read -r line; {ANSWER}; exit 0", crate::common::HELLO)), config)
+                .expect("a target");
+        let driver = smol::spawn(driver);
+        assert_eq!(call(&client).await.expect("an answer").first_text(), Some("3"));
+        driver.await;
+        let lines = lines.lock().expect("no panic");
+        assert_eq!(lines.first().map(String::as_str), Some("first"));
+        assert_eq!(lines.last().map(String::as_str), Some("last"));
+        assert_eq!(lines.iter().filter(|line| line.starts_with('x')).map(String::len).sum::<usize>(), 1 << 20);
+        assert!(lines.iter().all(|line| line.len() <= 64 << 10));
+    });
+}
+
+// covers: B-277
+#[test]
+fn a_client_may_be_closed_while_calls_wait_on_other_tasks() {
+    run(async {
+        let (client, driver) = ready(server("while read -r line; do :; done")).await;
+        let waiting: Vec<_> = (0..10)
+            .map(|_| {
+                let client = client.clone();
+                smol::spawn(async move { call(&client).await })
+            })
+            .collect();
+        let closing = client.clone();
+        let closed = std::thread::spawn(move || smol::block_on(closing.close()));
+        for waiting in waiting {
+            waiting.await.expect_err("no answer");
+        }
+        assert_eq!(closed.join().expect("no panic"), Termination::Requested);
+        driver.await;
+    });
+}
