@@ -1,0 +1,158 @@
+//! A tour of the engine in one program: a client and a server that talk, over a pipe or over HTTP, with threads or with smol.
+//!
+//! ```text
+//! cargo run --example quickstart                    our own server as a child process, blocking
+//! cargo run --example quickstart -- --smol          the same with smol
+//! cargo run --example quickstart -- --http          the same over HTTP on loopback
+//! cargo run --example quickstart -- --legacy        the same with a client that only knows `initialize`
+//! cargo run --example quickstart -- npx -y @modelcontextprotocol/server-everything
+//! cargo run --example quickstart -- --tool echo --args '{"message":"hi"}' npx -y @modelcontextprotocol/server-everything
+//! cargo run --example quickstart -- http://127.0.0.1:8000/mcp
+//! cargo run --example quickstart -- --serve --http  our own server over HTTP, for `curl -N` and others
+//! ```
+#![forbid(unsafe_code)]
+
+mod blocking;
+mod smol;
+
+use mcp_proto::client::{ClientConfig, Policy};
+use mcp_proto::{Program, RawJson, Tool};
+use std::process::ExitCode;
+
+/// What the command line asks for.
+#[derive(Default)]
+struct Options {
+    smol: bool,
+    http: bool,
+    legacy: bool,
+    /// The command is this example's own server: take the whole tour.
+    tour: bool,
+    /// Be the server, on standard input and output, or with `--http` on a free port of loopback.
+    serve: bool,
+    tool: Option<String>,
+    args: Option<RawJson>,
+    /// Somebody's server: a program and its arguments, or a URL.
+    command: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let options = match parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(why) => {
+            eprintln!(
+                "quickstart: {why}\nusage: quickstart [--smol] [--http] [--legacy] [--tool NAME --args JSON] [COMMAND...]"
+            );
+            return ExitCode::from(2);
+        }
+    };
+    let done = match (options.serve, options.smol) {
+        (true, false) => blocking::serve(&options),
+        (true, true) => smol::serve(&options),
+        (false, false) => blocking::run(&options),
+        (false, true) => smol::run(&options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("quickstart: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
+    let mut options = Options::default();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--smol" => options.smol = true,
+            "--http" => options.http = true,
+            "--legacy" => options.legacy = true,
+            "--tour" => options.tour = true,
+            "--serve" => options.serve = true,
+            "--tool" => options.tool = Some(words.next().ok_or("--tool needs a name")?),
+            "--args" => {
+                let text = words.next().ok_or("--args needs a JSON object")?;
+                options.args = Some(RawJson::parse(text).map_err(|e| format!("--args: {e}"))?);
+            }
+            flag if flag.starts_with("--") => return Err(format!("unknown flag {flag}")),
+            _ => {
+                options.command = std::iter::once(word).chain(words).collect();
+                break;
+            }
+        }
+    }
+    Ok(options)
+}
+
+impl Options {
+    /// The program to start: the one given, or this example itself as a server.
+    fn program(&self) -> Result<Program, std::io::Error> {
+        match self.command.split_first() {
+            Some((command, args)) => Ok(Program::new(command).args(args)),
+            None => {
+                let me = std::env::current_exe()?.to_string_lossy().into_owned();
+                let program = Program::new(me).arg("--serve");
+                Ok(if self.smol { program.arg("--smol") } else { program })
+            }
+        }
+    }
+
+    /// The URL, if one was given in place of a program.
+    fn url(&self) -> Option<&str> {
+        self.command.first().map(String::as_str).filter(|word| word.starts_with("http://"))
+    }
+
+    /// Whether the server is our own, so that its tools are known.
+    fn is_tour(&self) -> bool {
+        self.tour || self.command.is_empty()
+    }
+
+    fn configure(&self, config: &mut ClientConfig) {
+        if self.legacy {
+            config.policy = Policy::Legacy;
+        }
+    }
+
+    /// Of the tools of a server that nobody here wrote, one to call: the one asked for, or the first that needs no argument and says
+    /// that it changes nothing.
+    fn choose<'a>(&'a self, tools: &'a [Tool]) -> Option<&'a str> {
+        let harmless = |tool: &&Tool| tool.annotations.read_only == Some(true) && tool.required_arguments().is_empty();
+        self.tool.as_deref().or_else(|| tools.iter().find(harmless).map(|tool| tool.name.as_str()))
+    }
+}
+
+/// The arguments of the tool `add`.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Add {
+    a: i64,
+    b: i64,
+}
+
+/// The arguments of the tool `count`.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Count {
+    to: u32,
+}
+
+/// A tool without arguments.
+#[derive(serde::Deserialize)]
+struct Nothing {}
+
+/// The form that the tool `greet` shows, filled in.
+#[derive(serde::Deserialize)]
+struct Name {
+    name: String,
+}
+
+/// One line about each tool.
+fn print_tools(tools: &[Tool]) {
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    println!("{} tools: {}", names.len(), names.join(", "));
+}
+
+/// The first lines of what a tool returned.
+fn print_result(name: &str, result: &mcp_proto::CallToolResult) {
+    let text = result.first_text().unwrap_or("(no text)");
+    let failed = if result.is_error { " (the tool failed)" } else { "" };
+    println!("{name}{failed}: {}", text.lines().take(5).collect::<Vec<_>>().join("\n    "));
+}

@@ -1,0 +1,126 @@
+//! The tour with smol.
+
+use crate::{Add, Count, Name, Nothing, Options, print_result, print_tools};
+use mcp_smol::{
+    CallError, Client, Config, ElicitRequest, ElicitResult, IntoTarget, Object, Progress, Router, ToolError,
+    connect_with, serve_http, serve_stdio, tool, tools,
+};
+use smol::Timer;
+use smol::stream::StreamExt;
+use std::error::Error;
+use std::time::Duration;
+
+/// The server of the tour.
+fn server() -> Router {
+    Router::new("quickstart", env!("CARGO_PKG_VERSION"))
+        .instructions("Tools to try a client with.")
+        .tool(tool("add").describe("Adds two integers").read_only(), |_cx, add: Add| async move {
+            Ok(add.a.checked_add(add.b).ok_or("the sum is too large")?)
+        })
+        .tool(tool("count").describe("Counts, and says how far it is"), |cx, count: Count| async move {
+            for n in 1..=count.to {
+                Timer::after(Duration::from_millis(20)).await;
+                let _ = cx.progress(Progress::new(f64::from(n)).total(f64::from(count.to)));
+            }
+            Ok(format!("counted to {}", count.to))
+        })
+        .tool(tool("greet").describe("Asks for a name, and greets"), |cx, _: Nothing| async move {
+            // The first time, this returns: the handler is entered again when the answer is there.
+            match cx.elicit("name", ElicitRequest::form("What is your name?").text("name"))? {
+                answer @ ElicitResult::Accept(_) => {
+                    let name = answer.content::<Name>()?.map(|form| form.name).unwrap_or_default();
+                    Ok(format!("Hello, {name}!"))
+                }
+                ElicitResult::Decline | ElicitResult::Cancel => Err(ToolError::from("nobody to greet")),
+            }
+        })
+        .tool(tool("sleep").describe("Takes a minute, unless it is cancelled"), |_cx, _: Nothing| async move {
+            // Cancelling drops this future.
+            Timer::after(Duration::from_secs(60)).await;
+            Ok("rested")
+        })
+}
+
+/// Is the server, until the client is gone.
+pub(crate) fn serve(options: &Options) -> Result<(), Box<dyn Error>> {
+    smol::block_on(async {
+        if options.http {
+            let http = serve_http(server(), "127.0.0.1:0").await?;
+            println!("http://{}/mcp", http.local_addr());
+            http.wait().await;
+            return Ok(());
+        }
+        Ok(serve_stdio(server()).await?)
+    })
+}
+
+/// Is the client.
+pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    smol::block_on(async {
+        if let Some(url) = options.url() {
+            return tour(options, "HTTP", url).await;
+        }
+        if options.http {
+            let http = serve_http(server(), "127.0.0.1:0").await?;
+            let url = format!("http://{}/mcp", http.local_addr());
+            tour(options, "HTTP", url.as_str()).await?;
+            http.stop(Duration::from_secs(1)).await;
+            return Ok(());
+        }
+        tour(options, "stdio", options.program()?).await
+    })
+}
+
+async fn tour(options: &Options, transport: &str, target: impl IntoTarget) -> Result<(), Box<dyn Error>> {
+    let (legacy, own) = (options.legacy, options.is_tour());
+    let config = Config::new().set(move |config| Options { legacy, ..Options::default() }.configure(config)).on_elicit(
+        move |question| async move {
+            println!("the server asks: {}", question.message);
+            if own { ElicitResult::Accept(Object::new().with("name", "Ada")) } else { ElicitResult::Decline }
+        },
+    );
+    let (client, driver) = connect_with(target, config)?;
+    let driver = smol::spawn(driver);
+    client.ready().await?;
+    let info = client.server().ok_or("not connected")?;
+    let name =
+        info.implementation.map_or_else(|| "a server".to_string(), |who| format!("{} {}", who.name, who.version));
+    println!("connected to {name}, revision {}, over {transport}, with smol", info.version);
+
+    let all: Vec<_> = std::pin::pin!(client.pages(tools::list())).try_collect().await?;
+    print_tools(&all);
+    if own {
+        call_our_tools(&client).await?;
+    } else if let Some(name) = options.choose(&all) {
+        let args = options.args.clone().unwrap_or_else(|| Object::new().into());
+        print_result(name, &client.call(tools::call(name).param("arguments", Ok(args))).await?);
+    } else {
+        println!("no tool that needs no argument and is read-only; name one with --tool NAME --args JSON");
+    }
+    client.close().await;
+    driver.await;
+    println!("closed");
+    Ok(())
+}
+
+async fn call_our_tools(client: &Client) -> Result<(), Box<dyn Error>> {
+    print_result("add", &client.call(tools::call("add").arguments(&Add { a: 2, b: 3 })).await?);
+
+    let count = tools::call("count").arguments(&Count { to: 5 });
+    let told = |p: Progress| println!("count is at {} of {}", p.progress, p.total.unwrap_or(f64::NAN));
+    print_result("count", &client.call(count.on_progress(told)).await?);
+
+    print_result("greet", &client.call(tools::call("greet")).await?);
+
+    let slow = client.start(tools::call("sleep").timeout(None));
+    let impatient = async {
+        Timer::after(Duration::from_millis(200)).await;
+        slow.cancel(Some("we cannot wait"));
+    };
+    impatient.await;
+    match slow.await {
+        Err(CallError::Cancelled { .. }) => println!("sleep: cancelled after 200 ms"),
+        other => return Err(format!("sleep ended with {other:?}").into()),
+    }
+    Ok(())
+}

@@ -1,0 +1,17 @@
+#![forbid(unsafe_code)]
+//! What tests the three crates from outside: a driver on a bare loop, the simulator, what reads the sources, what counts and breaks the
+//! tests, other peoples' servers.
+
+pub mod interop;
+pub mod planted;
+pub mod poll_loop;
+pub mod sim;
+pub mod sources;
+pub mod trace;
+#[cfg(feature = "validate")]
+pub mod validate;
+
+/// The examples of the README, compiled as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

@@ -1,0 +1,330 @@
+//! One channel: the descriptors behind it, what waits to be written, and its child. All that the loop knows of the operating system.
+
+use super::Shutdown;
+use bytes::{Buf, Bytes};
+use mcp_proto::driver::not_opened;
+use mcp_proto::exchange::{ChannelId, Closed, Endpoint, ExitStatus, Program};
+use mcp_proto::input::Wire;
+use mcp_proto::process::Stderr;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketType};
+use rustix::process::{self, Pid, Signal, WaitId, WaitIdOptions};
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::Child;
+use std::time::Duration;
+use std::vec;
+
+/// How often a child is looked at whose output has ended and that has not exited yet. `poll` cannot wait for that.
+const EXIT_LOOK: Duration = Duration::from_millis(5);
+
+/// How much is read at once.
+const READ: usize = 64 << 10;
+
+pub(super) struct Channel {
+    connecting: Option<Connecting>,
+    /// `None` once the other side has ended, or the channel was cut.
+    reader: Option<File>,
+    /// `None` once we have ended, or writing failed.
+    writer: Option<File>,
+    queue: VecDeque<Bytes>,
+    /// Nothing is written after what is queued.
+    finishing: bool,
+    cut: Option<Closed>,
+    process: Option<Process>,
+}
+
+/// A connection that is being made, and the addresses that are tried if this one fails.
+struct Connecting {
+    socket: OwnedFd,
+    others: vec::IntoIter<SocketAddr>,
+}
+
+impl Channel {
+    /// Begins to open it. `given`: what [`Endpoint::Given`] stands for.
+    pub(super) fn open(endpoint: &Endpoint, given: &mut Option<[OwnedFd; 2]>) -> Result<Self, Closed> {
+        match endpoint {
+            Endpoint::Program(program) => Self::start(program).map_err(|e| not_opened(&program.command, &e)),
+            Endpoint::Origin(origin) if origin.tls => Err(Closed::Unreachable("this loop has no tls".into())),
+            Endpoint::Origin(origin) => {
+                // The one thing here that blocks: a loop for more than one server has a resolver of its own.
+                let addresses =
+                    (origin.host.as_str(), origin.port).to_socket_addrs().map_err(|_| Closed::Unresolved)?;
+                let addresses = addresses.collect::<Vec<_>>().into_iter();
+                Ok(Self { connecting: Some(Connecting::next(addresses, Closed::Unresolved)?), ..Self::unopened() })
+            }
+            Endpoint::Unix(path) => {
+                let pair = UnixStream::connect(path).and_then(|socket| Ok([socket.try_clone()?.into(), socket.into()]));
+                pair.and_then(Self::of).map_err(|e| not_opened(path, &e))
+            }
+            Endpoint::Given => {
+                let pair = given.take().ok_or(ErrorKind::NotFound.into());
+                pair.and_then(Self::of).map_err(|e| not_opened(&"the given channel", &e))
+            }
+        }
+    }
+
+    /// A channel that is open: where to read, and where to write.
+    pub(super) fn of(pair: [OwnedFd; 2]) -> io::Result<Self> {
+        // Each end of a pipe has this mode for itself. A terminal has it for all that use it, so a program that people start by hand
+        // should rather wait for each read and write.
+        for end in &pair {
+            rustix::io::ioctl_fionbio(end, true)?;
+        }
+        let [reader, writer] = pair;
+        Ok(Self { reader: Some(reader.into()), writer: Some(writer.into()), ..Self::unopened() })
+    }
+
+    fn start(program: &Program) -> io::Result<Self> {
+        let mut child = program.to_piped(&Stderr::Inherit).spawn()?;
+        let (Some(output), Some(input)) = (child.stdout.take(), child.stdin.take()) else {
+            unreachable!("both were asked to be pipes")
+        };
+        let process = Process { child, group: program.own_group };
+        Ok(Self { process: Some(process), ..Self::of([output.into(), input.into()])? })
+    }
+
+    fn unopened() -> Self {
+        let (connecting, reader, writer, cut, process) = (None, None, None, None, None);
+        Self { connecting, reader, writer, queue: VecDeque::new(), finishing: false, cut, process }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.connecting.is_none()
+    }
+
+    /// Queues bytes, to be written when there is room.
+    pub(super) fn write(&mut self, bytes: Bytes) {
+        // Once writing has failed nothing more can be written. Reading goes on, since the answer may be there.
+        if self.writer.is_some() {
+            self.queue.push_back(bytes);
+        }
+    }
+
+    pub(super) fn close(&mut self, how: Shutdown) {
+        match how {
+            Shutdown::WriteHalf => {
+                self.finishing = true;
+                self.finish();
+            }
+            Shutdown::Terminate => {
+                if let Some(process) = &self.process {
+                    process.signal(Signal::TERM);
+                }
+            }
+            Shutdown::Abort => {
+                if let Some(process) = &self.process {
+                    process.signal(Signal::KILL);
+                }
+                self.end(Closed::Aborted);
+            }
+        }
+    }
+
+    /// Reads and writes what can be without waiting, and says what came of it.
+    pub(super) fn transfer(&mut self, wants_read: bool) -> Vec<Wire> {
+        let mut facts = Vec::new();
+        self.connect(&mut facts);
+        self.flush(&mut facts);
+        if wants_read {
+            self.read(&mut facts);
+        }
+        facts
+    }
+
+    /// Whether it is over, and how. A program is gone when it has exited and its output was read to the end; anything else when both
+    /// directions have ended.
+    pub(super) fn closed(&mut self) -> Option<Closed> {
+        if self.connecting.is_some() || self.reader.is_some() {
+            return None;
+        }
+        match &mut self.process {
+            Some(process) => process.exited().map(Closed::Exited),
+            None if self.writer.is_some() => None,
+            None => Some(self.cut.take().unwrap_or(Closed::Eof)),
+        }
+    }
+
+    fn connect(&mut self, facts: &mut Vec<Wire>) {
+        match self.connecting.take().map(Connecting::finish) {
+            Some(Ok(Ok(pair))) => {
+                let [reader, writer] = pair;
+                (self.reader, self.writer) = (Some(reader.into()), Some(writer.into()));
+                facts.push(Wire::Opened(Default::default()));
+            }
+            Some(Ok(Err(next))) => self.connecting = Some(next),
+            Some(Err(why)) => self.end(why),
+            None => {}
+        }
+    }
+
+    fn flush(&mut self, facts: &mut Vec<Wire>) {
+        while let (Some(writer), Some(bytes)) = (&mut self.writer, self.queue.front_mut()) {
+            match writer.write(bytes) {
+                Ok(n) => {
+                    facts.push(Wire::Written(n));
+                    bytes.advance(n);
+                    if bytes.is_empty() {
+                        self.queue.pop_front();
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(_) => {
+                    self.queue.clear();
+                    self.writer = None;
+                }
+            }
+        }
+        self.finish();
+    }
+
+    fn read(&mut self, facts: &mut Vec<Wire>) {
+        let Some(reader) = &mut self.reader else { return };
+        let mut buffer = [0; READ];
+        match reader.read(&mut buffer) {
+            Ok(0) => {
+                self.reader = None;
+                facts.push(Wire::Eof);
+            }
+            // A copy, since the engine may keep what it is given.
+            Ok(n) => facts.push(Wire::Bytes(Bytes::copy_from_slice(&buffer[..n]))),
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => self.end(Closed::Reset),
+        }
+    }
+
+    /// Ends the direction in which we write, if we are done.
+    fn finish(&mut self) {
+        if self.finishing
+            && self.queue.is_empty()
+            && let Some(writer) = self.writer.take()
+        {
+            // Half-closes a socket. On a pipe this fails, and closing it, which happens next, is what ends it.
+            let _ = net::shutdown(&writer, net::Shutdown::Write);
+        }
+    }
+
+    fn end(&mut self, why: Closed) {
+        self.queue.clear();
+        (self.connecting, self.reader, self.writer) = (None, None, None);
+        self.cut = Some(why);
+    }
+
+    /// What to wait for.
+    fn interest(&self, wants_read: bool) -> impl Iterator<Item = PollFd<'_>> {
+        let connecting = self.connecting.as_ref().map(|connecting| PollFd::new(&connecting.socket, PollFlags::OUT));
+        let reader = self.reader.as_ref().filter(|_| wants_read).map(|reader| PollFd::new(reader, PollFlags::IN));
+        let writer = self.writer.as_ref().filter(|_| !self.queue.is_empty());
+        connecting.into_iter().chain(reader).chain(writer.map(|writer| PollFd::new(writer, PollFlags::OUT)))
+    }
+}
+
+/// Sleeps until a channel can go on, somebody connects to the listener, or the time is over. Gives the channels that can go on.
+pub(super) fn wait(
+    channels: &BTreeMap<ChannelId, Channel>,
+    wants_read: impl Fn(ChannelId) -> bool,
+    listener: Option<&TcpListener>,
+    sleep: Option<Duration>,
+) -> io::Result<Vec<ChannelId>> {
+    let (mut ids, mut fds) = (Vec::new(), Vec::new());
+    for (id, channel) in channels {
+        fds.extend(channel.interest(wants_read(*id)));
+        ids.resize(fds.len(), *id);
+    }
+    fds.extend(listener.map(|listener| PollFd::new(listener, PollFlags::IN)));
+    let dying = channels.values().any(|channel| channel.process.is_some() && channel.reader.is_none());
+    let sleep = if dying { Some(sleep.unwrap_or(EXIT_LOOK).min(EXIT_LOOK)) } else { sleep };
+    // A time too long to be told is as good as none.
+    let sleep = sleep.and_then(|sleep| Timespec::try_from(sleep).ok());
+    match poll(&mut fds, sleep.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(e) => return Err(e.into()),
+    }
+    // A channel may stand there twice, to read and to write. The second time it finds nothing to do.
+    Ok(ids.into_iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(id, _)| id).collect())
+}
+
+impl Connecting {
+    /// Begins with the next address for which that is possible. `why`: what to say if there is none.
+    fn next(mut others: vec::IntoIter<SocketAddr>, mut why: Closed) -> Result<Self, Closed> {
+        while let Some(address) = others.next() {
+            match connect(address) {
+                Ok(socket) => return Ok(Self { socket, others }),
+                Err(e) => why = refused(e),
+            }
+        }
+        Err(why)
+    }
+
+    /// It has come to something: a connection, or the next address, or the end.
+    fn finish(self) -> Result<Result<[OwnedFd; 2], Self>, Closed> {
+        match net::sockopt::socket_error(&self.socket) {
+            Ok(Ok(())) => match self.socket.try_clone() {
+                Ok(reader) => Ok(Ok([reader, self.socket])),
+                Err(e) => Err(Closed::Unreachable(e.to_string())),
+            },
+            Ok(Err(e)) | Err(e) => Self::next(self.others, refused(e)).map(Err),
+        }
+    }
+}
+
+/// A socket that is connecting.
+fn connect(address: SocketAddr) -> Result<OwnedFd, Errno> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = net::socket(family, SocketType::STREAM, None)?;
+    // No child inherits it, and nothing on it waits.
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(&socket, true)?;
+    // Small writes leave at once: the engine writes a message as a whole.
+    net::sockopt::set_tcp_nodelay(&socket, true)?;
+    match net::connect(socket.as_fd(), &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(e) => Err(e),
+    }
+}
+
+fn refused(e: Errno) -> Closed {
+    if e == Errno::CONNREFUSED { Closed::Refused } else { Closed::Unreachable(e.to_string()) }
+}
+
+/// A child, and the right to signal it.
+struct Process {
+    child: Child,
+    /// It leads a process group, and is signalled with all of it.
+    group: bool,
+}
+
+impl Process {
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        // It fails if all of them have ended, which is what is wanted.
+        let _ = if self.group { process::kill_process_group(pid, signal) } else { process::kill_process(pid, signal) };
+    }
+
+    /// Reaps it if it has exited; does not wait.
+    fn exited(&mut self) -> Option<ExitStatus> {
+        let pid = WaitId::Pid(Pid::from_child(&self.child));
+        process::waitid(pid, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG).ok()??;
+        // What it left behind in its group ends with it. That is safe until it is reaped: its id is not used again before.
+        if self.group {
+            self.signal(Signal::KILL);
+        }
+        self.child.wait().ok().map(ExitStatus::from)
+    }
+}
+
+impl Drop for Process {
+    /// No path out of the loop leaves a child behind.
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            self.signal(Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}

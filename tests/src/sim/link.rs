@@ -1,0 +1,180 @@
+//! One link between a client and the server: two pipes with virtual time. It does no I/O and knows no engine.
+
+use super::rng::Rng;
+use bytes::Bytes;
+use mcp_proto::Instant;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// A fault that a run injects.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Fault {
+    /// Bytes arrive in pieces.
+    Cut,
+    /// Bytes arrive later.
+    Delay,
+    /// A direction stands still for a while, and its writer with it.
+    Stall,
+    /// One side hears the end of the other's stream.
+    HalfClose,
+    /// The link is gone.
+    Reset,
+    /// Nobody listens, or nobody answers.
+    Connect,
+    /// A line that is no message is slipped in.
+    Garbage,
+    /// A message is lost.
+    Drop,
+    /// A message comes twice.
+    Duplicate,
+    /// The id of an answer comes back as a string.
+    TextId,
+    /// A message is cut short, and the link ends.
+    Truncate,
+    /// The program exits.
+    Exit,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Cut,
+        Self::Delay,
+        Self::Stall,
+        Self::HalfClose,
+        Self::Reset,
+        Self::Connect,
+        Self::Garbage,
+        Self::Drop,
+        Self::Duplicate,
+        Self::TextId,
+        Self::Truncate,
+        Self::Exit,
+    ];
+}
+
+/// One direction of a link.
+#[derive(Debug)]
+pub struct Pipe {
+    /// Handed over by the writer, not accepted yet.
+    waiting: VecDeque<Bytes>,
+    /// Accepted, with the time of arrival.
+    flying: VecDeque<(Instant, Bytes)>,
+    flying_bytes: usize,
+    /// How much may fly; the writer waits for the rest. One byte is the deadlock search.
+    capacity: usize,
+    latency: Duration,
+    stalled_until: Instant,
+    ending: bool,
+    /// Whether the end was delivered.
+    pub ended: bool,
+}
+
+/// What a pipe has for its reader.
+#[derive(Debug)]
+pub enum Arrival {
+    /// Bytes.
+    Bytes(Bytes),
+    /// The end.
+    End,
+}
+
+impl Pipe {
+    /// An empty pipe.
+    pub const fn new(capacity: usize, latency: Duration) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            flying: VecDeque::new(),
+            flying_bytes: 0,
+            capacity,
+            latency,
+            stalled_until: Instant::ZERO,
+            ending: false,
+            ended: false,
+        }
+    }
+
+    /// The writer hands bytes over.
+    pub fn write(&mut self, bytes: Bytes) {
+        if !self.ending && !bytes.is_empty() {
+            self.waiting.push_back(bytes);
+        }
+    }
+
+    /// The writer has said all.
+    pub fn end(&mut self) {
+        self.ending = true;
+    }
+
+    /// Takes what fits; returns how many bytes the writer got rid of. With `cut`, in a piece of random size.
+    pub fn accept(&mut self, now: Instant, cut: bool, rng: &mut Rng) -> usize {
+        if now < self.stalled_until {
+            return 0;
+        }
+        let room = self.capacity.saturating_sub(self.flying_bytes);
+        let Some(mut bytes) = self.waiting.pop_front() else { return 0 };
+        let most = room.min(bytes.len());
+        let n = if cut && most > 1 { 1 + rng.below(most as u64 - 1) as usize } else { most };
+        let piece = bytes.split_to(n);
+        if !bytes.is_empty() {
+            self.waiting.push_front(bytes);
+        }
+        if !piece.is_empty() {
+            let after = self.flying.back().map_or(now, |(at, _)| (*at).max(now));
+            self.flying.push_back((after.max(now + self.latency), piece));
+            self.flying_bytes += n;
+        }
+        n
+    }
+
+    /// Whether `accept` would take something.
+    pub fn may_accept(&self) -> bool {
+        !self.waiting.is_empty() && self.flying_bytes < self.capacity
+    }
+
+    /// When the next bytes, or the end, arrive.
+    pub fn next_arrival(&self) -> Option<Instant> {
+        match self.flying.front() {
+            Some((at, _)) => Some((*at).max(self.stalled_until)),
+            None if self.ending && self.waiting.is_empty() && !self.ended => Some(self.stalled_until),
+            None => None,
+        }
+    }
+
+    /// When a writer that waits may try again.
+    pub const fn stalled_until(&self) -> Instant {
+        self.stalled_until
+    }
+
+    /// What arrives now.
+    pub fn arrive(&mut self) -> Arrival {
+        match self.flying.pop_front() {
+            Some((_, bytes)) => {
+                self.flying_bytes -= bytes.len();
+                Arrival::Bytes(bytes)
+            }
+            None => {
+                self.ended = true;
+                Arrival::End
+            }
+        }
+    }
+
+    /// Whatever comes next comes later.
+    pub fn delay(&mut self, by: Duration) {
+        if let Some((at, _)) = self.flying.front_mut() {
+            *at = *at + by;
+        }
+    }
+
+    /// Nothing moves before `until`.
+    pub fn stall(&mut self, until: Instant) {
+        self.stalled_until = self.stalled_until.max(until);
+    }
+
+    /// Drops what has not been accepted, and ends.
+    pub fn truncate(&mut self) {
+        self.waiting.clear();
+        self.ending = true;
+    }
+}

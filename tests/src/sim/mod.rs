@@ -1,0 +1,124 @@
+//! A deterministic simulation: real clients and a real server over links with virtual time and faults.
+//!
+//! Nothing here sleeps or reads a clock. A run is a function of its [`Scenario`]; a failing one is written down as such, and
+//! `cargo run -p mcp-tests --bin replay FILE` repeats it with everything that happens printed.
+//! A step counts only if it delivered bytes, fired a timer or injected a fault.
+
+pub mod app;
+pub mod link;
+pub mod report;
+pub mod rng;
+pub mod world;
+
+pub use link::Fault;
+pub use report::Report;
+pub use world::World;
+
+use mcp_proto::client::Policy;
+use std::fmt;
+
+/// What is spoken on the links of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transport {
+    /// Lines, to a program that can be started again.
+    Lines,
+    /// Streamable HTTP.
+    Http,
+}
+
+/// Everything that determines a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Scenario {
+    /// The seed of all choices.
+    pub seed: u64,
+    /// What is spoken.
+    pub transport: Transport,
+    /// How the clients negotiate.
+    pub policy: Policy,
+    /// How many clients share the server.
+    pub clients: usize,
+    /// How many operations the applications make, before they close.
+    pub operations: u64,
+    /// Faults per thousand chances; zero for a clean run.
+    pub faults: u64,
+    /// Bytes that a link holds in one direction.
+    pub capacity: usize,
+}
+
+impl Scenario {
+    /// The scenario that a seed stands for.
+    pub fn from_seed(seed: u64) -> Self {
+        let mut rng = rng::Rng::new(seed ^ 0x5ce_a210);
+        let transport = if rng.per_mille(300) { Transport::Http } else { Transport::Lines };
+        let policy = match (transport, rng.below(3)) {
+            (Transport::Lines, 1) => Policy::Legacy,
+            (Transport::Http, _) | (_, 2) => Policy::Modern,
+            (Transport::Lines, _) => Policy::Auto,
+        };
+        let capacity = [1, 64, 1024, 16 << 10, 1 << 20][(rng.below(41) as usize).div_ceil(10)];
+        let faults = [0, 40, 100][rng.below(3) as usize];
+        let (clients, operations) = (1 + rng.below(3) as usize, 5 + rng.below(50));
+        Self { seed, transport, policy, clients, operations, faults, capacity }
+    }
+
+    /// Reads what [`Display`](fmt::Display) wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut scenario = Self::from_seed(0);
+        for line in text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
+            let (key, value) = line.split_once('=')?;
+            let number = || value.trim().parse::<u64>().ok();
+            match (key.trim(), value.trim()) {
+                ("seed", _) => scenario.seed = number()?,
+                ("transport", "lines") => scenario.transport = Transport::Lines,
+                ("transport", "http") => scenario.transport = Transport::Http,
+                ("policy", "auto") => scenario.policy = Policy::Auto,
+                ("policy", "legacy") => scenario.policy = Policy::Legacy,
+                ("policy", "modern") => scenario.policy = Policy::Modern,
+                ("clients", _) => scenario.clients = number()? as usize,
+                ("operations", _) => scenario.operations = number()?,
+                ("faults", _) => scenario.faults = number()?,
+                ("capacity", _) => scenario.capacity = number()? as usize,
+                _ => return None,
+            }
+        }
+        Some(scenario)
+    }
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let transport = match self.transport {
+            Transport::Lines => "lines",
+            Transport::Http => "http",
+        };
+        let policy = match self.policy {
+            Policy::Auto => "auto",
+            Policy::Legacy => "legacy",
+            Policy::Modern => "modern",
+        };
+        writeln!(f, "seed = {}\ntransport = {transport}\npolicy = {policy}", self.seed)?;
+        writeln!(f, "clients = {}\noperations = {}", self.clients, self.operations)?;
+        writeln!(f, "faults = {}\ncapacity = {}", self.faults, self.capacity)
+    }
+}
+
+/// Runs one scenario to its end, and adds what happened to `report`. With `trace`, everything that happens is printed.
+///
+/// # Panics
+/// If a standing property is violated. The scenario is written to a file first, and the command that repeats it is printed.
+pub fn run(scenario: &Scenario, report: &mut Report, trace: bool) {
+    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let mut world = World::new(scenario, trace);
+        world.run();
+        world.report
+    }));
+    match ran {
+        Ok(done) => report.add(&done),
+        Err(panic) => {
+            let file = std::env::temp_dir().join(format!("mcp-sim-{}.txt", scenario.seed));
+            let _ = std::fs::write(&file, scenario.to_string());
+            eprintln!("repeat with: cargo run -p mcp-tests --bin replay {}", file.display());
+            std::panic::resume_unwind(panic);
+        }
+    }
+}

@@ -1,0 +1,583 @@
+//! The world of one run: who is linked to whom, what happens next, and the properties that must hold whatever happens.
+
+mod links;
+
+use super::app::{self, Deed, Handler, Made, Task, Work};
+use super::link::Pipe;
+use super::report::{InputKind, Report, Transcript};
+use super::rng::Rng;
+use super::{Scenario, Transport};
+use bytes::Bytes;
+use mcp_proto::client::{self, State, Termination};
+use mcp_proto::exchange::{Action, ChannelId, Closed, ExitStatus, Peer, Program, Shutdown};
+use mcp_proto::input::Input;
+use mcp_proto::input::{CallId, ClientCommand, InputAnswer, InputKey, InputToken, RequestKey, Wire, WiredClientInput};
+use mcp_proto::model::elicitation::ElicitResult;
+use mcp_proto::rpc::Object;
+use mcp_proto::wired::{WiredClient, WiredServer};
+use mcp_proto::{Call, CallError, ClientConfig, Instant, Router, server, tools};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+struct Side {
+    engine: WiredClient,
+    made: BTreeMap<CallId, Made>,
+    questions: Vec<(InputToken, InputKey)>,
+    open_questions: BTreeSet<InputKey>,
+    terminated: Option<Termination>,
+    /// Channels whose opening nobody answers.
+    hanging: BTreeSet<ChannelId>,
+    closing: bool,
+    config: Arc<ClientConfig>,
+    seed: [u8; 32],
+    /// Every input and when it came, to be fed again.
+    log: Vec<(Instant, WiredClientInput)>,
+    said: Transcript,
+}
+
+struct Link {
+    client: usize,
+    at_client: ChannelId,
+    at_server: ChannelId,
+    up: Pipe,
+    down: Pipe,
+    /// Whether the last byte written ended a line, so that a line can be slipped in.
+    boundary: [bool; 2],
+    /// When the program behind it exits.
+    exit: Option<Instant>,
+}
+
+enum Next {
+    Arrive { link: usize, up: bool },
+    Accept { link: usize, up: bool },
+    ClientTimer(usize),
+    ServerTimer,
+    Exit(usize),
+    Task(RequestKey),
+    Open(usize),
+    Operation,
+}
+
+/// A server, its clients, and their links.
+pub struct World {
+    scenario: Scenario,
+    rng: Rng,
+    now: Instant,
+    server: WiredServer,
+    router: Router<Handler>,
+    tasks: BTreeMap<RequestKey, Task>,
+    server_terminated: bool,
+    clients: Vec<Side>,
+    links: Vec<Link>,
+    opening: Vec<(Instant, usize, ChannelId)>,
+    operations_left: u64,
+    next_operation: Instant,
+    tag: u64,
+    trace: bool,
+    record: bool,
+    quiet: bool,
+    /// What has happened so far.
+    pub report: Report,
+}
+
+impl World {
+    /// A world at its beginning; `trace` prints what happens.
+    pub fn new(scenario: &Scenario, trace: bool) -> Self {
+        Self::with(scenario, trace, false)
+    }
+
+    /// A world that keeps what its clients are told and say, for [`refeed`](Self::refeed).
+    pub fn recorded(scenario: &Scenario) -> Self {
+        Self::with(scenario, false, true)
+    }
+
+    fn with(scenario: &Scenario, trace: bool, record: bool) -> Self {
+        let mut rng = Rng::new(scenario.seed);
+        let router = app::router();
+        let mut config = router.config();
+        config.limits.server.page_size = 3;
+        config.limits.server.ask_timeout = Duration::from_secs(60);
+        let server = WiredServer::new(Arc::new(config), rng.seed(), Instant::ZERO);
+        let mut world = Self {
+            operations_left: scenario.operations,
+            scenario: scenario.clone(),
+            now: Instant::ZERO,
+            server,
+            router,
+            tasks: BTreeMap::new(),
+            server_terminated: false,
+            clients: Vec::new(),
+            links: Vec::new(),
+            opening: Vec::new(),
+            next_operation: Instant::ZERO,
+            tag: 0,
+            trace,
+            record,
+            quiet: false,
+            report: Report::default(),
+            rng,
+        };
+        for _ in 0..scenario.clients {
+            world.add_client();
+        }
+        world
+    }
+
+    fn add_client(&mut self) {
+        let mut config = match self.scenario.transport {
+            Transport::Lines => ClientConfig::program(Program::new("sim")),
+            Transport::Http => ClientConfig::url("http://localhost/mcp").expect("a url"),
+        };
+        config.policy = self.scenario.policy;
+        config = config.with_elicitation();
+        config.limits.client.max_calls = 16;
+        config.limits.client.max_queued_events = usize::MAX;
+        let (config, seed) = (Arc::new(config), self.rng.seed());
+        let engine = WiredClient::new(config.clone(), seed, self.now);
+        self.clients.push(Side {
+            engine,
+            config,
+            seed,
+            made: BTreeMap::new(),
+            questions: Vec::new(),
+            open_questions: BTreeSet::new(),
+            terminated: None,
+            hanging: BTreeSet::new(),
+            closing: false,
+            log: Vec::new(),
+            said: Transcript::default(),
+        });
+        self.drain_client(self.clients.len() - 1);
+    }
+
+    /// What a client said, its writes joined, and what a fresh one says when it is told the same: each input becomes those that `cut`
+    /// makes of it, and the outputs are taken after every input or only at the end.
+    pub fn refeed(
+        &self,
+        client: usize,
+        drain_each: bool,
+        mut cut: impl FnMut(&WiredClientInput) -> Vec<WiredClientInput>,
+    ) -> (Transcript, Transcript) {
+        let side = &self.clients[client];
+        let mut engine = WiredClient::new(side.config.clone(), side.seed, Instant::ZERO);
+        let mut said = Transcript::default();
+        for (at, input) in &side.log {
+            for input in cut(input) {
+                let _ = engine.apply(*at, input);
+                while let Some(action) = drain_each.then(|| engine.poll_output()).flatten() {
+                    said.push(&action);
+                }
+            }
+        }
+        while let Some(action) = engine.poll_output() {
+            said.push(&action);
+        }
+        (side.said.clone(), said)
+    }
+
+    /// How many clients there are.
+    pub fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Runs to the end: the operations, then everyone closes, then nothing may be left.
+    pub fn run(&mut self) {
+        self.drive_bounded(1_000_000);
+        self.quiet = true;
+        for client in 0..self.clients.len() {
+            self.input(client, Input::Command(ClientCommand::Close));
+        }
+        self.drive_bounded(200_000);
+        self.server.shutdown(self.now, Duration::from_secs(1));
+        self.drain_server();
+        self.drive_bounded(200_000);
+        self.check_rest();
+        self.spurious_after_the_end();
+    }
+
+    /// Steps until nothing is left to happen.
+    ///
+    /// # Panics
+    /// If that takes more than `most` steps: something goes round in a circle.
+    pub fn drive_bounded(&mut self, most: u64) {
+        for _ in 0..most {
+            if !self.step() {
+                return;
+            }
+        }
+        panic!("still busy after {most} steps at {:?}", self.now);
+    }
+
+    /// Lets the next thing happen; false if there is none.
+    pub fn step(&mut self) -> bool {
+        let Some(next) = self.choose() else { return false };
+        match next {
+            Next::Operation => self.operate(),
+            Next::Open(n) => self.open(n),
+            Next::Accept { link, up } => self.accept(link, up),
+            Next::Arrive { link, up } => self.arrive(link, up),
+            Next::ClientTimer(client) => {
+                self.report.steps += 1;
+                self.input(client, Input::Tick);
+            }
+            Next::ServerTimer => {
+                self.report.steps += 1;
+                self.trace(|| "server tick".into());
+                self.server.handle_timeout(self.now);
+                self.drain_server();
+            }
+            Next::Exit(link) => {
+                let status = ExitStatus { code: Some(1), signal: None };
+                self.cut(link, Closed::Exited(status), Closed::Reset);
+            }
+            Next::Task(key) => self.act(key),
+        }
+        true
+    }
+
+    /// Of all that can happen first in time, one by lot.
+    fn choose(&mut self) -> Option<Next> {
+        let mut options: Vec<(Instant, Next)> = Vec::new();
+        if self.operations_left > 0 {
+            options.push((self.next_operation, Next::Operation));
+        }
+        for (n, (at, ..)) in self.opening.iter().enumerate() {
+            options.push((*at, Next::Open(n)));
+        }
+        for (n, link) in self.links.iter().enumerate() {
+            if let Some(at) = link.exit {
+                options.push((at, Next::Exit(n)));
+            }
+            for (up, pipe) in [(true, &link.up), (false, &link.down)] {
+                if pipe.may_accept() {
+                    options.push((pipe.stalled_until(), Next::Accept { link: n, up }));
+                }
+                let reads = match up {
+                    true => self.server.wants_read(link.at_server),
+                    false => self.clients[link.client].engine.wants_read(link.at_client),
+                };
+                if let (Some(at), true) = (pipe.next_arrival(), reads) {
+                    options.push((at, Next::Arrive { link: n, up }));
+                }
+            }
+        }
+        for (n, client) in self.clients.iter().enumerate() {
+            if let Some(at) = client.engine.poll_timeout() {
+                options.push((at, Next::ClientTimer(n)));
+            }
+        }
+        if let Some(at) = self.server.poll_timeout() {
+            options.push((at, Next::ServerTimer));
+        }
+        for (key, task) in &self.tasks {
+            options.push((task.next, Next::Task(*key)));
+        }
+        let first = options.iter().map(|(at, _)| (*at).max(self.now)).min()?;
+        options.retain(|(at, _)| *at <= first);
+        self.now = first;
+        let chosen = self.rng.below(options.len() as u64) as usize;
+        Some(options.swap_remove(chosen).1)
+    }
+
+    fn trace(&self, text: impl FnOnce() -> String) {
+        if self.trace {
+            println!("{:>12?} {}", self.now, text());
+        }
+    }
+
+    // ---- the applications
+
+    fn operate(&mut self) {
+        self.operations_left -= 1;
+        self.next_operation = self.now + Duration::from_millis(self.rng.below(400));
+        let client = self.rng.below(self.clients.len() as u64) as usize;
+        let call = self.some_call(client);
+        let command = match self.rng.below(26) {
+            0..=9 => return self.work(client),
+            20..=24 => return self.spurious(client),
+            10 | 11 => return self.list(client),
+            12 | 13 => ClientCommand::Cancel(call, Some("no longer wanted".into())),
+            14..=17 => return self.answer(client),
+            18 => ClientCommand::Notify("acme/note".into(), Object::new()),
+            _ if self.rng.per_mille(500) => ClientCommand::Close,
+            _ => return self.spurious(client),
+        };
+        self.input(client, Input::Command(command));
+    }
+
+    fn some_call(&mut self, client: usize) -> CallId {
+        let calls = &self.clients[client].made;
+        CallId(1 + self.rng.below(calls.len() as u64 + 1))
+    }
+
+    fn work(&mut self, client: usize) {
+        self.tag += 1;
+        let millis = [0, 10, 500, 40_000][self.rng.below(4) as usize];
+        let padding = [0, 100, 4 * self.scenario.capacity.min(8192)][self.rng.below(3) as usize];
+        let (ticks, questions) = (self.rng.below(4), self.rng.below(8).saturating_sub(5));
+        let work = Work { tag: self.tag, millis, ticks, questions, padding };
+        let mut call = tools::call("work").arguments(&work);
+        if self.rng.per_mille(500) {
+            call = call.progress();
+        }
+        if self.rng.per_mille(200) {
+            call = call.reset_on_progress(true).max_total(Duration::from_secs(90));
+        }
+        let brief = millis <= 500 && questions == 0;
+        self.make(client, Some(self.tag), brief, call);
+    }
+
+    fn list(&mut self, client: usize) {
+        self.make(client, None, true, tools::list());
+    }
+
+    fn make<M: mcp_proto::Method>(&mut self, client: usize, tag: Option<u64>, brief: bool, call: Call<M>) {
+        let input = Input::Command(ClientCommand::Call(call.into_raw()));
+        if let Some(call) = self.input(client, input) {
+            self.report.calls += 1;
+            let made = Made { call, tag, brief, progress: f64::NEG_INFINITY, ended: None };
+            self.clients[client].made.entry(call).or_insert(made);
+            self.drain_client(client);
+        }
+    }
+
+    fn answer(&mut self, client: usize) {
+        let side = &mut self.clients[client];
+        if side.questions.is_empty() {
+            return;
+        }
+        let at = self.rng.below(side.questions.len() as u64) as usize;
+        let (token, key) = side.questions.swap_remove(at);
+        drop(token);
+        let answer = match self.rng.below(10) {
+            0 => ElicitResult::Decline,
+            1 => ElicitResult::Cancel,
+            _ => ElicitResult::Accept(Object::new().with("answer", "yes")),
+        };
+        self.input(client, Input::Command(ClientCommand::Answer(key, InputAnswer::Elicitation(answer))));
+    }
+
+    /// Something that no driver should say, but one might.
+    fn spurious(&mut self, client: usize) {
+        let channel = ChannelId(1 + self.rng.below(4));
+        let known = self.links.iter().any(|link| link.client == client && link.at_client == channel);
+        let opening = self.clients[client].hanging.contains(&channel)
+            || self.opening.iter().any(|(_, c, ch)| *c == client && *ch == channel);
+        let input = match self.rng.below(7) {
+            0 => Input::Tick,
+            1 => Input::Command(ClientCommand::Cancel(CallId(9999), None)),
+            2 => Input::Command(ClientCommand::Answer(InputKey(9999), InputAnswer::Elicitation(ElicitResult::Cancel))),
+            3 if !known && !opening => Input::Fact(channel, Wire::Bytes(Bytes::from_static(b"late\n"))),
+            4 if !known && !opening => Input::Fact(channel, Wire::Eof),
+            5 if !known && !opening => Input::Fact(channel, Wire::Closed(Closed::Reset)),
+            6 if !opening => Input::Fact(channel, Wire::Opened(Peer::default())),
+            _ => Input::Fact(channel, Wire::Written(0)),
+        };
+        self.input(client, input);
+    }
+
+    /// The server's output has ended: the short time until its exit status is told is looked at closely.
+    fn burst(&mut self, client: usize, channel: ChannelId) {
+        for _ in 0..self.rng.below(6) {
+            let call = self.some_call(client);
+            let input = match self.rng.below(20) {
+                0..=2 => Input::Fact(channel, Wire::Opened(Peer::default())),
+                3..=5 => Input::Fact(channel, Wire::Bytes(Bytes::from_static(b"{}\n"))),
+                6..=8 => Input::Fact(channel, Wire::Eof),
+                9 | 10 => Input::Command(ClientCommand::Cancel(call, None)),
+                11..=13 => Input::Command(ClientCommand::Notify("acme/note".into(), Object::new())),
+                14 | 15 => Input::Tick,
+                16 => Input::Command(ClientCommand::Close),
+                17 => return self.work(client),
+                _ => Input::Command(ClientCommand::Answer(
+                    InputKey(9999),
+                    InputAnswer::Elicitation(ElicitResult::Cancel),
+                )),
+            };
+            self.input(client, input);
+        }
+    }
+
+    fn act(&mut self, key: RequestKey) {
+        let Some(task) = self.tasks.get_mut(&key) else { return };
+        match task.act(self.now) {
+            Deed::Note(key, note) => {
+                let _ = self.server.notify(self.now, key, note);
+            }
+            Deed::Answer(responder, outcome) => {
+                self.tasks.remove(&key);
+                self.server.respond(self.now, responder.write(outcome));
+            }
+        }
+        self.drain_server();
+    }
+
+    // ---- the engines
+
+    fn input(&mut self, client: usize, input: WiredClientInput) -> Option<CallId> {
+        let side = &mut self.clients[client];
+        let state = side.engine.client().state();
+        *self.report.pairs.entry((state, InputKind::of(&input))).or_default() += 1;
+        if self.trace {
+            println!("{:>12?} client {client} {state:?} <- {input:?}", self.now);
+        }
+        side.closing |= input == Input::Command(ClientCommand::Close);
+        if self.record {
+            side.log.push((self.now, input.clone()));
+        }
+        let applied = side.engine.apply(self.now, input);
+        let after = side.engine.client().state();
+        assert!(after >= state || (state == State::Initializing && after == State::Probing), "{state:?} -> {after:?}");
+        assert!(side.engine.client().running() <= 16, "more calls than the limit");
+        let call = match applied {
+            Ok(mcp_proto::input::Applied::Call(call)) => Some(call),
+            Ok(mcp_proto::input::Applied::Done) | Err(_) => None,
+        };
+        if call.is_none() {
+            self.drain_client(client);
+        }
+        call
+    }
+
+    fn drain_client(&mut self, client: usize) {
+        while let Some(action) = self.clients[client].engine.poll_output() {
+            if self.trace {
+                println!("{:>12?} client {client} -> {action:?}", self.now);
+            }
+            assert!(self.clients[client].terminated.is_none(), "nothing follows the end");
+            if self.record {
+                self.clients[client].said.push(&action);
+            }
+            match action {
+                Action::Open(channel, endpoint) => self.want_open(client, channel, &endpoint),
+                Action::Write(channel, bytes) => self.write(self.link_of(client, channel), true, bytes),
+                Action::Close(channel, how) => self.close(client, channel, how),
+                Action::Event(event) => self.on_client_event(client, event),
+            }
+        }
+    }
+
+    fn on_client_event(&mut self, client: usize, event: client::Event) {
+        let side = &mut self.clients[client];
+        match event {
+            client::Event::Progress { call, progress } => {
+                let made = side.made.get_mut(&call).expect("progress of a call that was made");
+                assert!(made.ended.is_none(), "progress after the end of {call:?}");
+                assert!(progress.progress > made.progress, "progress increases");
+                made.progress = progress.progress;
+            }
+            client::Event::Ended { call, outcome } => {
+                let made = side.made.get_mut(&call).expect("the end of a call that was made");
+                assert!(made.ended.is_none(), "{call:?} ended twice");
+                if let (Ok(result), Some(tag)) = (&outcome, made.tag) {
+                    let text = result.json.as_str();
+                    let right = text.contains(&format!("\"text\":\"{tag}:")) || text.contains("\"isError\":true");
+                    assert!(right, "{call:?} with tag {tag} got {text}");
+                    self.report.completed += 1;
+                }
+                // Where nothing is broken or slow, an answer that takes a moment to make is never lost.
+                let clean = self.scenario.faults == 0 && self.scenario.transport == Transport::Lines;
+                if clean && self.scenario.capacity >= 1024 && made.brief {
+                    assert!(!matches!(outcome, Err(CallError::Timeout { .. })), "{call:?} was never answered");
+                }
+                made.ended = Some(outcome.map(drop));
+            }
+            client::Event::InputNeeded { token, .. } => {
+                let key = token.key();
+                assert!(side.open_questions.insert(key), "asked twice");
+                side.questions.push((token, key));
+            }
+            client::Event::InputWithdrawn(key) => assert!(side.open_questions.remove(&key), "withdrawn twice"),
+            client::Event::Terminated(why) => {
+                let open = side.made.values().filter(|made| made.ended.is_none()).count();
+                assert_eq!(open, 0, "calls that never ended");
+                match &why {
+                    Termination::Requested => assert!(side.closing, "nobody asked client {client} to end"),
+                    Termination::Closed(Closed::Broken(what)) => {
+                        panic!("client {client} ended by what it read: {what}")
+                    }
+                    Termination::Closed(_) | Termination::Negotiation(_) => {}
+                }
+                side.terminated = Some(why);
+            }
+            _ => {}
+        }
+    }
+
+    fn drain_server(&mut self) {
+        while let Some(action) = self.server.poll_output() {
+            if self.trace {
+                println!("{:>12?} server -> {action:?}", self.now);
+            }
+            assert!(!self.server_terminated, "nothing follows the end of the server");
+            match action {
+                Action::Open(..) => panic!("a server opens nothing"),
+                Action::Write(channel, bytes) => {
+                    let link = self.links.iter().position(|link| link.at_server == channel);
+                    self.write(link, false, bytes);
+                }
+                Action::Close(channel, how) => {
+                    let Some(n) = self.links.iter().position(|link| link.at_server == channel) else { continue };
+                    match how {
+                        Shutdown::WriteHalf => self.links[n].down.end(),
+                        Shutdown::Terminate => {}
+                        Shutdown::Abort => self.cut(n, Closed::Reset, Closed::Aborted),
+                    }
+                }
+                Action::Event(server::Event::Request(responder, incoming)) => {
+                    let key = responder.key();
+                    match app::take(&self.router, responder, incoming, self.now) {
+                        Ok(task) => assert!(self.tasks.insert(key, task).is_none(), "a key was used twice"),
+                        Err(answer) => self.server.respond(self.now, answer),
+                    }
+                }
+                Action::Event(server::Event::Cancelled(key)) => drop(self.tasks.remove(&key)),
+                Action::Event(server::Event::Terminated) => self.server_terminated = true,
+                Action::Event(_) => {}
+            }
+        }
+    }
+
+    // ---- the end
+
+    fn check_rest(&mut self) {
+        for (n, side) in self.clients.iter().enumerate() {
+            assert!(side.terminated.is_some(), "client {n} never ended: {:?}", side.engine.client().state());
+            assert_eq!(side.engine.poll_timeout(), None, "client {n} waits after its end");
+            assert_eq!(side.engine.client().running(), 0);
+        }
+        assert!(self.server_terminated, "the server never ended");
+        assert_eq!(self.server.poll_timeout(), None, "the server waits after its end");
+        assert_eq!(self.server.running(), 0);
+        assert!(self.tasks.is_empty(), "tasks that nobody cancelled: {:?}", self.tasks.keys());
+        assert!(self.links.is_empty() && self.opening.is_empty(), "links that nobody closed");
+    }
+
+    fn spurious_after_the_end(&mut self) {
+        for client in 0..self.clients.len() {
+            let channel = ChannelId(1);
+            let facts = [
+                Wire::Opened(Peer::default()),
+                Wire::Bytes(Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n")),
+                Wire::Eof,
+                Wire::Written(10),
+                Wire::Closed(Closed::Eof),
+            ];
+            for fact in facts {
+                self.input(client, Input::Fact(channel, fact));
+            }
+            for command in [
+                ClientCommand::Call(tools::list().into_raw()),
+                ClientCommand::Cancel(CallId(1), None),
+                ClientCommand::Answer(InputKey(1), InputAnswer::Elicitation(ElicitResult::Cancel)),
+                ClientCommand::Notify("x".into(), Object::new()),
+                ClientCommand::Close,
+            ] {
+                let call = self.input(client, Input::Command(command));
+                assert_eq!(call, None);
+            }
+            self.input(client, Input::Tick);
+        }
+    }
+}

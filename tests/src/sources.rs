@@ -1,0 +1,363 @@
+//! Rust sources of the workspace, read line by line with comments and literals taken apart.
+//!
+//! The checks of layering and purity, and the program that counts marks, look at words. A word in a comment or in a string is not a use of
+//! what it names, so [`Source`] separates the three. It is a lexer for the few tokens that matter here, not a parser.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One line of a source file, taken apart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Line {
+    /// The code without comments; a string literal is left as `""`, a character literal as `' '`.
+    pub code: String,
+    /// The text of the comment on this line, without its slashes.
+    pub comment: Option<String>,
+    /// The string literals that begin on this line, as written between the quotes.
+    pub strings: Vec<String>,
+    /// Whether the line belongs to code that is compiled for tests only.
+    pub test: bool,
+}
+
+/// One source file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// The path relative to the root of the workspace, with `/`.
+    pub path: String,
+    /// The lines in order; the first has number 1.
+    pub lines: Vec<Line>,
+}
+
+/// The root of the workspace.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("invariant: the package stands in the workspace")
+        .to_path_buf()
+}
+
+/// Every `.rs` file below `folder` of the workspace, sorted by path. An absent folder has none.
+pub fn below(folder: &str) -> Vec<Source> {
+    let root = root();
+    let mut files = Vec::new();
+    walk(&root.join(folder), &mut files);
+    files.sort();
+    let read = |file: &PathBuf| {
+        let text = fs::read_to_string(file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
+        let path = file.strip_prefix(&root).expect("invariant: found below the root");
+        Source::new(&path.to_string_lossy().replace('\\', "/"), &text)
+    };
+    files.iter().map(read).collect()
+}
+
+fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.map(|entry| entry.expect("a folder can be listed").path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() && !["target", "node_modules", ".venv"].contains(&name.as_str()) {
+            walk(&path, files);
+        } else if name.ends_with(".rs") {
+            files.push(path);
+        }
+    }
+}
+
+impl Source {
+    /// Takes `text` apart. `path` decides whether the whole file is test code.
+    pub fn new(path: &str, text: &str) -> Self {
+        let mut lines = Lexer::default().run(text);
+        mark_tests(&mut lines, is_test_path(path));
+        Self { path: path.to_owned(), lines }
+    }
+
+    /// The lines that are compiled outside tests, with their numbers.
+    pub fn shipped(&self) -> impl Iterator<Item = (usize, &Line)> {
+        self.numbered().filter(|(_, line)| !line.test)
+    }
+
+    /// All lines, with their numbers.
+    pub fn numbered(&self) -> impl Iterator<Item = (usize, &Line)> {
+        self.lines.iter().enumerate().map(|(at, line)| (at + 1, line))
+    }
+
+    /// `path:number`, as compilers print it.
+    pub fn at(&self, number: usize) -> String {
+        format!("{}:{number}", self.path)
+    }
+
+    /// The names that directly follow `root::` in shipped code, each with its line: `root::a::b` and `root::{a::B, c}` name `a` and `c`.
+    pub fn names_after(&self, root: &str) -> Vec<(usize, String)> {
+        let mut found = Vec::new();
+        let (mut text, mut starts) = (String::new(), Vec::new());
+        for (number, line) in self.shipped() {
+            starts.push((text.len(), number));
+            text.push_str(&line.code);
+            text.push('\n');
+        }
+        let line_of = |at: usize| starts[starts.partition_point(|(start, _)| *start <= at) - 1].1;
+        for (at, _) in text.match_indices(root) {
+            let before = text[..at].chars().next_back();
+            let Some(rest) = text[at + root.len()..].strip_prefix("::") else { continue };
+            if before.is_some_and(|c| is_word(c) || c == '$') {
+                continue;
+            }
+            let start = text.len() - rest.len();
+            found.extend(first_names(rest).into_iter().map(|(offset, name)| (line_of(start + offset), name)));
+        }
+        found
+    }
+}
+
+/// The first names of a path or of a group of paths, with their offsets.
+fn first_names(text: &str) -> Vec<(usize, String)> {
+    let word = |at: usize| text[at..].chars().take_while(|c| is_word(*c)).collect::<String>();
+    if !text.starts_with('{') {
+        return vec![(0, word(0))];
+    }
+    let (mut names, mut depth, mut fresh) = (Vec::new(), 0usize, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ if c.is_whitespace() => continue,
+            _ if fresh && is_word(c) => names.push((at, word(at))),
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+        fresh = depth == 1 && matches!(c, '{' | ',');
+    }
+    names
+}
+
+/// Whether `code` contains `word` with no letter, digit or underscore directly before or after it.
+pub fn has_word(code: &str, word: &str) -> bool {
+    code.match_indices(word).any(|(at, _)| {
+        let before = code[..at].chars().next_back().is_some_and(is_word);
+        let after = code[at + word.len()..].chars().next().is_some_and(is_word);
+        !(before && word.starts_with(is_word) || after && word.ends_with(is_word))
+    })
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Test code by its place: `tests.rs` and `tests/` inside a crate's sources, and everything outside `src`.
+fn is_test_path(path: &str) -> bool {
+    let inside = path.split_once("/src/").map(|(_, inside)| inside);
+    inside.is_none_or(|inside| inside.split('/').any(|part| part == "tests" || part == "tests.rs"))
+}
+
+/// Marks the items under `#[cfg(test)]`: up to the `;` or the closing brace of the item.
+fn mark_tests(lines: &mut [Line], whole: bool) {
+    let (mut inside, mut depth, mut opened) = (false, 0i32, false);
+    for line in lines {
+        if !inside && line.code.trim_start().starts_with("#[cfg(test)]") {
+            (inside, depth, opened) = (true, 0, false);
+        }
+        line.test = inside || whole;
+        if !inside {
+            continue;
+        }
+        let item = line.code.trim_start().strip_prefix("#[cfg(test)]").unwrap_or(&line.code);
+        for c in item.chars() {
+            match c {
+                '{' | '(' | '[' => depth += 1,
+                '}' | ')' | ']' => depth -= 1,
+                _ => {}
+            }
+            opened |= c == '{';
+            if depth == 0 && (c == ';' || c == '}' && opened) {
+                inside = false;
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Code,
+    LineComment,
+    /// With the depth of nesting.
+    BlockComment(usize),
+    Text,
+    /// With the number of hashes.
+    RawText(usize),
+}
+
+#[derive(Default)]
+struct Lexer {
+    state: State,
+    lines: Vec<Line>,
+    line: Line,
+    comment: String,
+    text: String,
+    /// The line on which the open literal began.
+    began: usize,
+}
+
+impl Lexer {
+    fn run(mut self, source: &str) -> Vec<Line> {
+        let chars: Vec<char> = source.chars().collect();
+        let mut at = 0;
+        while at < chars.len() {
+            at += if chars[at] == '\n' { self.newline() } else { self.step(&chars[at..]) };
+        }
+        self.newline();
+        self.lines
+    }
+
+    fn newline(&mut self) -> usize {
+        match self.state {
+            State::LineComment => self.state = State::Code,
+            State::Text | State::RawText(_) => self.text.push('\n'),
+            _ => {}
+        }
+        if !self.comment.is_empty() {
+            self.line.comment = Some(std::mem::take(&mut self.comment));
+        }
+        self.lines.push(std::mem::take(&mut self.line));
+        1
+    }
+
+    /// Takes what stands at the front of `rest` and says how many characters that was.
+    fn step(&mut self, rest: &[char]) -> usize {
+        let next = rest.get(1).copied();
+        match self.state {
+            State::LineComment => self.comment.push(rest[0]),
+            State::BlockComment(depth) => match (rest[0], next) {
+                ('*', Some('/')) => {
+                    self.state = if depth == 1 { State::Code } else { State::BlockComment(depth - 1) };
+                    return 2;
+                }
+                ('/', Some('*')) => {
+                    self.state = State::BlockComment(depth + 1);
+                    return 2;
+                }
+                (c, _) => self.comment.push(c),
+            },
+            State::Text => match rest[0] {
+                '"' => self.end_text(),
+                '\\' if next.is_some_and(|c| c != '\n') => {
+                    self.text.extend(&rest[..2]);
+                    return 2;
+                }
+                c => self.text.push(c),
+            },
+            State::RawText(hashes) => {
+                if rest[0] == '"' && rest[1..].iter().take_while(|c| **c == '#').count() >= hashes {
+                    self.end_text();
+                    return 1 + hashes;
+                }
+                self.text.push(rest[0]);
+            }
+            State::Code => return self.step_code(rest),
+        }
+        1
+    }
+
+    fn step_code(&mut self, rest: &[char]) -> usize {
+        let next = rest.get(1).copied();
+        match (rest[0], next) {
+            ('/', Some('/')) => {
+                self.state = State::LineComment;
+                return 2;
+            }
+            ('/', Some('*')) => {
+                self.state = State::BlockComment(1);
+                return 2;
+            }
+            ('"', _) => self.begin_text(State::Text),
+            ('r', Some('"' | '#')) if !self.line.code.chars().next_back().is_some_and(|c| is_word(c) && c != 'b') => {
+                let hashes = rest[1..].iter().take_while(|c| **c == '#').count();
+                // `r#name` is a raw identifier.
+                if rest.get(1 + hashes) == Some(&'"') {
+                    self.begin_text(State::RawText(hashes));
+                    return 2 + hashes;
+                }
+                self.line.code.push('r');
+            }
+            ('\'', Some('\\')) => {
+                let end = rest.iter().skip(3).position(|c| *c == '\'').map_or(rest.len(), |end| end + 4);
+                self.line.code.push_str("' '");
+                return end;
+            }
+            ('\'', Some(_)) if rest.get(2) == Some(&'\'') => {
+                self.line.code.push_str("' '");
+                return 3;
+            }
+            (c, _) => self.line.code.push(c),
+        }
+        1
+    }
+
+    fn begin_text(&mut self, state: State) {
+        self.state = state;
+        self.began = self.lines.len();
+        self.line.code.push('"');
+    }
+
+    fn end_text(&mut self) {
+        self.state = State::Code;
+        self.line.code.push('"');
+        let text = std::mem::take(&mut self.text);
+        self.lines.get_mut(self.began).unwrap_or(&mut self.line).strings.push(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str) -> Source {
+        Source::new("mcp-proto/src/a.rs", text)
+    }
+
+    #[test]
+    fn comments_and_literals_are_no_code() {
+        let read = source(
+            "let a = \"x // y\"; // HashMap\n/* b /* c */ d */ let e = r#\"f \"g\" h\"#;\nlet i = '\"'; let j: &'a str = '\\'';",
+        );
+        let code: Vec<_> = read.lines.iter().map(|line| line.code.trim()).collect();
+        assert_eq!(code, ["let a = \"\";", "let e = \"\";", "let i = ' '; let j: &'a str = ' ';"]);
+        assert_eq!(read.lines[0].strings, ["x // y"]);
+        assert_eq!(read.lines[0].comment.as_deref(), Some(" HashMap"));
+        assert_eq!(read.lines[1].strings, ["f \"g\" h"]);
+    }
+
+    #[test]
+    fn a_literal_over_several_lines_belongs_to_its_first() {
+        let read = source("call(\n    \"one\n     two\",\n);");
+        assert_eq!(read.lines[1].strings, ["one\n     two"]);
+        assert_eq!(read.lines.len(), 4);
+    }
+
+    #[test]
+    fn test_items_end_where_their_braces_end() {
+        let read = source("#[cfg(test)]\nmod tests;\nfn a() {}\n#[cfg(test)]\nmod t {\n    fn b() {}\n}\nfn c() {}");
+        let shipped: Vec<_> = read.shipped().map(|(number, _)| number).collect();
+        assert_eq!(shipped, [3, 8]);
+        assert_eq!(Source::new("mcp-proto/src/rpc/tests.rs", "fn a() {}").shipped().count(), 0);
+        assert_eq!(Source::new("tests/tests/a.rs", "fn a() {}").shipped().count(), 0);
+    }
+
+    #[test]
+    fn names_are_found_in_paths_and_groups() {
+        let read = source(
+            "use crate::a::{B, c::D};\nuse crate::{\n    e::{F, G},\n    h,\n};\nfn i() { crate::j::k(); mycrate::l(); }",
+        );
+        let expected = [(1, "a"), (3, "e"), (4, "h"), (6, "j")].map(|(line, name)| (line, name.to_owned()));
+        assert_eq!(read.names_after("crate"), expected);
+    }
+
+    #[test]
+    fn words_have_edges() {
+        assert!(has_word("use rand::Rng;", "rand"));
+        assert!(!has_word("let operand = 1;", "rand"));
+        assert!(!has_word("let random = 1;", "rand"));
+        assert!(has_word("#[ignore = \"\"]", "#[ignore"));
+    }
+}

@@ -1,0 +1,289 @@
+//! Which requirements have tests: marks in the sources against the kept lists.
+//!
+//! A mark is a comment `covers: ID, ID` directly above a test. `tests/trace/ids.tsv` holds the ids in scope, `tests/trace/waived.tsv` those
+//! that no test can or should prove now, each with its reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use crate::sources::Source;
+
+/// The lists and the marks, checked against each other.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// The ids in scope, in the order of the list.
+    pub wanted: Vec<Wanted>,
+    /// The waivers by id.
+    pub waived: BTreeMap<String, Waiver>,
+    /// The marks by id: where each stands.
+    pub marks: BTreeMap<String, Vec<String>>,
+    /// What is wrong with the lists or the marks themselves.
+    pub defects: Vec<String>,
+}
+
+/// One id in scope.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// The id, for example `TOOL-S-022`.
+    pub id: String,
+    /// The strength as the source has it, or `ROW` for lists without strengths.
+    pub strength: String,
+    /// What it asks for, in a few words.
+    pub gist: String,
+}
+
+/// Why an id needs no test now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waiver {
+    /// `host`, `later` or `n/a`.
+    pub class: String,
+    /// The reason; of `later` it begins with the feature and a colon.
+    pub reason: String,
+}
+
+const CLASSES: [&str; 3] = ["host", "later", "n/a"];
+
+/// Areas whose every row is in the list, so that an id missing there does not exist. Of the others only some rows are in scope.
+const SELECTED: [&str; 4] = ["S0", "S2", "S3", "B"];
+
+impl Wanted {
+    /// Whether it must be covered or waived. A row without a strength counts as one that must.
+    pub fn binds(&self) -> bool {
+        matches!(self.strength.as_str(), "MUST" | "MUST NOT" | "(must)" | "(must not)" | "SCHEMA" | "ROW")
+    }
+
+    /// The area, for example `TOOL`.
+    pub fn area(&self) -> &str {
+        area(&self.id)
+    }
+}
+
+fn area(id: &str) -> &str {
+    id.split('-').next().unwrap_or(id)
+}
+
+impl Trace {
+    /// Reads both lists and collects the marks of `sources`.
+    pub fn new(ids: &str, waived: &str, sources: &[Source]) -> Self {
+        let mut trace = Self::default();
+        trace.read_ids(ids);
+        trace.read_waived(waived);
+        for source in sources {
+            trace.read_marks(source);
+        }
+        trace
+    }
+
+    /// Ids that bind and have neither a test nor a waiver.
+    pub fn uncovered(&self) -> impl Iterator<Item = &Wanted> {
+        self.wanted
+            .iter()
+            .filter(|wanted| wanted.binds() && !self.tested(wanted) && !self.waived.contains_key(&wanted.id))
+    }
+
+    /// Ids that have a test as well as a waiver: one of the two is wrong, or the waiver has had its day.
+    pub fn both(&self) -> impl Iterator<Item = &str> {
+        self.waived.keys().filter(|id| self.marks.contains_key(*id)).map(String::as_str)
+    }
+
+    /// How many ids outside the list are named.
+    pub fn outside(&self) -> usize {
+        let known: BTreeSet<_> = self.wanted.iter().map(|wanted| &wanted.id).collect();
+        self.marks.keys().filter(|id| !known.contains(id)).count()
+    }
+
+    /// The table of areas, the notices and the verdict.
+    pub fn report(&self) -> String {
+        let mut out = String::new();
+        let mut row = |name: &str, rows: &[&Wanted]| {
+            let (must, other): (Vec<&&Wanted>, Vec<&&Wanted>) = rows.iter().partition(|wanted| wanted.binds());
+            let tested = |rows: &[&&Wanted]| rows.iter().filter(|wanted| self.tested(wanted)).count();
+            let [host, later, not] =
+                CLASSES.map(|class| must.iter().filter(|wanted| self.waived_as(wanted, class)).count());
+            let open =
+                must.iter().filter(|wanted| !self.tested(wanted) && !self.waived.contains_key(&wanted.id)).count();
+            let more = format!("{} of {}", tested(&other), other.len());
+            let _ = writeln!(
+                out,
+                "{name:<6}{:>6}{:>8}{host:>6}{later:>7}{not:>5}{open:>6}{more:>14}",
+                must.len(),
+                tested(&must)
+            );
+        };
+        let areas = self.wanted.iter().fold(Vec::<&str>::new(), |mut areas, wanted| {
+            if areas.last() != Some(&wanted.area()) {
+                areas.push(wanted.area());
+            }
+            areas
+        });
+        for name in areas {
+            row(name, &self.wanted.iter().filter(|wanted| wanted.area() == name).collect::<Vec<_>>());
+        }
+        row("all", &self.wanted.iter().collect::<Vec<_>>());
+        let head = format!(
+            "{:<6}{:>6}{:>8}{:>6}{:>7}{:>5}{:>6}{:>14}\n",
+            "area", "MUSTs", "tested", "host", "later", "n/a", "open", "other tested"
+        );
+        let mut out = head + &out;
+        let must = self.wanted.iter().filter(|wanted| wanted.binds()).count();
+        let waived = self.wanted.iter().filter(|wanted| CLASSES.iter().any(|class| self.waived_as(wanted, class)));
+        let waived = waived.filter(|wanted| wanted.binds()).count();
+        let share = if must == 0 { 0.0 } else { 100.0 * waived as f64 / must as f64 };
+        let _ = writeln!(
+            out,
+            "\nwaived: {waived} of {must} MUSTs ({share:.1} %); ids named outside the list: {}",
+            self.outside()
+        );
+        for id in self.both() {
+            let _ = writeln!(out, "notice: {id} is waived and has a test ({})", self.marks[id].join(", "));
+        }
+        for defect in &self.defects {
+            let _ = writeln!(out, "defect: {defect}");
+        }
+        for wanted in self.uncovered() {
+            let _ = writeln!(out, "open: {} {} ({})", wanted.id, wanted.gist, wanted.strength);
+        }
+        out
+    }
+
+    fn tested(&self, wanted: &Wanted) -> bool {
+        self.marks.contains_key(&wanted.id)
+    }
+
+    /// Waived and not tested: each id counts once.
+    fn waived_as(&self, wanted: &Wanted, class: &str) -> bool {
+        !self.tested(wanted) && self.waived.get(&wanted.id).is_some_and(|waiver| waiver.class == class)
+    }
+
+    fn read_ids(&mut self, list: &str) {
+        for (number, [id, strength, gist]) in rows(list, "ids.tsv", &mut self.defects) {
+            if self.wanted.iter().any(|wanted| wanted.id == id) {
+                self.defects.push(format!("ids.tsv:{number}: {id} stands twice"));
+            }
+            self.wanted.push(Wanted { id, strength, gist });
+        }
+    }
+
+    fn read_waived(&mut self, list: &str) {
+        for (number, [id, class, reason]) in rows(list, "waived.tsv", &mut self.defects) {
+            let fault = if !self.wanted.iter().any(|wanted| wanted.id == id) {
+                "is not in scope"
+            } else if !CLASSES.contains(&class.as_str()) {
+                "has a class other than host, later, n/a"
+            } else if reason.is_empty() || class == "later" && !reason.contains(": ") {
+                "has no reason, or is later without naming the feature"
+            } else if self.waived.insert(id.clone(), Waiver { class, reason }).is_some() {
+                "stands twice"
+            } else {
+                continue;
+            };
+            self.defects.push(format!("waived.tsv:{number}: {id} {fault}"));
+        }
+    }
+
+    /// Reads the marks of one file. A list of ids that ends in a comma goes on in the next comment line.
+    fn read_marks(&mut self, source: &Source) {
+        let mut open = false;
+        for (number, line) in source.numbered() {
+            let text = line.comment.as_deref().map(str::trim);
+            let list = match text.and_then(|text| text.strip_prefix("covers:")) {
+                Some(list) => list,
+                None if open => text.unwrap_or_default(),
+                None => continue,
+            };
+            open = list.trim_end().ends_with(',');
+            let at = source.at(number);
+            if !line.test && !source.path.starts_with("tests/") {
+                self.defects.push(format!("{at}: a mark outside test code"));
+            }
+            for id in list.split(',').map(|id| id.trim().trim_end_matches('.')).filter(|id| !id.is_empty()) {
+                self.mark(id, &at);
+            }
+        }
+    }
+
+    fn mark(&mut self, id: &str, at: &str) {
+        let of_list = self.wanted.iter().any(|wanted| wanted.id == id);
+        let whole = !SELECTED.contains(&area(id)) && self.wanted.iter().any(|wanted| wanted.area() == area(id));
+        if !well_formed(id) {
+            self.defects.push(format!("{at}: {id:?} is no id"));
+        } else if whole && !of_list {
+            self.defects.push(format!("{at}: {id} does not exist"));
+        } else {
+            self.marks.entry(id.to_owned()).or_default().push(at.to_owned());
+        }
+    }
+}
+
+/// `AREA-R-nnn`, `S0-nn`, `B-nnn`, or the number of a decision: `R-nn`, `X-nn`.
+fn well_formed(id: &str) -> bool {
+    let parts: Vec<&str> = id.split('-').collect();
+    let digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
+    match parts[..] {
+        [area, role, number] => {
+            area.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+                && matches!(role, "A" | "B" | "C" | "I" | "P" | "S")
+                && digits(number, 3)
+        }
+        ["B", number] => digits(number, 3),
+        ["R" | "X" | "S0" | "S1" | "S2" | "S3" | "S4", number] => digits(number, 2),
+        _ => false,
+    }
+}
+
+/// The rows of a table with three columns. Empty lines and lines that begin with `#` are skipped.
+fn rows(list: &str, name: &str, defects: &mut Vec<String>) -> Vec<(usize, [String; 3])> {
+    let mut found = Vec::new();
+    for (at, line) in list.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
+        let columns: Vec<String> = line.split('\t').map(|column| column.trim().to_owned()).collect();
+        match <[String; 3]>::try_from(columns) {
+            Ok(columns) => found.push((at + 1, columns)),
+            Err(columns) => defects.push(format!("{name}:{}: {} columns in place of 3", at + 1, columns.len())),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDS: &str =
+        "# head\nRPC-B-001\tMUST\tone\nRPC-B-002\tSHOULD\ttwo\nB-044\tROW\tthree\nRPC-B-003\t(must not)\tfour\n";
+
+    fn trace(waived: &str, code: &str) -> Trace {
+        Trace::new(IDS, waived, &[Source::new("tests/tests/a.rs", code)])
+    }
+
+    #[test]
+    fn what_binds_is_open_until_marked_or_waived() {
+        let open = |trace: &Trace| trace.uncovered().map(|wanted| wanted.id.clone()).collect::<Vec<_>>();
+        assert_eq!(open(&trace("", "")), ["RPC-B-001", "B-044", "RPC-B-003"]);
+        let some = trace("RPC-B-003\tlater\ttasks: not yet\n", "// covers: RPC-B-001,\n// B-044\n#[test]\nfn a() {}");
+        assert_eq!(open(&some), [""; 0]);
+        assert_eq!(some.defects, [""; 0]);
+        assert!(some.report().contains("waived: 1 of 3 MUSTs (33.3 %)"), "{}", some.report());
+    }
+
+    #[test]
+    fn unknown_ids_and_bad_waivers_are_defects() {
+        let bad = trace(
+            "RPC-B-001\tlater\tsoon\nRPC-B-009\thost\twho\nB-044\tnever\twhy\n",
+            "// covers: RPC-B-999, RPC-1, HTTP-C-014, S1-06, B-045",
+        );
+        assert_eq!(bad.defects.len(), 5, "{:?}", bad.defects);
+        assert_eq!(bad.outside(), 3);
+    }
+
+    #[test]
+    fn a_mark_beside_a_waiver_is_told() {
+        let both = trace("B-044\thost\twho\n", "// covers: B-044");
+        assert_eq!(both.both().collect::<Vec<_>>(), ["B-044"]);
+    }
+
+    #[test]
+    fn a_mark_in_shipped_code_is_a_defect() {
+        let source = Source::new("mcp-proto/src/a.rs", "// covers: B-044\nfn a() {}\n");
+        assert_eq!(Trace::new(IDS, "", &[source]).defects.len(), 1);
+    }
+}

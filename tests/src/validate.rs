@@ -1,0 +1,256 @@
+//! Transcripts against the official JSON schema of their revision, line by line.
+//!
+//! A transcript has one message a line: `> ` before what the client sent, `< ` before what the server sent. Empty lines and lines that begin
+//! with `#` are skipped; `# revision: 2025-11-25` names the revision. Each message must be what the schema has for its kind (request,
+//! notification, result, error), for its sender, and for its method; a result is checked by the method of the request it answers.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::rc::Rc;
+
+use jsonschema::Validator;
+use serde_json::{Map, Value, json};
+
+/// Who sent a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// `>`
+    Client,
+    /// `<`
+    Server,
+}
+
+impl Side {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Client => "Client",
+            Self::Server => "Server",
+        }
+    }
+
+    fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
+/// The schema of one revision.
+#[derive(Debug)]
+pub struct Schema {
+    document: Value,
+    /// `$defs`, or `definitions` in the older drafts.
+    place: &'static str,
+    compiled: RefCell<BTreeMap<String, Rc<Validator>>>,
+}
+
+/// The revision that a transcript names.
+pub fn revision(transcript: &str) -> Option<&str> {
+    transcript.lines().find_map(|line| line.strip_prefix("# revision:")).map(str::trim)
+}
+
+impl Schema {
+    /// Reads `folder/revision/schema.json`.
+    pub fn read(folder: &Path, revision: &str) -> Result<Self, String> {
+        let path = folder.join(revision).join("schema.json");
+        let text = fs::read_to_string(&path).map_err(|why| format!("{}: {why}", path.display()))?;
+        let document = serde_json::from_str(&text).map_err(|why| format!("{}: {why}", path.display()))?;
+        Self::new(document).map_err(|why| format!("{}: {why}", path.display()))
+    }
+
+    /// Takes a schema document.
+    pub fn new(document: Value) -> Result<Self, String> {
+        let place = ["$defs", "definitions"]
+            .into_iter()
+            .find(|place| document[place].is_object())
+            .ok_or("it has no definitions")?;
+        Ok(Self { document, place, compiled: RefCell::default() })
+    }
+
+    /// Checks every line and hands back one verdict a message, with its line number.
+    pub fn check(&self, transcript: &str) -> Vec<(usize, Result<(), String>)> {
+        // The definition of each request that is not answered yet, by sender and id.
+        let mut open = BTreeMap::new();
+        let lines =
+            transcript.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+        lines.map(|(at, line)| (at + 1, self.check_line(line, &mut open))).collect()
+    }
+
+    fn check_line(&self, line: &str, open: &mut BTreeMap<(Side, String), String>) -> Result<(), String> {
+        let (side, text) = match (line.strip_prefix("> "), line.strip_prefix("< ")) {
+            (Some(text), _) => (Side::Client, text),
+            (_, Some(text)) => (Side::Server, text),
+            _ => return Err("it begins with neither `> ` nor `< `".to_owned()),
+        };
+        let message: Value = serde_json::from_str(text).map_err(|why| why.to_string())?;
+        self.valid("JSONRPCMessage", &message)?;
+        match &message {
+            Value::Array(parts) => parts.iter().try_for_each(|part| self.check_message(side, part, open)),
+            message => self.check_message(side, message, open),
+        }
+    }
+
+    fn check_message(
+        &self,
+        side: Side,
+        message: &Value,
+        open: &mut BTreeMap<(Side, String), String>,
+    ) -> Result<(), String> {
+        let id = message.get("id").map(Value::to_string);
+        match (message["method"].as_str(), id) {
+            (Some(method), Some(id)) => {
+                self.valid("JSONRPCRequest", message)?;
+                let definition = self.of_method(method, "Request")?;
+                self.valid(&format!("{}Request", side.name()), message)?;
+                self.valid(&definition, message)?;
+                match open.insert((side, id), definition) {
+                    Some(_) => Err("its id is in use".to_owned()),
+                    None => Ok(()),
+                }
+            }
+            (Some(method), None) => {
+                self.valid("JSONRPCNotification", message)?;
+                self.valid(&format!("{}Notification", side.name()), message)?;
+                self.valid(&self.of_method(method, "Notification")?, message)
+            }
+            (None, id) => {
+                let request = id.and_then(|id| open.remove(&(side.other(), id)));
+                match message.get("error") {
+                    Some(error) => self.check_error(message, &error["code"]),
+                    None => self.check_result(message, &request.ok_or("it answers no open request")?),
+                }
+            }
+        }
+    }
+
+    fn check_error(&self, message: &Value, code: &Value) -> Result<(), String> {
+        let general = if self.has("JSONRPCErrorResponse") { "JSONRPCErrorResponse" } else { "JSONRPCError" };
+        self.valid(general, message)?;
+        // Codes with a shape of their own name it inside `error`.
+        let of_code = |definition: &Value| {
+            let parts = definition["properties"]["error"]["allOf"].as_array();
+            parts.is_some_and(|parts| parts.iter().any(|part| part["properties"]["code"]["const"] == *code))
+        };
+        let special = self.definitions().iter().find(|(_, definition)| of_code(definition));
+        special.map_or(Ok(()), |(name, _)| self.valid(name, message))
+    }
+
+    fn check_result(&self, message: &Value, request: &str) -> Result<(), String> {
+        let general = if self.has("JSONRPCResultResponse") { "JSONRPCResultResponse" } else { "JSONRPCResponse" };
+        self.valid(general, message)?;
+        let stem = request.trim_end_matches("Request");
+        let (response, result) = (format!("{stem}ResultResponse"), format!("{stem}Result"));
+        if self.has(&response) {
+            self.valid(&response, message)
+        } else {
+            self.valid(if self.has(&result) { &result } else { "EmptyResult" }, &message["result"])
+        }
+    }
+
+    fn definitions(&self) -> &Map<String, Value> {
+        self.document[self.place].as_object().expect("invariant: checked when it was read")
+    }
+
+    fn has(&self, definition: &str) -> bool {
+        self.definitions().contains_key(definition)
+    }
+
+    /// The definition of a method, for example `CallToolRequest`. The union types of each side are none.
+    fn of_method(&self, method: &str, kind: &str) -> Result<String, String> {
+        let unions = [Side::Client, Side::Server].map(|side| format!("{}{kind}", side.name()));
+        let mut found = self.definitions().iter().filter(|(name, definition)| {
+            name.ends_with(kind) && !unions.contains(name) && definition["properties"]["method"]["const"] == *method
+        });
+        found
+            .next()
+            .map(|(name, _)| name.clone())
+            .ok_or_else(|| format!("{method} is no {} of this revision", kind.to_lowercase()))
+    }
+
+    fn valid(&self, definition: &str, value: &Value) -> Result<(), String> {
+        let validator = self.compiled(definition)?;
+        let mut errors = validator.iter_errors(value);
+        match errors.next() {
+            None => Ok(()),
+            Some(error) => Err(format!("not a {definition}: {error} (at {:?})", error.instance_path().to_string())),
+        }
+    }
+
+    fn compiled(&self, definition: &str) -> Result<Rc<Validator>, String> {
+        if let Some(validator) = self.compiled.borrow().get(definition) {
+            return Ok(Rc::clone(validator));
+        }
+        if !self.has(definition) {
+            return Err(format!("this revision has no {definition}"));
+        }
+        let schema = json!({
+            "$schema": self.document["$schema"],
+            "allOf": [{ "$ref": format!("#/{}/{definition}", self.place) }],
+            self.place: self.document[self.place],
+        });
+        let validator = Rc::new(jsonschema::validator_for(&schema).map_err(|why| format!("{definition}: {why}"))?);
+        self.compiled.borrow_mut().insert(definition.to_owned(), Rc::clone(&validator));
+        Ok(validator)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The shape of the official document, with one method.
+    fn schema() -> Schema {
+        let message = |member: &str| json!({ "type": "object", "required": ["jsonrpc", member] });
+        let ask = json!({ "type": "object", "properties": { "method": { "const": "ask" }, "params": { "type": "object" } }, "required": ["params"] });
+        let tell = json!({ "type": "object", "properties": { "method": { "const": "tell" } }, "required": ["method"] });
+        let refused = json!({ "properties": { "error": { "allOf": [{ "properties": { "code": { "const": 7 }, "data": { "type": "string" } }, "required": ["data"] }] } } });
+        Schema::new(json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$defs": {
+                "JSONRPCMessage": { "type": "object" },
+                "JSONRPCRequest": message("method"),
+                "JSONRPCNotification": message("method"),
+                "JSONRPCResultResponse": message("result"),
+                "JSONRPCErrorResponse": message("error"),
+                "ClientRequest": { "anyOf": [{ "$ref": "#/$defs/AskRequest" }] },
+                "ServerNotification": { "$ref": "#/$defs/TellNotification" },
+                "AskRequest": ask,
+                "AskResult": { "type": "object", "required": ["told"] },
+                "TellNotification": tell,
+                "RefusedError": refused,
+            }
+        }))
+        .expect("the document has definitions")
+    }
+
+    #[test]
+    fn each_line_is_held_against_its_own_definition() {
+        let lines = [
+            ("> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ask\",\"params\":{}}", true),
+            ("< {\"jsonrpc\":\"2.0\",\"method\":\"tell\"}", true),
+            ("> {\"jsonrpc\":\"2.0\",\"method\":\"tell\"}", false),
+            ("< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"told\":1}}", true),
+            ("< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"told\":1}}", false),
+            ("> {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ask\"}", false),
+            ("> {\"jsonrpc\":\"2.0\",\"id\":\"3\",\"method\":\"ask\",\"params\":{}}", true),
+            ("< {\"jsonrpc\":\"2.0\",\"id\":\"3\",\"result\":{}}", false),
+            ("< {\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ask\",\"params\":{}}", false),
+            ("< {\"jsonrpc\":\"2.0\",\"id\":4,\"error\":{\"code\":7}}", false),
+            ("< {\"jsonrpc\":\"2.0\",\"id\":4,\"error\":{\"code\":7,\"data\":\"x\"}}", true),
+            ("> {\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"nothing\",\"params\":{}}", false),
+            ("{}", false),
+        ];
+        let text: String = lines.iter().map(|(line, _)| format!("{line}\n")).collect();
+        let verdicts: Vec<_> = schema().check(&text).into_iter().map(|(_, verdict)| verdict.is_ok()).collect();
+        assert_eq!(verdicts, lines.map(|(_, good)| good), "{:#?}", schema().check(&text));
+    }
+
+    #[test]
+    fn the_transcript_names_its_revision() {
+        assert_eq!(revision("# quickstart\n# revision: 2025-11-25\n> {}"), Some("2025-11-25"));
+        assert!(schema().check("# a note\n\n").is_empty());
+    }
+}

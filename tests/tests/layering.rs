@@ -1,0 +1,325 @@
+#![forbid(unsafe_code)]
+//! The shape of the crates, read from their sources: who may use whom, what the core must not touch, what an adapter must not know.
+
+use mcp_tests::sources::{Line, Source, below, has_word};
+
+/// The modules of the core, each using only those before it.
+const ORDER: [&str; 18] = [
+    "time", "seed", "limits", "rpc", "version", "exchange", "process", "error", "frame", "call", "model", "input",
+    "client", "server", "wired", "route", "driver", "lib",
+];
+
+/// What a core without clock, threads, environment, randomness and global state never names.
+const IMPURE: [&str; 18] = [
+    "std::time",
+    "std::thread",
+    "std::net",
+    "std::env",
+    "std::fs",
+    "Instant::now",
+    "SystemTime",
+    "HashMap",
+    "HashSet",
+    "RandomState",
+    "static mut",
+    "thread_local",
+    "OnceLock",
+    "OnceCell",
+    "LazyLock",
+    "LazyCell",
+    "rand",
+    "getrandom",
+];
+
+/// Ways of decoding that break when a user's build turns on features of serde_json, or that accept what the core must refuse.
+const FRAGILE: [&str; 4] = ["RawValue", "#[serde(", "Serialize", "Deserialize"];
+
+/// Parts of the core that only the core may use.
+const INNER: [&str; 3] = ["rpc", "frame", "model"];
+
+/// Words of the protocol, in any literal of an adapter, in small letters.
+const PROTOCOL: [&str; 22] = [
+    "tools/",
+    "resources/",
+    "prompts/",
+    "notifications/",
+    "completion/",
+    "logging/",
+    "sampling/",
+    "elicitation/",
+    "roots/",
+    "tasks/",
+    "subscriptions/",
+    "server/discover",
+    "jsonrpc",
+    "mcp-session",
+    "mcp-protocol",
+    "mcp-method",
+    "mcp-name",
+    "mcp-param",
+    "last-event-id",
+    "application/json",
+    "text/event-stream",
+    "http/1.",
+];
+
+/// Whole literals that are method names, keys or header names.
+const KEYS: [&str; 32] = [
+    "initialize",
+    "ping",
+    "id",
+    "method",
+    "params",
+    "result",
+    "error",
+    "code",
+    "message",
+    "data",
+    "_meta",
+    "name",
+    "arguments",
+    "content",
+    "text",
+    "type",
+    "tools",
+    "cursor",
+    "nextCursor",
+    "resultType",
+    "inputRequests",
+    "requestState",
+    "progressToken",
+    "protocolVersion",
+    "capabilities",
+    "clientInfo",
+    "serverInfo",
+    "accept",
+    "content-type",
+    "content-length",
+    "host",
+    "origin",
+];
+
+/// Above this many lines a file has more than one subject.
+const LONGEST: usize = 600;
+
+fn core() -> Vec<Source> {
+    below("mcp-proto/src")
+}
+
+fn adapters() -> Vec<Source> {
+    let bare = below("tests/src").into_iter().filter(|source| source.path.contains("/poll_loop")).collect();
+    [below("mcp-smol/src"), below("mcp-blocking/src"), bare].concat()
+}
+
+fn all() -> Vec<Source> {
+    ["mcp-proto", "mcp-smol", "mcp-blocking", "tests", "fuzz"].into_iter().flat_map(below).collect()
+}
+
+/// Fails with one line for each finding, or when there was nothing to look at.
+#[track_caller]
+fn none_found(looked_at: &[Source], findings: Vec<String>) {
+    assert!(looked_at.iter().any(|source| source.lines.len() > 1), "no source was read");
+    assert!(findings.is_empty(), "{} found:\n{}", findings.len(), findings.join("\n"));
+}
+
+/// The lines of `sources` that `fault` has something against, as `path:line: what`.
+fn faults(sources: &[Source], mut fault: impl FnMut(&Source, &Line) -> Option<String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for source in sources {
+        let faulty = source
+            .numbered()
+            .filter_map(|(number, line)| Some(format!("{}: {}", source.at(number), fault(source, line)?)));
+        found.extend(faulty);
+    }
+    found
+}
+
+/// The module of the core that a file belongs to.
+fn module(source: &Source) -> &str {
+    let inside = source.path.strip_prefix("mcp-proto/src/").expect("a file of the core");
+    inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs")
+}
+
+/// How many `super` lead from the file's own module to the root of the crate.
+fn depth(source: &Source) -> usize {
+    let inside = source.path.strip_prefix("mcp-proto/src/").expect("a file of the core");
+    inside.trim_end_matches("mod.rs").trim_end_matches('/').split('/').count()
+}
+
+// covers: S0-65
+#[test]
+fn a_module_uses_only_modules_above_it() {
+    let place = |name: &str| ORDER.iter().position(|known| *known == name);
+    let sources = core();
+    let mut found = Vec::new();
+    for source in sources.iter().filter(|source| module(source) != "lib") {
+        let own = module(source);
+        let Some(at) = place(own) else {
+            found.push(format!("{}: {own} has no place in the order", source.at(1)));
+            continue;
+        };
+        let mut used = source.names_after("crate");
+        // The same paths in their other spelling. What is no module of the crate comes from an inline module and is its own business.
+        let up = vec!["super"; depth(source)].join("::");
+        used.extend(source.names_after(&up).into_iter().filter(|(_, name)| place(name).is_some()));
+        for (number, name) in used {
+            match place(&name) {
+                None => found
+                    .push(format!("{}: crate::{name} is no module; name it where it is defined", source.at(number))),
+                Some(there) if there > at => {
+                    found.push(format!("{}: {own} uses {name}, which stands below it", source.at(number)))
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    none_found(&sources, found);
+}
+
+#[test]
+fn the_core_touches_no_clock_thread_environment_or_randomness() {
+    let sources = core();
+    let found = faults(&sources, |source, line| {
+        let process = has_word(&line.code, "std::process") && module(source) != "process";
+        let state = line.code.trim_start().trim_start_matches("pub ").starts_with("static ")
+            && ["Atomic", "Mutex", "RwLock", "Cell"].iter().any(|kind| line.code.contains(kind));
+        let word = IMPURE.into_iter().find(|word| has_word(&line.code, word));
+        word.or(process.then_some("std::process")).or(state.then_some("a static that changes")).map(str::to_owned)
+    });
+    none_found(&sources, found);
+}
+
+#[test]
+fn the_core_decodes_by_hand() {
+    let sources = core();
+    let found = faults(&sources, |_, line| {
+        let word = FRAGILE.into_iter().find(|word| has_word(&line.code, word))?;
+        let derived = line.code.contains("derive(") || line.code.contains(word) && !word.ends_with("ialize");
+        (derived && !line.test).then(|| format!("{word} is not used in the core"))
+    });
+    none_found(&sources, found);
+}
+
+#[test]
+fn no_crate_has_unsafe_code() {
+    let sources: Vec<Source> = all().into_iter().filter(|source| source.path.ends_with("/src/lib.rs")).collect();
+    let forbids = |source: &Source| source.lines.iter().any(|line| line.code.trim() == "#![forbid(unsafe_code)]");
+    let found = sources.iter().filter(|source| !forbids(source)).map(|source| source.at(1)).collect();
+    assert!(sources.len() >= 4, "a crate root is missing");
+    none_found(&sources, found);
+}
+
+#[test]
+fn an_adapter_imports_nothing_from_inside_the_core() {
+    let sources = adapters();
+    let mut found = Vec::new();
+    for source in &sources {
+        for (number, name) in
+            source.names_after("mcp_proto").into_iter().filter(|(_, name)| INNER.contains(&name.as_str()))
+        {
+            // Handing the core on as it is, is no use of it.
+            if !source.lines[number - 1].code.trim_start().starts_with("pub use mcp_proto::") {
+                found.push(format!("{}: mcp_proto::{name}", source.at(number)));
+            }
+        }
+    }
+    none_found(&sources, found);
+}
+
+#[test]
+fn an_adapter_knows_no_word_of_the_protocol() {
+    let sources = adapters();
+    let found = faults(&sources, |_, line| {
+        if line.test {
+            return None;
+        }
+        let literal = line.strings.iter().find(|text| {
+            let small = text.to_lowercase();
+            PROTOCOL.iter().any(|word| small.contains(word)) || KEYS.iter().any(|key| key.eq_ignore_ascii_case(text))
+        });
+        literal
+            .map(|text| format!("{text:?}"))
+            .or_else(|| status(&line.code).map(|number| format!("{number} looks like a status")))
+    });
+    none_found(&sources, found);
+}
+
+/// A number of the line that is a registered HTTP status. Milliseconds are none.
+fn status(code: &str) -> Option<u32> {
+    let is_status =
+        |number: u32| matches!(number, 200 | 202 | 204 | 400..=417 | 421..=429 | 431 | 451 | 500..=508 | 510 | 511);
+    let words = code.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.');
+    let number = words
+        .filter_map(|word| word.trim_end_matches("u16").trim_end_matches('_').parse().ok())
+        .find(|number| is_status(*number));
+    number.filter(|_| !code.contains("from_millis("))
+}
+
+#[test]
+fn no_file_has_more_than_one_subject() {
+    let shipped = [core(), adapters(), below("tests/src")].concat().into_iter();
+    let sources: Vec<Source> = shipped.filter(|source| source.shipped().next().is_some()).collect();
+    let length = |source: &Source| source.shipped().count();
+    let long = sources.iter().filter(|source| length(source) > LONGEST);
+    let found = long.map(|source| format!("{}: {} lines without its tests", source.at(1), length(source))).collect();
+    none_found(&sources, found);
+}
+
+/// The numbers from -32000 down that stand in a line of code.
+fn error_codes(code: &str) -> Vec<i64> {
+    let words = code.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-');
+    let number = |word: &str| word.trim_end_matches("i64").replace('_', "").parse::<i64>().ok();
+    words.filter_map(number).filter(|code| (-32768..=-32000).contains(code)).collect()
+}
+
+// covers: RPC-B-032, RPC-B-033, RPC-B-035
+#[test]
+fn no_error_code_is_invented() {
+    const DEFINED: [i64; 8] = [-32700, -32600, -32601, -32602, -32603, -32020, -32021, -32022];
+    let sources = [core(), adapters()].concat();
+    // What an older revision has, and 2026-07-28 forbids, is only recognised, to be replaced.
+    let recognised = |code: i64, line: &Line| line.code.contains(&format!("{code} =>")) || line.code.contains("..=");
+    let found = faults(&sources, |_, line| {
+        let invented = |code: &i64| !DEFINED.contains(code) && !recognised(*code, line);
+        let codes = if line.test { Vec::new() } else { error_codes(&line.code) };
+        codes.into_iter().find(invented).map(|code| code.to_string())
+    });
+    none_found(&sources, found);
+    let named = sources.iter().filter(|source| source.path.ends_with("rpc/message.rs"));
+    let codes: Vec<i64> = named.flat_map(Source::shipped).flat_map(|(_, line)| error_codes(&line.code)).collect();
+    assert_eq!(codes.len(), DEFINED.len(), "the codes are seen: {codes:?}");
+}
+
+#[test]
+fn nothing_is_left_open_or_silenced() {
+    let sources = all();
+    let found = faults(&sources, |_, line| {
+        let words = ["#[ignore", "#[allow(", "#![allow(", "todo!", "unimplemented!"];
+        words.into_iter().find(|word| has_word(&line.code, word)).map(str::to_owned)
+    });
+    none_found(&sources, found);
+}
+
+#[test]
+fn the_core_and_its_tests_never_sleep() {
+    let sources: Vec<Source> = [core(), below("tests/src/sim"), below("mcp-proto/tests")].concat();
+    let found = faults(&sources, |_, line| has_word(&line.code, "sleep").then(|| "sleep".to_owned()));
+    none_found(&sources, found);
+}
+
+/// The checks above look for what is not there; these lines show that each would see it.
+#[test]
+fn a_breach_is_seen() {
+    let source = Source::new(
+        "mcp-proto/src/frame/conn.rs",
+        "use crate::{limits, wired::Lane};\nfn a() { super::super::server::b() }\n",
+    );
+    assert_eq!(source.names_after("crate"), [(1, "limits".to_owned()), (1, "wired".to_owned())]);
+    assert_eq!((module(&source), depth(&source)), ("frame", 2));
+    assert_eq!(source.names_after("super::super"), [(2, "server".to_owned())]);
+    assert_eq!(depth(&Source::new("mcp-proto/src/frame/mod.rs", "")), 1);
+    assert_eq!(status("if head.status == 404 {"), Some(404));
+    assert_eq!(status("let head = Head::new(202u16);"), Some(202));
+    assert_eq!(status("Duration::from_millis(500)"), None);
+    assert_eq!(status("const WORKERS: usize = 512;"), None);
+}

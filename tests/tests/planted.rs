@@ -1,0 +1,72 @@
+#![forbid(unsafe_code)]
+//! The program that plants faults, tried on a crate of a few lines: each verdict once.
+
+use std::path::{Path, PathBuf};
+use std::{fs, str};
+
+use mcp_tests::planted::{Fault, Field, Verdict};
+
+const MANIFEST: &str = "[package]\nname = \"grain\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n";
+const CODE: &str = "\
+pub fn twice(n: u32) -> u32 {
+    n * 2
+}
+
+#[test]
+fn doubles() {
+    assert_eq!(twice(3), 6);
+}
+
+#[test]
+fn does_nothing() {}
+
+#[test]
+fn fails() {
+    assert_eq!(twice(1), 1);
+}
+";
+
+fn fault(name: &str, test: &str, old: &str, new: &str) -> Fault {
+    let text = format!("# test: {test}\n# breaks: {name}\nsrc/lib.rs\n<<<<<<<\n{old}\n=======\n{new}\n>>>>>>>\n");
+    Fault::parse(name, &text).expect("the fault is well formed")
+}
+
+#[test]
+fn each_verdict_is_told_from_the_others() {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("planted");
+    let from = place.join("from");
+    fs::create_dir_all(from.join("src")).unwrap();
+    fs::write(from.join("Cargo.toml"), MANIFEST).unwrap();
+    fs::write(from.join("src/lib.rs"), CODE).unwrap();
+    let files: Vec<PathBuf> = ["Cargo.toml", "src/lib.rs"].map(PathBuf::from).to_vec();
+    let field = Field::new(&from, &files, &place).unwrap();
+
+    let faults = [
+        fault("caught", "--offline doubles", "    n * 2", "    n * 3"),
+        fault("missed", "--offline does_nothing", "    n * 2", "    n * 3"),
+        fault("gone", "--offline doubles", "    n * 4", "    n * 3"),
+        fault("type", "--offline doubles", "    n * 2", "    \"n\""),
+        fault("none", "--offline nowhere", "    n * 2", "    n * 3"),
+        fault("two", "--offline do", "    n * 2", "    n * 3"),
+        fault("unbroken", "--offline fails", "    n * 2", "    n * 3"),
+    ];
+    let mut verdicts = Vec::new();
+    field.run(&faults, |fault, verdict, _| verdicts.push((fault.name.clone(), verdict.clone()))).unwrap();
+
+    assert_eq!(verdicts.len(), faults.len(), "each fault has one verdict");
+    for (name, verdict) in &verdicts {
+        let kind = match verdict {
+            Verdict::Caught => "caught",
+            Verdict::Missed => "missed",
+            Verdict::DoesNotApply(_) => "gone",
+            Verdict::DoesNotCompile(_) => "type",
+            Verdict::NotOneTest(0) => "none",
+            Verdict::NotOneTest(_) => "two",
+            Verdict::FailsUnbroken => "unbroken",
+            Verdict::Hangs => "hangs",
+        };
+        assert_eq!(name, kind);
+    }
+    let tree = fs::read(place.join("tree/src/lib.rs")).unwrap();
+    assert_eq!(str::from_utf8(&tree), Ok(CODE), "every fault is taken out again");
+}

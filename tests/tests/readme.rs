@@ -1,0 +1,25 @@
+//! The README says what is true: its examples compile (see the crate's `Readme`), and its table of limits is that of the code.
+
+use mcp_proto::Limits;
+
+#[test]
+fn the_table_of_limits_is_that_of_the_code() {
+    let readme = include_str!("../../README.md");
+    let limits = Limits::default();
+    let groups = [
+        ("client", format!("{:?}", limits.client)),
+        ("server", format!("{:?}", limits.server)),
+        ("frame", format!("{:?}", limits.frame)),
+    ];
+    let mut rows = 0;
+    for (group, debug) in groups {
+        let fields = debug.split_once('{').unwrap().1.trim_end_matches('}');
+        for field in fields.split(',') {
+            let (name, value) = field.trim().split_once(": ").unwrap();
+            let cell = format!("| `{group}.{name}` | {value} |");
+            assert!(readme.contains(&cell), "the README lacks {cell}");
+            rows += 1;
+        }
+    }
+    assert_eq!(readme.matches("| `").count() - readme.matches("| `mcp").count(), rows, "and has no other rows");
+}
