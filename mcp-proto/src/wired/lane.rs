@@ -17,6 +17,9 @@ use bytes::Bytes;
 use core::iter::from_fn;
 use core::time::Duration;
 
+/// How many bytes of a request that was answered may be unreported: what a socket takes at once.
+const LATE_REPORT: usize = 64 << 10;
+
 /// One channel: its codec, the exchange that is on it, and its timers. It knows no engine.
 ///
 /// After each call that changes it, take its facts with [`poll_fact`](Self::poll_fact) until there are none, hand each to the engine and
@@ -149,7 +152,7 @@ impl Lane {
     /// A client puts an exchange on it. The one before must be over.
     pub fn begin(&mut self, exchange: ExchangeId) {
         debug_assert!(
-            self.exchange.is_none() && self.unsent == 0,
+            self.exchange.is_none() && self.unsent <= LATE_REPORT,
             "invariant: a channel carries one exchange at a time"
         );
         self.exchange = Some(exchange);
@@ -296,7 +299,7 @@ impl Lane {
 
     /// HTTP client: whether it can carry another request now.
     pub(super) fn is_idle(&self) -> bool {
-        let free = self.exchange.is_none() && self.unsent == 0;
+        let free = self.exchange.is_none() && self.unsent <= LATE_REPORT;
         self.side == Side::HttpClient && self.open && free && !self.eof && self.gone.is_none() && self.ending.is_none()
     }
 
@@ -505,8 +508,9 @@ impl Lane {
         exchange
     }
 
-    /// The response to our request is complete. Bytes of the request that are not reported written may only be late reports; until
-    /// they come the channel is not used again.
+    /// The response to our request is complete. The report that the request was written may come after it: a few bytes are taken for
+    /// written, since a second connection for every such race would be worse. A large rest is a request that was answered early, and
+    /// until it is written the channel is not used again.
     fn complete(&mut self) {
         self.exchange = None;
         let late = self.conn.buffered();
