@@ -11,15 +11,13 @@ use crate::target::{Given, Reader, Writer};
 use bytes::Bytes;
 use mcp_proto::driver::{Step, WriteQueue, not_opened};
 use mcp_proto::exchange::{ChannelId, Closed, Endpoint, Peer, Shutdown};
+use mcp_proto::process::DRAIN;
 use std::io;
 use std::net::TcpStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ChildStderr;
 use std::sync::{Arc, Condvar, Weak};
-use std::time::{Duration, Instant};
-
-/// How long the output of a program that has ended is read on, when another process still holds it open.
-const DRAIN: Duration = Duration::from_millis(500);
+use std::time::Instant;
 
 /// One channel, from the moment the engine asks for it until it is told that it is closed.
 pub(crate) struct Channel {

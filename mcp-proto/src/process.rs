@@ -5,8 +5,12 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
+
+/// How long a driver reads on what a program has said once it has ended, if another process still holds its pipe open. Then the end is told.
+pub const DRAIN: Duration = Duration::from_millis(500);
 
 /// Where the standard error of a program goes. It is drained always, and nothing in it is taken as an error of the connection.
 #[derive(Clone, Default)]

@@ -5,7 +5,7 @@ use crate::channel::Link;
 use async_io::{Async, Timer};
 use mcp_proto::driver::not_opened;
 use mcp_proto::exchange::{Closed, ExitStatus, Peer, Program};
-use mcp_proto::process::Lines;
+use mcp_proto::process::{DRAIN, Lines};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use smol::future::Future;
 use smol::io::AsyncRead;
@@ -16,8 +16,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How long output of a program that has ended is waited for, if something else still holds its pipe.
-const DRAIN: Duration = Duration::from_millis(500);
 /// How long a killed program may take to vanish before it is left to the background.
 const VANISH: Duration = Duration::from_secs(1);
 
