@@ -119,13 +119,20 @@ pub enum CallError {
     TooManyRounds(u32),
     /// The command itself was refused; nothing was sent.
     Refused(Refusal),
+    /// A [`MessageHook`](crate::hook::MessageHook) refused the request (`sent` is `No`), or its answer.
+    Denied {
+        /// Whether the request can have reached the server.
+        sent: Sent,
+        /// The reason that the hook gave.
+        reason: String,
+    },
 }
 
 impl CallError {
     /// Whether the request can have reached the server: `No` means that repeating it is safe.
     pub const fn sent(&self) -> Sent {
         match self {
-            Self::Timeout { sent, .. } | Self::Closed { sent, .. } => *sent,
+            Self::Timeout { sent, .. } | Self::Closed { sent, .. } | Self::Denied { sent, .. } => *sent,
             Self::Negotiation(_) | Self::Refused(_) => Sent::No,
             _ => Sent::Maybe,
         }
@@ -153,6 +160,7 @@ impl fmt::Display for CallError {
             Self::Input(e) => write!(f, "the server's question was not answered: {}", e.message),
             Self::TooManyRounds(n) => write!(f, "the server asked again after {n} rounds"),
             Self::Refused(why) => why.fmt(f),
+            Self::Denied { reason, .. } => write!(f, "refused by the message hook: {reason}"),
         }
     }
 }
@@ -217,6 +225,8 @@ pub enum NegotiationCause {
     Closed(Closed),
     /// The server speaks only these revisions, and the client none of them (or its policy forbids them).
     NoMutualVersion(Vec<String>),
+    /// A [`MessageHook`](crate::hook::MessageHook) refused the request or its answer, for this reason.
+    Denied(String),
 }
 
 impl fmt::Display for NegotiationError {
@@ -235,6 +245,7 @@ impl fmt::Display for NegotiationError {
             NegotiationCause::Decode(e) => e.fmt(f),
             NegotiationCause::Timeout(after) => write!(f, "no answer within {} ms", after.as_millis()),
             NegotiationCause::Closed(why) => why.fmt(f),
+            NegotiationCause::Denied(reason) => write!(f, "refused by the message hook: {reason}"),
             NegotiationCause::NoMutualVersion(theirs) => {
                 write!(f, "no mutual protocol version; the server has {}", theirs.join(", "))
             }
@@ -281,6 +292,7 @@ impl fmt::Display for Diagnostic {
 #[expect(missing_docs, reason = "`code` and `action` say it")]
 pub enum DiagnosticKind {
     BadMessage,
+    Denied,
     UnexpectedBatch,
     UnknownId,
     LateAnswer,
@@ -315,6 +327,7 @@ pub enum DiagnosticKind {
     UnsupportedVersion,
     HandshakeTimeout,
     TooManyExchanges,
+    RecordingEnded,
 }
 
 impl DiagnosticKind {
@@ -331,6 +344,7 @@ impl DiagnosticKind {
     const fn row(self) -> (&'static str, &'static str) {
         match self {
             Self::BadMessage => ("bad-message", "skipped; answered where the revision allows it"),
+            Self::Denied => ("denied", "a message hook refused it; whoever waited for it was told"),
             Self::UnexpectedBatch => ("unexpected-batch", "answered with an error or read element by element"),
             Self::UnknownId => ("unknown-id", "the answer was ignored"),
             Self::LateAnswer => ("late-answer", "the answer was ignored"),
@@ -365,6 +379,7 @@ impl DiagnosticKind {
             Self::UnsupportedVersion => ("unsupported-version", "answered -32022"),
             Self::HandshakeTimeout => ("handshake-timeout", "the exchange was aborted"),
             Self::TooManyExchanges => ("too-many-exchanges", "the exchange was aborted"),
+            Self::RecordingEnded => ("recording-ended", "nothing more is recorded"),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The vocabulary between the engines and the bytes (seam B), and between the lanes and the driver (seam A).
 //! Types only: no state, no clock, no codec.
 
-use crate::rpc::{Defect, Document, Message};
+use crate::redact::{Arguments, Url, is_secret_field};
+use crate::rpc::{Defect, Document, Id, Message};
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -119,6 +120,14 @@ pub enum Fact {
     Item(Item),
     /// So many bytes of what we said are not written yet.
     Unsent(usize),
+    /// A [`MessageHook`](crate::hook::MessageHook) refused a request that we said on a duplex exchange: it was not written, and nobody will
+    /// answer it. The exchange goes on.
+    Unsendable {
+        /// The id of the request.
+        id: Id,
+        /// Why it was refused.
+        reason: String,
+    },
     /// The exchange was cut, or never began.
     Failed {
         /// Whether anything of it can have reached the other side.
@@ -175,6 +184,10 @@ pub enum Endpoint {
     Given,
 }
 
+/// The path of a Unix domain socket, as something to connect to or to serve at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnixSocket(pub String);
+
 /// Scheme, host and port of a URL.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Origin {
@@ -196,12 +209,71 @@ pub struct Program {
     pub args: Vec<String>,
     /// Its working directory; `None` inherits ours.
     pub current_dir: Option<String>,
-    /// Changes to the environment it inherits: a value sets, `None` removes.
+    /// What of our environment it inherits.
+    pub inherit: Inherit,
+    /// Changes to what it inherits: a value sets, `None` removes.
     pub env: Vec<(String, Option<String>)>,
-    /// Whether it inherits our environment at all.
-    pub inherit_env: bool,
-    /// Whether it gets a process group of its own, so that the whole group can be ended; else it shares ours.
-    pub own_group: bool,
+    /// The process group it runs in.
+    pub group: Group,
+}
+
+/// What a program inherits of our environment, before the changes of its own are made.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Inherit {
+    /// All of it, with whatever secrets are in it. Fit for programs that one trusts as oneself.
+    #[default]
+    All,
+    /// These variables, where we have them. [`Inherit::usual`] is a list to start from.
+    Only(Vec<String>),
+    /// Nothing.
+    Nothing,
+}
+
+impl Inherit {
+    /// The variables that most programs need and that hold no secrets, of Unix and of Windows: the home, the search path, the user, the
+    /// terminal, the folder for temporary files, the language.
+    pub fn usual() -> Self {
+        const USUAL: [&str; 27] = [
+            "APPDATA",
+            "COMSPEC",
+            "HOME",
+            "HOMEDRIVE",
+            "HOMEPATH",
+            "LANG",
+            "LC_ALL",
+            "LC_CTYPE",
+            "LOCALAPPDATA",
+            "LOGNAME",
+            "PATH",
+            "PATHEXT",
+            "PROCESSOR_ARCHITECTURE",
+            "PROGRAMFILES",
+            "SHELL",
+            "SYSTEMDRIVE",
+            "SYSTEMROOT",
+            "TEMP",
+            "TERM",
+            "TMP",
+            "TMPDIR",
+            "TZ",
+            "USER",
+            "USERNAME",
+            "USERPROFILE",
+            "WINDIR",
+            "XDG_RUNTIME_DIR",
+        ];
+        Self::Only(USUAL.map(String::from).to_vec())
+    }
+}
+
+/// The process group of a program (on Windows: its job).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Group {
+    /// One of its own, so that the program and all that it starts can be ended together. A Ctrl-C at our terminal does not reach it.
+    #[default]
+    Own,
+    /// Ours. A Ctrl-C reaches it as it reaches us; only the program itself is ended with its client, not what it has started.
+    Inherit,
 }
 
 impl Program {
@@ -211,9 +283,9 @@ impl Program {
             command: command.into(),
             args: Vec::new(),
             current_dir: None,
+            inherit: Inherit::All,
             env: Vec::new(),
-            inherit_env: true,
-            own_group: true,
+            group: Group::Own,
         }
     }
 
@@ -238,6 +310,20 @@ impl Program {
         self
     }
 
+    /// Sets what it inherits of our environment.
+    #[must_use]
+    pub fn inherit(mut self, inherit: Inherit) -> Self {
+        self.inherit = inherit;
+        self
+    }
+
+    /// Sets the process group it runs in.
+    #[must_use]
+    pub const fn group(mut self, group: Group) -> Self {
+        self.group = group;
+        self
+    }
+
     /// Sets its working directory.
     #[must_use]
     pub fn current_dir(mut self, dir: impl Into<String>) -> Self {
@@ -247,14 +333,16 @@ impl Program {
 }
 
 impl fmt::Debug for Program {
-    /// Shows the command and the names, not the values, of the environment: those are often secrets.
+    /// Shows the names, not the values, of the environment, and no argument that looks like a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.env.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("Program")
             .field("command", &self.command)
-            .field("args", &self.args)
+            .field("args", &Arguments(&self.args))
             .field("current_dir", &self.current_dir)
+            .field("inherit", &self.inherit)
             .field("env", &names)
+            .field("group", &self.group)
             .finish_non_exhaustive()
     }
 }
@@ -292,6 +380,8 @@ pub enum Closed {
     Timeout,
     /// The other side broke the framing, so that nothing more can be understood; the text says how.
     Broken(String),
+    /// It never began: a [`MessageHook`](crate::hook::MessageHook) refused its message, for this reason.
+    Denied(String),
 }
 
 impl fmt::Display for Closed {
@@ -306,6 +396,7 @@ impl fmt::Display for Closed {
             Self::Aborted => f.write_str("the connection was closed by this side"),
             Self::Timeout => f.write_str("the connection took too long"),
             Self::Broken(how) => write!(f, "the framing is broken: {how}"),
+            Self::Denied(reason) => write!(f, "refused by the message hook: {reason}"),
         }
     }
 }
@@ -313,20 +404,51 @@ impl fmt::Display for Closed {
 impl core::error::Error for Closed {}
 
 /// How a program ended: an exit code, or the signal that killed it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct ExitStatus {
     /// The exit code, if it exited.
     pub code: Option<i32>,
     /// The signal, if one killed it.
     pub signal: Option<i32>,
+    /// The end of what it wrote to standard error, if the driver reads that; else empty. At most
+    /// [`STDERR_TAIL`](Self::STDERR_TAIL) bytes. Not redacted: a program may write secrets there.
+    pub stderr: String,
+}
+
+impl ExitStatus {
+    /// The most that is kept of standard error, in bytes.
+    pub const STDERR_TAIL: usize = 4 << 10;
+
+    /// It exited with this code.
+    pub fn exited(code: i32) -> Self {
+        Self { code: Some(code), ..Self::default() }
+    }
+
+    /// This signal killed it.
+    pub fn killed(signal: i32) -> Self {
+        Self { signal: Some(signal), ..Self::default() }
+    }
+
+    /// With the end of what it wrote to standard error.
+    #[must_use]
+    pub fn with_stderr(mut self, tail: impl Into<String>) -> Self {
+        self.stderr = tail.into();
+        self
+    }
 }
 
 impl fmt::Display for ExitStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code, self.signal) {
-            (Some(code), _) => write!(f, "the program exited with code {code}"),
-            (None, Some(signal)) => write!(f, "the program was killed by signal {signal}"),
-            (None, None) => f.write_str("the program ended"),
+            (Some(code), _) => write!(f, "the program exited with code {code}")?,
+            (None, Some(signal)) => write!(f, "the program was killed by signal {signal}")?,
+            (None, None) => f.write_str("the program ended")?,
+        }
+        // What a program that gives up has to say stands at the end.
+        match self.stderr.trim_end().lines().next_back() {
+            Some(last) => write!(f, "; its last words: {}", last.trim()),
+            None => Ok(()),
         }
     }
 }
@@ -372,17 +494,13 @@ impl Headers {
 impl fmt::Debug for Headers {
     /// Shows no value that is a credential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SECRET: [&str; 5] = ["authorization", "cookie", "set-cookie", "proxy-authorization", "mcp-session-id"];
-        let shown = self.iter().map(|(name, value)| {
-            let secret = SECRET.iter().any(|s| name.eq_ignore_ascii_case(s));
-            (name, if secret { "…" } else { value })
-        });
+        let shown = self.iter().map(|(name, value)| (name, Url(if is_secret_field(name) { "…" } else { value })));
         f.debug_map().entries(shown).finish()
     }
 }
 
 /// The head of an HTTP request.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RequestHead {
     /// The method, as written.
     pub method: String,
@@ -390,6 +508,17 @@ pub struct RequestHead {
     pub target: String,
     /// The fields.
     pub headers: Headers,
+}
+
+impl fmt::Debug for RequestHead {
+    /// Shows no credential, neither in the fields nor in the query.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestHead")
+            .field("method", &self.method)
+            .field("target", &Url(&self.target))
+            .field("headers", &self.headers)
+            .finish()
+    }
 }
 
 /// The head of an HTTP response.

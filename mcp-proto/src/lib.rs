@@ -98,16 +98,20 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`time`], [`seed`], [`limits`] | what the engine is given: instants, unguessable bytes, every bound and why that number |
+//! | [`redact`] | what must not be logged, shown or kept: secrets, found by their names |
 //! | [`rpc`] | the JSON-RPC envelope, read in one pass of our own, and raw JSON that was checked once |
 //! | [`version`] | the revisions, and one table of what each allows |
 //! | [`exchange`] | the vocabulary: exchanges, channels, items, facts, actions |
 //! | `process` | what drivers that start programs share (`std` only) |
 //! | [`error`] | what can go wrong, sorted by whose fault it is |
+//! | [`hook`] | a function that sees, and may refuse, every message |
+//! | [`stats`] | what an engine holds and has done, as numbers |
 //! | [`frame`] | codecs: lines, HTTP/1.1, server-sent events |
 //! | [`call`], [`model`] | requests as data, and the typed protocol |
 //! | [`input`] | everything that can be told to an engine, as one enum |
 //! | [`client`], [`server`] | the engines (seam B) |
 //! | [`wired`] | engines over channels (seam A) |
+//! | [`record`] | a run of a client on file, to be replayed to the byte |
 //! | [`route`] | tools and handlers |
 //! | [`driver`] | what drivers share: waiting calls, write queues, why connecting failed |
 //!
@@ -129,15 +133,19 @@ pub mod driver;
 pub mod error;
 pub mod exchange;
 pub mod frame;
+pub mod hook;
 pub mod input;
 pub mod limits;
 pub mod model;
 #[cfg(feature = "std")]
 pub mod process;
+pub mod record;
+pub mod redact;
 pub mod route;
 pub mod rpc;
 pub mod seed;
 pub mod server;
+pub mod stats;
 pub mod time;
 pub mod version;
 pub mod wired;
@@ -145,7 +153,8 @@ pub mod wired;
 pub use call::{Call, Calling, IntoCall, Method, Pages, custom, ping};
 pub use client::{Client, ClientConfig};
 pub use error::{CallError, Diagnostic, Refusal, Refused};
-pub use exchange::Program;
+pub use exchange::{Group, Inherit, Program, UnixSocket};
+pub use hook::{Denied, Direction, MessageHook, MessageKind, WireMessage};
 pub use input::{InputAnswer, InputRequest, Outcome};
 pub use limits::Limits;
 pub use model::Progress;

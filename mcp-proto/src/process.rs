@@ -1,12 +1,16 @@
 //! What drivers that start programs share: `Program` from and to `std::process::Command`, and the lines of standard error. Starts nothing.
 
-use crate::exchange::{ExitStatus, Program};
+#[cfg(unix)]
+use crate::exchange::Group;
+use crate::exchange::{ExitStatus, Inherit, Program};
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// How long a driver reads on what a program has said once it has ended, if another process still holds its pipe open. Then the end is told.
@@ -18,7 +22,7 @@ pub enum Stderr {
     /// To ours.
     #[default]
     Inherit,
-    /// Nowhere.
+    /// Nowhere; but what came last is kept for the error that the program's end may become.
     Discard,
     /// To this function, line by line, without the newline; a line over 64 KiB comes in pieces. Where the function is called, and what
     /// it may do there, is told by the adapter.
@@ -33,6 +37,51 @@ impl fmt::Debug for Stderr {
             Self::Lines(_) => "Lines",
         })
     }
+}
+
+/// Standard error of one program, as a driver reads it: told by lines if someone wants them, and its end kept.
+#[derive(Debug)]
+pub struct Errors {
+    stderr: Stderr,
+    lines: Lines,
+    tail: Tail,
+}
+
+impl Errors {
+    /// Of a program that was started with this. `None`: it writes to ours, and there is nothing to read.
+    pub fn new(stderr: &Stderr) -> Option<Self> {
+        match stderr {
+            Stderr::Inherit => None,
+            Stderr::Discard | Stderr::Lines(_) => {
+                Some(Self { stderr: stderr.clone(), lines: Lines::default(), tail: Tail::default() })
+            }
+        }
+    }
+
+    /// Takes bytes as they were read. A panic of the function that is told lines is caught: the pipe must be read on, or the program
+    /// would block.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.tail.push(bytes);
+        if let Stderr::Lines(told) = &self.stderr {
+            self.lines.push(bytes, |line| tell(told, line));
+        }
+    }
+
+    /// Nothing follows.
+    pub fn end(&mut self) {
+        if let Stderr::Lines(told) = &self.stderr {
+            self.lines.end(|line| tell(told, line));
+        }
+    }
+
+    /// What came last.
+    pub fn tail(&self) -> String {
+        self.tail.text()
+    }
+}
+
+fn tell(told: &Arc<dyn Fn(&str) + Send + Sync>, line: &str) {
+    drop(catch_unwind(AssertUnwindSafe(|| told(line))));
 }
 
 /// Cuts bytes into lines, and lines that are too long into pieces, so that a program that writes none costs no more than one piece.
@@ -68,6 +117,35 @@ impl Lines {
     }
 }
 
+/// The last [`ExitStatus::STDERR_TAIL`] bytes of standard error.
+#[derive(Debug, Default)]
+pub struct Tail {
+    bytes: Vec<u8>,
+}
+
+impl Tail {
+    /// Takes bytes as they were read.
+    pub fn push(&mut self, bytes: &[u8]) {
+        const MAX: usize = ExitStatus::STDERR_TAIL;
+        self.bytes.extend_from_slice(&bytes[bytes.len().saturating_sub(MAX)..]);
+        // Dropped in large steps, so that a stream of single bytes does not move the rest for each.
+        if self.bytes.len() > 2 * MAX {
+            self.bytes.drain(..self.bytes.len() - MAX);
+        }
+    }
+
+    /// What is kept. A character that was cut at the front is left away; what is not UTF-8 is replaced.
+    pub fn text(&self) -> String {
+        let kept = &self.bytes[self.bytes.len().saturating_sub(ExitStatus::STDERR_TAIL)..];
+        let cut = if self.bytes.len() > kept.len() {
+            kept.iter().take(3).take_while(|b| **b & 0xc0 == 0x80).count()
+        } else {
+            0
+        };
+        String::from_utf8_lossy(&kept[cut..]).into_owned()
+    }
+}
+
 impl TryFrom<&Command> for Program {
     type Error = NotUnicode;
 
@@ -89,31 +167,40 @@ impl TryFrom<&Command> for Program {
 
 impl Program {
     /// A command that starts this program as a channel: its input and output piped, its standard error led away as `stderr` says, in a
-    /// process group of its own if it is to have one (Unix).
-    pub fn to_piped(&self, stderr: &Stderr) -> Command {
-        let mut command = self.to_command();
+    /// process group of its own if it is to have one (Unix). `ours`: our environment, as for [`to_command`](Self::to_command).
+    pub fn to_piped(&self, stderr: &Stderr, ours: impl IntoIterator<Item = (OsString, OsString)>) -> Command {
+        let mut command = self.to_command(ours);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(match stderr {
             Stderr::Inherit => Stdio::inherit(),
-            Stderr::Discard => Stdio::null(),
-            Stderr::Lines(_) => Stdio::piped(),
+            // Read all the same: an error that ends the program is to show what it said last.
+            Stderr::Discard | Stderr::Lines(_) => Stdio::piped(),
         });
         #[cfg(unix)]
-        if self.own_group {
+        if self.group == Group::Own {
             std::os::unix::process::CommandExt::process_group(&mut command, 0);
         }
         command
     }
 
-    /// A command that starts this program. Its streams are not set, and neither is its process group.
-    pub fn to_command(&self) -> Command {
+    /// A command that starts this program. Its streams are not set, and neither is its process group. `ours`: our environment, looked at
+    /// if the program inherits a part of it.
+    pub fn to_command(&self, ours: impl IntoIterator<Item = (OsString, OsString)>) -> Command {
         let mut command = Command::new(&self.command);
         command.args(&self.args);
         if let Some(dir) = &self.current_dir {
             command.current_dir(dir);
         }
-        if !self.inherit_env {
-            command.env_clear();
+        match &self.inherit {
+            Inherit::All => {}
+            Inherit::Only(names) => {
+                command.env_clear();
+                let wanted = |name: &OsStr| names.iter().any(|wanted| same_variable(name, wanted));
+                command.envs(ours.into_iter().filter(|(name, _)| wanted(name)));
+            }
+            Inherit::Nothing => {
+                command.env_clear();
+            }
         }
         for (name, value) in &self.env {
             match value {
@@ -125,14 +212,46 @@ impl Program {
     }
 }
 
+/// Where Windows has a command: the file that its shell would start. A launcher such as `npx` is a script there, `npx.cmd`, and only
+/// programs (`.exe`) are found by the system itself.
+///
+/// `dirs`: the folders of `PATH`, not looked at if the command is a path. `extensions`: `PATHEXT`, or nothing. `is_file`: asked of each
+/// candidate, in order. A file without one of the extensions is not taken: beside `npx.cmd` lies a `npx` for other systems. `None`: there
+/// is none, and the command may be left to the system.
+pub fn find_launcher(
+    command: &str,
+    dirs: impl IntoIterator<Item = PathBuf>,
+    extensions: Option<&str>,
+    is_file: impl Fn(&Path) -> bool,
+) -> Option<PathBuf> {
+    // What the system can start, by itself or with its command interpreter; `PATHEXT` orders them, and may leave some away.
+    const STARTABLE: [&str; 4] = [".com", ".exe", ".bat", ".cmd"];
+    let listed: Vec<String> = extensions.map_or_else(Vec::new, |listed| {
+        listed.split(';').map(str::to_ascii_lowercase).filter(|one| STARTABLE.contains(&one.as_str())).collect()
+    });
+    let listed = if listed.is_empty() { STARTABLE.map(String::from).to_vec() } else { listed };
+    let small = command.to_ascii_lowercase();
+    let whole = listed.iter().any(|extension| small.ends_with(extension.as_str()));
+    let endings = whole.then_some("").into_iter().chain(listed.iter().map(String::as_str));
+    let names: Vec<String> = endings.map(|ending| alloc::format!("{command}{ending}")).collect();
+    let is_path = command.contains(['/', '\\', ':']);
+    let dirs = is_path.then(PathBuf::new).into_iter().chain(dirs.into_iter().filter(|_| !is_path));
+    dirs.flat_map(|dir| names.iter().map(move |name| dir.join(name)).collect::<Vec<_>>()).find(|file| is_file(file))
+}
+
 impl From<std::process::ExitStatus> for ExitStatus {
     fn from(status: std::process::ExitStatus) -> Self {
         #[cfg(unix)]
         let signal = std::os::unix::process::ExitStatusExt::signal(&status);
         #[cfg(not(unix))]
         let signal = None;
-        Self { code: status.code(), signal }
+        Self { code: status.code(), signal, stderr: String::new() }
     }
+}
+
+/// Names of variables compare without case on Windows.
+fn same_variable(name: &OsStr, wanted: &str) -> bool {
+    if cfg!(windows) { name.eq_ignore_ascii_case(wanted) } else { name == wanted }
 }
 
 fn text(os: &OsStr) -> Result<String, NotUnicode> {
@@ -154,6 +273,7 @@ impl core::error::Error for NotUnicode {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
     use alloc::vec;
 
     fn lines(parts: &[&[u8]]) -> Vec<String> {
@@ -172,6 +292,87 @@ mod tests {
         for at in 0..=text.len() {
             assert_eq!(lines(&[&text[..at], &text[at..]]), whole);
         }
+    }
+
+    // covers: B-129
+    #[test]
+    fn only_the_end_of_standard_error_is_kept() {
+        const MAX: usize = ExitStatus::STDERR_TAIL;
+        let mut tail = Tail::default();
+        assert_eq!(tail.text(), "");
+        tail.push("größer".as_bytes());
+        assert_eq!(tail.text(), "größer");
+        for n in [1, 7, 1000, MAX, 3 * MAX] {
+            let text: String = (0..10_000).map(|n| format!("ö{n}\n")).collect();
+            let mut tail = Tail::default();
+            for part in text.as_bytes().chunks(n) {
+                tail.push(part);
+                assert!(tail.bytes.capacity() <= 8 * MAX, "in chunks of {n}");
+            }
+            assert!(text.ends_with(&tail.text()), "in chunks of {n}");
+            assert!(tail.text().len() > MAX - 2, "in chunks of {n}");
+        }
+    }
+
+    // covers: S2-05
+    #[test]
+    fn a_program_inherits_what_it_is_to() {
+        let ours = || [("PATH", "/bin"), ("TOKEN", "secret"), ("HOME", "/root")].map(|(k, v)| (k.into(), v.into()));
+        let set = |program: &Program| -> Vec<(OsString, Option<OsString>)> {
+            let command = program.to_command(ours());
+            command.get_envs().map(|(name, value)| (name.into(), value.map(Into::into))).collect()
+        };
+        let own = [("OWN".into(), Some("1".into()))];
+        let program = Program::new("p").env("OWN", "1");
+        assert_eq!(set(&program), own, "the rest is inherited");
+        assert_eq!(set(&program.clone().inherit(Inherit::Nothing)), own);
+        let [own] = own;
+        let usual = [("HOME".into(), Some("/root".into())), own, ("PATH".into(), Some("/bin".into()))];
+        assert_eq!(set(&program.inherit(Inherit::usual())), usual);
+    }
+
+    /// What a command holds says nothing of what is cleared, so a program is asked.
+    // covers: S2-05
+    #[cfg(unix)]
+    #[test]
+    fn what_a_program_does_not_inherit_is_not_there() {
+        let told = |inherit| {
+            let program = Program::new("/usr/bin/env").env("OWN", "1").inherit(inherit);
+            let out = program.to_command([("GIVEN".into(), "2".into())]).output().expect("it runs");
+            let mut lines: Vec<String> = String::from_utf8_lossy(&out.stdout).lines().map(String::from).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(told(Inherit::Nothing), ["OWN=1"]);
+        assert_eq!(told(Inherit::Only(vec!["GIVEN".into(), "PATH".into()])), ["GIVEN=2", "OWN=1"]);
+        assert!(told(Inherit::All).len() > 1, "the tests have an environment");
+    }
+
+    // covers: B-146
+    #[test]
+    fn a_launcher_is_found_as_the_shell_of_windows_finds_it() {
+        let found = |command: &str, extensions: Option<&str>, files: &[&str]| {
+            let dirs = ["system", "node", "tools"].map(PathBuf::from);
+            let file = find_launcher(command, dirs, extensions, |file| {
+                files.iter().any(|known| file.to_string_lossy().eq_ignore_ascii_case(known))
+            });
+            file.map(|file| file.to_string_lossy().to_lowercase())
+        };
+        let node = ["node/npx", "node/npx.cmd", "node/node.exe", "tools/npx.exe", "tools/run.js", "tools/x.y.bat"];
+        let usual = Some(".COM;.EXE;.BAT;.CMD;.VBS;.JS");
+        assert_eq!(found("npx", usual, &node).as_deref(), Some("node/npx.cmd"), "the first folder wins");
+        assert_eq!(found("npx", Some(".exe"), &node).as_deref(), Some("tools/npx.exe"), "only what is listed");
+        assert_eq!(found("NPX.CMD", None, &node).as_deref(), Some("node/npx.cmd"), "an extension may be given");
+        assert_eq!(found("node", Some(""), &node).as_deref(), Some("node/node.exe"), "without a list");
+        assert_eq!(found("x.y", usual, &node).as_deref(), Some("tools/x.y.bat"), "another dot is no extension");
+        assert_eq!(found("run", usual, &node), None, "the system cannot start it");
+        assert_eq!(found("uvx", usual, &node), None);
+        let order = ["node/a.cmd", "node/a.exe", "system/a"];
+        assert_eq!(found("a", Some(".CMD;.EXE"), &order).as_deref(), Some("node/a.cmd"), "in the order of the list");
+        for path in ["tools/npx", "./npx", "c:npx"] {
+            assert_eq!(found(path, usual, &["node/npx.exe", "tools/tools/npx.exe"]), None, "{path}");
+        }
+        assert_eq!(found("tools/npx", usual, &node).as_deref(), Some("tools/npx.exe"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::era::Phase;
 use super::ids::Purpose;
-use super::{Client, Event, Termination, Timer};
+use super::{Client, Event, Termination, Timer, pings};
 use crate::call::{RawCall, RawResult};
 use crate::error::{CallError, DiagnosticKind, Refusal, Refused};
 use crate::exchange::{Closed, ExchangeId, Sent};
@@ -94,14 +94,15 @@ impl Client {
 
     fn refusal(&self, raw: &RawCall) -> Option<Refusal> {
         match &self.phase {
+            Phase::Ending(_) if self.can_restart() => {}
             Phase::Closing(_) | Phase::Terminated | Phase::Ending(_) => return Some(Refusal::Closed),
-            Phase::Probing { .. } | Phase::Initializing { .. } | Phase::Ready(_) => {}
+            Phase::Probing { .. } | Phase::Initializing { .. } | Phase::Ready(_) | Phase::Restarting => {}
         }
         match &raw.params {
             Err(e) => Some(Refusal::Unencodable(e.clone())),
             Ok(params) => {
                 let full = self.calls.len() >= self.config.limits.client.max_calls || self.is_full();
-                let queued = matches!(self.phase, Phase::Probing { .. } | Phase::Initializing { .. });
+                let queued = !matches!(self.phase, Phase::Ready(_));
                 let too_much = queued && self.queued_bytes() + size(params) > self.config.limits.client.max_unsent;
                 (full || too_much).then_some(Refusal::Full)
             }
@@ -126,7 +127,7 @@ impl Client {
         let Some(version) = self.version() else { return };
         let Some(state) = self.calls.get_mut(&call) else { return };
         let method = match (&*state.raw.method, version.era()) {
-            ("ping", Era::Modern) => "server/discover".into(),
+            ("ping", era) => pings::method(era).into(),
             _ => state.raw.method.clone(),
         };
         let mut params = state.raw.params.clone().unwrap_or_default();
@@ -216,6 +217,15 @@ impl Client {
         let sent = if matches!(state.stage, Stage::Queued) { Sent::No } else { Sent::Maybe };
         self.signal_cancel(call, Some("timed out"));
         self.end(call, Err(CallError::Timeout { after, sent }));
+    }
+
+    /// Ends every call that was sent, since its answer cannot come any more. What was never sent waits for the next server.
+    pub(super) fn end_sent_calls(&mut self, why: &Closed) {
+        let sent = |(id, call): (&CallId, &CallState)| (!matches!(call.stage, Stage::Queued)).then_some(*id);
+        let calls: Vec<CallId> = self.calls.iter().filter_map(sent).collect();
+        for call in calls {
+            self.end(call, Err(CallError::Closed { sent: Sent::Maybe, why: why.clone() }));
+        }
     }
 
     /// Ends every call, since no answer can come any more.

@@ -1,12 +1,15 @@
 //! What a client is told once, when it is made.
 
+use super::Restart;
 #[cfg(feature = "http")]
 use super::url::{BadUrl, HttpTarget};
 use crate::exchange::{Endpoint, Program};
+use crate::hook::MessageHook;
 use crate::limits::Limits;
 use crate::model::lifecycle::{ClientCapabilities, Implementation};
 use crate::rpc::Object;
 use crate::version::{ProtocolVersion, Versions};
+use alloc::string::String;
 use core::time::Duration;
 
 /// The configuration of a [`Client`](super::Client). Start from [`new`](Self::new) and set fields.
@@ -35,6 +38,14 @@ pub struct ClientConfig {
     pub probe_timeout: Duration,
     /// How long `initialize` may go unanswered. Default 30 s.
     pub initialize_timeout: Duration,
+    /// How often the server is asked whether it is alive, with a ping that is no call; at least 10 ms. Counted from the moment that the
+    /// two sides agree, then from the answer to the ping before it, or from when that was given up: there are never two. One that
+    /// goes unanswered is [`Event::PingMissed`](super::Event::PingMissed), and ends nothing. Default `None`: never.
+    pub ping: Option<Duration>,
+    /// How long the answer to such a ping is waited for. Default 10 s.
+    pub ping_timeout: Duration,
+    /// Whether and how a server that ends by itself is started anew. Default `None`: the client ends with it.
+    pub restart: Option<Restart>,
     /// Whether the server is told of a cancelled call. Default yes, as the era demands; `LocalOnly` only stops waiting.
     pub cancel_signal: CancelSignal,
     /// How ids of requests are made. Default [`IdPolicy::Counter`].
@@ -47,6 +58,8 @@ pub struct ClientConfig {
     pub fail_on_defect: bool,
     /// The Unix time of [`Instant::ZERO`](crate::Instant::ZERO), where something needs the calendar. Default zero.
     pub origin_unix: Duration,
+    /// Sees and may refuse every message. Default: none.
+    pub on_message: Option<MessageHook>,
     /// The bounds.
     pub limits: Limits,
 }
@@ -128,12 +141,16 @@ impl ClientConfig {
             max_total: Duration::from_secs(600),
             probe_timeout: Duration::from_secs(10),
             initialize_timeout: Duration::from_secs(30),
+            ping: None,
+            ping_timeout: Duration::from_secs(10),
+            restart: None,
             cancel_signal: CancelSignal::Wire,
             ids: IdPolicy::Counter,
             malformed: Malformed::Skip,
             match_text_ids: true,
             fail_on_defect: true,
             origin_unix: Duration::ZERO,
+            on_message: None,
             limits: Limits::default(),
         }
     }
@@ -141,6 +158,11 @@ impl ClientConfig {
     /// A client of a program that it starts.
     pub fn program(program: Program) -> Self {
         Self::new(Target::Duplex(Endpoint::Program(program)))
+    }
+
+    /// A client of the server behind a Unix domain socket at this path: messages by line, as over standard input and output.
+    pub fn unix(path: impl Into<String>) -> Self {
+        Self::new(Target::Duplex(Endpoint::Unix(path.into())))
     }
 
     /// A client of whatever is at the other end of a channel that the driver holds.

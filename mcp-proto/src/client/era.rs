@@ -1,7 +1,9 @@
 //! How the two sides agree: `server/discover` first, then `initialize` (requirements of 2026-07-28 versioning and stdio backward
-//! compatibility, and the lifecycle of the older revisions). All transitions of [`Phase`] are here, but for the end in `mod.rs`.
+//! compatibility, and the lifecycle of the older revisions). All transitions of [`Phase`] are here, but for the end in `mod.rs` and the way
+//! to a new start in `restart.rs`.
 //!
 //! ```text
+//!   (begin, or a wait of Restarting is over)
 //!                 ┌── answer names a mutual modern revision ────────────────────▶ Ready
 //!   Probing ──────┤   answer or -32022 names only mutual legacy ones ──┐
 //!      ▲          └── any other error, silence, or the program died ───┤  (policy Auto)
@@ -12,7 +14,7 @@
 
 use super::binding::{Duplex, Exchange};
 use super::ids::Purpose;
-use super::{Client, Event, Policy, State, Target, Termination, Timer};
+use super::{Client, Event, Policy, State, Target, Termination, Timer, Verdict};
 use crate::error::{DiagnosticKind, NegotiationCause, NegotiationError, Stage};
 use crate::exchange::{Closed, Endpoint, ExchangeId, Start};
 use crate::model::lifecycle::{Implementation, ServerCapabilities, ServerInfo, meta};
@@ -44,6 +46,8 @@ pub(super) enum Phase {
     Ready(ServerInfo),
     /// The server has closed its output; its exit status is awaited for a moment.
     Ending(ServerInfo),
+    /// The server has ended; a timer is armed for the next one.
+    Restarting,
     Closing(Termination),
     Terminated,
 }
@@ -67,6 +71,7 @@ impl Phase {
             Self::Initializing { .. } => State::Initializing,
             Self::Ready(_) => State::Ready,
             Self::Ending(_) => State::Ending,
+            Self::Restarting => State::Restarting,
             Self::Closing(_) => State::Closing,
             Self::Terminated => State::Terminated,
         }
@@ -79,8 +84,9 @@ impl Client {
         let modern = self.newest(Era::Modern);
         let legacy = self.newest(Era::Legacy);
         let known = self
-            .config
-            .verdict
+            .restarts
+            .learnt()
+            .or(self.config.verdict)
             .map(|verdict| verdict.version)
             .filter(|version| self.config.versions.contains(*version));
         let known_legacy = known.filter(|version| version.era() == Era::Legacy && legacy.is_some());
@@ -125,6 +131,7 @@ impl Client {
             #[cfg(feature = "http")]
             Target::Http(_) => return,
         };
+        self.count_start();
         let exchange = self.mint_exchange();
         self.exchanges.insert(exchange, Exchange::Duplex(Duplex::default()));
         self.out.start(exchange, Start::Duplex(endpoint));
@@ -238,8 +245,10 @@ impl Client {
 
     fn ready(&mut self, info: ServerInfo) {
         self.timers.set(Timer::Handshake, None);
+        self.restarts.learn(Verdict { version: info.version });
         self.phase = Phase::Ready(info.clone());
         self.out.event(Event::Ready(info));
+        self.begin_pings();
         self.send_queued();
     }
 
@@ -248,8 +257,14 @@ impl Client {
         match self.phase.state() {
             State::Probing => self.fall_back(NegotiationCause::Decode(why)),
             State::Initializing => self.fail(Stage::Initialize, NegotiationCause::Decode(why)),
-            State::Ready | State::Ending | State::Closing | State::Terminated => {}
+            State::Ready | State::Ending | State::Restarting | State::Closing | State::Terminated => {}
         }
+    }
+
+    /// A hook refused a message of the probe or the handshake. Trying something else would go round what it stands for.
+    pub(super) fn on_handshake_denied(&mut self, reason: String) {
+        let stage = if self.phase.state() == State::Initializing { Stage::Initialize } else { Stage::Discover };
+        self.fail(stage, NegotiationCause::Denied(reason));
     }
 
     /// An HTTP status in place of an answer to the probe.
@@ -276,7 +291,7 @@ impl Client {
             State::Initializing => {
                 self.fail(Stage::Initialize, NegotiationCause::Timeout(self.config.initialize_timeout))
             }
-            State::Ready | State::Ending | State::Closing | State::Terminated => {}
+            State::Ready | State::Ending | State::Restarting | State::Closing | State::Terminated => {}
         }
     }
 
@@ -286,11 +301,11 @@ impl Client {
         let again = matches!(&self.config.target, Target::Duplex(endpoint) if *endpoint != Endpoint::Given);
         match (&self.phase, self.newest(Era::Legacy)) {
             // Servers exist that exit on a first message they do not know, some with an answer. They get a new process and `initialize`,
-            // once.
+            // once. One that was agreed with before knows the message: it has ended for another reason.
             (
                 Phase::Probing { last_resort: false, .. } | Phase::Initializing { after: After::Probe, .. },
                 Some(version),
-            ) if opened && again => {
+            ) if opened && again && self.restarts.learnt().is_none() => {
                 self.diagnose(DiagnosticKind::FellBackToLegacy, why.to_string());
                 self.open_duplex();
                 self.initialize(version, After::Else, false);
@@ -302,7 +317,17 @@ impl Client {
     }
 
     fn fail(&mut self, stage: Stage, cause: NegotiationCause) {
-        self.shut(Termination::Negotiation(NegotiationError { stage, cause }));
+        match cause {
+            // It was agreed with before: it is gone, and that need not be the end.
+            NegotiationCause::Closed(why) if self.restarts.learnt().is_some() => self.lost(why),
+            NegotiationCause::Timeout(_) if self.restarts.learnt().is_some() => {
+                if let Some(exchange) = self.duplex() {
+                    self.drop_exchange(exchange);
+                }
+                self.lost(Closed::Timeout);
+            }
+            cause => self.shut(Termination::Negotiation(NegotiationError { stage, cause })),
+        }
     }
 
     /// The request of the handshake that is out is no longer waited for. It is never named in a cancellation.

@@ -33,6 +33,8 @@ pub(super) struct Pending {
 pub(super) enum Purpose {
     Discover,
     Initialize,
+    /// A ping of our own.
+    Ping,
     Call(CallId),
 }
 
@@ -130,7 +132,7 @@ impl Ids {
 
     /// As [`retire`](Self::retire) for whatever request of the handshake waits.
     pub(super) fn retire_handshake(&mut self) {
-        let waiting = self.pending.iter().find(|(_, p)| !matches!(p.purpose, Purpose::Call(_)));
+        let waiting = self.pending.iter().find(|(_, p)| matches!(p.purpose, Purpose::Discover | Purpose::Initialize));
         if let Some(id) = waiting.map(|(id, _)| id.clone()) {
             self.retire(&id);
         }

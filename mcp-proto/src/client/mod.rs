@@ -13,6 +13,8 @@ mod config;
 mod era;
 mod ids;
 mod outbox;
+mod pings;
+mod restart;
 #[cfg(feature = "http")]
 mod url;
 
@@ -20,12 +22,13 @@ mod url;
 mod tests;
 
 pub use config::{CancelSignal, ClientConfig, IdPolicy, Malformed, Policy, Target, Verdict};
+pub use restart::Restart;
 #[cfg(feature = "http")]
 pub use url::{BadUrl, HttpTarget};
 
 use crate::call::{Call, Calling, Method, RawResult};
 use crate::error::{CallError, Diagnostic, DiagnosticKind, NegotiationError, Refusal, Refused};
-use crate::exchange::{Closed, ExchangeId, Fact, Outgoing, Start};
+use crate::exchange::{ChannelId, Closed, ExchangeId, Fact, Outgoing, Shutdown, Start};
 use crate::input::{
     Applied, CallId, ClientCommand, ClientInput, Input, InputAnswer, InputKey, InputRequest, InputToken,
 };
@@ -41,9 +44,12 @@ use alloc::sync::Arc;
 use ask::Asked;
 use binding::Exchange;
 use calls::CallState;
+use core::time::Duration;
 use era::Phase;
 use ids::Ids;
 use outbox::Outbox;
+use pings::Pings;
+use restart::Restarts;
 
 /// What a client tells its driver (seam B), in order.
 #[derive(PartialEq, Debug)]
@@ -63,8 +69,19 @@ pub enum Output {
 #[derive(PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// The two sides have agreed; emitted once. Calls made before it wait for it.
+    /// The two sides have agreed: once, and once more after each restart of the server, of which this tells as it is now. Calls made
+    /// before it wait for it.
     Ready(ServerInfo),
+    /// The server has ended, and is started anew after a wait. Comes after the ends of the calls that are lost with it. Only with
+    /// [`ClientConfig::restart`]. Not when the client gives up: that is [`Terminated`](Self::Terminated).
+    Restarting {
+        /// Which start in a row this is, the first one after the end being 1: what [`Restart::waits`] goes by.
+        attempt: u32,
+        /// How long is waited before it.
+        wait: Duration,
+        /// How the server ended.
+        why: Closed,
+    },
     /// A call that asked for it got progress. Never after the call has ended.
     Progress {
         /// The call.
@@ -106,6 +123,33 @@ pub enum Event {
         /// How many diagnostics.
         diagnostics: u64,
     },
+    /// A ping of [`ClientConfig::ping`] went unanswered, or could not be sent. The connection goes on: whether it is to end is for the
+    /// application to say. May be counted as lost like a diagnostic. Not for a ping that the application makes: that is a call.
+    PingMissed {
+        /// How long its answer was waited for: [`ClientConfig::ping_timeout`], less if an HTTP exchange ended before, and zero if the
+        /// ping was not sent because the server takes no bytes.
+        waited: Duration,
+        /// How many were missed since the last answer, this one included.
+        in_a_row: u32,
+    },
+    /// A channel is being ended in this way: told after the action that does it, one for each step that is taken. Of the ladder that
+    /// ends a program, a step that was not needed is not told, since the program had exited before it. Only from a
+    /// [`WiredClient`](crate::wired::WiredClient): an engine alone knows no channels. May be counted as lost like a diagnostic.
+    ChannelClosing {
+        /// The channel.
+        channel: ChannelId,
+        /// The step.
+        step: Shutdown,
+    },
+    /// A channel is closed: once for every channel that was to be opened, after all that came of it for calls. Here is the exit status
+    /// of a program that was closed on request. Only from a [`WiredClient`](crate::wired::WiredClient), and only once the driver told it
+    /// the end: a driver that is dropped tells nobody. May be counted as lost like a diagnostic.
+    ChannelClosed {
+        /// The channel.
+        channel: ChannelId,
+        /// How it ended.
+        why: Closed,
+    },
     /// The client has ended; exactly once, and the last output of all. Every call has ended before.
     Terminated(Termination),
 }
@@ -129,6 +173,10 @@ pub enum Timer {
     Handshake,
     /// The server has closed its output, and its exit status has not come.
     ExitGrace,
+    /// A server that has ended is started anew.
+    Restart,
+    /// A ping of our own is due, or the answer to it.
+    Ping,
     /// A call has waited as long as it may for its answer.
     Call(CallId),
     /// A call has lasted as long as it may in total.
@@ -152,6 +200,8 @@ pub enum State {
     Ready,
     /// A program has closed its output; its exit status is awaited.
     Ending,
+    /// The server has ended; it is started anew after a wait. Calls wait.
+    Restarting,
     /// The application closed it, or the negotiation failed; the exchanges end.
     Closing,
     /// It has ended.
@@ -173,6 +223,8 @@ pub struct Client {
     exchanges: BTreeMap<ExchangeId, Exchange>,
     next_exchange: u64,
     timers: Timers<Timer>,
+    restarts: Restarts,
+    pings: Pings,
     out: Outbox,
 }
 
@@ -194,6 +246,8 @@ impl Client {
             exchanges: BTreeMap::new(),
             next_exchange: 0,
             timers: Timers::new(),
+            restarts: Restarts::default(),
+            pings: Pings::default(),
         };
         client.begin();
         client
@@ -297,7 +351,7 @@ impl Client {
         self.phase.state()
     }
 
-    /// What is known of the server; `None` before [`Event::Ready`].
+    /// What is known of the server; `None` before [`Event::Ready`], and from the end of a server to the next one.
     pub const fn server_info(&self) -> Option<&ServerInfo> {
         match &self.phase {
             Phase::Ready(info) | Phase::Ending(info) => Some(info),
@@ -305,9 +359,9 @@ impl Client {
         }
     }
 
-    /// What was found out about the server, to be stored for a later client of it; `None` before [`Event::Ready`].
-    pub fn verdict(&self) -> Option<Verdict> {
-        self.server_info().map(|info| Verdict { version: info.version })
+    /// What was found out about the server, to be stored for a later client of it; `None` before the first [`Event::Ready`].
+    pub const fn verdict(&self) -> Option<Verdict> {
+        self.restarts.learnt()
     }
 
     /// The configuration.
@@ -320,6 +374,11 @@ impl Client {
         self.calls.len()
     }
 
+    /// Questions of the server that the application has not answered.
+    pub fn questions(&self) -> usize {
+        self.inputs.len()
+    }
+
     /// Whether [`Event::Terminated`] was emitted.
     pub fn is_terminated(&self) -> bool {
         self.state() == State::Terminated
@@ -330,6 +389,8 @@ impl Client {
             match timer {
                 Timer::Handshake => self.on_handshake_timeout(),
                 Timer::ExitGrace => self.on_exit_grace(),
+                Timer::Restart => self.on_restart(),
+                Timer::Ping => self.on_ping_timer(),
                 Timer::Call(call) | Timer::Total(call) => self.on_call_timeout(call, timer),
                 Timer::Round(call) => self.on_round(call),
                 Timer::Drain(exchange) => self.drop_exchange(exchange),
@@ -351,9 +412,10 @@ impl Client {
     fn shut(&mut self, why: Termination) {
         match self.phase.state() {
             State::Closing | State::Terminated => return,
-            State::Probing | State::Initializing | State::Ready | State::Ending => {}
+            State::Probing | State::Initializing | State::Ready | State::Ending | State::Restarting => {}
         }
         self.end_all_calls(&why);
+        self.end_pings();
         self.ids.retire_handshake();
         self.withdraw_all();
         self.timers.clear();

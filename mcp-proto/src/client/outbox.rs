@@ -11,7 +11,7 @@ use alloc::string::String;
 pub(super) struct Outbox {
     queue: VecDeque<Output>,
     /// How many of the queue may be dropped instead of queued.
-    soft: usize,
+    waiting: usize,
     max_soft: usize,
     lost_notifications: u64,
     lost_diagnostics: u64,
@@ -21,7 +21,7 @@ pub(super) struct Outbox {
 impl Outbox {
     pub(super) const fn new(max_soft: usize) -> Self {
         let queue = VecDeque::new();
-        Self { queue, soft: 0, max_soft, lost_notifications: 0, lost_diagnostics: 0, finished: false }
+        Self { queue, waiting: 0, max_soft, lost_notifications: 0, lost_diagnostics: 0, finished: false }
     }
 
     pub(super) fn start(&mut self, exchange: ExchangeId, start: Start) {
@@ -48,8 +48,13 @@ impl Outbox {
     }
 
     pub(super) fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        self.soft(Event::Diagnostic(diagnostic));
+    }
+
+    /// An event that counts as a diagnostic where nobody takes it.
+    pub(super) fn soft(&mut self, event: Event) {
         match self.room() {
-            true => self.event(Event::Diagnostic(diagnostic)),
+            true => self.event(event),
             false => self.lost_diagnostics += 1,
         }
     }
@@ -66,19 +71,22 @@ impl Outbox {
             self.tell_lost();
         }
         let output = self.queue.pop_front();
-        if let Some(Output::Event(Event::Notification { .. } | Event::Diagnostic(_))) = output {
-            self.soft -= 1;
+        let soft = |event: &Event| {
+            matches!(event, Event::Notification { .. } | Event::Diagnostic(_) | Event::PingMissed { .. })
+        };
+        if matches!(&output, Some(Output::Event(event)) if soft(event)) {
+            self.waiting -= 1;
         }
         output
     }
 
     /// Takes a place for something that may be dropped. What was lost before is told first, so that order is kept.
     fn room(&mut self) -> bool {
-        if self.soft >= self.max_soft || self.finished {
+        if self.waiting >= self.max_soft || self.finished {
             return false;
         }
         self.tell_lost();
-        self.soft += 1;
+        self.waiting += 1;
         true
     }
 

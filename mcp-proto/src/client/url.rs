@@ -1,11 +1,12 @@
 //! URLs of servers, taken apart once (RFC 3986).
 
 use crate::exchange::Origin;
+use crate::redact::Url;
 use alloc::format;
 use alloc::string::String;
 
-/// An `http:` or `https:` URL, taken apart.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// An `http:` or `https:` URL, taken apart. Its `Debug` shows no secret of the query.
+#[derive(Clone, PartialEq, Eq)]
 pub struct HttpTarget {
     /// Scheme, host and port.
     pub origin: Origin,
@@ -13,6 +14,16 @@ pub struct HttpTarget {
     pub path: String,
     /// The URL as it was given.
     pub original: String,
+}
+
+impl core::fmt::Debug for HttpTarget {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("HttpTarget")
+            .field("origin", &self.origin)
+            .field("path", &Url(&self.path))
+            .field("original", &Url(&self.original))
+            .finish()
+    }
 }
 
 impl HttpTarget {

@@ -134,8 +134,10 @@ impl Body {
                 None
             }
             Content::Other => match self.input.front().map(<[u8]>::len) {
-                Some(count) if count > self.room => return self.too_long(),
+                Some(_) if self.room == 0 => return self.too_long(),
                 Some(count) => {
+                    // What fits is handed out before the rest breaks the body: pieces would have been.
+                    let count = count.min(self.room);
                     self.room -= count;
                     Some(Item::Body(self.input.take(count)))
                 }

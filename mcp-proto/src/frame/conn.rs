@@ -84,7 +84,7 @@ impl Conn {
     /// The other side will send no more. What that means shows once everything before it was polled:
     ///
     /// * lines: an unfinished line is read as if it had ended, so that it is a message if it is complete, and else mostly a defect
-    ///   `Truncated`; then [`Item::End`];
+    ///   `Truncated`, without an id; then [`Item::End`];
     /// * HTTP: a body that the end of the connection delimits ends with [`Item::End`]; a head or body that is cut short is
     ///   [`broken`](Self::broken); between two exchanges, or before the first byte of a response, nothing follows.
     pub fn eof(&mut self) {

@@ -103,13 +103,18 @@ impl Lines {
         self.poll_end()
     }
 
-    /// The last line may lack its LF: a peer that exits may not have written it.
+    /// The last line may lack its LF: a peer that exits may not have written it. One that was cut is nobody's: how the channel ended says
+    /// more to who waits than half an answer.
     fn poll_end(&mut self) -> Option<Item> {
         if !self.eof || self.ended {
             return None;
         }
-        if let Some(item) = self.finish() {
-            return Some(item);
+        match self.finish() {
+            Some(Item::BadMessage(defect)) if defect.kind == DefectKind::Truncated => {
+                return Some(Item::BadMessage(Defect { id: None, ..defect }));
+            }
+            Some(item) => return Some(item),
+            None => {}
         }
         self.skipping = false;
         self.ended = true;

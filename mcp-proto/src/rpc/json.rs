@@ -161,6 +161,13 @@ impl EncodeError {
     }
 }
 
+impl EncodeError {
+    /// Why, without what the display says before it.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
 impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot be written as json: {}", self.0)

@@ -226,6 +226,8 @@ pub enum DefectKind {
     MissingId,
     /// Neither a method nor a result nor an error.
     Shapeless,
+    /// A message, and refused by a [`MessageHook`](crate::hook::MessageHook); the head is the reason.
+    Denied,
 }
 
 impl DefectKind {
@@ -250,17 +252,20 @@ impl DefectKind {
             Self::BadError => "the error lacks an integer code or a message",
             Self::Ambiguous => "the message is both a request and an answer, or both a result and an error",
             Self::MissingId => "the answer has no id",
+            Self::Denied => "the message was refused",
             Self::Shapeless => "the message has neither a method nor a result nor an error",
         }
     }
 
-    /// The code of the error that answers it: `-32700` for what is not JSON, `-32602` for wrong params, `-32600` for the rest.
+    /// The code of the error that answers it: `-32700` for what is not JSON, `-32602` for wrong params, `-32603` for what was
+    /// refused, `-32600` for the rest.
     pub const fn code(self) -> i64 {
         match self {
             Self::Utf8 | Self::Syntax | Self::Truncated | Self::LoneSurrogate | Self::TooDeep | Self::TooLong => {
                 code::PARSE_ERROR
             }
             Self::BadParams => code::INVALID_PARAMS,
+            Self::Denied => code::INTERNAL_ERROR,
             _ => code::INVALID_REQUEST,
         }
     }

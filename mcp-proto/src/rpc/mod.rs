@@ -16,4 +16,4 @@ pub use json::{DecodeError, EncodeError, JsonKind, RawJson};
 pub use message::{Defect, DefectKind, ErrorObject, Id, Message, Notification, Payload, Request, Response, code};
 pub use object::Object;
 pub use scan::{Document, parse, parse_batch_or_message};
-pub use write::{error_response, notification, request, result_response};
+pub use write::{error_response, message_size, notification, request, result_response, write_batch, write_message};

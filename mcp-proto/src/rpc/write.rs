@@ -1,6 +1,6 @@
 //! Messages to bytes: each is written once into one buffer, without a newline in it.
 
-use super::{ErrorObject, Id, Object, RawJson};
+use super::{ErrorObject, Id, Message, Object, Payload, RawJson};
 use alloc::vec::Vec;
 use bytes::Bytes;
 
@@ -43,6 +43,62 @@ pub fn error_response(id: Option<&Id>, error: &ErrorObject) -> Bytes {
     object(&mut out, &fields);
     out.push(b'}');
     out.into()
+}
+
+/// Any message. What stands in it as raw JSON is written as it is.
+pub fn write_message(message: &Message) -> Bytes {
+    let (mut out, payload) = envelope(message);
+    if let Some(payload) = payload {
+        out.reserve_exact(payload.as_bytes().len() + 1);
+        out.extend_from_slice(payload.as_bytes());
+        out.push(b'}');
+    }
+    out.into()
+}
+
+/// The length of what [`write_message`] gives, found without writing it.
+pub fn message_size(message: &Message) -> usize {
+    let (out, payload) = envelope(message);
+    out.len() + payload.map_or(0, |payload| payload.as_bytes().len() + 1)
+}
+
+/// An array of messages that are written.
+pub fn write_batch(elements: &[Bytes]) -> Bytes {
+    let mut out = Vec::with_capacity(elements.iter().map(|element| element.len() + 1).sum::<usize>() + 1);
+    for (n, element) in elements.iter().enumerate() {
+        out.push(if n == 0 { b'[' } else { b',' });
+        out.extend_from_slice(element);
+    }
+    out.push(b']');
+    out.into()
+}
+
+/// A message up to its last member, and the value of that; or all of it.
+fn envelope(message: &Message) -> (Vec<u8>, Option<&RawJson>) {
+    let (id, method, params) = match message {
+        Message::Request(request) => (Some(&request.id), &request.method, request.params.as_ref()),
+        Message::Notification(notification) => (None, &notification.method, notification.params.as_ref()),
+        Message::Response(response) => match &response.payload {
+            Payload::Error(error) => return (error_response(Some(&response.id), error).into(), None),
+            Payload::Result(result) => {
+                let mut out = open(0);
+                out.extend_from_slice(b",\"id\":");
+                write_id(&mut out, &response.id);
+                out.extend_from_slice(b",\"result\":");
+                return (out, Some(result));
+            }
+        },
+        Message::Error(error) => return (error_response(None, error).into(), None),
+    };
+    let mut out = open(0);
+    if let Some(id) = id {
+        out.extend_from_slice(b",\"id\":");
+        write_id(&mut out, id);
+    }
+    out.extend_from_slice(b",\"method\":");
+    string(&mut out, method);
+    out.extend_from_slice(if params.is_some() { b",\"params\":" } else { b"}" });
+    (out, params)
 }
 
 fn open(size: usize) -> Vec<u8> {

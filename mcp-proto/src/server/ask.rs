@@ -106,6 +106,15 @@ impl Server {
         }
     }
 
+    /// A hook refused a question of ours: it counts as answered with an error.
+    pub(super) fn on_unsendable(&mut self, x: ExchangeId, id: &Id, reason: &str) {
+        self.diagnose(DiagnosticKind::Denied, &format!("a question of ours: {reason}"));
+        if let Id::Int(id) = id {
+            let error = ErrorObject::new(code::INTERNAL_ERROR, "the question was refused on this side");
+            self.on_input(x, *id, Err(error));
+        }
+    }
+
     fn on_input(&mut self, x: ExchangeId, id: i64, outcome: Result<RawJson, ErrorObject>) {
         let Some(duplex) = self.exchanges.get_mut(&x).and_then(|exchange| exchange.binding.duplex_mut()) else {
             return;

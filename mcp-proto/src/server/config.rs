@@ -1,5 +1,6 @@
 //! The configuration of a [`Server`](super::Server): plain data.
 
+use crate::hook::MessageHook;
 use crate::limits::Limits;
 use crate::model::lifecycle::{CacheHints, Implementation, ServerCapabilities};
 use crate::version::Versions;
@@ -32,6 +33,8 @@ pub struct ServerConfig {
     pub hosts: Hosts,
     /// The Unix time of [`Instant::ZERO`](crate::Instant::ZERO); sealed states carry the calendar time of their expiry.
     pub origin_unix: Duration,
+    /// Sees and may refuse every message. Default: none.
+    pub on_message: Option<MessageHook>,
     /// The bounds.
     pub limits: Limits,
 }
@@ -50,6 +53,7 @@ impl ServerConfig {
             reuse_ids: true,
             hosts: Hosts::Loopback,
             origin_unix: Duration::ZERO,
+            on_message: None,
             limits: Limits::default(),
         }
     }
@@ -67,6 +71,7 @@ impl core::fmt::Debug for ServerConfig {
             .field("reuse_ids", &self.reuse_ids)
             .field("hosts", &self.hosts)
             .field("origin_unix", &self.origin_unix)
+            .field("on_message", &self.on_message)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }

@@ -335,6 +335,7 @@ impl Server {
             Fact::Opened(peer) => self.open_duplex(x, peer),
             Fact::Item(item) => self.on_item(x, item),
             Fact::Unsent(unsent) => self.on_unsent(x, unsent),
+            Fact::Unsendable { id, reason } => self.on_unsendable(x, &id, &reason),
             Fact::Failed { .. } => self.drop_exchange(x),
         }
     }

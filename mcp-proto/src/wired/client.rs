@@ -4,17 +4,23 @@
 use super::deadlines::Deadlines;
 use super::outbox::Outbox;
 use super::pool::{Job, Pool, Turn};
-use super::{Lane, LaneOutput};
+use super::tally::Tally;
+use super::{Lane, LaneOutput, Tape};
 use crate::call::{Call, Calling, Method};
 use crate::client::{Client, ClientConfig, Event, Output, Timer};
-use crate::error::Refused;
+use crate::error::{Diagnostic, DiagnosticKind, Refused};
 use crate::exchange::*;
 use crate::frame::Kind;
+use crate::hook::Denied;
 use crate::input::*;
 use crate::rpc::Object;
+use crate::stats::ClientStats;
 use crate::time::{Instant, earliest};
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// A [`Client`], its lanes, and its pool of connections: facts about channels in, actions on channels out.
@@ -31,11 +37,16 @@ pub struct WiredClient {
     /// Channels whose lanes may have facts.
     touched: BTreeSet<ChannelId>,
     actions: Outbox<Action<Event>>,
+    /// Channels that are gone, to be told after what their end means for calls.
+    closed: Vec<(ChannelId, Closed)>,
     /// The last event of the client, held until every channel is closed.
     last: Option<Event>,
     ended: bool,
+    tally: Tally,
     next: u64,
     now: Instant,
+    /// Who is shown what goes in and out.
+    tape: Option<Box<dyn Tape>>,
 }
 
 /// A channel, from the action that opens it to the fact that it is closed.
@@ -72,13 +83,22 @@ impl WiredClient {
             deadlines: Deadlines::default(),
             touched: BTreeSet::new(),
             actions,
+            closed: Vec::new(),
             last: None,
             ended: false,
+            tally: Tally::default(),
             next: 0,
             now,
+            tape: None,
         };
         wired.run();
         wired
+    }
+
+    /// Shows everything that goes in and out from here on to `tape`, in place of an earlier one. To miss nothing, call it before
+    /// anything else. If the tape fails, it is let go, which is one diagnostic; the client itself goes on.
+    pub fn show(&mut self, tape: Box<dyn Tape>) {
+        self.tape = Some(tape);
     }
 
     /// Takes one input. Every other method that changes the client is a form of this one.
@@ -86,6 +106,9 @@ impl WiredClient {
     /// # Errors
     /// [`Refused`] for a command that the engine refuses; nothing has changed. Facts and ticks are never refused.
     pub fn apply(&mut self, now: Instant, input: WiredClientInput) -> Result<Applied, Refused<WiredClientInput>> {
+        if let Some(tape) = &mut self.tape {
+            tape.input(now, &input);
+        }
         self.now = self.now.max(now);
         let applied = match input {
             Input::Fact(channel, wire) => {
@@ -99,6 +122,11 @@ impl WiredClient {
             }
         };
         self.run();
+        if let Some(tape) = &mut self.tape {
+            tape.applied(&applied);
+            let failed = tape.failed();
+            self.stop_tape(failed);
+        }
         applied
     }
 
@@ -177,7 +205,11 @@ impl WiredClient {
 
     /// What to do next, in order.
     pub fn poll_output(&mut self) -> Option<Action<Event>> {
-        self.actions.pop()
+        let action = self.actions.pop();
+        if let (Some(action), Some(tape)) = (&action, &mut self.tape) {
+            tape.output(action);
+        }
+        action
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout).
@@ -199,6 +231,26 @@ impl WiredClient {
         self.channels.get(&channel).is_some_and(|channel| channel.lane.wants_read())
     }
 
+    /// What it holds at the moment and what it has done, in numbers. Costs as much as it has channels, which are few.
+    pub fn stats(&self) -> ClientStats {
+        let (lost_notifications, lost_diagnostics) = self.actions.lost();
+        ClientStats {
+            calls: self.client.running(),
+            calls_made: self.tally.asked,
+            questions: self.client.questions(),
+            channels: self.channels.len(),
+            traffic: self.tally.traffic,
+            unsent: self.channels.values().map(|channel| channel.lane.unsent()).sum(),
+            queued: self.actions.len(),
+            lost_notifications,
+            lost_diagnostics,
+            diagnostics: self.tally.diagnostics.clone(),
+            restarts: self.tally.restarts,
+            pings_missed: self.tally.pings_missed,
+            detached_threads: 0,
+        }
+    }
+
     /// The engine, to look at.
     pub fn client(&self) -> &Client {
         &self.client
@@ -212,8 +264,21 @@ impl WiredClient {
         let _ = self.apply(now, input);
     }
 
+    /// Lets a tape go that keeps nothing more.
+    fn stop_tape(&mut self, failed: Option<String>) {
+        let Some(why) = failed else { return };
+        self.tape = None;
+        if !self.ended {
+            let diagnostic = Diagnostic::new(DiagnosticKind::RecordingEnded, why);
+            self.tally.diagnostic(diagnostic.kind);
+            self.actions.push(Action::Event(Event::Diagnostic(diagnostic)));
+        }
+    }
+
     fn command(&mut self, command: ClientCommand) -> Result<Applied, Refused<WiredClientInput>> {
-        self.client.apply(self.now, Input::Command(command)).map_err(|refused| {
+        let applied = self.client.apply(self.now, Input::Command(command));
+        self.tally.asked += u64::from(matches!(applied, Ok(Applied::Call(_))));
+        applied.map_err(|refused| {
             refused.map(|input| match input {
                 Input::Command(command) => Input::Command(command),
                 Input::Fact(..) | Input::Tick => unreachable!("invariant: only commands are refused"),
@@ -258,6 +323,9 @@ impl WiredClient {
             while let Some(output) = self.client.poll_output() {
                 self.carry_out(output);
             }
+            for (channel, why) in self.closed.drain(..) {
+                self.actions.push(Action::Event(Event::ChannelClosed { channel, why }));
+            }
             let Some(&id) = self.touched.first() else { break };
             match self.channels.get_mut(&id).and_then(|channel| channel.lane.poll_fact()) {
                 Some((exchange, fact)) => self.fact(id, exchange, fact),
@@ -294,7 +362,10 @@ impl WiredClient {
                 }
             }
             Output::Event(event @ Event::Terminated(_)) => self.terminate(event),
-            Output::Event(event) => self.actions.push(Action::Event(event)),
+            Output::Event(event) => {
+                self.tally.client(&event);
+                self.actions.push(Action::Event(event));
+            }
         }
     }
 
@@ -330,6 +401,7 @@ impl WiredClient {
     fn settle(&mut self, id: ChannelId) {
         self.flush(id);
         let Some(channel) = self.channels.get_mut(&id) else { return };
+        self.tally.traffic += channel.lane.take_traffic();
         let idle = channel.lane.is_idle();
         let was_idle = core::mem::replace(&mut channel.idle, idle);
         let closed = channel.lane.is_closed();
@@ -338,8 +410,9 @@ impl WiredClient {
             return;
         }
         let origin = channel.origin.clone();
-        if closed {
+        if let Some(why) = channel.lane.closed_by().filter(|_| closed).cloned() {
             self.channels.remove(&id);
+            self.closed.push((id, why));
         }
         let Some(origin) = origin else { return };
         let turn = if closed {
@@ -358,14 +431,18 @@ impl WiredClient {
         let Some(channel) = self.channels.get_mut(&id) else { return };
         while let Some(diagnostic) = channel.lane.poll_diagnostic() {
             if self.last.is_none() {
+                self.tally.diagnostic(diagnostic.kind);
                 self.actions.push(Action::Event(Event::Diagnostic(diagnostic)));
             }
         }
         while let Some(output) = channel.lane.poll_output() {
-            self.actions.push(match output {
-                LaneOutput::Write(bytes) => Action::Write(id, bytes),
-                LaneOutput::Close(shutdown) => Action::Close(id, shutdown),
-            });
+            match output {
+                LaneOutput::Write(bytes) => self.actions.push(Action::Write(id, bytes)),
+                LaneOutput::Close(step) => {
+                    self.actions.push(Action::Close(id, step));
+                    self.actions.push(Action::Event(Event::ChannelClosing { channel: id, step }));
+                }
+            }
         }
     }
 
@@ -397,7 +474,9 @@ impl WiredClient {
     ) -> ChannelId {
         self.next += 1;
         let id = ChannelId(self.next);
-        let mut lane = Lane::client(kind, program, &self.client.config().limits.frame, self.now);
+        let config = self.client.config();
+        let lane = Lane::client(kind, program, &config.limits.frame, self.now);
+        let mut lane = lane.with_hook(config.on_message.clone());
         lane.begin(exchange);
         self.channels.insert(id, Channel { lane, origin, idle: false, again: None });
         self.routes.insert(exchange, Route::On(id));
@@ -408,7 +487,10 @@ impl WiredClient {
 
     fn submit(&mut self, job: Job) {
         if http_client().is_none() {
-            return self.refuse(job.exchange, "built without http");
+            return self.refuse(job.exchange, Closed::Unreachable("built without http".into()));
+        }
+        if let Some(Denied(reason)) = self.denied(&job) {
+            return self.refuse(job.exchange, Closed::Denied(reason));
         }
         self.routes.insert(job.exchange, Route::Waiting(job.origin.clone()));
         let turn = self.pool.submit(job);
@@ -442,9 +524,14 @@ impl WiredClient {
     }
 
     /// An exchange that cannot begin.
-    fn refuse(&mut self, exchange: ExchangeId, why: &str) {
-        let fact = Fact::Failed { sent: Sent::No, why: Closed::Unreachable(why.into()) };
-        self.client.fact(self.now, exchange, fact);
+    fn refuse(&mut self, exchange: ExchangeId, why: Closed) {
+        self.client.fact(self.now, exchange, Fact::Failed { sent: Sent::No, why });
+    }
+
+    /// Why the hook refuses a request, before a connection is used for it. It was asked already about one that is repeated.
+    fn denied(&self, job: &Job) -> Option<Denied> {
+        let hook = self.client.config().on_message.as_ref().filter(|_| !job.again)?;
+        hook.outgoing(Outgoing::Message(job.body.clone())).denials.pop().map(|denial| denial.why)
     }
 }
 

@@ -4,18 +4,22 @@
 //! it is written, and never once the client is gone. The ladder that ends a program is MCP 2025-11-25, lifecycle, shutdown.
 //! No engine, no pool and no socket may be known here.
 
+use super::tally;
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::*;
 use crate::frame::{Conn, Kind};
+use crate::hook::MessageHook;
 use crate::input::Wire;
 use crate::limits::FrameLimits;
+use crate::stats::Traffic;
 use crate::time::Instant;
 use alloc::collections::VecDeque;
-use alloc::format;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::iter::from_fn;
 use core::time::Duration;
+
+mod ending;
 
 /// How many bytes of a request that was answered may be unreported: what a socket takes at once.
 const LATE_REPORT: usize = 64 << 10;
@@ -31,6 +35,7 @@ pub struct Lane {
     sequence: u64,
     side: Side,
     conn: Conn,
+    hook: Option<MessageHook>,
     limits: FrameLimits,
     now: Instant,
     exchange: Option<ExchangeId>,
@@ -54,6 +59,8 @@ pub struct Lane {
     /// Bytes read since all facts were taken.
     backlog: usize,
     timer: Option<(Instant, Due)>,
+    /// What went over it since that was last taken.
+    traffic: Traffic,
 }
 
 /// What a lane wants of its channel, in order.
@@ -124,6 +131,7 @@ impl Lane {
             sequence: 0,
             side,
             conn: Conn::new(kind, limits),
+            hook: None,
             limits: limits.clone(),
             now,
             exchange: None,
@@ -141,6 +149,7 @@ impl Lane {
             handed: false,
             backlog: 0,
             timer: None,
+            traffic: Traffic::default(),
         }
     }
 
@@ -176,7 +185,10 @@ impl Lane {
         }
         match wire {
             Wire::Opened(peer) => self.opened(peer),
-            Wire::Bytes(bytes) => self.read(bytes),
+            Wire::Bytes(bytes) => {
+                self.traffic.bytes_in += bytes.len() as u64;
+                self.read(bytes);
+            }
             Wire::Eof => self.end_of_input(),
             Wire::Written(n) => self.written(n),
             Wire::Closed(why) => self.closed(why),
@@ -189,6 +201,8 @@ impl Lane {
         if self.exchange != Some(exchange) || self.ending.is_some() || self.gone.is_some() {
             return;
         }
+        let Some(outgoing) = self.rule(exchange, outgoing) else { return };
+        tally::said(&mut self.traffic, &outgoing);
         let last = matches!(outgoing, Outgoing::End | Outgoing::Response { body: Body::Full(_), .. });
         self.conn.encode(outgoing);
         let more = self.collect();
@@ -265,6 +279,12 @@ impl Lane {
         (facts, from_fn(|| self.poll_diagnostic()).collect())
     }
 
+    /// What went over it since this was last asked, for [`Hub::count`](super::Hub::count). What was read and not yet turned into facts is
+    /// in it as bytes, not as messages.
+    pub fn take_traffic(&mut self) -> Traffic {
+        core::mem::take(&mut self.traffic)
+    }
+
     /// What to do with the channel next. Nothing but [`Shutdown::Abort`] comes before it is open, and nothing after it is closed.
     pub fn poll_output(&mut self) -> Option<LaneOutput> {
         if !self.open && self.outputs.front() != Some(&LaneOutput::Close(Shutdown::Abort)) {
@@ -295,6 +315,16 @@ impl Lane {
     /// Whether `closed` was told and all facts were taken: nothing follows.
     pub fn is_closed(&self) -> bool {
         self.gone.is_some() && self.facts.is_empty() && self.exchange.is_none()
+    }
+
+    /// Framed bytes that were not reported written.
+    pub(super) fn unsent(&self) -> usize {
+        self.unsent
+    }
+
+    /// How the channel ended, once that was told.
+    pub(super) fn closed_by(&self) -> Option<&Closed> {
+        self.gone.as_ref()
     }
 
     /// HTTP client: whether it can carry another request now.
@@ -335,7 +365,7 @@ impl Lane {
             // After a refusal the channel is read so that the client sees the answer and no reset (RFC 9112 section 9.6).
             (Side::HttpServer, None) if self.ending.is_some() => return,
             (Side::HttpServer, Some(_)) if !self.asked => self.arm(self.limits.body_timeout, Due::Body),
-            (Side::HttpClient, None) => return self.late_bytes(&bytes),
+            (Side::HttpClient, None) => return self.late_bytes(),
             (Side::HttpClient, Some(_)) => self.answering = true,
             (Side::DuplexClient { .. } | Side::DuplexServer, None) => return,
             _ => {}
@@ -365,6 +395,7 @@ impl Lane {
         }
         self.taken -= n;
         self.unsent -= n;
+        self.traffic.bytes_out += n as u64;
         if let Some(exchange) = self.exchange {
             self.facts.push_back((exchange, Fact::Unsent(self.unsent)));
         }
@@ -389,12 +420,17 @@ impl Lane {
         self.timer = None;
     }
 
-    fn late_bytes(&mut self, bytes: &Bytes) {
+    fn late_bytes(&mut self) {
         if self.ending.is_none() {
-            let detail = format!("{} bytes after the response", bytes.len());
-            self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::LateBytes, detail));
+            self.report_late();
             self.abort_channel();
         }
+    }
+
+    /// Does not say how many: that depends on how the bytes were cut.
+    fn report_late(&mut self) {
+        let detail = "bytes came after the response";
+        self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::LateBytes, detail));
     }
 }
 
@@ -478,6 +514,11 @@ impl Lane {
     }
 
     fn item(&mut self, exchange: ExchangeId, item: Item) {
+        tally::read(&mut self.traffic, &item);
+        let item = match &self.hook {
+            Some(hook) => hook.incoming(item),
+            None => item,
+        };
         let end = item == Item::End;
         let refused = matches!(item, Item::Reject(_));
         self.facts.push_back((exchange, Fact::Item(item)));
@@ -515,8 +556,7 @@ impl Lane {
         self.exchange = None;
         let late = self.conn.buffered();
         if late > 0 {
-            let detail = format!("{late} bytes after the response");
-            self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::LateBytes, detail));
+            self.report_late();
         }
         if late > 0 || self.eof || self.gone.is_some() || !self.conn.keep_alive() {
             self.abort_channel();
@@ -533,55 +573,12 @@ impl Lane {
         self.facts.push_back((exchange, Fact::Failed { sent, why }));
         self.abort_channel();
     }
-}
-
-/// How it ends.
-impl Lane {
-    /// The answer to an HTTP request is said. The channel goes on if the codec read the whole request and both sides want to.
-    fn answered(&mut self) {
-        self.exchange = None;
-        let distinct = self.sequence < ExchangeId::MAX_SEQUENCE;
-        if !self.eof && distinct && self.conn.keep_alive() {
-            self.arm(self.limits.idle_timeout, Due::Idle);
-        } else {
-            self.half_close();
-        }
-    }
-
-    fn half_close(&mut self) {
-        self.ending = Some(Shutdown::WriteHalf);
-        self.outputs.push_back(LaneOutput::Close(Shutdown::WriteHalf));
-        if self.open {
-            self.arm_end();
-        }
-    }
-
-    /// A client's ladder runs from the moment it is told to end. A server gives its last answer the time it needs as long as some of it
-    /// is accepted.
-    fn arm_end(&mut self) {
-        match self.side {
-            Side::DuplexClient { program: true } => self.arm(self.limits.exit_timeout, Due::Exit),
-            Side::HttpServer | Side::DuplexServer if self.unsent > 0 => self.arm(self.limits.idle_timeout, Due::Linger),
-            _ => self.arm(self.limits.linger_timeout, Due::Linger),
-        }
-    }
-
-    fn abort_channel(&mut self) {
-        if self.gone.is_some() || self.ending == Some(Shutdown::Abort) {
-            return;
-        }
-        self.ending = Some(Shutdown::Abort);
-        self.timer = None;
-        self.unsent = 0;
-        self.taken = 0;
-        self.outputs.clear();
-        self.outputs.push_back(LaneOutput::Close(Shutdown::Abort));
-    }
 
     fn arm(&mut self, after: Duration, due: Due) {
         self.timer = Some((self.now + after, due));
     }
 }
 
+mod hooked;
 #[cfg(test)]
 mod tests;

@@ -17,12 +17,15 @@ mod lane;
 mod outbox;
 mod pool;
 mod server;
+mod tally;
+mod tape;
 
 pub use crate::frame::Kind;
 pub use client::WiredClient;
 pub use lane::{Lane, LaneOutput};
 pub use outbox::{Outbox, Weigh, Weight};
 pub use server::{Hub, Mail, WiredServer};
+pub use tape::Tape;
 
 #[cfg(test)]
 mod tests;

@@ -38,6 +38,8 @@ pub struct Outbox<T> {
     taken: u64,
     /// The number of the entry that counts losses, as long as it waits.
     losses: Option<u64>,
+    /// All that were ever counted instead of queued: notifications and diagnostics.
+    lost: (u64, u64),
 }
 
 #[derive(Debug)]
@@ -49,7 +51,7 @@ enum Entry<T> {
 impl<T: Weigh> Outbox<T> {
     /// An empty queue with this bound.
     pub fn new(max: usize) -> Self {
-        Self { queue: VecDeque::new(), max, droppable: 0, taken: 0, losses: None }
+        Self { queue: VecDeque::new(), max, droppable: 0, taken: 0, losses: None, lost: (0, 0) }
     }
 
     /// Adds an output, or counts it.
@@ -82,7 +84,25 @@ impl<T: Weigh> Outbox<T> {
         })
     }
 
+    /// How many outputs wait.
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// How many notifications and how many diagnostics were ever lost: those counted here, and those that an output of an earlier queue
+    /// stands for.
+    pub fn lost(&self) -> (u64, u64) {
+        self.lost
+    }
+
     fn lose(&mut self, more_notifications: u64, more_diagnostics: u64) {
+        self.lost.0 += more_notifications;
+        self.lost.1 += more_diagnostics;
         let at = self.losses.and_then(|number| usize::try_from(number - self.taken).ok());
         if let Some(Entry::Lost { notifications, diagnostics }) = at.and_then(|at| self.queue.get_mut(at)) {
             *notifications += more_notifications;
@@ -98,7 +118,11 @@ impl Weigh for client::Event {
     fn weight(&self) -> Weight {
         match self {
             Self::Notification { .. } => Weight::Notification,
-            Self::Diagnostic(_) => Weight::Diagnostic,
+            // What a driver may see without end, and nobody waits for.
+            Self::Diagnostic(_)
+            | Self::PingMissed { .. }
+            | Self::ChannelClosing { .. }
+            | Self::ChannelClosed { .. } => Weight::Diagnostic,
             Self::Lost { notifications, diagnostics } => Weight::Lost(*notifications, *diagnostics),
             _ => Weight::Kept,
         }

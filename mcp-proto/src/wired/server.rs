@@ -3,12 +3,14 @@
 
 use super::deadlines::Deadlines;
 use super::outbox::Outbox;
+use super::tally::Tally;
 use super::{Lane, LaneOutput};
 use crate::error::{Diagnostic, Refused};
 use crate::exchange::*;
 use crate::frame::Kind;
 use crate::input::*;
 use crate::server::{Event, Output, Server, ServerConfig};
+use crate::stats::{ServerStats, Traffic};
 use crate::time::{Instant, earliest};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
@@ -30,6 +32,7 @@ pub struct Hub {
     lanes: BTreeMap<u64, Mailbox>,
     woken: VecDeque<u64>,
     events: Outbox<Event>,
+    tally: Tally,
     next: u64,
     closing: bool,
     now: Instant,
@@ -70,6 +73,7 @@ impl Hub {
             woken: VecDeque::new(),
             events: Outbox::new(config.limits.server.max_queued_events),
             config,
+            tally: Tally::default(),
             next: 0,
             closing: false,
             now,
@@ -85,13 +89,15 @@ impl Hub {
         }
         self.next += 1;
         self.lanes.insert(self.next, Mailbox::default());
-        Some(Lane::server(self.next, kind, peer, &self.config.limits.frame, self.now))
+        let lane = Lane::server(self.next, kind, peer, &self.config.limits.frame, self.now);
+        Some(lane.with_hook(self.config.on_message.clone()))
     }
 
     /// Hands facts of a lane to the server. Call it with what [`Lane::take_facts`] gave.
     pub fn facts(&mut self, now: Instant, facts: Vec<(ExchangeId, Fact)>, diagnostics: Vec<Diagnostic>) {
         self.advance(now);
         for diagnostic in diagnostics {
+            self.tally.diagnostic(diagnostic.kind);
             self.events.push(Event::Diagnostic(diagnostic));
         }
         for (exchange, fact) in facts {
@@ -171,6 +177,17 @@ impl Hub {
         self.server.running()
     }
 
+    /// Adds what went over a lane: what [`Lane::take_traffic`] gave. For [`stats`](Self::stats), and nothing else; a task that never does
+    /// it leaves that part zero.
+    pub fn count(&mut self, traffic: Traffic) {
+        self.tally.traffic += traffic;
+    }
+
+    /// What it holds at the moment and what it has done, in numbers.
+    pub fn stats(&self) -> ServerStats {
+        self.tally.snapshot(self.server.running(), self.lanes.len(), self.events.len(), self.events.lost())
+    }
+
     /// Whether the server has shut down.
     pub fn is_terminated(&self) -> bool {
         self.server.is_terminated()
@@ -185,7 +202,10 @@ impl Hub {
             match output {
                 Output::Send(exchange, outgoing) => self.post(exchange, Mail::Send(exchange, outgoing)),
                 Output::Abort(exchange) => self.post(exchange, Mail::Abort(exchange)),
-                Output::Event(event) => self.events.push(event),
+                Output::Event(event) => {
+                    self.tally.server(&event);
+                    self.events.push(event);
+                }
             }
         }
     }
@@ -212,6 +232,7 @@ pub struct WiredServer {
     /// Channels whose lanes may have facts.
     touched: BTreeSet<ChannelId>,
     actions: Outbox<Action<Event>>,
+    tally: Tally,
     next: u64,
     closing: bool,
     /// The last event of the server, held until every channel is closed.
@@ -230,6 +251,7 @@ impl WiredServer {
             touched: BTreeSet::new(),
             actions: Outbox::new(config.limits.server.max_queued_events),
             config,
+            tally: Tally::default(),
             next: 0,
             closing: false,
             last: None,
@@ -268,7 +290,8 @@ impl WiredServer {
         }
         self.next += 1;
         let id = ChannelId(self.next);
-        self.lanes.insert(id, Lane::server(id.0, kind, peer, &self.config.limits.frame, self.now));
+        let lane = Lane::server(id.0, kind, peer, &self.config.limits.frame, self.now);
+        self.lanes.insert(id, lane.with_hook(self.config.on_message.clone()));
         self.touched.insert(id);
         self.run();
         Some(id)
@@ -341,6 +364,11 @@ impl WiredServer {
     /// How many requests the application was handed and has not answered.
     pub fn running(&self) -> usize {
         self.server.running()
+    }
+
+    /// What it holds at the moment and what it has done, in numbers.
+    pub fn stats(&self) -> ServerStats {
+        self.tally.snapshot(self.server.running(), self.lanes.len(), self.actions.len(), self.actions.lost())
     }
 }
 
@@ -433,7 +461,10 @@ impl WiredServer {
                     self.touched.insert(*id);
                 }
             }
-            Output::Event(event) => self.actions.push(Action::Event(event)),
+            Output::Event(event) => {
+                self.tally.server(&event);
+                self.actions.push(Action::Event(event));
+            }
         }
     }
 
@@ -449,7 +480,8 @@ impl WiredServer {
     /// The lane has no more facts: its timer and its end follow.
     fn settle(&mut self, id: ChannelId) {
         self.flush(id);
-        let Some(lane) = self.lanes.get(&id) else { return };
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        self.tally.traffic += lane.take_traffic();
         let closed = lane.is_closed();
         self.deadlines.set(id, lane.poll_timeout().filter(|_| !closed));
         if closed {
@@ -462,6 +494,7 @@ impl WiredServer {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         while let Some(diagnostic) = lane.poll_diagnostic() {
             if self.last.is_none() {
+                self.tally.diagnostic(diagnostic.kind);
                 self.actions.push(Action::Event(Event::Diagnostic(diagnostic)));
             }
         }

@@ -3,8 +3,8 @@
 use super::{Duplex, Exchange};
 use crate::client::era::Phase;
 use crate::client::outbox::Outbox;
-use crate::client::{Client, State, Termination, Timer};
-use crate::exchange::{Closed, ExchangeId, Fact, Item, Outgoing};
+use crate::client::{Client, State, Timer};
+use crate::exchange::{Closed, ExchangeId, Fact, Item, Outgoing, Sent};
 
 impl Client {
     pub(super) fn on_duplex(&mut self, exchange: ExchangeId, fact: Fact) {
@@ -15,6 +15,7 @@ impl Client {
                     duplex.unsent = n;
                 }
             }
+            Fact::Unsendable { id, reason } => self.deny(exchange, &id, Sent::No, reason),
             Fact::Item(Item::End) => self.on_duplex_end(exchange),
             Fact::Item(item) => {
                 // An item proves that it is open, also where a driver of seam B does not say so.
@@ -22,7 +23,7 @@ impl Client {
                 match self.state() {
                     State::Probing | State::Initializing | State::Ready => self.on_items(exchange, item),
                     // Everything was settled when the end was decided.
-                    State::Ending | State::Closing | State::Terminated => {}
+                    State::Ending | State::Restarting | State::Closing | State::Terminated => {}
                 }
             }
             Fact::Failed { why, .. } => self.on_duplex_failed(exchange, why),
@@ -51,11 +52,14 @@ impl Client {
                 self.timers.set(Timer::Handshake, None);
                 self.phase = phase;
             }
-            phase @ (Phase::Ending(_) | Phase::Closing(_) | Phase::Terminated) => return self.phase = phase,
+            phase @ (Phase::Ending(_) | Phase::Restarting | Phase::Closing(_) | Phase::Terminated) => {
+                return self.phase = phase;
+            }
         }
         if let Some(Exchange::Duplex(duplex)) = self.exchanges.get_mut(&exchange) {
             duplex.say_end(exchange, &mut self.out);
         }
+        self.end_pings();
         // No answer could be sent any more.
         self.withdraw_all();
         let grace = self.config.limits.client.exit_grace;
@@ -71,8 +75,8 @@ impl Client {
                 self.out.abort(exchange);
                 self.on_handshake_closed(true, Closed::Eof);
             }
-            State::Ready | State::Ending => self.shut(Termination::Closed(Closed::Eof)),
-            State::Closing | State::Terminated => {}
+            State::Ready | State::Ending => self.lost(Closed::Eof),
+            State::Restarting | State::Closing | State::Terminated => {}
         }
     }
 
@@ -84,7 +88,8 @@ impl Client {
                 let opened = matches!(state, Exchange::Duplex(Duplex { opened: true, .. }));
                 self.on_handshake_closed(opened, why);
             }
-            State::Ready | State::Ending => self.shut(Termination::Closed(why)),
+            State::Ready | State::Ending => self.lost(why),
+            State::Restarting => self.restart_if_due(),
             State::Closing => self.terminate_if_done(),
             State::Terminated => {}
         }

@@ -9,7 +9,7 @@ use crate::exchange::{
     Closed, Data, ExchangeId, Fact, Headers, Item, RequestHead, ResponseHead, Sent, SseEvent, Start,
 };
 use crate::input::CallId;
-use crate::rpc::{DecodeError, Defect, Id, Message, Object, Payload};
+use crate::rpc::{DecodeError, Defect, DefectKind, Id, Message, Object, Payload};
 use crate::version::ProtocolVersion;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -61,7 +61,7 @@ impl Client {
         let head = RequestHead { method: "POST".into(), target: target.path.clone(), headers };
         let repeatable = match &request {
             Some((_, Purpose::Call(call))) => self.is_repeatable(*call),
-            Some((_, Purpose::Discover | Purpose::Initialize)) => true,
+            Some((_, Purpose::Discover | Purpose::Initialize | Purpose::Ping)) => true,
             None => false,
         };
         let start = Start::Http { origin: target.origin.clone(), head, body, repeatable };
@@ -84,7 +84,7 @@ impl Client {
         match fact {
             Fact::Item(item) => self.on_http_item(exchange, item),
             Fact::Failed { sent, why } => self.on_http_failed(exchange, sent, why),
-            Fact::Opened(_) | Fact::Unsent(_) => {}
+            Fact::Opened(_) | Fact::Unsent(_) | Fact::Unsendable { .. } => {}
         }
     }
 
@@ -133,7 +133,9 @@ impl Client {
     }
 
     fn on_http_defect(&mut self, exchange: ExchangeId, defect: Defect) {
-        if let Some(Exchange::Http(answer)) = self.exchanges.get_mut(&exchange) {
+        if let Some(Exchange::Http(answer)) = self.exchanges.get_mut(&exchange)
+            && defect.kind != DefectKind::Denied
+        {
             answer.last_defect = Some(defect.clone());
         }
         self.on_defect(exchange, defect);
@@ -188,6 +190,7 @@ impl Client {
                 };
                 self.end(call, Err(error));
             }
+            Purpose::Ping => self.on_ping_lost(),
             Purpose::Discover | Purpose::Initialize => {
                 let cause = match decode {
                     _ if !success(status) => NegotiationCause::Http { status, body_head },
@@ -204,11 +207,27 @@ impl Client {
         self.timers.set(Timer::Drain(exchange), None);
         match (answer.request, self.state()) {
             (_, State::Closing | State::Terminated) => {}
+            (Some((id, purpose)), _) if matches!(why, Closed::Denied(_)) => {
+                let Closed::Denied(reason) = why else { return };
+                self.ids.retire(&id);
+                match purpose {
+                    Purpose::Call(call) => self.end(call, Err(CallError::Denied { sent, reason })),
+                    Purpose::Discover | Purpose::Initialize => self.on_handshake_denied(reason),
+                    Purpose::Ping => self.on_ping_denied(&id, &reason),
+                }
+            }
+            (None, _) if answer.is_notification && matches!(why, Closed::Denied(_)) => {
+                self.diagnose(DiagnosticKind::Denied, why.to_string());
+            }
             (None, _) if answer.is_notification => self.diagnose(DiagnosticKind::DroppedNotification, why.to_string()),
             (None, _) => {}
             (Some((id, Purpose::Call(call))), _) => {
                 self.ids.retire(&id);
                 self.end(call, Err(CallError::Closed { sent, why }));
+            }
+            (Some((id, Purpose::Ping)), _) => {
+                self.ids.retire(&id);
+                self.on_ping_lost();
             }
             (Some((id, Purpose::Discover | Purpose::Initialize)), _) => {
                 self.ids.retire(&id);

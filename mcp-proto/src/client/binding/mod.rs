@@ -7,10 +7,10 @@ mod http;
 use super::ids::{Match, Purpose};
 use super::{CancelSignal, Client, State, Termination, Timer};
 use crate::error::{CallError, DiagnosticKind};
-use crate::exchange::{ExchangeId, Fact, Item, Outgoing};
+use crate::exchange::{ExchangeId, Fact, Item, Outgoing, Sent};
 use crate::input::CallId;
 use crate::model::lifecycle::meta;
-use crate::rpc::{self, DecodeError, Defect, Id, Message, Object, Payload, RawJson};
+use crate::rpc::{self, DecodeError, Defect, DefectKind, Id, Message, Object, Payload, RawJson};
 use crate::version::{Era, ProtocolVersion};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -36,6 +36,16 @@ pub(super) struct Duplex {
     unsent: usize,
     /// Whether we said that we have said all.
     said_end: bool,
+}
+
+/// What came in place of an answer.
+enum Spoilt {
+    Unreadable(DecodeError),
+    /// A hook refused the request, or the answer.
+    Denied {
+        sent: Sent,
+        reason: String,
+    },
 }
 
 impl Client {
@@ -120,16 +130,21 @@ impl Client {
     pub(super) fn signal_cancel(&mut self, call: CallId, reason: Option<&str>) {
         let Some(super::calls::Stage::Sent(id)) = self.calls.get(&call).map(|call| &call.stage) else { return };
         let id = id.clone();
+        self.tell_cancel(&id, reason);
+    }
+
+    /// Tells the server that the answer to this request is of no interest any more.
+    pub(super) fn tell_cancel(&mut self, id: &Id, reason: Option<&str>) {
         match self.duplex() {
             Some(exchange) => {
                 if self.config.cancel_signal == CancelSignal::Wire {
-                    let params = Object::new().with("requestId", &id).with_opt("reason", reason);
+                    let params = Object::new().with("requestId", id).with_opt("reason", reason);
                     self.send_message(exchange, rpc::notification("notifications/cancelled", Some(&params)));
                 }
             }
             // Closing the response stream is the signal, and frees the connection; there is no softer way.
             None => {
-                if let Some(exchange) = self.ids.exchange(&id) {
+                if let Some(exchange) = self.ids.exchange(id) {
                     self.drop_exchange(exchange);
                 }
             }
@@ -163,10 +178,11 @@ impl Client {
         self.exchanges.len() >= self.config.limits.client.max_calls.max(1) && !self.is_duplex()
     }
 
-    /// Whether as much was handed over as may be.
+    /// Whether as much was handed over as may be. What waits on an exchange that has ended is nobody's any more.
     pub(super) fn is_full(&self) -> bool {
         let unsent = self.duplex().and_then(|exchange| self.exchanges.get(&exchange));
-        matches!(unsent, Some(Exchange::Duplex(duplex)) if duplex.unsent >= self.config.limits.client.max_unsent)
+        let most = self.config.limits.client.max_unsent;
+        matches!(unsent, Some(Exchange::Duplex(Duplex { said_end: false, unsent, .. })) if *unsent >= most)
     }
 
     /// A message from the server, on whatever exchange.
@@ -198,12 +214,17 @@ impl Client {
         }
     }
 
-    /// The request with this id has its answer, or bytes in place of it.
-    fn settle(&mut self, exchange: ExchangeId, id: &Id, purpose: Purpose, answer: Result<Payload, DecodeError>) {
+    /// The request with this id has its answer, or something in place of it.
+    fn settle(&mut self, exchange: ExchangeId, id: &Id, purpose: Purpose, answer: Result<Payload, Spoilt>) {
         self.answered(exchange);
         match (purpose, answer) {
             (Purpose::Call(call), Ok(payload)) => self.on_called(call, payload),
-            (Purpose::Call(call), Err(e)) => self.end(call, Err(CallError::Decode(e))),
+            (Purpose::Call(call), Err(Spoilt::Unreadable(e))) => self.end(call, Err(CallError::Decode(e))),
+            (Purpose::Call(call), Err(Spoilt::Denied { sent, reason })) => {
+                self.end(call, Err(CallError::Denied { sent, reason }));
+            }
+            (Purpose::Ping, Err(Spoilt::Denied { sent: Sent::No, reason })) => self.on_ping_denied(id, &reason),
+            (Purpose::Ping, _) => self.on_pong(id),
             (Purpose::Discover, Ok(payload)) => {
                 self.ids.retire(id);
                 self.on_discovered(payload);
@@ -212,9 +233,12 @@ impl Client {
                 self.ids.retire(id);
                 self.on_initialized(payload);
             }
-            (Purpose::Discover | Purpose::Initialize, Err(e)) => {
+            (Purpose::Discover | Purpose::Initialize, Err(spoilt)) => {
                 self.ids.retire(id);
-                self.on_handshake_defect(e);
+                match spoilt {
+                    Spoilt::Unreadable(e) => self.on_handshake_defect(e),
+                    Spoilt::Denied { reason, .. } => self.on_handshake_denied(reason),
+                }
             }
         }
     }
@@ -228,7 +252,15 @@ impl Client {
             ("notifications/progress", _) => self.on_progress(exchange, &read()),
             ("notifications/cancelled", _) => self.on_cancelled(exchange, &read()),
             (_, State::Ready) => self.out.notification(method, params),
-            (_, State::Probing | State::Initializing | State::Ending | State::Closing | State::Terminated) => {
+            (
+                _,
+                State::Probing
+                | State::Initializing
+                | State::Ending
+                | State::Restarting
+                | State::Closing
+                | State::Terminated,
+            ) => {
                 self.diagnose(DiagnosticKind::DroppedNotification, method);
             }
         }
@@ -237,6 +269,10 @@ impl Client {
     /// Bytes where a message should be.
     fn on_defect(&mut self, exchange: ExchangeId, defect: Defect) {
         let head = String::from_utf8_lossy(&defect.head[..defect.head.len().min(200)]).into_owned();
+        if defect.kind == DefectKind::Denied {
+            self.diagnose(DiagnosticKind::Denied, format!("{defect}: {head}"));
+            return self.on_denied(exchange, &defect);
+        }
         self.diagnose(DiagnosticKind::BadMessage, format!("{defect}: {head}"));
         if self.config.malformed == super::Malformed::Fatal {
             let why = crate::exchange::Closed::Broken(defect.to_string());
@@ -245,7 +281,29 @@ impl Client {
         let id = defect.id.as_ref().filter(|_| self.config.fail_on_defect && !defect.has_method);
         let Some(id) = id else { return };
         if let (id, Match::Pending { pending, .. }) = self.ids.find(id, exchange, self.config.match_text_ids) {
-            self.settle(exchange, &id, pending.purpose, Err(DecodeError::new(defect.to_string())));
+            let spoilt = Spoilt::Unreadable(DecodeError::new(defect.to_string()));
+            self.settle(exchange, &id, pending.purpose, Err(spoilt));
+        }
+    }
+
+    /// A message of the server that a hook refused: who waits for it, on either side, is told.
+    fn on_denied(&mut self, exchange: ExchangeId, defect: &Defect) {
+        match &defect.id {
+            Some(id) if defect.has_method => {
+                self.send_message(exchange, rpc::error_response(Some(id), &defect.to_error()));
+            }
+            Some(id) => {
+                let reason = String::from_utf8_lossy(&defect.head).into_owned();
+                self.deny(exchange, id, Sent::Maybe, reason);
+            }
+            None => {}
+        }
+    }
+
+    /// A hook refused a request of ours, or the answer to it.
+    fn deny(&mut self, exchange: ExchangeId, id: &Id, sent: Sent, reason: String) {
+        if let (id, Match::Pending { pending, .. }) = self.ids.find(id, exchange, self.config.match_text_ids) {
+            self.settle(exchange, &id, pending.purpose, Err(Spoilt::Denied { sent, reason }));
         }
     }
 
@@ -271,7 +329,7 @@ impl Client {
                     // An element may have ended the connection; what follows it is not heard.
                     match self.state() {
                         State::Probing | State::Initializing | State::Ready => {}
-                        State::Ending | State::Closing | State::Terminated => return,
+                        State::Ending | State::Restarting | State::Closing | State::Terminated => return,
                     }
                     match element {
                         Ok(message) => self.on_message(exchange, message),

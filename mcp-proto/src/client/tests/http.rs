@@ -476,3 +476,49 @@ mod whatever_happens {
         }
     }
 }
+
+// covers: PING-B-003
+#[test]
+fn over_http_a_ping_is_an_exchange_of_its_own_and_missed_when_that_ends_without_an_answer() {
+    let missed = |http: &Http| {
+        let waited = |event: &Event| match event {
+            Event::PingMissed { waited, in_a_row } => Some((waited.as_secs(), *in_a_row)),
+            _ => None,
+        };
+        http.rig.events.iter().filter_map(waited).collect::<Vec<_>>()
+    };
+    let (period, patience) = (Duration::from_secs(60), Duration::from_secs(5));
+    let config = ClientConfig::url("http://127.0.0.1:8000/mcp").unwrap();
+    let mut http = Http { rig: Rig::new(ClientConfig { ping: Some(period), ping_timeout: patience, ..config }) };
+    let (exchange, id) = http.last();
+    http.answer(exchange, 200, &discover_body(&id, &["2026-07-28"]));
+    // Answered.
+    http.rig.tick(period);
+    let (exchange, id) = http.last();
+    assert_eq!(http.posts().pop().unwrap().2["method"], "server/discover");
+    http.answer(exchange, 200, &discover_body(&id, &["2026-07-28"]));
+    assert_eq!(missed(&http), []);
+    // Unanswered in time.
+    http.rig.tick(period);
+    let (exchange, _) = http.last();
+    http.rig.tick(patience);
+    assert_eq!((missed(&http), http.rig.aborted.last()), (vec![(5, 1)], Some(&exchange)));
+    // A proxy that cannot reach the server.
+    http.rig.tick(period);
+    let (exchange, _) = http.last();
+    http.rig.tick(Duration::from_secs(1));
+    http.head(exchange, 502);
+    http.item(exchange, Item::End);
+    assert_eq!(missed(&http), [(5, 1), (1, 2)]);
+    // Nobody is there.
+    http.rig.tick(period);
+    let (exchange, _) = http.last();
+    http.rig.fact(exchange, Fact::Failed { sent: Sent::No, why: Closed::Refused });
+    assert_eq!(missed(&http), [(5, 1), (1, 2), (0, 3)]);
+    assert_eq!(http.rig.client.state(), State::Ready);
+    // And the end, while one is out.
+    http.rig.tick(period);
+    http.rig.client.close(http.rig.now);
+    http.rig.drain();
+    http.assert_at_rest();
+}

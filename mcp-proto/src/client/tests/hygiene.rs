@@ -282,10 +282,14 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     // covers: B-281, B-283, B-066, S0-27
     #[test]
-    fn whatever_happens_every_call_ends_once_nothing_follows_the_end_and_a_replay_is_identical(steps in prop::collection::vec(step(), 0..60)) {
+    fn whatever_happens_every_call_ends_once_nothing_follows_the_end_and_a_replay_is_identical(
+        steps in prop::collection::vec(step(), 0..60),
+        restart in any::<bool>(),
+    ) {
         let run = |steps: &[Step]| {
             let mut config = ClientConfig::program(Program::new("x"));
             config.capabilities.roots = Some(Object::new());
+            config.restart = restart.then(Restart::default);
             let mut rig = Rig::new(config);
             let mut calls = vec![];
             for step in steps {

@@ -6,6 +6,8 @@ mod era;
 #[cfg(feature = "http")]
 mod http;
 mod hygiene;
+mod pings;
+mod restart;
 
 use super::*;
 use crate::call::{Custom, Pages, custom, ping};
@@ -222,7 +224,7 @@ fn error(id: &Value, code: i64) -> Value {
 }
 
 fn exited(code: i32) -> Closed {
-    Closed::Exited(ExitStatus { code: Some(code), signal: None })
+    Closed::Exited(ExitStatus::exited(code))
 }
 
 fn ms(millis: u64) -> Duration {

@@ -73,8 +73,16 @@ fn a_bad_line_costs_itself_and_no_other() {
     );
     let cut = br#"{"jsonrpc":"2.0","id":7,"result":{"x"#;
     let defect = Defect { id: Some(Id::Int(7)), ..Defect::new(DefectKind::Truncated, cut) };
-    check(200, cut, &[Item::BadMessage(defect)]);
+    check(200, &[cut, &b"\n"[..]].concat(), &[Item::BadMessage(defect)]);
     check(200, format!("[{}]", note_text("m")).as_bytes(), &[Item::Batch(vec![Ok(note("m"))])]);
+}
+
+// covers: B-141
+#[test]
+fn a_line_that_the_end_cuts_is_nobodys() {
+    let bytes: &[u8] = br#"{"jsonrpc":"2.0","id":7,"result":{"x"#;
+    let seen = Case { kind: Kind::Lines, limits: limits(200), sent: None, eof: true, bytes }.seen();
+    assert_eq!(seen.items, [bad(DefectKind::Truncated, bytes), Item::End]);
 }
 
 // covers: B-118
@@ -200,6 +208,13 @@ fn twin(max_line: usize, bytes: &[u8]) -> Vec<Item> {
         if !text.is_empty() {
             items.push(parse_batch_or_message(Bytes::copy_from_slice(text), &limits(max_line)).into());
         }
+    }
+    // A last line that was cut is nobody's.
+    let cut = bytes.rsplit(|&byte| byte == b'\n').next().is_some_and(|last| !last.trim_ascii().is_empty());
+    if let Some(Item::BadMessage(defect)) = items.last_mut().filter(|_| cut)
+        && defect.kind == DefectKind::Truncated
+    {
+        defect.id = None;
     }
     items.push(Item::End);
     items

@@ -9,6 +9,7 @@ use crate::exchange::{ExchangeId, Item, Outgoing, Peer};
 use crate::input::RequestKey;
 use crate::rpc::{
     Defect, DefectKind, ErrorObject, Id, Message, Notification, Object, Request, code, error_response, result_response,
+    write_batch,
 };
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
@@ -342,7 +343,7 @@ impl Server {
             return;
         }
         let Some(Batch { answers, ran, .. }) = duplex.batches.remove(&batch) else { return };
-        match Outgoing::Message(array(&answers)) {
+        match Outgoing::Message(write_batch(&answers)) {
             _ if answers.is_empty() => {}
             array if ran => self.send(x, array),
             array => self.send_own(x, array),
@@ -353,15 +354,21 @@ impl Server {
     fn duplex_defect(&mut self, x: ExchangeId, defect: &Defect, batch: Option<u64>) {
         let batch_kind =
             matches!(defect.kind, DefectKind::UnexpectedBatch | DefectKind::EmptyBatch | DefectKind::BatchTooLong);
-        let kind = if batch_kind { DiagnosticKind::UnexpectedBatch } else { DiagnosticKind::BadMessage };
+        let kind = match defect.kind {
+            DefectKind::Denied => DiagnosticKind::Denied,
+            _ if batch_kind => DiagnosticKind::UnexpectedBatch,
+            _ => DiagnosticKind::BadMessage,
+        };
         self.diagnose(kind, &format!("{}: {}", defect.kind.as_str(), String::from_utf8_lossy(&defect.head)));
         // An answer to a bad answer could go round for ever.
         let answers = matches!(defect.kind, DefectKind::Ambiguous | DefectKind::BadError | DefectKind::MissingId);
+        // Nothing was wrong with it: only a request is told.
+        let denied = defect.kind == DefectKind::Denied && (defect.id.is_none() || !defect.has_method);
         if !defect.has_method {
             self.on_unreadable_answer(x, defect.id.as_ref());
         }
         match &defect.id {
-            _ if answers => {}
+            _ if answers || denied => {}
             Some(id) if defect.has_method => {
                 let message = error_response(Some(id), &defect.to_error());
                 if let (Some(batch), Some(open)) = (batch, batch.and_then(|batch| self.open_batch(x, batch))) {
@@ -408,14 +415,4 @@ impl Server {
 
 fn invalid(kind: DiagnosticKind, text: &'static str) -> Rejection {
     Rejection::new(kind, code::INVALID_REQUEST, text)
-}
-
-fn array(elements: &[Bytes]) -> Bytes {
-    let mut out = Vec::with_capacity(elements.iter().map(|element| element.len() + 1).sum::<usize>() + 1);
-    for (n, element) in elements.iter().enumerate() {
-        out.push(if n == 0 { b'[' } else { b',' });
-        out.extend_from_slice(element);
-    }
-    out.push(b']');
-    out.into()
 }

@@ -176,10 +176,14 @@ impl Server {
 
     fn http_defect(&mut self, x: ExchangeId, defect: &Defect) {
         let head = String::from_utf8_lossy(&defect.head);
-        self.diagnose(DiagnosticKind::BadMessage, &format!("{}: {head}", defect.kind.as_str()));
+        let denied = defect.kind == DefectKind::Denied;
+        let kind = if denied { DiagnosticKind::Denied } else { DiagnosticKind::BadMessage };
+        self.diagnose(kind, &format!("{}: {head}", defect.kind.as_str()));
         let id = defect.id.as_ref().filter(|_| defect.has_method);
-        let body = error_response(id, &defect.to_error());
-        self.http_full(x, 400, json(), body);
+        let error = defect.to_error();
+        // A request that was refused was well-formed, and is answered like one that failed.
+        let status = if denied && id.is_some() { status_of(Some(error.code)) } else { 400 };
+        self.http_full(x, status, json(), error_response(id, &error));
     }
 
     /// The answer of a request: one JSON object, or the last event if notifications went before it.

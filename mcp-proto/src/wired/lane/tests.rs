@@ -113,6 +113,7 @@ impl Bench {
 fn fact_text(fact: &Fact) -> String {
     match fact {
         Fact::Opened(_) => "opened".into(),
+        Fact::Unsendable { id, reason } => format!("unsendable {id}: {reason}"),
         Fact::Unsent(n) => format!("unsent {n}"),
         Fact::Failed { sent, why } => format!("failed {sent:?} {why:?}"),
         Fact::Item(Item::Message(Message::Request(request))) => format!("request {}", request.id),
@@ -206,7 +207,7 @@ fn an_exchange_is_unsent_only_if_none_of_its_bytes_were_handed_over() {
     let mut handed = Bench::client(Kind::Lines, true);
     handed.open();
     handed.send(message(&note("a")));
-    let why = Closed::Exited(ExitStatus { code: Some(1), signal: None });
+    let why = Closed::Exited(ExitStatus::exited(1));
     assert_eq!(handed.closed(why.clone()), ["7 end".into(), format!("7 failed Maybe {why:?}")]);
 }
 
@@ -255,7 +256,7 @@ fn a_program_goes_down_the_ladder_by_timers_alone() {
     assert_eq!(bench.timer(), Some(2_000));
     assert_eq!(bench.tick(), ["close Abort"]);
     assert_eq!(bench.timer(), None);
-    let why = Closed::Exited(ExitStatus { code: None, signal: Some(9) });
+    let why = Closed::Exited(ExitStatus::killed(9));
     assert_eq!(bench.closed(why.clone()), ["7 end".into(), format!("7 failed No {why:?}")]);
 }
 
@@ -272,8 +273,8 @@ fn a_socket_is_half_closed_and_then_cut_and_an_exit_in_between_ends_the_ladder()
     ended.open();
     ended.send(Outgoing::End);
     assert_eq!(ended.eof(), ["7 end"]);
-    let exit = ExitStatus { code: Some(0), signal: None };
-    assert_eq!(ended.closed(Closed::Exited(exit)), [format!("7 failed No {:?}", Closed::Exited(exit))]);
+    let exit = ExitStatus::exited(0);
+    assert_eq!(ended.closed(Closed::Exited(exit.clone())), [format!("7 failed No {:?}", Closed::Exited(exit))]);
     assert_eq!(ended.timer(), None);
 }
 

@@ -60,8 +60,12 @@ pub(super) struct Net {
 impl Net {
     pub(super) fn new(client: ClientConfig, limits: Limits, chunk: usize) -> Self {
         let mut server = ServerConfig::new(Implementation::new("server", "1"));
-        server.capabilities.tools = Some(Object::new());
         server.limits = limits;
+        Self::between(client, server, chunk)
+    }
+
+    pub(super) fn between(client: ClientConfig, mut server: ServerConfig, chunk: usize) -> Self {
+        server.capabilities.tools = Some(Object::new());
         let config = (Arc::new(client), Arc::new(server));
         Self {
             client: WiredClient::new(config.0.clone(), [1; 32], Instant::ZERO),
@@ -206,6 +210,8 @@ impl Net {
                     self.tell_server(Input::Fact(end, Wire::Closed(Closed::Reset)));
                 }
             }
+            // How channels end has tests of its own.
+            Action::Event(client::Event::ChannelClosing { .. } | client::Event::ChannelClosed { .. }) => {}
             Action::Event(event) => self.log.push(client_event(&event)),
         }
     }

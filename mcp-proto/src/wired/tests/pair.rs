@@ -2,8 +2,8 @@
 
 use super::net::Net;
 use crate::Limits;
-use crate::client::{ClientConfig, Policy};
-use crate::error::Refusal;
+use crate::client::{self, ClientConfig, Policy};
+use crate::error::{CallError, Refusal};
 use crate::exchange::*;
 use crate::frame::Kind;
 use crate::input::*;
@@ -178,7 +178,7 @@ fn bytes_that_are_not_written_hold_back_further_calls() {
 
 #[test]
 fn a_given_channel_is_opened_once_and_a_program_as_often_as_it_is_started() {
-    let exit = Closed::Exited(ExitStatus { code: Some(2), signal: None });
+    let exit = Closed::Exited(ExitStatus::exited(2));
     let mut given = WiredClient::new(Arc::new(ClientConfig::given()), [1; 32], Instant::ZERO);
     let program = ClientConfig::program(Program::new("server"));
     let mut started = WiredClient::new(Arc::new(program), [1; 32], Instant::ZERO);
@@ -192,8 +192,36 @@ fn a_given_channel_is_opened_once_and_a_program_as_often_as_it_is_started() {
     let [given, started] = told.each_mut().map(|told| told.map(|action| format!("{action:?}")).collect::<Vec<_>>());
     assert!(given.last().is_some_and(|last| last.contains("Terminated(Negotiation")), "{given:?}");
     assert!(!given.iter().any(|action| action.starts_with("Open(")), "{given:?}");
-    assert!(started.last().is_some_and(|last| last.starts_with("Open(ChannelId(2)")), "{started:?}");
+    assert!(started.iter().any(|action| action.starts_with("Open(ChannelId(2)")), "{started:?}");
 }
+
+// covers: B-141
+#[test]
+fn a_program_that_ends_within_an_answer_is_the_reason_for_the_end_of_the_call() {
+    let (mut config, now) = (ClientConfig::program(Program::new("server")), Instant::ZERO);
+    config.policy = Policy::Legacy;
+    let mut client = WiredClient::new(Arc::new(config), [1; 32], now);
+    let channel = ChannelId(1);
+    client.opened(now, channel, Peer::default());
+    client.bytes(now, channel, INITIALIZED.into());
+    let call = client.call(now, tools::call("add")).expect("it is ready").id();
+    client.bytes(now, channel, br#"{"jsonrpc":"2.0","id":2,"result":{"content":["#[..].into());
+    client.eof(now, channel);
+    let why = Closed::Exited(ExitStatus::exited(3).with_stderr("no space left"));
+    client.closed(now, channel, why.clone());
+    let ended = core::iter::from_fn(|| client.poll_output()).find_map(|action| match action {
+        Action::Event(client::Event::Ended { call: of, outcome }) if of == call => Some(outcome),
+        _ => None,
+    });
+    assert_eq!(ended, Some(Err(CallError::Closed { sent: Sent::Maybe, why })));
+}
+
+const INITIALIZED: &[u8] = concat!(
+    r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"#,
+    r#""serverInfo":{"name":"s","version":"1"}}}"#,
+    "\n"
+)
+.as_bytes();
 
 #[test]
 fn a_client_that_is_closed_ends_once_its_channel_is_closed() {
@@ -202,13 +230,17 @@ fn a_client_that_is_closed_ends_once_its_channel_is_closed() {
     net.log();
     net.client.close(net.now);
     net.client.close(net.now);
-    assert_eq!(net.client.poll_output(), Some(Action::Close(ChannelId(1), Shutdown::WriteHalf)));
-    assert_eq!(net.client.poll_output(), None, "the end waits for the channel");
+    let closes = |net: &mut Net, how| {
+        assert_eq!(net.client.poll_output(), Some(Action::Close(ChannelId(1), how)));
+        assert!(matches!(net.client.poll_output(), Some(Action::Event(client::Event::ChannelClosing { .. }))));
+        assert_eq!(net.client.poll_output(), None, "the end waits for the channel");
+    };
+    closes(&mut net, Shutdown::WriteHalf);
     net.client.handle_timeout(net.now + Duration::from_secs(2));
-    assert_eq!(net.client.poll_output(), Some(Action::Close(ChannelId(1), Shutdown::Abort)));
-    assert_eq!(net.client.poll_output(), None);
+    closes(&mut net, Shutdown::Abort);
     net.client.closed(net.now, ChannelId(1), Closed::Aborted);
-    assert!(matches!(net.client.poll_output(), Some(Action::Event(crate::client::Event::Terminated(_)))));
+    assert!(matches!(net.client.poll_output(), Some(Action::Event(client::Event::ChannelClosed { .. }))));
+    assert!(matches!(net.client.poll_output(), Some(Action::Event(client::Event::Terminated(_)))));
     assert_eq!(net.client.poll_output(), None);
 }
 
@@ -403,8 +435,8 @@ fn what_nobody_takes_is_counted() {
     let line = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/custom\"}\n";
     net.client.bytes(net.now, ChannelId(1), Bytes::from(line.repeat(5)));
     let events: Vec<_> = core::iter::from_fn(|| net.client.poll_output()).collect();
-    let is_note = |action: &&Action<_>| matches!(action, Action::Event(crate::client::Event::Notification { .. }));
+    let is_note = |action: &&Action<_>| matches!(action, Action::Event(client::Event::Notification { .. }));
     assert_eq!(events.iter().filter(is_note).count(), 2);
-    let lost = crate::client::Event::Lost { notifications: 3, diagnostics: 0 };
+    let lost = client::Event::Lost { notifications: 3, diagnostics: 0 };
     assert!(events.contains(&Action::Event(lost)), "{events:?}");
 }

@@ -4,6 +4,7 @@ use crate::client::{ClientConfig, Event};
 use crate::error::CallError;
 use crate::exchange::*;
 use crate::frame::Kind;
+use crate::hook::MessageHook;
 use crate::input::*;
 use crate::model::lifecycle::Implementation;
 use crate::model::tools;
@@ -17,6 +18,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 struct Hand {
     client: WiredClient,
@@ -28,8 +30,13 @@ struct Hand {
 impl Hand {
     /// A client that has agreed with its server over connection 1, which is idle.
     fn ready(max_connections: usize) -> Self {
+        Self::hooked(max_connections, None)
+    }
+
+    fn hooked(max_connections: usize, hook: Option<MessageHook>) -> Self {
         let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
         config.limits.frame.max_connections_per_origin = max_connections;
+        config.on_message = hook;
         let client = WiredClient::new(Arc::new(config), [1; 32], Instant::ZERO);
         let mut hand = Self { client, now: Instant::ZERO, asked: BTreeMap::new() };
         assert_eq!(hand.told(), ["open 1"]);
@@ -56,6 +63,8 @@ impl Hand {
                 }
                 Action::Event(Event::Ended { call, outcome: Err(error) }) => format!("call {}: {error}", call.0),
                 Action::Event(Event::Terminated(_)) => "terminated".into(),
+                // How channels end has tests of its own.
+                Action::Event(Event::ChannelClosing { .. } | Event::ChannelClosed { .. }) => continue,
                 Action::Event(other) => format!("{other:?}"),
             };
             // A request may be written in pieces.
@@ -148,6 +157,22 @@ fn a_repeatable_request_on_a_dead_reused_connection_is_written_again_once_to_a_n
     }
 }
 
+// covers: S2-44
+#[test]
+fn about_a_request_that_is_written_again_a_hook_is_not_asked_again() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = asked.clone();
+    let hook = MessageHook::new(move |message| {
+        counter.fetch_add(usize::from(message.method() == Some("tools/call")), Ordering::Relaxed);
+        Ok(())
+    });
+    let mut hand = Hand::hooked(1, Some(hook));
+    assert_eq!(hand.call(true).1, ["write 1"]);
+    assert_eq!(hand.closed(1), ["open 2"]);
+    assert_eq!(hand.open(2), ["write 2"]);
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+}
+
 #[test]
 fn a_repeated_request_does_not_try_another_connection_that_may_be_dead() {
     let mut hand = Hand::ready(16);
@@ -175,6 +200,25 @@ fn any_other_loss_is_told() {
     fresh.call(false);
     assert_eq!(fresh.call(true).1, ["open 2"]);
     assert_eq!(fresh.closed(2), ["call 2 No Reset"], "the connection was new");
+}
+
+// covers: B-116
+#[test]
+fn bytes_after_a_response_are_told_alike_however_they_are_cut() {
+    let told = |late: usize| {
+        let mut hand = Hand::ready(16);
+        hand.call(false);
+        let bytes = [&hand.response(1)[..], b"late"].concat();
+        let (one, two) = bytes.split_at(bytes.len() - late);
+        let mut told = hand.fact(1, Wire::Bytes(Bytes::copy_from_slice(one)));
+        told.extend(hand.fact(1, Wire::Bytes(Bytes::copy_from_slice(two))));
+        told.sort();
+        told
+    };
+    assert!(told(0).iter().any(|line| line.contains("LateBytes")), "{:?}", told(0));
+    for late in 1..=4 {
+        assert_eq!(told(late), told(0));
+    }
 }
 
 #[test]

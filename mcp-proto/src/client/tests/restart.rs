@@ -1,0 +1,334 @@
+//! A server that ends and is started anew.
+
+use super::*;
+
+const LEGACY: ProtocolVersion = ProtocolVersion::V2025_11_25;
+const MODERN: ProtocolVersion = ProtocolVersion::V2026_07_28;
+
+fn config() -> ClientConfig {
+    ClientConfig { restart: Some(Restart::default()), ..ClientConfig::program(Program::new("server")) }
+}
+
+fn failed(why: Closed) -> Fact {
+    Fact::Failed { sent: Sent::Maybe, why }
+}
+
+impl Rig {
+    /// The server exits.
+    fn exits(&mut self) {
+        self.fact(self.exchange(), failed(exited(3)));
+    }
+
+    /// The server that was started last opens and says hello.
+    fn agrees(&mut self, version: ProtocolVersion) {
+        self.open();
+        let id = self.last_id();
+        match version.era() {
+            Era::Modern => self.answer(&id, discover(&[version.as_str()])),
+            Era::Legacy => self.answer(&id, initialized(version.as_str())),
+        }
+        assert_eq!(self.client.state(), State::Ready);
+    }
+
+    /// The starts that were announced: attempt, wait in milliseconds, cause.
+    fn announced(&self) -> Vec<(u32, u64, Closed)> {
+        let restarting = |event: &Event| match event {
+            Event::Restarting { attempt, wait, why } => Some((*attempt, wait.as_millis() as u64, why.clone())),
+            _ => None,
+        };
+        self.events.iter().filter_map(restarting).collect()
+    }
+
+    fn readies(&self) -> usize {
+        self.events.iter().filter(|event| matches!(event, Event::Ready(_))).count()
+    }
+}
+
+// covers: STDIO-C-019, R-32, R-33
+#[test]
+fn a_server_that_ends_takes_its_calls_with_it_and_is_started_anew() {
+    for version in [LEGACY, MODERN] {
+        let mut rig = Rig::ready(version, config());
+        let (first, second) = (rig.echo(), rig.echo());
+        let dead = rig.exchange();
+        rig.exits();
+        let lost = Err(CallError::Closed { sent: Sent::Maybe, why: exited(3) });
+        assert_eq!((rig.outcome(first), rig.outcome(second)), (&lost, &lost));
+        assert_eq!(rig.announced(), [(1, 500, exited(3))]);
+        assert!(matches!(rig.events.last(), Some(Event::Restarting { .. })), "the calls end first");
+        assert_eq!((rig.client.state(), rig.client.server_info()), (State::Restarting, None));
+        assert_eq!((rig.starts.len(), rig.client.timeout_reason()), (1, Some(Timer::Restart)));
+
+        let third = rig.echo();
+        rig.clear();
+        rig.tick(ms(499));
+        assert_eq!(rig.starts.len(), 1, "not before its time");
+        rig.tick(ms(1));
+        assert_eq!(rig.starts.len(), 2);
+        assert!(matches!(&rig.starts[1].1, Start::Duplex(Endpoint::Program(program)) if program.command == "server"));
+        let hello = if version == MODERN { "server/discover" } else { "initialize" };
+        assert_eq!(rig.methods(), [hello], "what was learnt comes first");
+        rig.agrees(version);
+        assert_eq!(rig.readies(), 1);
+        assert_eq!(rig.methods().last(), Some(&"tools/call"), "what waited is sent, and nothing is repeated");
+        assert_eq!(rig.methods().iter().filter(|method| **method == "tools/call").count(), 1);
+        // What the dead server still had to say is nobody's business.
+        let before = rig.events.len();
+        rig.fact(dead, Fact::Opened(Peer::default()));
+        rig.fact(dead, Fact::Item(Item::End));
+        rig.fact(dead, failed(Closed::Reset));
+        assert_eq!((rig.events.len(), rig.client.state()), (before, State::Ready));
+        let id = rig.last_id();
+        rig.answer(&id, json!({"content": []}));
+        assert!(rig.outcome(third).is_ok());
+        rig.client.close(rig.now);
+        rig.drain();
+        rig.exits();
+        assert_eq!(rig.termination(), Some(&Termination::Requested));
+        rig.assert_at_rest();
+    }
+}
+
+// covers: S0-33
+#[test]
+fn without_the_wish_for_it_nothing_is_started_anew() {
+    let given = ClientConfig { target: ClientConfig::given().target, ..config() };
+    let unwanted = ClientConfig { restart: None, ..config() };
+    for config in [given, unwanted] {
+        let mut rig = Rig::ready(LEGACY, config);
+        let call = rig.echo();
+        rig.exits();
+        assert_eq!(rig.outcome(call), &Err(CallError::Closed { sent: Sent::Maybe, why: exited(3) }));
+        assert_eq!(rig.termination(), Some(&Termination::Closed(exited(3))));
+        assert_eq!((rig.announced().len(), rig.starts.len()), (0, 1));
+        rig.assert_at_rest();
+    }
+}
+
+#[test]
+fn a_socket_is_connected_to_anew_also_while_nobody_listens() {
+    let mut rig = Rig::ready(LEGACY, ClientConfig { target: ClientConfig::unix("/run/it").target, ..config() });
+    rig.fact(rig.exchange(), failed(Closed::Eof));
+    rig.tick(ms(500));
+    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::No, why: Closed::Refused });
+    assert_eq!(rig.announced(), [(1, 500, Closed::Eof), (2, 1000, Closed::Refused)]);
+    rig.tick(ms(1000));
+    rig.agrees(LEGACY);
+    assert_eq!(rig.starts.len(), 3);
+}
+
+//
+#[test]
+fn a_server_that_always_exits_uses_up_its_starts() {
+    for hello in [true, false] {
+        let mut rig = Rig::ready(LEGACY, config());
+        let mut waiting = None;
+        for wait in [500, 1000, 2000, 4000] {
+            rig.exits();
+            assert_eq!(rig.announced().last().map(|(_, told, _)| *told), Some(wait));
+            waiting = waiting.or_else(|| Some(rig.echo()).filter(|_| !hello));
+            rig.tick(ms(wait));
+            rig.open();
+            if hello {
+                rig.agrees(LEGACY);
+            }
+        }
+        rig.exits();
+        assert_eq!(rig.termination(), Some(&Termination::Closed(exited(3))));
+        assert_eq!((rig.starts.len(), rig.announced().len()), (5, 4));
+        if let Some(call) = waiting {
+            let never = CallError::Closed { sent: Sent::No, why: exited(3) };
+            assert_eq!(rig.outcome(call), &Err(never), "it waited for a server that never came");
+        }
+        rig.assert_at_rest();
+    }
+}
+
+//
+#[test]
+fn a_server_that_ran_for_a_while_is_waited_for_as_at_the_beginning() {
+    let mut rig = Rig::ready(LEGACY, config());
+    for _ in 0..20 {
+        rig.tick(Duration::from_secs(31));
+        rig.exits();
+        assert_eq!(rig.announced().last(), Some(&(1, 500, exited(3))));
+        rig.tick(ms(500));
+        rig.agrees(LEGACY);
+    }
+    assert_eq!(rig.termination(), None);
+}
+
+#[test]
+fn the_wait_is_as_configured() {
+    let restart = |waits: Vec<Duration>, jitter| Restart { waits, jitter, max_starts: 100, ..Restart::default() };
+    let waits = |restart| {
+        let mut rig = Rig::ready(LEGACY, ClientConfig { restart: Some(restart), ..config() });
+        for _ in 0..4 {
+            rig.exits();
+            let wait = rig.announced().last().map_or(0, |(_, wait, _)| *wait);
+            rig.tick(ms(wait));
+            rig.agrees(LEGACY);
+        }
+        rig.announced().iter().map(|(_, wait, _)| *wait).collect::<Vec<_>>()
+    };
+    assert_eq!(waits(restart(vec![], Duration::ZERO)), [0, 0, 0, 0]);
+    assert_eq!(waits(restart(vec![ms(10), ms(70)], Duration::ZERO)), [10, 70, 70, 70]);
+    let random = waits(restart(vec![ms(10)], ms(1000)));
+    assert!(random.iter().all(|wait| (10..=1010).contains(wait)), "{random:?}");
+    assert!(random.iter().any(|wait| *wait != random[0]), "{random:?}");
+}
+
+#[test]
+fn a_close_during_the_wait_ends_at_once() {
+    let mut rig = Rig::ready(LEGACY, config());
+    rig.exits();
+    let call = rig.echo();
+    rig.client.close(rig.now);
+    rig.drain();
+    assert_eq!(rig.outcome(call), &Err(CallError::Closed { sent: Sent::No, why: Closed::Aborted }));
+    assert_eq!(rig.termination(), Some(&Termination::Requested));
+    rig.assert_at_rest();
+    rig.tick(Duration::from_secs(60));
+    assert_eq!(rig.starts.len(), 1);
+}
+
+#[test]
+fn a_call_during_the_wait_has_its_own_time_limit() {
+    let mut rig = Rig::ready(LEGACY, config());
+    rig.exits();
+    let (call, cancelled) = (rig.call(tools::call("echo").timeout(ms(300))), rig.echo());
+    rig.client.cancel(rig.now, cancelled, None);
+    rig.tick(ms(300));
+    assert_eq!(rig.outcome(call), &Err(CallError::Timeout { after: ms(300), sent: Sent::No }));
+    assert_eq!(rig.outcome(cancelled), &Err(CallError::Cancelled { reason: None }));
+    rig.tick(ms(200));
+    rig.agrees(LEGACY);
+    assert!(!rig.methods().contains(&"tools/call") && !rig.methods().contains(&"notifications/cancelled"));
+}
+
+#[test]
+fn the_questions_of_a_server_end_with_it() {
+    let mut rig = Rig::ready(LEGACY, config().with_elicitation());
+    let call = rig.echo();
+    rig.say(json!({"jsonrpc": "2.0", "id": 9, "method": "elicitation/create", "params": {"message": "?",
+        "requestedSchema": {"type": "object", "properties": {}}}}));
+    let (key, _) = rig.questions()[0];
+    rig.exits();
+    assert!(rig.has_ended(call) && rig.events.contains(&Event::InputWithdrawn(key)));
+    rig.tick(ms(500));
+    rig.agrees(LEGACY);
+    rig.clear();
+    rig.reply(key, InputAnswer::internal("late"));
+    assert!(rig.sent.is_empty(), "the new server asked nothing");
+    // Nothing holds the clocks any more.
+    let call = rig.call(tools::call("echo").timeout(ms(100)));
+    rig.tick(ms(100));
+    assert!(rig.has_ended(call));
+}
+
+#[test]
+fn a_server_that_closes_its_output_and_lives_on_is_gone_before_the_next_one_comes() {
+    let mut rig = Rig::ready(LEGACY, config());
+    let call = rig.echo();
+    rig.fact(rig.exchange(), Fact::Item(Item::End));
+    assert_eq!((rig.client.state(), rig.ended.len()), (State::Ending, 1));
+    let later = rig.echo();
+    rig.tick(ms(500));
+    assert_eq!(rig.outcome(call), &Err(CallError::Closed { sent: Sent::Maybe, why: Closed::Eof }));
+    assert!(!rig.has_ended(later), "it was never sent");
+    assert_eq!(rig.announced(), [(1, 500, Closed::Eof)]);
+    rig.tick(ms(500));
+    assert_eq!((rig.client.state(), rig.starts.len()), (State::Restarting, 1), "the ladder is not at its end");
+    rig.fact(rig.exchange(), failed(Closed::Exited(ExitStatus::killed(15))));
+    assert_eq!((rig.client.state(), rig.starts.len()), (State::Initializing, 2));
+    rig.agrees(LEGACY);
+    assert_eq!(rig.methods().last(), Some(&"tools/call"));
+}
+
+#[test]
+fn a_new_server_may_be_another_one() {
+    // What was learnt is tried first; a server of another revision is found out as at the first start.
+    let mut rig = Rig::new(config());
+    rig.open();
+    let id = rig.last_id();
+    rig.say(error(&id, -32601));
+    rig.agrees(LEGACY);
+    rig.exits();
+    rig.clear();
+    rig.tick(ms(500));
+    rig.open();
+    assert_eq!(rig.methods(), ["initialize"]);
+    let id = rig.last_id();
+    rig.say(error(&id, -32601));
+    rig.agrees(MODERN);
+    assert_eq!(rig.methods(), ["initialize", "server/discover"]);
+    assert_eq!(rig.client.verdict(), Some(Verdict { version: MODERN }));
+    // And one that can no longer be agreed with is the end.
+    let mut rig = Rig::ready(MODERN, config());
+    rig.exits();
+    rig.tick(ms(500));
+    rig.open();
+    let id = rig.last_id();
+    rig.say(error(&id, -32601));
+    assert!(matches!(rig.termination(), None | Some(Termination::Negotiation(_))));
+    rig.fact(rig.exchange(), failed(exited(0)));
+    assert!(matches!(rig.termination(), Some(Termination::Negotiation(_))));
+}
+
+#[test]
+fn a_new_server_that_is_silent_is_one_that_ended() {
+    let mut rig = Rig::ready(LEGACY, config());
+    rig.exits();
+    rig.tick(ms(500));
+    rig.open();
+    let silent = rig.exchange();
+    rig.tick(Duration::from_secs(30));
+    assert_eq!(rig.aborted, [silent]);
+    assert_eq!(rig.announced().last(), Some(&(1, 500, Closed::Timeout)), "30 s later the first start no longer counts");
+    rig.tick(ms(500));
+    rig.agrees(LEGACY);
+}
+
+#[test]
+fn a_new_modern_server_that_dies_of_nothing_in_particular_counts() {
+    let mut rig = Rig::new(config());
+    rig.agrees(MODERN);
+    rig.exits();
+    rig.tick(ms(500));
+    rig.open();
+    rig.exits();
+    // It has known the probe before, so it is not probed in another way at once.
+    assert_eq!((rig.client.state(), rig.announced().len(), rig.starts.len()), (State::Restarting, 2, 2));
+}
+
+#[test]
+fn the_process_that_did_not_survive_the_probe_is_no_restart() {
+    let mut rig = Rig::new(config());
+    rig.open();
+    rig.exits();
+    rig.agrees(LEGACY);
+    assert_eq!(rig.starts.len(), 2);
+    rig.exits();
+    assert_eq!(rig.announced(), [(1, 500, exited(3))]);
+}
+
+#[test]
+fn a_wait_that_is_over_shortens_no_later_one() {
+    let mut rig = Rig::ready(LEGACY, config());
+    for (starts, wait) in [(1, 500), (2, 1000)] {
+        // It closes its output, lives on, and is gone at the end of the ladder.
+        rig.fact(rig.exchange(), Fact::Item(Item::End));
+        rig.tick(ms(500));
+        if starts == 2 {
+            rig.exits();
+        }
+        rig.tick(ms(wait - 1));
+        assert_eq!((rig.client.state(), rig.starts.len()), (State::Restarting, starts));
+        rig.tick(ms(1));
+        if starts == 1 {
+            rig.exits();
+        }
+        assert_eq!(rig.starts.len(), starts + 1);
+        rig.agrees(LEGACY);
+    }
+}

@@ -1,0 +1,259 @@
+//! What a client is configured with, and the vocabulary of channels, on file. Every field is here: a new one does not compile until it is.
+
+use super::value::{Value, fields, member, name, names, unknown};
+use crate::client::{CancelSignal, ClientConfig, IdPolicy, Malformed, Policy, Restart, Target, Verdict};
+use crate::exchange::{Closed, Endpoint, ExitStatus, Group, Inherit, Origin, Peer, Program};
+use crate::hook::MessageHook;
+use crate::limits::{ClientLimits, FrameLimits, Limits, ServerLimits};
+use crate::model::lifecycle::{ClientCapabilities, Implementation};
+use crate::rpc::{DecodeError, Object, RawJson};
+use crate::version::{ProtocolVersion, Versions};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+fields!(ClientConfig {
+    target,
+    info,
+    capabilities,
+    policy,
+    versions,
+    verdict,
+    timeout,
+    reset_on_progress,
+    max_total,
+    probe_timeout,
+    initialize_timeout,
+    ping,
+    ping_timeout,
+    restart,
+    cancel_signal,
+    ids,
+    malformed,
+    match_text_ids,
+    fail_on_defect,
+    origin_unix,
+    on_message,
+    limits,
+});
+
+fields!(Limits { client, server, frame });
+
+fields!(ClientLimits {
+    max_calls,
+    max_unsent,
+    max_inputs,
+    max_rounds,
+    max_retired,
+    max_queued_events,
+    exit_grace,
+    drain_time,
+    drain_items,
+    max_pages,
+});
+
+fields!(ServerLimits {
+    max_running_requests,
+    max_running_per_exchange,
+    max_exchanges,
+    max_unsent,
+    max_backlog,
+    write_stall,
+    end_grace,
+    max_questions,
+    max_rounds,
+    ask_timeout,
+    state_lifetime,
+    max_state,
+    handshake_timeout,
+    handler_deadline,
+    page_size,
+    max_queued_events,
+});
+
+fields!(FrameLimits {
+    max_line,
+    max_event,
+    max_depth,
+    max_batch,
+    max_head,
+    max_headers,
+    max_request_body,
+    max_response_body,
+    max_read_ahead,
+    connect_timeout,
+    head_timeout,
+    body_timeout,
+    idle_timeout,
+    linger_timeout,
+    exit_timeout,
+    terminate_timeout,
+    max_connections_per_origin,
+});
+
+fields!(Implementation { name, version, title, other });
+fields!(ClientCapabilities { elicitation, sampling, roots, other });
+fields!(Program { command, args, current_dir, inherit, env, group });
+fields!(Origin { tls, host, port });
+fields!(Peer { name });
+fields!(ExitStatus { code, signal, stderr });
+fields!(Verdict { version });
+fields!(Restart { waits, jitter, max_starts, within });
+
+names!(Policy { Auto = "auto", Legacy = "legacy", Modern = "modern" });
+names!(CancelSignal { Wire = "wire", LocalOnly = "local" });
+names!(Malformed { Skip = "skip", Fatal = "fatal" });
+names!(Group { Own = "own", Inherit = "inherit" });
+
+impl Value for MessageHook {
+    /// Only that there is one. What it refuses is on file as it happens.
+    fn write(&self) -> RawJson {
+        true.into()
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        bool::read(json).map(|_| Self::new(|_| Ok(())))
+    }
+}
+
+impl Value for Target {
+    fn write(&self) -> RawJson {
+        match self {
+            Self::Duplex(endpoint) => endpoint.write(),
+            #[cfg(feature = "http")]
+            Self::Http(target) => Object::new().with("url", target.write()).into(),
+        }
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        #[cfg(feature = "http")]
+        if let Ok(url) = Object::read(json).and_then(|object| member(&object, "url")) {
+            return Ok(Self::Http(url));
+        }
+        Endpoint::read(json).map(Self::Duplex)
+    }
+}
+
+#[cfg(feature = "http")]
+use crate::client::HttpTarget;
+#[cfg(feature = "http")]
+fields!(HttpTarget { origin, path, original });
+
+impl Value for Endpoint {
+    fn write(&self) -> RawJson {
+        match self {
+            Self::Program(program) => Object::new().with("program", program.write()).into(),
+            Self::Origin(origin) => Object::new().with("origin", origin.write()).into(),
+            Self::Unix(path) => Object::new().with("unix", path.write()).into(),
+            Self::Given => "given".into(),
+        }
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        if let Ok(name) = name(json) {
+            return if name == "given" { Ok(Self::Given) } else { Err(unknown(&name)) };
+        }
+        let object = Object::read(json)?;
+        match object.iter().next() {
+            Some(("program", program)) => Value::read(program).map(Self::Program),
+            Some(("origin", origin)) => Value::read(origin).map(Self::Origin),
+            Some(("unix", path)) => Value::read(path).map(Self::Unix),
+            other => Err(unknown(other.map_or("", |(key, _)| key))),
+        }
+    }
+}
+
+impl Value for Inherit {
+    fn write(&self) -> RawJson {
+        match self {
+            Self::All => "all".into(),
+            Self::Only(names) => names.write(),
+            Self::Nothing => "nothing".into(),
+        }
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        match name(json).as_deref() {
+            Ok("all") => Ok(Self::All),
+            Ok("nothing") => Ok(Self::Nothing),
+            Ok(other) => Err(unknown(other)),
+            Err(_) => Vec::<String>::read(json).map(Self::Only),
+        }
+    }
+}
+
+impl Value for IdPolicy {
+    fn write(&self) -> RawJson {
+        match self {
+            Self::Counter => "counter".into(),
+            Self::Snowflake { node } => Object::new().with("node", node.write()).into(),
+        }
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        match name(json).as_deref() {
+            Ok("counter") => Ok(Self::Counter),
+            Ok(other) => Err(unknown(other)),
+            Err(_) => member(&Object::read(json)?, "node").map(|node| Self::Snowflake { node }),
+        }
+    }
+}
+
+impl Value for ProtocolVersion {
+    fn write(&self) -> RawJson {
+        self.as_str().into()
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        let name = name(json)?;
+        Self::parse(&name).ok_or_else(|| unknown(&name))
+    }
+}
+
+impl Value for Versions {
+    fn write(&self) -> RawJson {
+        self.newest_first().collect::<Vec<_>>().write()
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        Vec::read(json).map(Self::new)
+    }
+}
+
+impl Value for Closed {
+    fn write(&self) -> RawJson {
+        match self {
+            Self::Eof => "eof".into(),
+            Self::Reset => "reset".into(),
+            Self::Refused => "refused".into(),
+            Self::Unresolved => "unresolved".into(),
+            Self::Aborted => "aborted".into(),
+            Self::Timeout => "timeout".into(),
+            Self::Unreachable(why) => Object::new().with("unreachable", why.write()).into(),
+            Self::Exited(status) => Object::new().with("exited", status.write()).into(),
+            Self::Denied(reason) => Object::new().with("denied", reason.write()).into(),
+            Self::Broken(how) => Object::new().with("broken", how.write()).into(),
+        }
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        if let Ok(name) = name(json) {
+            return Ok(match name.as_str() {
+                "eof" => Self::Eof,
+                "reset" => Self::Reset,
+                "refused" => Self::Refused,
+                "unresolved" => Self::Unresolved,
+                "aborted" => Self::Aborted,
+                "timeout" => Self::Timeout,
+                other => return Err(unknown(other)),
+            });
+        }
+        let object = Object::read(json)?;
+        match object.iter().next() {
+            Some(("unreachable", why)) => Value::read(why).map(Self::Unreachable),
+            Some(("exited", status)) => Value::read(status).map(Self::Exited),
+            Some(("denied", reason)) => Value::read(reason).map(Self::Denied),
+            Some(("broken", how)) => Value::read(how).map(Self::Broken),
+            other => Err(unknown(other.map_or("", |(key, _)| key))),
+        }
+    }
+}

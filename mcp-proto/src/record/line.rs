@@ -1,0 +1,188 @@
+//! The lines of a recording: one input, or one output, as one JSON object. Inputs are read back; outputs are only compared.
+
+use super::mask::Mask;
+use super::value::{Value, fields, member, name, unknown};
+use crate::call::{CallId, CallOptions, RawCall};
+use crate::client::Event;
+use crate::error::Refused;
+use crate::exchange::{Action, ChannelId, Shutdown};
+use crate::input::{Applied, ClientCommand, Input, InputAnswer, InputKey, Wire, WiredClientInput};
+use crate::model::elicitation::ElicitResult;
+use crate::rpc::{DecodeError, EncodeError, ErrorObject, Object, RawJson};
+use crate::time::Instant;
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::time::Duration;
+
+/// The latest instant that a recording may hold, in seconds: about a century. An engine that ticked through more would never be done.
+const LAST_SECOND: u64 = u32::MAX as u64;
+
+fields!(CallOptions { timeout, reset_on_progress, max_total, progress, repeatable });
+fields!(ErrorObject { code, message, data });
+
+impl Value for i64 {
+    fn write(&self) -> RawJson {
+        (*self).into()
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        json.decode()
+    }
+}
+
+impl Value for Instant {
+    fn write(&self) -> RawJson {
+        self.since_origin().write()
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        let since = Duration::read(json)?;
+        if since.as_secs() > LAST_SECOND {
+            return Err(DecodeError::new("too far ahead"));
+        }
+        Ok(Self::new(since))
+    }
+}
+
+/// An input as it stands on file.
+pub(super) fn input(now: Instant, input: &WiredClientInput, mask: &mut Mask) -> Object {
+    let line = |what: &str| Object::new().with("at", now.write()).with("in", what);
+    match input {
+        Input::Tick => line("tick"),
+        Input::Fact(channel, wire) => {
+            let line = |what| line(what).with("on", channel.0);
+            match wire {
+                Wire::Opened(peer) => line("opened").with("peer", peer.write()),
+                Wire::Bytes(bytes) => line("bytes").with("bytes", mask.read(*channel, bytes).write()),
+                Wire::Eof => line("eof"),
+                Wire::Written(n) => line("written").with("n", n.write()),
+                Wire::Closed(why) => line("closed").with("why", mask.closed(why).write()),
+            }
+        }
+        Input::Command(ClientCommand::Call(call)) => {
+            let line = line("call").with("method", call.method.as_ref());
+            let line = match &call.params {
+                Ok(params) => line.with("params", mask.object(params).write()),
+                Err(e) => line.with("unencodable", e.text()),
+            };
+            line.with("options", call.options.write())
+        }
+        Input::Command(ClientCommand::Cancel(call, reason)) => {
+            line("cancel").with("id", call.0).with("reason", reason.as_ref().map(|reason| mask.words(reason)).write())
+        }
+        Input::Command(ClientCommand::Answer(key, answer)) => {
+            let line = |what: &str, value: RawJson| line("answer").with("id", key.0).with(what, value);
+            match answer {
+                InputAnswer::Elicitation(ElicitResult::Accept(content)) => line("accept", mask.object(content).write()),
+                InputAnswer::Elicitation(ElicitResult::Decline) => line("decline", true.into()),
+                InputAnswer::Elicitation(ElicitResult::Cancel) => line("dismiss", true.into()),
+                InputAnswer::Sampling(result) => line("sample", mask.object(result).write()),
+                InputAnswer::Roots(result) => line("roots", mask.object(result).write()),
+                InputAnswer::Error(error) => line("error", mask.error(error).write()),
+            }
+        }
+        Input::Command(ClientCommand::Notify(method, params)) => {
+            line("notify").with("method", method.write()).with("params", mask.object(params).write())
+        }
+        Input::Command(ClientCommand::Close) => line("close"),
+    }
+}
+
+/// Reads an input.
+pub(super) fn read_input(line: &Object) -> Result<(Instant, WiredClientInput), DecodeError> {
+    let at: Instant = member(line, "at")?;
+    let on = || member(line, "on").map(ChannelId);
+    let what: String = member(line, "in")?;
+    let input = match what.as_str() {
+        "tick" => Input::Tick,
+        "opened" => Input::Fact(on()?, Wire::Opened(member(line, "peer")?)),
+        "bytes" => Input::Fact(on()?, Wire::Bytes(member(line, "bytes")?)),
+        "eof" => Input::Fact(on()?, Wire::Eof),
+        "written" => Input::Fact(on()?, Wire::Written(member(line, "n")?)),
+        "closed" => Input::Fact(on()?, Wire::Closed(member(line, "why")?)),
+        "call" => {
+            let params = match line.get("unencodable") {
+                Some(text) => Err(EncodeError::new(name(text)?)),
+                None => Ok(member(line, "params")?),
+            };
+            let method = member::<String>(line, "method")?.into();
+            Input::Command(ClientCommand::Call(RawCall { method, params, options: member(line, "options")? }))
+        }
+        "cancel" => Input::Command(ClientCommand::Cancel(member(line, "id").map(CallId)?, member(line, "reason")?)),
+        "answer" => Input::Command(ClientCommand::Answer(member(line, "id").map(InputKey)?, read_answer(line)?)),
+        "notify" => Input::Command(ClientCommand::Notify(member(line, "method")?, member(line, "params")?)),
+        "close" => Input::Command(ClientCommand::Close),
+        other => return Err(unknown(other)),
+    };
+    Ok((at, input))
+}
+
+fn read_answer(line: &Object) -> Result<InputAnswer, DecodeError> {
+    for (key, value) in line.iter() {
+        return Ok(match key {
+            "accept" => InputAnswer::Elicitation(ElicitResult::Accept(Value::read(value)?)),
+            "decline" => InputAnswer::Elicitation(ElicitResult::Decline),
+            "dismiss" => InputAnswer::Elicitation(ElicitResult::Cancel),
+            "sample" => InputAnswer::Sampling(Value::read(value)?),
+            "roots" => InputAnswer::Roots(Value::read(value)?),
+            "error" => InputAnswer::Error(Value::read(value)?),
+            _ => continue,
+        });
+    }
+    Err(DecodeError::new("the answer is missing"))
+}
+
+/// What an input came to, where that is not plain.
+pub(super) fn applied(applied: &Result<Applied, Refused<WiredClientInput>>, mask: &Mask) -> Option<Object> {
+    match applied {
+        Ok(Applied::Done) => None,
+        Ok(Applied::Call(call)) => Some(Object::new().with("out", "begun").with("id", call.0)),
+        Err(refused) => {
+            let line = Object::new().with("out", "refused");
+            Some(if mask.is_on() { line } else { line.with("why", refused.why.to_string().as_str()) })
+        }
+    }
+}
+
+/// An output as it stands on file.
+pub(super) fn output(action: &Action<Event>, mask: &mut Mask) -> Object {
+    let line = |what: &str, channel: &ChannelId| Object::new().with("out", what).with("on", channel.0);
+    match action {
+        Action::Open(channel, endpoint) => line("open", channel).with("to", mask.endpoint(endpoint).write()),
+        Action::Write(channel, bytes) => line("write", channel).with("bytes", mask.written(*channel, bytes).write()),
+        Action::Close(channel, how) => {
+            let how = match how {
+                Shutdown::WriteHalf => "write-half",
+                Shutdown::Terminate => "terminate",
+                Shutdown::Abort => "abort",
+            };
+            line("close", channel).with("how", how)
+        }
+        Action::Event(event) => {
+            let (what, id) = outline(event);
+            let line = Object::new().with("out", "event").with("what", what).with_opt("id", id);
+            // What an event says is made of what was read; a redacted recording does not say it a second time.
+            if mask.is_on() { line } else { line.with("text", format!("{event:?}").as_str()) }
+        }
+    }
+}
+
+/// What kind of event it is, and which call, question, channel or attempt it is about.
+fn outline(event: &Event) -> (&'static str, Option<u64>) {
+    match event {
+        Event::Ready(_) => ("ready", None),
+        Event::Progress { call, .. } => ("progress", Some(call.0)),
+        Event::Ended { call, outcome: Ok(_) } => ("completed", Some(call.0)),
+        Event::Ended { call, outcome: Err(_) } => ("failed", Some(call.0)),
+        Event::InputNeeded { token, .. } => ("asked", Some(token.key().0)),
+        Event::InputWithdrawn(key) => ("withdrawn", Some(key.0)),
+        Event::Notification { .. } => ("notification", None),
+        Event::Diagnostic(diagnostic) => (diagnostic.kind.code(), None),
+        Event::Lost { .. } => ("lost", None),
+        Event::Restarting { attempt, .. } => ("restarting", Some((*attempt).into())),
+        Event::PingMissed { in_a_row, .. } => ("ping-missed", Some((*in_a_row).into())),
+        Event::ChannelClosing { channel, .. } => ("channel-closing", Some(channel.0)),
+        Event::ChannelClosed { channel, .. } => ("channel-closed", Some(channel.0)),
+        Event::Terminated(_) => ("terminated", None),
+    }
+}

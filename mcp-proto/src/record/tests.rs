@@ -1,0 +1,414 @@
+//! What is written is read back as it was, and what a run says is found again.
+
+use super::value::Value;
+use super::*;
+use crate::call::{CallId, CallOptions, RawCall};
+use crate::client::{CancelSignal, IdPolicy, Malformed, Policy, Restart, Target, Verdict};
+use crate::exchange::{ChannelId, Closed, Endpoint, ExitStatus, Group, Inherit, Peer, Program};
+use crate::input::{ClientCommand, InputAnswer, InputKey, Wire};
+use crate::model::elicitation::ElicitResult;
+use crate::rpc::{EncodeError, ErrorObject, RawJson};
+use crate::version::{ProtocolVersion, Versions};
+use alloc::string::ToString;
+use alloc::vec;
+use bytes::Bytes;
+use core::time::Duration;
+use proptest::collection::vec as list;
+use proptest::prelude::*;
+use std::sync::Mutex;
+
+const SEED: [u8; 32] = [7; 32];
+
+/// The answer to the first request of a client of the older revisions.
+const HELLO: &[u8] =
+    b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\
+\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}\n";
+
+fn config() -> ClientConfig {
+    let inherit = Inherit::Only(vec!["HOME".into()]);
+    let program = Program::new("serve").arg("--key=k").env("A", "b").inherit(inherit).group(Group::Inherit);
+    let mut config = ClientConfig::program(program.current_dir("/"));
+    config.info.title = Some("Title \"1\"\n".into());
+    config.info.other = Object::new().with("websiteUrl", "https://example.com");
+    config.capabilities.sampling = Some(Object::new().with("deep", Object::new().with("er", 1u64)));
+    config.policy = Policy::Modern;
+    config.versions = Versions::new([ProtocolVersion::V2025_03_26, ProtocolVersion::V2026_07_28]);
+    config.verdict = Some(Verdict { version: ProtocolVersion::V2025_11_25 });
+    config.timeout = None;
+    config.max_total = Duration::MAX;
+    config.cancel_signal = CancelSignal::LocalOnly;
+    config.ping = Some(Duration::from_secs(1));
+    config.restart = Some(Restart::default());
+    config.ids = IdPolicy::Snowflake { node: 1023 };
+    config.malformed = Malformed::Fatal;
+    config.origin_unix = Duration::new(1_700_000_000, 1);
+    config.limits.client.max_queued_events = usize::MAX;
+    config.limits.server.handshake_timeout = Some(Duration::from_nanos(1));
+    config
+}
+
+#[test]
+fn a_configuration_is_read_back_as_it_was() {
+    let mut configs = vec![config(), ClientConfig::given(), ClientConfig::unix("/run/x.sock")];
+    #[cfg(feature = "http")]
+    configs.push(ClientConfig::url("https://[::1]:8080/mcp?q=%20#part").unwrap());
+    for config in configs {
+        assert_eq!(ClientConfig::read(&config.write()).as_ref(), Ok(&config));
+    }
+}
+
+fn json() -> impl Strategy<Value = Object> {
+    let value = prop_oneof![
+        Just(RawJson::null()),
+        any::<i64>().prop_map(RawJson::from),
+        any::<String>().prop_map(|text| text.as_str().into()),
+        list(any::<bool>().prop_map(RawJson::from), 0..3).prop_map(RawJson::from),
+        Just(RawJson::parse("{\"a\" : [1.50, {}] }").unwrap()),
+    ];
+    list((any::<String>(), value), 0..4).prop_map(|members| members.into_iter().collect())
+}
+
+fn closed() -> impl Strategy<Value = Closed> {
+    prop_oneof![
+        Just(Closed::Eof),
+        Just(Closed::Reset),
+        Just(Closed::Refused),
+        Just(Closed::Unresolved),
+        Just(Closed::Aborted),
+        Just(Closed::Timeout),
+        any::<String>().prop_map(Closed::Unreachable),
+        any::<String>().prop_map(Closed::Broken),
+        (any::<i32>(), any::<String>()).prop_map(|(n, text)| Closed::Exited(ExitStatus::exited(n).with_stderr(text))),
+        any::<i32>().prop_map(|n| Closed::Exited(ExitStatus::killed(n))),
+    ]
+}
+
+fn any_input() -> impl Strategy<Value = WiredClientInput> {
+    let wire = prop_oneof![
+        any::<Option<String>>().prop_map(|name| Wire::Opened(Peer { name })),
+        list(any::<u8>(), 0..9).prop_map(|bytes| Wire::Bytes(bytes.into())),
+        any::<String>().prop_map(|text| Wire::Bytes(text.into())),
+        Just(Wire::Eof),
+        any::<usize>().prop_map(Wire::Written),
+        closed().prop_map(Wire::Closed),
+    ];
+    let time = || any::<Duration>();
+    let options =
+        (proptest::option::of(proptest::option::of(time())), any::<Option<bool>>(), any::<Option<Duration>>());
+    let options =
+        (options, any::<bool>(), any::<bool>()).prop_map(|((timeout, reset, max_total), progress, repeatable)| {
+            CallOptions { timeout, reset_on_progress: reset, max_total, progress, repeatable }
+        });
+    let params = prop_oneof![
+        4 => json().prop_map(Ok),
+        1 => any::<String>().prop_map(|text| Err(EncodeError::new(text))),
+    ];
+    let call = (any::<String>(), params, options)
+        .prop_map(|(method, params, options)| ClientCommand::Call(RawCall { method: method.into(), params, options }));
+    let error = (any::<i64>(), any::<String>(), proptest::option::of(json()))
+        .prop_map(|(code, message, data)| ErrorObject { code, message, data: data.map(RawJson::from) });
+    let answer = prop_oneof![
+        json().prop_map(|content| InputAnswer::Elicitation(ElicitResult::Accept(content))),
+        Just(InputAnswer::Elicitation(ElicitResult::Decline)),
+        Just(InputAnswer::Elicitation(ElicitResult::Cancel)),
+        json().prop_map(InputAnswer::Sampling),
+        json().prop_map(InputAnswer::Roots),
+        error.prop_map(InputAnswer::Error),
+    ];
+    let command = prop_oneof![
+        call,
+        (any::<u64>(), any::<Option<String>>()).prop_map(|(id, reason)| ClientCommand::Cancel(CallId(id), reason)),
+        (any::<u64>(), answer).prop_map(|(id, answer)| ClientCommand::Answer(InputKey(id), answer)),
+        (any::<String>(), json()).prop_map(|(method, params)| ClientCommand::Notify(method, params)),
+        Just(ClientCommand::Close),
+    ];
+    prop_oneof![
+        1 => Just(Input::Tick),
+        5 => (any::<u64>(), wire).prop_map(|(id, wire)| Input::Fact(ChannelId(id), wire)),
+        5 => command.prop_map(Input::Command),
+    ]
+}
+
+fn line_of(input: &WiredClientInput, redaction: Redaction) -> Object {
+    line::input(Instant::new(Duration::new(3, 5)), input, &mut Mask::new(redaction))
+}
+
+proptest! {
+    #[test]
+    fn an_input_is_read_back_as_it_was(input in any_input()) {
+        let line = line_of(&input, Redaction::Raw).to_json();
+        prop_assert!(!line.as_bytes().contains(&b'\n'));
+        let (at, read) = line::read_input(&Object::read(&line).unwrap()).unwrap();
+        prop_assert_eq!((at, read), (Instant::new(Duration::new(3, 5)), input));
+    }
+
+    #[test]
+    fn redacting_twice_is_redacting_once(input in any_input()) {
+        let once = line_of(&input, Redaction::Redacted);
+        let (_, read) = line::read_input(&once).unwrap();
+        prop_assert_eq!(line_of(&read, Redaction::Redacted), once);
+    }
+
+    #[test]
+    fn times_are_exact(secs in any::<u64>(), nanos in 0..1_000_000_000u32) {
+        let time = Duration::new(secs, nanos);
+        prop_assert_eq!(Duration::read(&time.write()), Ok(time));
+    }
+}
+
+#[test]
+fn what_is_no_value_is_refused() {
+    let text = |text: &str| RawJson::from(text);
+    for time in ["", ".", "1.", "1.5", ".000000001", "-1", "+1", "1.0000000001", "1e3", "99999999999999999999"] {
+        assert!(Duration::read(&text(time)).is_err(), "{time}");
+    }
+    assert!(Instant::read(&text("4294967296")).is_err());
+    let mut seed = "0".repeat(64);
+    assert_eq!(<[u8; 32]>::read(&text(&seed)), Ok([0; 32]));
+    seed.replace_range(0..1, "g");
+    assert!(<[u8; 32]>::read(&text(&seed)).is_err());
+    assert!(<[u8; 32]>::read(&text("00")).is_err());
+    assert!(Bytes::read(&Object::new().with("base64", "?").into()).is_err());
+    assert!(Option::<u64>::read(&vec![1u64, 2].write()).is_err());
+}
+
+/// A recorder into memory.
+fn recorder(redaction: Redaction) -> (Recorder, Arc<Mutex<Vec<u8>>>) {
+    let kept = Arc::<Mutex<Vec<u8>>>::default();
+    let file = kept.clone();
+    let sink = move |line: &[u8]| {
+        assert!(line.is_empty() || line.ends_with(b"\n"));
+        file.lock().unwrap().extend_from_slice(line);
+        Ok(())
+    };
+    (Recorder::new(redaction, sink), kept)
+}
+
+fn drain(client: &mut WiredClient) -> usize {
+    core::iter::from_fn(|| client.poll_output()).count()
+}
+
+/// A client that hears more than its application takes.
+fn run(redaction: Redaction) -> Vec<u8> {
+    let mut config = ClientConfig::given().with_elicitation();
+    config.policy = Policy::Legacy;
+    config.limits.client.max_queued_events = 2;
+    let (recorder, kept) = recorder(redaction);
+    let at = Instant::from_millis;
+    let mut client = recorder.client(Arc::new(config), SEED, at(5));
+    let channel = ChannelId(1);
+    client.opened(at(6), channel, Peer::default());
+    client.bytes(at(7), channel, Bytes::from_static(HELLO));
+    // Not UTF-8, and not a message; more than the queue holds.
+    for _ in 0..5 {
+        client.bytes(at(8), channel, Bytes::from_static(b"\xff\n"));
+    }
+    let _ = client.poll_output();
+    let call = client.call(at(9), crate::call::ping()).unwrap();
+    client.cancel(at(10), call.id(), Some("enough"));
+    drain(&mut client);
+    // An earlier instant, a tick before its time, a fact of no channel, a refusal.
+    client.handle_timeout(at(1));
+    client.eof(at(11), ChannelId(99));
+    let unencodable = crate::call::Call::<crate::call::Ping>::new("m", Err(EncodeError::new("no")));
+    assert!(client.call(at(12), unencodable).is_err());
+    client.close(at(13));
+    drain(&mut client);
+    let status = ExitStatus::killed(9).with_stderr("password hunter2\nbye");
+    client.closed(at(14), channel, Closed::Exited(status));
+    drain(&mut client);
+    client.handle_timeout(at(15));
+    kept.lock().unwrap().clone()
+}
+
+#[test]
+fn a_run_is_replayed_with_what_was_lost_refused_and_late() {
+    for redaction in [Redaction::Raw, Redaction::Redacted] {
+        let file = run(redaction);
+        let recording = read(&file).unwrap();
+        let summary = recording.replay().unwrap();
+        assert!(summary.complete);
+        assert_eq!((summary.inputs, summary.time), (14, Duration::from_millis(9)));
+        let text = String::from_utf8(file).unwrap();
+        assert!(text.contains("\"what\":\"lost\"") && text.contains("\"out\":\"refused\""), "{text}");
+        assert_eq!(text.contains("hunter2"), redaction == Redaction::Raw);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_with_its_line() {
+    let file = String::from_utf8(run(Redaction::Raw)).unwrap();
+    let lines = file.lines().count();
+    let failed = |file: &str| read(file.as_bytes()).expect_err("no recording");
+    let cases = [
+        (String::new(), 1, ReadProblem::NotARecording),
+        ("seed = 1\n".into(), 1, ReadProblem::NotARecording),
+        ("{\"mcp-recording\":true}\n".into(), 1, ReadProblem::NotARecording),
+        (file.replacen("recording\":1", "recording\":2", 1), 1, ReadProblem::Format(2)),
+        (file[..file.len() - 1].into(), lines, ReadProblem::Cut),
+        (alloc::format!("{file}{{\"in\":\"tick\",\"at\":\"0\"}}\n"), lines + 1, ReadProblem::AfterEnd),
+        (file.replacen("\"inputs\":14", "\"inputs\":15", 1), lines, ReadProblem::Count),
+    ];
+    for (file, line, why) in cases {
+        assert_eq!(failed(&file), ReadError { line, why }, "{file}");
+    }
+    for (old, new) in
+        [("\"role\":\"client\"", "\"role\":\"x\""), ("\"in\":\"eof\"", "\"in\":\"x\""), ("\"at\":", "\"a\":")]
+    {
+        let e = failed(&file.replacen(old, new, 1));
+        assert!(matches!(e.why, ReadProblem::Line(_)) && !e.to_string().is_empty(), "{e}");
+    }
+}
+
+#[test]
+fn a_sink_that_fails_is_told_once_and_let_go() {
+    let dropped = Arc::new(());
+    let held = dropped.clone();
+    let mut lines = 0;
+    let sink = move |_: &[u8]| {
+        let _held = &held;
+        lines += 1;
+        if lines < 4 { Ok(()) } else { Err("disk full".into()) }
+    };
+    let mut client = Recorder::new(Redaction::Raw, sink).client(Arc::new(ClientConfig::given()), SEED, Instant::ZERO);
+    let mut told = 0;
+    for _ in 0..5 {
+        client.handle_timeout(Instant::ZERO);
+        while let Some(action) = client.poll_output() {
+            if let Action::Event(Event::Diagnostic(diagnostic)) = action {
+                assert_eq!(diagnostic.to_string(), "recording-ended: disk full (nothing more is recorded)");
+                told += 1;
+            }
+        }
+    }
+    assert_eq!((told, Arc::strong_count(&dropped)), (1, 1));
+}
+
+/// Everything that varies comes of the seed: with another one, the client waits for another time.
+#[test]
+fn the_seed_is_part_of_a_run() {
+    let mut config = ClientConfig::program(Program::new("serve"));
+    config.policy = Policy::Legacy;
+    config.restart = Some(Restart { jitter: Duration::from_secs(1000), ..Restart::default() });
+    let (recorder, kept) = recorder(Redaction::Raw);
+    let mut client = recorder.client(Arc::new(config), SEED, Instant::ZERO);
+    client.opened(Instant::ZERO, ChannelId(1), Peer::default());
+    client.bytes(Instant::ZERO, ChannelId(1), Bytes::from_static(HELLO));
+    client.closed(Instant::ZERO, ChannelId(1), Closed::Exited(ExitStatus::exited(1)));
+    drain(&mut client);
+    let file = String::from_utf8(kept.lock().unwrap().clone()).unwrap();
+    assert!(file.contains("\"restarting\"") && read(file.as_bytes()).unwrap().replay().is_ok(), "{file}");
+    let other = file.replacen("\"seed\":\"07", "\"seed\":\"08", 1);
+    let difference = read(other.as_bytes()).unwrap().replay().expect_err("another seed");
+    assert!(difference.recorded.is_some_and(|line| line.contains("restarting")));
+}
+
+/// A hook is a function of the application: what it refuses is on file, and nothing else is asked in the replay.
+#[cfg(feature = "std")]
+#[test]
+fn what_a_hook_refuses_is_refused_again() {
+    for redaction in [Redaction::Raw, Redaction::Redacted] {
+        let mut config = ClientConfig::given();
+        config.policy = Policy::Legacy;
+        let asked = core::sync::atomic::AtomicUsize::new(0);
+        config.on_message = Some(crate::hook::MessageHook::new(move |message| {
+            // Every second ping, which no function of the message alone could tell.
+            let n =
+                asked.fetch_add(usize::from(message.method() == Some("ping")), core::sync::atomic::Ordering::Relaxed);
+            if n.is_multiple_of(2) { Ok(()) } else { Err(crate::hook::Denied::new("every second one")) }
+        }));
+        let (recorder, kept) = recorder(redaction);
+        let mut client = recorder.client(Arc::new(config), SEED, Instant::ZERO);
+        client.opened(Instant::ZERO, ChannelId(1), Peer::default());
+        client.bytes(Instant::ZERO, ChannelId(1), Bytes::from_static(HELLO));
+        for _ in 0..6 {
+            client.call(Instant::ZERO, crate::call::ping()).unwrap();
+            drain(&mut client);
+        }
+        let file = kept.lock().unwrap().clone();
+        let text = String::from_utf8(file.clone()).unwrap();
+        assert!(text.matches("{\"denied\":").count() >= 3, "{text}");
+        assert_eq!(read(&file).unwrap().replay().map(|summary| summary.inputs), Ok(8));
+        let without: String = text.split_inclusive('\n').filter(|line| !line.starts_with("{\"denied\":")).collect();
+        assert!(read(without.as_bytes()).unwrap().replay().is_err());
+    }
+}
+
+/// JSON nested so deep cannot be read, so it is not written: what stands before it stays of use.
+#[test]
+fn what_could_not_be_read_back_ends_the_recording() {
+    let deep = |depth: usize| RawJson::parse("[".repeat(depth) + &"]".repeat(depth)).unwrap();
+    let (recorder, kept) = recorder(Redaction::Redacted);
+    let mut client = recorder.client(Arc::new(ClientConfig::given()), SEED, Instant::ZERO);
+    for depth in [127, 128] {
+        drain(&mut client);
+        let _ = client.notify(Instant::ZERO, "m", Object::new().with("deep", deep(depth)));
+    }
+    let Some(Action::Event(Event::Diagnostic(diagnostic))) = client.poll_output() else { panic!("a diagnostic") };
+    assert_eq!(diagnostic.kind, crate::error::DiagnosticKind::RecordingEnded);
+    let recording = read(&kept.lock().unwrap()).unwrap();
+    assert_eq!(recording.replay().map(|summary| (summary.inputs, summary.complete)), Ok((1, false)));
+}
+
+#[test]
+fn a_difference_shows_where_the_two_part() {
+    let long = "x".repeat(1000);
+    let difference = Difference { line: 3, recorded: Some(long.clone() + "a"), replayed: Some(long + "b") };
+    let text = difference.to_string();
+    assert!(text.len() < 1000 && text.contains("xa") && text.contains("xb") && text.contains('…'), "{text}");
+    let nothing = Difference { line: 3, recorded: None, replayed: Some("b".into()) };
+    assert_eq!(nothing.to_string(), "\nrecorded: nothing\nreplayed: b");
+}
+
+/// The values of arguments and of the environment, and what is secret by its name, are left out of the head; what they belong to stays.
+#[test]
+fn a_redacted_head_holds_no_value() {
+    let mask = Mask::new(Redaction::Redacted);
+    let masked = mask.config(&config());
+    let Target::Duplex(Endpoint::Program(program)) = &masked.target else { panic!("a program") };
+    assert_eq!((program.command.as_str(), program.args.as_slice()), ("serve", &["xxxxxxx".to_string()][..]));
+    assert_eq!(program.env, [("A".to_string(), Some("x".to_string()))]);
+    assert_eq!(mask.config(&masked), masked);
+}
+
+/// What an application says in words is looked through on its way in as it is on its way out.
+#[test]
+fn a_redacted_input_holds_no_more_than_what_it_became() {
+    let words = || "Bearer hunter2 password=hunter2".to_string();
+    let error = ErrorObject { code: 1, message: words(), data: None };
+    for command in
+        [ClientCommand::Cancel(CallId(1), Some(words())), ClientCommand::Answer(InputKey(1), InputAnswer::Error(error))]
+    {
+        let line = line_of(&Input::Command(command), Redaction::Redacted).to_json();
+        assert!(line.as_str().contains("Bearer xxxxxxx password=xxxxxxx"), "{line:?}");
+    }
+}
+
+/// What an engine is told of a channel that is gone costs nothing that stays.
+#[test]
+fn a_mask_remembers_no_channel_that_is_closed() {
+    let mut mask = Mask::new(Redaction::Redacted);
+    let known = |mask: &Mask| alloc::format!("{mask:?}").matches("ChannelId").count();
+    for number in 0..3 {
+        let channel = ChannelId(number);
+        mask.follow(&Input::Fact(channel, Wire::Opened(Peer::default())));
+        assert_eq!(mask.read(channel, &Bytes::from_static(b"{\"token\":\"a")).as_ref(), b"{\"token\":\"x");
+        assert_eq!(mask.read(channel, &Bytes::from_static(b"b")).as_ref(), b"x", "it goes on where it was");
+        assert_eq!(known(&mask), 1);
+        mask.follow(&Input::Fact(channel, Wire::Closed(Closed::Eof)));
+        assert_eq!(mask.written(channel, &Bytes::from_static(b"{\"token\":\"a")).as_ref(), b"{\"token\":\"x");
+        assert_eq!(known(&mask), 0);
+    }
+}
+
+/// What a hook refuses is kept for a recording, and so no longer than there is one.
+#[cfg(feature = "std")]
+#[test]
+fn who_listens_to_a_hook_goes_with_the_recording() {
+    let heard = Overheard::default();
+    let kept = Arc::downgrade(&heard.0);
+    let _hook = heard.listen(crate::hook::MessageHook::new(|_| Ok(())));
+    assert!(kept.upgrade().is_some());
+    drop(heard);
+    assert!(kept.upgrade().is_none());
+}

@@ -1,0 +1,204 @@
+//! Secrets in running text: `name=value` of queries and forms, `"name": "value"` of JSON inside a string, `Bearer …`, and the password of a
+//! URL. Takes characters, gives verdicts; where they come from (a string, a header field, a body) is the caller's business.
+
+use super::names::Word;
+
+/// Reads a text one character after the other. A character that is not ASCII may come as any byte above 0x7F.
+#[derive(Clone, Default)]
+pub(super) struct Prose {
+    state: State,
+    word: Word,
+    /// Hexadecimal digits of a percent-encoded character, and how many are still to come.
+    percent: Option<(u8, u8)>,
+    /// Inside a value: the character before was a backslash that takes the meaning of the next.
+    escaped: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Default)]
+enum State {
+    #[default]
+    Plain,
+    /// After a secret name and a quote.
+    Named,
+    /// After a secret name, a quote and a colon.
+    Value,
+    /// After the word `Bearer` and a space.
+    Bearer,
+    Masked(Until),
+    /// After a word, a colon and so many slashes.
+    Scheme(u8),
+    Authority,
+    /// Inside the brackets of an IPv6 address.
+    Bracket,
+    /// So many digits of what is a port, if no password.
+    Port(u8),
+}
+
+/// Where a value ends.
+#[derive(Clone, Copy, PartialEq)]
+enum Until {
+    /// `name=value`.
+    Pair,
+    /// `"value"`.
+    Quote,
+    /// A word.
+    Token,
+    /// `://user:password@`.
+    Host,
+    /// The end of the text.
+    End,
+}
+
+impl Prose {
+    /// The next character; whether it is to be masked.
+    pub(super) fn masks(&mut self, byte: u8) -> bool {
+        let State::Masked(until) = self.state else { return self.open(byte) };
+        self.escaped = false;
+        if byte == b'\\' && until == Until::Quote {
+            // What a backslash means here depends on how often the text was quoted; nothing after it can be trusted.
+            self.state = State::Masked(Until::End);
+            return true;
+        }
+        let ends = match until {
+            Until::Pair => matches!(byte, b'&' | b'#' | b'"') || is_space(byte),
+            Until::Quote => byte == b'"',
+            Until::Token => matches!(byte, b'&' | b'"' | b',' | b';' | b'}' | b']') || is_space(byte),
+            Until::Host => matches!(byte, b'@' | b'/' | b'?' | b'#' | b'"') || is_space(byte),
+            Until::End => false,
+        };
+        if ends {
+            self.word.clear();
+            self.state = if byte == b'@' { State::Authority } else { State::Plain };
+        }
+        !ends
+    }
+
+    /// Whether a value is going by, or the next character may begin one.
+    pub(super) fn in_value(&self) -> bool {
+        matches!(self.state, State::Masked(_) | State::Value | State::Bearer)
+    }
+
+    /// Whether a value is going by that only the end of the text ends.
+    pub(super) fn masks_all(&self) -> bool {
+        self.state == State::Masked(Until::End)
+    }
+
+    /// In a value, a backslash has passed unmasked and this follows it: what is to stand here, so that the two are an escape of JSON.
+    pub(super) fn escape(&mut self, byte: u8) -> u8 {
+        match (byte, self.state) {
+            (b'"', _) if !self.escaped => {
+                self.masks(byte);
+                return byte;
+            }
+            (b'n' | b'r' | b't' | b'\\', State::Value) => return byte,
+            (b'u', _) => self.state = State::Masked(Until::End),
+            (_, State::Masked(_)) => self.escaped = !self.escaped,
+            _ => self.state = State::Masked(Until::Token),
+        }
+        b'\\'
+    }
+
+    /// A character goes by that is no part of a name and begins no value.
+    pub(super) fn skip(&mut self) {
+        *self = Self::default();
+    }
+
+    fn open(&mut self, byte: u8) -> bool {
+        match self.state {
+            State::Plain => {
+                self.plain(byte);
+                false
+            }
+            State::Named => match byte {
+                b'"' | b'\'' | b'\\' => false,
+                b':' => self.enter(State::Value, false),
+                _ if is_space(byte) => false,
+                _ => self.again(byte),
+            },
+            State::Value => match byte {
+                b'"' => self.enter(State::Masked(Until::Quote), false),
+                b'{' | b'[' => self.enter(State::Masked(Until::End), false),
+                b'\\' => false,
+                b',' | b'}' | b']' => self.again(byte),
+                _ if is_space(byte) => false,
+                _ => self.enter(State::Masked(Until::Token), true),
+            },
+            State::Bearer => match byte {
+                b'"' => self.again(byte),
+                _ if is_space(byte) => false,
+                _ => self.enter(State::Masked(Until::Token), true),
+            },
+            State::Scheme(0) if byte == b'/' => self.enter(State::Scheme(1), false),
+            State::Scheme(1) if byte == b'/' => self.enter(State::Authority, false),
+            State::Scheme(_) => self.again(byte),
+            State::Authority => match byte {
+                b':' => self.enter(State::Port(0), false),
+                b'[' => self.enter(State::Bracket, false),
+                b'/' | b'?' | b'#' | b'"' | b'&' | b'=' => self.again(byte),
+                _ if is_space(byte) => self.again(byte),
+                _ => false,
+            },
+            State::Bracket => match byte {
+                b']' => self.enter(State::Authority, false),
+                b':' | b'.' | b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' => false,
+                _ => self.again(byte),
+            },
+            State::Port(digits) => match byte {
+                b'0'..=b'9' if digits < 5 => self.enter(State::Port(digits + 1), false),
+                b'@' => self.enter(State::Authority, false),
+                b'/' | b'?' | b'#' | b'"' | b'&' | b',' | b')' => self.again(byte),
+                _ if is_space(byte) => self.again(byte),
+                _ => self.enter(State::Masked(Until::Host), true),
+            },
+            State::Masked(_) => true,
+        }
+    }
+
+    fn enter(&mut self, state: State, mask: bool) -> bool {
+        self.state = state;
+        self.escaped = false;
+        mask
+    }
+
+    /// The byte did not fit: it is plain text.
+    fn again(&mut self, byte: u8) -> bool {
+        self.state = State::Plain;
+        self.word.clear();
+        self.plain(byte);
+        false
+    }
+
+    fn plain(&mut self, byte: u8) {
+        if let Some((so_far, left)) = self.percent.take()
+            && let Some(digit) = char::from(byte).to_digit(16)
+        {
+            let value = so_far << 4 | digit as u8;
+            if left > 1 {
+                self.percent = Some((value, left - 1));
+            } else {
+                self.character(value);
+            }
+        } else if byte == b'%' {
+            self.percent = Some((0, 2));
+        } else {
+            self.character(byte);
+        }
+    }
+
+    fn character(&mut self, byte: u8) {
+        match byte {
+            b'_' | b'-' | b'\\' => return,
+            _ if byte.is_ascii_alphanumeric() => return self.word.push(byte),
+            b'=' if self.word.is_secret_parameter() => _ = self.enter(State::Masked(Until::Pair), false),
+            b'"' | b'\'' if self.word.is_secret() => self.state = State::Named,
+            b':' if !self.word.is_empty() => self.state = State::Scheme(0),
+            b' ' if self.word.is("bearer") => self.state = State::Bearer,
+            _ => {}
+        }
+        self.word.clear();
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}

@@ -1,0 +1,87 @@
+//! Values of a configuration, shown without their secrets.
+
+use super::names::is_secret;
+use super::prose::Prose;
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::fmt;
+
+/// Stands for what is not shown.
+const HIDDEN: &str = "…";
+
+/// A URL, or a path with a query: shown, by `Display` and `Debug`, without its user and password, and without the values of parameters of
+/// its query and fragment whose names [are secret](super::is_secret_name).
+#[derive(Clone, Copy)]
+pub struct Url<'a>(pub &'a str);
+
+impl fmt::Display for Url<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        if let Some((scheme, after)) = rest.split_once("://").filter(|(scheme, _)| !scheme.contains(['/', '?', '#'])) {
+            let (authority, after) = after.split_at(after.find(['/', '?', '#']).unwrap_or(after.len()));
+            write!(f, "{scheme}://")?;
+            match authority.rsplit_once('@') {
+                Some((_, host)) => write!(f, "{HIDDEN}@{host}")?,
+                None => f.write_str(authority)?,
+            }
+            rest = after;
+        }
+        for part in rest.split_inclusive(['?', '&', '#', ';']) {
+            let (pair, end) = match part.char_indices().next_back() {
+                Some((at, '?' | '&' | '#' | ';')) => part.split_at(at),
+                _ => (part, ""),
+            };
+            match pair.split_once('=') {
+                Some((name, _)) if is_secret(name) => write!(f, "{name}={HIDDEN}{end}")?,
+                _ => f.write_str(part)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Url<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.to_string().as_str(), f)
+    }
+}
+
+/// Arguments of a program: `Debug` shows them without what follows an option with a secret name (`--token x`, `--api-key=x`), without the
+/// values of secret variables (`TOKEN=x`) and header fields (`Authorization: x`), and without the secrets of URLs.
+#[derive(Clone, Copy)]
+pub struct Arguments<'a>(pub &'a [String]);
+
+impl fmt::Debug for Arguments<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut list = f.debug_list();
+        let mut hide = false;
+        for arg in self.0 {
+            let is_option = arg.starts_with('-');
+            if hide && !is_option {
+                list.entry(&HIDDEN);
+                hide = false;
+                continue;
+            }
+            list.entry(&Argument(arg));
+            hide = is_option && is_secret(arg);
+        }
+        list.finish()
+    }
+}
+
+/// One argument, whatever stands before it.
+struct Argument<'a>(&'a str);
+
+impl fmt::Debug for Argument<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((name, _)) = self.0.split_once(['=', ':']).filter(|(name, _)| is_secret(name)) {
+            let shown = format!("{name}{}{HIDDEN}", &self.0[name.len()..=name.len()]);
+            return shown.fmt(f);
+        }
+        let mut prose = Prose::default();
+        // What is masked begins and ends at a character of ASCII.
+        let shown: String =
+            self.0.chars().map(|c| if prose.masks(u8::try_from(c).unwrap_or(0xFF)) { 'x' } else { c }).collect();
+        if self.0.contains("://") { Url(&shown).fmt(f) } else { shown.fmt(f) }
+    }
+}

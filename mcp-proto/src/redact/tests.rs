@@ -1,0 +1,301 @@
+//! Tables of what is masked and what is not, and the properties that hold for any bytes.
+
+use super::{Arguments, Redactor, Url, is_secret_name, redact_message};
+use crate::rpc::RawJson;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use proptest::prelude::*;
+
+/// Redacts a channel, and checks what holds for any: the same at every cut and byte by byte, the same length, and twice is once.
+#[track_caller]
+fn channel(bytes: &[u8]) -> Vec<u8> {
+    let whole = Redactor::new().redact(bytes);
+    assert_eq!(whole.len(), bytes.len());
+    for cut in 0..=bytes.len() {
+        let mut redactor = Redactor::new();
+        let mut cut_up = redactor.redact(&bytes[..cut]);
+        cut_up.extend(redactor.redact(&bytes[cut..]));
+        assert_eq!(cut_up, whole, "cut at {cut}");
+    }
+    let mut redactor = Redactor::new();
+    let single: Vec<u8> = bytes.iter().flat_map(|byte| redactor.redact(&[*byte])).collect();
+    assert_eq!(single, whole, "byte by byte");
+    assert_eq!(text(&Redactor::new().redact(&whole)), text(&whole), "redacted twice");
+    whole
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[track_caller]
+fn check(raw: &str, redacted: &str) {
+    assert_eq!(text(&channel(raw.as_bytes())), redacted);
+    assert_eq!(raw.len(), redacted.len(), "the table is wrong");
+}
+
+/// As a line of a channel, and as a message that stands alone; and it stays JSON.
+#[track_caller]
+fn json(raw: &str, redacted: &str) {
+    check(raw, redacted);
+    assert_eq!(text(&redact_message(raw.as_bytes())), redacted);
+    RawJson::parse(String::from(raw)).expect("the case is json");
+    RawJson::parse(String::from(redacted)).expect("what is json stays json");
+}
+
+// covers: S2-44
+#[test]
+fn values_under_secret_keys_are_masked() {
+    json(r#"{"token":"abc"}"#, r#"{"token":"xxx"}"#);
+    json(r#"{"a":{"apiKey" : "a\"b","b":"c"}}"#, r#"{"a":{"apiKey" : "xxxx","b":"c"}}"#);
+    json(r#"{"access_token":"é","n":1}"#, r#"{"access_token":"xx","n":1}"#);
+    json(r#"{"API-KEY":"k","key":"k"}"#, r#"{"API-KEY":"x","key":"k"}"#);
+    json(r#"{"\u0074oken":"abc"}"#, r#"{"\u0074oken":"xxx"}"#);
+    json(r#"{"password":-12.50e7,"n":12}"#, r#"{"password":-10.00e0,"n":12}"#);
+    json(r#"{"secret":true,"b":null}"#, r#"{"secret":true,"b":null}"#);
+    json(r#"{"secrets":["a",{"b":[1,23]}],"c":["d"]}"#, r#"{"secrets":["x",{"x":[1,10]}],"c":["d"]}"#);
+    json(r#"{"credentials":{"user":"u"},"user":"u"}"#, r#"{"credentials":{"xxxx":"x"},"user":"u"}"#);
+    json(r#"{"requestState":"c2VhbGVk"}"#, r#"{"requestState":"xxxxxxxx"}"#);
+    json(
+        r#"{"headers":{"Authorization":"Bearer a","Mcp-Session-Id":"s"}}"#,
+        r#"{"headers":{"Authorization":"xxxxxxxx","Mcp-Session-Id":"x"}}"#,
+    );
+    // Laid out over several lines, which a line of a channel is not.
+    let (raw, shown) = ("{\"tokens\":{\n \"a\": 7\n},\"b\":8}", "{\"tokens\":{\n \"x\": 1\n},\"b\":8}");
+    assert_eq!(text(&redact_message(raw.as_bytes())), shown);
+}
+
+// covers: S2-44
+#[test]
+fn what_identifies_a_message_stays() {
+    for kept in [
+        r#"{"jsonrpc":"2.0","id":"token=1","method":"tools/call","params":{"_meta":{"progressToken":"p1"},"name":"t"}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"result":{"nextCursor":"token=b","tools":[{"name":"get_token"}]}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"no such tool: token"}}"#,
+        r#"{"params":{"maxTokens":100,"cursor":"abc","requestId":"r"}}"#,
+        r#"["token","abc"]"#,
+        r#"{"a":"token","b":"abc"}"#,
+        r#"{"uri":"https://example.com:8080/a?page=2&tokens_used#frag"}"#,
+    ] {
+        json(kept, kept);
+    }
+}
+
+// covers: S2-44
+#[test]
+fn urls_lose_what_opens_doors() {
+    json(r#"{"uri":"https://h/p?a=b&token=abc&c=d"}"#, r#"{"uri":"https://h/p?a=b&token=xxx&c=d"}"#);
+    json(
+        r#"["https://h/?code=abc#x","/cb?sessionId=s&key=k e"]"#,
+        r#"["https://h/?code=xxx#x","/cb?sessionId=x&key=x e"]"#,
+    );
+    json(r#"["https:\/\/h\/?a=1\u0026secret=s\u0026b=2"]"#, r#"["https:\/\/h\/?a=1\u0026secret=x\\xxxxxxx"]"#);
+    json(
+        r#"["h?access%5Ftoken=abc","h?%74oken=abc","?r=%3Fcode%3Dabc&d"]"#,
+        r#"["h?access%5Ftoken=xxx","h?%74oken=xxx","?r=%3Fcode%3Dxxx&d"]"#,
+    );
+    json(
+        r#"["postgres://u:hunter2@h:5432/db","http://[::1]:80/a:b@c"]"#,
+        r#"["postgres://u:xxxxxxx@h:5432/db","http://[::1]:80/a:b@c"]"#,
+    );
+    let asked =
+        r#"{"method":"elicitation/create","params":{"mode":"url","url":"https://auth.example.com:444/go/k3y?u=1"}}"#;
+    let shown =
+        r#"{"method":"elicitation/create","params":{"mode":"url","url":"https://auth.example.com:444/xxxxxxxxxx"}}"#;
+    json(asked, shown);
+    json(
+        r#"{"url":"https:\/\/h\/p","url":"/go","url":"https://u@h"}"#,
+        r#"{"url":"https:xxxxxxxx","url":"xxx","url":"https://uxx"}"#,
+    );
+}
+
+// covers: S2-44
+#[test]
+fn secrets_in_texts_are_found_by_their_names() {
+    json(r#"["{\"token\": \"abc\",\"a\":1}"]"#, r#"["{\"token\": \"xxx\",\"a\":1}"]"#);
+    json(r#"["{\"token\":\"a\\\"b\",\"a\":1}"]"#, r#"["{\"token\":\"x\\\\x\",\"a\":1}"]"#);
+    json(r#"["{\"token\":123,\"a\":1}"]"#, r#"["{\"token\":xxx,\"a\":1}"]"#);
+    json(r#"["{\"token\":{\"a\":\"b\"}}"]"#, r#"["{\"token\":{xxxxxxxxxxxxx"]"#);
+    json(r#"["{\\\"token\\\":\\\"ab\\\"}"]"#, r#"["{\\\"token\\\":\\\"xx\\\\x"]"#);
+    json(r#"["use Bearer abc.def now","API_KEY=abc x"]"#, r#"["use Bearer xxxxxxx now","API_KEY=xxx x"]"#);
+    json(r#"["token=a\nb \ud83d\ude00"]"#, r#"["token=x\\x \ud83d\ude00"]"#);
+    json(r#"["token=a\ud83d\ude00 b"]"#, r#"["token=x\\xxxxxxxxxxxx"]"#);
+}
+
+// covers: S2-44
+#[test]
+fn heads_keep_their_shape_and_lose_their_credentials() {
+    check(
+        "POST /mcp?token=abc&a=b HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer abc\r\nmcp-session-id:s\r\nX-Api-Key: k\r\n\
+         Mcp-Param-Region: eu\r\nMcp-Name: t\r\nContent-Length: 15\r\n\r\n{\"token\":\"abc\"}\
+         GET / HTTP/1.1\r\nCookie: a=b\r\n c\r\nReferer: http://h/?key=v\r\n\r\n",
+        "POST /mcp?token=xxx&a=b HTTP/1.1\r\nHost: h\r\nAuthorization: xxxxxxxxxx\r\nmcp-session-id:x\r\nX-Api-Key: x\r\n\
+         Mcp-Param-Region: xx\r\nMcp-Name: t\r\nContent-Length: 15\r\n\r\n{\"token\":\"xxx\"}\
+         GET / HTTP/1.1\r\nCookie: xxx\r\n c\r\nReferer: http://h/?key=x\r\n\r\n"
+            .replace("\r\n c\r\n", "\r\n x\r\n")
+            .as_str(),
+    );
+    check(
+        "HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nTransfer-Encoding: chunked\r\n\r\n\
+         A\r\n{\"token\":\"\r\n5;x=y\r\nabc\"}\r\n0\r\nX: y\r\n\r\nHTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n{\"pwd\":\"a\"}",
+        "HTTP/1.1 200 OK\r\nSet-Cookie: xxx\r\nTransfer-Encoding: chunked\r\n\r\n\
+         A\r\n{\"token\":\"\r\n5;x=y\r\nxxx\"}\r\n0\r\nX: y\r\n\r\nHTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n{\"pwd\":\"x\"}",
+    );
+    check(
+        "POST /token HTTP/1.1\r\nContent-Length: 42\r\n\r\ngrant_type=code&code=abc&client_secret=def",
+        "POST /token HTTP/1.1\r\nContent-Length: 42\r\n\r\ngrant_type=code&code=xxx&client_secret=xxx",
+    );
+}
+
+// covers: S2-44
+#[test]
+fn nothing_that_was_begun_hides_the_next_message() {
+    check("{\"token\":{\"\n{\"a\":\"b\"}\n", "{\"token\":{\"\n{\"a\":\"b\"}\n");
+    check("Listening on http://h/?token=a\n{\"token\":\"a\"}\n", "Listening on http://h/?token=x\n{\"token\":\"x\"}\n");
+    check(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nid: 1\ndata: {\"token\":[\n\nid: 2\ndata: {\"token\":\ndata: \"a\",\"b\":\"c\"}\n\n",
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nid: 1\ndata: {\"token\":[\n\nid: 2\ndata: {\"token\":\ndata: \"x\",\"b\":\"c\"}\n\n",
+    );
+    check("{\"a\":\"\\u1\",\"token\":\"abc\"}", "{\"a\":\"\\u1\",\"token\":\"xxx\"}");
+}
+
+// covers: S2-44
+#[test]
+fn a_configuration_is_shown_without_its_secrets() {
+    assert!(is_secret_name("GITHUB_TOKEN") && is_secret_name("--api-key") && !is_secret_name("tokenizer"));
+    let shown = |url| format!("{}", Url(url));
+    assert_eq!(
+        shown("https://u:p@h:1/a?b=c&token=d;key=e#access_token=f"),
+        "https://…@h:1/a?b=c&token=…;key=…#access_token=…"
+    );
+    assert_eq!(shown("/p?code=a"), "/p?code=…");
+    assert_eq!(shown("https://h/a@b"), "https://h/a@b");
+    let args = [
+        "run",
+        "--token",
+        "abc",
+        "--api-key=abc",
+        "-v",
+        "--header",
+        "Authorization: Bearer abc",
+        "PASSWORD=abc",
+        "https://u:abc@h/?sig=abc",
+        "X-Api-Key:abc",
+        "say Bearer abc",
+        "--secret",
+        "--verbose",
+        "plain",
+    ];
+    let shown = format!("{:?}", Arguments(&args.map(String::from)));
+    assert!(!shown.contains("abc"), "{shown}");
+    for kept in ["run", "--token", "--header", "--verbose", "plain", "@h/?sig="] {
+        assert!(shown.contains(kept), "{kept} in {shown}");
+    }
+}
+
+/// JSON whose keys, values and texts often are what the redactor looks for.
+fn document() -> impl Strategy<Value = serde_json::Value> {
+    let words =
+        "(token|API_KEY|url|id|a|code=|\\?key=|Bearer |://|@|:|\"|\\\\|\\n|\\[|\\{|%3D|\\u{1F600}|é|&| |1|x){0,6}";
+    let leaf = prop_oneof![
+        words.prop_map(serde_json::Value::from),
+        any::<i32>().prop_map(Into::into),
+        any::<bool>().prop_map(Into::into)
+    ];
+    leaf.prop_recursive(4, 40, 5, move |inner| {
+        let key = prop_oneof!["(token|a|url|id|secrets|requestState)", words];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Into::into),
+            prop::collection::btree_map(key, inner, 0..5).prop_map(|map| map.into_iter().collect()),
+        ]
+    })
+}
+
+/// Bytes of a channel, mostly of pieces that mean something.
+fn pieces() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        "(\"token\":|\"a\":|\"|\\\\|\\{|\\}|\\[|\\]|,|:|=|\\n|\\r\\n|\\n\\n|0|12|-1.5e7|x|u0026|\\\\u00|data: )",
+        "(POST /\\?key=a HTTP/1.1\\r\\n|HTTP/1.1 200 OK\\r\\n|Cookie: a\\r\\n|Content-Length: 9\\r\\n|\\r\\n|5\\r\\nabcde\\r\\n0\\r\\n\\r\\n)",
+        "(Transfer-Encoding: chunked\\r\\n|Content-Type: text/event-stream\\r\\n|token=|Bearer |http://u:p@|%26|'|\\\\\")",
+        "\\PC{0,3}",
+    ];
+    let piece = prop_oneof![9 => piece.prop_map(String::into_bytes), 1 => prop::collection::vec(any::<u8>(), 0..4)];
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    // covers: S2-44
+    #[test]
+    fn any_bytes_keep_their_length_at_any_cut_and_twice_is_once(bytes in pieces()) {
+        channel(&bytes);
+    }
+
+    // covers: S2-44
+    #[test]
+    fn what_is_json_stays_json_and_no_value_of_a_secret_key_is_left(value in document()) {
+        for raw in [serde_json::to_string(&value).unwrap(), serde_json::to_string_pretty(&value).unwrap()] {
+            let redacted = redact_message(raw.as_bytes());
+            prop_assert_eq!(redacted.len(), raw.len());
+            prop_assert_eq!(&redact_message(&redacted), &redacted);
+            let read: serde_json::Value = serde_json::from_slice(&redacted).unwrap();
+            prop_assert!(masked(&read, false), "{}", text(&redacted));
+        }
+    }
+}
+
+/// Whether no string below a secret key shows anything.
+fn masked(value: &serde_json::Value, secret: bool) -> bool {
+    let secret_key = |key: &str| ["token", "secrets", "requestState"].contains(&key);
+    match value {
+        serde_json::Value::String(text) => !secret || text.bytes().all(|byte| byte == b'x'),
+        serde_json::Value::Array(items) => items.iter().all(|item| masked(item, secret)),
+        serde_json::Value::Object(map) => map.iter().all(|(key, item)| masked(item, secret || secret_key(key))),
+        _ => true,
+    }
+}
+
+// covers: S2-44
+#[test]
+fn the_debug_of_what_is_configured_shows_no_secret() {
+    use crate::client::ClientConfig;
+    use crate::exchange::{Endpoint, Headers, Program, RequestHead, Start};
+    use crate::model::lifecycle::Implementation;
+    use crate::server::ServerConfig;
+    let program = Program::new("npx")
+        .args(["-y", "server", "--api-key", "hunter2", "--token=hunter2", "https://u:hunter2@example.com/?key=hunter2"])
+        .args(["--header", "Authorization: Bearer hunter2"])
+        .env("HOME_TOKEN", "hunter2");
+    let mut server = ServerConfig::new(Implementation::new("s", "1"));
+    server.state_key = Some([77; 32]);
+    let fields = [
+        "Authorization",
+        "cookie",
+        "Set-Cookie",
+        "Proxy-Authorization",
+        "MCP-Session-Id",
+        "Mcp-Param-Region",
+        "X-Api-Key",
+    ];
+    let mut headers = Headers::new().with("Referer", "https://example.com/?code=hunter2").with("Accept", "text/html");
+    fields.iter().for_each(|name| headers.push(name, "hunter2"));
+    let head = RequestHead { method: "GET".into(), target: "/mcp?sessionId=hunter2".into(), headers };
+    let mut shown = [
+        format!("{program:?}"),
+        format!("{:?}", ClientConfig::program(program.clone())),
+        format!("{:?}", Start::Duplex(Endpoint::Program(program))),
+        format!("{server:?}"),
+        format!("{head:#?}"),
+    ]
+    .to_vec();
+    #[cfg(feature = "http")]
+    shown.push(format!("{:?}", ClientConfig::url("https://example.com/mcp?api_key=hunter2").unwrap()));
+    for text in &shown {
+        assert!(!text.contains("hunter2") && !text.contains("77, 77"), "{text}");
+    }
+    for (text, kept) in
+        [(0, "npx"), (0, "HOME_TOKEN"), (0, "--api-key"), (0, "@example.com"), (4, "text/html"), (4, "/mcp?sessionId=")]
+    {
+        assert!(shown[text].contains(kept), "{kept} in {}", shown[text]);
+    }
+}

@@ -1,0 +1,231 @@
+//! JSON, and what else is found where JSON should be. The grammar is not checked: whatever is a string between quotes is one, and what
+//! stands before a colon is a key. So nothing nests, and no text makes this fail or grow.
+
+use super::names::{Meaning, Word};
+use super::prose::Prose;
+
+/// A text as it goes by.
+#[derive(Clone, Default)]
+pub(super) struct Text {
+    string: Option<Str>,
+    prose: Prose,
+    /// The string that has just ended, in case that it is a key.
+    key: Option<Meaning>,
+    /// Of the value that comes.
+    meaning: Meaning,
+    /// Brackets that are open below a secret key.
+    depth: u64,
+    in_number: bool,
+    /// These are server-sent events: an empty line ends whatever was begun. Whether the current line is empty so far.
+    events: Option<bool>,
+}
+
+/// Inside a string.
+#[derive(Clone)]
+struct Str {
+    word: Word,
+    meaning: Meaning,
+    link: Link,
+    escape: Escape,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Escape {
+    None,
+    /// After a backslash that stands as it was.
+    Slash,
+    /// After a backslash in a value that is masked, and that stands as it was.
+    Masked,
+    /// After a backslash that was masked.
+    Gone,
+    /// Inside `\u`, after so many digits.
+    Hex(u8, u16),
+}
+
+/// How far a link has gone by.
+#[derive(Clone, Copy, PartialEq)]
+enum Link {
+    Scheme,
+    Slashes(u8),
+    Host,
+    Port,
+    Masked,
+}
+
+impl Text {
+    /// The data of an event stream.
+    pub(super) fn events() -> Self {
+        Self { events: Some(true), ..Self::default() }
+    }
+
+    /// The next byte, or what stands in its place.
+    pub(super) fn step(&mut self, byte: u8) -> u8 {
+        match (self.events, byte) {
+            (Some(true), b'\n') => *self = Self::events(),
+            (Some(_), b'\n') => self.events = Some(true),
+            (Some(true), b'\r') | (None, _) => {}
+            _ => self.events = Some(false),
+        }
+        let shown = if self.string.is_some() { self.inside(byte) } else { self.between(byte) };
+        // Lines stay lines, whatever is in them.
+        if matches!(byte, b'\r' | b'\n') { byte } else { shown }
+    }
+
+    fn is_secret(&self) -> bool {
+        self.depth > 0 || self.meaning == Meaning::Secret
+    }
+
+    fn between(&mut self, byte: u8) -> u8 {
+        let secret = self.is_secret();
+        if byte == b'"' {
+            let meaning = if secret || self.prose.in_value() { Meaning::Secret } else { self.meaning };
+            self.string = Some(Str { word: Word::default(), meaning, link: Link::Scheme, escape: Escape::None });
+            self.prose.skip();
+            self.key = None;
+            self.in_number = false;
+            return byte;
+        }
+        let first_digit = !self.in_number;
+        self.in_number = byte.is_ascii_digit() || self.in_number && matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-');
+        match byte {
+            b'{' | b'[' => {
+                self.depth = self.depth.saturating_add(secret.into());
+                self.end_value();
+            }
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.end_value();
+            }
+            b',' => self.end_value(),
+            b':' => self.meaning = self.key.take().unwrap_or(self.meaning),
+            _ => {}
+        }
+        match byte {
+            // A number may not begin with a zero that another digit follows.
+            b'0'..=b'9' if secret => b'0' + u8::from(first_digit),
+            _ if secret => byte,
+            _ if self.prose.masks(byte) => b'x',
+            _ => byte,
+        }
+    }
+
+    fn end_value(&mut self) {
+        self.meaning = Meaning::Plain;
+        self.key = None;
+    }
+
+    fn inside(&mut self, byte: u8) -> u8 {
+        let Some(string) = &mut self.string else { return byte };
+        if byte == b'"' && matches!(string.escape, Escape::None | Escape::Hex(..)) {
+            self.key = Some(string.word.meaning());
+            self.meaning = Meaning::Plain;
+            self.prose.skip();
+            self.string = None;
+            return byte;
+        }
+        match string.meaning {
+            Meaning::Plain => string.plain(&mut self.prose, byte),
+            Meaning::Kept => {
+                string.skip(byte);
+                byte
+            }
+            Meaning::Link => string.link(byte),
+            Meaning::Secret => {
+                string.skip(byte);
+                b'x'
+            }
+        }
+    }
+}
+
+impl Str {
+    /// Only the end of the string is looked for.
+    fn skip(&mut self, byte: u8) {
+        self.escape = if byte == b'\\' && self.escape == Escape::None { Escape::Gone } else { Escape::None };
+    }
+
+    fn plain(&mut self, prose: &mut Prose, byte: u8) -> u8 {
+        match self.escape {
+            Escape::None if byte == b'\\' && prose.masks_all() => {
+                self.escape = Escape::Gone;
+                b'x'
+            }
+            Escape::None if byte == b'\\' => {
+                self.escape = if prose.in_value() { Escape::Masked } else { Escape::Slash };
+                byte
+            }
+            Escape::None => {
+                self.word.push(byte);
+                if prose.masks(byte) { b'x' } else { byte }
+            }
+            Escape::Slash => {
+                self.escape = Escape::None;
+                match byte {
+                    b'u' => self.escape = Escape::Hex(0, 0),
+                    b'n' | b'r' | b't' | b'b' | b'f' => self.character(prose, b' '),
+                    _ => self.character(prose, byte),
+                }
+                byte
+            }
+            Escape::Masked => {
+                self.escape = Escape::None;
+                prose.escape(byte)
+            }
+            Escape::Gone => {
+                self.escape = Escape::None;
+                b'x'
+            }
+            Escape::Hex(digits, value) => {
+                let Some(digit) = char::from(byte).to_digit(16) else {
+                    // No JSON.
+                    self.escape = Escape::None;
+                    return self.plain(prose, byte);
+                };
+                let value = value << 4 | digit as u16;
+                self.escape = Escape::Hex(digits + 1, value);
+                if digits == 3 {
+                    self.escape = Escape::None;
+                    match u8::try_from(value) {
+                        Ok(byte) if byte.is_ascii() => self.character(prose, byte),
+                        _ => {
+                            self.word.push(0xFF);
+                            prose.skip();
+                        }
+                    }
+                }
+                byte
+            }
+        }
+    }
+
+    /// An escape stands for this character, and went by unmasked.
+    fn character(&mut self, prose: &mut Prose, byte: u8) {
+        self.word.push(byte);
+        if prose.masks(byte) {
+            prose.skip();
+        }
+    }
+
+    /// Scheme and host of a link stay.
+    fn link(&mut self, byte: u8) -> u8 {
+        let name = byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+        let next = match (self.link, byte) {
+            (Link::Scheme, b':') => Link::Slashes(0),
+            (Link::Scheme, _) if name || byte == b'+' => Link::Scheme,
+            (Link::Slashes(0), b'/') => Link::Slashes(1),
+            (Link::Slashes(1), b'/') => Link::Host,
+            (Link::Host, b'[') => Link::Host,
+            (Link::Host, _) if name => Link::Host,
+            (Link::Host | Link::Port, b':') => Link::Port,
+            (Link::Port, b'0'..=b'9' | b']') => Link::Port,
+            (Link::Host | Link::Port, b'/' | b'?' | b'#') => {
+                self.link = Link::Masked;
+                return byte;
+            }
+            _ => Link::Masked,
+        };
+        self.link = next;
+        self.skip(byte);
+        if next == Link::Masked { b'x' } else { byte }
+    }
+}

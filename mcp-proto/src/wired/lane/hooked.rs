@@ -1,0 +1,36 @@
+//! What a lane does with the [`MessageHook`] of the application.
+
+use super::{Lane, Side};
+use crate::error::{Diagnostic, DiagnosticKind};
+use crate::exchange::{ExchangeId, Fact, Outgoing};
+use crate::hook::{Denial, MessageHook, Ruling};
+use alloc::format;
+
+impl Lane {
+    /// Asks this hook about every message; about the request of an HTTP client whoever begins the exchange has asked.
+    #[must_use]
+    pub fn with_hook(mut self, hook: Option<MessageHook>) -> Self {
+        self.hook = hook;
+        self
+    }
+
+    /// What the hook lets out. Who waits for what it does not is told.
+    pub(super) fn rule(&mut self, exchange: ExchangeId, outgoing: Outgoing) -> Option<Outgoing> {
+        let Some(hook) = self.hook.as_ref().filter(|_| self.side != Side::HttpClient) else { return Some(outgoing) };
+        let Ruling { send, denials } = hook.outgoing(outgoing);
+        for Denial { request, what, why } in denials {
+            match request {
+                Some(id) => self.facts.push_back((exchange, Fact::Unsendable { id, reason: why.0 })),
+                None => {
+                    let detail = format!("{what}: {}", why.0);
+                    self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::Denied, detail));
+                }
+            }
+        }
+        if send.is_none() {
+            // The engine counts what it says as unwritten until it hears of it.
+            self.facts.push_back((exchange, Fact::Unsent(self.unsent)));
+        }
+        send
+    }
+}

@@ -1,0 +1,83 @@
+//! What is counted of a wired engine while it runs, for its snapshot.
+
+use crate::client;
+use crate::error::DiagnosticKind;
+use crate::exchange::{Body, Data, Item, Outgoing, SseEvent};
+use crate::server;
+use crate::stats::{ServerStats, Traffic};
+use alloc::collections::BTreeMap;
+
+/// The counters of one wired engine.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) traffic: Traffic,
+    pub(super) diagnostics: BTreeMap<DiagnosticKind, u64>,
+    /// Calls of a client, requests of a server.
+    pub(super) asked: u64,
+    pub(super) restarts: u64,
+    pub(super) pings_missed: u64,
+}
+
+impl Tally {
+    pub(super) fn diagnostic(&mut self, kind: DiagnosticKind) {
+        *self.diagnostics.entry(kind).or_default() += 1;
+    }
+
+    /// An event of a client's engine.
+    pub(super) fn client(&mut self, event: &client::Event) {
+        match event {
+            client::Event::Diagnostic(diagnostic) => self.diagnostic(diagnostic.kind),
+            client::Event::Restarting { .. } => self.restarts += 1,
+            client::Event::PingMissed { .. } => self.pings_missed += 1,
+            _ => {}
+        }
+    }
+
+    /// An event of a server's engine.
+    pub(super) fn server(&mut self, event: &server::Event) {
+        match event {
+            server::Event::Diagnostic(diagnostic) => self.diagnostic(diagnostic.kind),
+            server::Event::Request(..) => self.asked += 1,
+            _ => {}
+        }
+    }
+
+    /// What is told of a server.
+    pub(super) fn snapshot(&self, running: usize, channels: usize, queued: usize, lost: (u64, u64)) -> ServerStats {
+        ServerStats {
+            running,
+            requests: self.asked,
+            channels,
+            traffic: self.traffic,
+            queued,
+            lost_notifications: lost.0,
+            lost_diagnostics: lost.1,
+            diagnostics: self.diagnostics.clone(),
+        }
+    }
+}
+
+/// The messages, and what is none, in an item that was read.
+pub(super) fn read(traffic: &mut Traffic, item: &Item) {
+    match item {
+        Item::Message(_) | Item::Event(SseEvent { data: Data::Message(_), .. }) => traffic.messages_in += 1,
+        Item::BadMessage(_) | Item::Event(SseEvent { data: Data::Bad(_), .. }) => traffic.defects_in += 1,
+        Item::Batch(elements) => {
+            let good = elements.iter().filter(|element| element.is_ok()).count();
+            traffic.messages_in += good as u64;
+            traffic.defects_in += (elements.len() - good) as u64;
+        }
+        _ => {}
+    }
+}
+
+/// The messages in what is said.
+pub(super) fn said(traffic: &mut Traffic, outgoing: &Outgoing) {
+    let is_message = match outgoing {
+        Outgoing::Message(_) => true,
+        Outgoing::Request { body, .. } | Outgoing::Response { body: Body::Full(body), .. } => !body.is_empty(),
+        Outgoing::Event { data, .. } => !data.is_empty(),
+        Outgoing::Response { body: Body::Stream, .. } | Outgoing::Comment | Outgoing::End => false,
+    };
+    traffic.messages_out += u64::from(is_message);
+}

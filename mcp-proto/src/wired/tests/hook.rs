@@ -1,0 +1,406 @@
+//! The message hook over both engines and their lanes: what it sees, and what its refusals come to.
+
+use super::net::Net;
+use crate::client::{ClientConfig, Policy, Termination};
+use crate::error::{NegotiationCause, NegotiationError, Stage};
+use crate::exchange::*;
+use crate::hook::{Denied, Direction, MessageHook, MessageKind, WireMessage};
+use crate::input::*;
+use crate::model::lifecycle::Implementation;
+use crate::model::tools;
+use crate::rpc::Object;
+use crate::server::ServerConfig;
+use crate::wired::{Kind, WiredServer};
+use crate::{Instant, Limits};
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::time::Duration;
+use std::sync::Mutex;
+
+/// What a hook saw, as `< request tools/call`.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl Seen {
+    fn take(&self) -> Vec<String> {
+        core::mem::take(&mut self.0.lock().unwrap())
+    }
+
+    /// A hook that notes what it sees, and refuses one line of it.
+    fn hook(&self, refused: &'static str) -> Option<MessageHook> {
+        let seen = self.clone();
+        Some(MessageHook::new(move |message| {
+            let line = line(message);
+            seen.0.lock().unwrap().push(line.clone());
+            if line == refused { Err(Denied::new("not today")) } else { Ok(()) }
+        }))
+    }
+}
+
+fn line(message: &WireMessage<'_>) -> String {
+    let direction = if message.direction() == Direction::In { "<" } else { ">" };
+    let kind = match message.kind() {
+        MessageKind::Request => "request",
+        MessageKind::Notification => "notification",
+        MessageKind::Response => "response",
+        MessageKind::Error => "error",
+    };
+    assert_eq!(message.size(), message.raw().len());
+    assert_eq!(message.size(), message.text().len());
+    match (message.method(), message.id()) {
+        (Some(method), id) => format!("{direction} {kind} {method}{}", if id.is_some() { "" } else { " -" }),
+        (None, id) => format!("{direction} {kind} {}", id.expect("it has an id")),
+    }
+}
+
+/// Targets: lines in both eras, and HTTP where it is built.
+fn targets() -> Vec<(&'static str, ClientConfig)> {
+    let lines = |policy| ClientConfig { policy, ..ClientConfig::given() };
+    let mut all = [("legacy", lines(Policy::Legacy)), ("modern", lines(Policy::Modern))].to_vec();
+    #[cfg(feature = "http")]
+    all.push(("http", ClientConfig::url("http://localhost/mcp").expect("it is a url")));
+    all
+}
+
+fn server(hook: Option<MessageHook>) -> ServerConfig {
+    ServerConfig { on_message: hook, ..ServerConfig::new(Implementation::new("server", "1")) }
+}
+
+/// The same seen from the other side.
+fn mirrored(lines: &[String]) -> Vec<String> {
+    let swap = |line: &String| match line.split_at(1) {
+        ("<", rest) => format!(">{rest}"),
+        (_, rest) => format!("<{rest}"),
+    };
+    lines.iter().map(swap).collect()
+}
+
+// covers: S2-44
+#[test]
+fn both_sides_see_every_message_in_order_on_every_transport() {
+    for (name, mut config) in targets() {
+        let (at_client, at_server) = (Seen::default(), Seen::default());
+        config.on_message = at_client.hook("");
+        let mut net = Net::between(config, server(at_server.hook("")), 7);
+        net.rest();
+        net.call(tools::call("steps").progress());
+        net.rest();
+        let (client, server) = (at_client.take(), at_server.take());
+        assert_eq!(client, mirrored(&server), "{name}");
+        let expected: &[&str] = if name == "legacy" {
+            &["> request initialize", "< response 1", "> notification notifications/initialized -"]
+        } else {
+            &["> request server/discover", "< response 1"]
+        };
+        let call = [
+            "> request tools/call",
+            "< notification notifications/progress -",
+            "< notification notifications/progress -",
+            "< response 2",
+        ];
+        assert_eq!(client, [expected, &call].concat(), "{name}");
+    }
+}
+
+// covers: S2-44
+#[test]
+fn a_refused_request_ends_its_call_at_once_and_is_not_written() {
+    for (name, mut config) in targets() {
+        let seen = Seen::default();
+        config.on_message = seen.hook("> request tools/call");
+        let mut net = Net::between(config, server(None), usize::MAX);
+        net.rest();
+        let channels = net.channels();
+        net.log();
+        let before: usize = net.wire.values().map(Vec::len).sum();
+        net.call(tools::call("add"));
+        net.rest();
+        assert_eq!(net.log(), ["call 1: refused by the message hook: not today"], "{name}");
+        assert_eq!(net.wire.values().map(Vec::len).sum::<usize>(), before, "{name}: nothing was written");
+        assert_eq!(net.channels(), channels, "{name}: nothing was opened");
+        assert!(net.actions.0.iter().any(|action| action.contains("sent: No")), "{name}");
+        assert_eq!(seen.take().iter().filter(|line| line.contains("tools/call")).count(), 1, "{name}: asked once");
+    }
+}
+
+// covers: S2-44
+#[test]
+fn a_refused_answer_ends_its_call_and_the_connection_goes_on() {
+    for (name, mut config) in targets() {
+        config.on_message = Seen::default().hook("< response 2");
+        let mut net = Net::between(config, server(None), usize::MAX);
+        net.rest();
+        net.log();
+        net.call(tools::call("add"));
+        net.call(tools::call("next"));
+        net.rest();
+        let log = net.log();
+        assert!(log.contains(&"call 1: refused by the message hook: not today".to_string()), "{name}: {log:?}");
+        assert!(log.contains(&"call 2 succeeded".to_string()), "{name}: {log:?}");
+        assert!(log.contains(&"diagnostic denied".to_string()), "{name}: {log:?}");
+        assert!(net.actions.0.iter().any(|action| action.contains("sent: Maybe")), "{name}");
+    }
+}
+
+// covers: S2-44
+#[test]
+fn a_request_that_the_server_refuses_is_answered_and_never_handled() {
+    for (name, config) in targets() {
+        let mut net = Net::between(config, server(Seen::default().hook("< request tools/call")), usize::MAX);
+        net.rest();
+        net.log();
+        net.call(tools::call("add"));
+        net.rest();
+        assert_eq!(
+            net.log(),
+            ["server: diagnostic denied", "call 1: MCP error -32603: the message was refused"],
+            "{name}"
+        );
+    }
+}
+
+// covers: S2-44
+#[test]
+fn in_place_of_an_answer_that_the_server_refuses_an_error_is_sent() {
+    for tool in ["add", "steps"] {
+        for (name, config) in targets() {
+            let mut net = Net::between(config, server(Seen::default().hook("> response 2")), usize::MAX);
+            net.rest();
+            net.log();
+            net.call(tools::call(tool).progress());
+            net.rest();
+            let log = net.log();
+            let end = "call 1: MCP error -32603: the message was refused".to_string();
+            assert!(log.contains(&end), "{name} {tool}: {log:?}");
+            assert!(log.contains(&"server: diagnostic denied".to_string()), "{name} {tool}: {log:?}");
+            assert!(!log.iter().any(|line| line.contains("not today")), "{name}: the reason stays");
+        }
+    }
+}
+
+// covers: S2-44
+#[test]
+fn a_refused_notification_is_dropped_and_told_and_nothing_else_suffers() {
+    for by_server in [true, false] {
+        for (name, mut config) in targets() {
+            let line = if by_server { "> " } else { "< " };
+            let refused = if by_server {
+                "> notification notifications/progress -"
+            } else {
+                "< notification notifications/progress -"
+            };
+            let hook = Seen::default().hook(refused);
+            let mut at_server = server(by_server.then(|| hook.clone()).flatten());
+            config.on_message = hook.filter(|_| !by_server);
+            at_server.limits = Limits::default();
+            let mut net = Net::between(config, at_server, usize::MAX);
+            net.rest();
+            net.log();
+            net.call(tools::call("steps").progress());
+            net.rest();
+            let log = net.log();
+            let told = log.iter().filter(|line| line.ends_with("diagnostic denied")).count();
+            assert_eq!(told, 2, "{name} {line}: {log:?}");
+            assert!(!log.iter().any(|line| line.contains("is at")), "{name} {line}: {log:?}");
+            assert!(log.contains(&"call 1 succeeded".to_string()), "{name} {line}: {log:?}");
+        }
+    }
+}
+
+// covers: S2-44
+#[test]
+fn a_refused_handshake_ends_the_negotiation_and_tries_nothing_else() {
+    // Where a server that does not know the probe would be asked in the older way.
+    let either = ("either", ClientConfig::given());
+    for (name, config) in targets().into_iter().chain([either]) {
+        let (stage, request) = if name == "legacy" {
+            (Stage::Initialize, "> request initialize")
+        } else {
+            (Stage::Discover, "> request server/discover")
+        };
+        for refused in [request, "< response 1"] {
+            let mut config = config.clone();
+            config.on_message = Seen::default().hook(refused);
+            let mut net = Net::between(config, server(None), usize::MAX);
+            net.rest();
+            let cause = NegotiationCause::Denied("not today".into());
+            let why = Termination::Negotiation(NegotiationError { stage, cause });
+            let ended = format!("terminated {why:?}");
+            assert!(net.log.contains(&ended), "{name} {refused}: {:?}", net.log);
+        }
+    }
+}
+
+// covers: S2-44
+#[test]
+fn what_a_hook_is_shown_is_redacted_unless_it_asks_for_more() {
+    let seen = Seen::default();
+    let notes = seen.clone();
+    let mut config = ClientConfig { policy: Policy::Modern, ..ClientConfig::given() };
+    config.on_message = Some(MessageHook::new(move |message| {
+        notes.0.lock().unwrap().extend([message.text(), format!("{message:?}"), message.raw()]);
+        Ok(())
+    }));
+    let mut net = Net::between(config, server(None), usize::MAX);
+    net.rest();
+    seen.take();
+    net.call(tools::call("add").arguments(&BTreeMap::from([("api_key", "sk-123")])));
+    net.rest();
+    let seen = seen.take();
+    assert!(seen[0].contains(r#""api_key":"xxxxxx""#) && !seen[0].contains("sk-123"), "{}", seen[0]);
+    assert!(!seen[1].contains("sk-123") && seen[1].starts_with("Out {"), "{}", seen[1]);
+    assert!(seen[2].contains("sk-123"), "{}", seen[2]);
+}
+
+// covers: S2-44
+#[cfg(feature = "std")]
+#[test]
+fn a_hook_that_panics_refuses() {
+    let mut config = ClientConfig::given();
+    config.on_message = Some(MessageHook::new(|message| {
+        assert_ne!(message.method(), Some("tools/call"));
+        Ok(())
+    }));
+    let mut net = Net::between(config, server(None), usize::MAX);
+    net.rest();
+    net.log();
+    net.call(tools::call("add"));
+    net.rest();
+    assert_eq!(net.log(), ["call 1: refused by the message hook: the hook panicked"]);
+    net.tell(Input::Command(ClientCommand::Close));
+    net.rest();
+    assert_eq!(net.log(), ["terminated Requested"]);
+}
+
+/// A server of lines that was initialized with 2025-03-26, which has batches; and what it writes.
+struct Raw {
+    server: WiredServer,
+    channel: ChannelId,
+}
+
+impl Raw {
+    fn new(hook: Option<MessageHook>, capabilities: &str) -> Self {
+        Self::of(server(hook), capabilities)
+    }
+
+    fn of(config: ServerConfig, capabilities: &str) -> Self {
+        let mut server = WiredServer::new(Arc::new(config), [1; 32], Instant::ZERO);
+        let channel = server.accept(Instant::ZERO, Kind::Lines, Peer::default()).expect("it is accepted");
+        let mut raw = Self { server, channel };
+        raw.say(&format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"2025-03-26","capabilities":{capabilities},"clientInfo":{{"name":"c","version":"1"}}}}}}"#
+        ));
+        raw
+    }
+
+    /// What comes back, and the requests that are to be answered.
+    fn say(&mut self, line: &str) -> (String, Vec<crate::server::Responder>) {
+        let bytes = Bytes::from(format!("{line}\n"));
+        self.server.bytes(Instant::ZERO, self.channel, bytes);
+        self.drain()
+    }
+
+    fn drain(&mut self) -> (String, Vec<crate::server::Responder>) {
+        let (mut written, mut requests) = (Vec::new(), Vec::new());
+        while let Some(action) = self.server.poll_output() {
+            match action {
+                Action::Write(channel, bytes) => {
+                    self.server.written(Instant::ZERO, channel, bytes.len());
+                    written.extend_from_slice(&bytes);
+                }
+                Action::Event(crate::server::Event::Request(responder, _)) => requests.push(responder),
+                _ => {}
+            }
+        }
+        (String::from_utf8(written).expect("it is text"), requests)
+    }
+}
+
+// covers: S2-44
+#[test]
+fn each_element_of_a_batch_is_asked_about() {
+    let seen = Seen::default();
+    let mut raw = Raw::new(seen.hook("> response 2"), "{}");
+    seen.take();
+    let ping = |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+    let (out, _) = raw.say(&format!("[{},{},{}]", ping(1), ping(2), ping(3)));
+    assert_eq!(
+        out,
+        "[{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}},\
+         {\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32603,\"message\":\"the message was refused\"}},\
+         {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}]\n"
+    );
+    assert_eq!(
+        seen.take(),
+        ["< request ping", "< request ping", "< request ping", "> response 1", "> response 2", "> response 3"]
+    );
+    let mut raw = Raw::new(Seen::default().hook("< request ping"), "{}");
+    let (out, _) = raw.say(&format!("[{}]", ping(1)));
+    assert_eq!(
+        out,
+        "[{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"the message was refused\"}}]\n"
+    );
+}
+
+// covers: S2-44
+#[test]
+fn a_question_that_is_refused_counts_as_answered() {
+    for (refused, answers) in [("> request roots/list", false), ("< response 1", true)] {
+        let mut raw = Raw::new(Seen::default().hook(refused), r#"{"roots":{}}"#);
+        let (_, mut requests) = raw.say(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#);
+        let responder = requests.pop().expect("it is handed out");
+        let questions = [("r".to_string(), InputRequest::Roots)].to_vec();
+        let answer = responder.write(Outcome::NeedInput { requests: questions, state: None });
+        raw.server.respond(Instant::ZERO, answer);
+        let (out, mut requests) = raw.drain();
+        assert_eq!(out.contains("roots/list"), answers, "{out}");
+        if answers {
+            requests = raw.say(r#"{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}"#).1;
+        }
+        let again = requests.pop().expect("it is handed out again");
+        raw.server.respond(Instant::ZERO, again.write(Outcome::internal("done")));
+        assert!(raw.drain().0.contains("done"));
+    }
+}
+
+// covers: S2-44
+#[test]
+fn what_is_refused_does_not_count_as_unwritten() {
+    let mut config = server(Seen::default().hook("> notification custom/note -"));
+    config.limits.server.max_unsent = 200;
+    let mut raw = Raw::of(config, "{}");
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#;
+    let responder = raw.say(call).1.pop().expect("it is handed out");
+    for _ in 0..10 {
+        let note = Note::Custom("custom/note".into(), Object::new().with("text", "x".repeat(100).as_str()));
+        raw.server.notify(Instant::ZERO, responder.key(), note).expect("nothing waits to be written");
+        assert_eq!(raw.drain().0, "");
+    }
+}
+
+// covers: S2-44
+#[test]
+fn a_ping_that_is_refused_is_told_and_is_no_miss() {
+    for (name, mut config) in targets() {
+        config.ping = Some(Duration::from_secs(1));
+        let ping = if name == "legacy" { "ping" } else { "server/discover" };
+        let agreed = Arc::new(Mutex::new(name == "legacy"));
+        config.on_message = Some(MessageHook::new(move |message| {
+            let refused = message.method() == Some(ping) && *agreed.lock().unwrap();
+            *agreed.lock().unwrap() = true;
+            if refused { Err(Denied::new("no pings")) } else { Ok(()) }
+        }));
+        let mut net = Net::between(config, server(None), usize::MAX);
+        net.rest();
+        net.log();
+        while net.now < Instant::ZERO + Duration::from_secs(5) {
+            net.tick();
+        }
+        let log = net.log();
+        assert!(log.len() >= 4 && log.iter().all(|line| line == "diagnostic denied"), "{name}: {log:?}");
+    }
+}

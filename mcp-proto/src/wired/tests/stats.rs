@@ -1,0 +1,166 @@
+//! The numbers of a snapshot, against what was written and read.
+
+use super::net::Net;
+use crate::Limits;
+use crate::client::{ClientConfig, Event, Policy, Restart};
+use crate::error::DiagnosticKind;
+use crate::exchange::*;
+use crate::frame::Kind;
+use crate::input::*;
+use crate::model::lifecycle::Implementation;
+use crate::model::tools;
+use crate::server::ServerConfig;
+use crate::stats::{ClientStats, ServerStats, Traffic};
+use crate::time::Instant;
+use crate::wired::{Hub, Lane, LaneOutput, WiredClient};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::time::Duration;
+
+/// Bytes that went up and down, as the net saw them.
+fn bytes(net: &Net) -> (u64, u64) {
+    let of = |up: bool| net.wire.iter().filter(|((_, to), _)| *to == up).map(|(_, bytes)| bytes.len() as u64).sum();
+    (of(true), of(false))
+}
+
+#[test]
+fn both_sides_count_the_same_bytes_and_messages() {
+    for chunk in [usize::MAX, 7, 1] {
+        let mut net = Net::new(ClientConfig::given(), Limits::default(), chunk);
+        net.rest();
+        net.call(tools::call("add"));
+        net.call(tools::call("steps").progress());
+        net.call(tools::call("slow"));
+        net.rest();
+        let (up, down) = bytes(&net);
+        let client = net.client.stats();
+        assert_eq!((client.traffic.bytes_out, client.traffic.bytes_in), (up, down));
+        // The probe and three calls; their answers but one, and two notes of progress.
+        assert_eq!((client.traffic.messages_out, client.traffic.messages_in), (4, 5));
+        assert_eq!((client.calls, client.calls_made, client.channels), (1, 3, 1));
+        assert_eq!((client.unsent, client.queued), (0, 0));
+        let server = net.server.stats();
+        assert_eq!((server.traffic.bytes_in, server.traffic.bytes_out), (up, down));
+        assert_eq!((server.traffic.messages_in, server.traffic.messages_out), (4, 5));
+        assert_eq!((server.running, server.requests, server.channels), (1, 3, 1));
+
+        net.tell(Input::Command(ClientCommand::Close));
+        net.rest();
+        while net.client.poll_timeout().is_some() || net.server.stats().channels > 0 {
+            net.tick();
+        }
+        let (up, down) = bytes(&net);
+        let client = net.client.stats();
+        let traffic = Traffic { bytes_in: down, bytes_out: up, messages_in: 5, messages_out: 4, defects_in: 0 };
+        assert_eq!(client, ClientStats { calls_made: 3, traffic, ..ClientStats::default() }, "nothing is held");
+        assert_eq!((net.server.stats().running, net.server.stats().requests), (0, 3));
+        assert_eq!(net.server.stats().traffic.bytes_out, down);
+    }
+}
+
+#[cfg(feature = "http")]
+#[test]
+fn over_http_the_connections_of_the_past_are_counted_too() {
+    let config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
+    let mut net = Net::new(config, Limits::default(), usize::MAX);
+    net.rest();
+    for _ in 0..3 {
+        net.call(tools::call("add"));
+        net.rest();
+        // Each connection is closed before the next call.
+        while net.client.stats().channels > 0 {
+            net.tick();
+        }
+    }
+    let (up, down) = bytes(&net);
+    assert!(net.channels() >= 3);
+    let (client, server) = (net.client.stats().traffic, net.server.stats().traffic);
+    assert_eq!((client.bytes_out, client.bytes_in), (up, down));
+    assert_eq!((server.bytes_in, server.bytes_out), (up, down));
+    assert_eq!((client.messages_out, client.messages_in), (4, 4));
+    assert_eq!((server.messages_in, server.messages_out), (4, 4));
+}
+
+fn line(text: &str) -> Bytes {
+    Bytes::from(alloc::format!("{text}\n"))
+}
+
+// covers: B-274
+#[test]
+fn what_was_dropped_and_what_nobody_took_is_counted_by_kind() {
+    let mut config = ClientConfig::program(Program::new("server"));
+    config.policy = Policy::Legacy;
+    config.restart = Some(Restart::default());
+    config.limits.client.max_queued_events = 3;
+    config.ping = Some(Duration::from_secs(60));
+    let (channel, mut now) = (ChannelId(1), Instant::ZERO);
+    let mut client = WiredClient::new(Arc::new(config), [1; 32], now);
+    assert_eq!((client.stats().channels, client.stats().queued), (1, 1), "it is being opened");
+    client.opened(now, channel, Peer::default());
+    let written: usize = core::iter::from_fn(|| client.poll_output())
+        .map(|action| if let Action::Write(_, bytes) = action { bytes.len() } else { 0 })
+        .sum();
+    assert_eq!((client.stats().unsent, client.stats().traffic.bytes_out), (written, 0));
+    client.written(now, channel, written - 1);
+    assert_eq!((client.stats().unsent, client.stats().traffic.bytes_out), (1, written as u64 - 1));
+    client.written(now, channel, 1);
+
+    let result = r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#;
+    client.bytes(now, channel, line(&alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#)));
+    for text in ["garbage", "more", r#"{"jsonrpc":"2.0","id":77,"result":{}}"#, r#"{"jsonrpc":"2.0","method":"x/y"}"#] {
+        client.bytes(now, channel, line(text));
+        client.bytes(now, channel, line(text));
+    }
+    let stats = client.stats();
+    let kinds: Vec<_> = stats.diagnostics.iter().map(|(kind, n)| (*kind, *n)).collect();
+    assert_eq!(kinds, [(DiagnosticKind::BadMessage, 4), (DiagnosticKind::UnknownId, 2)]);
+    assert_eq!((stats.traffic.messages_in, stats.traffic.defects_in), (5, 4));
+    // Three of eight wait, and one entry for the lost ones.
+    assert_eq!((stats.lost_notifications, stats.lost_diagnostics), (2, 3));
+    let told = core::iter::from_fn(|| client.poll_output()).find_map(|action| match action {
+        Action::Event(Event::Lost { notifications, diagnostics }) => Some((notifications, diagnostics)),
+        _ => None,
+    });
+    assert_eq!(told, Some((2, 3)), "what is counted is what is told");
+    assert_eq!(client.stats().lost_diagnostics, 3, "and stays counted");
+
+    for wait in [60, 10] {
+        now = now + Duration::from_secs(wait);
+        client.handle_timeout(now);
+    }
+    client.closed(now, channel, Closed::Reset);
+    let stats = client.stats();
+    assert_eq!((stats.pings_missed, stats.restarts, stats.calls_made, stats.channels), (1, 1, 0, 0));
+}
+
+#[test]
+fn a_hub_counts_what_its_lanes_carried() {
+    let now = Instant::ZERO;
+    let mut hub = Hub::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
+    let mut lane: Lane = hub.join(now, Kind::Lines, Peer::default()).expect("room");
+    let text = line(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    let length = text.len() as u64;
+    lane.wire(now, Wire::Bytes(text));
+    lane.wire(now, Wire::Bytes(line("garbage")));
+    let (facts, diagnostics) = lane.take_facts();
+    hub.facts(now, facts, diagnostics);
+    while let Some(mail) = hub.poll_mail(lane.number()) {
+        mail.deliver(now, &mut lane);
+    }
+    let mut written = 0;
+    while let Some(LaneOutput::Write(bytes)) = lane.poll_output() {
+        written += bytes.len();
+        lane.wire(now, Wire::Written(bytes.len()));
+    }
+    let traffic = lane.take_traffic();
+    assert!(lane.take_traffic().is_empty(), "it is handed out once");
+    hub.count(traffic);
+    hub.leave(now, lane.number());
+    let ServerStats { channels, traffic, diagnostics, requests, .. } = hub.stats();
+    assert_eq!((channels, requests), (0, 0));
+    assert_eq!((traffic.bytes_in, traffic.bytes_out), (length + 8, written as u64));
+    assert_eq!((traffic.messages_in, traffic.defects_in), (1, 1));
+    assert_eq!(diagnostics.get(&DiagnosticKind::BadMessage), Some(&1));
+    assert!(traffic.messages_out >= 1);
+}
