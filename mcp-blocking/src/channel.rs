@@ -3,27 +3,28 @@
 //! Reading and writing never wait for one another, so two full pipes cannot block each other. A thread that is stuck in the operating
 //! system holds its own end of the stream and nothing else; the channel ends without it.
 
-use crate::Stderr;
-use crate::driver::{Shared, State, wait};
-use crate::process::{self, Process, Signal};
+use crate::driver::{Shared, State};
+use crate::os::Signal;
+use crate::process::{Errors, Process, Streams};
+use crate::socket::Socket;
 use crate::stream;
+use crate::sync::{self, Condvar, wait, wait_until};
 use crate::target::{Given, Reader, Writer};
 use bytes::Bytes;
 use mcp_proto::driver::{Step, WriteQueue, not_opened};
 use mcp_proto::exchange::{ChannelId, Closed, Endpoint, Peer, Shutdown};
 use mcp_proto::process::DRAIN;
 use std::io;
-use std::net::TcpStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::ChildStderr;
-use std::sync::{Arc, Condvar, Weak};
-use std::time::Instant;
+use std::sync::{Arc, Weak};
 
 /// One channel, from the moment the engine asks for it until it is told that it is closed.
 pub(crate) struct Channel {
     link: Link,
     queue: WriteQueue,
     read_ended: bool,
+    /// Standard error is still read.
+    errors_open: bool,
     /// The threads of this channel wait here.
     wake: Arc<Condvar>,
     reader_waits: bool,
@@ -36,8 +37,8 @@ enum Link {
     /// A program that is being started, and the signal that it is to get at once.
     Starting(Option<Signal>),
     Program(Arc<Process>),
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "nothing opens one"))]
-    Socket(TcpStream),
+    #[cfg_attr(not(any(unix, feature = "http")), expect(dead_code, reason = "nothing opens one"))]
+    Socket(Socket),
     /// Something that can only be waited for: a connection being made, or a pair of streams that was given.
     Other,
 }
@@ -46,7 +47,7 @@ enum Link {
 struct Opened {
     reader: Reader,
     writer: Writer,
-    errors: Option<ChildStderr>,
+    errors: Option<Errors>,
     link: Link,
 }
 
@@ -56,6 +57,7 @@ impl Channel {
             link,
             queue: WriteQueue::default(),
             read_ended: false,
+            errors_open: false,
             wake: Arc::default(),
             reader_waits: false,
             threads: 0,
@@ -141,8 +143,8 @@ impl Shared {
                 return self.pump(&mut state);
             }
         };
-        // Given up in the meantime: whatever was opened is closed by being dropped.
-        let Some(channel) = state.channels.get_mut(&id) else { return };
+        // Given up in the meantime: whatever was opened is closed by being dropped, which may run code of the application.
+        let Some(channel) = state.channels.get_mut(&id) else { return drop(state) };
         let before = std::mem::replace(&mut channel.link, link);
         let process = match &channel.link {
             Link::Program(process) => Some(Arc::clone(process)),
@@ -176,26 +178,31 @@ impl Shared {
 
     fn connect(&self, endpoint: Endpoint, given: Option<Given>) -> Result<Opened, Closed> {
         let unreachable = |why: &dyn std::fmt::Display| Closed::Unreachable(why.to_string());
+        #[cfg(any(unix, feature = "http"))]
+        let opened = |socket: Socket| {
+            let (reader, writer) = socket.ends().map_err(|e| unreachable(&e))?;
+            Ok(Opened { reader, writer, errors: None, link: Link::Socket(socket) })
+        };
         match endpoint {
             Endpoint::Program(program) => {
-                let spawned = Process::spawn(&program, &self.stderr);
+                let stderr = self.lock().stderr.clone();
+                let spawned = Process::spawn(&program, &stderr);
                 let (process, streams) = spawned.map_err(|e| not_opened(&program.command, &e))?;
-                let process::Streams { output, input, errors } = streams;
+                let Streams { output, input, errors } = streams;
                 Ok(Opened { reader: output, writer: input, errors, link: Link::Program(Arc::new(process)) })
             }
             #[cfg(feature = "http")]
             Endpoint::Origin(origin) => {
-                let socket = crate::http::connect(&origin, self.config.limits.frame.connect_timeout)?;
-                let ends = socket.try_clone().and_then(|reader| Ok((reader, socket.try_clone()?)));
-                let (reader, writer) = ends.map_err(|e| unreachable(&e))?;
-                let (reader, writer) = (Box::new(reader), Box::new(writer));
-                Ok(Opened { reader, writer, errors: None, link: Link::Socket(socket) })
+                opened(crate::socket::connect(&origin, self.config.limits.frame.connect_timeout)?)
             }
+            #[cfg(unix)]
+            Endpoint::Unix(path) => opened(crate::socket::connect_unix(&path)?),
             Endpoint::Given => {
                 let given = given.ok_or_else(|| unreachable(&"a channel that was given cannot be opened again"))?;
                 let (reader, writer) = given().map_err(|e| unreachable(&e))?;
                 Ok(Opened { reader, writer, errors: None, link: Link::Other })
             }
+            #[cfg(not(all(unix, feature = "http")))]
             _ => Err(unreachable(&"this build cannot open such a channel")),
         }
     }
@@ -206,12 +213,18 @@ impl Shared {
         state: &mut State,
         id: ChannelId,
         writer: Writer,
-        errors: Option<ChildStderr>,
+        errors: Option<Errors>,
         reader: Option<Reader>,
     ) -> io::Result<()> {
-        if let (Some(errors), Stderr::Lines(told)) = (errors, &self.stderr) {
-            let told = Arc::clone(told);
-            self.thread(state, id, "mcp-stderr", move || process::read_errors(errors, &*told))?;
+        if let Some(errors) = errors {
+            let shared = Arc::downgrade(self);
+            self.thread(state, id, "mcp-stderr", move || {
+                errors.read();
+                if let Some(shared) = Weak::upgrade(&shared) {
+                    shared.errors_ended(id);
+                }
+            })?;
+            state.channel(id, |channel| channel.errors_open = true);
         }
         if let Some(reader) = reader {
             let shared = Arc::downgrade(self);
@@ -224,17 +237,11 @@ impl Shared {
     /// Awaits the end of a program, reads what it left, ends what is left of its group, and reaps it.
     fn attend(self: Arc<Self>, id: ChannelId, process: &Process) {
         process.wait();
-        let until = Instant::now() + DRAIN;
-        let mut state = self.lock();
-        while let Some(channel) = state.channels.get(&id).filter(|channel| !channel.read_ended) {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            let wake = Arc::clone(&channel.wake);
-            state = wait(&wake, state, Some(left));
-        }
-        drop(state);
+        let state = self.lock();
+        let Some(wake) = state.channels.get(&id).map(|channel| Arc::clone(&channel.wake)) else { return };
+        let said_all =
+            |state: &State| state.channels.get(&id).is_none_or(|channel| channel.read_ended && !channel.errors_open);
+        drop(wait_until(&wake, state, &self.clock, self.clock.now() + DRAIN, said_all));
         let status = process.reap();
         let mut state = self.lock();
         self.gone(&mut state, id, Closed::Exited(status));
@@ -257,12 +264,19 @@ impl Shared {
         self.pump(&mut state);
     }
 
+    fn errors_ended(&self, id: ChannelId) {
+        self.lock().channel(id, |channel| {
+            channel.errors_open = false;
+            channel.wake.notify_all();
+        });
+    }
+
     fn write_ended(self: &Arc<Self>, id: ChannelId) {
         let mut state = self.lock();
         let Some(channel) = state.channels.get_mut(&id) else { return };
         channel.queue.end();
         if let Link::Socket(socket) = &channel.link {
-            drop(socket.shutdown(std::net::Shutdown::Write));
+            socket.shutdown(std::net::Shutdown::Write);
         }
         self.close_if_ended(&mut state, id);
         self.pump(&mut state);
@@ -282,7 +296,7 @@ impl Shared {
         channel.wake.notify_all();
         state.detached += channel.threads;
         if let Link::Socket(socket) = &channel.link {
-            drop(socket.shutdown(std::net::Shutdown::Both));
+            socket.shutdown(std::net::Shutdown::Both);
         }
         state.engine.closed(self.clock.now(), id, why);
     }
@@ -296,7 +310,7 @@ impl Shared {
         body: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
         let shared = Arc::downgrade(self);
-        std::thread::Builder::new().name(name.into()).spawn(move || {
+        sync::spawn(name, move || {
             // A stream that was given may panic.
             let panicked = catch_unwind(AssertUnwindSafe(body)).is_err();
             let Some(shared) = Weak::upgrade(&shared) else { return };

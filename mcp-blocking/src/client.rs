@@ -1,17 +1,19 @@
 //! The handle to a client: connecting, calling, closing.
 
 use crate::config::Config;
-use crate::driver::{Shared, State, wait};
+use crate::driver::{Shared, State};
+use crate::sync::{Condvar, MutexGuard, wait, wait_until};
 use crate::target::IntoTarget;
 use mcp_proto::call::Paged;
 use mcp_proto::client::{Termination, Verdict};
 use mcp_proto::driver::{Collected, ConnectError};
 use mcp_proto::exchange::Shutdown;
 use mcp_proto::input::CallId;
-use mcp_proto::{Call, CallError, Calling, IntoCall, Object, Pages, Progress, Refusal, ServerInfo};
+use mcp_proto::stats::ClientStats;
+use mcp_proto::{Call, CallError, Calling, Instant, IntoCall, Object, Pages, Progress, Refusal, ServerInfo};
 use std::fmt;
-use std::sync::{Arc, Condvar, MutexGuard};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// What `close` waits beyond the time limits of the shutdown itself.
 const MARGIN: Duration = Duration::from_secs(1);
@@ -32,7 +34,7 @@ pub fn connect_with(target: impl IntoTarget, mut config: Config) -> Result<Clien
     let mut target = target.into_target()?;
     target.config.origin_unix = crate::os::unix_time();
     config.apply(&mut target.config);
-    let shared = Shared::start(target.config, config.callbacks, config.stderr, target.given)
+    let shared = Shared::start(target.config, config.callbacks, config.stderr, target.given, config.recorder)
         .map_err(|e| ConnectError::Thread(e.to_string()))?;
     let client = Client { handle: Arc::new(Handle { shared: Arc::clone(&shared) }) };
     let mut state = shared.lock();
@@ -56,18 +58,6 @@ pub struct Client {
 
 struct Handle {
     shared: Arc<Shared>,
-}
-
-/// What a client holds at the moment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct Stats {
-    /// Calls that someone waits for.
-    pub calls: usize,
-    /// Channels that are open or being opened.
-    pub channels: usize,
-    /// Threads that outlived their channel: stuck in the operating system, or about to end.
-    pub detached_threads: usize,
 }
 
 impl Client {
@@ -131,17 +121,40 @@ impl Client {
         self.handle.shared.lock().engine.client().verdict()
     }
 
-    /// What the client holds at the moment.
-    pub fn stats(&self) -> Stats {
-        let state = self.handle.shared.lock();
-        let (calls, channels) = (state.calls.ids().len(), state.channels.len());
-        Stats { calls, channels, detached_threads: state.detached }
+    /// What the client holds at the moment and what it has done, in numbers.
+    pub fn stats(&self) -> ClientStats {
+        self.handle.shared.lock().stats()
     }
 
     /// Closes the client: all calls end, a program is asked to exit, then terminated, then killed with its group. Returns when that is
     /// done, and within the time limits of these steps and a second, whatever does not end. Says why the client ended.
     pub fn close(&self) -> Termination {
         self.handle.shared.shut_down()
+    }
+
+    /// What closes this client, and does not keep it open: for a signal handler, or for a callback of the client itself.
+    pub fn closer(&self) -> Closer {
+        Closer { shared: Arc::clone(&self.handle.shared) }
+    }
+}
+
+/// Closes a client, and does not keep it open as a clone of the [`Client`] would. It may outlive the client. From
+/// [`Client::closer`].
+#[derive(Clone)]
+pub struct Closer {
+    shared: Arc<Shared>,
+}
+
+impl Closer {
+    /// As [`Client::close`]. If the client is being closed or dropped at the moment, waits for the end of that.
+    pub fn close(&self) -> Termination {
+        self.shared.shut_down()
+    }
+}
+
+impl fmt::Debug for Closer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Closer").finish_non_exhaustive()
     }
 }
 
@@ -166,24 +179,13 @@ impl Shared {
         }
         let limits = &self.config.limits.frame;
         let ladder = limits.exit_timeout.saturating_add(limits.terminate_timeout);
-        let state = self.wait_terminated(state, ladder.max(limits.linger_timeout).saturating_add(MARGIN));
+        let until = self.clock.now() + ladder.max(limits.linger_timeout).saturating_add(MARGIN);
+        let ended = |state: &State| state.calls.terminated().is_some();
+        let state = wait_until(&self.milestones, state, &self.clock, until, ended);
         match state.calls.terminated() {
             Some(why) => why.clone(),
             None => self.abandon(state),
         }
-    }
-
-    fn wait_terminated<'a>(&self, mut state: MutexGuard<'a, State>, limit: Duration) -> MutexGuard<'a, State> {
-        // A limit beyond the clock's range is none.
-        let until = Instant::now().checked_add(limit);
-        while state.calls.terminated().is_none() {
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                break;
-            }
-            state = wait(&self.milestones, state, left);
-        }
-        state
     }
 
     /// The ladder is over and something has not ended: nothing of it may stay, so it is ended by force and not awaited.
@@ -235,9 +237,8 @@ impl<M: mcp_proto::Method, F: FnMut(Progress)> Pending<M, F> {
     /// # Errors
     /// This call itself, if it has not ended.
     pub fn wait_timeout(mut self, limit: Duration) -> Result<Result<M::Output, CallError>, Self> {
-        // A limit beyond the clock's range is none.
-        let until = Instant::now().checked_add(limit);
-        self.turn(until).ok_or(self)
+        let until = self.client.handle.shared.clock.now() + limit;
+        self.turn(Some(until)).ok_or(self)
     }
 
     /// Tells progress as it comes, until the call has ended or the time is over.
@@ -255,7 +256,7 @@ impl<M: mcp_proto::Method, F: FnMut(Progress)> Pending<M, F> {
                 state = shared.lock();
                 continue;
             }
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let left = until.map(|until| until.since(shared.clock.now()));
             if left.is_some_and(|left| left.is_zero()) {
                 return None;
             }

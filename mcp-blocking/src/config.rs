@@ -3,7 +3,10 @@
 use crate::callbacks::Callbacks;
 use mcp_proto::client::Event;
 use mcp_proto::process::Stderr;
-use mcp_proto::{ClientConfig, ElicitRequest, ElicitResult, ErrorObject, InputAnswer, Object};
+use mcp_proto::record::Recorder;
+use mcp_proto::{
+    ClientConfig, Denied, ElicitRequest, ElicitResult, ErrorObject, InputAnswer, MessageHook, Object, WireMessage,
+};
 use std::fmt;
 use std::sync::Arc;
 
@@ -16,6 +19,7 @@ pub struct Config {
     changes: Vec<Change>,
     pub(crate) callbacks: Callbacks,
     pub(crate) stderr: Stderr,
+    pub(crate) recorder: Option<Recorder>,
 }
 
 type Change = Box<dyn FnOnce(&mut ClientConfig) + Send>;
@@ -55,17 +59,36 @@ impl Config {
         self.answer_roots(move || InputAnswer::roots(&uris))
     }
 
-    /// Hands notifications and diagnostics of the server to this function, one at a time and in order, and that the two sides have
-    /// agreed and that the client has ended. By default they are dropped. What it is too slow for is counted and told as
+    /// Hands notifications and diagnostics of the server to this function, one at a time and in order, and what becomes of the
+    /// connection: that the two sides have agreed, each step of the end of a channel, a restart, a missed ping, and that the client has
+    /// ended. By default they are dropped. What it is too slow for is counted and told as
     /// [`Event::Lost`].
     pub fn on_event(mut self, told: impl Fn(Event) + Send + Sync + 'static) -> Self {
         self.callbacks.event = Some(Arc::new(told));
         self
     }
 
-    /// Where the standard error of a program leads. A function that gets its lines runs on a thread of its own.
+    /// Asks this function about every message, in and out, before it is acted upon or written; it may refuse. See [`MessageHook`]. It runs
+    /// under the lock of the client: it must not wait, and not call the client.
+    pub fn on_message(self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
+        let hook = MessageHook::new(ask);
+        self.set(move |config| config.on_message = Some(hook))
+    }
+
+    /// Where the standard error of a program leads. A function that gets its lines runs on a thread of its own, one line after another;
+    /// it may call and close the client. It is let go when the client has ended: what another process still writes there then is read
+    /// and dropped.
     pub fn stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = stderr;
+        self
+    }
+
+    /// Records the client from its first moment, until it has ended: see [`record`](mcp_proto::record) for what is written and what is
+    /// left out. `Recorder::to(Redaction::Redacted, File::create(path)?)` writes to a file. The writer is called under the lock of the
+    /// client, so that nothing is lost in a crash and the lines are in order: a file is quick enough, and what may take long should be
+    /// handed to a thread. If it fails, the recording ends with a diagnostic, and the client goes on.
+    pub fn record(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
         self
     }
 
@@ -87,6 +110,7 @@ impl fmt::Debug for Config {
         f.debug_struct("Config")
             .field("callbacks", &self.callbacks)
             .field("stderr", &self.stderr)
+            .field("recorder", &self.recorder)
             .finish_non_exhaustive()
     }
 }

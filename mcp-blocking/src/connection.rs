@@ -4,7 +4,9 @@
 //! the lane's is held, never the other way round: so facts of a lane reach the engine, and the engine's words reach the lane, in order.
 
 use crate::service::{Service, Todo};
+use crate::socket::Socket;
 use crate::stream;
+use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
 use crate::target::{Reader, Writer};
 use mcp_proto::Instant;
 use mcp_proto::driver::{Step, WriteQueue};
@@ -13,14 +15,13 @@ use mcp_proto::input::Wire;
 use mcp_proto::wired::{Lane, LaneOutput};
 use std::io;
 use std::iter::from_fn;
-use std::net::TcpStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 pub(crate) struct Connection {
     number: u64,
     /// What is shut down when the connection is; absent if it can only be waited for.
-    socket: Option<TcpStream>,
+    socket: Option<Socket>,
     served: Mutex<Served>,
     /// The threads of this connection wait here.
     wake: Condvar,
@@ -37,7 +38,7 @@ struct Served {
 }
 
 impl Connection {
-    pub(crate) fn new(lane: Lane, socket: Option<TcpStream>) -> Self {
+    pub(crate) fn new(lane: Lane, socket: Option<Socket>) -> Self {
         let number = lane.number();
         let queue = WriteQueue::default();
         let served = Served { lane, queue, read_ended: false, reader_waits: false, gone: false, due: None };
@@ -56,9 +57,8 @@ impl Connection {
         mut writer: Writer,
     ) -> io::Result<()> {
         self.turn(service, |_| {});
-        let thread = |name: &str| std::thread::Builder::new().name(name.into());
         let (this, home) = (Arc::clone(self), Arc::downgrade(service));
-        thread("mcp-writer").spawn(move || {
+        sync::spawn("mcp-writer", move || {
             let next = || this.next_step();
             let written = |n| this.told(&home, Wire::Written(n));
             let write = AssertUnwindSafe(|| stream::write(&mut *writer, next, written));
@@ -70,13 +70,12 @@ impl Connection {
             this.write_ended(&home);
         })?;
         let (this, home) = (Arc::clone(self), Arc::downgrade(service));
-        thread("mcp-reader").spawn(move || {
+        sync::spawn("mcp-reader", move || {
             let received = |bytes| this.told(&home, Wire::Bytes(bytes)) && this.wait_wanted();
             let read = catch_unwind(AssertUnwindSafe(|| stream::read(&mut *reader, received)));
             drop(reader);
             this.read_ended(&home, !matches!(read, Ok(Ok(()))));
-        })?;
-        Ok(())
+        })
     }
 
     /// The engine has said something to this lane.
@@ -89,7 +88,7 @@ impl Connection {
     }
 
     /// The service has ended. Ends in order, as far as that takes no time that a peer could lengthen for ever.
-    #[cfg(feature = "http")]
+    #[cfg(any(unix, feature = "http"))]
     pub(crate) fn close(&self, service: &Arc<Service>) {
         self.turn(service, |served| served.lane.close(service.clock.now()));
     }
@@ -122,7 +121,7 @@ impl Connection {
         self.turn(&service, |served| {
             served.queue.end();
             if let Some(socket) = &self.socket {
-                drop(socket.shutdown(std::net::Shutdown::Write));
+                socket.shutdown(std::net::Shutdown::Write);
             }
         });
     }
@@ -132,7 +131,7 @@ impl Connection {
         let mut served = self.lock();
         while !served.gone && !served.lane.wants_read() {
             served.reader_waits = true;
-            served = self.wake.wait(served).unwrap_or_else(PoisonError::into_inner);
+            served = wait(&self.wake, served, None);
         }
         !served.gone
     }
@@ -143,7 +142,7 @@ impl Connection {
             if let Some(step) = served.queue.next_step() {
                 return Some(step);
             }
-            served = self.wake.wait(served).unwrap_or_else(PoisonError::into_inner);
+            served = wait(&self.wake, served, None);
         }
     }
 
@@ -187,7 +186,7 @@ impl Connection {
             served.gone = true;
             served.queue.end();
             if let Some(socket) = &self.socket {
-                drop(socket.shutdown(std::net::Shutdown::Both));
+                socket.shutdown(std::net::Shutdown::Both);
             }
             service.left(self.number, served.due.take());
         }
@@ -204,6 +203,7 @@ impl Connection {
             let silent = facts.is_empty();
             let now = service.clock.now();
             let mut desk = service.lock();
+            desk.hub.count(lane.take_traffic());
             if !silent || !diagnostics.is_empty() {
                 desk.hub.facts(now, facts, diagnostics);
             }
@@ -219,6 +219,6 @@ impl Connection {
     }
 
     fn lock(&self) -> MutexGuard<'_, Served> {
-        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.served)
     }
 }

@@ -10,17 +10,19 @@ use crate::channel::Channel;
 use crate::events::Events;
 use crate::os::Clock;
 use crate::pool::Pool;
+use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
 use crate::target::Given;
 use bytes::Bytes;
 use mcp_proto::client::Event;
 use mcp_proto::driver::{Calls, Noted};
 use mcp_proto::exchange::{Action, ChannelId};
 use mcp_proto::input::InputToken;
+use mcp_proto::record::{self, Recorder};
+use mcp_proto::stats::ClientStats;
 use mcp_proto::wired::WiredClient;
 use mcp_proto::{ClientConfig, InputAnswer, InputRequest, Instant};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Weak};
 
 /// What all threads of one client share.
 pub(crate) struct Shared {
@@ -31,7 +33,6 @@ pub(crate) struct Shared {
     pub(crate) milestones: Condvar,
     questions: Pool<(InputToken, InputRequest)>,
     pub(crate) clock: Clock,
-    pub(crate) stderr: Stderr,
     pub(crate) config: Arc<ClientConfig>,
 }
 
@@ -43,6 +44,7 @@ pub(crate) struct State {
     /// Threads of channels that are gone.
     pub(crate) detached: usize,
     callbacks: Option<Callbacks>,
+    pub(crate) stderr: Stderr,
     /// Until when the timer thread sleeps; absent while it does not.
     alarm: Option<Option<Instant>>,
     events: Events<Event>,
@@ -55,10 +57,11 @@ impl Shared {
         callbacks: Callbacks,
         stderr: Stderr,
         given: Option<Given>,
+        recorder: Option<Recorder>,
     ) -> std::io::Result<Arc<Self>> {
         let (clock, config) = (Clock::start(), Arc::new(config));
         let events = Events::new(callbacks.event.clone(), config.limits.client.max_queued_events);
-        let engine = WiredClient::new(Arc::clone(&config), crate::os::seed(), clock.now());
+        let engine = record::client(recorder, Arc::clone(&config), crate::os::seed(), clock.now());
         let state = State {
             engine,
             channels: BTreeMap::new(),
@@ -66,6 +69,7 @@ impl Shared {
             given,
             detached: 0,
             callbacks: Some(callbacks),
+            stderr,
             alarm: None,
             events,
         };
@@ -78,16 +82,16 @@ impl Shared {
                 }
             });
             let (ticks, milestones) = (Condvar::new(), Condvar::new());
-            Self { state: Mutex::new(state), ticks, milestones, questions, clock, stderr, config }
+            Self { state: Mutex::new(state), ticks, milestones, questions, clock, config }
         });
         let driver = Arc::clone(&shared);
-        std::thread::Builder::new().name("mcp-timer".into()).spawn(move || driver.drive())?;
+        sync::spawn("mcp-timer", move || driver.drive())?;
         shared.pump(&mut shared.lock());
         Ok(shared)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Carries out all that the engine says. Call it after everything that the engine is told.
@@ -123,7 +127,7 @@ impl Shared {
                 return state.channels.contains_key(&id);
             }
             let Some(wake) = state.channels.get_mut(&id).map(Channel::pause_reading) else { return false };
-            state = wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = wait(&wake, state, None);
         }
     }
 
@@ -176,24 +180,28 @@ impl Shared {
             state.alarm = None;
         }
         // Let go outside the lock, since they may hold the client that holds them.
-        let held = (state.callbacks.take(), state.events.end());
+        let held = (state.callbacks.take(), std::mem::take(&mut state.stderr), state.events.end());
         drop(state);
         drop(held);
     }
 }
 
 impl State {
-    fn channel(&mut self, id: ChannelId, f: impl FnOnce(&mut Channel)) {
+    /// What the engine says of itself, and what it cannot know.
+    pub(crate) fn stats(&self) -> ClientStats {
+        let mut stats = self.engine.stats();
+        let (waiting, (notifications, diagnostics)) = self.events.held();
+        stats.queued += waiting;
+        // What the engine lost has passed through here as well, if anyone listens.
+        stats.lost_notifications = stats.lost_notifications.max(notifications);
+        stats.lost_diagnostics = stats.lost_diagnostics.max(diagnostics);
+        stats.detached_threads = self.detached;
+        stats
+    }
+
+    pub(crate) fn channel(&mut self, id: ChannelId, f: impl FnOnce(&mut Channel)) {
         if let Some(channel) = self.channels.get_mut(&id) {
             f(channel);
         }
-    }
-}
-
-/// Waits for a signal, at most so long.
-pub(crate) fn wait<'a, T>(on: &Condvar, guard: MutexGuard<'a, T>, limit: Option<Duration>) -> MutexGuard<'a, T> {
-    match limit {
-        None => on.wait(guard).unwrap_or_else(PoisonError::into_inner),
-        Some(limit) => on.wait_timeout(guard, limit).unwrap_or_else(PoisonError::into_inner).0,
     }
 }

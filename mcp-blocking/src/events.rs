@@ -1,9 +1,10 @@
 //! Events on their way to the application: in order, on a thread of their own, and bounded.
 
 use crate::pool::Pool;
+use crate::sync::{Mutex, lock};
 use mcp_proto::wired::{Outbox, Weigh};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 pub(crate) type Told<E> = dyn Fn(E) + Send + Sync;
 
@@ -20,7 +21,7 @@ impl<E: Weigh + Send + 'static> Events<E> {
         let taken = Arc::clone(&waiting);
         // One thread, since events are told in order.
         let pool = Pool::new("mcp-events", 1, move |told: Arc<Told<E>>| {
-            let next = || taken.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let next = || lock(&taken).pop();
             while let Some(event) = next() {
                 drop(catch_unwind(AssertUnwindSafe(|| told(event))));
             }
@@ -31,11 +32,17 @@ impl<E: Weigh + Send + 'static> Events<E> {
     /// Hands an event over, or counts it if too many wait.
     pub(crate) fn tell(&mut self, event: E) {
         let Some(told) = &self.told else { return };
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+        lock(&self.waiting).push(event);
         // A job tells all that waits. Without a thread it waits for the next one.
         if self.pool.waiting() == 0 {
             drop(self.pool.submit(Arc::clone(told)));
         }
+    }
+
+    /// How many events wait, and how many notifications and diagnostics were lost.
+    pub(crate) fn held(&self) -> (usize, (u64, u64)) {
+        let waiting = lock(&self.waiting);
+        (waiting.len(), waiting.lost())
     }
 
     /// No further event is told. What was handed over is.
@@ -44,7 +51,7 @@ impl<E: Weigh + Send + 'static> Events<E> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
     use mcp_proto::wired::Weight;

@@ -30,7 +30,8 @@
 //! # }
 //! ```
 //!
-//! The same server as a program of its own is [`serve_stdio`]`(server)`, over HTTP [`serve_http`]`(server, "127.0.0.1:8000")`.
+//! The same server as a program of its own is [`serve_stdio`]`(server)`, over HTTP [`serve_http`]`(server, "127.0.0.1:8000")`, on
+//! a Unix domain socket [`serve_unix`]`(server, "/run/user/1000/calc")`.
 //!
 //! # Threads
 //!
@@ -39,7 +40,7 @@
 //! many for handlers as run at once, up to [`Serving::threads`]. Nothing spins, and nothing wakes without a reason.
 //!
 //! A thread that is stuck in the operating system, because a process that left its group still holds a pipe open, cannot be woken. It
-//! is left alone, holds nothing but its end of the pipe, and is counted in [`Stats::detached_threads`]; closing does not wait for it.
+//! is left alone, holds nothing but its end of the pipe, and is counted in [`ClientStats::detached_threads`]; closing does not wait for it.
 
 mod callbacks;
 mod channel;
@@ -50,23 +51,39 @@ mod driver;
 mod events;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(any(unix, feature = "http"))]
+mod listen;
 mod os;
 mod pool;
 mod process;
 mod server;
 mod service;
+mod socket;
 mod stream;
+mod sync;
 mod target;
+#[cfg(all(test, shuttle))]
+mod tests;
+#[cfg(unix)]
+mod unix;
 
-pub use client::{Client, Elements, Pending, Stats, connect, connect_with};
+pub use client::{Client, Closer, Elements, Pending, connect, connect_with};
 pub use config::Config;
 #[cfg(feature = "http")]
 pub use http::{HttpServer, serve_http, serve_http_with};
+pub use mcp_proto::client::{Event as ClientEvent, Policy, Restart, Termination, Verdict};
 pub use mcp_proto::driver::ConnectError;
+pub use mcp_proto::exchange::{Group, Inherit, UnixSocket};
 pub use mcp_proto::process::Stderr;
+pub use mcp_proto::record::{Recorder, Redaction};
+pub use mcp_proto::server::Event as ServerEvent;
+pub use mcp_proto::stats::{ClientStats, ServerStats};
 pub use mcp_proto::{
-    self, Call, CallError, CallToolResult, Content, Cx, ElicitRequest, ElicitResult, ErrorObject, IntoOutput, Json,
-    Object, Program, Progress, RawJson, ServerInfo, Tool, ToolError, custom, ping, tool, tools,
+    self, Call, CallError, CallToolResult, Content, Cx, Denied, Direction, ElicitRequest, ElicitResult, ErrorObject,
+    IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome, Program, Progress, RawJson, ServerInfo,
+    Tool, ToolError, WireMessage, custom, ping, tool, tools,
 };
 pub use server::{Handler, Router, Serving, serve, serve_stdio, serve_stdio_with, serve_with};
 pub use target::{IntoTarget, Target};
+#[cfg(unix)]
+pub use unix::{UnixServer, serve_unix, serve_unix_with};

@@ -1,8 +1,9 @@
 //! A bounded set of threads that are made on demand and end when they have had nothing to do for a while.
 
+use crate::sync::{self, Condvar, Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// How long a thread without work is kept.
@@ -47,9 +48,8 @@ impl<T: Send + 'static> Pool<T> {
             self.inner.wake.notify_one();
         } else if queue.threads < self.inner.max {
             let inner = Arc::clone(&self.inner);
-            let made = std::thread::Builder::new().name(inner.name.into()).spawn(move || inner.run());
-            match made {
-                Ok(_) => queue.threads += 1,
+            match sync::spawn(self.inner.name, move || inner.run()) {
+                Ok(()) => queue.threads += 1,
                 // The threads there are will come to it.
                 Err(_) if queue.threads > 0 => {}
                 Err(_) => return queue.jobs.pop_back().map_or(Ok(()), Err),
@@ -66,7 +66,7 @@ impl<T: Send + 'static> Pool<T> {
 
 impl<T> Inner<T> {
     fn lock(&self) -> MutexGuard<'_, Queue<T>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 
     fn run(&self) {
@@ -101,7 +101,7 @@ impl<T> Drop for Pool<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
     use std::sync::mpsc;

@@ -1,39 +1,36 @@
-//! A child process as a channel: its streams, its process group, the signals of the ladder, and its end.
+//! A child process as a channel: its end, its last words, and that nothing of it is left.
 
 use crate::Stderr;
+use crate::os::{self, Child, Signal, Spawned};
 use crate::stream;
+use crate::sync::{Mutex, lock};
 use crate::target::{Reader, Writer};
 use mcp_proto::exchange::{ExitStatus, Program};
-use mcp_proto::process::Lines;
+use mcp_proto::process::{Lines, Tail};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::{Child, ChildStderr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Weak};
 
-/// The right to signal a child. It is spent when the child is reaped, since its id may name another process from then on.
-#[derive(Debug)]
+type Told = dyn Fn(&str) + Send + Sync;
+
+/// A program that was started. Dropping it ends it.
 pub(crate) struct Process {
-    live: Mutex<Option<Live>>,
-}
-
-#[derive(Debug)]
-struct Live {
     child: Child,
-    group: bool,
+    tail: Arc<Mutex<Tail>>,
 }
 
-/// The parent's ends of a child's streams.
+/// Our ends of its streams.
 pub(crate) struct Streams {
     pub(crate) output: Reader,
     pub(crate) input: Writer,
-    pub(crate) errors: Option<ChildStderr>,
+    pub(crate) errors: Option<Errors>,
 }
 
-/// How hard to end a child.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Signal {
-    Terminate,
-    Kill,
+/// Its standard error, to be read.
+pub(crate) struct Errors {
+    pipe: Reader,
+    tail: Arc<Mutex<Tail>>,
+    told: Option<Weak<Told>>,
 }
 
 impl Process {
@@ -42,114 +39,61 @@ impl Process {
     /// # Errors
     /// What the operating system said.
     pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<(Self, Streams)> {
-        let mut child = program.to_piped(stderr).spawn()?;
-        let streams = (child.stdout.take(), child.stdin.take());
-        let (Some(output), Some(input)) = streams else { unreachable!("both streams were asked to be pipes") };
-        let streams = Streams { output: Box::new(output), input: Box::new(input), errors: child.stderr.take() };
-        Ok((Self { live: Mutex::new(Some(Live { child, group: program.own_group })) }, streams))
+        let Spawned { child, output, input, errors } = os::spawn(program, stderr)?;
+        let process = Self { child, tail: Arc::default() };
+        let told = match stderr {
+            Stderr::Lines(told) => Some(Arc::downgrade(told)),
+            Stderr::Inherit | Stderr::Discard => None,
+        };
+        let errors = errors.map(|pipe| Errors { pipe, tail: Arc::clone(&process.tail), told });
+        Ok((process, Streams { output, input, errors }))
     }
 
     /// Signals the child, or all of its group. Does nothing once it is reaped.
     pub(crate) fn signal(&self, signal: Signal) {
-        if let Some(live) = self.lock().as_mut() {
-            live.signal(signal);
-        }
+        self.child.signal(signal);
     }
 
-    /// Waits until the child has ended, and leaves it unreaped: its id, and the id of its group, stay its own.
+    /// Waits until the child has ended, and leaves it unreaped.
     pub(crate) fn wait(&self) {
-        let Some(id) = self.lock().as_ref().map(|live| live.child.id()) else { return };
-        os::wait(id, || self.lock().as_mut().is_none_or(|live| !matches!(live.child.try_wait(), Ok(None))));
+        self.child.wait();
     }
 
-    /// Ends what is left of the group of a child that has ended, and reaps the child.
+    /// Ends what is left of the group of a child that has ended, reaps the child, and tells how it ended and what it said last.
     pub(crate) fn reap(&self) -> ExitStatus {
-        let mut live = self.lock();
-        let Some(mut ended) = live.take() else { return ExitStatus::default() };
-        if ended.group {
-            ended.signal(Signal::Kill);
-        }
-        ended.child.wait().map_or_else(|_| ExitStatus::default(), ExitStatus::from)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Live>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        let status = self.child.reap();
+        status.with_stderr(lock(&self.tail).text())
     }
 }
 
 impl Drop for Process {
     /// Nobody waits for it any more: it and its group end now.
     fn drop(&mut self) {
-        self.signal(Signal::Kill);
-        self.reap();
+        self.child.signal(Signal::Kill);
+        self.child.reap();
     }
 }
 
-impl Live {
-    fn signal(&mut self, signal: Signal) {
-        os::signal(&mut self.child, self.group, signal);
-    }
-}
-
-/// Reads standard error to its end, whatever comes, and hands it on by lines.
-pub(crate) fn read_errors(mut errors: ChildStderr, told: &(dyn Fn(&str) + Send + Sync)) {
-    // A panic of the application's function must not stop the draining: the child would block on a full pipe.
-    let told = |line: &str| drop(catch_unwind(AssertUnwindSafe(|| told(line))));
-    let mut lines = Lines::default();
-    drop(stream::read(&mut errors, |bytes| {
-        lines.push(&bytes, told);
-        true
-    }));
-    lines.end(told);
-}
-
-#[cfg(unix)]
-mod os {
-    use super::Signal;
-    use rustix::io::Errno;
-    use rustix::process::{self, Pid, WaitId, WaitIdOptions};
-    use std::process::Child;
-
-    pub(super) fn signal(child: &mut Child, group: bool, signal: Signal) {
-        let Some(pid) = pid(child.id()) else { return };
-        let signal = match signal {
-            Signal::Terminate => process::Signal::TERM,
-            Signal::Kill => process::Signal::KILL,
+impl Errors {
+    /// Reads to the end, whatever comes. Holds the function of the application only while it runs, so that a pipe which nobody closes
+    /// does not keep it; and no lock then, so that it may wait for the end of this program.
+    pub(crate) fn read(mut self) {
+        let mut lines = Lines::default();
+        let told = self.told.take();
+        let tell = |line: &str| {
+            if let Some(told) = told.as_ref().and_then(Weak::upgrade) {
+                // The pipe must be read on, or the program would block.
+                drop(catch_unwind(AssertUnwindSafe(|| told(line))));
+            }
         };
-        // It fails if all of them have ended, which is what is wanted.
-        let _ = if group { process::kill_process_group(pid, signal) } else { process::kill_process(pid, signal) };
-    }
-
-    /// Waits for the end of the child `id` without reaping it.
-    pub(super) fn wait(id: u32, _ended: impl FnMut() -> bool) {
-        let Some(pid) = pid(id) else { return };
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        while matches!(process::waitid(WaitId::Pid(pid), options), Err(Errno::INTR)) {}
-    }
-
-    fn pid(id: u32) -> Option<Pid> {
-        Pid::from_raw(i32::try_from(id).ok()?)
-    }
-}
-
-#[cfg(not(unix))]
-mod os {
-    use super::Signal;
-    use std::process::Child;
-    use std::time::Duration;
-
-    /// How often it is looked at: there is no wait that leaves the child to others.
-    const LOOK: Duration = Duration::from_millis(10);
-
-    pub(super) fn signal(child: &mut Child, _group: bool, signal: Signal) {
-        if signal == Signal::Kill {
-            drop(child.kill());
-        }
-    }
-
-    pub(super) fn wait(_id: u32, mut ended: impl FnMut() -> bool) {
-        while !ended() {
-            std::thread::sleep(LOOK);
-        }
+        // An error of the pipe is its end.
+        drop(stream::read(&mut *self.pipe, |bytes| {
+            lock(&self.tail).push(&bytes);
+            if told.is_some() {
+                lines.push(&bytes, tell);
+            }
+            true
+        }));
+        lines.end(tell);
     }
 }

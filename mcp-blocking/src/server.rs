@@ -1,14 +1,14 @@
 //! Serving a [`Router`]: handlers as functions, and the pairs of streams they are reached by.
 
-use crate::driver::wait;
 use crate::events::Told;
 use crate::os::TakenStdio;
 use crate::service::Service;
+use crate::sync::wait;
 use mcp_proto::exchange::Peer;
 use mcp_proto::route::FromFn;
 use mcp_proto::server::Event;
 use mcp_proto::wired::Kind;
-use mcp_proto::{Cx, IntoOutput, Outcome};
+use mcp_proto::{Cx, Denied, IntoOutput, MessageHook, Outcome, WireMessage};
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -53,11 +53,12 @@ impl fmt::Debug for Handler {
 pub struct Serving {
     pub(crate) threads: usize,
     pub(crate) event: Option<Arc<Told<Event>>>,
+    pub(crate) message: Option<MessageHook>,
 }
 
 impl Default for Serving {
     fn default() -> Self {
-        Self { threads: 64, event: None }
+        Self { threads: 64, event: None, message: None }
     }
 }
 
@@ -76,6 +77,13 @@ impl Serving {
     /// Hands notifications and diagnostics to this function, one at a time and in order. By default they are dropped.
     pub fn on_event(mut self, told: impl Fn(Event) + Send + Sync + 'static) -> Self {
         self.event = Some(Arc::new(told));
+        self
+    }
+
+    /// Asks this function about every message, in and out, before it is acted upon or written; it may refuse. See [`MessageHook`]. It runs
+    /// on the threads of the connections, several at once, and holds up the connection that it is asked for.
+    pub fn on_message(mut self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
+        self.message = Some(MessageHook::new(ask));
         self
     }
 }

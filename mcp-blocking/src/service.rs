@@ -3,28 +3,32 @@
 //! Under the engine's lock only small things are done. Requests are routed, and what the engine says is framed, after it is let go.
 
 use crate::connection::Connection;
-use crate::driver::wait;
 use crate::events::Events;
 use crate::os::Clock;
 use crate::pool::Pool;
 use crate::server::{Handler, Router, Serving};
+use crate::socket::Socket;
+#[cfg(any(unix, feature = "http"))]
+use crate::sync::wait_until;
+use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::{Answer, RequestKey};
 use mcp_proto::route::{Invocation, Routed};
 use mcp_proto::server::{Event, Responder};
+#[cfg(any(unix, feature = "http"))]
+use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::{Hub, Kind};
 use mcp_proto::{Cx, Instant, Outcome, Refusal};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::net::TcpStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-#[cfg(feature = "http")]
+use std::sync::{Arc, Weak};
+#[cfg(any(unix, feature = "http"))]
 use std::time::Duration;
 
 /// What a stop waits beyond the times that were given.
-#[cfg(feature = "http")]
+#[cfg(any(unix, feature = "http"))]
 const MARGIN: Duration = Duration::from_secs(1);
 
 /// What all threads of one server share.
@@ -38,7 +42,7 @@ pub(crate) struct Service {
     router: Router,
     tasks: Pool<Task>,
     /// How long a connection that is closed in order is given.
-    #[cfg(feature = "http")]
+    #[cfg(any(unix, feature = "http"))]
     linger: Duration,
 }
 
@@ -73,7 +77,8 @@ impl Service {
         let clock = Clock::start();
         let mut config = router.config();
         config.origin_unix = crate::os::unix_time();
-        #[cfg(feature = "http")]
+        config.on_message = serving.message.or(config.on_message);
+        #[cfg(any(unix, feature = "http"))]
         let linger = config.limits.frame.linger_timeout;
         let events = Events::new(serving.event, config.limits.server.max_queued_events);
         let desk = Desk {
@@ -100,17 +105,17 @@ impl Service {
                 clock,
                 router,
                 tasks,
-                #[cfg(feature = "http")]
+                #[cfg(any(unix, feature = "http"))]
                 linger,
             }
         });
         let timers = Arc::clone(&service);
-        std::thread::Builder::new().name("mcp-timer".into()).spawn(move || timers.drive())?;
+        sync::spawn("mcp-timer", move || timers.drive())?;
         Ok(service)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.desk)
     }
 
     /// Serves a channel that is open. A channel beyond the limits is closed at once.
@@ -118,7 +123,7 @@ impl Service {
         self: &Arc<Self>,
         kind: Kind,
         peer: Peer,
-        socket: Option<TcpStream>,
+        socket: Option<Socket>,
         reader: crate::target::Reader,
         writer: crate::target::Writer,
     ) -> io::Result<()> {
@@ -170,8 +175,21 @@ impl Service {
         }
     }
 
+    /// What the engine says of itself, and what it cannot know.
+    #[cfg(any(unix, feature = "http"))]
+    pub(crate) fn stats(&self) -> ServerStats {
+        let desk = self.lock();
+        let mut stats = desk.hub.stats();
+        let (waiting, (notifications, diagnostics)) = desk.events.held();
+        stats.queued += waiting;
+        // What the engine lost has passed through here as well, if anyone listens.
+        stats.lost_notifications = stats.lost_notifications.max(notifications);
+        stats.lost_diagnostics = stats.lost_diagnostics.max(diagnostics);
+        stats
+    }
+
     /// Stops: what runs may end within `grace`, then everything is closed. Returns when that is done, or cannot be awaited any longer.
-    #[cfg(feature = "http")]
+    #[cfg(any(unix, feature = "http"))]
     pub(crate) fn stop(self: &Arc<Self>, grace: Duration) {
         self.act(|desk, now| desk.hub.shutdown(now, grace));
         let mut desk = self.wait(grace.saturating_add(MARGIN), |desk| desk.hub.is_terminated());
@@ -186,7 +204,7 @@ impl Service {
     }
 
     /// Waits for the end.
-    #[cfg(feature = "http")]
+    #[cfg(any(unix, feature = "http"))]
     pub(crate) fn wait_end(&self) {
         let mut desk = self.lock();
         while !desk.ended {
@@ -195,24 +213,14 @@ impl Service {
     }
 
     /// Waits a while, less if something changes.
-    #[cfg(feature = "http")]
+    #[cfg(any(unix, feature = "http"))]
     pub(crate) fn rest(&self, limit: Duration) {
         drop(wait(&self.changed, self.lock(), Some(limit)));
     }
 
-    #[cfg(feature = "http")]
-    fn wait(&self, limit: Duration, until: impl Fn(&Desk) -> bool) -> MutexGuard<'_, Desk> {
-        // A limit beyond the clock's range is none.
-        let end = std::time::Instant::now().checked_add(limit);
-        let mut desk = self.lock();
-        while !until(&desk) {
-            let left = end.map(|end| end.saturating_duration_since(std::time::Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                break;
-            }
-            desk = wait(&self.changed, desk, left);
-        }
-        desk
+    #[cfg(any(unix, feature = "http"))]
+    fn wait(&self, limit: Duration, is_so: impl Fn(&Desk) -> bool) -> MutexGuard<'_, Desk> {
+        wait_until(&self.changed, self.lock(), &self.clock, self.clock.now() + limit, is_so)
     }
 
     /// Nothing is served any more.

@@ -51,7 +51,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
     use mcp_proto::driver::WriteQueue;

@@ -4,6 +4,8 @@ use crate::Router;
 use mcp_proto::ClientConfig;
 use mcp_proto::driver::ConnectError;
 use mcp_proto::exchange::Program;
+#[cfg(unix)]
+use mcp_proto::exchange::UnixSocket;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::process::Command;
@@ -11,7 +13,7 @@ use std::process::Command;
 pub(crate) type Reader = Box<dyn Read + Send>;
 pub(crate) type Writer = Box<dyn Write + Send>;
 
-/// Whatever names a server: a [`Program`] or a [`Command`], an `http:` URL, a `(reader, writer)` pair, or a [`Router`] to be served in
+/// Whatever names a server: a [`Program`] or a [`Command`], an `http:` URL, a [`UnixSocket`], a `(reader, writer)` pair, or a [`Router`] to be served in
 /// this process.
 pub trait IntoTarget {
     /// The target that it names.
@@ -79,6 +81,14 @@ impl IntoTarget for String {
     }
 }
 
+#[cfg(unix)]
+impl IntoTarget for UnixSocket {
+    /// The server that listens there: messages by line, as over a pair of streams.
+    fn into_target(self) -> Result<Target, ConnectError> {
+        Ok(Target { config: ClientConfig::unix(self.0), given: None })
+    }
+}
+
 impl<R: Read + Send + 'static, W: Write + Send + 'static> IntoTarget for (R, W) {
     /// A channel of messages by line. Each end has a thread of its own; a `read` that blocks for ever costs that thread, not the client.
     fn into_target(self) -> Result<Target, ConnectError> {
@@ -91,11 +101,10 @@ impl IntoTarget for Router {
     /// Serves it in this process, over a pair of pipes; it ends with the client.
     fn into_target(self) -> Result<Target, ConnectError> {
         let given: Given = Box::new(move || {
-            let (from_server, to_client) = io::pipe()?;
-            let (from_client, to_server) = io::pipe()?;
-            let serve = move || drop(crate::serve(self, from_client, to_client));
-            std::thread::Builder::new().name("mcp-router".into()).spawn(serve)?;
-            Ok((Box::new(from_server) as Reader, Box::new(to_server) as Writer))
+            let (from_server, to_client) = crate::os::pipe()?;
+            let (from_client, to_server) = crate::os::pipe()?;
+            crate::sync::spawn("mcp-router", move || drop(crate::serve(self, from_client, to_client)))?;
+            Ok((from_server, to_server))
         });
         Ok(Target { config: ClientConfig::given(), given: Some(given) })
     }

@@ -85,7 +85,7 @@ pub(crate) fn members(group: u32) -> Vec<u32> {
 }
 
 /// The group of a process that still runs.
-fn group_of(pid: u32) -> Option<u32> {
+pub(crate) fn group_of(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit(')').next()?.split_whitespace();
     let (state, _parent, group) = (fields.next()?, fields.next()?, fields.next()?);

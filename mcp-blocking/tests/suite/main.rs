@@ -2,8 +2,13 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+mod hook;
 #[cfg(feature = "http")]
 mod http;
+mod observed;
 mod own;
 mod programs;
+mod restarts;
 mod served;
+mod stderr;
+mod unix;

@@ -2,7 +2,7 @@
 
 use crate::common::{ANSWER, BOUND, bounded, group, legacy, members, quick, server, sh, until};
 use mcp_blocking::{
-    CallError, CallToolResult, Client, Config, ConnectError, Object, Program, Stderr, connect_with, tools,
+    CallError, CallToolResult, Client, Config, ConnectError, Group, Object, Program, Stderr, connect_with, tools,
 };
 use mcp_proto::client::{Event, Policy, Termination};
 use mcp_proto::error::{NegotiationCause, Stage};
@@ -20,11 +20,11 @@ fn call(client: &Client) -> Result<CallToolResult, CallError> {
 }
 
 fn exited(code: i32) -> Closed {
-    Closed::Exited(ExitStatus { code: Some(code), signal: None })
+    Closed::Exited(ExitStatus::exited(code))
 }
 
 fn killed(signal: i32) -> Closed {
-    Closed::Exited(ExitStatus { code: None, signal: Some(signal) })
+    Closed::Exited(ExitStatus::killed(signal))
 }
 
 /// Waits until a program says its first notification.
@@ -313,7 +313,8 @@ fn a_reader_that_cannot_be_woken_is_counted_and_not_waited_for() {
         assert_eq!(client.close(), Termination::Requested);
         assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
         until(|| members(group).is_empty());
-        until(|| client.stats().detached_threads == 1);
+        // Of its output and of its standard error.
+        until(|| client.stats().detached_threads == 2);
         std::fs::write(fifo, "go\n").expect("written");
         until(|| client.stats().detached_threads == 0);
         std::fs::remove_file(fifo).expect("removed");
@@ -421,5 +422,68 @@ fn two_threads_call_at_once_and_each_gets_its_own_answer() {
                 .collect()
         });
         assert!(texts == ["2", "3"] || texts == ["3", "2"], "{texts:?}");
+    });
+}
+
+// covers: B-133, S0-26
+#[test]
+fn in_our_group_only_the_program_itself_is_ended() {
+    bounded(|| {
+        let file = std::env::temp_dir().join(format!("mcp-blocking-sleeper-{}", std::process::id()));
+        let script = format!(
+            "trap '' TERM; sleep 600 >&- 2>&- & echo $! > {}; {NOTICE}; while :; do sleep 0.05; done",
+            file.display()
+        );
+        let (config, ready) = noticed(quick(legacy()));
+        let client = connect_with(server(&script).group(Group::Inherit), config).expect("hello");
+        ready.recv_timeout(BOUND).expect("started");
+        let (pid, ours) = (group(&client), crate::common::group_of(std::process::id()).expect("we run"));
+        assert_eq!(crate::common::group_of(pid), Some(ours));
+        let sleeper: u32 = std::fs::read_to_string(&file).expect("a process id").trim().parse().expect("a number");
+        std::fs::remove_file(&file).expect("removed");
+        assert_eq!(client.close(), Termination::Requested);
+        assert_eq!(crate::common::group_of(pid), None);
+        assert_eq!(crate::common::group_of(sleeper), Some(ours), "what it had started was not touched");
+        let sleeper = rustix::process::Pid::from_raw(sleeper.try_into().expect("small")).expect("not zero");
+        rustix::process::kill_process(sleeper, rustix::process::Signal::KILL).expect("killed");
+    });
+}
+
+// covers: B-138, B-139, STDIO-C-016
+#[test]
+fn in_our_group_a_program_is_terminated_by_a_signal_of_its_own() {
+    bounded(|| {
+        let config = quick(legacy()).set(|config| config.limits.frame.terminate_timeout = BOUND);
+        let script = "trap 'exit 6' TERM; while :; do sleep 0.02; done";
+        let client = connect_with(server(script).group(Group::Inherit), config).expect("hello");
+        let pid = group(&client);
+        assert_eq!(client.close(), Termination::Requested);
+        assert_eq!(crate::common::group_of(pid), None);
+    });
+}
+
+// covers: B-148, B-138, B-131
+#[test]
+fn a_writer_that_nobody_reads_is_counted_and_not_waited_for() {
+    bounded(|| {
+        // The grandchild leaves the group, and so survives; it holds all streams of the program, and reads none.
+        let fifo = std::env::temp_dir().join(format!("mcp-blocking-deaf-{}", std::process::id()));
+        let fifo = fifo.to_str().expect("unicode");
+        let escapes = format!("{NOTICE}; read -r line <{fifo}").replace('\'', r"'\''");
+        let script = format!("exec 3<&0; mkfifo {fifo}; setsid sh -c '{escapes}' & while :; do sleep 0.05; done");
+        let (config, ready) = noticed(quick(legacy()));
+        let client = connect_with(server(&script), config).expect("hello");
+        ready.recv_timeout(BOUND).expect("escaped");
+        let arguments = Object::new().with("text", "y".repeat(1 << 20).as_str());
+        let call = client.start(tools::call("add").param("arguments", Ok(arguments.into()))).expect("begun");
+        let (group, began) = (group(&client), Instant::now());
+        assert_eq!(client.close(), Termination::Requested);
+        assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+        assert!(matches!(call.wait(), Err(CallError::Closed { sent: Sent::Maybe, .. })));
+        until(|| members(group).is_empty());
+        until(|| client.stats().detached_threads == 3);
+        std::fs::write(fifo, "go\n").expect("written");
+        until(|| client.stats().detached_threads == 0);
+        std::fs::remove_file(fifo).expect("removed");
     });
 }

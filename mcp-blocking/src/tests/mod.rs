@@ -1,0 +1,88 @@
+//! The client and the server under a model checker: many schedules of all their threads, over an operating system whose pipes hold one
+//! byte and whose time stands still unless a scenario lets it pass.
+//!
+//! The checker fails a schedule in which a thread waits for ever. So every scenario also proves that all threads end: a wake-up that is
+//! lost, a deadlock and a thread left behind are the same finding. `RUSTFLAGS='--cfg shuttle' cargo test -p mcp-blocking --lib tests::`
+
+pub(crate) mod os;
+mod programs;
+mod scenarios;
+mod world;
+
+use crate::{Config, Router, tool};
+use mcp_proto::client::Policy;
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use std::time::Duration;
+use world::World;
+
+/// Runs a scenario under so many schedules of each kind: at random, and with few preemptions at the worst places.
+fn check(schedules: usize, capacity: usize, scenario: impl Fn() + Send + Sync + Clone + 'static) {
+    let scaled = |part: usize| ((schedules as f64 * scale()) as usize / part).max(1);
+    let kinds: [Box<dyn Scheduler + Send>; 2] = [
+        Box::new(RandomScheduler::new_from_seed(1, scaled(2))),
+        Box::new(PctScheduler::new_from_seed(2, 3, scaled(2))),
+    ];
+    let mut run = 0;
+    for kind in kinds {
+        let mut config = shuttle::Config::new();
+        config.stack_size = 256 << 10;
+        config.silence_warnings = true;
+        config.ungraceful_shutdown_config.immediately_return_on_panic = true;
+        let scenario = scenario.clone();
+        run += shuttle::Runner::new(kind, config).run(move || {
+            World::begin(capacity);
+            scenario();
+            World::end();
+        });
+    }
+    // On a line of its own, where the progress of the tests does not hide it from whoever counts.
+    println!("\nchecked: {run} schedules");
+}
+
+/// `MODEL_SCALE=10` makes ten times as many schedules.
+fn scale() -> f64 {
+    std::env::var("MODEL_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1.0)
+}
+
+/// As [`pass_time`], but only while nothing else happens: the machine is fast.
+fn pass_idle_time(is_over: impl Fn() -> bool) {
+    // A thread that can run is chosen before that many others are.
+    const LONG: u32 = 500;
+    let deeds = || world::WORLD.with_borrow(|world| world.deeds);
+    while !is_over() {
+        let before = deeds();
+        (0..LONG).for_each(|_| shuttle::thread::yield_now());
+        if deeds() == before && !is_over() {
+            World::tick();
+        }
+    }
+}
+
+/// Lets time pass for as long as `is_over` says no: whatever is awaited comes, at any moment of a schedule.
+fn pass_time(is_over: impl Fn() -> bool) {
+    while !is_over() {
+        World::tick();
+        shuttle::thread::yield_now();
+    }
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Text {
+    text: String,
+}
+
+fn router() -> Router {
+    Router::new("model", "1").tool(tool("echo"), |_cx, echo: Text| echo.text)
+}
+
+fn config() -> Config {
+    Config::new().set(|config| config.policy = Policy::Modern)
+}
+
+/// The shutdown of a program, step by step.
+fn ladder(config: Config) -> Config {
+    config.set(|config| {
+        config.limits.frame.exit_timeout = Duration::from_secs(1);
+        config.limits.frame.terminate_timeout = Duration::from_secs(1);
+    })
+}

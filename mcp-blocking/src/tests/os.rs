@@ -1,0 +1,223 @@
+//! The operating system of the model: time that passes when a scenario says so, pipes of few bytes, programs that are threads.
+//!
+//! Every lock and condition in it is the checker's, so a schedule may stop any thread at any of them.
+
+use super::world::{Held, Proc, WORLD, World};
+use crate::Stderr;
+use crate::os::{Signal, Spawned};
+use crate::sync::{Mutex, MutexGuard, lock};
+use crate::target::{Reader, Writer};
+use mcp_proto::Instant;
+use mcp_proto::exchange::{ExitStatus, Program};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::{Arc, LockResult, PoisonError};
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock(Duration);
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self(WORLD.with_borrow(|world| world.now))
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        Instant::new(WORLD.with_borrow(|world| world.now) - self.0)
+    }
+}
+
+/// A seed that makes a schedule repeatable.
+pub(crate) fn seed() -> [u8; 32] {
+    [7; 32]
+}
+
+/// A condition whose timed waits end when the time of the model has come to it.
+#[derive(Default, Debug)]
+pub(crate) struct Condvar(Arc<shuttle::sync::Condvar>);
+
+pub(crate) struct Waited(bool);
+
+impl Waited {
+    pub(crate) fn timed_out(&self) -> bool {
+        self.0
+    }
+}
+
+impl Condvar {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn notify_one(&self) {
+        WORLD.with_borrow_mut(|world| world.deeds += 1);
+        self.0.notify_one();
+    }
+
+    pub(crate) fn notify_all(&self) {
+        WORLD.with_borrow_mut(|world| world.deeds += 1);
+        self.0.notify_all();
+    }
+
+    pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
+        self.0.wait(guard)
+    }
+
+    pub(crate) fn wait_timeout<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        limit: Duration,
+    ) -> LockResult<(MutexGuard<'a, T>, Waited)> {
+        let (key, until) = WORLD.with_borrow_mut(|world| world.begin_wait(limit, Arc::clone(&self.0)));
+        let guard = self.0.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        let now = WORLD.with_borrow_mut(|world| world.end_wait(key));
+        Ok((guard, Waited(now >= until)))
+    }
+}
+
+/// What two ends of a pipe share.
+pub(crate) struct Pipe {
+    state: Mutex<PipeState>,
+    changed: Condvar,
+    capacity: usize,
+}
+
+struct PipeState {
+    bytes: VecDeque<u8>,
+    readable: bool,
+    writable: bool,
+}
+
+/// One end of a pipe; closed when it is dropped.
+pub(crate) struct ReadEnd(Arc<Pipe>);
+
+/// As [`ReadEnd`].
+pub(crate) struct WriteEnd(Arc<Pipe>);
+
+impl Pipe {
+    pub(crate) fn ends() -> (ReadEnd, WriteEnd) {
+        let state = PipeState { bytes: VecDeque::new(), readable: true, writable: true };
+        let capacity = WORLD.with_borrow(|world| world.capacity);
+        let pipe = Arc::new(Self { state: Mutex::new(state), changed: Condvar::new(), capacity });
+        (ReadEnd(Arc::clone(&pipe)), WriteEnd(pipe))
+    }
+
+    pub(crate) fn close_reading(&self) {
+        self.change(|state| state.readable = false);
+    }
+
+    pub(crate) fn close_writing(&self) {
+        self.change(|state| state.writable = false);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut PipeState)) {
+        change(&mut lock(&self.state));
+        self.changed.notify_all();
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, PipeState>) -> MutexGuard<'a, PipeState> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ReadEnd {
+    pub(crate) fn pipe(&self) -> Arc<Pipe> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl WriteEnd {
+    pub(crate) fn pipe(&self) -> Arc<Pipe> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Read for ReadEnd {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut state = lock(&self.0.state);
+        while state.bytes.is_empty() && state.writable && state.readable {
+            state = self.0.wait(state);
+        }
+        if !state.readable {
+            return Ok(0);
+        }
+        let n = buffer.len().min(state.bytes.len());
+        buffer.iter_mut().zip(state.bytes.drain(..n)).for_each(|(to, byte)| *to = byte);
+        drop(state);
+        self.0.changed.notify_all();
+        Ok(n)
+    }
+}
+
+impl Write for WriteEnd {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = lock(&self.0.state);
+        while state.bytes.len() >= self.0.capacity && state.readable && state.writable {
+            state = self.0.wait(state);
+        }
+        if !state.readable || !state.writable {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        let n = bytes.len().min(self.0.capacity - state.bytes.len());
+        state.bytes.extend(&bytes[..n]);
+        drop(state);
+        self.0.changed.notify_all();
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for ReadEnd {
+    fn drop(&mut self) {
+        self.0.close_reading();
+    }
+}
+
+impl Drop for WriteEnd {
+    fn drop(&mut self) {
+        self.0.close_writing();
+    }
+}
+
+pub(crate) fn pipe() -> io::Result<(Reader, Writer)> {
+    let (reader, writer) = Pipe::ends();
+    Ok((Box::new(reader), Box::new(writer)))
+}
+
+/// A program that runs as a thread.
+pub(crate) struct Child(Arc<Proc>);
+
+pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Spawned> {
+    let body = WORLD.with_borrow(|world| world.programs.get(&program.command).cloned()).ok_or(ErrorKind::NotFound)?;
+    let ((input, to_input), (from_output, output), (from_errors, errors)) = (Pipe::ends(), Pipe::ends(), Pipe::ends());
+    let process = Proc::new(vec![input.pipe()], vec![output.pipe(), errors.pipe()]);
+    World::started(&process);
+    let held = Held { input, output, errors, process: Arc::clone(&process) };
+    crate::sync::spawn("program", move || {
+        let process = Arc::clone(&held.process);
+        let code = body(held);
+        process.end(ExitStatus::exited(code));
+    })?;
+    let errors = (!matches!(stderr, Stderr::Inherit)).then(|| Box::new(from_errors) as Reader);
+    Ok(Spawned { child: Child(process), output: Box::new(from_output), input: Box::new(to_input), errors })
+}
+
+impl Child {
+    pub(crate) fn signal(&self, signal: Signal) {
+        match signal {
+            Signal::Terminate => self.0.terminate(),
+            Signal::Kill => self.0.kill(),
+        }
+    }
+
+    pub(crate) fn wait(&self) {
+        drop(self.0.wait());
+    }
+
+    pub(crate) fn reap(&self) -> ExitStatus {
+        self.0.reap()
+    }
+}

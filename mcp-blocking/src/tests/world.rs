@@ -1,0 +1,173 @@
+//! What a scenario sets up, lets pass, and looks at in the end.
+
+use super::os::{Condvar, Pipe, ReadEnd, WriteEnd};
+use crate::sync::{Mutex, MutexGuard, lock, wait};
+use mcp_proto::exchange::ExitStatus;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+thread_local! {
+    /// All threads of a schedule are one thread of the real system. Never borrowed across a point where the checker may switch.
+    pub(super) static WORLD: RefCell<World> = RefCell::default();
+}
+
+/// What a program does: it gets its ends of the pipes, and returns its exit code.
+pub(super) type Body = dyn Fn(Held) -> i32 + Send + Sync;
+
+#[derive(Default)]
+pub(super) struct World {
+    pub(super) now: Duration,
+    pub(super) capacity: usize,
+    pub(super) programs: BTreeMap<String, Arc<Body>>,
+    waits: BTreeMap<u64, (Duration, Arc<shuttle::sync::Condvar>)>,
+    next_wait: u64,
+    /// Counts what threads do with pipes and conditions.
+    pub(super) deeds: u64,
+    started: Vec<Arc<Proc>>,
+}
+
+/// What a program holds.
+pub(super) struct Held {
+    pub(super) input: ReadEnd,
+    pub(super) output: WriteEnd,
+    pub(super) errors: WriteEnd,
+    pub(super) process: Arc<Proc>,
+}
+
+impl World {
+    /// A new world, with pipes of so many bytes.
+    pub(super) fn begin(capacity: usize) {
+        WORLD.set(Self { capacity, ..Self::default() });
+    }
+
+    /// From now on, a program of this name can be started.
+    pub(super) fn program(name: &str, body: impl Fn(Held) -> i32 + Send + Sync + 'static) {
+        WORLD.with_borrow_mut(|world| world.programs.insert(name.into(), Arc::new(body)));
+    }
+
+    pub(super) fn started(process: &Arc<Proc>) {
+        WORLD.with_borrow_mut(|world| world.started.push(Arc::clone(process)));
+    }
+
+    pub(super) fn begin_wait(&mut self, limit: Duration, on: Arc<shuttle::sync::Condvar>) -> (u64, Duration) {
+        let until = self.now.saturating_add(limit);
+        self.next_wait += 1;
+        self.waits.insert(self.next_wait, (until, on));
+        (self.next_wait, until)
+    }
+
+    pub(super) fn end_wait(&mut self, key: u64) -> Duration {
+        self.waits.remove(&key);
+        self.now
+    }
+
+    /// Lets time pass up to the next moment that someone waits for, and sees that all who wait for it wake. False if nobody does.
+    pub(super) fn tick() -> bool {
+        let next = WORLD.with_borrow(|world| world.waits.values().map(|(until, _)| *until).min());
+        let Some(next) = next else { return false };
+        WORLD.with_borrow_mut(|world| world.now = world.now.max(next));
+        let late = || {
+            WORLD.with_borrow(|world| {
+                let late = world.waits.values().filter(|(until, _)| *until <= next);
+                late.map(|(_, on)| Arc::clone(on)).collect::<Vec<_>>()
+            })
+        };
+        // Who is about to wait, and not yet does, hears nothing; so it is repeated.
+        loop {
+            let late = late();
+            if late.is_empty() {
+                return true;
+            }
+            late.iter().for_each(|on| on.notify_all());
+            shuttle::thread::yield_now();
+        }
+    }
+
+    /// Waits until every program that was started has ended and was reaped: the checker sees if that does not come.
+    pub(super) fn end() {
+        let started = WORLD.with_borrow_mut(|world| std::mem::take(&mut world.started));
+        for process in started {
+            drop(process.until(|state| state.reaped));
+        }
+    }
+}
+
+/// A process of the model.
+pub(super) struct Proc {
+    state: Mutex<ProcState>,
+    changed: Condvar,
+    read: Vec<Arc<Pipe>>,
+    written: Mutex<Vec<Arc<Pipe>>>,
+}
+
+#[derive(Default)]
+pub(super) struct ProcState {
+    status: Option<ExitStatus>,
+    terminated: bool,
+    reaped: bool,
+}
+
+impl Proc {
+    pub(super) fn new(read: Vec<Arc<Pipe>>, written: Vec<Arc<Pipe>>) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), changed: Condvar::new(), read, written: Mutex::new(written) })
+    }
+
+    /// It ends, unless it has.
+    pub(super) fn end(&self, status: ExitStatus) {
+        let mut state = lock(&self.state);
+        if !state.reaped {
+            state.status.get_or_insert(status);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// It ends, and its pipes are closed, whatever its threads are at.
+    pub(super) fn cut(&self, status: ExitStatus) {
+        self.end(status);
+        // Its output first: it says nothing more, whatever its threads make of the end of its input.
+        lock(&self.written).iter().for_each(|pipe| pipe.close_writing());
+        self.read.iter().for_each(|pipe| pipe.close_reading());
+    }
+
+    /// What it writes to is held by another process too, which its end does not touch.
+    pub(super) fn share_outputs(&self) {
+        lock(&self.written).clear();
+    }
+
+    pub(super) fn kill(&self) {
+        self.cut(ExitStatus::killed(9));
+    }
+
+    pub(super) fn terminate(&self) {
+        lock(&self.state).terminated = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until it is asked to end, or has.
+    pub(super) fn wait_terminated(&self) {
+        drop(self.until(|state| state.terminated || state.status.is_some()));
+    }
+
+    /// Waits until it has ended.
+    pub(super) fn wait(&self) -> MutexGuard<'_, ProcState> {
+        self.until(|state| state.status.is_some())
+    }
+
+    pub(super) fn reap(&self) -> ExitStatus {
+        let mut state = self.wait();
+        let before = std::mem::replace(&mut state.reaped, true);
+        self.changed.notify_all();
+        if before { ExitStatus::default() } else { state.status.clone().unwrap_or_default() }
+    }
+
+    fn until(&self, is_so: impl Fn(&ProcState) -> bool) -> MutexGuard<'_, ProcState> {
+        let mut state = lock(&self.state);
+        while !is_so(&state) {
+            state = wait(&self.changed, state, None);
+        }
+        state
+    }
+}

@@ -1,0 +1,161 @@
+//! A server that listens on a Unix domain socket.
+
+use crate::listen::{Listening, WAKE};
+use crate::server::{Router, Serving};
+use crate::socket::Socket;
+use crate::sync;
+use mcp_proto::exchange::Peer;
+use mcp_proto::stats::ServerStats;
+use mcp_proto::wired::Kind;
+use std::fmt;
+use std::fs::{self, Permissions};
+use std::io::{self, ErrorKind};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Serves `router` on a Unix domain socket at this path, to any number of clients, messages by line, on threads of its own: two for each
+/// connection.
+///
+/// The socket may be used by this user only (mode `0600`); whoever is to share it changes that mode once this has returned. Systems
+/// differ in whether they look at it, and all look at the directory, so put the socket in one that only its users may enter.
+///
+/// A socket that an earlier server left at the path is removed: one that nobody listens on. Anything else there is an error: a socket
+/// that is in use, and any other file. Of two servers that begin at the same moment where an old socket lies, one may be left without a
+/// path.
+///
+/// # Errors
+/// What the operating system says when it cannot listen there, or no thread be started.
+pub fn serve_unix(router: Router, path: impl AsRef<Path>) -> io::Result<UnixServer> {
+    serve_unix_with(router, Serving::new(), path)
+}
+
+/// As [`serve_unix`], with options.
+///
+/// # Errors
+/// As [`serve_unix`].
+pub fn serve_unix_with(router: Router, serving: Serving, path: impl AsRef<Path>) -> io::Result<UnixServer> {
+    // The working directory may be another one when the file is to be removed.
+    let path = std::path::absolute(path)?;
+    let listener = bind(&path)?;
+    let waker = UnixStream::from(OwnedFd::from(listener.try_clone()?));
+    let file = File { identity: identity(&path)?, path };
+    fs::set_permissions(&file.path, Permissions::from_mode(0o600))?;
+    let accept = move || {
+        let (socket, _) = listener.accept()?;
+        Ok((Socket::Unix(socket), Peer::default()))
+    };
+    let listening = Listening::start(router, serving, Kind::Lines, accept)?;
+    Ok(UnixServer { listening, waker: sync::Mutex::new(Some(waker)), file })
+}
+
+/// A server that listens on a Unix domain socket. Dropping it stops it at once, and removes the socket.
+#[must_use = "a server that is dropped stops"]
+pub struct UnixServer {
+    listening: Listening,
+    /// The listening socket once more, to end the wait for a connection; absent once that is done.
+    waker: sync::Mutex<Option<UnixStream>>,
+    file: File,
+}
+
+/// The socket in the file system. Dropping it removes it, unless another has taken its place.
+struct File {
+    path: PathBuf,
+    identity: (u64, u64),
+}
+
+impl UnixServer {
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.file.path
+    }
+
+    /// What the server holds at the moment and what it has done, in numbers.
+    pub fn stats(&self) -> ServerStats {
+        self.listening.stats()
+    }
+
+    /// Waits until it is stopped.
+    pub fn wait(&self) {
+        self.listening.wait();
+    }
+
+    /// Stops accepting, removes the socket, gives what runs so much time to end, and closes every connection. Returns when that is done.
+    pub fn stop(&self, grace: Duration) {
+        let waker = sync::lock(&self.waker).take();
+        self.listening.close(|| {
+            // Not every system ends a wait like this. A connection does it everywhere, while the path is still ours.
+            if waker.is_none_or(|waker| waker.shutdown(Shutdown::Both).is_err()) {
+                // Whether it is heard is seen by the one who listens.
+                let _ = try_connect(&self.file.path);
+            }
+        });
+        self.file.remove();
+        self.listening.stop(grace);
+    }
+}
+
+impl Drop for UnixServer {
+    fn drop(&mut self) {
+        self.stop(Duration::ZERO);
+    }
+}
+
+impl fmt::Debug for UnixServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnixServer").field("path", &self.file.path).finish_non_exhaustive()
+    }
+}
+
+impl File {
+    fn remove(&self) {
+        if identity(&self.path).is_ok_and(|found| found == self.identity) {
+            // Whoever removes it at this moment does what is wanted.
+            drop(fs::remove_file(&self.path));
+        }
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// What tells a file from another that takes its place.
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
+}
+
+/// Listens there; in place of a socket that nobody listens on any more, if there is one.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    match UnixListener::bind(path) {
+        Err(e) if e.kind() == ErrorKind::AddrInUse && is_abandoned(path) => {
+            fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        bound => bound,
+    }
+}
+
+fn is_abandoned(path: &Path) -> bool {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    // A server that is too busy to accept lets a client wait, or says so in another way.
+    is_socket && try_connect(path).is_some_and(|e| e == ErrorKind::ConnectionRefused)
+}
+
+/// Connects, and says why that failed. It may wait for as long as a server that is stuck lets it, so it is given a thread and a limit.
+fn try_connect(path: &Path) -> Option<ErrorKind> {
+    let (told, failed) = mpsc::channel();
+    let path = path.to_owned();
+    let connect = move || {
+        // Nobody waits for it any more, if it took too long.
+        let _ = told.send(UnixStream::connect(path).err().map(|e| e.kind()));
+    };
+    sync::spawn("mcp-connect", connect).ok()?;
+    failed.recv_timeout(WAKE).ok()?
+}

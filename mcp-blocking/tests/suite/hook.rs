@@ -1,0 +1,77 @@
+//! The message hook on either side of a real pair: it sees what goes by, redacted, and what it refuses is told to who waits.
+
+use crate::common::{BOUND, bounded, quick};
+use crate::own::{Add, Text, router};
+use mcp_blocking::{
+    CallError, Config, Denied, Direction, MessageHook, Serving, WireMessage, connect_with, serve_with, tools,
+};
+use mcp_proto::client::{Policy, Termination};
+use mcp_proto::exchange::Sent;
+use std::io::pipe;
+use std::sync::{Arc, Mutex};
+use std::thread::spawn;
+
+/// Refuses calls that name a word, in one direction, and keeps what it was shown.
+fn refusing(
+    word: &'static str,
+    direction: Direction,
+    seen: &Arc<Mutex<Vec<String>>>,
+) -> impl Fn(&WireMessage<'_>) -> Result<(), Denied> + use<> {
+    let seen = Arc::clone(seen);
+    move |message| {
+        seen.lock().expect("no panic").push(format!("{message:?}"));
+        assert!(!message.raw().contains("panic"), "a panic refuses");
+        let refuses = message.direction() == direction && message.raw().contains(word);
+        if refuses { Err(Denied::new(format!("{word} is refused"))) } else { Ok(()) }
+    }
+}
+
+// covers: S2-44
+#[test]
+fn both_sides_of_a_pair_are_asked_in_both_eras() {
+    for policy in [Policy::Modern, Policy::Legacy] {
+        bounded(move || {
+            let ((input, ask), (answers, output)) = (pipe().expect("a pipe"), pipe().expect("a pipe"));
+            let (at_client, at_server) = (Arc::default(), Arc::default());
+            let serving = Serving::new().on_message(refusing("unwelcome", Direction::In, &at_server));
+            let serving = spawn(move || serve_with(router().0, serving, input, output));
+            let config = Config::new().on_message(refusing("unsent", Direction::Out, &at_client));
+            let config = quick(config).set(move |config| {
+                config.policy = policy;
+                config.timeout = Some(BOUND);
+            });
+            let client = connect_with((answers, ask), config).expect("connected");
+            let echo = |text: &str| client.call(tools::call("echo").arguments(&Text { text: text.into() }));
+            let denied = |reason: &str| CallError::Denied { sent: Sent::No, reason: reason.into() };
+            assert_eq!(echo("unsent"), Err(denied("unsent is refused")));
+            assert_eq!(echo("panic"), Err(denied("the hook panicked")));
+            let told = echo("unwelcome").expect_err("the server refuses it");
+            assert_eq!(told.to_string(), "MCP error -32603: the message was refused");
+            assert!(echo("a token=hunter2 b").is_ok());
+            let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).expect("an answer");
+            assert_eq!(sum.first_text(), Some("3"));
+            assert_eq!(client.close(), Termination::Requested);
+            serving.join().expect("no panic").expect("served");
+            for seen in [at_client, at_server] {
+                let seen = seen.lock().expect("no panic");
+                let shown = seen.concat();
+                assert!(shown.contains("a token=xxxxxxx b") && !shown.contains("hunter2"), "{shown}");
+                assert!(seen.iter().any(|message| message.starts_with("In ")), "{shown}");
+                assert!(seen.iter().any(|message| message.starts_with("Out ")), "{shown}");
+            }
+        });
+    }
+}
+
+// A server that was told to refuse refuses wherever its router is served.
+#[test]
+fn the_hook_of_a_router_is_not_lost_when_it_is_served() {
+    bounded(|| {
+        let hook = MessageHook::new(refusing("unwelcome", Direction::In, &Arc::default()));
+        let router = router().0.configure(|config| config.on_message = Some(hook));
+        let client = connect_with(router, quick(Config::new())).expect("connected");
+        let echo = |text: &str| client.call(tools::call("echo").arguments(&Text { text: text.into() }));
+        assert!(echo("unwelcome").is_err());
+        assert!(echo("welcome").is_ok());
+    });
+}

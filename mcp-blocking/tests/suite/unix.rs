@@ -1,0 +1,181 @@
+//! Unix domain sockets: many clients of one server, and the file that stands for it.
+
+use crate::common::{BOUND, bounded, quick, until};
+use crate::own::{Add, Text, router};
+use mcp_blocking::{
+    CallError, Client, Config, ConnectError, UnixServer, UnixSocket, connect, connect_with, serve_unix, tools,
+};
+use mcp_proto::client::{Policy, Termination};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A directory of this test, removed when it is over.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("mcp-blocking-{name}-{}", std::process::id()));
+        std::fs::create_dir(&path).expect("a directory");
+        Self(path)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.0.join("socket")
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+fn at(path: &Path) -> UnixSocket {
+    UnixSocket(path.to_str().expect("unicode").into())
+}
+
+fn connected(server: &UnixServer, policy: Policy) -> Client {
+    let config = quick(Config::new()).set(move |config| {
+        config.policy = policy;
+        config.timeout = Some(BOUND);
+    });
+    connect_with(at(server.path()), config).expect("connected")
+}
+
+fn add(client: &Client) -> Result<String, CallError> {
+    let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 }))?;
+    Ok(sum.first_text().expect("a text").to_owned())
+}
+
+// covers: CUST-B-001, CUST-B-005, S2-08
+#[test]
+fn many_clients_of_both_eras_are_served_and_one_that_goes_touches_no_other() {
+    bounded(|| {
+        let dir = Dir::new("many");
+        let server = serve_unix(router().0, dir.socket()).expect("served");
+        let clients: Vec<Client> =
+            [Policy::Modern, Policy::Legacy, Policy::Modern].map(|policy| connected(&server, policy)).into();
+        let large = "x".repeat(1 << 20);
+        for client in &clients {
+            assert_eq!(add(client).as_deref(), Ok("3"));
+            let echoed = client.call(tools::call("echo").arguments(&Text { text: large.clone() })).expect("an answer");
+            assert!(echoed.first_text() == Some(&large), "something else came back");
+        }
+        // One is cut in the middle of a line, another closes in order.
+        let mut rude = UnixStream::connect(server.path()).expect("connected");
+        rude.write_all(b"{\"jsonrpc\":").expect("written");
+        until(|| server.stats().channels == 4);
+        drop(rude);
+        assert_eq!(clients[0].close(), Termination::Requested);
+        until(|| server.stats().channels == 2);
+        assert!(clients[1..].iter().all(|client| add(client).as_deref() == Ok("3")));
+    });
+}
+
+// covers: S2-08, S0-27, B-141
+#[test]
+fn stopping_ends_every_connection_and_removes_the_socket() {
+    bounded(|| {
+        let dir = Dir::new("stop");
+        let server = serve_unix(router().0, dir.socket()).expect("served");
+        let client = connected(&server, Policy::Modern);
+        let mut idle = UnixStream::connect(server.path()).expect("connected");
+        until(|| server.stats().channels == 2);
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.wait());
+            server.stop(Duration::from_millis(100));
+        });
+        assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+        assert_eq!((server.stats().channels, dir.socket().exists()), (0, false));
+        assert_eq!(idle.read(&mut [0; 8]).expect("ended"), 0);
+        assert!(add(&client).is_err());
+        assert!(matches!(connect(at(server.path())), Err(ConnectError::Negotiation(_))));
+    });
+}
+
+#[test]
+fn a_socket_that_was_left_is_replaced_and_nothing_else_is() {
+    bounded(|| {
+        let dir = Dir::new("left");
+        // What a server that was killed leaves.
+        drop(UnixListener::bind(dir.socket()).expect("bound"));
+        let server = serve_unix(router().0, dir.socket()).expect("served");
+        let mode = std::fs::metadata(server.path()).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(add(&connected(&server, Policy::Modern)).as_deref(), Ok("3"));
+        let in_use = serve_unix(router().0, dir.socket()).expect_err("in use");
+        assert_eq!(in_use.kind(), ErrorKind::AddrInUse);
+        assert_eq!(add(&connected(&server, Policy::Modern)).as_deref(), Ok("3"));
+        drop(server);
+        assert!(!dir.socket().exists());
+
+        std::fs::write(dir.socket(), "a file of someone").expect("written");
+        let taken = serve_unix(router().0, dir.socket()).expect_err("not a socket");
+        assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+        assert_eq!(std::fs::read(dir.socket()).expect("it is there"), b"a file of someone");
+    });
+}
+
+#[test]
+fn a_socket_that_took_the_place_of_ours_is_left_alone() {
+    bounded(|| {
+        let dir = Dir::new("place");
+        let server = serve_unix(router().0, dir.socket()).expect("served");
+        let kept = dir.0.join("kept");
+        std::fs::rename(dir.socket(), &kept).expect("moved");
+        let other = UnixListener::bind(dir.socket()).expect("bound");
+        // It accepts, so its thread is there.
+        let mut idle = UnixStream::connect(&kept).expect("connected");
+        until(|| server.stats().channels == 1);
+        server.stop(Duration::ZERO);
+        assert!(dir.socket().exists());
+        // Nothing listens any more, though no connection could be made to tell that to the thread that accepts.
+        let refused = UnixStream::connect(&kept).expect_err("nobody listens");
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        assert_eq!(idle.read(&mut [0; 8]).expect("ended"), 0);
+        drop(other);
+    });
+}
+
+// covers: B-145, B-094
+#[test]
+fn where_nobody_listens_the_connect_fails_at_once() {
+    bounded(|| {
+        let dir = Dir::new("nobody");
+        let failed = connect(at(&dir.socket())).expect_err("nobody listens");
+        assert!(failed.to_string().contains("socket"), "{failed}");
+        drop(UnixListener::bind(dir.socket()).expect("bound"));
+        assert!(connect(at(&dir.socket())).is_err());
+    });
+}
+
+// covers: B-145, B-148
+#[test]
+fn a_server_that_is_stuck_keeps_its_socket_and_stops_nobody() {
+    bounded(|| {
+        let dir = Dir::new("stuck");
+        let stuck = UnixListener::bind(dir.socket()).expect("bound");
+        // As many as wait to be accepted; whoever comes then waits to be one of them.
+        let (come, coming) = std::sync::mpsc::channel();
+        let path = dir.socket();
+        std::thread::spawn(move || while come.send(UnixStream::connect(&path)).is_ok() {});
+        let mut waiting = Vec::new();
+        while let Ok(Ok(socket)) = coming.recv_timeout(Duration::from_millis(300)) {
+            waiting.push(socket);
+        }
+        assert!(!waiting.is_empty());
+        let began = Instant::now();
+        let in_use = serve_unix(router().0, dir.socket()).expect_err("in use");
+        assert_eq!(in_use.kind(), ErrorKind::AddrInUse);
+        let config = Config::new().set(|config| {
+            config.limits.frame.connect_timeout = Duration::from_millis(200);
+        });
+        assert!(connect_with(at(&dir.socket()), config).is_err());
+        assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+        drop((stuck, coming));
+    });
+}
