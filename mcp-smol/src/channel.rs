@@ -77,7 +77,7 @@ impl Channel {
         match how {
             Shutdown::WriteHalf => self.queue.finish(),
             Shutdown::Terminate => {
-                if let Some(process) = &self.process {
+                if let Some(process) = &mut self.process {
                     process.terminate();
                 }
             }
@@ -116,7 +116,7 @@ impl Channel {
             return Poll::Ready(wire);
         }
         let over = match &mut self.process {
-            Some(_) if exited && self.reader.is_none() => true,
+            Some(process) if exited && self.reader.is_none() && process.is_silent() => true,
             Some(process) => (exited || self.aborted) && process.poll_patience(cx),
             None => self.aborted || (self.reader.is_none() && self.writer.is_none()),
         };
@@ -204,7 +204,12 @@ pub(crate) fn open(endpoint: Endpoint, given: &mut Option<(Reader, Writer)>, std
             Box::pin(std::future::ready(link))
         }
         Endpoint::Origin(origin) => Box::pin(connect_tcp(origin)),
+        #[cfg(unix)]
         Endpoint::Unix(path) => Box::pin(connect_unix(path)),
+        #[cfg(not(unix))]
+        Endpoint::Unix(path) => {
+            Box::pin(std::future::ready(Err(Closed::Unreachable(format!("{path}: this system has no Unix sockets")))))
+        }
         Endpoint::Given => {
             let link = match given.take() {
                 Some((reader, writer)) => Ok(Link { reader, writer, process: None, peer: Peer::default() }),
@@ -235,6 +240,7 @@ async fn connect_tcp(origin: Origin) -> Result<Link, Closed> {
     Err(why)
 }
 
+#[cfg(unix)]
 async fn connect_unix(path: String) -> Result<Link, Closed> {
     let stream = smol::net::unix::UnixStream::connect(&path).await.map_err(|e| not_opened(&path, &e))?;
     let peer = Peer { name: Some(path) };

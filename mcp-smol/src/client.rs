@@ -2,18 +2,20 @@
 
 use crate::clock::Origin;
 use crate::spawned::Spawned;
+use crate::sync::{Mutex, MutexGuard, Watchers, lock};
 use mcp_proto::call::{Method, Paged};
 use mcp_proto::client::{Event, Termination, Verdict};
 use mcp_proto::driver::{Calls, Collected, ConnectError, Noted};
 use mcp_proto::exchange::{Action, ChannelId, Closed};
 use mcp_proto::input::CallId;
+use mcp_proto::stats::ClientStats;
 use mcp_proto::wired::WiredClient;
 use mcp_proto::{Call, CallError, Calling, IntoCall, Object, Pages, Progress, Refusal, ServerInfo};
 use smol::future::Future;
 use smol::stream::Stream;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -36,6 +38,8 @@ struct Handle {
 pub(crate) struct Shared {
     pub(crate) origin: Origin,
     state: Mutex<State>,
+    /// Those who wait for the start or the end of the client.
+    watchers: Watchers,
 }
 
 pub(crate) struct State {
@@ -43,8 +47,6 @@ pub(crate) struct State {
     /// Wakes the driver, which then asks the engine what to do.
     pub(crate) driver: Option<Waker>,
     calls: Calls<Option<Waker>>,
-    /// Those who wait for the start or the end of the client.
-    watchers: Vec<Waker>,
     /// The driver was dropped.
     abandoned: bool,
 }
@@ -140,11 +142,40 @@ impl Client {
         self.shared().lock().engine.client().verdict()
     }
 
+    /// What the client holds at the moment and what it has done, in numbers.
+    pub fn stats(&self) -> ClientStats {
+        self.shared().lock().engine.stats()
+    }
+
     /// Ends the connection in order, and waits until it has ended: a program is given time to exit, then told to terminate, then killed.
     /// Calls that have not ended end. May be called again, also while another waits. Needs the driver to run.
     pub async fn close(&self) -> Termination {
-        self.shared().close();
-        self.shared().watch(|state| state.calls.terminated().cloned()).await
+        self.shared().end().await
+    }
+
+    /// What closes this client, and does not keep it open: for a signal handler, or for a callback of the client itself.
+    pub fn closer(&self) -> Closer {
+        Closer { shared: Arc::clone(self.shared()) }
+    }
+}
+
+/// Closes a client, and does not keep it open as a clone of the [`Client`] would. It may outlive the client. From
+/// [`Client::closer`].
+#[derive(Clone)]
+pub struct Closer {
+    shared: Arc<Shared>,
+}
+
+impl Closer {
+    /// As [`Client::close`]. If the client is being closed or dropped at the moment, waits for the end of that.
+    pub async fn close(&self) -> Termination {
+        self.shared.end().await
+    }
+}
+
+impl fmt::Debug for Closer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Closer").finish_non_exhaustive()
     }
 }
 
@@ -234,13 +265,12 @@ impl<M: Method, F> fmt::Debug for Pending<M, F> {
 
 impl Shared {
     pub(crate) fn new(engine: WiredClient, origin: Origin) -> Self {
-        let state = State { engine, driver: None, calls: Calls::default(), watchers: Vec::new(), abandoned: false };
-        Self { origin, state: Mutex::new(state) }
+        let state = State { engine, driver: None, calls: Calls::default(), abandoned: false };
+        Self { origin, state: Mutex::new(state), watchers: Watchers::default() }
     }
 
-    /// A panic under the lock is a fault of the engine, whose state is still the best there is.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Tells the engine something, then wakes the driver, which may have something to do now.
@@ -266,26 +296,26 @@ impl Shared {
         self.command(|shared, state| state.engine.close(shared.origin.now()));
     }
 
-    /// Waits until `look` sees what it looks for. The state is looked at anew after every change, so no signal can be missed.
-    fn watch<T>(&self, mut look: impl FnMut(&State) -> Option<T>) -> impl Future<Output = T> {
-        smol::future::poll_fn(move |cx| {
-            let mut state = self.lock();
-            if let Some(seen) = look(&state) {
-                return Poll::Ready(seen);
-            }
-            if !state.watchers.iter().any(|waker| waker.will_wake(cx.waker())) {
-                state.watchers.push(cx.waker().clone());
-            }
-            Poll::Pending
-        })
+    /// Closes, and waits for the end.
+    async fn end(&self) -> Termination {
+        self.close();
+        self.watch(|state| state.calls.terminated().cloned()).await
+    }
+
+    /// Waits until `look` sees what it looks for.
+    async fn watch<T>(&self, mut look: impl FnMut(&State) -> Option<T>) -> T {
+        self.watchers.watch(|| look(&self.lock())).await
     }
 
     /// Takes note of what concerns those who wait; hands back what is not about a call.
     pub(crate) fn note(&self, event: Event) -> Option<Event> {
         let mut state = self.lock();
-        let (woken, rest) = state.note(event);
+        let (woken, milestone, rest) = state.note(event);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
+        if milestone {
+            self.watchers.wake();
+        }
         rest
     }
 
@@ -307,20 +337,20 @@ impl Shared {
                 _ => {}
             }
         }
-        woken.append(&mut state.watchers);
         woken.extend(state.calls.abandon().filter_map(Option::take));
         drop(state);
         woken.into_iter().for_each(Waker::wake);
+        self.watchers.wake();
     }
 }
 
 impl State {
-    /// Takes note of an event: who is to be woken, and what is left of it for the application.
-    fn note(&mut self, event: Event) -> (Vec<Waker>, Option<Event>) {
+    /// Takes note of an event: whose call it concerns, whether it concerns those who watch, and what is left of it for the application.
+    fn note(&mut self, event: Event) -> (Option<Waker>, bool, Option<Event>) {
         match self.calls.note(event) {
-            Noted::Call(waker) => (waker.and_then(Option::take).into_iter().collect(), None),
-            Noted::Milestone(event) => (std::mem::take(&mut self.watchers), Some(event)),
-            Noted::Other(event) => (Vec::new(), Some(event)),
+            Noted::Call(waker) => (waker.and_then(Option::take), false, None),
+            Noted::Milestone(event) => (None, true, Some(event)),
+            Noted::Other(event) => (None, false, Some(event)),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Time and chance, which the engines do not have: one clock, one timer that is armed anew only when it must be, one seed.
 
-use async_io::Timer;
+use crate::sync::{Timer, now};
 use mcp_proto::Instant;
 use smol::future::Future;
-use std::io::{self, Read};
+use std::io;
 use std::pin::Pin;
 use std::task::Context;
 use std::time::{Duration, SystemTime};
@@ -19,11 +19,11 @@ pub(crate) struct Origin {
 impl Origin {
     pub(crate) fn new() -> Self {
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Self { start: std::time::Instant::now(), unix }
+        Self { start: now(), unix }
     }
 
     pub(crate) fn now(self) -> Instant {
-        Instant::new(self.start.elapsed())
+        Instant::new(now().saturating_duration_since(self.start))
     }
 }
 
@@ -62,9 +62,32 @@ impl Alarm {
     }
 }
 
+/// Rests so long.
+pub(crate) async fn after(rest: Duration) {
+    Timer::after(rest).await;
+}
+
 /// 32 bytes from the random source of the operating system.
 pub(crate) fn seed() -> io::Result<[u8; 32]> {
     let mut seed = [0; 32];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut seed)?;
+    // In the model there is no chance: a run depends on nothing but its schedule.
+    if !cfg!(all(test, shuttle)) {
+        fill(&mut seed)?;
+    }
     Ok(seed)
+}
+
+#[cfg(unix)]
+fn fill(seed: &mut [u8]) -> io::Result<()> {
+    io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, seed)
+}
+
+/// The standard library asks the system for random bytes once in each thread, and keys every `RandomState` by them.
+#[cfg(not(unix))]
+fn fill(seed: &mut [u8]) -> io::Result<()> {
+    use std::hash::{BuildHasher, RandomState};
+    for (n, part) in seed.chunks_mut(8).enumerate() {
+        part.copy_from_slice(&RandomState::new().hash_one(n).to_ne_bytes());
+    }
+    Ok(())
 }

@@ -3,8 +3,12 @@
 use crate::{ClientEvent, Handler, ServerEvent};
 use mcp_proto::client::ClientConfig;
 use mcp_proto::process::Stderr;
+use mcp_proto::record::Recorder;
 use mcp_proto::server::ServerConfig;
-use mcp_proto::{ElicitRequest, ElicitResult, ErrorObject, InputAnswer, InputRequest, Object, Router};
+use mcp_proto::{
+    Denied, ElicitRequest, ElicitResult, ErrorObject, InputAnswer, InputRequest, MessageHook, Object, Router,
+    WireMessage,
+};
 use smol::future::Future;
 use std::fmt;
 use std::pin::Pin;
@@ -20,6 +24,7 @@ pub struct Config {
     pub(crate) changes: Vec<Change>,
     pub(crate) hooks: Hooks,
     pub(crate) stderr: Stderr,
+    pub(crate) recorder: Option<Recorder>,
 }
 
 type Change = Box<dyn FnOnce(&mut ClientConfig) + Send>;
@@ -37,7 +42,7 @@ type Hook<Q> = Box<dyn Fn(Q) -> BoxFuture<InputAnswer> + Send>;
 
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config").field("stderr", &self.stderr).finish_non_exhaustive()
+        f.debug_struct("Config").field("stderr", &self.stderr).field("recorder", &self.recorder).finish_non_exhaustive()
     }
 }
 
@@ -102,19 +107,38 @@ impl Config {
         self.answer_roots(Box::new(move |()| Box::pin(std::future::ready(InputAnswer::roots(&uris)))))
     }
 
-    /// Is told of notifications and diagnostics, which are dropped otherwise, that the two sides have agreed, and that the client has
-    /// ended. It is called by the driver: it must not wait, and a panic in it ends the driver.
+    /// Is told of notifications and diagnostics, which are dropped otherwise, and what becomes of the connection: that the two sides have
+    /// agreed, each step of the end of a channel, a restart, a missed ping, and that the client has ended. It is called by the driver: it
+    /// must not wait. A panic in it is caught.
     #[must_use]
     pub fn on_event(mut self, told: impl FnMut(ClientEvent) + Send + 'static) -> Self {
         self.hooks.event = Some(Box::new(told));
         self
     }
 
+    /// Asks this function about every message, in and out, before it is acted upon or written; it may refuse. See [`MessageHook`]. It is
+    /// called under the lock of the client: it must not wait, and not call the client.
+    #[must_use]
+    pub fn on_message(self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
+        let hook = MessageHook::new(ask);
+        self.set(move |config| config.on_message = Some(hook))
+    }
+
     /// Where the standard error of a program goes. Default: to ours. A function that gets its lines is called by the driver: it must not
-    /// wait, and a panic in it ends the driver.
+    /// wait.
     #[must_use]
     pub fn stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = stderr;
+        self
+    }
+
+    /// Records the client from its first moment, until it has ended: see [`record`](mcp_proto::record) for what is written and what is
+    /// left out. `Recorder::to(Redaction::Redacted, File::create(path)?)` writes to a file. The writer is called under the lock of the
+    /// client, so that nothing is lost in a crash and the lines are in order: a file is quick enough, and what may take long should be
+    /// handed to a thread. If it fails, the recording ends with a diagnostic, and the client goes on.
+    #[must_use]
+    pub fn record(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
         self
     }
 
@@ -156,10 +180,19 @@ impl Service {
         Self { router, config, event: None }
     }
 
-    /// Is told of notifications and diagnostics, which are dropped otherwise. It runs under the lock of the server: it must not wait.
+    /// Is told of notifications and diagnostics, which are dropped otherwise. It runs under the lock of the server: it must not wait,
+    /// and must not use the server. A panic in it is caught.
     #[must_use]
     pub fn on_event(mut self, told: impl FnMut(ServerEvent) + Send + 'static) -> Self {
         self.event = Some(Box::new(told));
+        self
+    }
+
+    /// Asks this function about every message, in and out, before it is acted upon or written; it may refuse. See [`MessageHook`]. It is
+    /// called by the tasks of the connections, outside the lock of the server: it must not wait.
+    #[must_use]
+    pub fn on_message(mut self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
+        self.config.on_message = Some(MessageHook::new(ask));
         self
     }
 }

@@ -4,6 +4,7 @@
 use crate::channel::{Channel, Reader, Writer};
 use crate::clock::Alarm;
 use crate::server::{Request, Shared};
+use crate::sync::guarded;
 use crate::tasks::Tasks;
 use mcp_proto::exchange::{Closed, Peer, Shutdown};
 use mcp_proto::input::{Answer, RequestKey, Wire};
@@ -13,7 +14,6 @@ use mcp_proto::wired::{Hub, Kind, Lane, LaneOutput};
 use mcp_proto::{Cx, Instant, Outcome, Refusal};
 use smol::future::Future;
 use std::collections::{BTreeMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -109,6 +109,7 @@ impl Connection {
     fn take_mail(&mut self, cx: &mut Context<'_>) -> bool {
         let (mail, terminated, stopped, before) = {
             let mut state = self.server.lock();
+            state.hub.count(self.lane.take_traffic());
             let mail: Vec<_> = std::iter::from_fn(|| state.hub.poll_mail(self.lane.number())).collect();
             self.requests.extend(state.requests.drain(..));
             // Under the same lock: whoever tells the engine more from here on finds the waker.
@@ -157,8 +158,8 @@ impl Connection {
                     let server = server.upgrade().ok_or(Refusal::Gone)?;
                     server.tell(|hub, now| hub.notify(now, key, note)).map_err(|refused| refused.why)
                 });
-                let handler = catch_unwind(AssertUnwindSafe(|| (handler.0)(cx)))
-                    .unwrap_or_else(|_| Box::pin(std::future::ready(Outcome::internal("the handler panicked"))));
+                let handler = guarded(|| (handler.0)(cx))
+                    .unwrap_or_else(|| Box::pin(std::future::ready(Outcome::internal("the handler panicked"))));
                 self.handlers.insert(key, cancelled);
                 self.tasks.push(responder, handler);
             }
@@ -239,6 +240,7 @@ impl Drop for Connection {
         self.tell_facts();
         self.server.leave(self.lane.number());
         let mut state = self.server.lock();
+        state.hub.count(self.lane.take_traffic());
         let unhandled = self.requests.iter().map(|(responder, ..)| responder.key());
         self.handlers.keys().copied().chain(unhandled).for_each(|key| drop(state.running.remove(&key)));
     }

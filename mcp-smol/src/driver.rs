@@ -6,6 +6,7 @@ use crate::channel::{self, Channel, Reader, Writer};
 use crate::client::Shared;
 use crate::clock::Alarm;
 use crate::config::{BoxFuture, Hooks};
+use crate::sync::guarded;
 use mcp_proto::client::Event;
 use mcp_proto::exchange::{Action, ChannelId};
 use mcp_proto::input::{Input, InputKey, InputToken, Wire};
@@ -13,7 +14,6 @@ use mcp_proto::{InputAnswer, InputRequest};
 use smol::future::Future;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -98,10 +98,13 @@ impl Driver {
                 let answer = self.ask(request);
                 self.answers.insert(token.key(), (token, answer));
             }
-            Some(Event::InputWithdrawn(key)) => drop(self.answers.remove(&key)),
+            Some(Event::InputWithdrawn(key)) => {
+                let withdrawn = self.answers.remove(&key);
+                guarded(|| drop(withdrawn));
+            }
             Some(other) => {
                 if let Some(told) = &mut self.hooks.event {
-                    told(other);
+                    guarded(|| told(other));
                 }
             }
             None => {}
@@ -109,11 +112,10 @@ impl Driver {
     }
 
     fn ask(&self, request: InputRequest) -> BoxFuture<InputAnswer> {
-        let asked = catch_unwind(AssertUnwindSafe(|| self.hooks.ask(request)));
-        let failure = match asked {
-            Ok(Some(answer)) => return answer,
-            Ok(None) => "nobody answers such questions here",
-            Err(_) => PANICKED,
+        let failure = match guarded(|| self.hooks.ask(request)) {
+            Some(Some(answer)) => return answer,
+            Some(None) => "nobody answers such questions here",
+            None => PANICKED,
         };
         Box::pin(std::future::ready(InputAnswer::internal(failure)))
     }
@@ -140,15 +142,16 @@ impl Driver {
     fn poll_answers(&mut self, cx: &mut Context<'_>) -> bool {
         let mut ready = Vec::new();
         for (key, (_, answer)) in &mut self.answers {
-            match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx))) {
-                Ok(Poll::Pending) => {}
-                Ok(Poll::Ready(answer)) => ready.push((*key, answer)),
-                Err(_) => ready.push((*key, InputAnswer::internal(PANICKED))),
+            match guarded(|| answer.as_mut().poll(cx)) {
+                Some(Poll::Pending) => {}
+                Some(Poll::Ready(answer)) => ready.push((*key, answer)),
+                None => ready.push((*key, InputAnswer::internal(PANICKED))),
             }
         }
         let moved = !ready.is_empty();
         for (key, answer) in ready {
-            if let Some((token, _)) = self.answers.remove(&key) {
+            if let Some((token, answered)) = self.answers.remove(&key) {
+                guarded(|| drop(answered));
                 self.shared.lock().engine.answer(self.shared.origin.now(), token, answer);
             }
         }
@@ -195,6 +198,10 @@ impl Drop for Driver {
         let open: Vec<_> = channels.keys().copied().collect();
         drop(channels);
         self.shared.abandon(open.into_iter());
+        let answers = std::mem::take(&mut self.answers);
+        for (_, answer) in answers.into_values() {
+            guarded(|| drop(answer));
+        }
     }
 }
 

@@ -1,23 +1,16 @@
-//! Serving over HTTP: one task accepts and keeps the time, one task for each connection.
+//! Serving over HTTP.
 
-use crate::clock::Alarm;
+use crate::accept::{Listener, Listening};
+use crate::channel::{Reader, Writer};
 use crate::config::Service;
-use crate::connection::Connection;
-use crate::server::Shared;
-use async_io::{Async, Timer};
+use async_io::Async;
 use mcp_proto::exchange::Peer;
+use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
-use smol::future::Future;
 use smol::net::{AsyncToSocketAddrs, TcpStream};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
-
-/// How long accepting rests when the operating system has no descriptor left.
-const REST: Duration = Duration::from_millis(50);
 
 /// Serves over HTTP at an address, on every path of it. The tasks run on smol's global executor. Bind a loopback address unless there is
 /// something before the server that knows who may call it.
@@ -30,9 +23,7 @@ pub async fn serve_http(service: impl Into<Service>, address: impl AsyncToSocket
         match Async::<TcpListener>::bind(address) {
             Ok(listener) => {
                 let address = listener.get_ref().local_addr()?;
-                let shared = Shared::new(service.into())?;
-                smol::spawn(Acceptor { shared: shared.clone(), listener, alarm: Alarm::new(), rest: None }).detach();
-                return Ok(HttpServer { shared, address });
+                return Ok(HttpServer { listening: Listening::start(service.into(), listener)?, address });
             }
             Err(e) => failed = e,
         }
@@ -44,7 +35,7 @@ pub async fn serve_http(service: impl Into<Service>, address: impl AsyncToSocket
 #[derive(Debug)]
 #[must_use = "dropping it stops the server"]
 pub struct HttpServer {
-    shared: Arc<Shared>,
+    listening: Listening,
     address: SocketAddr,
 }
 
@@ -54,82 +45,30 @@ impl HttpServer {
         self.address
     }
 
+    /// What the server holds at the moment and what it has done, in numbers.
+    pub fn stats(&self) -> ServerStats {
+        self.listening.stats()
+    }
+
     /// Waits until it has been stopped and every connection has ended.
     pub async fn wait(&self) {
-        smol::future::poll_fn(|cx| self.shared.poll_over(cx)).await;
+        self.listening.wait().await;
     }
 
     /// Accepts no more, gives running requests so long to end, then ends every connection. Returns when all have ended.
     pub async fn stop(&self, grace: Duration) {
-        self.shared.tell(|hub, now| hub.shutdown(now, grace));
-        self.wait().await;
+        self.listening.stop(grace).await;
     }
 }
 
-impl Drop for HttpServer {
-    fn drop(&mut self) {
-        self.shared.stop();
-    }
-}
+impl Listener for TcpListener {
+    const KIND: Kind = Kind::HttpServer;
 
-/// Accepts connections, and keeps the time of the engine.
-struct Acceptor {
-    shared: Arc<Shared>,
-    listener: Async<TcpListener>,
-    alarm: Alarm,
-    rest: Option<Timer>,
-}
-
-impl Acceptor {
-    fn poll_accept(&mut self, cx: &mut Context<'_>) {
-        loop {
-            if let Some(rest) = &mut self.rest {
-                if Pin::new(rest).poll(cx).is_pending() {
-                    return;
-                }
-                self.rest = None;
-            }
-            match self.listener.get_ref().accept() {
-                Ok((stream, address)) => self.accepted(stream, address),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    if self.listener.poll_readable(cx).is_pending() {
-                        return;
-                    }
-                }
-                // The peer went away before it was accepted.
-                Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
-                Err(_) => self.rest = Some(Timer::after(REST)),
-            }
-        }
-    }
-
-    /// A connection that cannot be served is closed, which is all that can be said to it.
-    fn accepted(&mut self, stream: std::net::TcpStream, address: SocketAddr) {
-        let peer = Peer { name: Some(address.to_string()) };
+    fn accept(&self) -> io::Result<(Reader, Writer, Peer)> {
+        let (stream, address) = Self::accept(self)?;
         // Without it small answers wait for the acknowledgement of earlier ones; failing to set it does no harm.
         let _ = stream.set_nodelay(true);
-        let Ok(stream) = Async::new(stream).map(TcpStream::from) else { return };
-        let (reader, writer) = (Box::new(stream.clone()), Box::new(stream));
-        if let Some(connection) = Connection::join(&self.shared, Kind::HttpServer, peer, reader, writer, false) {
-            smol::spawn(connection).detach();
-        }
-    }
-}
-
-impl Future for Acceptor {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = self.get_mut();
-        while this.shared.poll_time(cx, &mut this.alarm) {}
-        let over = {
-            let state = this.shared.lock();
-            state.stopped || state.hub.is_terminated()
-        };
-        if over {
-            return Poll::Ready(());
-        }
-        this.poll_accept(cx);
-        Poll::Pending
+        let stream = TcpStream::from(Async::new(stream)?);
+        Ok((Box::new(stream.clone()), Box::new(stream), Peer { name: Some(address.to_string()) }))
     }
 }

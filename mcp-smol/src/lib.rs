@@ -44,11 +44,11 @@
 //! leaves the group (`setsid`) is beyond reach. With [`connect_with`] it is the driver that must run to its end, or be dropped, before
 //! `main` returns.
 //!
-//! Unix only: programs need process groups, a router in this process a socket pair.
+//! **On Windows** a program runs in a job, which ends with the client; it is found as the shell finds it (`npx.cmd` for `npx`), and opens no
+//! window. There is no `SIGTERM`, and pipes are read and written by threads of the blocking pool.
 
-#[cfg(not(unix))]
-compile_error!("mcp-smol needs Unix: process groups and socket pairs");
-
+#[cfg(any(unix, feature = "http"))]
+mod accept;
 mod channel;
 mod client;
 mod clock;
@@ -61,35 +61,48 @@ mod process;
 mod server;
 mod spawned;
 mod stdio;
+mod sync;
 mod target;
 mod tasks;
+#[cfg(all(test, shuttle))]
+mod tests;
+#[cfg(unix)]
+mod unix;
 
-pub use client::{Client, Pending};
+pub use client::{Client, Closer, Pending};
 pub use config::{Config, Service};
 pub use driver::Driver;
 #[cfg(feature = "http")]
 pub use http::{HttpServer, serve_http};
-pub use mcp_proto::client::{Event as ClientEvent, Policy, Termination, Verdict};
+pub use mcp_proto::client::{Event as ClientEvent, Policy, Restart, Termination, Verdict};
 pub use mcp_proto::driver::ConnectError;
-pub use mcp_proto::exchange::Program;
+pub use mcp_proto::exchange::{Group, Inherit, Program, UnixSocket};
 pub use mcp_proto::process::Stderr;
+pub use mcp_proto::record::{Recorder, Redaction};
 pub use mcp_proto::route::tool;
 pub use mcp_proto::server::Event as ServerEvent;
+pub use mcp_proto::stats::{ClientStats, ServerStats};
 pub use mcp_proto::{
-    self, Call, CallError, CallToolResult, Content, Cx, ElicitRequest, ElicitResult, ErrorObject, IntoCall, IntoOutput,
-    Json, Object, Outcome, Progress, RawJson, ServerInfo, Tool, ToolError, custom, ping, tools,
+    self, Call, CallError, CallToolResult, Content, Cx, Denied, Direction, ElicitRequest, ElicitResult, ErrorObject,
+    IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome, Progress, RawJson, ServerInfo, Tool,
+    ToolError, WireMessage, custom, ping, tools,
 };
 pub use server::{Handler, serve, serve_stdio};
 pub use target::{IntoTarget, Target};
+#[cfg(unix)]
+pub use unix::{UnixServer, serve_unix};
 
 use client::Shared;
 use config::BoxFuture;
 use mcp_proto::client::{ClientConfig, Target as Wanted};
 use mcp_proto::exchange::Endpoint;
-use mcp_proto::wired::WiredClient;
+use mcp_proto::record;
 use spawned::Spawned;
 use std::sync::Arc;
 use target::Place;
+
+/// Bytes that a channel to a server in this process holds in each direction.
+const PIPE: usize = 64 << 10;
 
 /// What a server offers: its tools, and the closures that serve them.
 pub type Router = mcp_proto::Router<Handler>;
@@ -100,10 +113,33 @@ pub type Router = mcp_proto::Router<Handler>;
 /// # Errors
 /// [`ConnectError`] says at which stage it failed, and how a program ended.
 pub async fn connect(target: impl IntoTarget) -> Result<Client, ConnectError> {
-    let (shared, driver) = build(target, Config::new())?;
+    connect_configured(target, Config::new()).await
+}
+
+/// As [`connect`], with a configuration.
+///
+/// ```
+/// use mcp_smol::{Config, Router, connect_configured, tool, tools};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # smol::block_on(async {
+/// let server = Router::new("clock", "1.0").tool(tool("tick"), |_cx, _: ()| async { Ok("tock") });
+/// let config = Config::new().on_event(|event| eprintln!("{event:?}"));
+/// let client = connect_configured(server, config).await?;
+/// assert_eq!(client.call(tools::call("tick")).await?.first_text(), Some("tock"));
+/// client.close().await;
+/// # Ok(())
+/// # })
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`connect`].
+pub async fn connect_configured(target: impl IntoTarget, config: Config) -> Result<Client, ConnectError> {
+    let (shared, driver) = build(target, config)?;
     let driver = Spawned::new(driver);
     let client = Client::new(shared, Some(driver.clone()));
-    smol::spawn(driver).detach();
+    sync::spawn(driver);
     client.ready().await?;
     Ok(client)
 }
@@ -128,9 +164,9 @@ fn build(target: impl IntoTarget, config: Config) -> Result<(Arc<Shared>, Driver
             Wanted::Duplex(Endpoint::Given)
         }
         Place::Here(service) => {
-            let (ours, theirs) = smol::net::unix::UnixStream::pair().map_err(system)?;
-            given = Some((Box::new(ours.clone()) as _, Box::new(ours) as _));
-            let serving = serve(*service, theirs.clone(), theirs);
+            let ((reader, their_writer), (their_reader, writer)) = (piper::pipe(PIPE), piper::pipe(PIPE));
+            given = Some((Box::new(reader) as _, Box::new(writer) as _));
+            let serving = serve(*service, their_reader, their_writer);
             // How it ends, the client sees on the channel.
             guest = Some(Box::pin(async { drop(serving.await) }) as BoxFuture<()>);
             Wanted::Duplex(Endpoint::Given)
@@ -139,9 +175,9 @@ fn build(target: impl IntoTarget, config: Config) -> Result<(Arc<Shared>, Driver
     let origin = clock::Origin::new();
     let mut settings = ClientConfig::new(wanted);
     settings.origin_unix = origin.unix;
-    let Config { changes, hooks, stderr } = config;
+    let Config { changes, hooks, stderr, recorder } = config;
     changes.into_iter().for_each(|change| change(&mut settings));
-    let engine = WiredClient::new(Arc::new(settings), clock::seed().map_err(system)?, origin.now());
+    let engine = record::client(recorder, Arc::new(settings), clock::seed().map_err(system)?, origin.now());
     let shared = Arc::new(Shared::new(engine, origin));
     let driver = Driver::new(shared.clone(), hooks, stderr, given, guest);
     Ok((shared, driver))

@@ -6,7 +6,8 @@ use crate::clock::{Alarm, Origin, seed};
 use crate::config::{BoxFuture, Service};
 use crate::connection::Connection;
 use crate::stdio::TakenStdio;
-use mcp_proto::exchange::{Closed, Peer};
+use crate::sync::{Mutex, MutexGuard, Watchers, guarded, lock};
+use mcp_proto::exchange::Peer;
 use mcp_proto::input::RequestKey;
 use mcp_proto::route::FromFn;
 use mcp_proto::server::{Event, Incoming, Responder};
@@ -18,29 +19,29 @@ use smol::io::{AsyncRead, AsyncWrite};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-#[cfg(feature = "http")]
-use std::task::Poll;
 use std::task::{Context, Waker};
 
-/// Serves over standard input and output until the input ends and what was asked is answered.
+/// Serves over standard input and output until the input ends and what was asked is answered, or the client is gone.
 ///
 /// While this runs, the two streams belong to it: whatever else reads standard input finds its end, and what is printed goes to standard
 /// error.
 ///
 /// # Errors
-/// The streams cannot be taken, the operating system gives no random bytes, or the channel broke.
+/// The streams cannot be taken, or the operating system gives no random bytes. How the client left is no error of the server.
 pub async fn serve_stdio(service: impl Into<Service>) -> io::Result<()> {
     let taken = TakenStdio::take()?;
     let (reader, writer) = taken.streams()?;
     serve(service, reader, writer).await
 }
 
-/// Serves over a reader and a writer until the input ends and what was asked is answered. Handlers run inside this future.
+/// Serves over a reader and a writer until the input ends and what was asked is answered, or the channel breaks. Handlers run inside this
+/// future.
 ///
 /// # Errors
-/// The operating system gives no random bytes, or the channel broke.
+/// The operating system gives no random bytes. How the client left is no error of the server: one that goes away breaks the channel as
+/// often as it ends it.
 pub async fn serve(
     service: impl Into<Service>,
     reader: impl AsyncRead + Send + Unpin + 'static,
@@ -48,13 +49,10 @@ pub async fn serve(
 ) -> io::Result<()> {
     let shared = Shared::new(service.into())?;
     let connection = Connection::join(&shared, Kind::Lines, Peer::default(), Box::new(reader), Box::new(writer), true);
-    match connection {
-        Some(connection) => match connection.await {
-            Closed::Eof | Closed::Aborted => Ok(()),
-            why => Err(io::Error::other(why)),
-        },
-        None => Ok(()),
+    if let Some(connection) = connection {
+        connection.await;
     }
+    Ok(())
 }
 
 /// What serves a request: a function from [`Cx`] to a future. Made of a closure by [`Router::tool`](crate::Router::tool), or by
@@ -110,6 +108,8 @@ pub(crate) struct Shared {
     pub(crate) router: Router<Handler>,
     pub(crate) origin: Origin,
     state: Mutex<State>,
+    /// Those who wait for the end.
+    watchers: Watchers,
 }
 
 /// A request to handle, and whether it was cancelled.
@@ -126,9 +126,6 @@ pub(crate) struct State {
     pub(crate) connections: BTreeMap<u64, Option<Waker>>,
     /// Whoever keeps the time of the engine.
     keeper: Option<Waker>,
-    /// Those who wait for the end.
-    #[cfg(feature = "http")]
-    watchers: Vec<Waker>,
     /// Everything is to end at once.
     pub(crate) stopped: bool,
 }
@@ -145,16 +142,13 @@ impl Shared {
             running: BTreeMap::new(),
             connections: BTreeMap::new(),
             keeper: None,
-            #[cfg(feature = "http")]
-            watchers: Vec::new(),
             stopped: false,
         };
-        Ok(Arc::new(Self { router, origin, state: Mutex::new(state) }))
+        Ok(Arc::new(Self { router, origin, state: Mutex::new(state), watchers: Watchers::default() }))
     }
 
-    /// A panic under the lock is a fault of the engine, whose state is still the best there is.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Tells the engine something, and wakes whom its answer concerns.
@@ -180,7 +174,7 @@ impl Shared {
         let state = &mut *guard;
         let before = state.hub.poll_timeout();
         let told = tell(&mut state.hub, self.origin.now());
-        let (mut woken, mut requests) = (Vec::new(), Vec::new());
+        let (mut woken, mut requests, mut over) = (Vec::new(), Vec::new(), false);
         while let Some(event) = state.hub.poll_event() {
             match event {
                 Event::Request(responder, incoming) => {
@@ -199,12 +193,11 @@ impl Shared {
                 Event::Terminated => {
                     woken.extend(state.connections.values_mut().filter_map(Option::take));
                     woken.extend(state.keeper.take());
-                    #[cfg(feature = "http")]
-                    woken.append(&mut state.watchers);
+                    over = true;
                 }
                 other => {
                     if let Some(told) = &mut state.event {
-                        told(other);
+                        guarded(|| told(other));
                     }
                 }
             }
@@ -217,6 +210,9 @@ impl Shared {
         }
         drop(guard);
         woken.into_iter().for_each(Waker::wake);
+        if over {
+            self.watchers.wake();
+        }
         (told, requests)
     }
 
@@ -236,7 +232,7 @@ impl Shared {
     }
 
     /// Ends everything at once.
-    #[cfg(feature = "http")]
+    #[cfg(any(unix, feature = "http"))]
     pub(crate) fn stop(&self) {
         let mut state = self.lock();
         state.stopped = true;
@@ -244,30 +240,27 @@ impl Shared {
         woken.extend(state.keeper.take());
         drop(state);
         woken.into_iter().for_each(Waker::wake);
+        self.watchers.wake();
     }
 
-    /// Ready when no connection is left and none can come.
-    #[cfg(feature = "http")]
-    pub(crate) fn poll_over(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.lock();
-        if state.connections.is_empty() && (state.stopped || state.hub.is_terminated()) {
-            return Poll::Ready(());
-        }
-        if !state.watchers.iter().any(|waker| waker.will_wake(cx.waker())) {
-            state.watchers.push(cx.waker().clone());
-        }
-        Poll::Pending
+    /// Whether no more connections are accepted.
+    #[cfg(any(unix, feature = "http"))]
+    pub(crate) fn is_ending(&self) -> bool {
+        let state = self.lock();
+        state.stopped || state.hub.is_terminated()
+    }
+
+    /// Waits until no connection is left and none can come.
+    #[cfg(any(unix, feature = "http"))]
+    pub(crate) async fn over(&self) {
+        self.watchers.watch(|| (self.is_ending() && self.lock().connections.is_empty()).then_some(())).await;
     }
 
     pub(crate) fn leave(&self, lane: u64) {
         self.tell(|hub, now| hub.leave(now, lane));
-        let mut state = self.lock();
-        let waker = state.connections.remove(&lane);
-        #[cfg(feature = "http")]
-        let woken = std::mem::take(&mut state.watchers);
-        drop(state);
+        let waker = self.lock().connections.remove(&lane);
+        // Outside the lock: it may be the last of a task that holds a server.
         drop(waker);
-        #[cfg(feature = "http")]
-        woken.into_iter().for_each(Waker::wake);
+        self.watchers.wake();
     }
 }

@@ -1,51 +1,55 @@
 //! A driver on smol's global executor that the last handle can take back: `main` may return right after a client is dropped, and then
 //! no executor is left to end the client's program.
 
+use crate::clock;
 use crate::driver::Driver;
-use smol::Timer;
+use crate::sync::{Condvar, Mutex, block_on, lock, thread};
 use smol::future::{Future, FutureExt};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::task::{Context, Poll};
-use std::thread::{self, ThreadId};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// Whoever holds it may poll the driver; the driver itself is polled by one at a time.
 #[derive(Clone)]
-pub(crate) struct Spawned(Arc<Slot>);
+pub(crate) struct Spawned(Arc<Shelf>);
 
-struct Slot {
-    /// `None` once it has ended or was taken back.
-    driver: Mutex<Option<Driver>>,
-    /// Who polls it at the moment: a callback that drops the last handle must not wait for itself.
-    polled_by: Mutex<Option<ThreadId>>,
+struct Shelf {
+    slot: Mutex<Slot>,
+    /// Who polled the driver has put it back.
+    back: Condvar,
+}
+
+enum Slot {
+    /// Whoever polled it last is to be told when it is taken back.
+    Free(Box<Driver>, Option<Waker>),
+    /// This thread polls it: a callback that drops the last handle must not wait for itself.
+    Polled(thread::ThreadId),
+    /// It has ended, or was taken back.
+    Gone,
 }
 
 impl Spawned {
     pub(crate) fn new(driver: Driver) -> Self {
-        Self(Arc::new(Slot { driver: Mutex::new(Some(driver)), polled_by: Mutex::new(None) }))
+        Self(Arc::new(Shelf { slot: Mutex::new(Slot::Free(Box::new(driver), None)), back: Condvar::new() }))
     }
 
     /// Takes the driver back and runs it to its end on this thread, for at most `limit`; what is left then is killed. Does nothing within
     /// a poll of this very driver, since whoever polls it goes on.
     pub(crate) fn finish(&self, limit: Duration) {
-        if *lock(&self.0.polled_by) == Some(thread::current().id()) {
-            return;
-        }
+        let me = thread::current().id();
+        let elsewhere = |slot: &mut Slot| matches!(slot, Slot::Polled(by) if *by != me);
         // Whoever polls is soon done, unless a callback waits for this very drop: then the driver is left to it.
-        let until = Instant::now() + limit;
-        let driver = loop {
-            match self.0.driver.try_lock() {
-                Ok(mut slot) => break slot.take(),
-                Err(TryLockError::Poisoned(slot)) => break slot.into_inner().take(),
-                Err(TryLockError::WouldBlock) if Instant::now() >= until => return,
-                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
+        let waited = self.0.back.wait_timeout_while(lock(&self.0.slot), limit, elsewhere);
+        let (mut slot, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *slot, Slot::Gone) {
+            Slot::Free(driver, task) => {
+                drop(slot);
+                block_on(driver.or(clock::after(limit)));
+                // The task has nothing left to do, and would stay in its executor for ever.
+                task.into_iter().for_each(Waker::wake);
             }
-        };
-        if let Some(driver) = driver {
-            smol::block_on(driver.or(async {
-                Timer::after(limit).await;
-            }));
+            other => *slot = other,
         }
     }
 }
@@ -54,34 +58,35 @@ impl Future for Spawned {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut slot = lock(&self.0.driver);
-        let Some(driver) = slot.as_mut() else { return Poll::Ready(()) };
-        let polling = Polling::new(&self.0);
-        let polled = Pin::new(driver).poll(cx);
-        drop(polling);
-        if polled.is_ready() {
-            *slot = None;
-        }
+        let mut slot = lock(&self.0.slot);
+        let driver = match std::mem::replace(&mut *slot, Slot::Polled(thread::current().id())) {
+            Slot::Free(driver, _) => driver,
+            other => {
+                *slot = other;
+                return Poll::Ready(());
+            }
+        };
+        drop(slot);
+        let mut polling = Polling { shelf: &self.0, driver: Some(driver), keep: None };
+        let polled = polling.driver.as_mut().map_or(Poll::Ready(()), |driver| Pin::new(driver).poll(cx));
+        polling.keep = polled.is_pending().then(|| cx.waker().clone());
         polled
     }
 }
 
-/// Marks that this thread polls, also if that unwinds.
-struct Polling<'a>(&'a Slot);
-
-impl<'a> Polling<'a> {
-    fn new(slot: &'a Slot) -> Self {
-        *lock(&slot.polled_by) = Some(thread::current().id());
-        Self(slot)
-    }
+/// Puts the driver back after a poll. If it has ended, or the poll unwinds, it is dropped before anyone hears that it is gone.
+struct Polling<'a> {
+    shelf: &'a Shelf,
+    driver: Option<Box<Driver>>,
+    /// The waker of the task, if the driver goes on.
+    keep: Option<Waker>,
 }
 
 impl Drop for Polling<'_> {
     fn drop(&mut self) {
-        *lock(&self.0.polled_by) = None;
+        let driver = self.driver.take().filter(|_| self.keep.is_some());
+        let task = self.keep.take();
+        *lock(&self.shelf.slot) = driver.map_or(Slot::Gone, |driver| Slot::Free(driver, task));
+        self.shelf.back.notify_all();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

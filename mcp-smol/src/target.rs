@@ -6,6 +6,8 @@ use mcp_proto::Router;
 use mcp_proto::client::ClientConfig;
 use mcp_proto::driver::ConnectError;
 use mcp_proto::exchange::Program;
+#[cfg(unix)]
+use mcp_proto::exchange::UnixSocket;
 use smol::io::{AsyncRead, AsyncWrite};
 use std::fmt;
 use std::process::Command;
@@ -29,8 +31,8 @@ impl fmt::Debug for Target {
     }
 }
 
-/// What [`connect`](crate::connect) takes: a [`Program`] or a [`Command`] to start, an `http:` URL, a reader and
-/// a writer, or a [`Router`](crate::Router) or [`Service`] that is then served in this process.
+/// What [`connect`](crate::connect) takes: a [`Program`] or a [`Command`] to start, an `http:` URL, a `UnixSocket`
+/// (on Unix), a reader and a writer, or a [`Router`](crate::Router) or [`Service`] that is then served in this process.
 pub trait IntoTarget {
     /// Says where the server is.
     ///
@@ -54,6 +56,13 @@ impl IntoTarget for mcp_proto::client::Target {
 impl IntoTarget for Program {
     fn into_target(self) -> Result<Target, ConnectError> {
         ClientConfig::program(self).target.into_target()
+    }
+}
+
+#[cfg(unix)]
+impl IntoTarget for UnixSocket {
+    fn into_target(self) -> Result<Target, ConnectError> {
+        ClientConfig::unix(self.0).target.into_target()
     }
 }
 

@@ -1,12 +1,12 @@
 //! The handlers of one connection as a set of futures: only those that were woken are polled, so many waiting ones cost nothing.
 
 use crate::config::BoxFuture;
+use crate::sync::{Mutex, guarded, lock};
 use mcp_proto::Outcome;
 use mcp_proto::input::RequestKey;
 use mcp_proto::server::Responder;
 use std::collections::{BTreeMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 /// Handlers under way.
@@ -36,7 +36,7 @@ struct TaskWaker {
 
 impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
-        let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut woken = lock(&self.woken);
         // A handler that wakes itself over and over stands in the queue once.
         if !woken.keys.contains(&self.key) {
             woken.keys.push_back(self.key);
@@ -62,13 +62,20 @@ impl Tasks {
 
     /// Drops a handler where it stands. Its responder goes with it: the engine asked for that.
     pub(crate) fn cancel(&mut self, key: RequestKey) {
-        self.tasks.remove(&key);
+        self.remove(key);
+    }
+
+    /// Takes a handler out; a panic in its drop is its own.
+    fn remove(&mut self, key: RequestKey) -> Option<Responder> {
+        let task = self.tasks.remove(&key)?;
+        guarded(|| drop(task.handler));
+        Some(task.responder)
     }
 
     /// Polls one handler that was woken. `Ready(Some)`: it has ended. `Ready(None)`: it has not. Pending: none was woken.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Responder, Outcome)>> {
         let key = {
-            let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut woken = lock(&self.woken);
             let Some(key) = woken.keys.pop_front() else {
                 let before = woken.parent.replace(cx.waker().clone());
                 drop(woken);
@@ -78,13 +85,19 @@ impl Tasks {
             key
         };
         let Some(task) = self.tasks.get_mut(&key) else { return Poll::Ready(None) };
-        let polled =
-            catch_unwind(AssertUnwindSafe(|| task.handler.as_mut().poll(&mut Context::from_waker(&task.waker))));
-        let outcome = match polled {
-            Ok(Poll::Pending) => return Poll::Ready(None),
-            Ok(Poll::Ready(outcome)) => outcome,
-            Err(_) => Outcome::internal("the handler panicked"),
+        let outcome = match guarded(|| task.handler.as_mut().poll(&mut Context::from_waker(&task.waker))) {
+            Some(Poll::Pending) => return Poll::Ready(None),
+            Some(Poll::Ready(outcome)) => outcome,
+            None => Outcome::internal("the handler panicked"),
         };
-        Poll::Ready(self.tasks.remove(&key).map(|task| (task.responder, outcome)))
+        Poll::Ready(self.remove(key).map(|responder| (responder, outcome)))
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        while let Some((key, _)) = self.tasks.first_key_value() {
+            self.remove(*key);
+        }
     }
 }

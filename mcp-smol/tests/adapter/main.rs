@@ -3,7 +3,14 @@
 
 mod calc;
 mod common;
+mod endings;
+mod hook;
 #[cfg(feature = "http")]
 mod http;
+mod observed;
 mod processes;
+mod restarts;
 mod serve;
+mod stderr;
+#[cfg(unix)]
+mod unix;

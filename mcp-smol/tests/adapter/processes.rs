@@ -60,7 +60,7 @@ fn a_server_that_exits_mid_call_ends_it_with_its_exit_status() {
     run(async {
         let (client, driver) = ready(server("read -r line; exit 3")).await;
         let ended = call(&client).await.expect_err("no answer");
-        let why = Closed::Exited(ExitStatus { code: Some(3), signal: None });
+        let why = Closed::Exited(ExitStatus::exited(3));
         assert_eq!(ended, CallError::Closed { sent: Sent::Maybe, why });
         assert_eq!(ended.to_string(), "Transport closed: the program exited with code 3");
         driver.await;
@@ -73,7 +73,7 @@ fn a_server_that_is_killed_says_by_which_signal() {
     run(async {
         let (client, _driver) = ready(server("read -r line; kill -9 $$")).await;
         let ended = call(&client).await.expect_err("no answer");
-        let why = Closed::Exited(ExitStatus { code: None, signal: Some(9) });
+        let why = Closed::Exited(ExitStatus::killed(9));
         assert_eq!(ended, CallError::Closed { sent: Sent::Maybe, why });
     });
 }
@@ -206,7 +206,7 @@ fn a_program_that_exits_at_once_fails_the_connect_with_its_exit_status() {
         let (client, _driver) = connected(sh("exit 7"));
         let Err(ConnectError::Negotiation(failed)) = client.ready().await else { panic!("it is gone") };
         assert_eq!(failed.stage, Stage::Initialize);
-        let status = ExitStatus { code: Some(7), signal: None };
+        let status = ExitStatus::exited(7);
         assert_eq!(failed.cause, NegotiationCause::Closed(Closed::Exited(status)));
     });
 }
@@ -317,7 +317,7 @@ fn a_grandchild_that_holds_the_pipe_does_not_hide_the_exit() {
         let (client, driver) = ready(server("sleep 1000 & read -r line; exit 5")).await;
         let group = group(&client);
         let ended = call(&client).await.expect_err("no answer");
-        let why = Closed::Exited(ExitStatus { code: Some(5), signal: None });
+        let why = Closed::Exited(ExitStatus::exited(5));
         assert_eq!(ended, CallError::Closed { sent: Sent::Maybe, why });
         driver.await;
         until(|| members(group).is_empty()).await;
@@ -375,10 +375,12 @@ fn a_program_that_ends_its_output_and_stays_is_ended() {
 #[test]
 fn full_pipes_both_ways_do_not_deadlock() {
     run(async {
-        // A mebibyte of blank before it reads anything, then the request at once, then as much again.
+        // When the request has begun, a mebibyte of blank before more of it is read; then the rest of it at once, then as much again.
         let blank = "head -c 1048576 /dev/zero | tr '\\0' ' '; echo";
-        let (client, _driver) =
-            ready(server(&format!("{blank}; head -n 1 > /dev/null; {blank}; {ANSWER}; cat > /dev/null"))).await;
+        let (client, _driver) = ready(server(&format!(
+            "head -c 1 > /dev/null; {blank}; head -n 1 > /dev/null; {blank}; {ANSWER}; cat > /dev/null"
+        )))
+        .await;
         let text = "x".repeat(1 << 20);
         let arguments = Object::new().with("text", text.as_str());
         let params = Ok(arguments.into());

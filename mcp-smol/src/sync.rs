@@ -1,0 +1,125 @@
+//! Where threads and tasks meet: locks, those who wait for a change, the executor, and time. In the model they are those of the model checker,
+//! which then decides who runs when; the rest of this crate does not notice.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::{Poll, Waker};
+
+#[cfg(not(all(test, shuttle)))]
+mod primitives {
+    pub(crate) use async_io::Timer;
+    pub(crate) use smol::block_on;
+    pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
+    pub(crate) use std::thread;
+
+    pub(crate) fn now() -> std::time::Instant {
+        std::time::Instant::now()
+    }
+
+    /// Runs it on smol's global executor.
+    pub(crate) fn spawn(task: impl Future<Output: Send> + Send + 'static) {
+        smol::spawn(task).detach();
+    }
+}
+
+#[cfg(all(test, shuttle))]
+mod primitives {
+    pub(crate) use crate::tests::time::{Timer, now};
+    pub(crate) use shuttle::future::block_on;
+    pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
+    pub(crate) use shuttle::thread;
+
+    /// Runs it as a task of the model checker.
+    pub(crate) fn spawn(task: impl Future<Output: Send> + Send + 'static) {
+        drop(shuttle::future::spawn(task));
+    }
+}
+
+pub(crate) use primitives::{Condvar, Mutex, MutexGuard, Timer, block_on, now, spawn, thread};
+
+/// A panic under a lock is a fault of the engine, whose state is still the best there is.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Runs what belongs to the application, or drops it; a panic in it stays its own. `None`: it panicked.
+pub(crate) fn guarded<T>(foreign: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(foreign)).ok()
+}
+
+/// Those who wait for a change of some state. Each is forgotten when its future is dropped.
+#[derive(Default)]
+pub(crate) struct Watchers(Mutex<Seats>);
+
+#[derive(Default)]
+struct Seats {
+    last: u64,
+    wakers: BTreeMap<u64, Waker>,
+}
+
+/// The place of one who waits.
+struct Seat<'a> {
+    watchers: &'a Watchers,
+    number: u64,
+}
+
+impl Watchers {
+    /// Waits until `look` sees what it looks for. It looks anew after every change, so no signal can be missed.
+    pub(crate) async fn watch<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
+        let seat = self.seat();
+        poll_fn(|cx| {
+            // Before looking: a change after the look finds the waker.
+            let before = lock(&self.0).wakers.insert(seat.number, cx.waker().clone());
+            drop(before);
+            look().map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+
+    /// To be called after a change, outside of the lock of what has changed.
+    pub(crate) fn wake(&self) {
+        let woken = std::mem::take(&mut lock(&self.0).wakers);
+        woken.into_values().for_each(Waker::wake);
+    }
+
+    fn seat(&self) -> Seat<'_> {
+        let mut seats = lock(&self.0);
+        seats.last += 1;
+        Seat { watchers: self, number: seats.last }
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        let waker = lock(&self.watchers.0).wakers.remove(&self.number);
+        // Outside the lock: it may be the last of a task that waits here as well.
+        drop(waker);
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::task::Context;
+
+    // covers: B-277
+    #[test]
+    fn who_waits_no_longer_is_forgotten() {
+        let watchers = Watchers::default();
+        let count = || lock(&watchers.0).wakers.len();
+        let mut cx = Context::from_waker(Waker::noop());
+        let stays = pin!(watchers.watch(|| None::<()>));
+        assert!(stays.poll(&mut cx).is_pending());
+        for _ in 0..100 {
+            let mut goes = pin!(watchers.watch(|| None::<()>));
+            assert!(goes.as_mut().poll(&mut cx).is_pending() && goes.poll(&mut cx).is_pending());
+            assert_eq!(count(), 2);
+        }
+        assert_eq!(count(), 1);
+        assert!(pin!(watchers.watch(|| Some(()))).poll(&mut cx).is_ready());
+        watchers.wake();
+        assert_eq!(count(), 0);
+    }
+}

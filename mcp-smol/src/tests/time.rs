@@ -1,0 +1,87 @@
+//! Time of the model: it passes only when a scenario says so.
+
+use crate::sync::{Mutex, lock};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+/// Since the origin, which is the first moment that anyone asks for the time.
+struct Time {
+    now: Instant,
+    timers: u64,
+    armed: BTreeMap<(Instant, u64), Waker>,
+}
+
+shuttle::lazy_static! {
+    static ref TIME: Mutex<Time> = Mutex::new(Time { now: Instant::now(), timers: 0, armed: BTreeMap::new() });
+}
+
+pub(crate) fn now() -> Instant {
+    lock(&TIME).now
+}
+
+/// Time passes until the next timer is due. Whether there was one.
+pub(super) fn pass() -> bool {
+    let mut time = lock(&TIME);
+    let Some(((at, _), waker)) = time.armed.pop_first() else { return false };
+    time.now = time.now.max(at);
+    drop(time);
+    waker.wake();
+    true
+}
+
+/// As the one of async-io.
+pub(crate) struct Timer {
+    number: u64,
+    at: Option<Instant>,
+}
+
+impl Timer {
+    pub(crate) fn never() -> Self {
+        let mut time = lock(&TIME);
+        time.timers += 1;
+        Self { number: time.timers, at: None }
+    }
+
+    pub(crate) fn after(rest: Duration) -> Self {
+        let mut timer = Self::never();
+        timer.set_at(now() + rest);
+        timer
+    }
+
+    pub(crate) fn set_at(&mut self, at: Instant) {
+        self.clear();
+        self.at = Some(at);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        if let Some(at) = self.at.take() {
+            let waker = lock(&TIME).armed.remove(&(at, self.number));
+            drop(waker);
+        }
+    }
+}
+
+impl Future for Timer {
+    type Output = Instant;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Instant> {
+        let Some(at) = self.at else { return Poll::Pending };
+        let mut time = lock(&TIME);
+        if at <= time.now {
+            return Poll::Ready(at);
+        }
+        let before = time.armed.insert((at, self.number), cx.waker().clone());
+        drop(time);
+        drop(before);
+        Poll::Pending
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

@@ -1,0 +1,120 @@
+//! Serving over a Unix socket: messages by line, as over standard input and output, for many clients at once.
+
+use crate::accept::{Listener, Listening};
+use crate::channel::{Reader, Writer};
+use crate::config::Service;
+use async_io::Async;
+use mcp_proto::exchange::Peer;
+use mcp_proto::stats::ServerStats;
+use mcp_proto::wired::Kind;
+use std::fs::{self, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Serves on a Unix domain socket at this path, to any number of clients, messages by line. The tasks run on smol's global executor.
+///
+/// The socket may be used by this user only (mode `0600`); whoever is to share it changes that mode once this has returned. Systems
+/// differ in whether they look at it, and all look at the directory, so put the socket in one that only its users may enter.
+///
+/// A socket that an earlier server left at the path is removed: one that nobody listens on. Anything else there is an error: a socket
+/// that is in use, and any other file. Of two servers that begin at the same moment where an old socket lies, one may be left without a
+/// path.
+///
+/// # Errors
+/// What the operating system says when it cannot listen there, or gives no random bytes.
+pub async fn serve_unix(service: impl Into<Service>, path: impl AsRef<Path>) -> io::Result<UnixServer> {
+    // The working directory may be another one when the file is to be removed.
+    let path = std::path::absolute(path)?;
+    let listener = bind(&path).await?;
+    let file = File { identity: identity(&path)?, path };
+    fs::set_permissions(&file.path, Permissions::from_mode(0o600))?;
+    Ok(UnixServer { listening: Listening::start(service.into(), listener)?, file })
+}
+
+/// A server that listens on a Unix domain socket. Dropping it ends every connection at once, and removes the socket.
+#[derive(Debug)]
+#[must_use = "dropping it stops the server"]
+pub struct UnixServer {
+    listening: Listening,
+    file: File,
+}
+
+impl UnixServer {
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.file.path
+    }
+
+    /// What the server holds at the moment and what it has done, in numbers.
+    pub fn stats(&self) -> ServerStats {
+        self.listening.stats()
+    }
+
+    /// Waits until it has been stopped and every connection has ended.
+    pub async fn wait(&self) {
+        self.listening.wait().await;
+    }
+
+    /// Accepts no more, removes the socket, gives running requests so long to end, then ends every connection. Returns when all have ended.
+    pub async fn stop(&self, grace: Duration) {
+        self.file.remove();
+        self.listening.stop(grace).await;
+    }
+}
+
+/// The socket in the file system. Dropping it removes it, unless another has taken its place.
+#[derive(Debug)]
+struct File {
+    path: PathBuf,
+    identity: (u64, u64),
+}
+
+impl File {
+    fn remove(&self) {
+        if identity(&self.path).is_ok_and(|found| found == self.identity) {
+            // Whoever removes it at this moment does what is wanted.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+impl Listener for UnixListener {
+    const KIND: Kind = Kind::Lines;
+
+    fn accept(&self) -> io::Result<(Reader, Writer, Peer)> {
+        let (stream, _) = Self::accept(self)?;
+        let stream = smol::net::unix::UnixStream::from(Async::new(stream)?);
+        Ok((Box::new(stream.clone()), Box::new(stream), Peer::default()))
+    }
+}
+
+/// What tells a file from another that takes its place.
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
+}
+
+/// Listens there; in place of a socket that nobody listens on any more, if there is one.
+async fn bind(path: &Path) -> io::Result<Async<UnixListener>> {
+    match Async::<UnixListener>::bind(path) {
+        Err(e) if e.kind() == ErrorKind::AddrInUse && is_abandoned(path).await => {
+            fs::remove_file(path)?;
+            Async::<UnixListener>::bind(path)
+        }
+        bound => bound,
+    }
+}
+
+async fn is_abandoned(path: &Path) -> bool {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    // A server that is too busy to accept lets a client wait, or says so in another way.
+    is_socket && Async::<UnixStream>::connect(path).await.is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
+}

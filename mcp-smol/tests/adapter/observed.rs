@@ -1,0 +1,85 @@
+//! What can be seen of a connection from outside: its numbers, and its pings.
+
+use crate::common::{legacy, run, server, until};
+use mcp_smol::{ClientEvent, Termination, connect_with, tools};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+// covers: PING-B-003
+#[test]
+fn a_program_that_hangs_misses_its_pings_and_goes_on_being_waited_for() {
+    run(async {
+        let missed = Arc::new(Mutex::new(Vec::new()));
+        let told = missed.clone();
+        let config = legacy().set(|config| {
+            config.ping = Some(Duration::from_millis(20));
+            config.ping_timeout = Duration::from_millis(30);
+        });
+        let config = config.on_event(move |event| {
+            if let ClientEvent::PingMissed { waited, in_a_row } = event {
+                told.lock().expect("no panic").push((waited >= Duration::from_millis(30), in_a_row));
+            }
+        });
+        let (client, driver) = connect_with(server("while read -r line; do :; done"), config).expect("a target");
+        let driver = smol::spawn(driver);
+        client.ready().await.expect("hello");
+        until(|| missed.lock().expect("no panic").len() >= 3).await;
+        assert_eq!(missed.lock().expect("no panic")[..3], [(true, 1), (true, 2), (true, 3)]);
+        let stats = client.stats();
+        assert!(stats.pings_missed >= 3, "{stats:?}");
+        assert_eq!((stats.calls, stats.calls_made), (0, 0), "a ping is no call");
+        assert_eq!(client.close().await, Termination::Requested);
+        driver.await;
+    });
+}
+
+#[test]
+fn a_call_is_seen_in_the_numbers_of_its_client() {
+    run(async {
+        let (client, driver) = connect_with(server("while read -r line; do :; done"), legacy()).expect("a target");
+        let driver = smol::spawn(driver);
+        client.ready().await.expect("hello");
+        until(|| client.stats().unsent == 0).await;
+        let before = client.stats();
+        assert_eq!((before.calls, before.channels, before.traffic.messages_in), (0, 1, 1));
+        let pending = client.start(tools::call("add"));
+        until(|| client.stats().unsent == 0).await;
+        let during = client.stats();
+        assert_eq!((during.calls, during.calls_made), (1, 1));
+        assert_eq!(during.traffic.messages_out, before.traffic.messages_out + 1);
+        until(|| client.stats().traffic.bytes_out > before.traffic.bytes_out).await;
+        drop(pending);
+        assert_eq!((client.stats().calls, client.stats().calls_made), (0, 1));
+        client.close().await;
+        driver.await;
+        let after = client.stats();
+        assert_eq!((after.channels, after.unsent, after.calls_made), (0, 0, 1));
+    });
+}
+
+#[cfg(feature = "http")]
+#[test]
+fn over_http_both_sides_have_the_same_numbers() {
+    run(async {
+        let router = crate::calc::router(&crate::calc::Seen::default());
+        let server = mcp_smol::serve_http(router, "127.0.0.1:0").await.expect("an address");
+        let url = format!("http://{}/mcp", server.local_addr());
+        let client = mcp_smol::connect(url.as_str()).await.expect("hello");
+        for _ in 0..3 {
+            client.call(tools::call("add").arguments(&crate::calc::Add { a: 1, b: 2 })).await.expect("a sum");
+        }
+        let ours = client.stats().traffic;
+        // Who has written is told of it a little later.
+        until(|| server.stats().traffic.bytes_out == ours.bytes_in).await;
+        let theirs = server.stats();
+        assert_eq!((theirs.requests, theirs.running), (3, 0));
+        assert!(theirs.channels >= 1);
+        assert_eq!(theirs.traffic.bytes_in, client.stats().traffic.bytes_out);
+        // The probe, and three calls.
+        assert_eq!((theirs.traffic.messages_in, theirs.traffic.messages_out), (4, 4));
+        assert_eq!((ours.messages_in, ours.messages_out), (4, 4));
+        client.close().await;
+        server.stop(Duration::ZERO).await;
+        assert_eq!((server.stats().channels, server.stats().requests), (0, 3));
+    });
+}

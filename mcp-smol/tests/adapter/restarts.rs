@@ -1,0 +1,185 @@
+//! Programs that end by themselves and are started anew, and the steps in which one is ended, as the application is told them.
+
+use crate::common::{group, legacy, members, run, server, sh, until};
+use mcp_proto::client::{Restart, Termination};
+use mcp_proto::exchange::{Closed, ExitStatus, Program, Sent, Shutdown};
+use mcp_proto::{CallError, ClientConfig};
+use mcp_smol::{Client, ClientEvent, Config, connect_with, tools};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A server that can be started more than once: it answers under whatever ids it is asked. `$1` is how many calls it answers; it exits
+/// with code 3 on the one after these.
+const AGAIN: &str = r#"
+    id() { id=${line#*'"id":'}; id=${id%%[,\}]*}; }
+    read -r line; id
+    echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"'$$'","version":"1"}}}'
+    read -r line
+    n=0
+    while [ $n -lt $1 ] && read -r line; do
+        id; n=$((n+1))
+        echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"'$n'"}]}}'
+    done
+    read -r line || exit 0
+    exit 3
+"#;
+
+type Told = Arc<Mutex<Vec<(Instant, ClientEvent)>>>;
+
+/// A client that starts its server anew after so many milliseconds, and everything that its application is told, and when.
+fn restarting(program: Program, config: Config, wait: u64) -> (Client, smol::Task<()>, Told) {
+    let told = Told::default();
+    let tell = told.clone();
+    let config = config.on_event(move |event| tell.lock().expect("no panic").push((Instant::now(), event)));
+    let config = config.set(move |config| {
+        let mut restart = Restart::default();
+        restart.waits = vec![Duration::from_millis(wait)];
+        config.restart = Some(restart);
+    });
+    let (client, driver) = connect_with(program, config).expect("a target");
+    (client, smol::spawn(driver), told)
+}
+
+async fn call(client: &Client) -> Result<String, CallError> {
+    client.call(tools::call("add")).await.map(|result| result.first_text().unwrap_or_default().to_owned())
+}
+
+fn exited(code: i32) -> Closed {
+    Closed::Exited(ExitStatus::exited(code))
+}
+
+/// The starts that were announced: attempt and cause.
+fn announced(told: &Told) -> Vec<(u32, Closed)> {
+    let restarting = |event: &ClientEvent| match event {
+        ClientEvent::Restarting { attempt, why, .. } => Some((*attempt, why.clone())),
+        _ => None,
+    };
+    told.lock().expect("no panic").iter().filter_map(|(_, event)| restarting(event)).collect()
+}
+
+// covers: STDIO-C-019, R-32, B-133
+#[test]
+fn a_program_that_exits_is_started_anew_and_only_what_was_in_flight_is_lost() {
+    run(async {
+        let (client, driver, told) = restarting(sh(AGAIN).args(["sh", "1"]), legacy(), 50);
+        client.ready().await.expect("hello");
+        let first = group(&client);
+        assert_eq!(call(&client).await.as_deref(), Ok("1"));
+        assert_eq!(call(&client).await, Err(CallError::Closed { sent: Sent::Maybe, why: exited(3) }));
+        // It waits for the next server, and is sent to it.
+        assert_eq!(call(&client).await.as_deref(), Ok("1"));
+        let second = group(&client);
+        assert_ne!(first, second);
+        assert!(members(first).is_empty(), "left: {:?}", members(first));
+        assert!(!std::path::Path::new(&format!("/proc/{first}")).exists(), "it is not reaped");
+        assert_eq!(client.stats().restarts, 1);
+        assert_eq!(client.close().await, Termination::Requested);
+        driver.await;
+        assert!(members(second).is_empty(), "left: {:?}", members(second));
+        assert_eq!(announced(&told), [(1, exited(3))]);
+    });
+}
+
+// covers: R-33
+#[test]
+fn a_program_that_always_exits_uses_up_its_starts_and_ends_the_client_with_its_status() {
+    run(async {
+        let file = std::env::temp_dir().join(format!("mcp-smol-starts-{}", std::process::id()));
+        let script = AGAIN.replace("n=0", &format!("echo $$ >> {}; exit 7", file.display()));
+        let (client, driver, told) = restarting(sh(&script).args(["sh", "1"]), legacy(), 10);
+        driver.await;
+        assert_eq!(announced(&told), [1, 2, 3, 4].map(|attempt| (attempt, exited(7))));
+        assert_eq!(client.close().await, Termination::Closed(exited(7)));
+        let starts = std::fs::read_to_string(&file).expect("the starts");
+        drop(std::fs::remove_file(&file));
+        let started: Vec<u32> = starts.lines().map(|pid| pid.parse().expect("a process id")).collect();
+        assert_eq!(started.len(), 5);
+        until(|| started.iter().all(|pid| members(*pid).is_empty())).await;
+    });
+}
+
+// covers: STDIO-C-015, STDIO-C-016, B-138
+#[test]
+fn a_program_that_ignores_everything_shows_each_step_of_its_end_at_its_time() {
+    run(async {
+        let quick = legacy().set(|config| {
+            config.limits.frame.exit_timeout = Duration::from_millis(100);
+            config.limits.frame.terminate_timeout = Duration::from_millis(100);
+        });
+        let script = "trap '' TERM; while :; do read -r line || sleep 0.02; done";
+        let (client, driver, told) = restarting(server(script), quick, 10);
+        client.ready().await.expect("hello");
+        let began = Instant::now();
+        assert_eq!(client.close().await, Termination::Requested);
+        driver.await;
+        let (mut steps, mut ends) = (Vec::new(), Vec::new());
+        for (at, event) in told.lock().expect("no panic").iter() {
+            match event {
+                ClientEvent::ChannelClosing { step, .. } => steps.push((*step, *at - began)),
+                ClientEvent::ChannelClosed { why, .. } => ends.push(why.clone()),
+                _ => {}
+            }
+        }
+        let order: Vec<Shutdown> = steps.iter().map(|(step, _)| *step).collect();
+        assert_eq!(order, [Shutdown::WriteHalf, Shutdown::Terminate, Shutdown::Abort]);
+        for ((step, at), millis) in steps.iter().zip([0, 100, 200]) {
+            let due = Duration::from_millis(millis);
+            // Generous above, since the machine may be busy; exact below.
+            assert!(*at >= due && *at < due + Duration::from_secs(2), "{step:?} after {at:?}");
+        }
+        assert_eq!(ends, [Closed::Exited(ExitStatus::killed(9))]);
+        assert_eq!(announced(&told), [], "it was to end");
+    });
+}
+
+#[test]
+fn closing_during_the_wait_for_the_next_server_takes_no_time() {
+    run(async {
+        let (client, driver, told) = restarting(sh(AGAIN).args(["sh", "0"]), legacy(), 600_000);
+        assert_eq!(call(&client).await, Err(CallError::Closed { sent: Sent::Maybe, why: exited(3) }));
+        let waiting = client.start(tools::call("add").timeout(None));
+        assert_eq!(client.close().await, Termination::Requested);
+        assert_eq!(waiting.await.map(drop), Err(CallError::Closed { sent: Sent::No, why: Closed::Aborted }));
+        driver.await;
+        assert_eq!(announced(&told).len(), 1);
+    });
+}
+
+// covers: STDIO-C-019
+#[test]
+fn a_unix_socket_is_connected_to_anew_when_its_server_is_back() {
+    run(async {
+        let path = std::env::temp_dir().join(format!("mcp-smol-restart-{}.sock", std::process::id()));
+        let listen = || smol::net::unix::UnixListener::bind(&path).expect("listens");
+        let serving = |listener: smol::net::unix::UnixListener| async move {
+            let (stream, _) = listener.accept().await.expect("a client");
+            let router = crate::calc::router(&crate::calc::Seen::default());
+            mcp_smol::serve(router, stream.clone(), stream).await
+        };
+        let first = smol::spawn(serving(listen()));
+        let told = Told::default();
+        let tell = told.clone();
+        let config = Config::new().on_event(move |event| tell.lock().expect("no panic").push((Instant::now(), event)));
+        let config = config.set(|config| {
+            let mut restart = Restart::default();
+            restart.waits = vec![Duration::from_millis(20)];
+            restart.max_starts = 1000;
+            config.restart = Some(restart);
+        });
+        let target = ClientConfig::unix(path.to_str().expect("unicode")).target;
+        let config = config.set(move |config| config.target = target);
+        let (client, driver) = connect_with(Program::new("none"), config).expect("a target");
+        let driver = smol::spawn(driver);
+        let add = || client.call(tools::call("add").arguments(&crate::calc::Add { a: 1, b: 2 }));
+        assert_eq!(add().await.expect("a sum").first_text(), Some("3"));
+        // The server goes, and for a while nobody is there.
+        first.cancel().await;
+        std::fs::remove_file(&path).expect("removed");
+        until(|| announced(&told).len() >= 3).await;
+        let _second = smol::spawn(serving(listen()));
+        assert_eq!(add().await.expect("a sum").first_text(), Some("3"));
+        assert_eq!(client.close().await, Termination::Requested);
+        driver.await;
+        std::fs::remove_file(&path).expect("removed");
+    });
+}

@@ -1,0 +1,157 @@
+//! Unix sockets: many clients on one, and what lies in the way.
+
+use crate::calc::{Add, Count, Nothing, Seen, router};
+use crate::common::{run, until};
+use mcp_proto::CallError;
+use mcp_smol::{Config, Policy, UnixServer, UnixSocket, connect, connect_with, serve, serve_unix, tools};
+use smol::io::{AsyncReadExt, AsyncWriteExt};
+use smol::net::unix::UnixStream;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// A path of this test's own, with nothing there.
+fn free(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("mcp-smol-{}-{name}.sock", std::process::id()));
+    drop(std::fs::remove_file(&path));
+    path
+}
+
+fn to(path: &Path) -> UnixSocket {
+    UnixSocket(path.to_str().expect("unicode").into())
+}
+
+async fn serving(seen: &Seen, path: &Path) -> UnixServer {
+    serve_unix(router(seen), path).await.expect("a socket")
+}
+
+// covers: S2-44
+#[test]
+fn clients_of_either_era_call_over_one_socket_at_once() {
+    run(async {
+        let path = free("many");
+        let server = serving(&Seen::default(), &path).await;
+        assert_eq!(server.path(), path);
+        let mode = std::fs::metadata(&path).expect("a socket").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "it is ours alone");
+        let mut clients = Vec::new();
+        for n in 0..16 {
+            let policy = if n % 2 == 0 { Policy::Modern } else { Policy::Legacy };
+            let config = Config::new().set(move |config| config.policy = policy);
+            let (client, driver) = connect_with(to(&path), config).expect("a target");
+            smol::spawn(driver).detach();
+            clients.push(client);
+        }
+        // Each is answered only when all have asked.
+        let met: Vec<_> =
+            clients.iter().map(|client| client.start(tools::call("meet").arguments(&Count { count: 16 }))).collect();
+        for met in met {
+            assert_eq!(met.await.expect("an answer").first_text(), Some("met"));
+        }
+        drop(clients.split_off(1));
+        let sum = clients[0].call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
+        assert_eq!(sum.first_text(), Some("3"), "the others are gone");
+        clients[0].close().await;
+    });
+}
+
+// covers: S2-44
+#[test]
+fn stopping_lets_what_runs_end_and_removes_the_socket() {
+    run(async {
+        let (seen, path) = (Seen::default(), free("stop"));
+        let server = serving(&seen, &path).await;
+        let client = connect(to(&path)).await.expect("connected");
+        let runs = client.start(tools::call("meet").arguments(&Count { count: 2 }));
+        until(|| seen.arrived.load(Ordering::SeqCst) == 1).await;
+        let stopping = smol::spawn(async move {
+            server.stop(Duration::from_secs(20)).await;
+            server.wait().await;
+        });
+        until(|| !path.exists()).await;
+        seen.arrived.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(runs.await.expect("an answer").first_text(), Some("met"));
+        stopping.await;
+        connect(to(&path)).await.expect_err("nobody is there");
+    });
+}
+
+// covers: S2-44
+#[test]
+fn dropping_the_server_ends_its_connections_at_once() {
+    run(async {
+        let (seen, path) = (Seen::default(), free("drop"));
+        let server = serving(&seen, &path).await;
+        let client = connect(to(&path)).await.expect("connected");
+        let pending = client.start(tools::call("hang").arguments(&Nothing {}));
+        until(|| seen.entered.load(Ordering::SeqCst) == 1).await;
+        drop(server);
+        assert!(!path.exists());
+        assert!(matches!(pending.await, Err(CallError::Closed { .. })));
+        until(|| seen.dropped.load(Ordering::SeqCst) == 1).await;
+    });
+}
+
+// covers: S2-44
+#[test]
+fn only_a_socket_that_nobody_listens_on_is_replaced() {
+    run(async {
+        let path = free("taken");
+        drop(UnixListener::bind(&path).expect("a socket"));
+        assert!(path.exists(), "left behind");
+        let server = serving(&Seen::default(), &path).await;
+        let refused = serve_unix(router(&Seen::default()), &path).await.expect_err("somebody listens");
+        assert_eq!(refused.kind(), ErrorKind::AddrInUse);
+        let client = connect(to(&path)).await.expect("the first still serves");
+        client.close().await;
+        // Another takes the place: it is not ours to remove.
+        std::fs::remove_file(&path).expect("a socket");
+        let other = UnixListener::bind(&path).expect("a socket");
+        drop(server);
+        assert!(path.exists());
+        drop(other);
+        std::fs::remove_file(&path).expect("a socket");
+        std::fs::write(&path, "no socket").expect("a file");
+        serve_unix(router(&Seen::default()), &path).await.expect_err("a file is there");
+        assert_eq!(std::fs::read_to_string(&path).expect("a file"), "no socket");
+        std::fs::remove_file(&path).expect("a file");
+    });
+}
+
+/// A request that is answered in any state.
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+
+// covers: B-142
+#[test]
+fn a_client_that_breaks_its_channel_is_no_error_of_the_server() {
+    run(async {
+        let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+        let serving = smol::spawn(serve(router(&Seen::default()), theirs.clone(), theirs));
+        ours.write_all(format!("{INITIALIZE}\n").as_bytes()).await.expect("written");
+        ours.read_exact(&mut [0; 1]).await.expect("an answer");
+        // Bytes that were not read make this a reset.
+        drop(ours);
+        serving.await.expect("an end in order");
+    });
+}
+
+// covers: B-142
+#[test]
+fn a_client_that_resets_or_talks_nonsense_costs_nobody_else_anything() {
+    run(async {
+        let (seen, path) = (Seen::default(), free("rude"));
+        let _server = serving(&seen, &path).await;
+        let client = connect(to(&path)).await.expect("connected");
+        let mut rude = UnixStream::connect(&path).await.expect("connected");
+        rude.write_all(format!("nonsense\n\0\n{INITIALIZE}\n").as_bytes()).await.expect("written");
+        rude.read_exact(&mut [0; 1]).await.expect("an answer");
+        // Bytes that were not read make this a reset.
+        drop(rude);
+        let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
+        assert_eq!(sum.first_text(), Some("3"));
+        client.close().await;
+    });
+}
