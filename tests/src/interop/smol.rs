@@ -1,39 +1,47 @@
-//! The peers over `mcp-smol`.
+//! Our client over `mcp-smol`.
 
 use std::future::ready;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_smol::{CallError, Client, Config, ElicitResult, Object, Policy, Stderr, tools};
+use mcp_proto::client::Policy;
+use mcp_smol::{CallError, Client, Config, Stderr, ping, tools};
 use serde_json::Value;
 use smol::Timer;
 use smol::future::{self, FutureExt};
 use smol::stream::StreamExt;
 
-use super::{Answer, Asked, BEFORE_CANCEL, Peer, Session};
+use super::servers::{Server, versions};
+use super::{Answer, BEFORE_CANCEL, Ear, SOON, Session};
 
-/// How long a cancelled call may take to end, and a closed client.
-const SOON: Duration = Duration::from_secs(10);
-
-/// Connects to a peer.
-pub fn connect(peer: &Peer, policy: Policy) -> Result<Box<dyn Session>, String> {
-    let asked = Arc::new(Mutex::new(Asked::default()));
-    let asking = Arc::clone(&asked);
-    let config = Config::new().set(move |config| config.policy = policy).stderr(Stderr::Discard).on_elicit(move |_| {
-        let mut asked = asking.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.count += 1;
-        ready(asked.form.clone().map_or(ElicitResult::Decline, ElicitResult::Accept))
-    });
-    let (client, driver) = mcp_smol::connect_with(peer.command(), config).map_err(|why| why.to_string())?;
+/// Connects to a server.
+///
+/// # Errors
+/// Why it is not connected.
+pub fn connect(server: &Server, policy: Policy, revision: &str) -> Result<Box<dyn Session>, String> {
+    let ear = Ear::new(&server.root());
+    let [user, model, roots, events, lines] = [(); 5].map(|()| ear.clone());
+    let versions = versions(revision);
+    let config = Config::new()
+        .set(move |config| {
+            config.policy = policy;
+            config.versions = versions;
+        })
+        .stderr(Stderr::Lines(Arc::new(move |line| lines.line(line))))
+        .on_elicit(move |_| ready(user.elicit()))
+        .on_sample(move |question| ready(model.sample(&question)))
+        .on_roots(move || ready(roots.roots()))
+        .on_event(move |event| events.event(event));
+    let (client, driver) = mcp_smol::connect_with(server.command()?, config).map_err(|why| why.to_string())?;
     let driver = smol::spawn(driver);
     smol::block_on(client.ready()).map_err(|why| why.to_string())?;
-    Ok(Box::new(Smol { client, driver: Box::pin(driver), asked }))
+    Ok(Box::new(Smol { client, driver: Box::pin(driver), ear }))
 }
 
 struct Smol {
     client: Client,
     driver: future::Boxed<()>,
-    asked: Arc<Mutex<Asked>>,
+    ear: Ear,
 }
 
 impl Session for Smol {
@@ -47,13 +55,23 @@ impl Session for Smol {
     }
 
     fn call(&mut self, tool: &str, arguments: &Value, form: Option<&Value>) -> Result<Answer, String> {
-        let form = form.map(Object::encode).transpose().map_err(|why| why.to_string())?;
-        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Asked { count: 0, form };
+        self.ear.begin(form)?;
         let mut progress = Vec::new();
         let call = tools::call(tool).arguments(arguments).on_progress(|step| progress.push(step.progress));
         let result = smol::block_on(self.client.call(call)).map_err(|why| why.to_string())?;
-        let questions = self.asked.lock().unwrap_or_else(PoisonError::into_inner).count;
-        Ok(Answer::new(&result, progress, questions))
+        Ok(Answer::new(&result, progress, self.ear.asked()))
+    }
+
+    fn many(&mut self, tool: &str, arguments: &[Value]) -> Result<Vec<Answer>, String> {
+        let begin = |arguments| self.client.start(tools::call(tool).arguments(arguments));
+        let begun: Vec<_> = arguments.iter().map(begin).collect();
+        smol::block_on(async {
+            let mut answers = Vec::new();
+            for call in begun {
+                answers.push(Answer::new(&call.await.map_err(|why| why.to_string())?, Vec::new(), Vec::new()));
+            }
+            Ok(answers)
+        })
     }
 
     fn cancel(&mut self, tool: &str, arguments: &Value) -> Result<(), String> {
@@ -69,6 +87,14 @@ impl Session for Smol {
                 None => Err("it did not end".to_owned()),
             }
         })
+    }
+
+    fn ping(&mut self) -> Result<(), String> {
+        smol::block_on(self.client.call(ping())).map(drop).map_err(|why| why.to_string())
+    }
+
+    fn ear(&self) -> &Ear {
+        &self.ear
     }
 
     fn close(self: Box<Self>) -> Result<(), String> {

@@ -1,0 +1,40 @@
+// A client on the official TypeScript SDK, 1.x: `client1.mjs legacy REVISION PROGRAM ARGUMENTS...`.
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { elicit, heard, roots, run, sample } from './steps.mjs';
+
+await run(async (_mode, server) => {
+    const capabilities = { elicitation: {}, sampling: {}, roots: {} };
+    const client = new Client({ name: 'interop-node', version: '1.0.0' }, { capabilities });
+    client.setRequestHandler(ElicitRequestSchema, () => elicit());
+    client.setRequestHandler(CreateMessageRequestSchema, (request) => sample(request.params));
+    client.setRequestHandler(ListRootsRequestSchema, () => roots());
+    client.fallbackNotificationHandler = async ({ method }) => {
+        if (method === 'notifications/interop') heard.notes += 1;
+    };
+    const errors = [];
+    client.onerror = (why) => errors.push(why);
+    const transport = new StdioClientTransport(server);
+    // The SDK keeps the revision to itself but for the transports that put it into a header: it tells those.
+    let revision;
+    transport.setProtocolVersion = (version) => (revision = version);
+    await client.connect(transport);
+    return {
+        errors,
+        revision: () => revision,
+        async list() {
+            const names = [];
+            let cursor;
+            do {
+                const page = await client.listTools({ cursor });
+                names.push(...page.tools.map((tool) => tool.name));
+                cursor = page.nextCursor;
+            } while (cursor !== undefined);
+            return names;
+        },
+        call: (name, args, options) => client.callTool({ name, arguments: args }, undefined, options),
+        ping: () => client.ping(),
+        close: () => client.close(),
+    };
+});

@@ -1,0 +1,106 @@
+"""A client on the official Python SDK, 2.x: `client2.py auto|modern|legacy REVISION PROGRAM ARGUMENTS...`."""
+
+from contextlib import asynccontextmanager
+
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.client.extension import ClientExtension, NotificationBinding
+from mcp.client.stdio import StdioServerParameters
+from pydantic import BaseModel
+
+from steps import heard, run
+
+
+class Session:
+    Error = MCPError
+    takes_notes = True
+
+    def __init__(self, client):
+        self.client = client
+
+    def revision(self):
+        return self.client.protocol_version
+
+    async def list(self):
+        names, cursor = [], None
+        while True:
+            page = await self.client.list_tools(cursor=cursor)
+            names += [tool.name for tool in page.tools]
+            cursor = page.next_cursor
+            if cursor is None:
+                return names
+
+    async def call(self, name, arguments, told=None):
+        return await self.client.call_tool(name, arguments, progress_callback=told)
+
+    call_to_cancel = call
+
+    async def cancel(self, call):
+        call.cancel()
+
+    async def ping(self):
+        await self.client.send_ping()
+
+    def structured(self, result):
+        return result.structured_content
+
+    def failed(self, result):
+        return result.is_error
+
+
+class Note(BaseModel):
+    n: int
+
+
+async def noted(_):
+    heard.noted.set()
+
+
+class Notes(ClientExtension):
+    identifier = "org.example/interop"
+
+    def notifications(self):
+        return [NotificationBinding(method="notifications/interop", params_type=Note, handler=noted)]
+
+
+async def elicit(_, params):
+    heard.asked.append("user")
+    if heard.accept:
+        return types.ElicitResult(action="accept", content={"name": "Ann"})
+    return types.ElicitResult(action="decline")
+
+
+async def sample(_, params):
+    heard.asked.append("model")
+    assert params.messages[0].content.text == "What is six times seven?"
+    return types.CreateMessageResult(
+        role="assistant", model="none", content=types.TextContent(type="text", text="forty-two")
+    )
+
+
+async def roots(_):
+    heard.asked.append("roots")
+    return types.ListRootsResult(roots=[types.Root(uri="file:///somewhere", name="the only one")])
+
+
+async def message(message):
+    if isinstance(message, Exception):
+        heard.faults.append(message)
+
+
+@asynccontextmanager
+async def connected(mode, command, arguments):
+    client = Client(
+        StdioServerParameters(command=command, args=arguments),
+        mode="2026-07-28" if mode == "modern" else mode,
+        elicitation_callback=elicit,
+        sampling_callback=sample,
+        list_roots_callback=roots,
+        message_handler=message,
+        extensions=[Notes()],
+    )
+    async with client:
+        yield Session(client)
+
+
+run(connected)

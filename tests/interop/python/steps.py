@@ -1,0 +1,216 @@
+"""The steps that a client takes with our server, one line of output for each. A session hides what differs between the SDKs."""
+
+import asyncio
+import sys
+import traceback
+from dataclasses import dataclass, field
+
+MANY = 100
+LARGE = 1 << 20
+SOON = 10
+TOOLS = ["add", "echo", "count", "greet", "sample", "roots", "fail", "wait", "cancelled", "print", "note"]
+
+
+@dataclass
+class Heard:
+    """What the callbacks of a client have heard, and what its user answers."""
+
+    asked: list = field(default_factory=list)
+    faults: list = field(default_factory=list)
+    noted: asyncio.Event = field(default_factory=asyncio.Event)
+    accept: bool = True
+
+
+heard = Heard()
+
+
+def text(result):
+    return "\n".join(block.text for block in result.content)
+
+
+def same(got, wanted):
+    assert got == wanted, f"{got!r}, expected {wanted!r}"
+
+
+async def counted(session, pause):
+    """The progress that a call tells that pauses so many milliseconds after each step."""
+    seen = []
+
+    async def told(progress, total, message):
+        seen.append(progress)
+
+    same(text(await session.call("count", {"steps": 3, "pause": pause}, told)), "counted to 3")
+    return seen
+
+
+async def revision(session, wanted):
+    same(session.revision(), wanted)
+
+
+async def listing(session, _):
+    same(await session.list(), TOOLS)
+
+
+async def structured(session, _):
+    same(session.structured(await session.call("add", {"a": 2, "b": 3})), {"sum": 5})
+
+
+async def plain(session, _):
+    said = "grüß \u2028\U0001f600\n"
+    same(text(await session.call("echo", {"text": said})), said)
+
+
+async def progress(session, _):
+    same(await counted(session, 30), [1, 2, 3])
+
+
+async def form(session, _):
+    heard.asked.clear()
+    same(text(await session.call("greet", {})), "hello Ann")
+    same(heard.asked, ["user"])
+
+
+async def declined(session, _):
+    heard.accept = False
+    same(text(await session.call("greet", {})), "no name: decline")
+
+
+async def model(session, _):
+    heard.asked.clear()
+    same(text(await session.call("sample", {})), "the model said: forty-two")
+    same(heard.asked, ["model"])
+
+
+async def roots(session, _):
+    heard.asked.clear()
+    same(text(await session.call("roots", {})), "roots: file:///somewhere")
+    same(heard.asked, ["roots"])
+
+
+async def failing(session, _):
+    result = await session.call("fail", {})
+    same((session.failed(result), text(result)), (True, "this tool always fails"))
+
+
+async def unknown(session, _):
+    try:
+        result = await session.call("no-such-tool", {})
+    except session.Error as why:
+        assert "no-such-tool" in str(why), why
+        return
+    raise AssertionError(f"{result!r}, expected an error")
+
+
+async def bad_arguments(session, _):
+    result = await session.call("add", {"a": "two"})
+    assert session.failed(result) and "invalid arguments" in text(result), result
+
+
+async def cancel(session, _):
+    call = asyncio.create_task(session.call_to_cancel("wait", {}))
+    await asyncio.sleep(0.2)
+    await session.cancel(call)
+    done, _ = await asyncio.wait([call], timeout=SOON)
+    assert done and call.cancelled(), call
+
+
+async def cancelled(session, _):
+    same(text(await session.call("cancelled", {})), "1 cancelled")
+
+
+async def after(session, _):
+    same(session.structured(await session.call("add", {"a": 20, "b": 3})), {"sum": 23})
+
+
+async def many(session, _):
+    texts = [f"number {n}" for n in range(MANY)]
+    results = await asyncio.gather(*(session.call("echo", {"text": text}) for text in texts))
+    same([text(result) for result in results], texts)
+
+
+async def large(session, _):
+    said = "".join(f"{n}ü " for n in range(LARGE // 7))
+    assert len(said.encode()) > LARGE
+    assert text(await session.call("echo", {"text": said})) == said, "another text came back"
+
+
+async def stray_print(session, _):
+    same(text(await session.call("print", {})), "printed")
+
+
+async def note(session, _):
+    same(text(await session.call("note", {})), "noted")
+    if session.takes_notes:
+        await asyncio.wait_for(heard.noted.wait(), SOON)
+
+
+async def ping(session, wanted):
+    if wanted >= "2026-07-28":
+        return False
+    await session.ping()
+
+
+async def no_fault(session, _):
+    same([str(why) for why in heard.faults], [])
+
+
+async def burst(session, _):
+    """The progress and the result come in one read."""
+    same(await counted(session, 0), [1, 2, 3])
+
+
+STEPS = {
+    "revision": revision,
+    "list": listing,
+    "structured": structured,
+    "text": plain,
+    "progress": progress,
+    "form": form,
+    "declined": declined,
+    "model": model,
+    "roots": roots,
+    "failing": failing,
+    "unknown": unknown,
+    "bad arguments": bad_arguments,
+    "cancel": cancel,
+    "cancelled": cancelled,
+    "after": after,
+    "many": many,
+    "large": large,
+    "print": stray_print,
+    "note": note,
+    "ping": ping,
+    "no fault": no_fault,
+    "burst": burst,
+}
+
+
+async def steps(session, wanted):
+    """Runs all steps. One that does not apply says `False` and has no line."""
+    for name, step in STEPS.items():
+        try:
+            if await asyncio.wait_for(step(session, wanted), 3 * SOON) is not False:
+                print("ok", name, flush=True)
+        except Exception as why:
+            print(f"FAIL {name}:", " ".join(f"{type(why).__name__} {why}".split())[:500], flush=True)
+
+
+def run(connected):
+    """Runs the client: `PROGRAM MODE REVISION COMMAND ARGUMENTS...`."""
+    mode, wanted, command, *arguments = sys.argv[1:]
+
+    at = "connect"
+
+    async def whole():
+        nonlocal at
+        async with connected(mode, command, arguments) as session:
+            at = "close"
+            await steps(session, wanted)
+
+    try:
+        asyncio.run(whole())
+        print("ok close", flush=True)
+    except Exception as why:
+        traceback.print_exc()
+        print(f"FAIL {at}: {type(why).__name__} {why}", flush=True)
+    print("done", flush=True)

@@ -1,0 +1,282 @@
+//! The client.
+
+use std::error::Error;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rmcp::model::*;
+use rmcp::service::{NotificationContext, PeerRequestOptions, RequestContext, RunningService, ServiceError};
+use rmcp::transport::TokioChildProcess;
+use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, ErrorData, RoleClient};
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+const MANY: usize = 100;
+const LARGE: usize = 1 << 20;
+const SOON: Duration = Duration::from_secs(10);
+const TOOLS: [&str; 11] =
+    ["add", "echo", "count", "greet", "sample", "roots", "fail", "wait", "cancelled", "print", "note"];
+
+type Step = Result<(), String>;
+
+/// What the callbacks have heard, and what the user answers.
+#[derive(Default)]
+struct Heard {
+    asked: Vec<&'static str>,
+    progress: Vec<f64>,
+    declines: bool,
+}
+
+#[derive(Clone, Default)]
+struct Handler {
+    heard: Arc<Mutex<Heard>>,
+    noted: Arc<Notify>,
+}
+
+impl Handler {
+    fn hear<T>(&self, hear: impl FnOnce(&mut Heard) -> T) -> T {
+        hear(&mut self.heard.lock().expect("no callback panics"))
+    }
+
+    fn asked(&self, what: &[&str]) -> Step {
+        same(&self.hear(|heard| std::mem::take(&mut heard.asked)), &what.to_vec())
+    }
+}
+
+impl ClientHandler for Handler {
+    #[expect(deprecated, reason = "it is how a server asks a model, and for roots")]
+    fn get_info(&self) -> ClientConfig {
+        let all = ClientCapabilities::builder().enable_elicitation().enable_sampling().enable_roots().build();
+        ClientConfig::new(all, Implementation::new("interop-rmcp", "1.0.0"))
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let declines = self.hear(|heard| {
+            heard.asked.push("user");
+            heard.declines
+        });
+        Ok(if declines {
+            ElicitResult::new(ElicitationAction::Decline)
+        } else {
+            ElicitResult::new(ElicitationAction::Accept).with_content(json!({ "name": "Ann" }))
+        })
+    }
+
+    #[expect(deprecated, reason = "it is how a server asks a model")]
+    async fn create_message(
+        &self,
+        _: CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        self.hear(|heard| heard.asked.push("model"));
+        Ok(CreateMessageResult::new(SamplingMessage::assistant_text("forty-two"), "none".to_owned()))
+    }
+
+    #[expect(deprecated, reason = "it is how a server asks for roots")]
+    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        self.hear(|heard| heard.asked.push("roots"));
+        Ok(ListRootsResult::new(vec![Root::new("file:///somewhere")]))
+    }
+
+    async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.hear(|heard| heard.progress.push(told.progress));
+    }
+
+    async fn on_custom_notification(&self, told: CustomNotification, _: NotificationContext<RoleClient>) {
+        if told.method == "notifications/interop" {
+            self.noted.notify_one();
+        }
+    }
+}
+
+struct Session {
+    service: RunningService<RoleClient, Handler>,
+    handler: Handler,
+}
+
+/// Runs all steps: in an era, which must come to a revision.
+pub async fn run(era: &str, revision: &str, command: &[String]) -> Result<(), Box<dyn Error>> {
+    let (program, arguments) = command.split_first().ok_or("no program")?;
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    let mode = match era {
+        "auto" => ClientLifecycleMode::Auto { preferred_versions, legacy_version: None },
+        "modern" => ClientLifecycleMode::Discover { preferred_versions },
+        _ => ClientLifecycleMode::Initialize,
+    };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let handler = Handler::default();
+    let service = match handler.clone().serve_with_lifecycle(TokioChildProcess::new(command)?, mode).await {
+        Ok(service) => service,
+        Err(why) => {
+            told("connect", Err(why.to_string()));
+            return Err("not connected".into());
+        }
+    };
+    let session = Session { service, handler };
+    told("revision", session.revision(revision));
+    told("list", session.list().await);
+    told("structured", session.add(2, 3).await);
+    told("text", session.echo("gr\u{fc}\u{df} \u{2028}\u{1f600}\n").await);
+    told("progress", session.counted(30).await);
+    told("form", session.ask("greet", "hello Ann", "user").await);
+    session.handler.hear(|heard| heard.declines = true);
+    told("declined", session.ask("greet", "no name: decline", "user").await);
+    told("model", session.ask("sample", "the model said: forty-two", "model").await);
+    told("roots", session.ask("roots", "roots: file:///somewhere", "roots").await);
+    told("failing", session.says("fail", json!({}), "this tool always fails", true).await);
+    told("unknown", session.unknown().await);
+    told("bad arguments", session.bad_arguments().await);
+    told("cancel", session.cancel().await);
+    told("cancelled", session.says("cancelled", json!({}), "1 cancelled", false).await);
+    told("after", session.add(20, 3).await);
+    told("many", session.many().await);
+    told("large", session.large().await);
+    told("print", session.says("print", json!({}), "printed", false).await);
+    told("note", session.note().await);
+    if revision < "2026-07-28" {
+        told("ping", session.ping().await);
+    }
+    told("burst", session.counted(0).await);
+    told("close", session.service.cancel().await.map(drop).map_err(|why| why.to_string()));
+    println!("done");
+    Ok(())
+}
+
+fn told(name: &str, step: Step) {
+    match step {
+        Ok(()) => println!("ok {name}"),
+        Err(why) => println!("FAIL {name}: {}", why.replace('\n', " ").chars().take(500).collect::<String>()),
+    }
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(got: &T, wanted: &T) -> Step {
+    if got == wanted { Ok(()) } else { Err(format!("{got:?}, expected {wanted:?}")) }
+}
+
+fn text(result: &CallToolResult) -> String {
+    let texts: Vec<&str> = result.content.iter().filter_map(|block| Some(block.as_text()?.text.as_str())).collect();
+    texts.join("\n")
+}
+
+fn params(tool: &str, arguments: Value) -> CallToolRequestParams {
+    CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.as_object().cloned().unwrap_or_default())
+}
+
+impl Session {
+    async fn call(&self, tool: &str, arguments: Value) -> Result<CallToolResult, String> {
+        let called = timeout(SOON, self.service.call_tool(params(tool, arguments))).await;
+        called.map_err(|_| "no answer".to_owned())?.map_err(|why| why.to_string())
+    }
+
+    async fn says(&self, tool: &str, arguments: Value, wanted: &str, fails: bool) -> Step {
+        let result = self.call(tool, arguments).await?;
+        same(&(text(&result), result.is_error.unwrap_or(false)), &(wanted.to_owned(), fails))
+    }
+
+    fn revision(&self, wanted: &str) -> Step {
+        let info = self.service.peer().peer_info().ok_or("nothing is known of the server")?;
+        same(&info.protocol_version.as_str(), &wanted)
+    }
+
+    async fn list(&self) -> Step {
+        let tools = self.service.peer().list_all_tools().await.map_err(|why| why.to_string())?;
+        same(&tools.iter().map(|tool| tool.name.as_ref()).collect::<Vec<_>>(), &TOOLS.to_vec())
+    }
+
+    async fn add(&self, a: i64, b: i64) -> Step {
+        let result = self.call("add", json!({ "a": a, "b": b })).await?;
+        same(&result.structured_content, &Some(json!({ "sum": a + b })))
+    }
+
+    async fn echo(&self, said: &str) -> Step {
+        self.says("echo", json!({ "text": said }), said, false).await
+    }
+
+    /// A call that pauses so many milliseconds after each of its steps. The SDK tells progress to a handler of the whole client, which
+    /// may run after the call has ended.
+    async fn counted(&self, pause: u64) -> Step {
+        self.handler.hear(|heard| heard.progress.clear());
+        self.says("count", json!({ "steps": 3, "pause": pause }), "counted to 3", false).await?;
+        let until = tokio::time::Instant::now() + SOON;
+        while self.handler.hear(|heard| heard.progress.len()) < 3 && tokio::time::Instant::now() < until {
+            sleep(Duration::from_millis(5)).await;
+        }
+        let mut seen = self.handler.hear(|heard| heard.progress.clone());
+        if pause == 0 {
+            // Each notification is a task of its own, so that they may overtake each other.
+            seen.sort_by(f64::total_cmp);
+        }
+        same(&seen, &vec![1.0, 2.0, 3.0])
+    }
+
+    async fn ask(&self, tool: &str, wanted: &str, who: &str) -> Step {
+        self.handler.hear(|heard| heard.asked.clear());
+        self.says(tool, json!({}), wanted, false).await?;
+        self.handler.asked(&[who])
+    }
+
+    async fn unknown(&self) -> Step {
+        match self.call("no-such-tool", json!({})).await {
+            Err(why) if why.contains("no-such-tool") => Ok(()),
+            other => Err(format!("{other:?}, expected an error")),
+        }
+    }
+
+    async fn bad_arguments(&self) -> Step {
+        let result = self.call("add", json!({ "a": "two" })).await?;
+        let bad = result.is_error == Some(true) && text(&result).contains("invalid arguments");
+        if bad { Ok(()) } else { Err(format!("{result:?}")) }
+    }
+
+    async fn cancel(&self) -> Step {
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params("wait", json!({}))));
+        let sent = self.service.peer().send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+        let handle = sent.map_err(|why: ServiceError| why.to_string())?;
+        sleep(Duration::from_millis(200)).await;
+        handle.cancel(Some("no longer needed".to_owned())).await.map_err(|why| why.to_string())
+    }
+
+    async fn many(&self) -> Step {
+        let texts: Vec<String> = (0..MANY).map(|n| format!("number {n}")).collect();
+        let calls: Vec<_> = texts
+            .iter()
+            .map(|text| {
+                let (peer, params) = (self.service.peer().clone(), params("echo", json!({ "text": text })));
+                tokio::spawn(async move { peer.call_tool(params).await })
+            })
+            .collect();
+        let mut said = Vec::new();
+        for call in calls {
+            said.push(text(&call.await.map_err(|why| why.to_string())?.map_err(|why| why.to_string())?));
+        }
+        same(&said, &texts)
+    }
+
+    async fn large(&self) -> Step {
+        let mut said = String::new();
+        let mut n = 0;
+        while said.len() < LARGE {
+            said.push_str(&format!("{n}\u{fc} "));
+            n += 1;
+        }
+        let result = self.call("echo", json!({ "text": said })).await?;
+        if text(&result) == said { Ok(()) } else { Err("another text came back".to_owned()) }
+    }
+
+    async fn note(&self) -> Step {
+        self.says("note", json!({}), "noted", false).await?;
+        timeout(SOON, self.handler.noted.notified()).await.map_err(|_| "it did not come".to_owned())
+    }
+
+    async fn ping(&self) -> Step {
+        let ping = ClientRequest::PingRequest(PingRequest::default());
+        self.service.peer().send_request(ping).await.map(drop).map_err(|why| why.to_string())
+    }
+}

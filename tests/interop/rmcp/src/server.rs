@@ -1,0 +1,194 @@
+//! The server.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::*;
+use rmcp::service::RequestContext;
+use rmcp::transport::stdio;
+use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+/// So many tools a page: the list takes four.
+const PAGE: usize = 3;
+
+/// The tools and the arguments that they need.
+const TOOLS: [(&str, &[(&str, &str)]); 10] = [
+    ("add", &[("a", "integer"), ("b", "integer")]),
+    ("echo", &[("text", "string")]),
+    ("count", &[("steps", "integer")]),
+    ("greet", &[]),
+    ("sample", &[]),
+    ("roots", &[]),
+    ("fail", &[]),
+    ("wait", &[]),
+    ("cancelled", &[]),
+    ("note", &[]),
+];
+
+#[derive(Clone)]
+struct Interop {
+    cancelled: Arc<Semaphore>,
+}
+
+/// Serves standard input and output until the client is gone.
+pub async fn run() -> Result<(), Box<dyn Error>> {
+    let interop = Interop { cancelled: Arc::new(Semaphore::new(0)) };
+    interop.serve(stdio()).await?.waiting().await?;
+    Ok(())
+}
+
+impl ServerHandler for Interop {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build())
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        let from: usize = cursor.map_or(Ok(0), |cursor| cursor.parse()).map_err(|_| wrong("the cursor"))?;
+        let page = TOOLS.iter().skip(from).take(PAGE).map(|(name, arguments)| tool(name, arguments)).collect();
+        let mut list = ListToolsResult::with_all_items(page);
+        list.next_cursor = (from + PAGE < TOOLS.len()).then(|| (from + PAGE).to_string());
+        Ok(list)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
+        let text = |text: String| Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into());
+        match request.name.as_ref() {
+            "add" => {
+                let (a, b) = (arguments["a"].as_i64(), arguments["b"].as_i64());
+                let (a, b) = a.zip(b).ok_or_else(|| wrong("the numbers"))?;
+                Ok(CallToolResult::structured(json!({ "sum": a + b })).into())
+            }
+            "echo" => text(arguments["text"].as_str().ok_or_else(|| wrong("the text"))?.to_owned()),
+            "count" => {
+                let steps = arguments["steps"].as_u64().ok_or_else(|| wrong("the steps"))?;
+                for step in 1..=steps {
+                    let token = request.meta.as_ref().and_then(|meta| meta.get_progress_token());
+                    let token = token.or_else(|| context.meta.get_progress_token());
+                    if let Some(token) = token {
+                        let progress = ProgressNotificationParam::new(token, step as f64).with_total(steps as f64);
+                        context.peer.notify_progress(progress).await.map_err(failed)?;
+                    }
+                }
+                text(format!("counted to {steps}"))
+            }
+            "greet" => match ask(&request, &context, form()).await? {
+                Asked::Not(response) => Ok(response),
+                Asked::Answer(answer) if answer["action"] == "accept" => {
+                    text(format!("hello {}", answer["content"]["name"].as_str().unwrap_or_default()))
+                }
+                Asked::Answer(answer) => text(format!("no name: {}", answer["action"].as_str().unwrap_or_default())),
+            },
+            "sample" => match ask(&request, &context, question()).await? {
+                Asked::Not(response) => Ok(response),
+                Asked::Answer(answer) => {
+                    text(format!("the model said: {}", answer["content"]["text"].as_str().unwrap_or_default()))
+                }
+            },
+            #[expect(deprecated, reason = "it is how a server asks for roots")]
+            "roots" => match ask(&request, &context, InputRequest::ListRoots(ListRootsRequest::default())).await? {
+                Asked::Not(response) => Ok(response),
+                Asked::Answer(answer) => {
+                    let roots = answer["roots"].as_array().into_iter().flatten();
+                    let uris: Vec<&str> = roots.filter_map(|root| root["uri"].as_str()).collect();
+                    text(format!("roots: {}", uris.join(", ")))
+                }
+            },
+            "fail" => Ok(CallToolResult::error(vec![ContentBlock::text("this tool always fails")]).into()),
+            "wait" => {
+                context.ct.cancelled().await;
+                self.cancelled.add_permits(1);
+                text("unreachable".to_owned())
+            }
+            "cancelled" => {
+                let seen = tokio::time::timeout(Duration::from_secs(5), self.cancelled.acquire()).await;
+                text(if seen.is_ok() { "1 cancelled" } else { "0 cancelled" }.to_owned())
+            }
+            "note" => {
+                context.peer.notify_tool_list_changed().await.map_err(failed)?;
+                text("noted".to_owned())
+            }
+            other => Err(wrong(&format!("the tool {other}"))),
+        }
+    }
+}
+
+/// What came of a question.
+enum Asked {
+    /// The client is asked by this response, and calls again with the answer.
+    Not(CallToolResponse),
+    /// The answer.
+    Answer(Value),
+}
+
+/// Asks as the revision wants it: with the response in 2026-07-28, with a request of our own before.
+async fn ask(
+    request: &CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+    question: InputRequest,
+) -> Result<Asked, ErrorData> {
+    if let Some(answer) = request.input_responses.as_ref().and_then(|answers| answers.get("question")) {
+        return Ok(Asked::Answer(answer.clone()));
+    }
+    let version = context.protocol_version();
+    if version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str()) {
+        let questions = InputRequests::from([("question".to_owned(), question)]);
+        return Ok(Asked::Not(InputRequiredResult::new(Some(questions), None).into()));
+    }
+    // Deprecated, and all there is for older clients.
+    #[expect(deprecated, reason = "it is how older revisions ask")]
+    let answer = match question {
+        InputRequest::Elicitation(request) => {
+            json!(context.peer.create_elicitation(request.params).await.map_err(failed)?)
+        }
+        InputRequest::CreateMessage(request) => {
+            json!(context.peer.create_message(request.params).await.map_err(failed)?)
+        }
+        InputRequest::ListRoots(_) => json!(context.peer.list_roots().await.map_err(failed)?),
+        _ => return Err(wrong("the question")),
+    };
+    Ok(Asked::Answer(answer))
+}
+
+fn form() -> InputRequest {
+    let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] });
+    InputRequest::Elicitation(ElicitRequest::new(ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: "What is your name?".to_owned(),
+        requested_schema: serde_json::from_value(schema).expect("it is a schema"),
+    }))
+}
+
+#[expect(deprecated, reason = "it is how a server asks a model")]
+fn question() -> InputRequest {
+    let message = SamplingMessage::user_text("What is six times seven?");
+    InputRequest::CreateMessage(CreateMessageRequest::new(CreateMessageRequestParams::new(vec![message], 20)))
+}
+
+fn tool(name: &'static str, arguments: &[(&str, &str)]) -> Tool {
+    let properties: JsonObject =
+        arguments.iter().map(|(name, kind)| ((*name).to_owned(), json!({ "type": kind }))).collect();
+    let required: Vec<&str> = arguments.iter().map(|(name, _)| *name).collect();
+    let schema = json!({ "type": "object", "properties": properties, "required": required });
+    Tool::new(name, "A tool to try a client with", schema.as_object().cloned().unwrap_or_default())
+}
+
+fn wrong(what: &str) -> ErrorData {
+    ErrorData::invalid_params(format!("wrong: {what}"), None)
+}
+
+fn failed(why: rmcp::ServiceError) -> ErrorData {
+    ErrorData::internal_error(why.to_string(), None)
+}

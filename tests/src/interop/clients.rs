@@ -1,0 +1,231 @@
+//! The clients that meet our server. Each is a small program on another SDK that takes the same steps, and says in a line how each went.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::processes::Watch;
+use super::servers::{LEGACY, MODERN};
+use super::setup::{Installed, programs};
+use super::{Deviation, Row, Shows, judge};
+
+/// A client that this project did not write.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// What it is called in the table.
+    pub name: &'static str,
+    /// The program and its first arguments; how to negotiate, the revision and our server follow.
+    pub command: Vec<OsString>,
+    /// How it can be told to negotiate, whether our server then knows older revisions only, and the revision that this leads to.
+    pub reached: &'static [(&'static str, bool, &'static str)],
+    /// It starts our server once more to probe it, and kills that process.
+    pub probes: fn(&str) -> bool,
+    /// Steps that it has no means for.
+    pub lacks: &'static [&'static str],
+    /// What it is known to get wrong.
+    pub deviations: &'static [Deviation],
+}
+
+/// The steps that every program takes, in their order.
+const STEPS: &[&str] = &[
+    "revision",
+    "list",
+    "structured",
+    "text",
+    "progress",
+    "form",
+    "declined",
+    "model",
+    "roots",
+    "failing",
+    "unknown",
+    "bad arguments",
+    "cancel",
+    "cancelled",
+    "after",
+    "many",
+    "large",
+    "print",
+    "note",
+    "ping",
+    "no fault",
+    "burst",
+    "close",
+];
+
+/// How long a program may take for all of them.
+const LIMIT: Duration = Duration::from_secs(120);
+/// How often it is looked whether it has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A server that knows only older revisions answers a request of 2026-07-28 with -32022 and their names, one of which this client knows too.
+const OLDER: &str = "it does not use `initialize` where -32022 names older revisions only";
+/// Both SDKs hand a notification to its listener in a later turn of the event loop than an answer, at which they drop the listener.
+const BURST: &str = "progress that is read together with the answer is dropped";
+
+/// The table.
+pub fn clients(installed: &Installed) -> Vec<Client> {
+    let node = |program: &str| vec![installed.node.clone().into(), installed.modules.join(program).into()];
+    let python = |interpreter: &std::path::PathBuf, program: &str| {
+        vec![interpreter.into(), "-B".into(), programs().join("python").join(program).into()]
+    };
+    let both: &[_] =
+        &[("auto", false, MODERN), ("modern", false, MODERN), ("auto", true, LEGACY), ("legacy", false, LEGACY)];
+    let legacy: &[_] = &[("legacy", false, LEGACY)];
+    vec![
+        Client {
+            name: "client 2.4.0 (TypeScript)",
+            command: node("client2.mjs"),
+            reached: both,
+            probes: |mode| mode != "legacy",
+            lacks: &[],
+            deviations: &[(MODERN, "burst", BURST, Shows::AtTimes), (LEGACY, "burst", BURST, Shows::AtTimes)],
+        },
+        Client {
+            name: "sdk 1.32.2 (TypeScript)",
+            command: node("client1.mjs"),
+            reached: legacy,
+            probes: |_| false,
+            lacks: &[],
+            deviations: &[(LEGACY, "burst", BURST, Shows::AtTimes)],
+        },
+        Client {
+            name: "mcp 2.3.0 (Python)",
+            command: python(&installed.python2, "client2.py"),
+            reached: both,
+            probes: |_| false,
+            lacks: &[],
+            deviations: &[],
+        },
+        Client {
+            name: "mcp 1.30.0 (Python)",
+            command: python(&installed.python1, "client1.py"),
+            reached: legacy,
+            probes: |_| false,
+            lacks: &[],
+            deviations: &[],
+        },
+        Client {
+            name: "rmcp 3.9.0 (Rust)",
+            command: vec![installed.rmcp.clone().into()],
+            reached: both,
+            probes: |_| false,
+            lacks: &["no fault"],
+            deviations: &[(LEGACY, "connect", OLDER, Shows::Always)],
+        },
+    ]
+}
+
+/// Runs one client against our server over one adapter.
+pub fn run(
+    client: &Client,
+    (mode, old, revision): (&str, bool, &'static str),
+    adapter: &'static str,
+    installed: &Installed,
+) -> Row {
+    let mut row = Row::new(client.name, "client", revision, adapter);
+    let mut note = |name: &str, result| {
+        row.steps.push((name.to_owned(), judge(client.deviations, revision, name, result)));
+    };
+    let ended = match play(client, (mode, old, revision), adapter, installed) {
+        Ok(ended) => ended,
+        Err(why) => {
+            note("start", Err(why));
+            return row;
+        }
+    };
+    if let Some(why) = ended.stdout.lines().find_map(|line| verdict(line, "connect")) {
+        note("connect", why);
+    } else {
+        let applies = |step: &str| !client.lacks.contains(&step) && (step != "ping" || revision == LEGACY);
+        for name in STEPS.iter().copied().filter(|step| applies(step)) {
+            let told = ended.stdout.lines().find_map(|line| verdict(line, name));
+            note(name, told.unwrap_or_else(|| Err("nothing was said of it".to_owned())));
+        }
+        note("server's end", ended.server((client.probes)(mode)));
+        let success = ended.status.is_some_and(|status| status.success());
+        note("exit", if success { Ok("exited with success".to_owned()) } else { Err(format!("{:?}", ended.status)) });
+    }
+    note("no process", Watch::these(ended.started()).gone());
+    row.stderr = ended.stderr.lines().map(str::to_owned).collect();
+    row
+}
+
+/// What a line says of a step, if it is of this one.
+pub(super) fn verdict(line: &str, step: &str) -> Option<Result<String, String>> {
+    if line.strip_prefix("ok ") == Some(step) {
+        return Some(Ok("ok".to_owned()));
+    }
+    Some(Err(line.strip_prefix("FAIL ")?.strip_prefix(step)?.strip_prefix(": ")?.to_owned()))
+}
+
+/// What a program left behind.
+struct Ended {
+    /// None: it did not end in time.
+    status: Option<ExitStatus>,
+    stdout: String,
+    stderr: String,
+    report: String,
+}
+
+/// Runs the program to its end.
+fn play(
+    client: &Client,
+    (mode, old, revision): (&str, bool, &str),
+    adapter: &str,
+    installed: &Installed,
+) -> Result<Ended, String> {
+    let file = |kind: &str| installed.scratch.join(format!("client.{kind}"));
+    let told = |why: std::io::Error| why.to_string();
+    for kind in ["stdout", "stderr", "report"] {
+        File::create(file(kind)).map_err(told)?;
+    }
+    let (program, arguments) = client.command.split_first().ok_or("no program")?;
+    let mut command = Command::new(program);
+    command.args(arguments).args([mode, revision]).arg(&installed.server).arg("--report").arg(file("report"));
+    if adapter == "mcp-smol" {
+        command.arg("--smol");
+    }
+    if old {
+        command.arg("--legacy");
+    }
+    command.stdin(Stdio::null());
+    command.stdout(File::create(file("stdout")).map_err(told)?).stderr(File::create(file("stderr")).map_err(told)?);
+    let mut child = command.spawn().map_err(told)?;
+    let until = Instant::now() + LIMIT;
+    let mut status = None;
+    while status.is_none() && Instant::now() < until {
+        thread::sleep(LOOK);
+        status = child.try_wait().map_err(told)?;
+    }
+    if status.is_none() {
+        child.kill().and_then(|()| child.wait()).map_err(told)?;
+    }
+    let read = |kind| fs::read(file(kind)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(told);
+    Ok(Ended { status, stdout: read("stdout")?, stderr: read("stderr")?, report: read("report")? })
+}
+
+impl Ended {
+    /// The ids of our servers that began.
+    fn started(&self) -> Vec<u32> {
+        self.ids("started ")
+    }
+
+    fn ids(&self, prefix: &str) -> Vec<u32> {
+        self.report.lines().filter_map(|line| line.strip_prefix(prefix)?.parse().ok()).collect()
+    }
+
+    /// Whether the server that was used ended in order; one that was only probed need not have.
+    fn server(&self, probed: bool) -> Result<String, String> {
+        let (started, ended) = (self.started(), self.ids("ended "));
+        let expected = if probed { 2 } else { 1 };
+        let in_order = started.last().is_some_and(|last| ended.contains(last));
+        if started.len() == expected && in_order {
+            Ok(format!("in order, of {expected} started"))
+        } else {
+            Err(format!("started {started:?}, ended in order {ended:?}"))
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Our server, as other peoples' clients meet it: every kind of tool, in both adapters. Every server of this folder's table that this
+//! project starts on another SDK offers the same tools, so that one list of steps fits all.
+
+mod blocking;
+mod smol;
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use mcp_proto::{Era, InputAnswer, InputRequest, Object, RawJson, ServerConfig, Tool, ToolError, Versions, tool};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// So many tools a page: the list takes four.
+const PAGE: usize = 3;
+/// How often a tool that waits looks again.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long `cancelled` waits, in looks.
+const LOOKS: usize = 500;
+
+/// Serves standard input and output until the client is gone. Both the beginning and the orderly end are told in the file `report`, as lines
+/// `started PID` and `ended PID`: a client hides how its server ended. `legacy`: only the revisions with `initialize`.
+///
+/// # Errors
+/// What the operating system says.
+pub fn serve(smol: bool, legacy: bool, report: Option<&Path>) -> io::Result<()> {
+    let tell = |what: &str| match report {
+        // One write, so that two servers of one client do not mix their lines.
+        Some(path) => OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)?
+            .write_all(format!("{what} {}\n", std::process::id()).as_bytes()),
+        None => Ok(()),
+    };
+    tell("started")?;
+    if smol {
+        smol::serve(legacy)?
+    } else {
+        blocking::serve(legacy)?
+    }
+    tell("ended")
+}
+
+/// What differs from the defaults.
+fn configure(config: &mut ServerConfig, legacy: bool) {
+    config.limits.server.page_size = PAGE;
+    if legacy {
+        config.versions = Versions::new(Versions::all().newest_first().filter(|version| version.era() == Era::Legacy));
+    }
+}
+
+#[derive(Deserialize)]
+struct Add {
+    a: i64,
+    b: i64,
+}
+
+#[derive(Serialize)]
+struct Sum {
+    sum: i64,
+}
+
+#[derive(Deserialize)]
+struct Echo {
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Count {
+    steps: u32,
+    /// Milliseconds after each step.
+    #[serde(default)]
+    pause: u64,
+}
+
+/// A tool without arguments.
+#[derive(Deserialize)]
+struct Nothing {}
+
+#[derive(Deserialize)]
+struct Name {
+    name: String,
+}
+
+fn described(name: &str, what: &str, properties: serde_json::Value) -> Tool {
+    let required: Vec<&String> = properties.as_object().into_iter().flat_map(|object| object.keys()).collect();
+    tool(name).describe(what).input_schema(json!({
+        "type": "object", "properties": properties, "required": required,
+    }))
+}
+
+fn add() -> Tool {
+    let numbers = json!({ "a": { "type": "integer" }, "b": { "type": "integer" } });
+    let sum = json!({ "type": "object", "properties": { "sum": { "type": "integer" } }, "required": ["sum"] });
+    described("add", "Adds two integers", numbers).output_schema(sum).read_only()
+}
+
+fn echo() -> Tool {
+    described("echo", "Says the same", json!({ "text": { "type": "string" } }))
+}
+
+fn count() -> Tool {
+    described("count", "Counts, and reports each step", json!({ "steps": { "type": "integer" } }))
+}
+
+/// What `sample` asks a language model.
+fn question() -> Vec<(String, InputRequest)> {
+    let message = json!({ "role": "user", "content": { "type": "text", "text": "What is six times seven?" } });
+    let params = Object::new().with("messages", RawJson::encode(&[message]).unwrap_or_else(|_| RawJson::null()));
+    vec![("model".to_owned(), InputRequest::Sampling(params.with("maxTokens", 20_i64)))]
+}
+
+/// What came of it.
+fn said(answers: &[InputAnswer]) -> Result<String, ToolError> {
+    #[derive(Deserialize)]
+    struct Content {
+        text: String,
+    }
+    match answers {
+        [InputAnswer::Sampling(result)] => {
+            Ok(format!("the model said: {}", result.required::<Content>("content")?.text))
+        }
+        other => Err(format!("no answer of a model: {other:?}").into()),
+    }
+}
+
+/// What `roots` asks.
+fn whereabouts() -> Vec<(String, InputRequest)> {
+    vec![("roots".to_owned(), InputRequest::Roots)]
+}
+
+/// What came of it.
+fn listed(answers: &[InputAnswer]) -> Result<String, ToolError> {
+    #[derive(Deserialize)]
+    struct Root {
+        uri: String,
+    }
+    match answers {
+        [InputAnswer::Roots(result)] => {
+            let roots: Vec<Root> = result.required("roots")?;
+            let uris: Vec<&str> = roots.iter().map(|root| root.uri.as_str()).collect();
+            Ok(format!("roots: {}", uris.join(", ")))
+        }
+        other => Err(format!("no roots: {other:?}").into()),
+    }
+}

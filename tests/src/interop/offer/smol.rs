@@ -1,0 +1,80 @@
+//! The server with smol.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use mcp_smol::{ElicitRequest, ElicitResult, Json, Object, Progress, Router, ToolError, serve_stdio};
+use smol::Timer;
+
+use super::{
+    Add, Count, Echo, LOOK, LOOKS, Name, Nothing, Sum, add, configure, count, echo, listed, question, said, whereabouts,
+};
+
+/// Counts a future that is dropped before its end.
+struct Dropped(Arc<AtomicUsize>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+pub(super) fn serve(legacy: bool) -> io::Result<()> {
+    let ended = Arc::new(AtomicUsize::new(0));
+    let cancelled = Arc::clone(&ended);
+    let router = Router::new("interop", env!("CARGO_PKG_VERSION"))
+        .configure(|config| configure(config, legacy))
+        .tool(add(), |_cx, add: Add| async move { Ok(Json(Sum { sum: add.a.checked_add(add.b).ok_or("too large")? })) })
+        .tool(echo(), |_cx, echo: Echo| async move { Ok(echo.text) })
+        .tool(count(), |cx, count: Count| async move {
+            for step in 1..=count.steps {
+                let step = Progress::new(f64::from(step)).total(f64::from(count.steps));
+                cx.progress(step).map_err(|why| why.to_string())?;
+                Timer::after(Duration::from_millis(count.pause)).await;
+            }
+            Ok(format!("counted to {}", count.steps))
+        })
+        .tool("greet", |cx, _: Nothing| async move {
+            match cx.elicit("name", ElicitRequest::form("What is your name?").text("name"))? {
+                answer @ ElicitResult::Accept(_) => {
+                    let name = answer.content::<Name>()?.map(|form| form.name).unwrap_or_default();
+                    Ok(format!("hello {name}"))
+                }
+                ElicitResult::Decline => Ok("no name: decline".to_owned()),
+                ElicitResult::Cancel => Ok("no name: cancel".to_owned()),
+            }
+        })
+        .tool("sample", |cx, _: Nothing| async move { said(&cx.ask(question())?) })
+        .tool("roots", |cx, _: Nothing| async move { listed(&cx.ask(whereabouts())?) })
+        .tool("fail", |_cx, _: Nothing| async move { Err::<String, _>(ToolError::from("this tool always fails")) })
+        .tool("wait", move |_cx, _: Nothing| {
+            let dropped = Dropped(Arc::clone(&ended));
+            async move {
+                let _dropped = dropped;
+                std::future::pending::<Result<(), ToolError>>().await
+            }
+        })
+        .tool("cancelled", move |_cx, _: Nothing| {
+            let cancelled = Arc::clone(&cancelled);
+            async move {
+                for _ in 0..LOOKS {
+                    if cancelled.load(Ordering::Relaxed) > 0 {
+                        break;
+                    }
+                    Timer::after(LOOK).await;
+                }
+                Ok(format!("{} cancelled", cancelled.load(Ordering::Relaxed)))
+            }
+        })
+        .tool("print", |_cx, _: Nothing| async move {
+            println!("this is no message");
+            Ok("printed")
+        })
+        .tool("note", |cx, _: Nothing| async move {
+            cx.notify("notifications/interop", Object::new().with("n", 1_i64)).map_err(|why| why.to_string())?;
+            Ok("noted")
+        });
+    smol::block_on(serve_stdio(router))
+}

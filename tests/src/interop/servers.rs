@@ -1,0 +1,328 @@
+//! The servers that our client meets.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use mcp_proto::client::Policy;
+use mcp_proto::{ProtocolVersion, Versions};
+use serde_json::json;
+
+use super::setup::{Installed, empty, programs};
+use super::steps::{Does, Expect, Step, call, step};
+use super::{Deviation, Shows};
+
+/// A server that this project did not write.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// What it is called in the table.
+    pub name: &'static str,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// What is added to its environment.
+    pub env: Vec<(&'static str, OsString)>,
+    /// The policies it can be reached with, and the revision that each leads to.
+    pub reached: &'static [(Policy, &'static str)],
+    /// Names of tools that it must list.
+    pub tools: &'static [&'static str],
+    /// What to do and what comes of it, in a revision.
+    pub steps: fn(&Server, &str) -> Vec<Step>,
+    /// Policies that it cannot be reached with.
+    pub refuses: &'static [Policy],
+    /// What it is known to get wrong.
+    pub deviations: &'static [Deviation],
+    /// What our client complains of, by the code of the diagnostic, and why that is the peer's doing.
+    pub faults: &'static [(&'static str, &'static str)],
+    /// A folder of this server alone. Our client declares it as its root.
+    pub folder: PathBuf,
+}
+
+/// The newest revision with `initialize`.
+pub(super) const LEGACY: &str = "2025-11-25";
+/// The revision with `server/discover`.
+pub(super) const MODERN: &str = "2026-07-28";
+
+/// The first revision of all.
+pub const OLDEST: &str = "2024-11-05";
+
+/// What our client knows that is to speak a revision: all, unless it is the oldest.
+pub fn versions(revision: &str) -> Versions {
+    match ProtocolVersion::parse(revision) {
+        Some(oldest) if revision == OLDEST => Versions::new([oldest]),
+        _ => Versions::all(),
+    }
+}
+
+impl Server {
+    /// What starts it, with an empty folder, and so that its exit code can be asked for later: a client tells nobody how its server ended.
+    ///
+    /// # Errors
+    /// The folder is not writable.
+    pub fn command(&self) -> Result<Command, String> {
+        let told = |why: std::io::Error| format!("{}: {why}", self.folder.display());
+        empty(&self.folder).map_err(told)?;
+        if self.exit().exists() {
+            fs::remove_file(self.exit()).map_err(told)?;
+        }
+        let mut command = Command::new("sh");
+        command.args(["-c", r#""$@"; echo $? >"$0""#]).arg(self.exit()).args(&self.command);
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        Ok(command)
+    }
+
+    /// The root that our client declares.
+    pub fn root(&self) -> String {
+        format!("file://{}", self.folder.display())
+    }
+
+    /// How it ended: it must have exited by itself, with success.
+    ///
+    /// # Errors
+    /// It was killed, or exited with another code.
+    pub fn exited(&self) -> Result<String, String> {
+        match fs::read_to_string(self.exit()) {
+            Ok(code) if code.trim() == "0" => Ok("exited by itself".to_owned()),
+            Ok(code) => Err(format!("exited with code {}", code.trim())),
+            Err(_) => Err("it did not exit at the end of its input, and was ended by a signal".to_owned()),
+        }
+    }
+
+    fn exit(&self) -> PathBuf {
+        self.folder.with_extension("exit")
+    }
+}
+
+/// Its tool sleeps on, and nothing else ends the program at the end of its input.
+const TIMER: &str = "the timer of a call that was cancelled keeps it alive";
+
+/// The table.
+pub fn servers(installed: &Installed) -> Vec<Server> {
+    let node = |package: &str| -> Vec<OsString> {
+        let program = installed.modules.join("node_modules/@modelcontextprotocol").join(package).join("dist/index.js");
+        vec![installed.node.clone().into(), program.into()]
+    };
+    let with = |mut command: Vec<OsString>, argument: &Path| {
+        command.push(argument.into());
+        command
+    };
+    let python = |interpreter: &PathBuf, program: &str| -> Vec<OsString> {
+        vec![interpreter.into(), programs().join("python").join(program).into()]
+    };
+    let folder = |name: &str| installed.scratch.join(name);
+    let legacy_only: &[_] = &[(Policy::Auto, LEGACY), (Policy::Legacy, LEGACY), (Policy::Legacy, OLDEST)];
+    let both: &[_] =
+        &[(Policy::Auto, MODERN), (Policy::Modern, MODERN), (Policy::Legacy, LEGACY), (Policy::Legacy, OLDEST)];
+    vec![
+        Server {
+            name: "server-everything 2026.8.31",
+            command: with(node("server-everything"), Path::new("stdio")),
+            env: Vec::new(),
+            reached: legacy_only,
+            refuses: &[Policy::Modern],
+            tools: &["echo", "get-sum", "trigger-sampling-request", "get-roots-list"],
+            steps: everything,
+            deviations: &[(LEGACY, "exit", TIMER, Shows::Always), (OLDEST, "exit", TIMER, Shows::Always)],
+            faults: &[],
+            folder: folder("everything"),
+        },
+        Server {
+            name: "server-filesystem 2026.8.31",
+            command: with(node("server-filesystem"), &folder("filesystem")),
+            env: Vec::new(),
+            reached: legacy_only,
+            refuses: &[Policy::Modern],
+            tools: &["read_text_file", "write_file", "list_allowed_directories"],
+            steps: filesystem,
+            deviations: &[],
+            faults: &[],
+            folder: folder("filesystem"),
+        },
+        Server {
+            name: "server-memory 2026.8.31",
+            command: node("server-memory"),
+            env: vec![("MEMORY_FILE_PATH", folder("memory").join("graph.jsonl").into())],
+            reached: legacy_only,
+            refuses: &[Policy::Modern],
+            tools: &["create_entities", "read_graph", "search_nodes"],
+            steps: memory,
+            deviations: &[],
+            faults: &[],
+            folder: folder("memory"),
+        },
+        Server {
+            name: "mcp 2.3.0 (Python)",
+            command: python(&installed.python2, "server2.py"),
+            env: Vec::new(),
+            reached: both,
+            refuses: &[],
+            tools: OFFERED,
+            steps: |_, revision| {
+                let mut steps = offered(revision);
+                steps.push(call("unknown", "no-such-tool", json!({}), Expect::text("Unknown tool").fails()));
+                steps
+            },
+            deviations: &[],
+            faults: &[],
+            folder: folder("python2"),
+        },
+        Server {
+            name: "mcp 1.30.0 (Python)",
+            command: python(&installed.python1, "server1.py"),
+            env: Vec::new(),
+            reached: legacy_only,
+            refuses: &[Policy::Modern],
+            tools: OFFERED,
+            steps: |_, revision| {
+                let mut steps = offered(revision);
+                steps.push(call("unknown", "no-such-tool", json!({}), Expect::text("Unknown tool").fails()));
+                steps
+            },
+            deviations: &[],
+            faults: &[("late-answer", "it answers a call that was cancelled")],
+            folder: folder("python1"),
+        },
+        Server {
+            name: "rmcp 3.9.0 (Rust)",
+            command: with(vec![installed.rmcp.clone().into()], Path::new("serve")),
+            env: Vec::new(),
+            reached: both,
+            refuses: &[],
+            tools: OFFERED,
+            steps: |_, revision| {
+                let mut steps = offered(revision);
+                steps.push(step("unknown", Does::Refused("no-such-tool", json!({}), "no-such-tool")));
+                steps
+            },
+            deviations: &[],
+            faults: &[],
+            folder: folder("rmcp"),
+        },
+    ]
+}
+
+/// The tools of the servers that this project writes on another SDK.
+const OFFERED: &[&str] = &["add", "echo", "count", "greet", "sample", "roots", "fail", "wait", "cancelled", "note"];
+
+/// Steps with what the oldest revision does not have: structured results, questions for the user.
+const SINCE_2025: &[&str] = &["structured", "form", "declined"];
+
+/// What they do.
+fn offered(revision: &str) -> Vec<Step> {
+    let ann = || json!({ "name": "Ann" });
+    let mut steps = vec![
+        call("structured", "add", json!({ "a": 2, "b": 3 }), Expect::text("5").structured(json!({ "sum": 5 }))),
+        call(
+            "text",
+            "echo",
+            json!({ "text": "gr\u{fc}\u{df} \u{2028}\u{1f600}\n" }),
+            Expect::text("gr\u{fc}\u{df} \u{2028}\u{1f600}\n"),
+        ),
+        call("progress", "count", json!({ "steps": 3 }), Expect::text("counted to 3").progress(3)),
+        call("form", "greet", json!({}), Expect::text("hello Ann").asks(&["user"]).form(ann())),
+        call("declined", "greet", json!({}), Expect::text("no name: decline").asks(&["user"])),
+        call("model", "sample", json!({}), Expect::text("the model said: forty-two").asks(&["model"])),
+        call("roots", "roots", json!({}), Expect::text("roots: file://").asks(&["roots"])),
+        call("failing", "fail", json!({}), Expect::text("always fails").fails()),
+        step("cancel", Does::Cancel("wait", json!({}))),
+        call("cancelled", "cancelled", json!({}), Expect::text("1 cancelled")),
+        call("after", "add", json!({ "a": 20, "b": 3 }), Expect::text("23")),
+        step("many", Does::Many("echo", "text")),
+        step("large", Does::Large("echo", "text")),
+    ];
+    if revision == OLDEST {
+        steps.retain(|step| !SINCE_2025.contains(&step.name));
+    }
+    if revision != MODERN {
+        steps.push(step("ping", Does::Ping));
+        steps.push(call("note", "note", json!({}), Expect::text("noted")));
+        steps.push(step("notified", Does::Notified("notifications/tools/list_changed")));
+    }
+    steps
+}
+
+fn everything(_: &Server, revision: &str) -> Vec<Step> {
+    let weather = json!({ "temperature": 33, "conditions": "Cloudy", "humidity": 82 });
+    let ann = json!({ "name": "Ann" });
+    let (ask, long) = ("trigger-elicitation-request", "trigger-long-running-operation");
+    let greeting = "gr\u{fc}\u{df} dich \u{2028} \u{1f600}";
+    let mut steps = vec![
+        call(
+            "structured",
+            "get-structured-content",
+            json!({ "location": "New York" }),
+            Expect::text("Cloudy").structured(weather),
+        ),
+        call(
+            "text",
+            "echo",
+            json!({ "message": greeting }),
+            Expect::text("Echo: gr\u{fc}\u{df} dich \u{2028} \u{1f600}"),
+        ),
+        call("progress", long, json!({ "duration": 0.4, "steps": 4 }), Expect::text("Steps: 4").progress(4)),
+        call("form", ask, json!({}), Expect::text("- Name: Ann").asks(&["user"]).form(ann)),
+        call("declined", ask, json!({}), Expect::text("declined").asks(&["user"])),
+        call(
+            "model",
+            "trigger-sampling-request",
+            json!({ "prompt": "six times seven" }),
+            Expect::text("forty-two").asks(&["model"]),
+        ),
+        call("roots", "get-roots-list", json!({}), Expect::text("file://")),
+        call("unknown", "no-such-tool", json!({}), Expect::text("not found").fails()),
+        call("bad arguments", "get-sum", json!({ "a": "two" }), Expect::text("Invalid").fails()),
+        step("cancel", Does::Cancel(long, json!({ "duration": 60, "steps": 1 }))),
+        call("after", "get-sum", json!({ "a": 20, "b": 3 }), Expect::text("is 23.")),
+        step("many", Does::Many("echo", "message")),
+        step("large", Does::Large("echo", "message")),
+        step("ping", Does::Ping),
+        step("notified", Does::Notified("notifications/tools/list_changed")),
+    ];
+    if revision == OLDEST {
+        steps.retain(|step| !SINCE_2025.contains(&step.name));
+    }
+    steps
+}
+
+fn filesystem(server: &Server, revision: &str) -> Vec<Step> {
+    let path = |name: &str| json!(server.folder.join(name));
+    let mut steps = vec![
+        call(
+            "write",
+            "write_file",
+            json!({ "path": path("a.txt"), "content": "gr\u{fc}\u{df}" }),
+            Expect::text("Successfully wrote"),
+        ),
+        call(
+            "structured",
+            "read_text_file",
+            json!({ "path": path("a.txt") }),
+            Expect::text("gr\u{fc}\u{df}").structured(json!({ "content": "gr\u{fc}\u{df}" })),
+        ),
+        call("failing", "read_text_file", json!({ "path": "/etc/passwd" }), Expect::text("Access denied").fails()),
+        call("roots", "list_allowed_directories", json!({}), Expect::text("filesystem")),
+        call("unknown", "no-such-tool", json!({}), Expect::text("not found").fails()),
+        step("ping", Does::Ping),
+    ];
+    if revision == OLDEST {
+        steps.retain(|step| !SINCE_2025.contains(&step.name));
+    }
+    steps
+}
+
+fn memory(_: &Server, revision: &str) -> Vec<Step> {
+    let ann = json!({ "name": "Ann", "entityType": "person", "observations": ["likes \u{fc}"] });
+    let graph = json!({ "entities": [ann], "relations": [] });
+    let mut steps = vec![
+        call("create", "create_entities", json!({ "entities": [ann] }), Expect::text("Ann")),
+        call("structured", "read_graph", json!({}), Expect::text("likes \u{fc}").structured(graph)),
+        call("search", "search_nodes", json!({ "query": "ann" }), Expect::text("person")),
+        call("bad arguments", "search_nodes", json!({ "query": 3 }), Expect::text("Invalid").fails()),
+        call("unknown", "no-such-tool", json!({}), Expect::text("not found").fails()),
+        step("ping", Does::Ping),
+    ];
+    if revision == OLDEST {
+        steps.retain(|step| !SINCE_2025.contains(&step.name));
+    }
+    steps
+}
