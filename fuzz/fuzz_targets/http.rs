@@ -1,0 +1,5 @@
+// Any cut of an HTTP stream gives the same items and answers as the whole stream, and holds no more than the limits allow.
+#![no_main]
+#![forbid(unsafe_code)]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_tests::fuzz::http::check(data));

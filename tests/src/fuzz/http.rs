@@ -1,0 +1,89 @@
+//! HTTP/1.1 and event streams: the first bytes choose the side, the limits, the request that was sent and how the rest is cut.
+
+use super::script::{Script, pieces};
+use bytes::Bytes;
+use mcp_proto::exchange::{Body, Headers, Item, Outgoing, RequestHead, ResponseHead};
+use mcp_proto::frame::{Conn, Kind};
+use mcp_proto::limits::FrameLimits;
+
+/// Any cut of an HTTP stream gives the same items and answers as the whole stream, and holds no more than the limits allow.
+///
+/// # Panics
+/// If not.
+pub fn check(data: &[u8]) {
+    let mut script = Script::new(data);
+    let mut case =
+        Case { kind: *script.pick(&[Kind::HttpClient, Kind::HttpServer]), limits: FrameLimits::default(), get: false };
+    case.get = script.below(4) == 3;
+    let limits = &mut case.limits;
+    (limits.max_head, limits.max_headers) = *script.pick(&[(1000, 20), (100, 4), (64 << 10, 100)]);
+    limits.max_request_body = *script.pick(&[500, 20, 4 << 20]);
+    limits.max_response_body = limits.max_request_body;
+    limits.max_event = *script.pick(&[200, 10, 4 << 20]);
+    let cut = u64::from(script.byte());
+    let bytes = script.rest();
+    let whole = case.read([Bytes::copy_from_slice(bytes)], true);
+    assert_eq!(case.read(pieces(bytes, cut), true), whole, "in pieces");
+    assert_eq!(case.read(pieces(bytes, cut), false), whole, "in pieces, polled late");
+}
+
+struct Case {
+    kind: Kind,
+    limits: FrameLimits,
+    get: bool,
+}
+
+/// What came of it.
+#[derive(Debug, PartialEq)]
+struct Read {
+    items: Vec<Item>,
+    broken: Option<String>,
+    written: Vec<u8>,
+    keep_alive: bool,
+}
+
+impl Case {
+    fn read(&self, pieces: impl IntoIterator<Item = Bytes>, polls: bool) -> Read {
+        let mut conn = Conn::new(self.kind, &self.limits);
+        if self.kind == Kind::HttpClient {
+            conn.encode(self.request());
+            while conn.poll_write().is_some() {}
+        }
+        let (mut items, mut written) = (Vec::new(), Vec::new());
+        let most = 2 * (self.limits.max_head + self.limits.max_request_body + self.limits.max_event);
+        for piece in pieces {
+            conn.bytes(piece);
+            if polls {
+                self.poll(&mut conn, &mut items, &mut written);
+                assert!(conn.buffered() <= most + 4096, "{} bytes are held", conn.buffered());
+            }
+        }
+        // What is answered depends on whether the end was heard before, so it is not heard before the rest was read.
+        self.poll(&mut conn, &mut items, &mut written);
+        conn.eof();
+        self.poll(&mut conn, &mut items, &mut written);
+        assert_eq!(conn.poll_item(), None);
+        Read { items, broken: conn.broken().cloned(), written, keep_alive: conn.keep_alive() }
+    }
+
+    fn request(&self) -> Outgoing {
+        let method = if self.get { "GET" } else { "POST" };
+        let head = RequestHead { method: method.into(), target: "/".into(), headers: Headers::new().with("Host", "a") };
+        Outgoing::Request { head, body: Bytes::new() }
+    }
+
+    /// Takes all items, and answers each request when it has ended. Pieces of a body are one.
+    fn poll(&self, conn: &mut Conn, items: &mut Vec<Item>, written: &mut Vec<u8>) {
+        while let Some(item) = conn.poll_item() {
+            if self.kind == Kind::HttpServer && item == Item::End {
+                let head = ResponseHead { status: 200, headers: Headers::new() };
+                conn.encode(Outgoing::Response { head, body: Body::Full(Bytes::from_static(b"{}")) });
+            }
+            match (items.last_mut(), item) {
+                (Some(Item::Body(last)), Item::Body(next)) => *last = [&last[..], &next[..]].concat().into(),
+                (_, item) => items.push(item),
+            }
+        }
+        written.extend(std::iter::from_fn(|| conn.poll_write()).flatten());
+    }
+}

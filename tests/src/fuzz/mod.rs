@@ -1,0 +1,24 @@
+//! What the fuzz targets check. Each module has one `check`, which panics if its invariant is violated; the targets in `fuzz/` feed it
+//! what a fuzzer makes up, `tests/corpus.rs` feeds it the corpus that is kept.
+
+pub mod client;
+pub mod envelope;
+pub mod http;
+pub mod line;
+pub mod replay;
+pub mod script;
+pub mod server;
+pub mod talk;
+
+/// Checks one input; panics where an invariant does not hold.
+pub type Check = fn(&[u8]);
+
+/// The targets by the names of their folders in `fuzz/corpus`.
+pub const TARGETS: [(&str, Check); 6] = [
+    ("client", client::check),
+    ("envelope", envelope::check),
+    ("http", http::check),
+    ("line", line::check),
+    ("replay", replay::check),
+    ("server", server::check),
+];

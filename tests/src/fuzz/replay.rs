@@ -1,0 +1,30 @@
+//! Replay files: recorded clients, and what a failed run of the simulator leaves behind.
+
+use crate::sim::{Report, Scenario, World};
+use mcp_proto::record;
+
+/// Any bytes are read as a replay file or refused; what is read is written back the same (a scenario), and runs the same twice.
+///
+/// # Panics
+/// If not, or if the run violates a standing property.
+pub fn check(data: &[u8]) {
+    if record::is_recording(data) {
+        if let Ok(recording) = record::read(data) {
+            assert_eq!(recording.replay(), recording.replay(), "a file repeats its run");
+        }
+        return;
+    }
+    let Some(mut scenario) = std::str::from_utf8(data).ok().and_then(Scenario::parse) else { return };
+    assert_eq!(Scenario::parse(&scenario.to_string()).as_ref(), Some(&scenario), "written down and read back");
+    // So that a run takes milliseconds.
+    scenario.clients = scenario.clients.min(2);
+    scenario.operations = scenario.operations.min(12);
+    scenario.faults = scenario.faults.min(100);
+    assert_eq!(run(&scenario), run(&scenario), "a file repeats its run");
+}
+
+fn run(scenario: &Scenario) -> Report {
+    let mut world = World::new(scenario, false);
+    world.run();
+    world.report
+}

@@ -1,0 +1,339 @@
+//! A server told anything: the first byte configures it, the rest are steps of its handlers, its driver and its clients.
+
+use super::script::Script;
+use super::talk;
+use crate::sim::app::{self, Deed, Handler, Task};
+use bytes::Bytes;
+use mcp_proto::exchange::{Action, ChannelId, Closed, Headers, Item, Outgoing, Peer, RequestHead, Shutdown};
+use mcp_proto::frame::{Conn, Kind};
+use mcp_proto::input::{Input, Note, RequestKey, ServerCommand, Wire};
+use mcp_proto::limits::FrameLimits;
+use mcp_proto::server::Event;
+use mcp_proto::wired::WiredServer;
+use mcp_proto::{Instant, Router, ServerConfig};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Steps of one script; what a longer one says, a shorter one can say too.
+const STEPS: usize = 200;
+
+/// Whatever a server is told, no request is handed out, cancelled or answered twice, what it writes is well formed, nothing follows the
+/// end, limits hold, and nothing is left. The same script gives the same bytes.
+///
+/// # Panics
+/// If not.
+pub fn check(data: &[u8]) {
+    assert_eq!(run(data), run(data), "the same script says the same");
+}
+
+fn run(data: &[u8]) -> Vec<u8> {
+    let mut script = Script::new(data);
+    let mut run = Run::new(&mut script);
+    for _ in 0..STEPS {
+        if script.is_over() {
+            break;
+        }
+        run.step(&mut script);
+    }
+    run.end();
+    run.text
+}
+
+fn config(script: &mut Script<'_>, mut config: ServerConfig) -> ServerConfig {
+    let flags = script.byte();
+    let limits = &mut config.limits;
+    if flags & 1 == 1 {
+        limits.server.max_running_requests = 4;
+        limits.server.max_running_per_exchange = 2;
+        limits.server.max_exchanges = 3;
+        limits.server.max_unsent = 600;
+        limits.server.max_backlog = 2000;
+        limits.server.max_rounds = 2;
+        limits.server.max_queued_events = 3;
+        limits.frame.max_line = 600;
+        limits.frame.max_request_body = 500;
+        limits.frame.max_read_ahead = 300;
+    }
+    if flags & 2 == 2 {
+        limits.server.handler_deadline = Some(Duration::from_secs(20));
+        limits.server.handshake_timeout = Some(Duration::from_secs(3));
+    }
+    config.reuse_ids = flags & 4 == 0;
+    limits.server.page_size = 3;
+    config
+}
+
+struct Channel {
+    kind: Kind,
+    /// Reads what the server writes, as a client would.
+    reads: Conn,
+    /// Whether a request is under way on `reads`, if it is HTTP.
+    asked: bool,
+    closed: bool,
+    unwritten: usize,
+}
+
+struct Run {
+    engine: WiredServer,
+    router: Router<Handler>,
+    config: Arc<ServerConfig>,
+    now: Instant,
+    channels: BTreeMap<ChannelId, Channel>,
+    tasks: BTreeMap<RequestKey, Task>,
+    keys: BTreeSet<RequestKey>,
+    terminated: bool,
+    aborted: Vec<ChannelId>,
+    /// Everything that was written.
+    text: Vec<u8>,
+}
+
+impl Run {
+    fn new(script: &mut Script<'_>) -> Self {
+        let router = app::router();
+        let config = Arc::new(config(script, router.config()));
+        let mut run = Self {
+            engine: WiredServer::new(config.clone(), [7; 32], Instant::ZERO),
+            router,
+            config,
+            now: Instant::ZERO,
+            channels: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            keys: BTreeSet::new(),
+            terminated: false,
+            aborted: Vec::new(),
+            text: Vec::new(),
+        };
+        run.accept(script);
+        run
+    }
+
+    fn step(&mut self, script: &mut Script<'_>) {
+        match script.below(16) {
+            0 => self.now = self.now + talk::time(script),
+            1 => self.accept(script),
+            2..=6 => {
+                let (method, text) = talk::of_client(script);
+                let channel = self.channel(script);
+                let kind = self.channels.get(&channel).map_or(Kind::Lines, |channel| channel.kind);
+                let text = match kind {
+                    Kind::Lines => text + "\n",
+                    _ => talk::request(script, method, &text),
+                };
+                self.fact(channel, Wire::Bytes(text.into()));
+            }
+            7 => {
+                let bytes = Bytes::copy_from_slice(script.chunk());
+                let channel = self.channel(script);
+                self.fact(channel, Wire::Bytes(bytes));
+            }
+            8 | 9 => self.act(script),
+            10 => self.tick(),
+            11 => self.write_all(),
+            12 => {
+                let channel = self.channel(script);
+                let wire = match script.below(4) {
+                    0 => Wire::Eof,
+                    1 => Wire::Opened(Peer::default()),
+                    2 => Wire::Written(usize::from(script.byte()) * 7),
+                    _ => Wire::Closed(talk::closed(script)),
+                };
+                self.fact(channel, wire);
+            }
+            13 => {
+                // Of a request that may never have been, or is over.
+                let key = RequestKey(script.below(6) as u64);
+                let note = Note::Custom("acme/note".into(), mcp_proto::Object::new());
+                self.tell(Input::Command(ServerCommand::Notify(key, note)));
+            }
+            14 => self.abort_all(),
+            _ if script.below(8) == 0 => self.tell(Input::Command(ServerCommand::Shutdown(talk::time(script)))),
+            _ => self.tick(),
+        }
+    }
+
+    /// Everybody goes home.
+    fn end(&mut self) {
+        self.drive_tasks();
+        self.tell(Input::Command(ServerCommand::Shutdown(Duration::from_secs(1))));
+        for _ in 0..10_000 {
+            if self.terminated {
+                break;
+            }
+            self.abort_all();
+            self.drive_tasks();
+            match self.engine.poll_timeout() {
+                Some(at) => self.now = self.now.max(at),
+                None => {
+                    let Some(id) = self.open().next() else { break };
+                    self.fact(id, Wire::Closed(Closed::Eof));
+                }
+            }
+            self.tick();
+        }
+        assert!(self.terminated, "it never ends: {:?}", self.engine);
+        assert_eq!((self.engine.running(), self.engine.poll_timeout()), (0, None));
+        assert!(self.tasks.is_empty(), "requests that nobody cancelled: {:?}", self.tasks.keys());
+        assert_eq!(self.engine.accept(self.now, Kind::Lines, Peer::default()), None);
+        for wire in [Wire::Bytes(Bytes::from_static(b"{}\n")), Wire::Eof, Wire::Closed(Closed::Eof)] {
+            self.fact(ChannelId(1), wire);
+        }
+        self.tick();
+    }
+
+    // ---- the handlers
+
+    /// One of the tasks does what it does next.
+    fn act(&mut self, script: &mut Script<'_>) {
+        let n = script.below(3);
+        if let Some(key) = self.tasks.keys().nth(n).copied() {
+            self.does(key);
+        }
+    }
+
+    fn drive_tasks(&mut self) {
+        while let Some(key) = self.tasks.keys().next().copied() {
+            self.does(key);
+        }
+    }
+
+    fn does(&mut self, key: RequestKey) {
+        let Some(task) = self.tasks.get_mut(&key) else { return };
+        match task.act(self.now) {
+            Deed::Note(key, note) => self.tell(Input::Command(ServerCommand::Notify(key, note))),
+            Deed::Answer(responder, outcome) => {
+                self.tasks.remove(&key);
+                self.tell(Input::Command(ServerCommand::Respond(responder.write(outcome))));
+            }
+        }
+    }
+
+    // ---- the driver
+
+    fn accept(&mut self, script: &mut Script<'_>) {
+        let kind = *script.pick(&[Kind::Lines, Kind::HttpServer]);
+        let open = self.open().count();
+        let accepted = self.engine.accept(self.now, kind, Peer::default());
+        if let Some(id) = accepted {
+            assert!(open < self.config.limits.server.max_exchanges, "one channel too many");
+            let reads = Conn::new(if kind == Kind::Lines { kind } else { Kind::HttpClient }, &FrameLimits::default());
+            let channel = Channel { kind, reads, asked: false, closed: false, unwritten: 0 };
+            assert!(self.channels.insert(id, channel).is_none(), "{id:?} is used twice");
+        }
+        self.drain();
+    }
+
+    fn tell(&mut self, input: mcp_proto::input::WiredServerInput) {
+        let timeout = self.engine.poll_timeout();
+        if let Err(refused) = self.engine.apply(self.now, input.clone()) {
+            assert_eq!(refused.value, input, "it is handed back");
+            assert_eq!(self.engine.poll_timeout(), timeout, "a refusal changes nothing");
+            assert!(self.engine.poll_output().is_none(), "a refusal says nothing");
+        }
+        self.drain();
+        let limits = &self.config.limits.server;
+        assert!(self.engine.running() <= limits.max_running_requests, "too many requests run");
+    }
+
+    fn fact(&mut self, channel: ChannelId, wire: Wire) {
+        if let Some(known) = self.channels.get_mut(&channel) {
+            match &wire {
+                Wire::Closed(_) => known.closed = true,
+                Wire::Written(n) => known.unwritten = known.unwritten.saturating_sub(*n),
+                Wire::Opened(_) | Wire::Bytes(_) | Wire::Eof => {}
+            }
+        }
+        self.tell(Input::Fact(channel, wire));
+    }
+
+    fn tick(&mut self) {
+        self.tell(Input::Tick);
+        assert!(self.engine.poll_timeout().is_none_or(|at| at > self.now), "a due timer has not fired");
+    }
+
+    fn open(&self) -> impl Iterator<Item = ChannelId> + '_ {
+        self.channels.iter().filter(|(_, channel)| !channel.closed).map(|(id, _)| *id)
+    }
+
+    /// One of the newest channels, mostly.
+    fn channel(&self, script: &mut Script<'_>) -> ChannelId {
+        let back = script.below(4);
+        self.channels.keys().rev().nth(back).or(self.channels.keys().next_back()).copied().unwrap_or(ChannelId(9))
+    }
+
+    fn write_all(&mut self) {
+        let ids: Vec<_> = self.open().filter(|id| self.channels[id].unwritten > 0).collect();
+        for id in ids {
+            let count = self.channels[&id].unwritten;
+            self.fact(id, Wire::Written(count));
+        }
+    }
+
+    fn abort_all(&mut self) {
+        for id in std::mem::take(&mut self.aborted) {
+            if !self.channels[&id].closed {
+                self.fact(id, Wire::Closed(Closed::Aborted));
+            }
+        }
+    }
+
+    fn drain(&mut self) {
+        while let Some(action) = self.engine.poll_output() {
+            assert!(!self.terminated, "after the end: {action:?}");
+            match action {
+                Action::Open(..) => panic!("a server opens nothing"),
+                Action::Write(id, bytes) => self.wrote(id, bytes),
+                Action::Close(id, how) => {
+                    assert!(self.channels.contains_key(&id), "{id:?} was never accepted");
+                    if how == Shutdown::Abort {
+                        self.aborted.push(id);
+                    }
+                }
+                Action::Event(event) => self.event(event),
+            }
+        }
+    }
+
+    fn wrote(&mut self, id: ChannelId, bytes: Bytes) {
+        self.text.extend_from_slice(&bytes);
+        let channel = self.channels.get_mut(&id).expect("a channel that was accepted");
+        assert!(!channel.closed, "{id:?} is closed");
+        assert!(!bytes.is_empty(), "an empty write");
+        channel.unwritten += bytes.len();
+        if channel.kind != Kind::Lines && !channel.asked {
+            let head =
+                RequestHead { method: "POST".into(), target: "/".into(), headers: Headers::new().with("Host", "a") };
+            channel.reads.encode(Outgoing::Request { head, body: Bytes::new() });
+            while channel.reads.poll_write().is_some() {}
+            channel.asked = true;
+        }
+        channel.reads.bytes(bytes);
+        while let Some(item) = channel.reads.poll_item() {
+            match item {
+                Item::End => channel.asked = false,
+                Item::BadMessage(defect) => panic!("a server wrote {defect:?}"),
+                Item::Reject(defect) => panic!("a server wrote {defect:?}"),
+                _ => {}
+            }
+        }
+        assert_eq!(channel.reads.broken(), None, "what a server writes is well formed");
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Request(responder, incoming) => {
+                let key = responder.key();
+                assert!(self.keys.insert(key), "{key:?} is handed out twice");
+                match app::take(&self.router, responder, incoming, self.now) {
+                    Ok(task) => drop(self.tasks.insert(key, task)),
+                    Err(answer) => self.engine.respond(self.now, answer),
+                }
+            }
+            Event::Cancelled(key) => {
+                assert!(self.tasks.remove(&key).is_some(), "{key:?} does not run");
+            }
+            Event::Terminated => self.terminated = true,
+            _ => {}
+        }
+    }
+}

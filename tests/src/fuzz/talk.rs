@@ -1,0 +1,215 @@
+//! What a peer may say, so that a fuzzer gets past the handshake: texts of messages with a hole or two, and the wrappings of HTTP.
+
+use super::script::Script;
+use mcp_proto::rpc::{Id, RawJson};
+
+/// Results that a server may send, whatever was asked. The first that fits its method is [`right`].
+const RESULTS: [&str; 12] = [
+    "{}",
+    "null",
+    r#"{"resultType":"complete","content":[{"type":"text","text":"x"}]}"#,
+    r#"{"resultType":"complete","tools":[{"name":"t","inputSchema":{"type":"object"}}],"nextCursor":"c"}"#,
+    r#"{"resultType":"input_required","requestState":"s"}"#,
+    r#"{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}"#,
+    r#"{"resultType":"input_required","requestState":"s","inputRequests":{"q":{"method":"elicitation/create","params":{"mode":"form","message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"string"}}}}}}}"#,
+    r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#,
+    r#"{"resultType":"complete","supportedVersions":["2025-11-25","1999-01-01"],"capabilities":{}}"#,
+    r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}"#,
+    r#"{"protocolVersion":"2024-11-05","capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#,
+    r#"{"resultType":"later"}"#,
+];
+
+/// Errors that a server may answer with.
+const ERRORS: [&str; 6] = [
+    r#"{"code":-32601,"message":"no such method"}"#,
+    r#"{"code":-32022,"message":"no","data":{"supported":["2026-07-28"],"requested":"x"}}"#,
+    r#"{"code":-32022,"message":"no","data":{"supported":["2025-03-26"]}}"#,
+    r#"{"code":-32602,"message":"m","data":null}"#,
+    r#"{"code":-32021,"message":"m","data":{"requiredCapabilities":["roots"]}}"#,
+    r#"{"code":1,"message":""}"#,
+];
+
+/// Methods that either side may name.
+const METHODS: [&str; 14] = [
+    "tools/call",
+    "tools/list",
+    "ping",
+    "initialize",
+    "server/discover",
+    "notifications/initialized",
+    "notifications/cancelled",
+    "notifications/progress",
+    "notifications/message",
+    "notifications/tools/list_changed",
+    "elicitation/create",
+    "sampling/createMessage",
+    "roots/list",
+    "acme/x",
+];
+
+const META: &str = r#""_meta":{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"roots":{}}}"#;
+
+/// The answer that a server gives if all goes well.
+fn right(method: &str) -> &'static str {
+    match method {
+        "server/discover" => RESULTS[7],
+        "initialize" => RESULTS[9],
+        "tools/list" => RESULTS[3],
+        "tools/call" => RESULTS[2],
+        _ => RESULTS[0],
+    }
+}
+
+/// An answer to a request with this id.
+pub fn answer(script: &mut Script<'_>, id: &Id, method: &str) -> String {
+    let id = RawJson::from(id);
+    let id = id.as_str();
+    let (member, value) = match script.below(8) {
+        0..=2 => ("result", right(method).to_owned()),
+        3..=4 => ("result", (*script.pick(&RESULTS)).to_owned()),
+        5 => ("error", (*script.pick(&ERRORS)).to_owned()),
+        6 => ("result", String::from_utf8_lossy(script.chunk()).into_owned()),
+        _ => ("error", String::from_utf8_lossy(script.chunk()).into_owned()),
+    };
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"{member}":{value}}}"#)
+}
+
+/// A notification or request of a server.
+pub fn of_server(script: &mut Script<'_>) -> String {
+    let id = script.below(8);
+    match script.below(6) {
+        0 => format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{id},"progress":{}}}}}"#,
+            script.byte()
+        ),
+        1 => {
+            let method = script.pick(&METHODS);
+            format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":{id}}}}}"#)
+        }
+        2 => {
+            let method = script.pick(&METHODS);
+            let params = r#"{"mode":"form","message":"m","requestedSchema":{"type":"object","properties":{}}}"#;
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+        }
+        3 => {
+            let (one, two) = (script.pick(&RESULTS), script.pick(&RESULTS));
+            format!(r#"[{{"jsonrpc":"2.0","id":{id},"result":{one}}},{{"jsonrpc":"2.0","id":"2","result":{two}}},7]"#)
+        }
+        4 => format!(r#"{{"jsonrpc":"2.0","error":{}}}"#, script.pick(&ERRORS)),
+        _ => String::from_utf8_lossy(script.chunk()).into_owned(),
+    }
+}
+
+/// What a client may say: its method, for the header, and the text.
+pub fn of_client(script: &mut Script<'_>) -> (&'static str, String) {
+    let id = script.pick(&["1", "2", "3", "\"1\"", "1.5", "null"]);
+    let method = *script.pick(&METHODS);
+    let work = |script: &mut Script<'_>| {
+        let (millis, ticks, questions) = (script.below(4) * 500, script.below(3), script.below(4).saturating_sub(1));
+        let name = script.pick(&["work", "work", "work", "other1", "none"]);
+        format!(
+            r#""name":"{name}","arguments":{{"tag":1,"millis":{millis},"ticks":{ticks},"questions":{questions},"padding":{}}}"#,
+            script.byte()
+        )
+    };
+    let text = match script.below(8) {
+        0 => format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{{},{META}}}}}"#, work(script)),
+        1 => {
+            let answers = r#""inputResponses":{"q0":{"action":"accept","content":{"answer":"x"}}}"#;
+            let state = String::from_utf8_lossy(script.chunk()).into_owned();
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{{},{answers},"requestState":"{state}",{META}}}}}"#,
+                work(script)
+            )
+        }
+        2 => format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{{},"_meta":{{"progressToken":1}}}}}}"#,
+            work(script)
+        ),
+        3 => {
+            let version = script.pick(&["2025-11-25", "2024-11-05", "2025-03-26", "2099-01-01"]);
+            let params = r#""capabilities":{"elicitation":{},"roots":{}},"clientInfo":{"name":"c","version":"1"}"#;
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{{"protocolVersion":"{version}",{params}}}}}"#
+            )
+        }
+        4 => format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"cursor":"x",{META}}}}}"#),
+        5 => format!(
+            r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":{id},"progressToken":1,"progress":1}}}}"#
+        ),
+        6 => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"action":"accept","content":{{"answer":"x"}}}}}}"#),
+        _ => return (method, String::from_utf8_lossy(script.chunk()).into_owned()),
+    };
+    (if text.contains("tools/call") { "tools/call" } else { method }, text)
+}
+
+/// The text as an HTTP response, in one of its forms.
+pub fn response(script: &mut Script<'_>, text: &str) -> String {
+    let text = text.replace(['\r', '\n'], " ");
+    let length = text.len();
+    match script.below(8) {
+        0..=1 => format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{text}"),
+        2 => format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nid: 1\ndata: {text}\n\n"),
+        3 => {
+            let event = format!("data: {text}\n\n");
+            format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{event}\r\n0\r\n\r\n",
+                event.len()
+            )
+        }
+        4 => format!("data: {text}\n\n"),
+        5 => "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        6 => {
+            let status = script.pick(&["404 a", "400 b", "401 c", "503 d", "301 e", "100 f", "204 g"]);
+            format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{text}")
+        }
+        _ => format!("HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{text}"),
+    }
+}
+
+/// The text as an HTTP request, in one of its forms.
+pub fn request(script: &mut Script<'_>, method: &str, text: &str) -> String {
+    let verb = script.pick(&["POST", "POST", "POST", "POST", "GET", "DELETE", "PUT"]);
+    let host = script.pick(&["localhost", "localhost", "localhost", "evil.example"]);
+    let extra = script.pick(&[
+        "",
+        "",
+        "Connection: close\r\n",
+        "Expect: 100-continue\r\n",
+        "Origin: null\r\n",
+        "Mcp-Name: =?base64?d29yaw==?=\r\n",
+    ]);
+    let length = text.len();
+    let fields = format!(
+        "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\nMcp-Name: work\r\n{extra}"
+    );
+    if script.below(4) == 3 {
+        return format!(
+            "{verb} /mcp HTTP/1.1\r\nHost: {host}\r\n{fields}Transfer-Encoding: chunked\r\n\r\n{length:x}\r\n{text}\r\n0\r\n\r\n"
+        );
+    }
+    format!("{verb} /mcp HTTP/1.1\r\nHost: {host}\r\n{fields}Content-Length: {length}\r\n\r\n{text}")
+}
+
+/// How a channel ends.
+pub fn closed(script: &mut Script<'_>) -> mcp_proto::exchange::Closed {
+    use mcp_proto::exchange::{Closed, ExitStatus};
+    match script.below(9) {
+        0 => Closed::Eof,
+        1 => Closed::Reset,
+        2 => Closed::Refused,
+        3 => Closed::Unresolved,
+        4 => Closed::Unreachable("no".into()),
+        5 => Closed::Exited(ExitStatus::exited(1)),
+        6 => Closed::Aborted,
+        7 => Closed::Timeout,
+        _ => Closed::Broken("x".into()),
+    }
+}
+
+/// How much time passes.
+pub fn time(script: &mut Script<'_>) -> std::time::Duration {
+    let millis = [0, 1, 100, 500, 2_000, 5_000, 10_000, 30_000, 60_000, 600_000];
+    std::time::Duration::from_millis(*script.pick(&millis))
+}
