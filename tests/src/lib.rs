@@ -2,7 +2,10 @@
 //! What tests the three crates from outside: a driver on a bare loop, the simulator, what reads the sources, what counts and breaks the
 //! tests, other peoples' servers.
 
+pub mod fuzz;
+pub mod hostile;
 pub mod interop;
+pub mod orphans;
 pub mod planted;
 pub mod poll_loop;
 pub mod sim;

@@ -13,12 +13,13 @@ mod server;
 pub use server::{Handler, serve_http, serve_stdio};
 
 use channel::Channel;
+use mcp_proto::call::RawResult;
 use mcp_proto::client::Event;
 use mcp_proto::exchange::{Action, ChannelId, Closed, Peer, Sent, Shutdown};
-use mcp_proto::input::{Input, Wire};
-use mcp_proto::wired::WiredClient;
+use mcp_proto::input::{CallId, Input, Wire};
+use mcp_proto::wired::{Outbox, WiredClient};
 use mcp_proto::{Call, CallError, ClientConfig, Instant, Method};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -32,8 +33,12 @@ pub struct PollLoop {
     channels: BTreeMap<ChannelId, Channel>,
     /// The two directions of the channel that the application brought along.
     given: Option<[OwnedFd; 2]>,
-    /// What the application was not told yet.
-    events: VecDeque<Event>,
+    /// What the application was not told yet; what it does not take is counted, not kept without end.
+    events: Outbox<Event>,
+    /// The call that [`call`](Self::call) waits for, and how it ended.
+    awaited: Option<(CallId, Option<Result<RawResult, CallError>>)>,
+    /// Something was told in this turn.
+    news: bool,
     ended: bool,
 }
 
@@ -58,8 +63,10 @@ impl PollLoop {
     fn start(mut config: ClientConfig, given: Option<[OwnedFd; 2]>) -> io::Result<Self> {
         let clock = Clock::start();
         config.origin_unix = clock.origin_unix;
+        let events = Outbox::new(config.limits.client.max_queued_events);
         let engine = WiredClient::new(Arc::new(config), seed()?, clock.now());
-        Ok(Self { engine, clock, channels: BTreeMap::new(), given, events: VecDeque::new(), ended: false })
+        let (channels, awaited, news, ended) = (BTreeMap::new(), None, false, false);
+        Ok(Self { engine, clock, channels, given, events, awaited, news, ended })
     }
 
     /// The time as the engine counts it.
@@ -73,18 +80,19 @@ impl PollLoop {
     /// # Errors
     /// The operating system cannot wait, for want of memory.
     pub fn turn(&mut self) -> io::Result<bool> {
-        let told = self.events.len();
+        self.news = false;
         self.carry_out();
-        if self.events.len() == told && !self.ended {
+        if !self.news && !self.ended {
             self.wait()?;
             self.carry_out();
         }
         Ok(!self.ended)
     }
 
-    /// The next thing that the application should hear of. It is kept until it is taken: take them all, turn by turn.
+    /// The next thing that the application should hear of. Take them all, turn by turn: of notifications and diagnostics only so many
+    /// are kept.
     pub fn next_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.events.pop()
     }
 
     /// Makes a call and turns until it has ended. Events of other kinds stay for [`next_event`](Self::next_event); a call during which the
@@ -95,11 +103,9 @@ impl PollLoop {
     pub fn call<M: Method>(&mut self, call: Call<M>) -> Result<M::Output, CallError> {
         let now = self.now();
         let calling = self.engine.call(now, call).map_err(|refused| CallError::Refused(refused.why))?;
+        self.awaited = Some((calling.id(), None));
         loop {
-            let is_end = |event: &Event| matches!(event, Event::Ended { call, .. } if *call == calling.id());
-            if let Some(at) = self.events.iter().position(is_end)
-                && let Some(Event::Ended { outcome, .. }) = self.events.remove(at)
-            {
+            if let Some((_, Some(outcome))) = self.awaited.take_if(|(_, outcome)| outcome.is_some()) {
                 return calling.finish(outcome);
             }
             self.turn().map_err(|e| lost(&e))?;
@@ -154,8 +160,14 @@ impl PollLoop {
                 }
             }
             Action::Event(event) => {
+                self.news = true;
                 self.ended |= matches!(event, Event::Terminated(_));
-                self.events.push_back(event);
+                match (event, &mut self.awaited) {
+                    (Event::Ended { call, outcome }, Some((awaited, ended))) if call == *awaited => {
+                        *ended = Some(outcome)
+                    }
+                    (event, _) => self.events.push(event),
+                }
             }
         }
     }

@@ -150,18 +150,22 @@ fn is_test_path(path: &str) -> bool {
     inside.is_none_or(|inside| inside.split('/').any(|part| part == "tests" || part == "tests.rs"))
 }
 
-/// Marks the items under `#[cfg(test)]`: up to the `;` or the closing brace of the item.
+/// The attributes of code that is compiled for tests only.
+const TEST_ONLY: [&str; 2] = ["#[cfg(test)]", "#[cfg(all(test, "];
+
+/// Marks the items under an attribute of [`TEST_ONLY`]: up to the `;` or the closing brace of the item.
 fn mark_tests(lines: &mut [Line], whole: bool) {
     let (mut inside, mut depth, mut opened) = (false, 0i32, false);
     for line in lines {
-        if !inside && line.code.trim_start().starts_with("#[cfg(test)]") {
+        let code = line.code.trim_start();
+        if !inside && TEST_ONLY.iter().any(|attribute| code.starts_with(attribute)) {
             (inside, depth, opened) = (true, 0, false);
         }
         line.test = inside || whole;
         if !inside {
             continue;
         }
-        let item = line.code.trim_start().strip_prefix("#[cfg(test)]").unwrap_or(&line.code);
+        let item = if code.starts_with("#[cfg(") { code.split_once(")]").map_or("", |(_, item)| item) } else { code };
         for c in item.chars() {
             match c {
                 '{' | '(' | '[' => depth += 1,
@@ -337,7 +341,9 @@ mod tests {
 
     #[test]
     fn test_items_end_where_their_braces_end() {
-        let read = source("#[cfg(test)]\nmod tests;\nfn a() {}\n#[cfg(test)]\nmod t {\n    fn b() {}\n}\nfn c() {}");
+        let read = source(
+            "#[cfg(test)]\nmod tests;\nfn a() {}\n#[cfg(all(test, not(b)))]\nmod t {\n    fn b() {}\n}\nfn c() {}",
+        );
         let shipped: Vec<_> = read.shipped().map(|(number, _)| number).collect();
         assert_eq!(shipped, [3, 8]);
         assert_eq!(Source::new("mcp-proto/src/rpc/tests.rs", "fn a() {}").shipped().count(), 0);

@@ -4,9 +4,9 @@
 use mcp_tests::sources::{Line, Source, below, has_word};
 
 /// The modules of the core, each using only those before it.
-const ORDER: [&str; 18] = [
-    "time", "seed", "limits", "rpc", "version", "exchange", "process", "error", "frame", "call", "model", "input",
-    "client", "server", "wired", "route", "driver", "lib",
+const ORDER: [&str; 22] = [
+    "time", "seed", "limits", "redact", "rpc", "version", "exchange", "process", "error", "hook", "stats", "frame",
+    "call", "model", "input", "client", "server", "wired", "record", "route", "driver", "lib",
 ];
 
 /// What a core without clock, threads, environment, randomness and global state never names.
@@ -202,10 +202,15 @@ fn the_core_decodes_by_hand() {
 
 #[test]
 fn no_crate_has_unsafe_code() {
-    let sources: Vec<Source> = all().into_iter().filter(|source| source.path.ends_with("/src/lib.rs")).collect();
+    // The module for WebAssembly exports names and has an allocator of its own; it is for the tests, and says why.
+    let roots = |source: &Source| {
+        let root = source.path.ends_with("/src/lib.rs") || source.path.starts_with("fuzz/fuzz_targets/");
+        root && source.path != "tests/wasm/src/lib.rs"
+    };
+    let sources: Vec<Source> = all().into_iter().filter(roots).collect();
     let forbids = |source: &Source| source.lines.iter().any(|line| line.code.trim() == "#![forbid(unsafe_code)]");
     let found = sources.iter().filter(|source| !forbids(source)).map(|source| source.at(1)).collect();
-    assert!(sources.len() >= 4, "a crate root is missing");
+    assert!(sources.len() >= 4 + 6, "a crate root is missing");
     none_found(&sources, found);
 }
 

@@ -3,7 +3,7 @@
 //!
 //! No time is waited for, but that of the ladder, which is real. What would hang ends by the timeouts of the engine.
 
-use mcp_proto::client::{Event, Policy, Termination};
+use mcp_proto::client::{Event, Policy, Restart, Termination};
 use mcp_proto::error::{DiagnosticKind, NegotiationCause, Stage};
 use mcp_proto::exchange::{Closed, ExitStatus, Program, Sent};
 use mcp_proto::input::CallId;
@@ -106,7 +106,7 @@ fn greet(client: &mut PollLoop) -> (String, usize) {
     (version, page.expect("it succeeds").tools.len())
 }
 
-// covers: STDIO-C-001, STDIO-C-012, STDIO-S-013, STDIO-S-017, B-137, S2-04, S2-45
+// covers: STDIO-C-001, STDIO-C-008, STDIO-C-012, STDIO-S-013, STDIO-S-017, B-137, S2-04, S2-45
 #[test]
 fn a_program_is_spoken_to_in_both_eras_and_is_gone_after_the_end() {
     for (policy, version) in [(Policy::Auto, MODERN), (Policy::Legacy, "2025-11-25")] {
@@ -182,12 +182,42 @@ fn a_program_that_does_not_want_to_end_is_ended_with_all_its_children() {
     }
 }
 
+// covers: STDIO-C-019
+#[test]
+fn a_program_that_exits_is_started_anew_by_a_driver_that_knows_nothing_of_it() {
+    // It answers one call, and exits on the second.
+    let script = r#"
+        id() { id=${line#*'"id":'}; id=${id%%[,\}]*}; }
+        read -r line; id
+        echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"'$$'","version":"1"}}}'
+        read -r line; read -r line; id
+        echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"'$$'"}]}}'
+        read -r line || exit 0
+        exit 3
+    "#;
+    let mut config = ClientConfig::program(Program::new("/bin/sh").args(["-c", script]));
+    config.policy = Policy::Legacy;
+    let mut restart = Restart::default();
+    restart.waits = vec![Duration::from_millis(20)];
+    config.restart = Some(restart);
+    let mut client = start(config);
+    let first = text(&mut client, "pid", &json!({}));
+    let why = Closed::Exited(ExitStatus::exited(3));
+    assert_eq!(client.call(tools::call("pid")), Err(CallError::Closed { sent: Sent::Maybe, why }));
+    let second = text(&mut client, "pid", &json!({}));
+    assert_ne!(first, second);
+    client.close().expect("poll works");
+    for pid in [first, second] {
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "{pid} is left");
+    }
+}
+
 // covers: S0-33, S2-13
 #[test]
 fn a_program_that_exits_ends_its_calls_with_its_status() {
     let mut client = start(program(Policy::Auto));
     greet(&mut client);
-    let why = Closed::Exited(ExitStatus { code: Some(3), signal: None });
+    let why = Closed::Exited(ExitStatus::exited(3));
     assert_eq!(client.call(tools::call("exit")), Err(CallError::Closed { sent: Sent::Maybe, why: why.clone() }));
     while client.turn().expect("poll works") {}
     let last = std::iter::from_fn(|| client.next_event()).last();

@@ -83,5 +83,7 @@ fn a_scenario_written_down_is_read_back() {
         let scenario = Scenario::from_seed(seed);
         assert_eq!(Scenario::parse(&scenario.to_string()), Some(scenario));
     }
-    assert_eq!(Scenario::parse("nonsense"), None);
+    for text in ["nonsense", "clients = 0", "clients = 1001", "capacity = 0", "seed = -1"] {
+        assert_eq!(Scenario::parse(text), None, "{text}");
+    }
 }

@@ -1,6 +1,8 @@
-//! Repeats a simulated run: `cargo run -p mcp-tests --bin replay FILE`, or `replay --steps N [--seed S]` to run many.
+//! Repeats a run: `cargo run -p mcp-tests --bin replay FILE`, where the file is a recorded client or the scenario of a simulation, or
+//! `replay --steps N [--seed S]` to simulate many. It fails where a recorded client acts differently, or the file cannot be read.
 #![forbid(unsafe_code)]
 
+use mcp_proto::record::{self, Summary};
 use mcp_tests::sim::{Report, Scenario, run};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -14,9 +16,11 @@ fn main() -> ExitCode {
     if let Some(steps) = value("--steps") {
         return many(steps, value("--seed").unwrap_or(1));
     }
-    let Some(scenario) =
-        args.first().and_then(|file| std::fs::read_to_string(file).ok()).and_then(|text| Scenario::parse(&text))
-    else {
+    let file = args.first().and_then(|file| std::fs::read(file).ok()).unwrap_or_default();
+    if record::is_recording(&file) {
+        return recorded(&file);
+    }
+    let Some(scenario) = std::str::from_utf8(&file).ok().filter(|_| !file.is_empty()).and_then(Scenario::parse) else {
         eprintln!("usage: replay FILE | replay --steps N [--seed S]");
         return ExitCode::FAILURE;
     };
@@ -24,6 +28,36 @@ fn main() -> ExitCode {
     run(&scenario, &mut report, true);
     println!("{report:#?}");
     ExitCode::SUCCESS
+}
+
+/// Tells a client of the same configuration and seed the same as the recorded one, and compares what it does.
+fn recorded(file: &[u8]) -> ExitCode {
+    let recording = match record::read(file) {
+        Ok(recording) => recording,
+        Err(e) => {
+            eprintln!("{e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match recording.replay() {
+        Ok(summary) => {
+            let Summary { inputs, outputs, bytes_read, bytes_written, time, complete, .. } = summary;
+            println!(
+                "{inputs} inputs, {outputs} outputs, the same again; {bytes_read} bytes read, {bytes_written} written, in {time:?}"
+            );
+            if !complete {
+                println!("the recording stops before the end of the client");
+            }
+            ExitCode::SUCCESS
+        }
+        Err(difference) => {
+            eprintln!("line {}: the client acts differently{difference}", difference.line);
+            if recording.version != env!("CARGO_PKG_VERSION") {
+                eprintln!("it was recorded by version {}", recording.version);
+            }
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Runs one scenario after another until so many steps counted, then says what occurred and what occurred too seldom.
@@ -34,10 +68,12 @@ fn many(steps: u64, first: u64) -> ExitCode {
         seed += 1;
     }
     println!(
-        "seeds {first}..{seed}, {} steps, {} calls, {} completed, {:?}",
+        "seeds {first}..{seed}, {} steps, {} calls, {} completed, {} restarts, {} missed pings, {:?}",
         report.steps,
         report.calls,
         report.completed,
+        report.restarts,
+        report.pings_missed,
         begun.elapsed()
     );
     for (fault, n) in &report.faults {

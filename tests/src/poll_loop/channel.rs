@@ -3,13 +3,13 @@
 use super::Shutdown;
 use bytes::{Buf, Bytes};
 use mcp_proto::driver::not_opened;
-use mcp_proto::exchange::{ChannelId, Closed, Endpoint, ExitStatus, Program};
+use mcp_proto::exchange::{ChannelId, Closed, Endpoint, ExitStatus, Group, Program};
 use mcp_proto::input::Wire;
-use mcp_proto::process::Stderr;
+use mcp_proto::process::{DRAIN, Stderr};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketType};
-use rustix::process::{self, Pid, Signal, WaitId, WaitIdOptions};
+use rustix::process::{self, Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -17,10 +17,10 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::vec;
 
-/// How often a child is looked at whose output has ended and that has not exited yet. `poll` cannot wait for that.
+/// How often a child is looked at that has exited or whose output has ended, but not both.
 const EXIT_LOOK: Duration = Duration::from_millis(5);
 
 /// How much is read at once.
@@ -81,11 +81,13 @@ impl Channel {
     }
 
     fn start(program: &Program) -> io::Result<Self> {
-        let mut child = program.to_piped(&Stderr::Inherit).spawn()?;
+        let mut child = program.to_piped(&Stderr::Inherit, std::env::vars_os()).spawn()?;
         let (Some(output), Some(input)) = (child.stdout.take(), child.stdin.take()) else {
             unreachable!("both were asked to be pipes")
         };
-        let process = Process { child, group: program.own_group };
+        let pid = Pid::from_child(&child);
+        let exit = process::pidfd_open(pid, PidfdFlags::empty()).ok();
+        let process = Process { child, group: program.group == Group::Own, exit, ended: None, reaped: false };
         Ok(Self { process: Some(process), ..Self::of([output.into(), input.into()])? })
     }
 
@@ -137,15 +139,18 @@ impl Channel {
         facts
     }
 
-    /// Whether it is over, and how. A program is gone when it has exited and its output was read to the end; anything else when both
-    /// directions have ended.
+    /// Whether it is over, and how. A program is gone when it has exited and its output was read to the end, or for long enough if another
+    /// process holds it open; anything else when both directions have ended.
     pub(super) fn closed(&mut self) -> Option<Closed> {
-        if self.connecting.is_some() || self.reader.is_some() {
+        if self.connecting.is_some() {
             return None;
         }
         match &mut self.process {
-            Some(process) => process.exited().map(Closed::Exited),
-            None if self.writer.is_some() => None,
+            Some(process) => match self.reader.is_none() || process.is_drained() {
+                true => process.exited().map(Closed::Exited),
+                false => None,
+            },
+            None if self.reader.is_some() || self.writer.is_some() => None,
             None => Some(self.cut.take().unwrap_or(Closed::Eof)),
         }
     }
@@ -221,7 +226,11 @@ impl Channel {
         let connecting = self.connecting.as_ref().map(|connecting| PollFd::new(&connecting.socket, PollFlags::OUT));
         let reader = self.reader.as_ref().filter(|_| wants_read).map(|reader| PollFd::new(reader, PollFlags::IN));
         let writer = self.writer.as_ref().filter(|_| !self.queue.is_empty());
-        connecting.into_iter().chain(reader).chain(writer.map(|writer| PollFd::new(writer, PollFlags::OUT)))
+        // Once it is known, it is no news any more.
+        let exit =
+            self.process.as_ref().filter(|process| process.ended.is_none()).and_then(|process| process.exit.as_ref());
+        let exit = exit.map(|exit| PollFd::new(exit, PollFlags::IN));
+        connecting.into_iter().chain(exit).chain(reader).chain(writer.map(|writer| PollFd::new(writer, PollFlags::OUT)))
     }
 }
 
@@ -238,7 +247,10 @@ pub(super) fn wait(
         ids.resize(fds.len(), *id);
     }
     fds.extend(listener.map(|listener| PollFd::new(listener, PollFlags::IN)));
-    let dying = channels.values().any(|channel| channel.process.is_some() && channel.reader.is_none());
+    let dying = |channel: &Channel| {
+        channel.process.as_ref().is_some_and(|process| channel.reader.is_none() || process.ended.is_some())
+    };
+    let dying = channels.values().any(dying);
     let sleep = if dying { Some(sleep.unwrap_or(EXIT_LOOK).min(EXIT_LOOK)) } else { sleep };
     // A time too long to be told is as good as none.
     let sleep = sleep.and_then(|sleep| Timespec::try_from(sleep).ok());
@@ -298,6 +310,12 @@ struct Process {
     child: Child,
     /// It leads a process group, and is signalled with all of it.
     group: bool,
+    /// What `poll` can wait on for its exit.
+    exit: Option<OwnedFd>,
+    /// When it was seen to have exited.
+    ended: Option<Instant>,
+    /// Its id may name another process by now.
+    reaped: bool,
 }
 
 impl Process {
@@ -307,22 +325,38 @@ impl Process {
         let _ = if self.group { process::kill_process_group(pid, signal) } else { process::kill_process(pid, signal) };
     }
 
+    /// Whether it has exited, and its output was read for as long as that is done.
+    fn is_drained(&mut self) -> bool {
+        if self.ended.is_none() && self.has_exited() {
+            self.ended = Some(Instant::now());
+        }
+        self.ended.is_some_and(|at| at.elapsed() >= DRAIN)
+    }
+
+    fn has_exited(&self) -> bool {
+        let pid = WaitId::Pid(Pid::from_child(&self.child));
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        matches!(process::waitid(pid, options), Ok(Some(_)))
+    }
+
     /// Reaps it if it has exited; does not wait.
     fn exited(&mut self) -> Option<ExitStatus> {
-        let pid = WaitId::Pid(Pid::from_child(&self.child));
-        process::waitid(pid, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG).ok()??;
+        if !self.has_exited() {
+            return None;
+        }
         // What it left behind in its group ends with it. That is safe until it is reaped: its id is not used again before.
         if self.group {
             self.signal(Signal::KILL);
         }
+        self.reaped = true;
         self.child.wait().ok().map(ExitStatus::from)
     }
 }
 
 impl Drop for Process {
-    /// No path out of the loop leaves a child behind.
+    /// No path out of the loop leaves a child behind, nor what a child that has ended has left behind.
     fn drop(&mut self) {
-        if let Ok(None) = self.child.try_wait() {
+        if !self.reaped {
             self.signal(Signal::KILL);
             let _ = self.child.wait();
         }

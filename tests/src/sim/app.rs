@@ -9,6 +9,9 @@ use mcp_proto::{CallError, Instant, Outcome, Router, tool};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+/// What stands wherever a secret may stand.
+pub const SECRET: &str = "sk-very-secret";
+
 /// The arguments of the tool `work`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Work {
@@ -22,6 +25,8 @@ pub struct Work {
     pub questions: u64,
     /// How large the answer is.
     pub padding: usize,
+    /// Something that no log may show.
+    pub api_key: String,
 }
 
 /// What a tool's handler is in a run.
@@ -116,6 +121,8 @@ pub struct Made {
     pub tag: Option<u64>,
     /// Whether its answer takes a moment and asks nothing.
     pub brief: bool,
+    /// Whether its request was sent: then it cannot outlive the server.
+    pub sent: bool,
     /// The last progress seen.
     pub progress: f64,
     /// How it ended.

@@ -14,7 +14,7 @@ pub use link::Fault;
 pub use report::Report;
 pub use world::World;
 
-use mcp_proto::client::Policy;
+use mcp_proto::client::{Policy, State};
 use std::fmt;
 
 /// What is spoken on the links of a run.
@@ -43,6 +43,10 @@ pub struct Scenario {
     pub faults: u64,
     /// Bytes that a link holds in one direction.
     pub capacity: usize,
+    /// Whether a server that ends is started anew.
+    pub restart: bool,
+    /// Whether the clients ping the server.
+    pub ping: bool,
 }
 
 impl Scenario {
@@ -58,10 +62,22 @@ impl Scenario {
         let capacity = [1, 64, 1024, 16 << 10, 1 << 20][(rng.below(41) as usize).div_ceil(10)];
         let faults = [0, 40, 100][rng.below(3) as usize];
         let (clients, operations) = (1 + rng.below(3) as usize, 5 + rng.below(50));
-        Self { seed, transport, policy, clients, operations, faults, capacity }
+        let (restart, ping) = (rng.per_mille(500), rng.per_mille(200));
+        Self { seed, transport, policy, clients, operations, faults, capacity, restart, ping }
     }
 
-    /// Reads what [`Display`](fmt::Display) wrote.
+    /// Whether a client that was in the one state may be in the other after one input.
+    pub fn may_follow(&self, before: State, after: State) -> bool {
+        match (before, after) {
+            (_, State::Restarting) => self.restart && before <= State::Restarting,
+            (State::Restarting, State::Probing | State::Initializing) => true,
+            (State::Initializing, State::Probing) => true,
+            _ => after >= before,
+        }
+    }
+
+    /// Reads what [`Display`](fmt::Display) wrote. `None` also for a world that cannot be: without clients, or over
+    /// links that hold nothing.
     pub fn parse(text: &str) -> Option<Self> {
         let mut scenario = Self::from_seed(0);
         for line in text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
@@ -74,10 +90,14 @@ impl Scenario {
                 ("policy", "auto") => scenario.policy = Policy::Auto,
                 ("policy", "legacy") => scenario.policy = Policy::Legacy,
                 ("policy", "modern") => scenario.policy = Policy::Modern,
-                ("clients", _) => scenario.clients = number()? as usize,
+                ("clients", _) => {
+                    scenario.clients = usize::try_from(number()?).ok().filter(|n| (1..=1000).contains(n))?
+                }
                 ("operations", _) => scenario.operations = number()?,
                 ("faults", _) => scenario.faults = number()?,
-                ("capacity", _) => scenario.capacity = number()? as usize,
+                ("capacity", _) => scenario.capacity = usize::try_from(number()?).ok().filter(|n| *n > 0)?,
+                ("restart", value) => scenario.restart = value.parse().ok()?,
+                ("ping", value) => scenario.ping = value.parse().ok()?,
                 _ => return None,
             }
         }
@@ -98,7 +118,8 @@ impl fmt::Display for Scenario {
         };
         writeln!(f, "seed = {}\ntransport = {transport}\npolicy = {policy}", self.seed)?;
         writeln!(f, "clients = {}\noperations = {}", self.clients, self.operations)?;
-        writeln!(f, "faults = {}\ncapacity = {}", self.faults, self.capacity)
+        writeln!(f, "faults = {}\ncapacity = {}", self.faults, self.capacity)?;
+        writeln!(f, "restart = {}\nping = {}", self.restart, self.ping)
     }
 }
 

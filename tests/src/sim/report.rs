@@ -15,6 +15,10 @@ pub struct Report {
     pub calls: u64,
     /// Calls that ended with a result.
     pub completed: u64,
+    /// Servers that ended and were started anew.
+    pub restarts: u64,
+    /// Pings that were missed.
+    pub pings_missed: u64,
     /// Faults injected.
     pub faults: BTreeMap<Fault, u64>,
     /// What a client was told in which state.
@@ -73,14 +77,23 @@ impl InputKind {
 
 impl Report {
     /// The states of a client.
-    pub const STATES: [State; 6] =
-        [State::Probing, State::Initializing, State::Ready, State::Ending, State::Closing, State::Terminated];
+    pub const STATES: [State; 7] = [
+        State::Probing,
+        State::Initializing,
+        State::Ready,
+        State::Ending,
+        State::Restarting,
+        State::Closing,
+        State::Terminated,
+    ];
 
     /// Adds another report to this one.
     pub fn add(&mut self, other: &Self) {
         self.steps += other.steps;
         self.calls += other.calls;
         self.completed += other.completed;
+        self.restarts += other.restarts;
+        self.pings_missed += other.pings_missed;
         for (fault, n) in &other.faults {
             *self.faults.entry(*fault).or_default() += n;
         }
@@ -116,7 +129,8 @@ enum Said {
 }
 
 impl Transcript {
-    pub(super) fn push(&mut self, action: &Action<client::Event>) {
+    /// Adds what a client said.
+    pub fn push(&mut self, action: &Action<client::Event>) {
         match (action, self.0.last_mut()) {
             (Action::Write(channel, bytes), Some(Said::Write(last, text))) if last == channel => {
                 text.extend_from_slice(bytes);

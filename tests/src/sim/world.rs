@@ -1,6 +1,8 @@
 //! The world of one run: who is linked to whom, what happens next, and the properties that must hold whatever happens.
 
 mod links;
+mod recorded;
+mod rest;
 
 use super::app::{self, Deed, Handler, Made, Task, Work};
 use super::link::Pipe;
@@ -8,16 +10,17 @@ use super::report::{InputKind, Report, Transcript};
 use super::rng::Rng;
 use super::{Scenario, Transport};
 use bytes::Bytes;
-use mcp_proto::client::{self, State, Termination};
+use mcp_proto::client::{self, Restart, State, Termination, Timer};
 use mcp_proto::exchange::{Action, ChannelId, Closed, ExitStatus, Peer, Program, Shutdown};
 use mcp_proto::input::Input;
 use mcp_proto::input::{CallId, ClientCommand, InputAnswer, InputKey, InputToken, RequestKey, Wire, WiredClientInput};
 use mcp_proto::model::elicitation::ElicitResult;
+use mcp_proto::record::Redaction;
 use mcp_proto::rpc::Object;
 use mcp_proto::wired::{WiredClient, WiredServer};
 use mcp_proto::{Call, CallError, ClientConfig, Instant, Router, server, tools};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 struct Side {
@@ -34,6 +37,24 @@ struct Side {
     /// Every input and when it came, to be fed again.
     log: Vec<(Instant, WiredClientInput)>,
     said: Transcript,
+    seen: Seen,
+    /// What the recorder wrote.
+    tape: Arc<Mutex<Vec<u8>>>,
+}
+
+/// What was seen of a client, to be held against its own numbers.
+#[derive(Default)]
+struct Seen {
+    opened: u64,
+    closed: u64,
+    steps_taken: u64,
+    steps_told: u64,
+    restarts: u64,
+    pings_missed: u64,
+    diagnostics: u64,
+    /// Bytes that it was told, and bytes that it wrote.
+    told: u64,
+    written: u64,
 }
 
 struct Link {
@@ -76,6 +97,7 @@ pub struct World {
     tag: u64,
     trace: bool,
     record: bool,
+    tape: Option<Redaction>,
     quiet: bool,
     /// What has happened so far.
     pub report: Report,
@@ -84,15 +106,20 @@ pub struct World {
 impl World {
     /// A world at its beginning; `trace` prints what happens.
     pub fn new(scenario: &Scenario, trace: bool) -> Self {
-        Self::with(scenario, trace, false)
+        Self::with(scenario, trace, false, None)
     }
 
     /// A world that keeps what its clients are told and say, for [`refeed`](Self::refeed).
     pub fn recorded(scenario: &Scenario) -> Self {
-        Self::with(scenario, false, true)
+        Self::with(scenario, false, true, None)
     }
 
-    fn with(scenario: &Scenario, trace: bool, record: bool) -> Self {
+    /// A world whose clients are recorded as those of a program are.
+    pub fn taped(scenario: &Scenario, redaction: Redaction) -> Self {
+        Self::with(scenario, false, false, Some(redaction))
+    }
+
+    fn with(scenario: &Scenario, trace: bool, record: bool, tape: Option<Redaction>) -> Self {
         let mut rng = Rng::new(scenario.seed);
         let router = app::router();
         let mut config = router.config();
@@ -114,6 +141,7 @@ impl World {
             tag: 0,
             trace,
             record,
+            tape,
             quiet: false,
             report: Report::default(),
             rng,
@@ -126,17 +154,24 @@ impl World {
 
     fn add_client(&mut self) {
         let mut config = match self.scenario.transport {
-            Transport::Lines => ClientConfig::program(Program::new("sim")),
-            Transport::Http => ClientConfig::url("http://localhost/mcp").expect("a url"),
+            Transport::Lines => ClientConfig::program(Program::new("sim").arg(app::SECRET).env("TOKEN", app::SECRET)),
+            Transport::Http => {
+                ClientConfig::url(&format!("http://localhost/mcp?api_key={}", app::SECRET)).expect("a url")
+            }
         };
         config.policy = self.scenario.policy;
+        config.restart = self.scenario.restart.then(Restart::default);
+        config.ping = self.scenario.ping.then_some(Duration::from_secs(5));
+        config.ping_timeout = Duration::from_secs(30);
         config = config.with_elicitation();
         config.limits.client.max_calls = 16;
         config.limits.client.max_queued_events = usize::MAX;
         let (config, seed) = (Arc::new(config), self.rng.seed());
-        let engine = WiredClient::new(config.clone(), seed, self.now);
+        let tape = Arc::<Mutex<Vec<u8>>>::default();
+        let engine = self.engine(&config, seed, &tape);
         self.clients.push(Side {
             engine,
+            tape,
             config,
             seed,
             made: BTreeMap::new(),
@@ -147,33 +182,9 @@ impl World {
             closing: false,
             log: Vec::new(),
             said: Transcript::default(),
+            seen: Seen::default(),
         });
         self.drain_client(self.clients.len() - 1);
-    }
-
-    /// What a client said, its writes joined, and what a fresh one says when it is told the same: each input becomes those that `cut`
-    /// makes of it, and the outputs are taken after every input or only at the end.
-    pub fn refeed(
-        &self,
-        client: usize,
-        drain_each: bool,
-        mut cut: impl FnMut(&WiredClientInput) -> Vec<WiredClientInput>,
-    ) -> (Transcript, Transcript) {
-        let side = &self.clients[client];
-        let mut engine = WiredClient::new(side.config.clone(), side.seed, Instant::ZERO);
-        let mut said = Transcript::default();
-        for (at, input) in &side.log {
-            for input in cut(input) {
-                let _ = engine.apply(*at, input);
-                while let Some(action) = drain_each.then(|| engine.poll_output()).flatten() {
-                    said.push(&action);
-                }
-            }
-        }
-        while let Some(action) = engine.poll_output() {
-            said.push(&action);
-        }
-        (side.said.clone(), said)
     }
 
     /// How many clients there are.
@@ -228,7 +239,7 @@ impl World {
                 self.drain_server();
             }
             Next::Exit(link) => {
-                let status = ExitStatus { code: Some(1), signal: None };
+                let status = ExitStatus::exited(1);
                 self.cut(link, Closed::Exited(status), Closed::Reset);
             }
             Next::Task(key) => self.act(key),
@@ -264,7 +275,10 @@ impl World {
         }
         for (n, client) in self.clients.iter().enumerate() {
             if let Some(at) = client.engine.poll_timeout() {
-                options.push((at, Next::ClientTimer(n)));
+                // Pings go on for ever; a run does not.
+                if self.operations_left > 0 || client.engine.timeout_reason() != Some(Timer::Ping) {
+                    options.push((at, Next::ClientTimer(n)));
+                }
             }
         }
         if let Some(at) = self.server.poll_timeout() {
@@ -316,7 +330,8 @@ impl World {
         let millis = [0, 10, 500, 40_000][self.rng.below(4) as usize];
         let padding = [0, 100, 4 * self.scenario.capacity.min(8192)][self.rng.below(3) as usize];
         let (ticks, questions) = (self.rng.below(4), self.rng.below(8).saturating_sub(5));
-        let work = Work { tag: self.tag, millis, ticks, questions, padding };
+        let api_key = app::SECRET.into();
+        let work = Work { tag: self.tag, millis, ticks, questions, padding, api_key };
         let mut call = tools::call("work").arguments(&work);
         if self.rng.per_mille(500) {
             call = call.progress();
@@ -336,7 +351,8 @@ impl World {
         let input = Input::Command(ClientCommand::Call(call.into_raw()));
         if let Some(call) = self.input(client, input) {
             self.report.calls += 1;
-            let made = Made { call, tag, brief, progress: f64::NEG_INFINITY, ended: None };
+            let sent = self.clients[client].engine.client().state() == State::Ready;
+            let made = Made { call, tag, brief, sent, progress: f64::NEG_INFINITY, ended: None };
             self.clients[client].made.entry(call).or_insert(made);
             self.drain_client(client);
         }
@@ -350,6 +366,7 @@ impl World {
         let at = self.rng.below(side.questions.len() as u64) as usize;
         let (token, key) = side.questions.swap_remove(at);
         drop(token);
+        side.open_questions.remove(&key);
         let answer = match self.rng.below(10) {
             0 => ElicitResult::Decline,
             1 => ElicitResult::Cancel,
@@ -377,11 +394,13 @@ impl World {
         self.input(client, input);
     }
 
-    /// The server's output has ended: the short time until its exit status is told is looked at closely.
-    fn burst(&mut self, client: usize, channel: ChannelId) {
-        for _ in 0..self.rng.below(6) {
+    /// The server's output has ended, or the server: the short time until its exit status is told, or the next one starts, is looked at
+    /// closely.
+    fn burst(&mut self, client: usize, channel: ChannelId, most: u64) {
+        for _ in 0..self.rng.below(most) {
             let call = self.some_call(client);
-            let input = match self.rng.below(20) {
+            let input = match self.rng.below(21) {
+                20 => Input::Fact(channel, Wire::Written(9)),
                 0..=2 => Input::Fact(channel, Wire::Opened(Peer::default())),
                 3..=5 => Input::Fact(channel, Wire::Bytes(Bytes::from_static(b"{}\n"))),
                 6..=8 => Input::Fact(channel, Wire::Eof),
@@ -422,13 +441,16 @@ impl World {
         if self.trace {
             println!("{:>12?} client {client} {state:?} <- {input:?}", self.now);
         }
+        if let Input::Fact(_, Wire::Bytes(bytes)) = &input {
+            side.seen.told += bytes.len() as u64;
+        }
         side.closing |= input == Input::Command(ClientCommand::Close);
         if self.record {
             side.log.push((self.now, input.clone()));
         }
         let applied = side.engine.apply(self.now, input);
         let after = side.engine.client().state();
-        assert!(after >= state || (state == State::Initializing && after == State::Probing), "{state:?} -> {after:?}");
+        assert!(self.scenario.may_follow(state, after), "{state:?} -> {after:?}");
         assert!(side.engine.client().running() <= 16, "more calls than the limit");
         let call = match applied {
             Ok(mcp_proto::input::Applied::Call(call)) => Some(call),
@@ -450,9 +472,18 @@ impl World {
                 self.clients[client].said.push(&action);
             }
             match action {
-                Action::Open(channel, endpoint) => self.want_open(client, channel, &endpoint),
-                Action::Write(channel, bytes) => self.write(self.link_of(client, channel), true, bytes),
-                Action::Close(channel, how) => self.close(client, channel, how),
+                Action::Open(channel, endpoint) => {
+                    self.clients[client].seen.opened += 1;
+                    self.want_open(client, channel, &endpoint);
+                }
+                Action::Write(channel, bytes) => {
+                    self.clients[client].seen.written += bytes.len() as u64;
+                    self.write(self.link_of(client, channel), true, bytes);
+                }
+                Action::Close(channel, how) => {
+                    self.clients[client].seen.steps_taken += 1;
+                    self.close(client, channel, how);
+                }
                 Action::Event(event) => self.on_client_event(client, event),
             }
         }
@@ -483,6 +514,22 @@ impl World {
                 }
                 made.ended = Some(outcome.map(drop));
             }
+            client::Event::Ready(_) => side.made.values_mut().for_each(|made| made.sent = true),
+            client::Event::Restarting { .. } => {
+                self.report.restarts += 1;
+                side.seen.restarts += 1;
+                let lost = side.made.values().filter(|made| made.sent && made.ended.is_none()).count();
+                assert_eq!(lost, 0, "calls that outlived their server");
+                assert!(side.open_questions.is_empty(), "questions that outlived their server");
+            }
+            client::Event::PingMissed { .. } => {
+                side.seen.pings_missed += 1;
+                self.report.pings_missed += 1;
+                assert!(self.scenario.faults > 0 || self.scenario.capacity < 1024, "a server that is there is heard");
+            }
+            client::Event::ChannelClosing { .. } => side.seen.steps_told += 1,
+            client::Event::ChannelClosed { .. } => side.seen.closed += 1,
+            client::Event::Diagnostic(_) => side.seen.diagnostics += 1,
             client::Event::InputNeeded { token, .. } => {
                 let key = token.key();
                 assert!(side.open_questions.insert(key), "asked twice");
@@ -536,48 +583,6 @@ impl World {
                 Action::Event(server::Event::Terminated) => self.server_terminated = true,
                 Action::Event(_) => {}
             }
-        }
-    }
-
-    // ---- the end
-
-    fn check_rest(&mut self) {
-        for (n, side) in self.clients.iter().enumerate() {
-            assert!(side.terminated.is_some(), "client {n} never ended: {:?}", side.engine.client().state());
-            assert_eq!(side.engine.poll_timeout(), None, "client {n} waits after its end");
-            assert_eq!(side.engine.client().running(), 0);
-        }
-        assert!(self.server_terminated, "the server never ended");
-        assert_eq!(self.server.poll_timeout(), None, "the server waits after its end");
-        assert_eq!(self.server.running(), 0);
-        assert!(self.tasks.is_empty(), "tasks that nobody cancelled: {:?}", self.tasks.keys());
-        assert!(self.links.is_empty() && self.opening.is_empty(), "links that nobody closed");
-    }
-
-    fn spurious_after_the_end(&mut self) {
-        for client in 0..self.clients.len() {
-            let channel = ChannelId(1);
-            let facts = [
-                Wire::Opened(Peer::default()),
-                Wire::Bytes(Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n")),
-                Wire::Eof,
-                Wire::Written(10),
-                Wire::Closed(Closed::Eof),
-            ];
-            for fact in facts {
-                self.input(client, Input::Fact(channel, fact));
-            }
-            for command in [
-                ClientCommand::Call(tools::list().into_raw()),
-                ClientCommand::Cancel(CallId(1), None),
-                ClientCommand::Answer(InputKey(1), InputAnswer::Elicitation(ElicitResult::Cancel)),
-                ClientCommand::Notify("x".into(), Object::new()),
-                ClientCommand::Close,
-            ] {
-                let call = self.input(client, Input::Command(command));
-                assert_eq!(call, None);
-            }
-            self.input(client, Input::Tick);
         }
     }
 }

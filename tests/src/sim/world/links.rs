@@ -4,6 +4,7 @@ use super::{Link, World};
 use crate::sim::Transport;
 use crate::sim::link::{Arrival, Fault, Pipe};
 use bytes::Bytes;
+use mcp_proto::client::State;
 use mcp_proto::exchange::{ChannelId, Closed, Endpoint, ExitStatus, Peer, Shutdown};
 use mcp_proto::input::{Input, Wire};
 use mcp_proto::wired::Kind;
@@ -163,12 +164,12 @@ impl World {
             (false, Arrival::Bytes(bytes)) => self.told(client, at_client, Wire::Bytes(bytes)),
             (false, Arrival::End) => {
                 self.told(client, at_client, Wire::Eof);
-                self.burst(client, at_client);
+                self.burst(client, at_client, 6);
             }
         }
         self.drain_server();
         if let (true, Some(n)) = (both_ended, self.link_of(client, at_client)) {
-            let status = ExitStatus { code: Some(0), signal: None };
+            let status = ExitStatus::exited(0);
             let why = if self.scenario.transport == Transport::Lines { Closed::Exited(status) } else { Closed::Eof };
             self.cut(n, why, Closed::Eof);
         }
@@ -188,7 +189,7 @@ impl World {
         match how {
             Shutdown::WriteHalf => self.links[n].up.end(),
             Shutdown::Terminate if self.rng.per_mille(500) => {
-                let status = ExitStatus { code: None, signal: Some(15) };
+                let status = ExitStatus::killed(15);
                 self.cut(n, Closed::Exited(status), Closed::Reset);
             }
             Shutdown::Terminate => {}
@@ -200,6 +201,9 @@ impl World {
     pub(super) fn cut(&mut self, n: usize, client_hears: Closed, server_hears: Closed) {
         let link = self.links.swap_remove(n);
         self.told(link.client, link.at_client, Wire::Closed(client_hears));
+        if self.clients[link.client].engine.client().state() == State::Restarting {
+            self.burst(link.client, link.at_client, 9);
+        }
         self.server.closed(self.now, link.at_server, server_hears);
         self.drain_server();
     }

@@ -1,0 +1,200 @@
+//! A program that uses a client and then ends in one of many ways: `host ADAPTER [FLAGS] END PROGRAM ARGS...`, where the adapter is
+//! `blocking`, `smol` or `loop`.
+//!
+//! `--inherit` runs the program in the group of the host, `--forward` closes the client on Ctrl-C, `--stay` lives on after the end of
+//! the client until its own standard input ends. What it says on standard output: `ready`, then `ended`, and how.
+#![forbid(unsafe_code)]
+
+use mcp_blocking as blocking;
+use mcp_proto::client::Policy;
+use mcp_proto::{ClientConfig, Group, Program, tools};
+use mcp_smol as smol_adapter;
+use mcp_tests::poll_loop::PollLoop;
+use std::env;
+use std::error::Error;
+use std::io::{self, Read, Write};
+use std::thread;
+use std::time::Duration;
+
+type Done = Result<(), Box<dyn Error>>;
+
+fn main() -> Done {
+    let mut args = env::args().skip(1).peekable();
+    let adapter = args.next().ok_or("no adapter is named")?;
+    let (mut forward, mut stay, mut group) = (false, false, Group::Own);
+    while let Some(flag) = args.next_if(|arg| arg.starts_with("--")) {
+        match flag.as_str() {
+            "--inherit" => group = Group::Inherit,
+            "--forward" => forward = true,
+            "--stay" => stay = true,
+            _ => return Err(format!("{flag} is no flag").into()),
+        }
+    }
+    let end = args.next().ok_or("no end is named")?;
+    let program = Program::new(args.next().ok_or("no program is named")?).args(args).group(group);
+    let done = match adapter.as_str() {
+        "blocking" => with_blocking(&end, program, forward),
+        "smol" => with_smol(&end, program, forward),
+        _ => with_loop(&end, program),
+    };
+    say(&done.as_ref().map_or_else(|e| format!("ended: {e}"), |()| "ended".to_string()))?;
+    if stay {
+        io::stdin().read_to_end(&mut Vec::new())?;
+    }
+    done
+}
+
+fn say(line: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()
+}
+
+/// A ladder that is quick to go down, and a handshake that is quickly given up.
+fn quick(config: &mut ClientConfig) {
+    let short = Duration::from_millis(200);
+    (config.limits.frame.exit_timeout, config.limits.frame.terminate_timeout) = (short, short);
+    (config.probe_timeout, config.initialize_timeout) = (short, short);
+    // The probe takes time, and a server that was forked is not asked twice.
+    config.policy = Policy::Auto;
+}
+
+fn with_blocking(end: &str, program: Program, forward: bool) -> Done {
+    let config = blocking::Config::new().set(quick).stderr(blocking::Stderr::Discard);
+    let client = blocking::connect_with(program, config)?;
+    if forward {
+        let closing = client.closer();
+        ctrlc::set_handler(move || {
+            closing.close();
+            std::process::exit(130)
+        })?;
+    }
+    client.call(tools::call("pid"))?;
+    say("ready")?;
+    let waiting = |limit: Option<Duration>| {
+        let client = client.clone();
+        thread::spawn(move || client.call(tools::call("wait").timeout(limit)).map(drop))
+    };
+    match end {
+        "return" => {}
+        "error" => Err("on purpose")?,
+        "panic" => panic!("on purpose"),
+        "close" => drop(client.close()),
+        "exit" => std::process::exit(0),
+        "close-waiting" => {
+            let call = waiting(None);
+            client.close();
+            call.join().map_err(|_| "it panicked")?.expect_err("the client was closed");
+        }
+        "drop-waiting" => {
+            let call = waiting(Some(Duration::from_millis(200)));
+            drop(client);
+            call.join().map_err(|_| "it panicked")?.expect_err("there is no answer");
+        }
+        "return-waiting" => drop(waiting(None)),
+        "wait" => loop {
+            thread::park();
+        },
+        other => Err(format!("{other} is no end"))?,
+    }
+    Ok(())
+}
+
+fn with_smol(end: &str, program: Program, forward: bool) -> Done {
+    let config = || smol_adapter::Config::new().set(quick).stderr(smol_adapter::Stderr::Discard);
+    match end {
+        // The connection fails, and with it everything ends.
+        "handshake" => {
+            let (client, driver) = smol_adapter::connect_with(program, config())?;
+            let driver = smol::spawn(driver);
+            let failed = smol::block_on(client.ready());
+            smol::block_on(driver);
+            return Ok(failed?);
+        }
+        "abandon" => {
+            let connecting = smol_adapter::connect(program);
+            let limit = async { smol::Timer::after(Duration::from_millis(300)).await };
+            smol::block_on(smol::future::or(async { drop(connecting.await) }, async { _ = limit.await }));
+            return Ok(());
+        }
+        "runtime" => {
+            let executor = smol::Executor::new();
+            let (client, driver) = smol_adapter::connect_with(program, config())?;
+            executor.spawn(driver).detach();
+            smol::block_on(executor.run(client.call(tools::call("pid"))))?;
+            say("ready")?;
+            drop(executor);
+            return Ok(());
+        }
+        _ => {}
+    }
+    smol::block_on(async {
+        // Its driver is ended by the client.
+        if ["return", "error", "panic"].contains(&end) {
+            let client = smol_adapter::connect(program).await?;
+            client.call(tools::call("pid")).await?;
+            if forward {
+                forward_to(&client)?;
+            }
+            say("ready")?;
+            return match end {
+                "error" => Err("on purpose".into()),
+                "panic" => panic!("on purpose"),
+                _ => Ok(()),
+            };
+        }
+        let (client, driver) = smol_adapter::connect_with(program, config())?;
+        let driver = smol::spawn(driver);
+        client.call(tools::call("pid")).await?;
+        if forward {
+            forward_to(&client)?;
+        }
+        say("ready")?;
+        let call = client.start(tools::call("wait").timeout(None));
+        match end {
+            "close" | "close-waiting" => {
+                client.close().await;
+                call.await.expect_err("the client was closed");
+                driver.await;
+            }
+            "drop-waiting" => {
+                let call = smol::spawn(call);
+                drop(client);
+                call.cancel().await;
+                driver.await;
+            }
+            "driver" => {
+                driver.cancel().await;
+                call.await.expect_err("nobody drives it");
+            }
+            "exit" => std::process::exit(0),
+            "wait" => smol::future::pending().await,
+            other => Err(format!("{other} is no end"))?,
+        }
+        Ok(())
+    })
+}
+
+fn forward_to(client: &smol_adapter::Client) -> Done {
+    let closing = client.closer();
+    ctrlc::set_handler(move || {
+        smol::block_on(closing.close());
+        std::process::exit(130)
+    })?;
+    Ok(())
+}
+
+fn with_loop(end: &str, program: Program) -> Done {
+    let mut config = ClientConfig::program(program);
+    quick(&mut config);
+    let mut client = PollLoop::new(config)?;
+    client.call(tools::call("pid"))?;
+    say("ready")?;
+    match end {
+        "return" => Ok(()),
+        "error" => Err("on purpose".into()),
+        "panic" => panic!("on purpose"),
+        "close" => Ok(client.close()?),
+        other => Err(format!("{other} is no end").into()),
+    }
+}

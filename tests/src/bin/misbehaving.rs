@@ -1,0 +1,229 @@
+//! A server that misbehaves as its arguments and its tools say, and is a good one otherwise.
+//!
+//! Arguments: `--ignore-eof`, `--ignore-term`, `--grandchild` (one that holds the pipes and hears nothing), `--fork`, `--double-fork` (the
+//! process that was started exits, its child or grandchild serves), `--mute` (serves nobody), `--no-version` (agrees on none), `--exit TEXT`
+//! (says so on standard error and exits), `--crlf`, `--bom`, `--utf16`, `--logs` (on standard output). Every process of it appends its id
+//! to the file that the variable `PIDS` names.
+#![forbid(unsafe_code)]
+
+use mcp_blocking::{Router, serve, tool};
+use mcp_proto::version::Versions;
+use serde::Deserialize;
+use std::env;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, exit};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+fn main() -> io::Result<()> {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let has = |flag: &str| args.iter().any(|arg| arg == flag);
+    if has("--ignore-term") {
+        return Err(deaf_to_term(&without(&args, "--ignore-term")));
+    }
+    tell_pid()?;
+    if has("--linger") {
+        stay();
+    }
+    for (flag, next) in [("--double-fork", Some("--fork")), ("--fork", None)] {
+        if has(flag) {
+            again(without(&args, flag).into_iter().chain(next.map(str::to_string)))?;
+            return Ok(());
+        }
+    }
+    if let Some(at) = args.iter().position(|arg| arg == "--exit") {
+        eprintln!("{}", args.get(at + 1).map_or("", String::as_str));
+        exit(3);
+    }
+    if has("--grandchild") {
+        again(["--linger".to_string()])?;
+    }
+    if has("--mute") {
+        // What is said to it is read, so that the end of input is seen.
+        io::copy(&mut io::stdin(), &mut io::sink())?;
+    } else {
+        serve_badly(&args)?;
+    }
+    if has("--ignore-eof") {
+        stay();
+    }
+    Ok(())
+}
+
+/// Becomes the same program with `SIGTERM` ignored: what ignores it may be inherited.
+fn deaf_to_term(args: &[String]) -> io::Error {
+    match env::current_exe() {
+        Ok(this) => Command::new("/bin/sh").args(["-c", r#"trap "" TERM; exec "$0" "$@""#]).arg(this).args(args).exec(),
+        Err(e) => e,
+    }
+}
+
+fn without(args: &[String], flag: &str) -> Vec<String> {
+    args.iter().filter(|arg| *arg != flag).cloned().collect()
+}
+
+/// Starts another of this, with the same streams.
+fn again(args: impl IntoIterator<Item = String>) -> io::Result<()> {
+    Command::new(env::current_exe()?).args(args).spawn().map(drop)
+}
+
+fn tell_pid() -> io::Result<()> {
+    let Some(path) = env::var_os("PIDS") else { return Ok(()) };
+    // In one write, since others append as well.
+    let line = format!("{}\n", std::process::id());
+    File::options().append(true).create(true).open(path)?.write_all(line.as_bytes())
+}
+
+fn stay() -> ! {
+    loop {
+        std::thread::park();
+    }
+}
+
+fn serve_badly(args: &[String]) -> io::Result<()> {
+    let has = |flag: &str| args.iter().any(|arg| arg == flag);
+    let style = Style { crlf: has("--crlf"), utf16: has("--utf16"), logs: has("--logs") };
+    let output = Output { pipe: Arc::new(Mutex::new(Some(io::stdout().as_fd().try_clone_to_owned()?.into()))), style };
+    // The only descriptor of the pipe is the one above from here on.
+    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+    if has("--bom") {
+        output.raw(|pipe| pipe.write_all(b"\xef\xbb\xbf"))?;
+    }
+    if style.utf16 {
+        output.raw(|pipe| pipe.write_all(b"\xff\xfe"))?;
+    }
+    let deaf = Arc::new(AtomicBool::new(false));
+    let input = Input { pipe: io::stdin().as_fd().try_clone_to_owned()?.into(), deaf: Arc::clone(&deaf) };
+    let router = router(&output, deaf);
+    let router =
+        if has("--no-version") { router.configure(|config| config.versions = Versions::new([])) } else { router };
+    serve(router, input, output)
+}
+
+#[derive(Deserialize)]
+struct Echo {
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Amount {
+    amount: u64,
+}
+
+#[derive(Deserialize)]
+struct Nothing {}
+
+fn router(output: &Output, deaf: Arc<AtomicBool>) -> Router {
+    let [line, many, close] = [(); 3].map(|()| output.clone());
+    let done = |done: io::Result<()>| done.map(|()| "done").map_err(|e| e.to_string());
+    Router::new("misbehaving", "1.0")
+        .tool(tool("pid").describe("the process that serves"), |_, _: Nothing| Ok::<_, String>(std::process::id()))
+        .tool(tool("echo").describe("returns its text"), |_, Echo { text }: Echo| Ok::<_, String>(text))
+        .tool(tool("wait").describe("never answers"), |_, _: Nothing| -> Result<String, String> { stay() })
+        .tool(tool("crash").describe("ends the process by a signal"), |_, _: Nothing| -> Result<String, String> {
+            eprintln!("about to crash");
+            std::process::abort()
+        })
+        .tool(tool("line").describe("writes one line of that many bytes"), move |_, Amount { amount }: Amount| {
+            done(line.raw(|pipe| fill(pipe, b"x", amount).and_then(|()| pipe.write_all(b"\n"))))
+        })
+        .tool(tool("notes").describe("that many notifications"), move |_, Amount { amount }: Amount| {
+            const NOTE: &[u8] = b"{\"jsonrpc\":\"2.0\",\"method\":\"custom/tick\"}\n";
+            done(many.raw(|pipe| fill(pipe, NOTE, amount * NOTE.len() as u64)))
+        })
+        .tool(tool("nonsense").describe("that many lines that are no messages"), {
+            let output = output.clone();
+            move |_, Amount { amount }: Amount| done(output.raw(|pipe| fill(pipe, b"?\n", amount * 2)))
+        })
+        .tool(tool("errors").describe("that many bytes to standard error"), move |_, Amount { amount }: Amount| {
+            done(fill(
+                &mut io::stderr().lock(),
+                b"all is well; this line says nothing at all, again and again\n",
+                amount,
+            ))
+        })
+        .tool(tool("deaf").describe("reads no more"), move |_, _: Nothing| {
+            deaf.store(true, Ordering::SeqCst);
+            Ok::<_, String>("done")
+        })
+        .tool(tool("close").describe("closes its output and lives on"), move |_, _: Nothing| {
+            drop(close.pipe.lock().unwrap_or_else(PoisonError::into_inner).take());
+            Ok::<_, String>("unheard")
+        })
+}
+
+/// Writes `pattern` again and again, so many bytes in all.
+fn fill(to: &mut impl Write, pattern: &[u8], amount: u64) -> io::Result<()> {
+    let block = pattern.repeat((64 << 10) / pattern.len());
+    let mut left = amount;
+    while left > 0 {
+        let n = usize::try_from(left).unwrap_or(usize::MAX).min(block.len());
+        to.write_all(&block[..n])?;
+        left -= n as u64;
+    }
+    Ok(())
+}
+
+/// Standard input, as long as anyone wants to hear.
+struct Input {
+    pipe: File,
+    deaf: Arc<AtomicBool>,
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.deaf.load(Ordering::SeqCst) {
+            stay();
+        }
+        self.pipe.read(buffer)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Style {
+    crlf: bool,
+    utf16: bool,
+    logs: bool,
+}
+
+/// The pipe to the client, and how it is written to. Cloned for those who write past the server.
+#[derive(Clone)]
+struct Output {
+    pipe: Arc<Mutex<Option<File>>>,
+    style: Style,
+}
+
+impl Output {
+    /// Writes to the pipe itself; nobody else does meanwhile.
+    fn raw(&self, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+        match self.pipe.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            Some(pipe) => write(pipe),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut text = String::from_utf8_lossy(bytes).into_owned();
+        if self.style.logs {
+            text = text.replace('\n', "\n2026-01-01T00:00:00Z INFO {\"msg\": served a request\n");
+        }
+        if self.style.crlf {
+            text = text.replace('\n', "\r\n");
+        }
+        let wire: Vec<u8> = match self.style.utf16 {
+            true => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+            false => text.into_bytes(),
+        };
+        self.raw(|pipe| pipe.write_all(&wire))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,296 @@
+//! The rows, and what must come of each.
+
+use super::client::Setup;
+use super::{Bench, Host, engine};
+use crate::orphans::Adapter;
+use mcp_proto::error::Refusal;
+use mcp_proto::exchange::{Closed, Sent};
+use mcp_proto::process::Stderr;
+use mcp_proto::{CallError, Program, tools};
+use serde_json::json;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// One hostile peer.
+pub struct Row {
+    /// Its name.
+    pub name: &'static str,
+    /// Who meets it.
+    pub hosts: &'static [Host],
+    /// The most memory that the host may take, in MiB, at any time of its life; without hostility it takes 5 to 15.
+    pub peak: u64,
+    pub(super) run: fn(&Bench) -> Result<String, String>,
+}
+
+const DRIVERS: &[Host] = &[BLOCKING, SMOL, Host::Driver(Adapter::Loop)];
+/// Those that read standard error themselves.
+const READERS: &[Host] = &[BLOCKING, SMOL];
+const ENGINE: &[Host] = &[Host::Engine];
+const BLOCKING: Host = Host::Driver(Adapter::Blocking);
+const SMOL: Host = Host::Driver(Adapter::Smol);
+
+/// The messages, or bad lines, of a flood.
+const MILLION: u64 = 1_000_000;
+const NONSENSE: u64 = 100_000;
+
+/// All rows, in the order of the table.
+pub const ROWS: &[Row] = &[
+    row("a line of 1 GiB", DRIVERS, 48, long_line),
+    row("1,000,000 notifications", DRIVERS, 32, notes),
+    // The buffer itself is 40 MB, and it stands twice: as it is made, and as it is given.
+    row("1,000,000 notifications in one read of a client", ENGINE, 140, |bench| timed(bench, engine::client_notes)),
+    row("1,000,000 notifications in one read of a server", ENGINE, 140, |bench| timed(bench, engine::server_notes)),
+    row("1,000,000 pings in one read of a server", ENGINE, 260, |bench| timed(bench, engine::server_pings)),
+    row("100,000 diagnostics, outputs not taken", ENGINE, 16, |bench| engine::client_nonsense(bench.scaled(NONSENSE))),
+    row("100,000 diagnostics, no listener", DRIVERS, 32, |bench| nonsense(bench, false)),
+    row("100,000 diagnostics, a listener", DRIVERS, 32, |bench| nonsense(bench, true)),
+    row("1 GiB to stderr, inherited", DRIVERS, 32, |bench| errors(bench, Stderr::Inherit)),
+    row("1 GiB to stderr, discarded", READERS, 32, |bench| errors(bench, Stderr::Discard)),
+    row("1 GiB to stderr, by lines", READERS, 32, lines),
+    row("never reads stdin", DRIVERS, 64, deaf),
+    row("closes stdout and lives on", DRIVERS, 32, closes),
+    row("logs to stdout", DRIVERS, 32, logs),
+    row("CRLF", DRIVERS, 32, |bench| good(bench, "--crlf")),
+    row("a byte-order mark", DRIVERS, 32, |bench| good(bench, "--bom")),
+    row("UTF-16", DRIVERS, 32, |bench| fails(bench, &["--utf16"], &["initialize", "bad-message"])),
+    row("never answers", DRIVERS, 32, |bench| fails(bench, &["--mute"], &["initialize", "no answer"])),
+    row("agrees on no revision", DRIVERS, 32, |bench| fails(bench, &["--no-version"], &["initialize"])),
+    row("exits at once with a message", READERS, 32, |bench| {
+        fails(bench, &["--exit", "cannot open the database"], &["code 3", "cannot open the database"])
+    }),
+    row("crashes in a call", DRIVERS, 32, |bench| crashes(bench, &[])),
+    row("crashes, and a grandchild holds the pipe", DRIVERS, 32, |bench| crashes(bench, &["--grandchild"])),
+    row("does not exist", DRIVERS, 32, |bench| {
+        cannot_start(bench, "/no/such/program", &["/no/such/program", "No such file"])
+    }),
+    row("is not executable", DRIVERS, 32, not_executable),
+    row("is a directory", DRIVERS, 32, |bench| cannot_start(bench, "/usr", &["/usr", "ermission denied"])),
+];
+
+const fn row(name: &'static str, hosts: &'static [Host], peak: u64, run: fn(&Bench) -> Result<String, String>) -> Row {
+    Row { name, hosts, peak, run }
+}
+
+/// Says how much more four times as much takes.
+fn timed(bench: &Bench, run: fn(u64) -> Result<String, String>) -> Result<String, String> {
+    let time = |count| {
+        let began = Instant::now();
+        run(count).map(|outcome| (outcome, began.elapsed().as_secs_f64()))
+    };
+    let (_, quarter) = time(bench.scaled(MILLION) / 4)?;
+    let (outcome, whole) = time(bench.scaled(MILLION))?;
+    let factor = whole / quarter;
+    // Twice what is linear, for a machine that does other things as well.
+    if factor > 8.0 {
+        return Err(format!("four times as many take {factor:.1} times as long"));
+    }
+    Ok(format!("{outcome}; {whole:.2} s, {factor:.1} times that of a quarter"))
+}
+
+fn call(tool: &str, arguments: &serde_json::Value) -> mcp_proto::Call<tools::CallTool> {
+    tools::call(tool).arguments(arguments)
+}
+
+fn expect(is_so: bool, what: impl FnOnce() -> String) -> Result<(), String> {
+    if is_so { Ok(()) } else { Err(what()) }
+}
+
+/// A call that must be answered as by any good server.
+fn echo(client: &mut super::client::Client) -> Result<(), String> {
+    let answer = client.call(call("echo", &json!({"text": "still here"})));
+    let is_so = answer.as_ref().is_ok_and(|answer| answer.first_text() == Some("still here"));
+    expect(is_so, || format!("a later call fails: {answer:?}"))
+}
+
+fn amount(client: &mut super::client::Client, tool: &str, amount: u64) -> Result<(), String> {
+    let answer = client.call(call(tool, &json!({"amount": amount})));
+    let is_so = answer.as_ref().is_ok_and(|answer| answer.first_text() == Some("done"));
+    expect(is_so, || format!("the call ends with {answer:?}"))
+}
+
+fn long_line(bench: &Bench) -> Result<String, String> {
+    let mut client = bench.start(&[], Setup::default())?;
+    amount(&mut client, "line", bench.size)?;
+    echo(&mut client)?;
+    let seen = client.seen.clone();
+    client.close()?;
+    soon(|| seen.of("bad-message") == 1);
+    let bad = seen.of("bad-message");
+    expect(bad == 1, || format!("{bad} bad messages"))?;
+    Ok("1 bad-message; this call and later ones are answered".into())
+}
+
+fn notes(bench: &Bench) -> Result<String, String> {
+    let count = bench.scaled(MILLION);
+    let mut client = bench.start(&[], Setup::default())?;
+    amount(&mut client, "notes", count)?;
+    echo(&mut client)?;
+    let seen = client.seen.clone();
+    client.close()?;
+    // A thread of its own tells them.
+    let sum = || {
+        let counts = seen.counts();
+        counts.notes + counts.lost_notes
+    };
+    soon(|| sum() >= count);
+    expect(sum() == count, || format!("{} of them", sum()))?;
+    let counts = seen.counts();
+    Ok(format!("{} told, {} counted as lost; calls are answered", counts.notes, counts.lost_notes))
+}
+
+fn nonsense(bench: &Bench, listens: bool) -> Result<String, String> {
+    let count = bench.scaled(NONSENSE);
+    let mut client = bench.start(&[], Setup { listens, ..Setup::default() })?;
+    amount(&mut client, "nonsense", count)?;
+    echo(&mut client)?;
+    let seen = client.seen.clone();
+    client.close()?;
+    if !listens {
+        return Ok("dropped; calls are answered".into());
+    }
+    let sum = || seen.of("bad-message") + seen.counts().lost_diagnostics;
+    soon(|| sum() >= count);
+    expect(sum() == count, || format!("{} of them", sum()))?;
+    let (told, lost) = (seen.of("bad-message"), seen.counts().lost_diagnostics);
+    Ok(format!("{told} told, {lost} counted as lost; calls are answered"))
+}
+
+fn errors(bench: &Bench, stderr: Stderr) -> Result<String, String> {
+    let mut client = bench.start(&[], Setup { stderr, ..Setup::default() })?;
+    amount(&mut client, "errors", bench.size)?;
+    echo(&mut client)?;
+    client.close()?;
+    Ok("the call and later ones are answered".into())
+}
+
+fn lines(bench: &Bench) -> Result<String, String> {
+    let told = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&told);
+    let stderr = Stderr::Lines(Arc::new(move |line: &str| {
+        count.fetch_add(line.len() as u64 + 1, Ordering::Relaxed);
+    }));
+    errors(bench, stderr)?;
+    let told = || told.load(Ordering::Relaxed);
+    // The last line has no newline. A thread of its own may still read what the pipe holds.
+    soon(|| told() >= bench.size);
+    expect(told().abs_diff(bench.size) <= 1, || format!("{} bytes of {}", told(), bench.size))?;
+    Ok("every byte is told; the call and later ones are answered".into())
+}
+
+fn deaf(bench: &Bench) -> Result<String, String> {
+    let mut client = bench.start(&[], Setup::default())?;
+    let pid = pid(&mut client)?;
+    client.call(tools::call("deaf")).map_err(|e| e.to_string())?;
+    let text = "x".repeat(1 << 20);
+    let (mut timeouts, after) = (0, Duration::from_millis(50));
+    // The first may still be read, and is thrown away.
+    let refused = loop {
+        match client.call(call("echo", &json!({"text": text})).timeout(after)) {
+            Err(CallError::Timeout { .. }) if timeouts < 64 => timeouts += 1,
+            other => break other,
+        }
+    };
+    expect(refused == Err(CallError::Refused(Refusal::Full)), || format!("{timeouts} timeouts, then {refused:?}"))?;
+    let took = client.close()?;
+    expect(took < Duration::from_secs(3), || format!("the close takes {took:?}"))?;
+    gone(&pid)?;
+    Ok(format!("{timeouts} timeouts, then refused: full; closed in {:.1} s", took.as_secs_f64()))
+}
+
+fn closes(bench: &Bench) -> Result<String, String> {
+    let mut client = bench.start(&["--ignore-eof"], Setup::default())?;
+    let pid = pid(&mut client)?;
+    let began = Instant::now();
+    let ended = client.call(tools::call("close"));
+    let took = began.elapsed();
+    let Err(CallError::Closed { sent: Sent::Maybe, why }) = ended else { return Err(format!("{ended:?}")) };
+    expect(took < Duration::from_secs(3), || format!("it takes {took:?}"))?;
+    client.close()?;
+    gone(&pid)?;
+    Ok(format!("the call ends in {:.1} s: {why}; the program is ended", took.as_secs_f64()))
+}
+
+fn logs(bench: &Bench) -> Result<String, String> {
+    let mut client = bench.start(&["--logs"], Setup::default())?;
+    echo(&mut client)?;
+    echo(&mut client)?;
+    let seen = client.seen.clone();
+    client.close()?;
+    // The line after the last answer may come too late.
+    soon(|| seen.of("bad-message") >= 2);
+    let bad = seen.of("bad-message");
+    expect(bad >= 2, || format!("{bad} bad messages"))?;
+    Ok("a bad-message for each line of the log; calls are answered".into())
+}
+
+fn good(bench: &Bench, style: &str) -> Result<String, String> {
+    let mut client = bench.start(&[style], Setup::default())?;
+    echo(&mut client)?;
+    let seen = client.seen.clone();
+    client.close()?;
+    let told: Vec<&str> = seen.counts().diagnostics.keys().copied().collect();
+    expect(told.is_empty(), || format!("{told:?}"))?;
+    Ok("understood".into())
+}
+
+fn fails(bench: &Bench, args: &[&str], says: &[&str]) -> Result<String, String> {
+    let Err(failed) = bench.start(args, Setup::default()) else { return Err("it connects".into()) };
+    expect(says.iter().all(|part| failed.contains(part)), || failed.clone())?;
+    Ok(failed)
+}
+
+fn crashes(bench: &Bench, args: &[&str]) -> Result<String, String> {
+    let mut client = bench.start(args, Setup::default())?;
+    let began = Instant::now();
+    let ended = client.call(tools::call("crash"));
+    let took = began.elapsed();
+    expect(took < Duration::from_secs(5), || format!("it takes {took:?}"))?;
+    let Err(CallError::Closed { sent: Sent::Maybe, why: Closed::Exited(status) }) = &ended else {
+        return Err(format!("{ended:?}"));
+    };
+    expect(status.signal == Some(6), || format!("{status:?}"))?;
+    let reads = bench.host != Host::Driver(Adapter::Loop);
+    expect(!reads || status.stderr.contains("about to crash"), || format!("{status:?}"))?;
+    Ok(format!("after {:.1} s: {}", took.as_secs_f64(), Closed::Exited(status.clone())))
+}
+
+fn cannot_start(bench: &Bench, program: &str, says: &[&str]) -> Result<String, String> {
+    let began = Instant::now();
+    let Err(failed) = bench.connect(Program::new(program), Setup::default()) else {
+        return Err("it connects".into());
+    };
+    expect(says.iter().all(|part| failed.contains(part)), || failed.clone())?;
+    // At once, and not when the handshake times out.
+    expect(began.elapsed() < Duration::from_millis(900), || format!("after {:?}", began.elapsed()))?;
+    Ok(failed)
+}
+
+fn not_executable(bench: &Bench) -> Result<String, String> {
+    let file = std::env::temp_dir().join(format!("mcp-plain-{}", std::process::id()));
+    fs::write(&file, "not a program").map_err(|e| e.to_string())?;
+    let path = file.to_str().ok_or("the path is not unicode")?;
+    let shown = cannot_start(bench, path, &[path, "ermission denied"]);
+    fs::remove_file(&file).map_err(|e| e.to_string())?;
+    Ok(shown?.replace(path, "/tmp/plain"))
+}
+
+fn pid(client: &mut super::client::Client) -> Result<String, String> {
+    let pid = client.call(tools::call("pid")).map_err(|e| e.to_string())?;
+    pid.first_text().map(str::to_string).ok_or_else(|| "it does not say".into())
+}
+
+/// Whether a program is gone, or soon is.
+fn gone(pid: &str) -> Result<(), String> {
+    soon(|| !fs::exists(format!("/proc/{pid}")).unwrap_or(true));
+    expect(!fs::exists(format!("/proc/{pid}")).unwrap_or(true), || format!("{pid} is still there"))
+}
+
+/// Waits until it is so, for a while: some things are told on a thread of their own.
+fn soon(is_so: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !is_so() && Instant::now() < end {
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+}

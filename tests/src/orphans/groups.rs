@@ -1,0 +1,139 @@
+//! The cases, in groups by how the host ends, and how many processes may be left of each.
+
+use super::{Adapter, Case, Found, Kind, Signalled};
+use std::path::Path;
+use std::thread;
+
+/// How many hosts run at once.
+const AT_ONCE: usize = 8;
+
+/// Cases of one kind.
+pub struct Group {
+    /// How the hosts end.
+    pub name: &'static str,
+    /// The cases.
+    pub cases: Vec<Case>,
+    /// How many processes are to be left of a case.
+    pub stays: fn(&Case) -> usize,
+}
+
+impl Group {
+    /// Runs its cases, a few at a time. `host` and `child`: the two programs.
+    ///
+    /// # Errors
+    /// Of each case: what is not as it should be.
+    pub fn run(&self, host: &Path, child: &Path) -> Vec<(Case, Result<Found, String>)> {
+        let run = |case: &Case| {
+            let stays = (self.stays)(case);
+            let found = case.run(host, child, stays)?;
+            match found.left == stays && found.unreaped == 0 && found.started > 0 {
+                true => Ok(found),
+                false => Err(format!("{stays} were to be left: {found:?}")),
+            }
+        };
+        let mut all = Vec::new();
+        for some in self.cases.chunks(AT_ONCE) {
+            thread::scope(|scope| {
+                let running: Vec<_> = some.iter().map(|case| scope.spawn(move || (*case, run(case)))).collect();
+                all.extend(running.into_iter().flat_map(thread::ScopedJoinHandle::join));
+            });
+        }
+        all
+    }
+}
+
+/// What is started: names, and arguments of `misbehaving`.
+const CHILDREN: [Kind; 8] = [
+    kind("well-behaved", &[]),
+    kind("ignores end of input", &["--ignore-eof"]),
+    kind("ignores SIGTERM too", &["--ignore-eof", "--ignore-term"]),
+    kind("grandchild holds the pipe", &["--grandchild"]),
+    kind("stubborn, with a grandchild", &["--grandchild", "--ignore-eof", "--ignore-term"]),
+    kind("forks and exits", &["--fork", "--ignore-eof", "--ignore-term"]),
+    kind("forks twice and exits", &["--double-fork", "--ignore-eof", "--ignore-term"]),
+    Kind { name: "stubborn, behind a shell", args: &["--ignore-eof", "--ignore-term"], shell: true },
+];
+
+/// Programs with which no connection comes to be.
+const UNWILLING: [Kind; 6] = [
+    kind("exits at once", &["--exit", "no such file"]),
+    kind("agrees on no revision", &["--no-version", "--ignore-eof", "--ignore-term"]),
+    kind("says nothing", &["--mute"]),
+    kind("says nothing, stubborn", &["--mute", "--ignore-eof", "--ignore-term"]),
+    kind("says nothing, with a grandchild", &["--mute", "--grandchild", "--ignore-term"]),
+    Kind { name: "says nothing, behind a shell", args: &["--mute", "--ignore-eof", "--ignore-term"], shell: true },
+];
+
+const BOTH: [Adapter; 2] = [Adapter::Blocking, Adapter::Smol];
+
+const fn kind(name: &'static str, args: &'static [&'static str]) -> Kind {
+    Kind { name, args, shell: false }
+}
+
+/// All groups.
+pub fn groups() -> Vec<Group> {
+    let group = |name, cases: Vec<Case>, stays| Group { name, cases, stays };
+    // Of the living hosts zombies count as well.
+    let living = |end, adapters: &[Adapter]| with(&["--stay"], None, cases(adapters, end, &CHILDREN));
+    let deadly = &CHILDREN[..4];
+    let interrupted = |flags| with(flags, Some(Signalled::Interrupt), cases(&BOTH, "wait", deadly));
+    vec![
+        group("return", cases(&Adapter::ALL, "return", &CHILDREN), nothing),
+        group("return, Ctrl-C forwarded", with(&["--forward"], None, cases(&BOTH, "return", deadly)), nothing),
+        group("error", cases(&Adapter::ALL, "error", &CHILDREN), nothing),
+        group("panic", cases(&Adapter::ALL, "panic", &CHILDREN), nothing),
+        group("close", [living("close", &Adapter::ALL), living("close-waiting", &BOTH)].concat(), nothing),
+        group("drop while a call waits", living("drop-waiting", &BOTH), nothing),
+        group("drop of the driver", living("driver", &[Adapter::Smol]), nothing),
+        group("drop of the runtime", living("runtime", &[Adapter::Smol]), nothing),
+        group(
+            "failed connection",
+            with(
+                &["--stay"],
+                None,
+                [
+                    cases(&[Adapter::Blocking, Adapter::Loop], "return", &UNWILLING),
+                    cases(&[Adapter::Smol], "handshake", &UNWILLING),
+                ]
+                .concat(),
+            ),
+            nothing,
+        ),
+        group(
+            "dropped while connecting",
+            with(&["--stay"], None, cases(&[Adapter::Smol], "abandon", &UNWILLING[2..])),
+            nothing,
+        ),
+        group("SIGKILL", with(&[], Some(Signalled::Kill), cases(&BOTH, "wait", deadly)), heedless),
+        group("exit", cases(&BOTH, "exit", deadly), heedless),
+        group("return while a thread waits", cases(&[Adapter::Blocking], "return-waiting", deadly), heedless),
+        group("Ctrl-C", interrupted(&[]), heedless),
+        group("Ctrl-C, one group", interrupted(&["--inherit"]), nothing),
+        group("Ctrl-C, forwarded", interrupted(&["--forward"]), nothing),
+        group("close, one group", with(&["--inherit"], None, cases(&BOTH, "close", deadly)), grandchildren),
+    ]
+}
+
+fn cases(adapters: &[Adapter], end: &'static str, children: &[Kind]) -> Vec<Case> {
+    let of = |adapter: &Adapter| children.iter().map(move |child| (*adapter, *child)).collect::<Vec<_>>();
+    let case = |(adapter, child)| Case { adapter, child, end, flags: &[], signal: None };
+    adapters.iter().flat_map(of).map(case).collect()
+}
+
+fn with(flags: &'static [&'static str], signal: Option<Signalled>, cases: Vec<Case>) -> Vec<Case> {
+    cases.into_iter().map(|case| Case { flags, signal, ..case }).collect()
+}
+
+fn nothing(_: &Case) -> usize {
+    0
+}
+
+/// The host can do nothing any more: its children see the end of their input. Those that heed it are gone, the others stay.
+fn heedless(case: &Case) -> usize {
+    usize::from(!case.child.args.is_empty())
+}
+
+/// In the group of the host only the program itself is ended.
+fn grandchildren(case: &Case) -> usize {
+    usize::from(case.child.args.contains(&"--grandchild"))
+}

@@ -1,0 +1,52 @@
+//! What a world keeps of its clients, and what is made of it again.
+
+use super::World;
+use crate::sim::report::Transcript;
+use mcp_proto::input::WiredClientInput;
+use mcp_proto::record::{self, Recorder};
+use mcp_proto::wired::WiredClient;
+use mcp_proto::{ClientConfig, Instant};
+use std::sync::{Arc, Mutex};
+
+impl World {
+    /// A client, recorded onto `tape` if this world does that.
+    pub(super) fn engine(&self, config: &Arc<ClientConfig>, seed: [u8; 32], tape: &Arc<Mutex<Vec<u8>>>) -> WiredClient {
+        let sink = Arc::clone(tape);
+        let keep = move |line: &[u8]| {
+            sink.lock().expect("no panic").extend_from_slice(line);
+            Ok(())
+        };
+        let recorder = self.tape.map(|redaction| Recorder::new(redaction, keep));
+        record::client(recorder, Arc::clone(config), seed, self.now)
+    }
+
+    /// What was recorded of a client so far.
+    pub fn tape(&self, client: usize) -> Vec<u8> {
+        self.clients[client].tape.lock().expect("no panic").clone()
+    }
+
+    /// What a client said, its writes joined, and what a fresh one says when it is told the same: each input becomes those that `cut`
+    /// makes of it, and the outputs are taken after every input or only at the end.
+    pub fn refeed(
+        &self,
+        client: usize,
+        drain_each: bool,
+        mut cut: impl FnMut(&WiredClientInput) -> Vec<WiredClientInput>,
+    ) -> (Transcript, Transcript) {
+        let side = &self.clients[client];
+        let mut engine = WiredClient::new(side.config.clone(), side.seed, Instant::ZERO);
+        let mut said = Transcript::default();
+        for (at, input) in &side.log {
+            for input in cut(input) {
+                let _ = engine.apply(*at, input);
+                while let Some(action) = drain_each.then(|| engine.poll_output()).flatten() {
+                    said.push(&action);
+                }
+            }
+        }
+        while let Some(action) = engine.poll_output() {
+            said.push(&action);
+        }
+        (side.said.clone(), said)
+    }
+}

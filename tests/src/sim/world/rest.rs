@@ -1,0 +1,68 @@
+//! The end of a world: nothing is left, the numbers are right, and nothing that is said afterwards does anything.
+
+use super::{Side, World};
+use bytes::Bytes;
+use mcp_proto::exchange::{ChannelId, Closed, Peer};
+use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey, Wire};
+use mcp_proto::model::elicitation::ElicitResult;
+use mcp_proto::rpc::Object;
+use mcp_proto::tools;
+
+impl World {
+    pub(super) fn check_rest(&mut self) {
+        for (n, side) in self.clients.iter().enumerate() {
+            assert!(side.terminated.is_some(), "client {n} never ended: {:?}", side.engine.client().state());
+            assert_eq!(side.engine.poll_timeout(), None, "client {n} waits after its end");
+            assert_eq!(side.engine.client().running(), 0);
+            side.check_numbers();
+        }
+        assert!(self.server_terminated, "the server never ended");
+        assert_eq!(self.server.poll_timeout(), None, "the server waits after its end");
+        assert_eq!(self.server.running(), 0);
+        assert!(self.tasks.is_empty(), "tasks that nobody cancelled: {:?}", self.tasks.keys());
+        assert!(self.links.is_empty() && self.opening.is_empty(), "links that nobody closed");
+    }
+
+    pub(super) fn spurious_after_the_end(&mut self) {
+        for client in 0..self.clients.len() {
+            let channel = ChannelId(1);
+            let facts = [
+                Wire::Opened(Peer::default()),
+                Wire::Bytes(Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n")),
+                Wire::Eof,
+                Wire::Written(10),
+                Wire::Closed(Closed::Eof),
+            ];
+            for fact in facts {
+                self.input(client, Input::Fact(channel, fact));
+            }
+            for command in [
+                ClientCommand::Call(tools::list().into_raw()),
+                ClientCommand::Cancel(CallId(1), None),
+                ClientCommand::Answer(InputKey(1), InputAnswer::Elicitation(ElicitResult::Cancel)),
+                ClientCommand::Notify("x".into(), Object::new()),
+                ClientCommand::Close,
+            ] {
+                let call = self.input(client, Input::Command(command));
+                assert_eq!(call, None);
+            }
+            self.input(client, Input::Tick);
+        }
+    }
+}
+
+impl Side {
+    /// What the client counted is what was seen of it.
+    fn check_numbers(&self) {
+        let stats = self.engine.stats();
+        assert_eq!((stats.calls, stats.questions, stats.channels, stats.unsent, stats.queued), (0, 0, 0, 0, 0));
+        assert_eq!(stats.calls_made, self.made.len() as u64);
+        assert_eq!((stats.restarts, stats.pings_missed), (self.seen.restarts, self.seen.pings_missed));
+        assert_eq!(stats.diagnostics.values().sum::<u64>(), self.seen.diagnostics);
+        assert_eq!((stats.lost_notifications, stats.lost_diagnostics), (0, 0));
+        // Not equal: a dead channel is told bytes as well, and an aborted one never reports what it wrote.
+        assert!(stats.traffic.bytes_in <= self.seen.told && stats.traffic.bytes_out <= self.seen.written);
+        assert_eq!(self.seen.steps_taken, self.seen.steps_told, "each step of an end is told");
+        assert_eq!(self.seen.opened, self.seen.closed, "the end of each channel is told");
+    }
+}

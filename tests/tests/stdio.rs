@@ -1,0 +1,72 @@
+#![forbid(unsafe_code)]
+//! What the bounds of a connection to a program are: nothing before it begins, everything ended when its bytes are not to be borne.
+
+use mcp_proto::client::Malformed;
+use mcp_proto::exchange::{Closed, Sent};
+use mcp_proto::{CallError, ClientConfig, Program, tools};
+use mcp_tests::poll_loop::PollLoop;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A server that tells its process id to a file, and that file.
+fn program(name: &str) -> (Program, PathBuf) {
+    let pids = std::env::temp_dir().join(format!("mcp-stdio-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_file(&pids);
+    let path = pids.to_str().expect("unicode");
+    (Program::new(env!("CARGO_BIN_EXE_misbehaving")).env("PIDS", path), pids)
+}
+
+/// Whether the process that told its id is gone.
+fn gone(pids: &Path) -> bool {
+    let pid = std::fs::read_to_string(pids).expect("it ran");
+    !Path::new("/proc").join(pid.trim()).exists()
+}
+
+// covers: S0-24
+#[test]
+fn a_client_that_has_not_begun_has_no_program_and_no_calls() {
+    let (server, pids) = program("begin");
+    let (client, driver) = mcp_smol::connect_with(server.clone(), mcp_smol::Config::new()).expect("a target");
+    let bare = PollLoop::new(ClientConfig::program(server)).expect("there is randomness");
+    assert!(client.server().is_none());
+    assert!(bare.engine.client().server_info().is_none());
+    assert_eq!(bare.engine.client().running(), 0, "calls");
+    drop((client, driver, bare));
+    assert!(!pids.exists(), "a program was started");
+}
+
+/// Looks until a program is gone, for a while: it is reaped in the background.
+fn until_gone(pids: &Path) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !gone(pids) {
+        assert!(Instant::now() < end, "it is still there");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+    std::fs::remove_file(pids).expect("it was written");
+}
+
+fn broken(ended: &CallError) {
+    let is_so = matches!(ended, CallError::Closed { sent: Sent::Maybe, why: Closed::Broken(_) });
+    assert!(is_so, "{ended:?}");
+}
+
+// covers: S0-32, S0-27
+#[test]
+fn where_bad_bytes_are_fatal_they_end_the_call_the_client_and_the_program() {
+    let nonsense = || tools::call("nonsense").arguments(&json!({"amount": 1}));
+    let fatal = |config: &mut ClientConfig| config.malformed = Malformed::Fatal;
+
+    let (server, pids) = program("blocking");
+    let client = mcp_blocking::connect_with(server, mcp_blocking::Config::new().set(fatal)).expect("hello");
+    broken(&client.call(nonsense()).expect_err("it is ended"));
+    assert!(matches!(client.close(), mcp_proto::client::Termination::Closed(Closed::Broken(_))));
+    until_gone(&pids);
+
+    let (server, pids) = program("smol");
+    let (client, driver) = mcp_smol::connect_with(server, mcp_smol::Config::new().set(fatal)).expect("a target");
+    let driver = smol::spawn(driver);
+    broken(&smol::block_on(client.call(nonsense())).expect_err("it is ended"));
+    smol::block_on(driver);
+    until_gone(&pids);
+}
