@@ -41,6 +41,8 @@
 //!
 //! A thread that is stuck in the operating system, because a process that left its group still holds a pipe open, cannot be woken. It
 //! is left alone, holds nothing but its end of the pipe, and is counted in [`ClientStats::detached_threads`]; closing does not wait for it.
+//! One that still connects (a name that is looked up, a socket whose other side accepts nothing) is counted too, and keeps the memory of
+//! its client until the system lets it go.
 
 mod callbacks;
 mod channel;

@@ -272,7 +272,8 @@ pub enum Group {
     /// One of its own, so that the program and all that it starts can be ended together. A Ctrl-C at our terminal does not reach it.
     #[default]
     Own,
-    /// Ours. A Ctrl-C reaches it as it reaches us; only the program itself is ended with its client, not what it has started.
+    /// Ours. A Ctrl-C reaches it as it reaches us (not on Windows, where it has no console); only the program itself is ended with its
+    /// client, not what it has started.
     Inherit,
 }
 
