@@ -5,6 +5,7 @@ use super::sse::Events;
 use crate::exchange::{Headers, Item, RequestHead, ResponseHead};
 use crate::limits::FrameLimits;
 use crate::rpc;
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,7 +17,7 @@ use core::mem;
 ///
 /// * `application/json`: one [`Item::Message`], [`Item::Batch`] or [`Item::BadMessage`] at its end. In a response whose status is not
 ///   2xx, what is not a message is one [`Item::Body`]: then it is the text of some error page. An empty one is no item in a response.
-/// * `text/event-stream`, in a response: [`Item::Event`]s.
+/// * `text/event-stream`, in a response: [`Item::Event`]s and [`Item::Comment`]s.
 /// * any other: [`Item::Body`] pieces.
 ///
 /// Then [`Item::End`].
@@ -51,7 +52,7 @@ pub struct Body {
 enum Content {
     /// JSON so far, and what is done with a text that is no message.
     Json(Vec<u8>, Json),
-    Events(Events),
+    Events(Box<Events>),
     Other,
 }
 
@@ -78,7 +79,7 @@ impl Body {
         let content = match media_type(&head.headers) {
             Media::Json if (200..300).contains(&head.status) => Content::Json(Vec::new(), Json::Success),
             Media::Json => Content::Json(Vec::new(), Json::Failure),
-            Media::EventStream => Content::Events(Events::new(limits.max_event, limits.max_depth)),
+            Media::EventStream => Content::Events(Box::new(Events::new(limits))),
             Media::Other => Content::Other,
         };
         Self::new(content, limits.max_response_body, limits)
@@ -111,6 +112,14 @@ impl Body {
         self.ended = true;
     }
 
+    /// The body was cut short; what of it counts all the same.
+    pub(super) fn cut(&mut self) -> Option<Item> {
+        match &mut self.content {
+            Content::Events(events) => events.end(),
+            Content::Json(..) | Content::Other => None,
+        }
+    }
+
     /// The next item.
     pub fn poll_item(&mut self) -> Option<Item> {
         if self.broken.is_some() {
@@ -118,7 +127,7 @@ impl Body {
         }
         let item = match &mut self.content {
             Content::Events(events) => match events.poll(&mut self.input) {
-                Ok(event) => event.map(Item::Event),
+                Ok(item) => item,
                 Err(_) => return self.fail(format!("an event is larger than {} bytes", self.limits.max_event)),
             },
             Content::Json(text, _) => {
@@ -149,8 +158,8 @@ impl Body {
         }
         match &mut self.content {
             Content::Events(events) => {
-                if let Some(event) = events.end() {
-                    return Some(Item::Event(event));
+                if let Some(item) = events.end() {
+                    return Some(item);
                 }
             }
             Content::Json(text, kind) => {
@@ -202,14 +211,16 @@ impl Body {
     }
 }
 
-enum Media {
+/// What a body is, by its `Content-Type`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Media {
     Json,
     EventStream,
     Other,
 }
 
 /// Types compare without case and without their parameters (RFC 9110 section 8.3.1).
-fn media_type(headers: &Headers) -> Media {
+pub(crate) fn media_type(headers: &Headers) -> Media {
     let value = headers.get("content-type").unwrap_or_default();
     let essence = value.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/json") {

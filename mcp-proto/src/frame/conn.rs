@@ -125,6 +125,7 @@ impl Conn {
     /// HTTP heads can carry nothing into the channel but themselves: a field name that is no token, or a value with a control character,
     /// makes a server write a bare 500 in place of the response, and a client is [`broken`](Self::broken) and writes nothing.
     /// `Content-Length` and `Transfer-Encoding` of a given head are ignored, the codec knows better; `Connection: close` is heeded.
+    /// A request without `Accept-Encoding` asks for `identity`, since no coding is understood.
     pub fn encode(&mut self, outgoing: Outgoing) {
         match &mut self.codec {
             Codec::Lines(_) => match outgoing {

@@ -17,6 +17,8 @@ mod tests;
 
 #[cfg(feature = "http")]
 pub use body::Body;
+#[cfg(feature = "http")]
+pub(crate) use body::{Media, media_type};
 pub use conn::{Conn, Kind};
 #[cfg(feature = "http")]
 pub use sse::encode_event;

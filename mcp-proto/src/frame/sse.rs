@@ -1,8 +1,9 @@
-//! Server-sent events, to the letter of WHATWG HTML section 9.2: LF, CR and CRLF end a line however they are cut, comments mean nothing,
-//! data lines are joined by LF, an unfinished event is discarded. What differs is told on [`Events::poll`].
+//! Server-sent events, to the letter of WHATWG HTML section 9.2: a byte-order mark may stand at the very start, LF, CR and CRLF end a line
+//! however they are cut, data lines are joined by LF, an unfinished event is discarded. What differs is told on [`Events::poll`].
 
 use super::input::Input;
-use crate::exchange::{Data, SseEvent};
+use crate::exchange::{Data, Item, SseEvent};
+use crate::limits::FrameLimits;
 use crate::rpc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -11,8 +12,8 @@ use core::mem;
 use core::time::Duration;
 
 /// Writes one event: `id` and `retry` if given (whole milliseconds), and `data` always, even if empty. Without an `event` field, so that
-/// its type is `message`. An `id` that holds CR, LF or NUL is left out: no reader could get it. `data` with line breaks becomes several
-/// `data` lines.
+/// its type is `message`. An `id` that holds CR, LF or NUL is left out: no reader could get it. `data` with line breaks (LF, CR or CRLF)
+/// becomes several `data` lines, which a reader joins by LF.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -24,16 +25,13 @@ use core::time::Duration;
 pub fn encode_event(id: Option<&str>, retry: Option<Duration>, data: &Bytes) -> Bytes {
     let mut out = event_head(id, retry);
     out.reserve_exact(data.len() + 2);
-    if memchr::memchr2(b'\r', b'\n', data).is_none() {
-        out.extend_from_slice(data);
-    } else {
-        for (n, line) in data.split(|byte| matches!(byte, b'\r' | b'\n')).enumerate() {
-            if n > 0 {
-                out.extend_from_slice(b"\ndata: ");
-            }
-            out.extend_from_slice(line);
-        }
+    let mut rest = &data[..];
+    while let Some(at) = memchr::memchr2(b'\r', b'\n', rest) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(b"\ndata: ");
+        rest = &rest[at + if rest[at..].starts_with(b"\r\n") { 2 } else { 1 }..];
     }
+    out.extend_from_slice(rest);
     out.extend_from_slice(b"\n\n");
     out.into()
 }
@@ -55,157 +53,270 @@ pub(super) fn event_head(id: Option<&str>, retry: Option<Duration>) -> Vec<u8> {
     out
 }
 
-/// The decoder of one stream.
+/// The decoder of one stream. It holds what an event will need and nothing else: comments and fields that mean nothing leave no trace.
 #[derive(Debug)]
 pub(super) struct Events {
-    max_event: usize,
-    max_depth: u32,
-    line: Vec<u8>,
-    /// The line is a comment: it is not held.
-    comment: bool,
+    limits: FrameLimits,
+    at: At,
     /// The last byte was the CR that ended a line: an LF belongs to it.
     cr: bool,
-    /// No line has ended yet: a byte-order mark may stand in front.
-    first: bool,
-    event: String,
-    id: Option<String>,
+    /// The value so far of an `event` or `id` field.
+    value: Vec<u8>,
+    /// The value so far of a `retry` field. However long it is, nothing more of it is held.
+    number: Number,
+    event: Vec<u8>,
+    id: Option<Vec<u8>>,
     retry: Option<Duration>,
-    /// Each data line with an LF behind it.
-    data: Vec<u8>,
+    /// The data lines, joined by LF; the last may be unfinished.
+    data: Option<Vec<u8>>,
     /// A field that we know was seen since the last event.
     any: bool,
 }
+
+/// Where in its line the next byte stands.
+#[derive(Clone, Copy, Debug)]
+enum At {
+    /// At the start of the stream, behind so many bytes of a byte-order mark.
+    Mark(usize),
+    /// In a name, of which so many bytes are held.
+    Name([u8; LONGEST], usize),
+    /// Behind the colon, where one space is dropped.
+    Colon(Field),
+    Value(Field),
+    Comment,
+    /// In a field that means nothing.
+    Unknown,
+}
+
+/// The value of a `retry` field: digits, or else nothing that counts.
+#[derive(Clone, Copy, Debug)]
+enum Number {
+    Empty,
+    Digits(u64),
+    Invalid,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Field {
+    Data,
+    Event,
+    Id,
+    Retry,
+}
+
+/// The length of the longest name that means something.
+const LONGEST: usize = 5;
+
+const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The event is larger than the limit.
 #[derive(Debug)]
 pub(super) struct TooLong;
 
 impl Events {
-    pub(super) fn new(max_event: usize, max_depth: u32) -> Self {
+    pub(super) fn new(limits: &FrameLimits) -> Self {
         Self {
-            max_event,
-            max_depth,
-            line: Vec::new(),
-            comment: false,
+            limits: limits.clone(),
+            at: At::Mark(0),
             cr: false,
-            first: true,
-            event: String::new(),
+            value: Vec::new(),
+            number: Number::Empty,
+            event: Vec::new(),
             id: None,
             retry: None,
-            data: Vec::new(),
+            data: None,
             any: false,
         }
     }
 
     pub(super) fn buffered(&self) -> usize {
-        self.line.capacity()
-            + self.data.capacity()
-            + self.event.capacity()
-            + self.id.as_ref().map_or(0, String::capacity)
+        let optional = [&self.id, &self.data].into_iter().flatten();
+        self.value.capacity() + self.event.capacity() + optional.map(Vec::capacity).sum::<usize>()
     }
 
-    /// The next event. Other than WHATWG says, an event without data is handed out too, if a field was set: its `id` and `retry` count.
-    pub(super) fn poll(&mut self, input: &mut Input) -> Result<Option<SseEvent>, TooLong> {
+    /// The next event or comment. Other than WHATWG says, an event without data is handed out too, if a field was set, since its `id` and
+    /// `retry` count; `id` is the event's own, and whoever wants the last one of the stream remembers it; and bytes of the data that are
+    /// not UTF-8 stay what they are, so that they are no message instead of another one.
+    pub(super) fn poll(&mut self, input: &mut Input) -> Result<Option<Item>, TooLong> {
         while let Some(front) = input.front() {
             if mem::take(&mut self.cr) && front[0] == b'\n' {
                 input.skip(1);
                 continue;
             }
-            if self.line.is_empty() && front[0] == b':' {
-                self.comment = true;
-            }
             let end = memchr::memchr2(b'\r', b'\n', front);
             let count = end.unwrap_or(front.len());
-            if !self.comment {
-                let held =
-                    self.line.len() + self.data.len() + self.event.len() + self.id.as_ref().map_or(0, String::len);
-                if held + count > self.max_event {
-                    return Err(TooLong);
-                }
-                self.line.extend_from_slice(&front[..count]);
-            }
+            self.part(&front[..count])?;
             self.cr = end.is_some_and(|at| front[at] == b'\r');
             input.skip(count + usize::from(end.is_some()));
             if end.is_some()
-                && let Some(event) = self.end_line()
+                && let Some(item) = self.end_line()?
             {
-                return Ok(Some(event));
+                return Ok(Some(item));
             }
         }
         Ok(None)
     }
 
     /// The stream has ended. The event that is not finished is discarded; but a `retry` counts from its own line on.
-    pub(super) fn end(&mut self) -> Option<SseEvent> {
+    pub(super) fn end(&mut self) -> Option<Item> {
         let retry = self.retry.take()?;
-        Some(SseEvent { id: None, retry: Some(retry), data: Data::None })
+        Some(Item::Event(SseEvent { id: None, retry: Some(retry), data: Data::None }))
     }
 
-    fn end_line(&mut self) -> Option<SseEvent> {
-        let mut line = mem::take(&mut self.line);
-        let event = if mem::take(&mut self.comment) {
-            None
-        } else {
-            let bom: &[u8] = if self.first { b"\xEF\xBB\xBF" } else { b"" };
-            let text = line.strip_prefix(bom).unwrap_or(&line);
-            if text.is_empty() {
-                self.dispatch()
-            } else {
-                self.field(text);
-                None
-            }
-        };
-        self.first = false;
-        // The buffer serves the next line, unless it is large.
-        if line.capacity() <= super::input::LARGE {
-            line.clear();
-            self.line = line;
+    /// Takes a part of a line, without its end.
+    fn part(&mut self, mut part: &[u8]) -> Result<(), TooLong> {
+        while let Some((&first, rest)) = part.split_first() {
+            self.at = match self.at {
+                At::Mark(seen) if first == MARK[seen] && seen + 1 == MARK.len() => At::BEGIN,
+                At::Mark(seen) if first == MARK[seen] => At::Mark(seen + 1),
+                At::Mark(0) => {
+                    self.at = At::BEGIN;
+                    continue;
+                }
+                At::Name(_, 0) if first == b':' => At::Comment,
+                At::Name(name, len) if first == b':' => match Field::named(&name[..len]) {
+                    Some(field) => {
+                        self.begin(field)?;
+                        At::Colon(field)
+                    }
+                    None => At::Unknown,
+                },
+                At::Name(mut name, len) if len < LONGEST => {
+                    name[len] = first;
+                    At::Name(name, len + 1)
+                }
+                // A mark that is none, or a name that is too long.
+                At::Mark(_) | At::Name(..) => At::Unknown,
+                At::Colon(field) if first == b' ' => At::Value(field),
+                At::Colon(field) | At::Value(field) => {
+                    self.at = At::Value(field);
+                    return self.hold(field, part);
+                }
+                At::Comment | At::Unknown => return Ok(()),
+            };
+            part = rest;
         }
-        event
+        Ok(())
     }
 
-    fn field(&mut self, line: &[u8]) {
-        let (name, value) = match memchr::memchr(b':', line) {
-            Some(0) => return,
-            Some(colon) => (&line[..colon], &line[colon + 1..]),
-            None => (line, &[][..]),
+    /// The name of a field has been read.
+    fn begin(&mut self, field: Field) -> Result<(), TooLong> {
+        match field {
+            Field::Data if self.data.is_some() => self.hold(field, b"\n"),
+            Field::Data => {
+                self.data = Some(Vec::new());
+                Ok(())
+            }
+            Field::Event | Field::Id => Ok(()),
+            Field::Retry => {
+                self.number = Number::Empty;
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds to the value of a field. The buffer grows by doubling, but not beyond the limit.
+    fn hold(&mut self, field: Field, part: &[u8]) -> Result<(), TooLong> {
+        if let Field::Retry = field {
+            self.number = part.iter().fold(self.number, Number::and);
+            return Ok(());
+        }
+        let optional = [&self.id, &self.data].into_iter().flatten();
+        let held = self.value.len() + self.event.len() + optional.map(Vec::len).sum::<usize>();
+        let room = self.limits.max_event.saturating_sub(held);
+        if part.len() > room {
+            return Err(TooLong);
+        }
+        let buffer = match (field, &mut self.data) {
+            (Field::Data, Some(data)) => data,
+            _ => &mut self.value,
         };
-        let value = value.strip_prefix(b" ").unwrap_or(value);
-        match name {
-            b"data" => {
-                self.data.extend_from_slice(value);
-                self.data.push(b'\n');
+        let needed = buffer.len() + part.len();
+        if needed > buffer.capacity() {
+            let most = buffer.len() + room;
+            buffer.reserve_exact(needed.max(buffer.capacity() * 2).min(most) - buffer.len());
+        }
+        buffer.extend_from_slice(part);
+        Ok(())
+    }
+
+    fn end_line(&mut self) -> Result<Option<Item>, TooLong> {
+        match mem::replace(&mut self.at, At::BEGIN) {
+            At::Mark(0) | At::Name(_, 0) => return Ok(self.dispatch()),
+            At::Comment => return Ok(Some(Item::Comment)),
+            At::Name(name, len) => {
+                if let Some(field) = Field::named(&name[..len]) {
+                    self.begin(field)?;
+                    self.end_field(field);
+                }
             }
-            b"event" => self.event = String::from_utf8_lossy(value).into_owned(),
-            b"id" if memchr::memchr(0, value).is_none() => self.id = Some(String::from_utf8_lossy(value).into_owned()),
-            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
-                let digit = |n: u64, d: &u8| n.saturating_mul(10).saturating_add(u64::from(d - b'0'));
-                self.retry = Some(Duration::from_millis(value.iter().fold(0, digit)));
-            }
-            _ => return,
+            At::Colon(field) | At::Value(field) => self.end_field(field),
+            At::Mark(_) | At::Unknown => {}
+        }
+        Ok(None)
+    }
+
+    fn end_field(&mut self, field: Field) {
+        let value = mem::take(&mut self.value);
+        match field {
+            Field::Data => {}
+            Field::Event => self.event = value,
+            Field::Id if memchr::memchr(0, &value).is_some() => return,
+            Field::Id => self.id = Some(value),
+            Field::Retry => match self.number {
+                Number::Digits(millis) => self.retry = Some(Duration::from_millis(millis)),
+                Number::Empty | Number::Invalid => return,
+            },
         }
         self.any = true;
     }
 
-    fn dispatch(&mut self) -> Option<SseEvent> {
+    fn dispatch(&mut self) -> Option<Item> {
         let event = mem::take(&mut self.event);
-        let mut data = mem::take(&mut self.data);
-        let (id, retry) = (self.id.take(), self.retry.take());
+        let data = Bytes::from(self.data.take().unwrap_or_default());
+        let (id, retry) = (self.id.take().map(text), self.retry.take());
         if !mem::take(&mut self.any) {
             return None;
         }
-        data.pop();
-        let data = Bytes::from(data);
         let data = if data.is_empty() {
             Data::None
-        } else if !matches!(event.as_str(), "" | "message") {
-            Data::Other { event, data }
+        } else if !matches!(&event[..], b"" | b"message") {
+            Data::Other { event: text(event), data }
         } else {
-            match rpc::parse(data, self.max_depth) {
-                Ok(message) => Data::Message(message),
-                Err(defect) => Data::Bad(defect),
-            }
+            rpc::parse_batch_or_message(data, &self.limits).into()
         };
-        Some(SseEvent { id, retry, data })
+        Some(Item::Event(SseEvent { id, retry, data }))
     }
+}
+
+impl Number {
+    fn and(self, byte: &u8) -> Self {
+        match (self, byte.wrapping_sub(b'0')) {
+            (Self::Empty, digit @ 0..=9) => Self::Digits(digit.into()),
+            (Self::Digits(n), digit @ 0..=9) => Self::Digits(n.saturating_mul(10).saturating_add(digit.into())),
+            _ => Self::Invalid,
+        }
+    }
+}
+
+impl At {
+    /// At the start of a line.
+    const BEGIN: Self = Self::Name([0; LONGEST], 0);
+}
+
+impl Field {
+    fn named(name: &[u8]) -> Option<Self> {
+        match name {
+            b"data" => Some(Self::Data),
+            b"event" => Some(Self::Event),
+            b"id" => Some(Self::Id),
+            b"retry" => Some(Self::Retry),
+            _ => None,
+        }
+    }
+}
+
+/// Bytes that are no UTF-8 are replaced, as WHATWG says.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }

@@ -96,15 +96,28 @@ impl RawJson {
         Self(Bytes::from_static(b"{}"))
     }
 
+    /// The value as an [`Id`](super::Id): a string, or a number that is an integer of 64 bits or, in any other spelling (`42.0`), one up to
+    /// 2^53. `None` for anything else.
+    pub(crate) fn id(&self) -> Option<super::Id> {
+        scan::id(self)
+    }
+
     /// The type of the value.
     pub fn kind(&self) -> JsonKind {
-        match self.0.first() {
-            Some(b'{') => JsonKind::Object,
-            Some(b'[') => JsonKind::Array,
-            Some(b'"') => JsonKind::String,
-            Some(b't' | b'f') => JsonKind::Bool,
-            Some(b'n') => JsonKind::Null,
-            _ => JsonKind::Number,
+        JsonKind::of(self.0.first().copied())
+    }
+}
+
+impl JsonKind {
+    /// The type of a checked value that begins so.
+    pub(super) const fn of(first: Option<u8>) -> Self {
+        match first {
+            Some(b'{') => Self::Object,
+            Some(b'[') => Self::Array,
+            Some(b'"') => Self::String,
+            Some(b't' | b'f') => Self::Bool,
+            Some(b'n') => Self::Null,
+            _ => Self::Number,
         }
     }
 }

@@ -159,7 +159,7 @@ impl Object {
 
     /// A member that is an id or a progress token: a string or a 64-bit integer. `None` for anything else.
     pub fn id(&self, key: &str) -> Option<Id> {
-        self.get(key).and_then(scan::id)
+        self.get(key).and_then(RawJson::id)
     }
 
     /// Its members in their order.

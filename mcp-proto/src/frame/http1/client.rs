@@ -19,6 +19,8 @@ pub(in super::super) struct Client {
     eof: bool,
     broken: Option<String>,
     keep_alive: bool,
+    /// The request said that it is the last.
+    last: bool,
 }
 
 #[derive(Debug)]
@@ -29,11 +31,15 @@ enum Reading {
         gather: Gather,
         /// The request was a `HEAD`: its response has no body.
         head_only: bool,
-        /// An interim response has come: what follows it is owed.
-        begun: bool,
+        /// The bytes of the interim responses that have come: what follows them is owed.
+        interim: usize,
     },
     Body(Box<Framed>),
 }
+
+/// How every response begins.
+const HTTP: &[u8] = b"HTTP/";
+const NOT_HTTP: &str = "the answer is not HTTP";
 
 impl Client {
     pub(in super::super) fn new(limits: &FrameLimits) -> Self {
@@ -44,6 +50,7 @@ impl Client {
             eof: false,
             broken: None,
             keep_alive: true,
+            last: false,
         }
     }
 
@@ -73,7 +80,7 @@ impl Client {
     pub(in super::super) fn at_boundary(&self) -> bool {
         match &self.reading {
             Reading::Idle => self.input.is_empty(),
-            Reading::Head { gather, begun, .. } => !begun && gather.is_empty() && self.input.is_empty(),
+            Reading::Head { gather, interim, .. } => *interim == 0 && gather.is_empty() && self.input.is_empty(),
             Reading::Body(_) => false,
         }
     }
@@ -92,15 +99,17 @@ impl Client {
             match &mut self.reading {
                 Reading::Idle if self.input.is_empty() => return None,
                 Reading::Idle => return self.fail("bytes that no request asked for".into()),
-                Reading::Head { gather, head_only, .. } => match gather.poll(&mut self.input, &self.limits) {
+                Reading::Head { gather, head_only, interim } => match gather.poll(&mut self.input, &self.limits) {
                     Ok(Some(head)) => {
-                        let head_only = *head_only;
-                        match self.begin(&head, head_only) {
+                        let (head_only, interim) = (*head_only, *interim);
+                        match self.begin(&head, head_only, interim) {
                             Ok(Some(response)) => return Some(Item::Response(response)),
                             Ok(None) => {}
                             Err(why) => return self.fail(why),
                         }
                     }
+                    // A server of another protocol may wait for us after a line of its own.
+                    Ok(None) | Err(_) if !gather.begins_with(HTTP) => return self.fail(NOT_HTTP.into()),
                     Ok(None) if self.eof && !self.at_boundary() => {
                         return self.fail("the response head is cut short".into());
                     }
@@ -122,23 +131,30 @@ impl Client {
     }
 
     /// `None` for an interim response, which means nothing here.
-    fn begin(&mut self, bytes: &[u8], head_only: bool) -> Result<Option<ResponseHead>, String> {
+    fn begin(&mut self, bytes: &[u8], head_only: bool, interim: usize) -> Result<Option<ResponseHead>, String> {
+        if !bytes.starts_with(HTTP) {
+            return Err(NOT_HTTP.into());
+        }
         let (status, old, headers) = head::read_response(bytes, &self.limits).map_err(|defect| defect.why)?;
         match status {
             101 => return Err("the server switched protocols, which was not asked for".into()),
             100..200 => {
-                self.reading = Reading::Head { gather: Gather::default(), head_only, begun: true };
+                let interim = interim + bytes.len();
+                if interim > self.limits.max_head {
+                    return Err("too many interim responses".into());
+                }
+                self.reading = Reading::Head { gather: Gather::default(), head_only, interim };
                 return Ok(None);
             }
             200..1000 => {}
             _ => return Err(format!("the status is {status}")),
         }
-        self.keep_alive = head::persists(&headers, old);
+        self.keep_alive = head::persists(&headers, old) && !self.last;
         let bodiless = head_only || matches!(status, 204 | 304);
         let length = match declared(&headers, old) {
             Declared::Invalid(why) => return Err(why.into()),
-            Declared::Unknown => return Err("the transfer-encoding is not known".into()),
             _ if bodiless => Length::Known(0),
+            Declared::Unknown => return Err("the transfer-encoding is not known".into()),
             Declared::Known(length) => Length::Known(length),
             Declared::Chunked => Length::chunked(),
             Declared::Nothing => {
@@ -146,8 +162,7 @@ impl Client {
                 Length::Close
             }
         };
-        if let Some(coding) = headers.get("content-encoding").filter(|coding| !coding.eq_ignore_ascii_case("identity"))
-        {
+        if let Some(coding) = head::content_coding(&headers).filter(|_| !matches!(length, Length::Known(0))) {
             return Err(format!("the response has the content-encoding {coding:?}, which was not asked for"));
         }
         let response = ResponseHead { status, headers };
@@ -188,18 +203,23 @@ impl Client {
         }
         let legal = head::is_token(&request.method) && is_target(&request.target);
         let mut writer = Writer::new(&[&request.method, " ", &request.target, " HTTP/1.1"]);
-        if !legal || writer.fields(&request.headers).is_none() || request.headers.get("host").is_none() {
+        if !legal || writer.fields(&request.headers).is_none() || request.headers.all("host").count() != 1 {
             self.fail("the request head cannot be written".into());
             return;
         }
         if !body.is_empty() || matches!(request.method.as_str(), "POST" | "PUT" | "PATCH") {
             writer.field("content-length", &body.len().to_string());
         }
+        if request.headers.get("accept-encoding").is_none() {
+            // Without it a server may use any coding (RFC 9110 section 12.5.3), and none is understood here.
+            writer.field("accept-encoding", "identity");
+        }
         if head::has_token(&request.headers, "connection", "close") {
             writer.field("connection", "close");
+            self.last = true;
         }
         writer.finish(out, body);
-        self.reading = Reading::Head { gather: Gather::default(), head_only: request.method == "HEAD", begun: false };
+        self.reading = Reading::Head { gather: Gather::default(), head_only: request.method == "HEAD", interim: 0 };
     }
 }
 

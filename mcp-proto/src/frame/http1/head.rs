@@ -27,6 +27,13 @@ impl Gather {
         self.head.capacity()
     }
 
+    /// Whether what there is of the head begins like this, as far as it goes.
+    pub(super) fn begins_with(&self, start: &[u8]) -> bool {
+        let there = start.len().min(self.head.len());
+        // An empty line that is dropped may be half there.
+        self.head == b"\r" || self.head[..there] == start[..there]
+    }
+
     /// The bytes of a head up to and with its empty line. Empty lines before it are dropped (RFC 9112 section 2.2).
     pub(super) fn poll(&mut self, input: &mut Input, limits: &FrameLimits) -> Result<Option<Vec<u8>>, HttpDefect> {
         loop {
@@ -89,9 +96,20 @@ pub(super) fn read_response(head: &[u8], limits: &FrameLimits) -> Result<(u16, b
     Ok((status, version == 0, headers(response.headers)))
 }
 
-/// Whether one of the comma-separated members of the field is `token`, without case.
+/// The comma-separated members of all fields of that name. What surrounds them is a space or a tab: another reader may hold other white
+/// space of Unicode to be a part of them.
+pub(super) fn members<'a>(headers: &'a Headers, name: &'a str) -> impl Iterator<Item = &'a str> {
+    headers.all(name).flat_map(|value| value.split(',')).map(|member| member.trim_matches([' ', '\t']))
+}
+
+/// Whether one of the members of the field is `token`, without case.
 pub(super) fn has_token(headers: &Headers, name: &str, token: &str) -> bool {
-    headers.all(name).flat_map(|value| value.split(',')).any(|member| member.trim().eq_ignore_ascii_case(token))
+    members(headers, name).any(|member| member.eq_ignore_ascii_case(token))
+}
+
+/// What the body is coded with, if with anything.
+pub(super) fn content_coding(headers: &Headers) -> Option<&str> {
+    members(headers, "content-encoding").find(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))
 }
 
 /// Whether the sender of these fields keeps the connection (RFC 9112 section 9.3).
@@ -135,6 +153,13 @@ impl Writer {
         self.0.extend_from_slice(b"\r\n");
         write(out, self.0, body, b"");
     }
+}
+
+/// Whether a line, its CR LF included, is one legal field.
+pub(super) fn is_field(line: &[u8]) -> bool {
+    let mut fields = [httparse::EMPTY_HEADER];
+    let lines = [line, b"\r\n"].concat();
+    matches!(httparse::parse_headers(&lines, &mut fields), Ok(httparse::Status::Complete(_)))
 }
 
 /// A token (RFC 9110 section 5.6.2): the name of a method or field.

@@ -1,6 +1,7 @@
 //! Where a body ends (RFC 9112 sections 6 and 7).
 
 use super::Input;
+use super::head::{is_field, members};
 use crate::exchange::Headers;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -56,8 +57,8 @@ pub(super) enum Declared {
 
 /// Reads `Content-Length` and `Transfer-Encoding`. Equal lengths that are repeated count once (RFC 9112 section 6.3).
 pub(super) fn declared(headers: &Headers, old: bool) -> Declared {
-    let mut lengths = headers.all("content-length").flat_map(|value| value.split(',')).map(str::trim);
-    let mut codings = headers.all("transfer-encoding").flat_map(|value| value.split(',')).map(str::trim);
+    let mut lengths = members(headers, "content-length");
+    let mut codings = members(headers, "transfer-encoding");
     match (lengths.next(), codings.next()) {
         (None, None) => Declared::Nothing,
         (Some(_), Some(_)) => Declared::Invalid("both a content-length and a transfer-encoding"),
@@ -66,9 +67,8 @@ pub(super) fn declared(headers: &Headers, old: bool) -> Declared {
                 return Declared::Invalid("content-lengths differ");
             }
             match length.parse() {
-                Ok(length) if !headers.all("content-length").any(|value| value.contains('+')) => {
-                    Declared::Known(length)
-                }
+                // `parse` lets a plus pass.
+                Ok(number) if !length.starts_with('+') => Declared::Known(number),
                 _ => Declared::Invalid("the content-length is not a number"),
             }
         }
@@ -125,10 +125,9 @@ impl Chunk {
                 Self::Trailer { line, room } => match input.line(line, *room) {
                     None => return Ok(Piece::More),
                     Some(true) if line == b"\r\n" => Self::Done,
-                    Some(true) if line.ends_with(b"\r\n") => {
-                        Self::Trailer { room: *room - line.len(), line: Vec::new() }
-                    }
-                    Some(true) => return Err("a trailer line does not end with CR LF"),
+                    Some(true) if !line.ends_with(b"\r\n") => return Err("a trailer line does not end with CR LF"),
+                    Some(true) if is_field(line) => Self::Trailer { room: *room - line.len(), line: Vec::new() },
+                    Some(true) => return Err("a trailer is not legal"),
                     Some(false) => return Err("the trailer is too long"),
                 },
                 Self::Done => return Ok(Piece::End),
@@ -156,11 +155,13 @@ fn size(line: &[u8]) -> Result<u64, &'static str> {
         return Err("a CR without LF");
     }
     let digits = memchr::memchr(b';', line).map_or(line, |at| &line[..at]);
-    let digits = digits.trim_ascii_end();
-    if digits.is_empty() || digits.len() > 16 {
+    let blanks = digits.iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let digits = &digits[..digits.len() - blanks];
+    if digits.is_empty() {
         return Err(FAULT);
     }
-    digits.iter().try_fold(0, |n, &digit| match char::from(digit).to_digit(16) {
+    digits.iter().try_fold(0_u64, |n, &digit| match char::from(digit).to_digit(16) {
+        Some(_) if n >> 60 > 0 => Err("the size of a chunk is too large"),
         Some(digit) => Ok(n << 4 | u64::from(digit)),
         None => Err(FAULT),
     })

@@ -46,7 +46,7 @@ impl Framed {
             match self.length.next(input, eof).map_err(Fault::Framing)? {
                 length::Piece::Data(bytes) => self.body.bytes(bytes),
                 length::Piece::More => return Ok(None),
-                length::Piece::Cut => return Err(Fault::Cut),
+                length::Piece::Cut => return self.body.cut().map(Some).ok_or(Fault::Cut),
                 length::Piece::End => self.body.end(),
             }
         }

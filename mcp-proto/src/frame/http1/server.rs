@@ -133,7 +133,7 @@ impl Server {
             (0, false) => return Err(defect(400, "the host is missing")),
             _ => return Err(defect(400, "there is more than one host")),
         }
-        if headers.get("content-encoding").is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
+        if head::content_coding(&headers).is_some() {
             return Err(defect(415, "the body has a content-encoding"));
         }
         let length = match declared(&headers, line.old) {

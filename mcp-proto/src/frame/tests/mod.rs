@@ -1,8 +1,14 @@
 //! The codecs, each case fed whole, at every split, byte by byte, and with bytes after it.
 
 #[cfg(feature = "http")]
+mod bounds;
+#[cfg(feature = "http")]
 mod http;
 mod lines;
+#[cfg(feature = "http")]
+mod request;
+#[cfg(feature = "http")]
+mod response;
 #[cfg(feature = "http")]
 mod sse;
 

@@ -1,44 +1,39 @@
 use super::*;
-use crate::exchange::{Data, ResponseHead, SseEvent};
+use crate::exchange::{Data, Headers, ResponseHead, SseEvent};
 use crate::frame::{Body, encode_event};
-use crate::rpc::{DefectKind, parse};
+use crate::rpc::{Defect, DefectKind, parse};
+use alloc::vec;
 use core::time::Duration;
 use proptest::prelude::*;
 
 fn stream(max_event: usize) -> Body {
-    let headers = crate::exchange::Headers::new().with("Content-Type", "Text/Event-Stream; charset=utf-8");
+    let headers = Headers::new().with("Content-Type", "Text/Event-Stream; charset=utf-8");
     Body::of_response(&ResponseHead { status: 200, headers }, &FrameLimits { max_event, ..FrameLimits::default() })
 }
 
-/// All events of the pieces, and whether the stream broke.
-fn feed<'a>(max_event: usize, pieces: impl IntoIterator<Item = &'a [u8]>, end: bool) -> (Vec<SseEvent>, bool) {
+/// All items of the pieces but the end, and whether the stream broke.
+fn feed<'a>(max_event: usize, pieces: impl IntoIterator<Item = &'a [u8]>, end: bool) -> (Vec<Item>, bool) {
     let mut body = stream(max_event);
-    let mut events = Vec::new();
-    let mut drain = |body: &mut Body| {
-        while let Some(item) = body.poll_item() {
-            match item {
-                Item::Event(event) => events.push(event),
-                item => assert_eq!(item, Item::End),
-            }
-        }
-    };
+    let mut items = Vec::new();
     for piece in pieces {
         body.bytes(Bytes::copy_from_slice(piece));
-        drain(&mut body);
+        items.extend(core::iter::from_fn(|| body.poll_item()));
+        assert!(body.buffered() <= 2 * max_event, "{} bytes are held of what was polled", body.buffered());
     }
     if end {
         body.end();
+        items.extend(core::iter::from_fn(|| body.poll_item()));
+        assert!(items.pop() == Some(Item::End) || body.broken().is_some());
     }
-    drain(&mut body);
-    (events, body.broken().is_some())
+    (items, body.broken().is_some())
 }
 
-fn check(bytes: &[u8], events: &[SseEvent]) {
+fn check(bytes: &[u8], items: &[Item]) {
     let follow = [bytes, b"\n\nid:after\n\n"].concat();
     let after = feed(1000, [&follow[..]], true);
     for end in [false, true] {
         let seen = feed(1000, [bytes], end);
-        assert_eq!((&seen.0[..], seen.1), (events, false), "{:?}", bytes.escape_ascii().to_string());
+        assert_eq!((&seen.0[..], seen.1), (items, false), "{:?}", bytes.escape_ascii().to_string());
         for at in 0..bytes.len() {
             let (a, b) = bytes.split_at(at);
             assert_eq!(feed(1000, [a, b], end), seen, "{at} of {:?}", bytes.escape_ascii().to_string());
@@ -46,108 +41,226 @@ fn check(bytes: &[u8], events: &[SseEvent]) {
         assert_eq!(feed(1000, bytes.chunks(1), end), seen);
         assert_eq!(feed(1000, follow.chunks(1), end), after);
     }
-    assert_eq!(after.0.last().unwrap().id.as_deref(), Some("after"));
+    assert_eq!(after.0.last(), Some(&none(Some("after"), None)));
 }
 
-fn message(method: &str) -> SseEvent {
-    SseEvent { id: None, retry: None, data: Data::Message(note(method)) }
+fn event(id: Option<&str>, retry: Option<u64>, data: Data) -> Item {
+    Item::Event(SseEvent { id: id.map(Into::into), retry: retry.map(Duration::from_millis), data })
 }
 
-fn other(event: &str, data: &'static str) -> SseEvent {
-    let data = Data::Other { event: event.into(), data: Bytes::from_static(data.as_bytes()) };
-    SseEvent { id: None, retry: None, data }
+fn message(method: &str) -> Item {
+    event(None, None, Data::Message(note(method)))
 }
 
-fn none(id: Option<&str>, retry: Option<u64>) -> SseEvent {
-    SseEvent { id: id.map(Into::into), retry: retry.map(Duration::from_millis), data: Data::None }
+fn other(event: &str, data: &[u8]) -> Data {
+    Data::Other { event: event.into(), data: Bytes::copy_from_slice(data) }
 }
 
-// covers: B-001, B-002, B-003, B-006
+fn none(id: Option<&str>, retry: Option<u64>) -> Item {
+    event(id, retry, Data::None)
+}
+
+fn bad(data: &'static [u8]) -> Item {
+    event(None, None, bad_data(data))
+}
+
+fn bad_data(data: &'static [u8]) -> Data {
+    Data::Bad(parse(Bytes::from_static(data), 128).unwrap_err())
+}
+
+// covers: B-001, B-002, B-003, B-006, HTTP-C-025
 #[test]
 fn every_line_end_ends_a_line_however_it_is_cut() {
     let text = note_text("é😀");
+    let expected =
+        [Item::Comment, message("é😀"), Item::Comment, Item::Comment, message("é😀"), Item::Comment, message("é😀")];
     for end in ["\n", "\r", "\r\n"] {
-        let stream =
-            format!(":hello{end}{end}data: {text}{end}:{end}{end}event:message{end}: x{end}data:{text}{end}{end}");
-        check(stream.as_bytes(), &[message("é😀"), message("é😀")]);
+        let stream = format!(
+            ":hello{end}{end}data: {text}{end}{end}:{end}{end}event:message{end}: x{end}data:{text}{end}{end}\
+             data: {text}{end}:data: 1{end}{end}"
+        );
+        check(stream.as_bytes(), &expected);
     }
     check(format!("data:{text}\r\r\ndata:{text}\r\n\n").as_bytes(), &[message("é😀"), message("é😀")]);
+    check(b"data: 1\r\ndata: 2\rdata: 3\n\r\nid\r\r", &[bad(b"1\n2\n3"), none(Some(""), None)]);
 }
 
-// covers: B-004, B-005, B-007, B-011, B-012
+// covers: B-011
+#[test]
+fn a_byte_order_mark_means_nothing_at_the_very_start_and_is_data_elsewhere() {
+    let x = || event(None, None, other("x", b"1"));
+    check(b"\xEF\xBB\xBFevent: x\ndata: 1\n\n", &[x()]);
+    check(b"\xEF\xBB\xBF\nevent: x\ndata: 1\n\n", &[x()]);
+    check(b"\xEF\xBB\xBF:\n\n", &[Item::Comment]);
+    // Another one behind it, a part of one, or one in a later line is the beginning of a name that nobody knows.
+    for name in [&b"\xEF\xBB\xBF\xEF\xBB\xBFevent"[..], b"\xEF\xBBevent", b"\xEFevent", b"\n\xEF\xBB\xBFevent"] {
+        check(&[name, b": x\ndata: 1\n\n"].concat(), &[bad(b"1")]);
+    }
+    check(b"\xEF\xBB\n\n", &[]);
+    check(
+        "event: x\ndata: \u{feff}\nid: \u{feff}\n\n".as_bytes(),
+        &[event(Some("\u{feff}"), None, other("x", b"\xEF\xBB\xBF"))],
+    );
+}
+
+// covers: B-004, B-012
 #[test]
 fn fields_mean_what_the_standard_says() {
-    check(b"event: a\ndata: 1\ndata:  2\ndata\ndata:3:4\n\n", &[other("a", "1\n 2\n\n3:4")]);
-    check(b"event:a\nevent: b\ndata: \xEF\xBB\xBF\n\n", &[other("b", "\u{feff}")]);
-    check(b"event: ping\ndata: {}\n\ndata\n\n", &[other("ping", "{}"), none(None, None)]);
-    check(b"id: 1\ndata:\n\n", &[none(Some("1"), None)]);
-    check(
-        b"id: a\0b\nid\n\nretry: 12\n\nretry: -1\n\nretry: 1x\n\nretry:\n\n",
-        &[none(Some(""), None), none(None, Some(12))],
-    );
+    check(b"event: a\ndata: 1\ndata:  2\ndata\ndata:3:4\n\n", &[event(None, None, other("a", b"1\n 2\n\n3:4"))]);
+    check(b"event: a\ndata\ndata\n\n", &[event(None, None, other("a", b"\n"))]);
+    check(b"event:a\nevent: b\ndata: 1\n\n", &[event(None, None, other("b", b"1"))]);
+    check(b"event: a\nevent\ndata: 1\n\n", &[bad(b"1")]);
+    check(b"id: a\0b\nid\n\n", &[none(Some(""), None)]);
     check(b"id: 1\nid: 2\0\n\n", &[none(Some("1"), None)]);
+    check(b"id: 1\nid: 2\n\nid:  3 \n\n", &[none(Some("2"), None), none(Some(" 3 "), None)]);
+    check(b"id: \xFF\n\n", &[none(Some("\u{fffd}"), None)]);
+    check(b"unknown: 1\nDATA: 2\n data: 3\ndat: 4\ndatas: 5\nevent : x\nretry1: 6\n: data: 7\n\n", &[Item::Comment]);
+    // An event begins anew after each empty line, whether there was anything to tell or not.
+    check(b"event: a\n\ndata: 1\n\n", &[none(None, None), bad(b"1")]);
+}
+
+#[test]
+fn a_reconnection_time_is_digits_and_nothing_else() {
+    check(b"retry: 12\n\nretry:0\n\nretry: 007\n\n", &[none(None, Some(12)), none(None, Some(0)), none(None, Some(7))]);
+    for text in ["-1", "+1", "1x", "", " 1", "1 ", "1.5", "\u{664}", "1\0", "0x1"] {
+        check(format!("retry: {text}\n\n").as_bytes(), &[]);
+    }
+    check(b"retry\n\nretry: 5\nretry: x\n\n", &[none(None, Some(5))]);
+    check(b"retry: 99999999999\n\n", &[none(None, Some(99_999_999_999))]);
     check(b"retry: 99999999999999999999999\n\n", &[none(None, Some(u64::MAX))]);
-    check(b"\xEF\xBB\xBFevent: x\ndata: 1\n\n", &[other("x", "1")]);
-    check(b"\xEF\xBB\xBF: comment\n\n", &[]);
+}
+
+// covers: B-005, B-007, S4-01, S4-02
+#[test]
+fn only_a_message_with_data_is_read_as_json() {
+    let text = note_text("m");
+    for name in ["", "event:\n", "event: message\n", "event: x\nevent: message\n"] {
+        check(format!("{name}data: {text}\n\n").as_bytes(), &[message("m")]);
+    }
+    for name in ["ping", "endpoint", "error", "Message", "message ", " message", "messages"] {
+        let stream = format!("event: {name}\ndata: {text}\n\nevent: {name}\ndata: {{\n\ndata: {text}\n\n");
+        let control = |data: &str| event(None, None, other(name, data.as_bytes()));
+        check(stream.as_bytes(), &[control(&text), control("{"), message("m")]);
+    }
     check(
-        b"\n\xEF\xBB\xBFevent: x\ndata: 1\nx\n\n",
-        &[SseEvent { data: Data::Bad(parse(Bytes::from_static(b"1"), 128).unwrap_err()), ..none(None, None) }],
+        b"data\n\ndata:\n\nid: 1\ndata:\n\nevent: ping\n\n",
+        &[none(None, None), none(None, None), none(Some("1"), None), none(None, None)],
     );
-    check(b"unknown: 1\nDATA: 2\n data: 3\n\n", &[]);
+}
+
+// covers: S4-11
+#[test]
+fn an_event_of_another_type_has_its_id_and_its_reconnection_time() {
+    check(
+        b"event: ping\nid: 7\nretry: 3\ndata: x\n\nevent: ping\nid: 8\n\n",
+        &[event(Some("7"), Some(3), other("ping", b"x")), none(Some("8"), None)],
+    );
 }
 
 // covers: B-008
 #[test]
 fn a_bad_message_costs_its_event_and_no_other() {
-    let (events, broken) =
-        feed(1000, [format!("data: no\n\ndata: \u{ff}\n\ndata: {}\n\n", note_text("m")).as_bytes()], false);
-    assert!(!broken);
-    let kinds: Vec<_> =
-        events.iter().map(|event| if let Data::Bad(defect) = &event.data { Some(defect.kind) } else { None }).collect();
-    assert_eq!(kinds, [Some(DefectKind::Syntax), Some(DefectKind::Syntax), None]);
-    assert_eq!(events[2], message("m"));
-    let (events, _) = feed(1000, [&b"data: \"\xff\"\n\n"[..]], false);
-    assert!(matches!(&events[0].data, Data::Bad(defect) if defect.kind == DefectKind::Utf8));
+    let text = format!("data: no\n\ndata: \u{ff}\n\ndata: {}\n\n", note_text("m"));
+    check(text.as_bytes(), &[bad(b"no"), bad("\u{ff}".as_bytes()), message("m")]);
+    let (items, _) = feed(1000, [&b"data: \"\xff\"\n\n"[..]], false);
+    let [Item::Event(SseEvent { data: Data::Bad(Defect { kind: DefectKind::Utf8, .. }), .. })] = &items[..] else {
+        panic!("{items:?}")
+    };
 }
 
 #[test]
 fn an_unfinished_event_is_discarded_but_its_retry_counts() {
-    let unfinished = b"id: 7\ndata: 1\n";
-    assert_eq!(feed(1000, [&unfinished[..]], true), (Vec::new(), false));
-    assert_eq!(feed(1000, unfinished.chunks(1), true), (Vec::new(), false));
-    assert_eq!(feed(1000, [&b"id: 7\nretry: 5\ndata: 1"[..]], true).0, [none(None, Some(5))]);
-    assert_eq!(feed(1000, [&b"retry: 5"[..]], true).0, []);
+    for unfinished in ["id: 7\ndata: 1\n", "id: 7\ndata: 1", "id: 7", "data", "retry: 5", ":"] {
+        check_cut(unfinished.as_bytes(), &[]);
+    }
+    check_cut(b"id: 7\nretry: 5\ndata: 1", &[none(None, Some(5))]);
+    check_cut(b"retry: 5\r", &[none(None, Some(5))]);
+    check_cut(b":\nid: 1\n", &[Item::Comment]);
+}
+
+/// Checks a stream that ends in the midst of an event.
+fn check_cut(bytes: &[u8], items: &[Item]) {
+    for at in 0..=bytes.len() {
+        let (a, b) = bytes.split_at(at);
+        assert_eq!(feed(1000, [a, b], true), (items.to_vec(), false), "{:?}", bytes.escape_ascii().to_string());
+    }
 }
 
 // covers: B-013, B-015
 #[test]
 fn an_event_over_the_limit_breaks_the_stream_and_frees_it() {
-    let event = b"event:abcd\ndata:123456\n\n";
-    // Four bytes of type, and the longest line beside it.
-    let fits = 4 + "data:123456".len();
-    assert!(!feed(fits, [&event[..]], false).1);
-    for pieces in [event.chunks(1), event.chunks(5), event.chunks(100)] {
-        assert_eq!(feed(fits - 1, pieces, false), (Vec::new(), true));
+    // What counts is what is held: the values, and the LF between data lines.
+    let one = b"event:abcd\nid: 1\ndata:12345\ndata: 6\n\n";
+    let fits = 4 + 1 + 7;
+    assert!(!feed(fits, [&one[..]], false).1);
+    for pieces in [one.chunks(1), one.chunks(5), one.chunks(100)] {
+        assert_eq!(feed(fits - 1, pieces, false), (vec![], true));
     }
-    let mut body = stream(10_000);
-    for _ in 0..1000 {
-        body.bytes(Bytes::from(alloc::vec![b'x'; 100]));
-        assert_eq!(body.poll_item(), None);
-        assert!(body.buffered() <= 2 * 10_100);
+    assert!(!feed(fits, [&one.repeat(1000)[..]], false).1, "an event that is done does not count");
+}
+
+// covers: B-009, B-013
+#[test]
+fn what_never_ends_holds_no_more_than_the_limit_and_what_means_nothing_holds_nothing() {
+    const LIMIT: usize = 10_000;
+    let cases = [
+        ("data: ", "x", true),
+        ("", "data: x\n", true),
+        ("", "data\n", true),
+        ("id: ", "x", true),
+        ("event: ", "x", true),
+        ("retry: ", "1", false),
+        ("id: 1\ndata: 1\nid: 2", "\0", true),
+        // What replaces itself, and what is skipped.
+        ("", "id: 12345\n", false),
+        ("", "event: 12345\n", false),
+        ("", "retry: 12345\n", false),
+        ("", "data: 1\n\n", false),
+        (":", "x", false),
+        ("\u{feff}:", "x", false),
+        ("data", "x", false),
+        ("", "unknown", false),
+        ("unknown: ", "x", false),
+        ("", "unknown: x\n", false),
+        ("", ":\r", false),
+        ("", "\r\n", false),
+    ];
+    for (begin, more, breaks) in cases {
+        let mut body = stream(LIMIT);
+        body.bytes(Bytes::from_static(begin.as_bytes()));
+        let chunk = Bytes::from(more.repeat(50));
+        for _ in 0..2000 {
+            body.bytes(chunk.clone());
+            while body.poll_item().is_some() {}
+            let most = if breaks { LIMIT } else { 100 };
+            assert!(body.buffered() <= most, "{begin}{more}: {} bytes are held", body.buffered());
+        }
+        assert_eq!((body.broken().is_some(), body.buffered() > 100), (breaks, false), "{begin}{more}");
+        assert!(body.broken().is_none_or(|why| why == "an event is larger than 10000 bytes"));
     }
-    assert!(body.broken().is_some());
-    assert_eq!(body.buffered(), 0);
-    // Comments and events that are done do not count.
-    let comment = [&b":"[..], &[b'x'; 5000], b"\n"].concat();
-    assert!(!feed(fits, [&comment[..], &event.repeat(1000)], false).1);
 }
 
 // covers: B-009
 #[test]
-fn a_million_events_that_mean_nothing_are_passed_over_without_recursion() {
-    let mut bytes = b":\n\n".repeat(1_000_000);
-    bytes.extend_from_slice(b"id: 1\n\n");
-    assert_eq!(feed(100, [&bytes[..]], true).0, [none(Some("1"), None)]);
+fn a_million_lines_that_mean_nothing_are_passed_over_on_one_stack() {
+    // A reader that called itself for each of them would need far more stack than a test has.
+    for (skipped, tells) in [("\n", None), (":\n", Some(Item::Comment)), ("x: y\r\n", None), ("id: \0\r", None)] {
+        let mut body = stream(100);
+        body.bytes([skipped.repeat(1_000_000).as_bytes(), b"id: 1\n\n"].concat().into());
+        let whole = body.buffered();
+        let mut count = 0;
+        while let Some(item) = body.poll_item() {
+            // Beside the chunk that was handed over nothing is held.
+            assert!(body.buffered() <= whole + 100);
+            if item == none(Some("1"), None) {
+                break;
+            }
+            assert_eq!(Some(item), tells);
+            count += 1;
+        }
+        assert_eq!((count, body.poll_item()), (if tells.is_some() { 1_000_000 } else { 0 }, None));
+        assert!(body.buffered() <= 100);
+    }
 }
 
 proptest! {
@@ -157,7 +270,7 @@ proptest! {
         let text = crate::rpc::notification(&method, None);
         let bytes = encode_event(id.as_deref(), retry.map(Duration::from_millis), &text);
         let id = id.filter(|id| !id.contains(['\r', '\n', '\0']));
-        let expected = SseEvent { data: Data::Message(note(&method)), ..none(id.as_deref(), retry) };
+        let expected = event(id.as_deref(), retry, Data::Message(note(&method)));
         prop_assert_eq!(feed(1000, [&bytes[..]], false).0, [expected]);
     }
 
@@ -174,8 +287,14 @@ proptest! {
 
 #[test]
 fn data_and_ids_cannot_break_out_of_their_lines() {
-    let bytes = encode_event(Some("1\ndata: x"), None, &Bytes::from_static(b"a\nid: 2\r\rb"));
-    assert_eq!(bytes, "data: a\ndata: id: 2\ndata: \ndata: b\n\n");
+    let bytes = encode_event(Some("1\ndata: x"), None, &Bytes::from_static(b"a\nid: 2\r\rb\r\nc\n"));
+    assert_eq!(bytes, "data: a\ndata: id: 2\ndata: \ndata: b\ndata: c\ndata: \n\n");
+    check(&bytes, &[bad(b"a\nid: 2\n\nb\nc\n")]);
+    for id in ["1\n", "\r", "a\0"] {
+        assert_eq!(encode_event(Some(id), None, &Bytes::new()), "data: \n\n");
+    }
+    check(&encode_event(Some(""), Some(Duration::MAX), &Bytes::new()), &[none(Some(""), Some(u64::MAX))]);
+    check(&encode_event(Some(" : "), None, &Bytes::from_static(b" : ")), &[event(Some(" : "), None, bad_data(b" : "))]);
 }
 
 const PIECES: &[&str] = &[
@@ -200,15 +319,18 @@ const PIECES: &[&str] = &[
     "data:2\r",
     "event: e\n",
     "id: 5\r\n",
+    ": x\n",
 ];
 
 /// The standard read aloud: all line ends made equal, all blocks taken apart, all lines of a block in turn.
-fn twin(stream: &str) -> Vec<SseEvent> {
+fn twin(stream: &str) -> Vec<Item> {
     let stream = stream.strip_prefix('\u{feff}').unwrap_or(stream).replace("\r\n", "\n").replace('\r', "\n");
     let mut lines: Vec<&str> = stream.split('\n').collect();
     lines.pop();
-    let mut events = Vec::new();
+    let mut items = Vec::new();
     for block in lines.split_inclusive(|line| line.is_empty()) {
+        // A comment counts at once, fields when their block is done.
+        items.extend(block.iter().filter(|line| line.starts_with(':')).map(|_| Item::Comment));
         let [fields @ .., ""] = block else { continue };
         let (mut id, mut retry, mut kind, mut data, mut any) = (None, None, "", Vec::new(), false);
         for field in fields {
@@ -237,18 +359,13 @@ fn twin(stream: &str) -> Vec<SseEvent> {
         }
         let data = data.join("\n");
         if any {
-            events.push(SseEvent {
-                data: match kind {
-                    _ if data.is_empty() => Data::None,
-                    "" | "message" => match parse(Bytes::from(data), 128) {
-                        Ok(message) => Data::Message(message),
-                        Err(defect) => Data::Bad(defect),
-                    },
-                    _ => Data::Other { event: kind.into(), data: data.into() },
-                },
-                ..none(id, retry)
-            });
+            let data = match kind {
+                _ if data.is_empty() => Data::None,
+                "" | "message" => crate::rpc::parse_batch_or_message(Bytes::from(data), &FrameLimits::default()).into(),
+                _ => other(kind, data.as_bytes()),
+            };
+            items.push(event(id, retry, data));
         }
     }
-    events
+    items
 }

@@ -1,0 +1,154 @@
+//! What never ends, or is too much, for a client: a reason, and no more held than the limits allow.
+
+use super::http::get;
+use super::*;
+use crate::exchange::{Data, SseEvent};
+use crate::rpc::{Defect, DefectKind};
+
+const HEAD: usize = 4000;
+const BODY: usize = 6000;
+const EVENT: usize = 3000;
+/// What the codec allows of its own for the line of a chunk's size, and for all trailers.
+const SIZE: usize = 4 << 10;
+const TRAILER: usize = 16 << 10;
+/// How many bytes come at once, and what holding them costs.
+const PIECE: usize = 1000;
+const OVERHEAD: usize = 200;
+
+fn limits() -> FrameLimits {
+    FrameLimits {
+        max_head: HEAD,
+        max_headers: 1000,
+        max_response_body: BODY,
+        max_event: EVENT,
+        ..FrameLimits::default()
+    }
+}
+
+/// Says `more` again and again, at least a megabyte of it. Checks after each piece that no more than twice `most` is held, as buffers grow
+/// by doubling, and at the end why it broke, if it did.
+fn endless(begin: &str, more: &str, most: usize, why: Option<&str>) {
+    let mut conn = Conn::new(Kind::HttpClient, &limits());
+    conn.encode(get());
+    conn.bytes(Bytes::copy_from_slice(begin.as_bytes()));
+    let piece = Bytes::from(more.repeat(PIECE / more.len()));
+    for _ in 0..1000 {
+        while let Some(item) = conn.poll_item() {
+            assert_ne!(item, Item::End, "{begin:?} {more:?}");
+        }
+        let held = conn.buffered();
+        assert!(held <= 2 * most + OVERHEAD, "{begin:?} {more:?}: {held} bytes are held");
+        conn.bytes(piece.clone());
+        assert!(conn.buffered() <= held + piece.len() + OVERHEAD);
+    }
+    assert_eq!(conn.broken().map(String::as_str), why, "{begin:?} {more:?}");
+    assert!(why.is_none() || conn.buffered() == 0, "what is broken holds nothing");
+}
+
+// covers: B-013, B-166
+#[test]
+fn what_never_ends_is_refused_and_never_held() {
+    let large_head = Some("the head is too large");
+    endless("HTTP/1.1 200 ", "x", HEAD, large_head);
+    endless("HTTP/1.1 200 OK\r\na: ", "x", HEAD, large_head);
+    endless("HTTP/1.1 200 OK\r\n", "x", HEAD, large_head);
+    endless("HTTP/1.1 200 OK\r\n", "a: b\r\n", HEAD, large_head);
+    endless("HTTP/1.1 100 \r\n\r\nHTTP/1.1 103 \r\n", "a: b\r\n", HEAD, large_head);
+
+    endless("", "HTTP/1.1 100 \r\n\r\n", HEAD, Some("too many interim responses"));
+
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: ";
+    let long_size = Some("the line of a chunk's size is too long");
+    let long_trailer = Some("the trailer is too long");
+    for content in ["application/json", "text/event-stream", "text/html"] {
+        endless(&format!("{chunked}{content}\r\n\r\n"), "0", SIZE, long_size);
+        endless(&format!("{chunked}{content}\r\n\r\n1;"), "x", SIZE, long_size);
+        endless(&format!("{chunked}{content}\r\n\r\n0\r\na: "), "x", TRAILER, long_trailer);
+        endless(&format!("{chunked}{content}\r\n\r\n0\r\n"), "a: b\r\n", TRAILER, long_trailer);
+    }
+
+    let large_body = Some("the body is larger than the limit");
+    for (content, most) in [("application/json", BODY), ("text/html", 0)] {
+        endless(&format!("{chunked}{content}\r\n\r\nffffffffffffffff\r\n"), "x", most + PIECE, large_body);
+        endless(&format!("{chunked}{content}\r\n\r\n"), "1\r\nx\r\n", most + PIECE, large_body);
+        let close = format!("HTTP/1.1 200 OK\r\nContent-Type: {content}\r\n\r\n");
+        endless(&close, "x", most + PIECE, large_body);
+        let known =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\nContent-Type: {content}\r\n\r\n");
+        endless(&known, "x", 0, large_body);
+    }
+    let large_event = Some("an event is larger than 3000 bytes");
+    endless(&format!("{chunked}text/event-stream\r\n\r\nffffffffffffffff\r\ndata: "), "x", EVENT, large_event);
+    endless(&format!("{chunked}text/event-stream\r\n\r\n"), "8\r\ndata: x\n\r\n", EVENT, large_event);
+}
+
+/// What may go on for ever, since a timer ends it, takes no room meanwhile.
+#[test]
+fn what_may_go_on_holds_nothing() {
+    endless("", "\r\n", 100, None);
+    let events = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+    for more in [":", "\n", ":\n", "x", "data: 1\n\n", "id: 1\n"] {
+        endless(&format!("{events}:\n"), more, 100, None);
+    }
+    let chunked = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+    endless(chunked, "3\r\n:x\n\r\n", 100, None);
+}
+
+#[test]
+fn a_hundred_thousand_fields_are_too_many_whatever_the_head_may_hold() {
+    let head = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(100_000));
+    for (max_head, why) in [(64 << 10, "the head is too large"), (64 << 20, "the head has too many fields")] {
+        for size in [1000, head.len()] {
+            let mut conn = Conn::new(Kind::HttpClient, &FrameLimits { max_head, ..FrameLimits::default() });
+            conn.encode(get());
+            for piece in head.as_bytes().chunks(size) {
+                conn.bytes(Bytes::copy_from_slice(piece));
+                assert_eq!(conn.poll_item(), None);
+                assert!(conn.buffered() <= 2 * max_head.min(head.len()) + OVERHEAD);
+            }
+            assert_eq!((conn.broken().map(String::as_str), conn.buffered()), (Some(why), 0));
+        }
+    }
+}
+
+#[test]
+fn a_response_may_be_as_large_as_its_limits_and_no_larger() {
+    let body = "x".repeat(50);
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 50\r\na: b\r\nContent-Type: text/plain\r\n\r\n";
+    let bytes = format!("{head}{body}");
+    let why = |max_head, max_headers, max_response_body| {
+        let limits = FrameLimits { max_head, max_headers, max_response_body, ..FrameLimits::default() };
+        let case = Case { kind: Kind::HttpClient, limits, sent: Some(get()), eof: false, bytes: bytes.as_bytes() };
+        let seen = case.seen();
+        assert_eq!(seen.items.last() == Some(&Item::End), seen.broken.is_none());
+        seen.broken
+    };
+    assert_eq!(why(head.len(), 3, 50), None);
+    assert_eq!(why(head.len() - 1, 3, 50).unwrap(), "the head is too large");
+    assert_eq!(why(head.len(), 2, 50).unwrap(), "the head has too many fields");
+    assert_eq!(why(head.len(), 3, 49).unwrap(), "the body is larger than the limit");
+}
+
+// covers: B-003
+#[test]
+fn bytes_that_are_not_utf_8_are_a_defect_of_their_message_and_of_nothing_else() {
+    let (json, events) = ("application/json", "text/event-stream");
+    let text = |bytes: &[u8]| [br#"{"jsonrpc":"2.0","method":""#, bytes, br#""}"#].concat();
+    let is_utf8 = |defect: &Defect| defect.kind == DefectKind::Utf8;
+    for bad in [&b"\xFF"[..], b"\xC3", b"\xED\xA0\x80", b"\xF0\x9F\x98"] {
+        for (content, body) in [(json, text(bad)), (events, [b"data: ", &text(bad)[..], b"\n\ndata: 1\n\n"].concat())] {
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {content}\r\nContent-Length: {}\r\n\r\n", body.len());
+            let bytes = [head.as_bytes(), &body].concat();
+            let seen =
+                Case { kind: Kind::HttpClient, limits: limits(), sent: Some(get()), eof: false, bytes: &bytes }.seen();
+            assert_eq!((seen.broken, seen.keep_alive), (None, true));
+            match &seen.items[1..] {
+                [Item::BadMessage(defect), Item::End] => assert!(is_utf8(defect)),
+                [Item::Event(SseEvent { data: Data::Bad(defect), .. }), Item::Event(_), Item::End] => {
+                    assert!(is_utf8(defect));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
