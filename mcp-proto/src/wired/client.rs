@@ -3,7 +3,7 @@
 
 use super::deadlines::Deadlines;
 use super::outbox::Outbox;
-use super::pool::{Job, Pool, Turn};
+use super::pool::{Job, Pool, Turn, Use};
 use super::tally::Tally;
 use super::{Lane, LaneOutput, Tape};
 use crate::call::{Call, Calling, Method};
@@ -55,10 +55,12 @@ struct Channel {
     lane: Lane,
     /// Of the pool's channels: where it leads.
     origin: Option<Origin>,
-    /// Of the pool's channels: whether the pool has it as idle.
-    idle: bool,
+    /// Of the pool's channels: what the pool has it as.
+    usage: Use,
     /// The request on it, if it is written again should the connection turn out to be dead.
     again: Option<Job>,
+    /// The request on it was written before, to a connection that turned out to be dead.
+    second: bool,
 }
 
 /// Where an exchange is.
@@ -73,7 +75,7 @@ impl WiredClient {
     /// source, never used for another engine.
     pub fn new(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> Self {
         let limits = &config.limits;
-        let pool = Pool::new(limits.frame.max_connections_per_origin);
+        let pool = Pool::new(&limits.frame);
         let actions = Outbox::new(limits.client.max_queued_events);
         let mut wired = Self {
             client: Client::new(config, seed, now),
@@ -152,6 +154,11 @@ impl WiredClient {
     /// Answers a question of the server; nothing happens if it was withdrawn.
     pub fn answer(&mut self, now: Instant, to: InputToken, answer: InputAnswer) {
         self.tell(now, Input::Command(ClientCommand::Answer(to.key(), answer)));
+    }
+
+    /// Answers a challenge of the server; nothing happens if it was answered, or after the end.
+    pub fn authorize(&mut self, now: Instant, to: AuthToken, with: Authorization) {
+        self.tell(now, Input::Command(ClientCommand::Authorize(to.key(), with)));
     }
 
     /// Sends a notification of a custom method.
@@ -246,6 +253,7 @@ impl WiredClient {
             lost_diagnostics,
             diagnostics: self.tally.diagnostics.clone(),
             restarts: self.tally.restarts,
+            reconnects: self.tally.reconnects,
             pings_missed: self.tally.pings_missed,
             detached_threads: 0,
         }
@@ -346,8 +354,8 @@ impl WiredClient {
     fn carry_out(&mut self, output: Output) {
         match output {
             Output::Start(exchange, Start::Duplex(endpoint)) => self.start_duplex(exchange, endpoint),
-            Output::Start(exchange, Start::Http { origin, head, body, repeatable }) => {
-                let job = Job { exchange, origin, head, body, repeatable, again: false };
+            Output::Start(exchange, Start::Http { origin, head, body, repeatable, urgent }) => {
+                let job = Job { exchange, origin, head, body, repeatable, urgent, again: false };
                 self.submit(job);
             }
             Output::Send(exchange, outgoing) => {
@@ -382,6 +390,11 @@ impl WiredClient {
     fn fact(&mut self, id: ChannelId, exchange: ExchangeId, fact: Fact) {
         let Some(channel) = self.channels.get_mut(&id) else { return };
         let failed = matches!(fact, Fact::Failed { .. });
+        // What was written to a dead connection may have been read there.
+        let fact = match fact {
+            Fact::Failed { why, .. } if channel.second => Fact::Failed { sent: Sent::Maybe, why },
+            fact => fact,
+        };
         let mut again = None;
         if failed || channel.origin.is_some() && fact == Fact::Item(Item::End) {
             self.routes.remove(&exchange);
@@ -402,11 +415,18 @@ impl WiredClient {
         self.flush(id);
         let Some(channel) = self.channels.get_mut(&id) else { return };
         self.tally.traffic += channel.lane.take_traffic();
-        let idle = channel.lane.is_idle();
-        let was_idle = core::mem::replace(&mut channel.idle, idle);
-        let closed = channel.lane.is_closed();
-        self.deadlines.set(id, channel.lane.poll_timeout().filter(|_| !closed));
-        if !closed && idle == was_idle {
+        let lane = &channel.lane;
+        let closed = lane.is_closed();
+        self.deadlines.set(id, lane.poll_timeout().filter(|_| !closed));
+        let usage = match lane {
+            _ if closed => Use::Closed,
+            lane if lane.is_ending() => Use::Ending,
+            lane if lane.is_idle() => Use::Idle,
+            lane if lane.is_streaming() => Use::Stream,
+            _ => Use::Busy,
+        };
+        let before = core::mem::replace(&mut channel.usage, usage);
+        if usage == before {
             return;
         }
         let origin = channel.origin.clone();
@@ -414,16 +434,10 @@ impl WiredClient {
             self.channels.remove(&id);
             self.closed.push((id, why));
         }
-        let Some(origin) = origin else { return };
-        let turn = if closed {
-            self.pool.closed(&origin, id)
-        } else if idle {
-            self.pool.idle(&origin, id)
-        } else {
-            self.pool.unidle(&origin, id);
-            None
-        };
-        self.take_turn(turn);
+        if let Some(origin) = origin {
+            let turn = self.pool.changed(&origin, id, before, usage);
+            self.take_turn(turn);
+        }
     }
 
     /// Moves what a lane wants into the queue of actions.
@@ -478,7 +492,7 @@ impl WiredClient {
         let lane = Lane::client(kind, program, &config.limits.frame, self.now);
         let mut lane = lane.with_hook(config.on_message.clone());
         lane.begin(exchange);
-        self.channels.insert(id, Channel { lane, origin, idle: false, again: None });
+        self.channels.insert(id, Channel { lane, origin, usage: Use::Busy, again: None, second: false });
         self.routes.insert(exchange, Route::On(id));
         self.touched.insert(id);
         self.actions.push(Action::Open(id, endpoint));
@@ -501,8 +515,9 @@ impl WiredClient {
         match turn {
             Some(Turn::Reuse(id, job)) => {
                 let Some(channel) = self.channels.get_mut(&id) else { return };
-                channel.idle = false;
+                channel.usage = Use::Busy;
                 channel.again = job.repeatable.then(|| job.clone());
+                channel.second = false;
                 channel.lane.begin(job.exchange);
                 self.routes.insert(job.exchange, Route::On(id));
                 self.write(job);
@@ -510,8 +525,17 @@ impl WiredClient {
             Some(Turn::Open(job)) => {
                 let Some(kind) = http_client() else { return };
                 let origin = job.origin.clone();
-                self.open(job.exchange, Endpoint::Origin(origin.clone()), kind, false, Some(origin));
+                let id = self.open(job.exchange, Endpoint::Origin(origin.clone()), kind, false, Some(origin));
+                if let Some(channel) = self.channels.get_mut(&id) {
+                    channel.second = job.again;
+                }
                 self.write(job);
+            }
+            Some(Turn::Close(id)) => {
+                if let Some(channel) = self.channels.get_mut(&id) {
+                    channel.lane.close(self.now);
+                    self.touched.insert(id);
+                }
             }
             None => {}
         }
@@ -528,9 +552,10 @@ impl WiredClient {
         self.client.fact(self.now, exchange, Fact::Failed { sent: Sent::No, why });
     }
 
-    /// Why the hook refuses a request, before a connection is used for it. It was asked already about one that is repeated.
+    /// Why the hook refuses a request, before a connection is used for it. It was asked already about one that is repeated, and there is
+    /// nothing to ask about where there is no message: a GET, a DELETE.
     fn denied(&self, job: &Job) -> Option<Denied> {
-        let hook = self.client.config().on_message.as_ref().filter(|_| !job.again)?;
+        let hook = self.client.config().on_message.as_ref().filter(|_| !job.again && !job.body.is_empty())?;
         hook.outgoing(Outgoing::Message(job.body.clone())).denials.pop().map(|denial| denial.why)
     }
 }

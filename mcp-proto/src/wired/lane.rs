@@ -17,9 +17,11 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::iter::from_fn;
-use core::time::Duration;
 
 mod ending;
+mod timers;
+
+use timers::Due;
 
 /// How many bytes of a request that was answered may be unreported: what a socket takes at once.
 const LATE_REPORT: usize = 64 << 10;
@@ -41,8 +43,8 @@ pub struct Lane {
     exchange: Option<ExchangeId>,
     /// HTTP server: the request of the exchange was read to its end, or is refused.
     asked: bool,
-    /// HTTP client: a byte came since the exchange began.
-    answering: bool,
+    /// HTTP client: how far the answer to the latest request has come.
+    answer: Answer,
     open: bool,
     eof: bool,
     gone: Option<Closed>,
@@ -82,17 +84,17 @@ enum Side {
     HttpServer,
 }
 
-/// What is due when the timer of a lane fires.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Due {
-    Connect,
-    Head,
+/// How far the answer to the request of an HTTP client has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Answer {
+    /// No byte of it came.
+    Awaited,
+    /// Its head is not complete.
+    Begun,
+    /// Its head came, and its body has an end.
     Body,
-    Idle,
-    /// An ended channel takes no more bytes, or its other side does not end it.
-    Linger,
-    Exit,
-    Terminate,
+    /// Its head came, and its body is an event stream, which may rest for as long as it likes.
+    Stream,
 }
 
 impl Lane {
@@ -136,7 +138,7 @@ impl Lane {
             now,
             exchange: None,
             asked: false,
-            answering: false,
+            answer: Answer::Awaited,
             open: false,
             eof: false,
             gone: None,
@@ -165,7 +167,7 @@ impl Lane {
             "invariant: a channel carries one exchange at a time"
         );
         self.exchange = Some(exchange);
-        self.answering = false;
+        self.answer = Answer::Awaited;
         self.handed = false;
         if self.open {
             self.timer = None;
@@ -206,6 +208,9 @@ impl Lane {
         let last = matches!(outgoing, Outgoing::End | Outgoing::Response { body: Body::Full(_), .. });
         self.conn.encode(outgoing);
         let more = self.collect();
+        if more && self.open && self.side == Side::HttpClient {
+            self.arm_request();
+        }
         if last && self.side == Side::HttpServer {
             self.answered();
         } else if more {
@@ -239,22 +244,6 @@ impl Lane {
             Side::HttpClient => self.abort_channel(),
             Side::HttpServer if unfinished => self.abort_channel(),
             _ => self.half_close(),
-        }
-    }
-
-    /// Fires its timer if it is due; else nothing happens.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        self.catch_up(now);
-        let Some((_, due)) = self.timer.filter(|(at, _)| *at <= self.now) else { return };
-        self.timer = None;
-        match (due, self.exchange) {
-            (Due::Exit, _) => {
-                self.ending = Some(Shutdown::Terminate);
-                self.outputs.push_back(LaneOutput::Close(Shutdown::Terminate));
-                self.arm(self.limits.terminate_timeout, Due::Terminate);
-            }
-            (Due::Connect | Due::Body, Some(exchange)) => self.fail(exchange, Closed::Timeout),
-            _ => self.abort_channel(),
         }
     }
 
@@ -333,9 +322,19 @@ impl Lane {
         self.side == Side::HttpClient && self.open && free && !self.eof && self.gone.is_none() && self.ending.is_none()
     }
 
+    /// Whether it is being ended.
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.is_some()
+    }
+
     /// HTTP client: whether a byte of the answer to the latest request came.
     pub(super) fn is_answering(&self) -> bool {
-        self.answering
+        self.answer != Answer::Awaited
+    }
+
+    /// HTTP client: whether an event stream is open on it.
+    pub(super) fn is_streaming(&self) -> bool {
+        self.exchange.is_some() && self.answer == Answer::Stream
     }
 }
 
@@ -350,6 +349,7 @@ impl Lane {
         match (self.side, self.exchange) {
             (Side::DuplexClient { .. }, Some(exchange)) => self.facts.push_back((exchange, Fact::Opened(peer))),
             (Side::HttpClient, None) => self.arm(self.limits.idle_timeout, Due::Idle),
+            (Side::HttpClient, Some(_)) => self.arm_request(),
             _ => {}
         }
         if self.ending.is_some() {
@@ -366,7 +366,7 @@ impl Lane {
             (Side::HttpServer, None) if self.ending.is_some() => return,
             (Side::HttpServer, Some(_)) if !self.asked => self.arm(self.limits.body_timeout, Due::Body),
             (Side::HttpClient, None) => return self.late_bytes(),
-            (Side::HttpClient, Some(_)) => self.answering = true,
+            (Side::HttpClient, Some(_)) => self.answer_goes_on(),
             (Side::DuplexClient { .. } | Side::DuplexServer, None) => return,
             _ => {}
         }
@@ -405,6 +405,7 @@ impl Lane {
             (Side::HttpClient, None) if self.exchange.is_none() && self.unsent == 0 => {
                 self.arm(self.limits.idle_timeout, Due::Idle);
             }
+            (Side::HttpClient, None) if self.exchange.is_some() => self.arm_request(),
             _ => {}
         }
     }
@@ -521,6 +522,9 @@ impl Lane {
         };
         let end = item == Item::End;
         let refused = matches!(item, Item::Reject(_));
+        if let Item::Response(head) = &item {
+            self.answer_begins(head);
+        }
         self.facts.push_back((exchange, Fact::Item(item)));
         match self.side {
             Side::HttpServer if end || refused => {
@@ -572,10 +576,6 @@ impl Lane {
         let sent = if self.handed { Sent::Maybe } else { Sent::No };
         self.facts.push_back((exchange, Fact::Failed { sent, why }));
         self.abort_channel();
-    }
-
-    fn arm(&mut self, after: Duration, due: Due) {
-        self.timer = Some((self.now + after, due));
     }
 }
 

@@ -117,10 +117,11 @@ impl<T: Weigh> Outbox<T> {
 impl Weigh for client::Event {
     fn weight(&self) -> Weight {
         match self {
-            Self::Notification { .. } => Weight::Notification,
+            Self::Notification { .. } | Self::ToolsChanged => Weight::Notification,
             // What a driver may see without end, and nobody waits for.
             Self::Diagnostic(_)
             | Self::PingMissed { .. }
+            | Self::Reconnecting { .. }
             | Self::ChannelClosing { .. }
             | Self::ChannelClosed { .. } => Weight::Diagnostic,
             Self::Lost { notifications, diagnostics } => Weight::Lost(*notifications, *diagnostics),

@@ -15,6 +15,7 @@ pub(super) struct Tally {
     /// Calls of a client, requests of a server.
     pub(super) asked: u64,
     pub(super) restarts: u64,
+    pub(super) reconnects: u64,
     pub(super) pings_missed: u64,
 }
 
@@ -28,6 +29,7 @@ impl Tally {
         match event {
             client::Event::Diagnostic(diagnostic) => self.diagnostic(diagnostic.kind),
             client::Event::Restarting { .. } => self.restarts += 1,
+            client::Event::Reconnecting { .. } => self.reconnects += 1,
             client::Event::PingMissed { .. } => self.pings_missed += 1,
             _ => {}
         }
@@ -62,7 +64,7 @@ pub(super) fn read(traffic: &mut Traffic, item: &Item) {
     match item {
         Item::Message(_) | Item::Event(SseEvent { data: Data::Message(_), .. }) => traffic.messages_in += 1,
         Item::BadMessage(_) | Item::Event(SseEvent { data: Data::Bad(_), .. }) => traffic.defects_in += 1,
-        Item::Batch(elements) => {
+        Item::Batch(elements) | Item::Event(SseEvent { data: Data::Batch(elements), .. }) => {
             let good = elements.iter().filter(|element| element.is_ok()).count();
             traffic.messages_in += good as u64;
             traffic.defects_in += (elements.len() - good) as u64;

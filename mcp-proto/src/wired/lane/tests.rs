@@ -4,6 +4,10 @@ use super::*;
 use crate::rpc::{Message, Payload};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::time::Duration;
+
+#[cfg(feature = "http")]
+mod timers;
 
 /// A lane, the time it is told, and the text of what it says.
 struct Bench {
@@ -360,7 +364,7 @@ mod http {
         )
     }
 
-    fn response(id: u32) -> String {
+    pub(super) fn response(id: u32) -> String {
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
         format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
     }
@@ -379,13 +383,13 @@ mod http {
         Outgoing::Event { id: None, retry: None, data: Bytes::from_static(b"{}") }
     }
 
-    fn request() -> Outgoing {
+    pub(super) fn request() -> Outgoing {
         let headers = Headers::new().with("host", "h").with("content-type", "application/json");
         let head = RequestHead { method: "POST".into(), target: "/mcp".into(), headers };
         Outgoing::Request { head, body: Bytes::from_static(b"{}") }
     }
 
-    fn begun() -> Bench {
+    pub(super) fn begun() -> Bench {
         let mut bench = Bench::client(Kind::HttpClient, false);
         bench.open();
         bench.send(request());

@@ -10,6 +10,8 @@ use crate::model::lifecycle::Implementation;
 use crate::model::tools;
 use crate::rpc::Object;
 use crate::server::ServerConfig;
+#[cfg(feature = "http")]
+use crate::wired::WiredClient;
 use crate::wired::{Kind, WiredServer};
 use crate::{Instant, Limits};
 use alloc::collections::BTreeMap;
@@ -380,6 +382,51 @@ fn what_is_refused_does_not_count_as_unwritten() {
         raw.server.notify(Instant::ZERO, responder.key(), note).expect("nothing waits to be written");
         assert_eq!(raw.drain().0, "");
     }
+}
+
+// covers: S2-44
+#[cfg(feature = "http")]
+#[test]
+fn a_request_without_a_message_is_written_and_not_asked_about() {
+    let seen = Seen::default();
+    let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
+    (config.policy, config.on_message) = (Policy::Legacy, seen.hook(""));
+    let mut client = WiredClient::new(Arc::new(config), [1; 32], Instant::ZERO);
+    let mut written = Vec::new();
+    let mut closing = false;
+    loop {
+        match client.poll_output() {
+            Some(Action::Open(channel, _)) => client.opened(Instant::ZERO, channel, Peer::default()),
+            Some(Action::Write(channel, bytes)) => {
+                client.written(Instant::ZERO, channel, bytes.len());
+                let request = String::from_utf8(bytes.into()).expect("it is text");
+                let answer = match request.split(' ').next() {
+                    Some("POST") if request.contains("\"initialize\"") => {
+                        let result = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}"#;
+                        format!(
+                            "200 OK\r\nContent-Type: application/json\r\nMcp-Session-Id: s\r\nContent-Length: {}\r\n\r\n{result}",
+                            result.len()
+                        )
+                    }
+                    Some("POST") => "202 Accepted\r\nContent-Length: 0\r\n\r\n".into(),
+                    _ => "405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n".into(),
+                };
+                written.push(request);
+                client.bytes(Instant::ZERO, channel, format!("HTTP/1.1 {answer}").into());
+            }
+            Some(Action::Close(channel, _)) => client.closed(Instant::ZERO, channel, Closed::Aborted),
+            Some(Action::Event(crate::client::Event::Terminated(_))) => break,
+            Some(Action::Event(_)) => {}
+            None if !closing => {
+                closing = true;
+                client.close(Instant::ZERO);
+            }
+            None => panic!("it does not end: {written:?}"),
+        }
+    }
+    let methods: Vec<&str> = written.iter().filter_map(|request| request.split(' ').next()).collect();
+    assert_eq!(methods, ["POST", "POST", "GET", "DELETE"]);
+    assert_eq!(seen.take(), ["> request initialize", "< response 1", "> notification notifications/initialized -"]);
 }
 
 // covers: S2-44

@@ -1,0 +1,181 @@
+//! Event streams in the pool, and what calls that end in their different ways leave of it.
+
+use super::*;
+use crate::client::Timer;
+use core::time::Duration;
+
+const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+const END: &str = "0\r\n\r\n";
+
+fn chunk(text: &str) -> String {
+    format!("{:x}\r\n{text}\r\n", text.len())
+}
+
+impl Hand {
+    fn text(&mut self, channel: u64, text: &str) -> Vec<String> {
+        self.fact(channel, Wire::Bytes(Bytes::copy_from_slice(text.as_bytes())))
+    }
+
+    /// The answer to what was asked on a connection, as an event in a chunk.
+    fn event(&mut self, channel: u64) -> String {
+        let response = self.response(channel);
+        let text = core::str::from_utf8(&response).expect("it is text");
+        let (_, body) = text.split_once("\r\n\r\n").expect("it has a body");
+        chunk(&format!("data: {body}\n\n"))
+    }
+
+    fn tick(&mut self) -> Vec<String> {
+        self.now = self.client.poll_timeout().expect("a timer is armed");
+        self.client.handle_timeout(self.now);
+        self.told()
+    }
+}
+
+fn limited(connections: usize, streams: usize) -> Hand {
+    let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
+    config.limits.frame.max_connections_per_origin = connections;
+    config.limits.frame.max_streams_per_origin = streams;
+    Hand::with(config)
+}
+
+#[test]
+fn no_request_waits_behind_a_stream() {
+    let mut hand = Hand::ready(1);
+    assert_eq!(hand.call(false).1, ["write 1"]);
+    assert_eq!(hand.call(false).1, NOTHING, "the answer may come at once");
+    assert_eq!(hand.text(1, HEAD), ["open 2"]);
+    assert_eq!(hand.open(2), ["write 2"]);
+    assert_eq!(hand.answer(2), ["call 2 succeeded"]);
+    for n in 3..6 {
+        assert_eq!(hand.call(false).1, ["write 2"]);
+        assert_eq!(hand.answer(2), [format!("call {n} succeeded")]);
+    }
+    let event = hand.event(1) + END;
+    assert_eq!(hand.text(1, &event), ["call 1 succeeded", "close 1 Abort"], "there is room for one connection");
+    assert_eq!(hand.closed(1), NOTHING);
+    assert_eq!(hand.call(false).1, ["write 2"]);
+}
+
+#[test]
+fn streams_beyond_their_bound_count_as_connections() {
+    let mut hand = limited(2, 1);
+    hand.call(false);
+    hand.call(false);
+    hand.open(2);
+    assert_eq!(hand.text(1, HEAD), NOTHING);
+    assert_eq!(hand.text(2, HEAD), NOTHING);
+    assert_eq!(hand.call(false).1, ["open 3"], "one stream is not counted");
+    assert_eq!(hand.call(false).1, NOTHING, "the other is");
+    hand.open(3);
+    assert_eq!(hand.text(3, HEAD), NOTHING);
+    let event = hand.event(2) + END;
+    assert_eq!(hand.text(2, &event), ["call 2 succeeded", "write 2"], "a place is free, and a connection");
+}
+
+#[test]
+fn a_stream_that_is_cut_or_let_go_frees_its_place_once_it_is_closed() {
+    let mut hand = limited(1, 0);
+    let call = hand.call(false).0;
+    hand.text(1, HEAD);
+    assert_eq!(hand.call(false).1, NOTHING);
+    hand.client.cancel(hand.now, call, None);
+    assert_eq!(hand.told(), ["close 1 Abort", "call 1: cancelled"]);
+    assert_eq!(hand.fact(1, Wire::Closed(Closed::Aborted)), ["open 2"]);
+    hand.open(2);
+    hand.text(2, HEAD);
+    assert_eq!(hand.call(false).1, NOTHING);
+    assert_eq!(hand.closed(2), ["open 3", "call 2 Maybe Reset"]);
+}
+
+// covers: B-153, S2-19
+#[test]
+fn calls_one_after_another_use_one_connection_however_they_are_answered() {
+    let mut hand = Hand::ready(16);
+    for n in 1..=20 {
+        assert_eq!(hand.call(false).1, ["write 1"], "call {n}");
+        let told = match n % 3 {
+            0 => hand.answer(1),
+            1 => {
+                let event = hand.event(1);
+                hand.text(1, &[HEAD, &event, END].concat())
+            }
+            _ => {
+                let note = chunk("data: {\"jsonrpc\":\"2.0\",\"method\":\"custom/note\"}\n\n");
+                let event = hand.event(1);
+                let told = hand.text(1, &[HEAD, &note, &event].concat());
+                assert_eq!(hand.text(1, END), NOTHING, "what follows the answer is read to its end");
+                told
+            }
+        };
+        assert_eq!(told.last(), Some(&format!("call {n} succeeded")));
+    }
+    assert_eq!(hand.client.stats().channels, 1);
+}
+
+// covers: B-153
+#[test]
+fn a_stream_that_goes_on_after_the_answer_is_closed_within_a_bound() {
+    let mut hand = Hand::ready(16);
+    hand.call(false);
+    let event = hand.event(1);
+    assert_eq!(hand.text(1, &[HEAD, &event].concat()), ["call 1 succeeded"]);
+    assert_eq!(hand.call(false).1, ["open 2"], "nobody waits for its end");
+    assert_eq!(hand.open(2), ["write 2"]);
+    assert!(matches!(hand.client.timeout_reason(), Some(Timer::Drain(_))), "{:?}", hand.client.timeout_reason());
+    let began = hand.now;
+    assert_eq!(hand.tick(), ["close 1 Abort"]);
+    assert_eq!(hand.now.since(began), Duration::from_secs(5));
+    assert_eq!(hand.answer(2), ["call 2 succeeded"]);
+}
+
+// covers: B-155, S0-42
+#[test]
+fn a_timeout_ends_its_own_exchange_and_no_other() {
+    let mut hand = Hand::ready(16);
+    let short = tools::call("x").timeout(Duration::from_secs(1));
+    hand.client.call(hand.now, short).expect("it is accepted");
+    assert_eq!(hand.told(), ["write 1"]);
+    assert_eq!(hand.call(false).1, ["open 2"]);
+    assert_eq!(hand.call(false).1, ["open 3"]);
+    hand.open(2);
+    hand.open(3);
+    assert_eq!(hand.answer(3), ["call 3 succeeded"]);
+    let told = hand.tick();
+    assert!(told.len() == 2 && told[0] == "close 1 Abort" && told[1].starts_with("call 1"), "{told:?}");
+    hand.fact(1, Wire::Closed(Closed::Aborted));
+    assert_eq!(hand.answer(2), ["call 2 succeeded"]);
+    assert_eq!(hand.call(false).1, ["write 2"], "the others are kept");
+    assert_eq!(hand.call(false).1, ["write 3"]);
+}
+
+// covers: B-155, B-164
+#[test]
+fn a_body_that_stands_still_ends_its_own_call_and_no_other() {
+    let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
+    config.timeout = None;
+    let mut hand = Hand::with(config);
+    hand.call(false);
+    hand.call(false);
+    hand.open(2);
+    let whole = hand.response(1);
+    hand.fact(1, Wire::Bytes(whole.slice(..whole.len() - 1)));
+    hand.text(2, HEAD);
+    assert_eq!(hand.tick(), ["close 1 Abort", "call 1 Maybe Timeout"]);
+    assert_eq!(hand.now, Instant::ZERO + Duration::from_secs(30));
+    hand.closed(1);
+    assert_eq!(hand.client.poll_timeout(), None, "a stream may rest");
+    let event = hand.event(2) + END;
+    assert_eq!(hand.text(2, &event), ["call 2 succeeded"]);
+}
+
+// A client whose write fails reads on: a driver then reports nothing more as written (RFC 9112 section 9.5).
+#[test]
+fn an_answer_counts_though_its_request_could_not_be_written() {
+    let mut hand = Hand::ready(16);
+    hand.silent = true;
+    assert_eq!(hand.call(true).1, ["write 1"]);
+    let answer = hand.response(1);
+    assert_eq!(hand.fact(1, Wire::Bytes(answer)), ["call 1 succeeded"]);
+    assert_eq!(hand.fact(1, Wire::Eof), ["close 1 Abort"]);
+    assert_eq!(hand.call(true).1, ["open 2"]);
+}
