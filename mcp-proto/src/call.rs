@@ -283,6 +283,17 @@ pub struct Pages<M: Paged> {
     elements: alloc::vec::IntoIter<M::Element>,
 }
 
+impl<M: Paged> fmt::Debug for Pages<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pages")
+            .field("call", &self.call)
+            .field("next", &self.next)
+            .field("left", &self.left)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
 enum Next {
     First,
     Cursor(String),

@@ -2,7 +2,9 @@
 //! (`Closed`, in `exchange`). All are `Clone + PartialEq`; match on variants, not on texts.
 
 use crate::exchange::{Closed, Sent};
-use crate::rpc::{DecodeError, EncodeError, ErrorObject, Id};
+use crate::rpc::{DecodeError, EncodeError, ErrorObject, Id, Object, code};
+use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -95,20 +97,29 @@ pub enum CallError {
         /// How the connection ended.
         why: Closed,
     },
-    /// The server ended its answer without a response in it.
+    /// The server ended its answer without a response in it, and did not go on with it when it was asked to.
     NoResponse {
         /// The id of the request.
         id: Id,
+        /// How often the rest of the answer was asked for, since the last time that something of it came.
+        attempts: u32,
         /// Whether anything in the answer was valid JSON-RPC.
         any_message: bool,
+        /// How the last attempt ended, or the answer itself if there was none.
+        cause: StreamEnd,
     },
-    /// The server answered with an HTTP status other than success, and without a JSON-RPC error for this request.
-    Http {
+    /// The server answered with an HTTP status other than success, and without a JSON-RPC error that names this request.
+    Http(Box<HttpError>),
+    /// The server answered with success, but with something that is neither JSON nor an event stream, or with nothing at all.
+    ContentType {
         /// The status.
         status: u16,
-        /// The first bytes of the body, at most 8 KiB.
-        body_head: Bytes,
+        /// The `Content-Type`; `None` if there is none, or if it is that of JSON and the body is empty.
+        content_type: Option<String>,
     },
+    /// The session of the server has ended while the answer was awaited (2025-11-25 transports, session management: a 404). It may have
+    /// run. A call that was answered so itself has not, and is made again in the next session.
+    SessionEnded,
     /// An answer came that cannot be read.
     Decode(DecodeError),
     /// The connection could not be agreed on, so the request was never sent.
@@ -148,13 +159,23 @@ impl fmt::Display for CallError {
             Self::Cancelled { reason: None } => f.write_str("cancelled"),
             Self::Closed { why: Closed::Exited(status), .. } => write!(f, "Transport closed: {status}"),
             Self::Closed { .. } => f.write_str("Transport closed"),
-            Self::NoResponse { id, any_message: true } => write!(f, "No response received for request ID {id}"),
-            Self::NoResponse { any_message: false, .. } => {
-                f.write_str("No valid JSON-RPC response found in SSE stream")
+            Self::NoResponse { id, any_message, attempts, cause } => {
+                match any_message {
+                    true => write!(f, "No response received for request ID {id}")?,
+                    false => f.write_str("No valid JSON-RPC response found in SSE stream")?,
+                }
+                match (attempts, cause) {
+                    (0, StreamEnd::Ended) => Ok(()),
+                    (0, cause) => write!(f, ": {cause}"),
+                    (attempts, cause) => write!(f, ": {cause}, after {attempts} attempts to go on with it"),
+                }
             }
-            Self::Http { status, body_head } => {
-                write!(f, "HTTP {status}: {}", String::from_utf8_lossy(body_head))
+            Self::Http(e) => e.fmt(f),
+            Self::ContentType { status, content_type: Some(kind) } => {
+                write!(f, "HTTP {status} with a body of the type {kind:?}, where JSON or an event stream should be")
             }
+            Self::ContentType { status, content_type: None } => write!(f, "HTTP {status} without an answer"),
+            Self::SessionEnded => f.write_str("the session has ended"),
             Self::Decode(e) => write!(f, "the answer cannot be read: {e}"),
             Self::Negotiation(e) => e.fmt(f),
             Self::Input(e) => write!(f, "the server's question was not answered: {}", e.message),
@@ -169,7 +190,8 @@ impl core::error::Error for CallError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Self::Rpc(e) | Self::Input(e) => Some(e),
-            Self::Closed { why, .. } => Some(why),
+            Self::Closed { why, .. } | Self::NoResponse { cause: StreamEnd::Closed(why), .. } => Some(why),
+            Self::Http(e) => Some(e),
             Self::Decode(e) => Some(e),
             Self::Negotiation(e) => Some(e),
             Self::Refused(why) => Some(why),
@@ -181,6 +203,111 @@ impl core::error::Error for CallError {
 impl From<DecodeError> for CallError {
     fn from(e: DecodeError) -> Self {
         Self::Decode(e)
+    }
+}
+
+/// An HTTP status other than success, with what the response says of the reason (RFC 9110 section 15).
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct HttpError {
+    /// The status.
+    pub status: u16,
+    /// The JSON-RPC error of the body, if it is one. It does not name the request, or it would be [`CallError::Rpc`].
+    pub error: Option<ErrorObject>,
+    /// What the response says of authorization.
+    pub auth: AuthHints,
+    /// Where a redirect leads. It is not followed: credentials would go along.
+    pub location: Option<String>,
+    /// The first bytes of the body, at most 8 KiB.
+    pub body_head: Bytes,
+}
+
+/// What a response says of authorization.
+#[derive(Clone, PartialEq, Eq, Debug, Default, PartialOrd, Ord)]
+pub struct AuthHints {
+    /// Its `WWW-Authenticate` fields, in their order (RFC 9110 section 11.6.1).
+    pub www_authenticate: Vec<String>,
+    /// Its `Mcp-Auth-Server` field, which some servers send.
+    pub auth_server: Option<String>,
+}
+
+impl HttpError {
+    /// A status without anything else.
+    pub const fn new(status: u16) -> Self {
+        let auth = AuthHints { www_authenticate: Vec::new(), auth_server: None };
+        Self { status, error: None, auth, location: None, body_head: Bytes::new() }
+    }
+
+    /// It in the form of a JSON-RPC error: that of the body if there is one, else `-32603` with the status as `data.httpStatus`.
+    pub fn to_rpc_error(&self) -> ErrorObject {
+        self.error.clone().unwrap_or_else(|| {
+            let data = Object::new().with("httpStatus", u64::from(self.status));
+            ErrorObject { data: Some(data.into()), ..ErrorObject::new(code::INTERNAL_ERROR, format!("{self}")) }
+        })
+    }
+}
+
+/// How many characters of a body an error shows.
+const SHOWN: usize = 200;
+
+impl fmt::Display for HttpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HTTP {}", self.status)?;
+        match &self.error {
+            Some(error) => write!(f, ": {error}")?,
+            None if self.body_head.is_empty() => {}
+            None => {
+                // A page may be long, and may hold what a terminal obeys.
+                let text = String::from_utf8_lossy(&self.body_head);
+                let line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+                write!(f, ": {}", line.take(SHOWN).collect::<String>().trim_end())?;
+            }
+        }
+        if let Some(location) = &self.location {
+            write!(f, " [redirected to {location}, not followed]")?;
+        }
+        let challenges = self.auth.www_authenticate.iter().map(|challenge| format!("WWW-Authenticate: {challenge}"));
+        let server = self.auth.auth_server.iter().map(|server| format!("Mcp-Auth-Server: {server}"));
+        let hints: Vec<String> = challenges.chain(server).collect();
+        if hints.is_empty() { Ok(()) } else { write!(f, " [{}]", hints.join("; ")) }
+    }
+}
+
+impl core::error::Error for HttpError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        self.error.as_ref().map(|error| error as _)
+    }
+}
+
+/// How an event stream, or an attempt to go on with it, ended.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum StreamEnd {
+    /// The server ended it in order.
+    Ended,
+    /// The connection ended.
+    Closed(Closed),
+    /// The attempt was answered with this HTTP status.
+    Status(u16),
+    /// The attempt was answered with something that is no event stream.
+    ContentType(Option<String>),
+    /// The server answered with this error: to the request for a subscription.
+    Error(ErrorObject),
+    /// Nothing came of it for as long as may be.
+    Idle,
+}
+
+impl fmt::Display for StreamEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended => f.write_str("the stream ended"),
+            Self::Closed(why) => why.fmt(f),
+            Self::Status(status) => write!(f, "HTTP {status}"),
+            Self::ContentType(Some(kind)) => write!(f, "an answer of the type {kind:?} in place of an event stream"),
+            Self::ContentType(None) => f.write_str("an answer without a type in place of an event stream"),
+            Self::Error(error) => error.fmt(f),
+            Self::Idle => f.write_str("nothing came"),
+        }
     }
 }
 
@@ -211,12 +338,7 @@ pub enum NegotiationCause {
     /// The server answered with an error.
     Rpc(ErrorObject),
     /// The server answered with an HTTP status that says nothing about the era.
-    Http {
-        /// The status.
-        status: u16,
-        /// The first bytes of the body, at most 8 KiB.
-        body_head: Bytes,
-    },
+    Http(Box<HttpError>),
     /// The server answered something that cannot be read.
     Decode(DecodeError),
     /// Nothing came in time.
@@ -239,9 +361,7 @@ impl fmt::Display for NegotiationError {
         write!(f, "{stage} failed: ")?;
         match &self.cause {
             NegotiationCause::Rpc(e) => e.fmt(f),
-            NegotiationCause::Http { status, body_head } => {
-                write!(f, "HTTP {status}: {}", String::from_utf8_lossy(body_head))
-            }
+            NegotiationCause::Http(e) => e.fmt(f),
             NegotiationCause::Decode(e) => e.fmt(f),
             NegotiationCause::Timeout(after) => write!(f, "no answer within {} ms", after.as_millis()),
             NegotiationCause::Closed(why) => why.fmt(f),
@@ -257,6 +377,7 @@ impl core::error::Error for NegotiationError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match &self.cause {
             NegotiationCause::Rpc(e) => Some(e),
+            NegotiationCause::Http(e) => Some(e),
             NegotiationCause::Decode(e) => Some(e),
             NegotiationCause::Closed(why) => Some(why),
             _ => None,
@@ -273,10 +394,19 @@ pub struct Diagnostic {
     pub detail: String,
 }
 
+/// The longest detail of a diagnostic, in bytes.
+const MAX_DETAIL: usize = 1 << 10;
+
 impl Diagnostic {
-    /// A diagnostic.
+    /// A diagnostic. Of a detail that is longer than 1 KiB the beginning is kept: what waits for an application must not hold what the
+    /// other side made long.
     pub fn new(kind: DiagnosticKind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into() }
+        let mut detail = detail.into();
+        if detail.len() > MAX_DETAIL {
+            let end = (0..=MAX_DETAIL).rev().find(|at| detail.is_char_boundary(*at)).unwrap_or_default();
+            detail = detail[..end].into();
+        }
+        Self { kind, detail }
     }
 }
 
@@ -328,6 +458,13 @@ pub enum DiagnosticKind {
     HandshakeTimeout,
     TooManyExchanges,
     RecordingEnded,
+    InvalidTool,
+    RefreshFailed,
+    BadSession,
+    ListenerOff,
+    BadSubscription,
+    ControlEvent,
+    DroppedResponse,
 }
 
 impl DiagnosticKind {
@@ -379,7 +516,18 @@ impl DiagnosticKind {
             Self::UnsupportedVersion => ("unsupported-version", "answered -32022"),
             Self::HandshakeTimeout => ("handshake-timeout", "the exchange was aborted"),
             Self::TooManyExchanges => ("too-many-exchanges", "the exchange was aborted"),
+            Self::InvalidTool => ("invalid-tool", "left out of the list"),
+            Self::RefreshFailed => {
+                ("refresh-failed", "the calls that waited for the tools ended with the error that they had")
+            }
             Self::RecordingEnded => ("recording-ended", "nothing more is recorded"),
+            Self::BadSession => ("bad-session", "the session id was not used"),
+            Self::ListenerOff => ("listener-off", "calls go on without it"),
+            Self::BadSubscription => {
+                ("bad-subscription", "the notification was ignored, or the subscription goes on with less")
+            }
+            Self::ControlEvent => ("control-event", "ignored: an event of a type that is not the protocol's"),
+            Self::DroppedResponse => ("dropped-response", "the server does not have our response"),
         }
     }
 }

@@ -1,7 +1,12 @@
 //! The vocabulary between the engines and the bytes (seam B), and between the lanes and the driver (seam A).
 //! Types only: no state, no clock, no codec.
+#![cfg_attr(feature = "http", doc = include_str!("exchange/seam_b.md"))]
 
-use crate::redact::{Arguments, Url, is_secret_field};
+mod program;
+
+pub use program::{Group, Inherit, Program};
+
+use crate::redact::{Url, is_secret_field};
 use crate::rpc::{Defect, Document, Id, Message};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -52,6 +57,9 @@ pub enum Item {
     Body(Bytes),
     /// A server-sent event.
     Event(SseEvent),
+    /// A comment line of an event stream, told when it has ended. Its text means nothing and is not kept (WHATWG HTML section 9.2.6): it
+    /// shows only that the other side lives. Never between the pieces of anything else, and it changes no event around it.
+    Comment,
     /// The side has said all it will say.
     End,
     /// A server got a request that it cannot serve for reasons of HTTP; it answers with the status and closes.
@@ -159,6 +167,9 @@ pub enum Start {
         body: Bytes,
         /// Whether it may be written a second time, to another connection, if a reused one turns out to be dead before it answered.
         repeatable: bool,
+        /// Whether the server may wait for it before it answers other requests: it is made though as many connections are open as may be.
+        /// The answer to a question of the server is.
+        urgent: bool,
     },
 }
 
@@ -197,155 +208,6 @@ pub struct Origin {
     pub host: String,
     /// The port.
     pub port: u16,
-}
-
-/// A program to start.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Program {
-    /// The command: a path, or a name that the operating system looks up.
-    pub command: String,
-    /// Its arguments.
-    pub args: Vec<String>,
-    /// Its working directory; `None` inherits ours.
-    pub current_dir: Option<String>,
-    /// What of our environment it inherits.
-    pub inherit: Inherit,
-    /// Changes to what it inherits: a value sets, `None` removes.
-    pub env: Vec<(String, Option<String>)>,
-    /// The process group it runs in.
-    pub group: Group,
-}
-
-/// What a program inherits of our environment, before the changes of its own are made.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub enum Inherit {
-    /// All of it, with whatever secrets are in it. Fit for programs that one trusts as oneself.
-    #[default]
-    All,
-    /// These variables, where we have them. [`Inherit::usual`] is a list to start from.
-    Only(Vec<String>),
-    /// Nothing.
-    Nothing,
-}
-
-impl Inherit {
-    /// The variables that most programs need and that hold no secrets, of Unix and of Windows: the home, the search path, the user, the
-    /// terminal, the folder for temporary files, the language.
-    pub fn usual() -> Self {
-        const USUAL: [&str; 27] = [
-            "APPDATA",
-            "COMSPEC",
-            "HOME",
-            "HOMEDRIVE",
-            "HOMEPATH",
-            "LANG",
-            "LC_ALL",
-            "LC_CTYPE",
-            "LOCALAPPDATA",
-            "LOGNAME",
-            "PATH",
-            "PATHEXT",
-            "PROCESSOR_ARCHITECTURE",
-            "PROGRAMFILES",
-            "SHELL",
-            "SYSTEMDRIVE",
-            "SYSTEMROOT",
-            "TEMP",
-            "TERM",
-            "TMP",
-            "TMPDIR",
-            "TZ",
-            "USER",
-            "USERNAME",
-            "USERPROFILE",
-            "WINDIR",
-            "XDG_RUNTIME_DIR",
-        ];
-        Self::Only(USUAL.map(String::from).to_vec())
-    }
-}
-
-/// The process group of a program (on Windows: its job).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Group {
-    /// One of its own, so that the program and all that it starts can be ended together. A Ctrl-C at our terminal does not reach it.
-    #[default]
-    Own,
-    /// Ours. A Ctrl-C reaches it as it reaches us (not on Windows, where it has no console); only the program itself is ended with its
-    /// client, not what it has started.
-    Inherit,
-}
-
-impl Program {
-    /// A program without arguments, in our working directory and environment, in a process group of its own.
-    pub fn new(command: impl Into<String>) -> Self {
-        Self {
-            command: command.into(),
-            args: Vec::new(),
-            current_dir: None,
-            inherit: Inherit::All,
-            env: Vec::new(),
-            group: Group::Own,
-        }
-    }
-
-    /// Adds an argument.
-    #[must_use]
-    pub fn arg(mut self, arg: impl Into<String>) -> Self {
-        self.args.push(arg.into());
-        self
-    }
-
-    /// Adds arguments.
-    #[must_use]
-    pub fn args<S: Into<String>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
-        self.args.extend(args.into_iter().map(Into::into));
-        self
-    }
-
-    /// Sets a variable of its environment.
-    #[must_use]
-    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.env.push((name.into(), Some(value.into())));
-        self
-    }
-
-    /// Sets what it inherits of our environment.
-    #[must_use]
-    pub fn inherit(mut self, inherit: Inherit) -> Self {
-        self.inherit = inherit;
-        self
-    }
-
-    /// Sets the process group it runs in.
-    #[must_use]
-    pub const fn group(mut self, group: Group) -> Self {
-        self.group = group;
-        self
-    }
-
-    /// Sets its working directory.
-    #[must_use]
-    pub fn current_dir(mut self, dir: impl Into<String>) -> Self {
-        self.current_dir = Some(dir.into());
-        self
-    }
-}
-
-impl fmt::Debug for Program {
-    /// Shows the names, not the values, of the environment, and no argument that looks like a secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.env.iter().map(|(name, _)| name.as_str()).collect();
-        f.debug_struct("Program")
-            .field("command", &self.command)
-            .field("args", &Arguments(&self.args))
-            .field("current_dir", &self.current_dir)
-            .field("inherit", &self.inherit)
-            .field("env", &names)
-            .field("group", &self.group)
-            .finish_non_exhaustive()
-    }
 }
 
 /// How to end a channel. A program: close its input, `SIGTERM` to its group, `SIGKILL` to it. A socket: half-close, nothing, reset.
@@ -549,6 +411,8 @@ pub enum Data {
     None,
     /// A message.
     Message(Message),
+    /// An array of messages, which revision 2025-03-26 has.
+    Batch(Vec<Result<Message, Defect>>),
     /// Not a message, though the event is of the type `message`.
     Bad(Defect),
     /// An event of another type.
@@ -558,6 +422,16 @@ pub enum Data {
         /// The data as it stood.
         data: Bytes,
     },
+}
+
+impl From<Result<Document, Defect>> for Data {
+    fn from(read: Result<Document, Defect>) -> Self {
+        match read {
+            Ok(Document::Message(message)) => Self::Message(message),
+            Ok(Document::Batch(elements)) => Self::Batch(elements),
+            Err(defect) => Self::Bad(defect),
+        }
+    }
 }
 
 /// A request that HTTP forbids to serve.

@@ -121,8 +121,14 @@ impl MessageHook {
         match item {
             Item::Message(message) => read(message).map_or_else(Item::BadMessage, Item::Message),
             Item::Batch(elements) => Item::Batch(elements.into_iter().map(|element| element.and_then(read)).collect()),
-            Item::Event(SseEvent { id, retry, data: Data::Message(message) }) => {
-                let data = read(message).map_or_else(Data::Bad, Data::Message);
+            Item::Event(SseEvent { id, retry, data }) => {
+                let data = match data {
+                    Data::Message(message) => read(message).map_or_else(Data::Bad, Data::Message),
+                    Data::Batch(elements) => {
+                        Data::Batch(elements.into_iter().map(|element| element.and_then(read)).collect())
+                    }
+                    other => other,
+                };
                 Item::Event(SseEvent { id, retry, data })
             }
             other => other,
@@ -136,7 +142,10 @@ impl MessageHook {
         let mut rule = |bytes: Bytes| self.rule(bytes, &mut denials);
         let send = match outgoing {
             Outgoing::Message(message) => rule(message).map(Outgoing::Message),
-            Outgoing::Request { head, body } => rule(body).map(|body| Outgoing::Request { head, body }),
+            // A GET and a DELETE have no body, and so no message.
+            Outgoing::Request { head, body } if !body.is_empty() => {
+                rule(body).map(|body| Outgoing::Request { head, body })
+            }
             Outgoing::Response { head, body: Body::Full(body) } if is_json(&body) => {
                 // Without its body it is still the answer that the client waits for.
                 let body = Body::Full(rule(body).unwrap_or_default());

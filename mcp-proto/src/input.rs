@@ -3,8 +3,8 @@
 
 pub use crate::call::CallId;
 use crate::call::RawCall;
-use crate::error::Diagnostic;
-use crate::exchange::{ChannelId, Closed, ExchangeId, Fact, Peer};
+use crate::error::{AuthHints, Diagnostic};
+use crate::exchange::{ChannelId, Closed, ExchangeId, Fact, Headers, Peer};
 use crate::model::elicitation::{ElicitRequest, ElicitResult};
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, code};
 use alloc::string::String;
@@ -58,6 +58,8 @@ pub enum ClientCommand {
     Answer(InputKey, InputAnswer),
     /// Send a notification of a custom method.
     Notify(String, Object),
+    /// Answer a challenge of the server.
+    Authorize(AuthKey, Authorization),
     /// End in order.
     Close,
 }
@@ -104,6 +106,55 @@ impl InputToken {
     pub const fn key(&self) -> InputKey {
         self.0
     }
+}
+
+/// A challenge that waits for credentials. Never reused within an engine.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AuthKey(pub u64);
+
+/// The right to answer one challenge, once.
+#[derive(PartialEq, Eq, Debug)]
+#[must_use = "a challenge that is never answered holds its requests until their total time limit"]
+pub struct AuthToken(AuthKey);
+
+impl AuthToken {
+    #[cfg(feature = "http")]
+    pub(crate) const fn new(key: AuthKey) -> Self {
+        Self(key)
+    }
+
+    /// The key that names the challenge in an [`Input`].
+    pub const fn key(&self) -> AuthKey {
+        self.0
+    }
+}
+
+/// Why a server wants (other) credentials: a status 401 or 403 and what came with it (RFC 9110 section 11; 2025-11-25 authorization).
+#[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct Challenge {
+    /// 401: there are none, or they are not valid. 403: they do not suffice.
+    pub status: u16,
+    /// What the response says.
+    pub hints: AuthHints,
+}
+
+impl Challenge {
+    #[cfg(feature = "http")]
+    pub(crate) const fn new(status: u16, hints: AuthHints) -> Self {
+        Self { status, hints }
+    }
+}
+
+/// The answer to a [`Challenge`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Authorization {
+    /// These fields go with every request from now on, in place of those of an earlier answer; the requests that wait are made once more.
+    /// Mostly one: `Authorization`. A field that HTTP or this protocol gives a meaning of its own (`Host`, `Accept`, `Mcp-Session-Id`, …)
+    /// and one that is not legal is left out.
+    Headers(Headers),
+    /// There are no credentials: the requests that wait end with the status.
+    Refuse,
 }
 
 /// A question of a server to a client: what a handler asks and what an application is asked, in every revision.
@@ -210,6 +261,33 @@ impl InputAnswer {
     pub fn roots<S: AsRef<str>>(uris: impl IntoIterator<Item = S>) -> Self {
         let roots: Vec<RawJson> = uris.into_iter().map(|uri| Object::new().with("uri", uri.as_ref()).into()).collect();
         Self::Roots(Object::new().with("roots", roots))
+    }
+
+    /// The user filled the form in and left the rest as it was: what `content` omits has the default that the form gives it.
+    ///
+    /// ```
+    /// # use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult, Field};
+    /// # use mcp_proto::{InputAnswer, Object};
+    /// let form = ElicitRequest::form("Ship it?").text("to").field(Field::boolean("express").default_value(false));
+    /// let answer = InputAnswer::accept(&form, Object::new().with("to", "Paris"));
+    /// let all = Object::new().with("to", "Paris").with("express", false);
+    /// assert_eq!(answer, InputAnswer::Elicitation(ElicitResult::Accept(all)));
+    /// ```
+    pub fn accept(request: &ElicitRequest, content: Object) -> Self {
+        Self::Elicitation(ElicitResult::accept(request, content))
+    }
+
+    /// The user sent the form off as it was: each field that has a default has it.
+    ///
+    /// ```
+    /// # use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult, Field};
+    /// # use mcp_proto::{InputAnswer, Object};
+    /// let form = ElicitRequest::form("Which copies?").field(Field::choice("size", ["s", "l"]).default_value("l"));
+    /// let answer = InputAnswer::accept_defaults(&form);
+    /// assert_eq!(answer, InputAnswer::Elicitation(ElicitResult::Accept(Object::new().with("size", "l"))));
+    /// ```
+    pub fn accept_defaults(request: &ElicitRequest) -> Self {
+        Self::Elicitation(ElicitResult::accept_defaults(request))
     }
 
     /// No answer can be given for a reason of our own: the callback panicked, or there is none (`-32603`).

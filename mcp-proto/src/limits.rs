@@ -14,12 +14,22 @@ pub struct Limits {
     pub frame: FrameLimits,
 }
 
+impl Limits {
+    /// How long the end of a client takes at most, whatever its server does: the ladder that ends a program, the rest of a socket, the end of a
+    /// session. What a driver then still waits for has failed.
+    pub fn end_time(&self) -> Duration {
+        let ladder = self.frame.exit_timeout.saturating_add(self.frame.terminate_timeout);
+        ladder.max(self.frame.linger_timeout.saturating_add(self.client.session_end_time))
+    }
+}
+
 /// Bounds of the client engine.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct ClientLimits {
     /// Calls that have not ended. A further call is refused with [`Refusal::Full`](crate::Refusal::Full), and so is a
-    /// notification over HTTP while as many exchanges are open. Default 1024: the ids, timers and buffers of that many cost well under a
+    /// notification over HTTP while as many exchanges are open; of as many answers to the server that it has not taken over HTTP a further
+    /// one is dropped, which is a diagnostic. Default 1024: the ids, timers and buffers of that many cost well under a
     /// megabyte.
     pub max_calls: usize,
     /// Bytes handed to one exchange and not yet written. A call beyond it is refused with [`Refusal::Full`](crate::Refusal::Full);
@@ -42,8 +52,17 @@ pub struct ClientLimits {
     pub drain_time: Duration,
     /// How many items of an HTTP answer are read after the response in it. Default 64.
     pub drain_items: usize,
-    /// Pages that [`Pages`](crate::Pages) fetches before it ends with an error. Default 1000.
+    /// How many bytes of it. Default 64 KiB.
+    pub drain_bytes: usize,
+    /// How long the end of a session may take when the client is closed: the request that ends it is then aborted. Default 2 s.
+    pub session_end_time: Duration,
+    /// Pages that [`Pages`](crate::Pages) fetches before it ends with an error, and so does the list of tools that the engine fetches for
+    /// itself. Default 1000.
     pub max_pages: usize,
+    /// Tools of an HTTP server of which it is remembered that they may run twice or want arguments in the header; one with long names counts
+    /// as several, one for each KiB. Beyond it the tool that was listed longest ago is forgotten: calls of it go without the header fields,
+    /// which a server refuses if it insists, and are not repeated. Default 4096, a few megabytes at most.
+    pub max_tools: usize,
 }
 
 /// Bounds of the server engine.
@@ -98,13 +117,15 @@ pub struct FrameLimits {
     /// Bytes of one line, its newline not counted. A longer one is one [`Defect`](crate::rpc::Defect), its rest is skipped unheld.
     /// Default 16 MiB.
     pub max_line: usize,
-    /// Bytes of one server-sent event. A larger one fails its exchange. Default 16 MiB.
+    /// Bytes of one server-sent event: the values of its fields. Comments and fields that mean nothing are not held and do not count. A
+    /// larger one fails its exchange. Default 16 MiB.
     pub max_event: usize,
     /// Nesting of arrays and objects in one message; at most 128, which is also the default. A deeper message is one defect.
     pub max_depth: u32,
     /// Elements of one batch. A longer one is one defect. Default 1000.
     pub max_batch: usize,
-    /// Bytes of one HTTP head. A larger one is rejected with 431 by a server, and fails the exchange of a client. Default 64 KiB.
+    /// Bytes of one HTTP head. A larger one is rejected with 431 by a server, and fails the exchange of a client; so do interim responses
+    /// that are larger together. Default 64 KiB.
     pub max_head: usize,
     /// Fields of one HTTP head; same outcome. Default 100.
     pub max_headers: usize,
@@ -118,8 +139,16 @@ pub struct FrameLimits {
     pub connect_timeout: Duration,
     /// How long an HTTP request head may take from its first byte, and the first head from the accept. Default 10 s.
     pub head_timeout: Duration,
-    /// How long a request body may stand still. Default 30 s.
+    /// How long a body may stand still: that of a request to a server, and that of a response to a client, unless it is an event stream,
+    /// which may rest. Then its exchange fails with [`Closed::Timeout`](crate::exchange::Closed::Timeout). Default 30 s.
     pub body_timeout: Duration,
+    /// How long the other side may take nothing of an HTTP request that we write. Then its exchange fails with
+    /// [`Closed::Timeout`](crate::exchange::Closed::Timeout). Default 30 s, as on a server.
+    pub write_stall: Duration,
+    /// How long a server may take to begin its answer, from the last byte of the HTTP request to the end of the head of the response. Then
+    /// the exchange fails with [`Closed::Timeout`](crate::exchange::Closed::Timeout). Default `None`: the timeout of a call rules, and a
+    /// server may answer with the head only when the work is done.
+    pub response_timeout: Option<Duration>,
     /// How long a connection without an exchange is kept. Default 60 s.
     pub idle_timeout: Duration,
     /// How long a server reads on after it refused a body, so that the client sees the answer and no reset. Default 2 s.
@@ -128,8 +157,12 @@ pub struct FrameLimits {
     pub exit_timeout: Duration,
     /// How long a program may take to exit after it was told to terminate, before it is killed. Default 2 s.
     pub terminate_timeout: Duration,
-    /// Connections to one origin. A request beyond it waits. Default 16.
+    /// Connections to one origin, those with an open event stream not counted. A request beyond it waits; an answer to a question of the
+    /// server does not, up to twice as many. Default 16.
     pub max_connections_per_origin: usize,
+    /// Connections to one origin that are not counted because an event stream is open on them, so that no request waits behind a stream.
+    /// One beyond it counts as any other. Default 256: more than that would take the file descriptors that a process usually has.
+    pub max_streams_per_origin: usize,
 }
 
 impl Default for ClientLimits {
@@ -144,7 +177,10 @@ impl Default for ClientLimits {
             exit_grace: Duration::from_millis(500),
             drain_time: Duration::from_secs(5),
             drain_items: 64,
+            drain_bytes: 64 << 10,
+            session_end_time: Duration::from_secs(2),
             max_pages: 1000,
+            max_tools: 4096,
         }
     }
 }
@@ -187,11 +223,14 @@ impl Default for FrameLimits {
             connect_timeout: Duration::from_secs(10),
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
+            write_stall: Duration::from_secs(30),
+            response_timeout: None,
             idle_timeout: Duration::from_secs(60),
             linger_timeout: Duration::from_secs(2),
             exit_timeout: Duration::from_secs(2),
             terminate_timeout: Duration::from_secs(2),
             max_connections_per_origin: 16,
+            max_streams_per_origin: 256,
         }
     }
 }

@@ -35,6 +35,8 @@ pub struct ClientStats {
     pub diagnostics: BTreeMap<DiagnosticKind, u64>,
     /// How often [`Event::Restarting`](crate::client::Event::Restarting) was told.
     pub restarts: u64,
+    /// How often [`Event::Reconnecting`](crate::client::Event::Reconnecting) was told.
+    pub reconnects: u64,
     /// How often [`Event::PingMissed`](crate::client::Event::PingMissed) was told.
     pub pings_missed: u64,
     /// Threads that outlived their channel: stuck in the operating system, or about to end. Filled in by a driver that has threads; else

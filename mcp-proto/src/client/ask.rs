@@ -2,7 +2,7 @@
 //! `input_required` result from 2026-07-28 on (multi round-trip requests). A question is answered, withdrawn, or refused; never lost.
 
 use super::calls::{Question, Stage};
-use super::{Client, Event};
+use super::{Client, Event, State};
 use crate::error::{CallError, DiagnosticKind};
 use crate::exchange::ExchangeId;
 use crate::input::{CallId, InputAnswer, InputKey, InputRequest, InputToken};
@@ -23,8 +23,8 @@ pub(super) struct Asked {
 /// Who asked.
 #[derive(Clone, PartialEq, Debug)]
 enum Asker {
-    /// A request of the server: the answer is a response.
-    Server { exchange: ExchangeId, id: Id },
+    /// A request of the server: the answer is a response. The call is known if it came on the stream of one.
+    Server { exchange: ExchangeId, id: Id, call: Option<CallId> },
     /// A round of a call: the answers go into its next request.
     Call(CallId),
 }
@@ -32,8 +32,9 @@ enum Asker {
 impl Client {
     /// A request of the server.
     pub(super) fn on_request(&mut self, exchange: ExchangeId, request: Request) {
-        if self.version().is_some_and(|version| version.era() == Era::Modern) || !self.is_duplex() {
-            // 2026-07-28 has no such requests, and a client must not send a response. Nothing else is spoken over HTTP.
+        let modern = self.version().is_some_and(|version| version.era() == Era::Modern);
+        if modern || self.state() == State::Probing && !self.is_duplex() {
+            // 2026-07-28, in which the probe is made, has no such requests, and a client must not post a response.
             return self.diagnose(DiagnosticKind::UnexpectedRequest, request.method);
         }
         if request.method == "ping" {
@@ -44,24 +45,53 @@ impl Client {
             let error = ErrorObject::new(code::INVALID_REQUEST, "Not initialized");
             return self.reply(exchange, &request.id, Err(error));
         }
-        match self.check_request(exchange, &request) {
+        if let Some(asked) = self.server_question(exchange, &request.id) {
+            self.diagnose(DiagnosticKind::DuplicateRequestId, request.id.to_string());
+            // Over HTTP it may be the same question, said again on another stream; an answer would answer the first.
+            if asked == exchange && self.is_duplex() {
+                let error = ErrorObject::new(code::INVALID_REQUEST, "The id is in use");
+                self.reply(exchange, &request.id, Err(error));
+            }
+            return;
+        }
+        match self.check_request(&request) {
             Ok(question) => {
-                if !self.owes_answers() {
-                    self.hold_all_clocks(true);
+                let call = self.call_on(exchange);
+                self.ask(question, Asker::Server { exchange, id: request.id, call }, call);
+                match call {
+                    Some(call) => self.update_clock(call),
+                    None => self.update_clocks(),
                 }
-                self.ask(question, Asker::Server { exchange, id: request.id }, None);
             }
             Err(error) => self.reply(exchange, &request.id, Err(error)),
         }
     }
 
-    /// Whether a request of the server can be put to the application; else the error that answers it.
-    fn check_request(&mut self, exchange: ExchangeId, request: &Request) -> Result<InputRequest, ErrorObject> {
-        let asker = Asker::Server { exchange, id: request.id.clone() };
-        if self.inputs.values().any(|asked| asked.asker == asker) {
-            self.diagnose(DiagnosticKind::DuplicateRequestId, request.id.to_string());
-            return Err(ErrorObject::new(code::INVALID_REQUEST, "The id is in use"));
+    /// The call whose answer comes on this exchange.
+    fn call_on(&self, exchange: ExchangeId) -> Option<CallId> {
+        match self.exchanges.get(&exchange)? {
+            #[cfg(feature = "http")]
+            super::binding::Exchange::Http(http) => http.call(),
+            super::binding::Exchange::Duplex(_) => None,
         }
+    }
+
+    /// On which exchange the server asked the question that has this id and is open; one of the session, whichever stream it came on.
+    fn server_question(&self, on: ExchangeId, id: &Id) -> Option<ExchangeId> {
+        self.open_question(on, id).and_then(|key| match &self.inputs.get(&key)?.asker {
+            Asker::Server { exchange, .. } => Some(*exchange),
+            Asker::Call(_) => None,
+        })
+    }
+
+    fn open_question(&self, on: ExchangeId, id: &Id) -> Option<InputKey> {
+        let anywhere = !self.is_duplex();
+        let is_it = |asked: &Asked| matches!(&asked.asker, Asker::Server { exchange, id: of, .. } if of == id && (anywhere || *exchange == on));
+        self.inputs.iter().find(|(_, asked)| is_it(asked)).map(|(key, _)| *key)
+    }
+
+    /// Whether a request of the server can be put to the application; else the error that answers it.
+    fn check_request(&mut self, request: &Request) -> Result<InputRequest, ErrorObject> {
         let question = self.read_question(&request.method, request.params.as_ref())?;
         if self.inputs.len() >= self.config.limits.client.max_inputs {
             self.diagnose(DiagnosticKind::TooManyInputs, request.method.clone());
@@ -106,7 +136,6 @@ impl Client {
             }
             Ok((questions, state)) => {
                 self.leave_request(call);
-                self.hold_clock(call);
                 let mut open = Vec::new();
                 for (name, question) in questions {
                     let key = self.ask(question, Asker::Call(call), Some(call));
@@ -115,6 +144,7 @@ impl Client {
                 if let Some(entry) = self.calls.get_mut(&call) {
                     entry.stage = Stage::Asking { questions: open, state };
                 }
+                self.update_clock(call);
             }
             Err(e) => self.end(call, Err(e)),
         }
@@ -160,7 +190,7 @@ impl Client {
     }
 
     /// The request that is out was answered; the next round has another id.
-    fn leave_request(&mut self, call: CallId) {
+    pub(super) fn leave_request(&mut self, call: CallId) {
         if let Some(Stage::Sent(id)) = self.calls.get(&call).map(|entry| &entry.stage) {
             self.ids.retire(&id.clone());
         }
@@ -178,11 +208,9 @@ impl Client {
         let Some(asked) = self.inputs.remove(&key) else { return };
         let result = fitting(&asked.request, answer);
         match asked.asker {
-            Asker::Server { exchange, id } => {
+            Asker::Server { exchange, id, .. } => {
                 self.reply(exchange, &id, result);
-                if !self.owes_answers() {
-                    self.hold_all_clocks(false);
-                }
+                self.update_clocks();
             }
             Asker::Call(call) => match result {
                 // There is no way to tell a modern server that a question cannot be answered, other than not to ask again.
@@ -211,14 +239,13 @@ impl Client {
     /// `notifications/cancelled` of the server: it no longer wants the answer to a request of its own.
     pub(super) fn on_cancelled(&mut self, exchange: ExchangeId, params: &Object) {
         let id = params.id("requestId");
-        let asker = id.clone().map(|id| Asker::Server { exchange, id });
-        let key = self.inputs.iter().find(|(_, asked)| Some(&asked.asker) == asker.as_ref()).map(|(key, _)| *key);
-        match key {
+        if id.as_ref().is_some_and(|id| self.ends_subscription(exchange, id)) {
+            return;
+        }
+        match id.as_ref().and_then(|id| self.open_question(exchange, id)) {
             Some(key) => {
                 self.withdraw(key);
-                if !self.owes_answers() {
-                    self.hold_all_clocks(false);
-                }
+                self.update_clocks();
             }
             None => {
                 let id = id.map_or_else(|| "no id".to_string(), |id| id.to_string());
@@ -239,9 +266,20 @@ impl Client {
         }
     }
 
-    /// Whether a request of the server waits for the application.
-    pub(super) fn owes_answers(&self) -> bool {
-        self.inputs.values().any(|asked| matches!(asked.asker, Asker::Server { .. }))
+    /// Withdraws what the server asked on the stream of a call that has ended.
+    pub(super) fn withdraw_of(&mut self, call: CallId) {
+        let of = |asked: &Asked| matches!(asked.asker, Asker::Server { call: Some(of), .. } if of == call);
+        while let Some(key) = self.inputs.iter().find(|(_, asked)| of(asked)).map(|(key, _)| *key) {
+            self.withdraw(key);
+        }
+    }
+
+    /// Whether a question waits for the application that belongs to the call, or may.
+    pub(super) fn owes_answer(&self, call: CallId) -> bool {
+        self.inputs.values().any(|asked| match asked.asker {
+            Asker::Server { call: of, .. } => of.is_none_or(|of| of == call),
+            Asker::Call(of) => of == call,
+        })
     }
 
     fn reply(&mut self, exchange: ExchangeId, id: &Id, result: Result<Object, ErrorObject>) {
@@ -249,7 +287,7 @@ impl Client {
             Ok(result) => rpc::result_response(id, &result),
             Err(error) => rpc::error_response(Some(id), &error),
         };
-        self.send_message(exchange, message);
+        self.send_response(exchange, message);
     }
 }
 

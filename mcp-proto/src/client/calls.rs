@@ -24,6 +24,13 @@ pub(super) struct CallState {
     pub(super) stage: Stage,
     /// Rounds in which the server asked.
     pub(super) rounds: u32,
+    /// What the rounds add to the params of the request.
+    round: Object,
+    /// It was made a second time, after its answer was lost.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "an answer alone is lost over HTTP only"))]
+    pub(super) repeated: bool,
+    /// A request of it may have reached the server, whatever became of the latest one.
+    reached: bool,
     clock: Clock,
     /// The limit in total, for the error.
     total: Option<Duration>,
@@ -44,6 +51,9 @@ pub(super) enum Stage {
     Asking { questions: Vec<(String, Question)>, state: Option<RawJson> },
     /// The server asked to try again; a timer is armed.
     Waiting { state: RawJson },
+    /// The request was refused for its header fields; it is made once more when the list of tools was fetched anew.
+    #[cfg(feature = "http")]
+    Mismatched(crate::rpc::ErrorObject),
 }
 
 /// A question of a round.
@@ -51,6 +61,17 @@ pub(super) enum Stage {
 pub(super) enum Question {
     Open(InputKey),
     Answered(Object),
+}
+
+impl CallState {
+    /// The id of the request that is out.
+    #[cfg(feature = "http")]
+    pub(super) const fn request(&self) -> Option<&Id> {
+        match &self.stage {
+            Stage::Sent(id) => Some(id),
+            Stage::Queued | Stage::Asking { .. } | Stage::Waiting { .. } | Stage::Mismatched(_) => None,
+        }
+    }
 }
 
 /// The clock of a call: it runs towards a deadline, stands still with time left, or has no limit.
@@ -66,6 +87,13 @@ impl Client {
         if let Some(why) = self.refusal(&raw) {
             return Err(Refused { value: raw, why });
         }
+        let call = self.admit(raw);
+        self.send_admitted(call);
+        Ok(call)
+    }
+
+    /// Takes a call on, to be sent.
+    pub(super) fn admit(&mut self, raw: RawCall) -> CallId {
         self.next_call += 1;
         let call = CallId(self.next_call);
         let resets = raw.options.reset_on_progress.unwrap_or(self.config.reset_on_progress);
@@ -77,31 +105,42 @@ impl Client {
             raw,
             stage: Stage::Queued,
             rounds: 0,
+            round: Object::new(),
+            repeated: false,
+            reached: false,
             clock,
             total,
             progress: f64::NEG_INFINITY,
             told: f64::NEG_INFINITY,
         };
         self.calls.insert(call, state);
-        if !self.owes_answers() {
-            self.set_clock(call, Clock::run);
+        self.update_clock(call);
+        call
+    }
+
+    /// Sends a call as soon as that is possible.
+    pub(super) fn send_admitted(&mut self, call: CallId) {
+        match self.phase {
+            Phase::Ready(_) if !self.is_holding() => self.send_call(call),
+            Phase::Lapsed => self.begin(),
+            _ => {}
         }
-        if let Phase::Ready(_) = self.phase {
-            self.send_call(call);
-        }
-        Ok(call)
     }
 
     fn refusal(&self, raw: &RawCall) -> Option<Refusal> {
         match &self.phase {
             Phase::Ending(_) if self.can_restart() => {}
             Phase::Closing(_) | Phase::Terminated | Phase::Ending(_) => return Some(Refusal::Closed),
-            Phase::Probing { .. } | Phase::Initializing { .. } | Phase::Ready(_) | Phase::Restarting => {}
+            Phase::Probing { .. }
+            | Phase::Initializing { .. }
+            | Phase::Ready(_)
+            | Phase::Lapsed
+            | Phase::Restarting => {}
         }
         match &raw.params {
             Err(e) => Some(Refusal::Unencodable(e.clone())),
             Ok(params) => {
-                let full = self.calls.len() >= self.config.limits.client.max_calls || self.is_full();
+                let full = self.running() >= self.config.limits.client.max_calls || self.is_full();
                 let queued = !matches!(self.phase, Phase::Ready(_));
                 let too_much = queued && self.queued_bytes() + size(params) > self.config.limits.client.max_unsent;
                 (full || too_much).then_some(Refusal::Full)
@@ -115,6 +154,9 @@ impl Client {
 
     /// Sends what was called before the two sides agreed, in the order of the calls.
     pub(super) fn send_queued(&mut self) {
+        if self.is_holding() {
+            return;
+        }
         let queued = |(id, call): (&CallId, &CallState)| matches!(call.stage, Stage::Queued).then_some(*id);
         let calls: Vec<CallId> = self.calls.iter().filter_map(queued).collect();
         for call in calls {
@@ -132,28 +174,41 @@ impl Client {
         };
         let mut params = state.raw.params.clone().unwrap_or_default();
         match core::mem::replace(&mut state.stage, Stage::Queued) {
-            Stage::Asking { questions, state } => {
+            Stage::Asking { questions, state: remembered } => {
                 let mut responses = Object::new();
                 for (name, question) in questions {
                     if let Question::Answered(result) = question {
                         responses.set(&name, result.into());
                     }
                 }
-                params.set("inputResponses", responses.into());
-                if let Some(state) = state {
-                    params.set("requestState", state);
-                }
+                state.round = Object::new().with("inputResponses", responses).with_opt("requestState", remembered);
             }
-            Stage::Waiting { state } => params.set("requestState", state),
+            Stage::Waiting { state: remembered } => state.round = Object::new().with("requestState", remembered),
             Stage::Queued | Stage::Sent(_) => {}
+            #[cfg(feature = "http")]
+            Stage::Mismatched(_) => {}
+        }
+        for (key, value) in state.round.iter() {
+            params.set(key, value.clone());
+        }
+        if let Err(e) = self.mirrored(&method, &params, version) {
+            return self.end(call, Err(CallError::Refused(Refusal::Unencodable(e))));
         }
         let id = self.send_request(Purpose::Call(call), &method, params, version);
         if let Some(state) = self.calls.get_mut(&call) {
             state.stage = Stage::Sent(id);
             state.progress = f64::NEG_INFINITY;
         }
-        if !self.owes_answers() {
-            self.set_clock(call, Clock::run);
+        self.update_clock(call);
+    }
+
+    /// A call whose answer cannot come any more is to be made once more. `reached`: its request may have run.
+    #[cfg(feature = "http")]
+    pub(super) fn requeue(&mut self, call: CallId, reached: bool) {
+        if let Some(state) = self.calls.get_mut(&call) {
+            state.stage = Stage::Queued;
+            state.repeated = true;
+            state.reached |= reached;
         }
     }
 
@@ -170,11 +225,12 @@ impl Client {
     pub(super) fn on_called(&mut self, call: CallId, answer: Payload) {
         let Some(version) = self.version() else { return };
         let outcome = match answer {
+            Payload::Error(error) if self.refreshes(call, &error) => return,
             Payload::Error(error) => Err(CallError::Rpc(error)),
             Payload::Result(json) => match version.era() {
-                Era::Legacy => Ok(RawResult { json, version }),
+                Era::Legacy => Ok(RawResult { json: self.learn_tools(call, json, version), version }),
                 Era::Modern => match result_type(&json) {
-                    Ok(ResultType::Complete) => Ok(RawResult { json, version }),
+                    Ok(ResultType::Complete) => Ok(RawResult { json: self.learn_tools(call, json, version), version }),
                     Ok(ResultType::InputRequired(result)) => return self.on_input_required(call, &result),
                     Err(e) => Err(CallError::Decode(e)),
                 },
@@ -189,8 +245,15 @@ impl Client {
         for timer in [Timer::Call(call), Timer::Total(call), Timer::Round(call)] {
             self.timers.set(timer, None);
         }
+        self.withdraw_of(call);
         match state.stage {
-            Stage::Sent(id) => self.ids.retire(&id),
+            Stage::Sent(id) => {
+                // What is to be had of an answer that rests is not asked for any more.
+                if let Some(exchange) = self.ids.exchange(&id).filter(|_| !self.is_duplex()) {
+                    self.abandon(exchange);
+                }
+                self.ids.retire(&id);
+            }
             Stage::Asking { questions, .. } => {
                 for (_, question) in questions {
                     if let Question::Open(key) = question {
@@ -199,8 +262,11 @@ impl Client {
                 }
             }
             Stage::Queued | Stage::Waiting { .. } => {}
+            #[cfg(feature = "http")]
+            Stage::Mismatched(_) => {}
         }
-        self.out.event(Event::Ended { call, outcome });
+        let reached = state.reached || state.rounds > 0;
+        self.tell_end(call, outcome.map_err(|error| if reached { may_have_run(error) } else { error }));
     }
 
     pub(super) fn on_cancel(&mut self, call: CallId, reason: Option<String>) {
@@ -233,6 +299,8 @@ impl Client {
         while let Some((&call, state)) = self.calls.first_key_value() {
             let sent = if matches!(state.stage, Stage::Queued) { Sent::No } else { Sent::Maybe };
             let error = match why {
+                // Too many sessions ended one after the other.
+                Termination::Negotiation(_) if sent == Sent::Maybe => CallError::SessionEnded,
                 Termination::Negotiation(e) => CallError::Negotiation(e.clone()),
                 Termination::Requested => CallError::Closed { sent, why: Closed::Aborted },
                 Termination::Closed(why) => CallError::Closed { sent, why: why.clone() },
@@ -244,7 +312,10 @@ impl Client {
     /// `notifications/progress`. The token is the id of the request it belongs to.
     pub(super) fn on_progress(&mut self, exchange: ExchangeId, params: &Object) {
         let token = params.id(meta::PROGRESS_TOKEN);
-        let call = token.as_ref().and_then(|token| self.ids.call(token, exchange));
+        // Servers up to 2025-11-25 may say it on any stream of the session.
+        let anywhere = !self.is_duplex() && self.is_legacy();
+        let on = Some(exchange).filter(|_| !anywhere);
+        let call = token.as_ref().and_then(|token| self.ids.call(token, on));
         let Some(call) = call.filter(|call| self.wants_token(*call)) else {
             let token = token.map_or_else(|| "no token".to_string(), |token| token.to_string());
             return self.diagnose(DiagnosticKind::UnknownProgress, token);
@@ -284,16 +355,17 @@ impl Client {
         }
     }
 
-    /// A call's clock stands still while we owe the server an answer.
-    pub(super) fn hold_clock(&mut self, call: CallId) {
-        self.set_clock(call, Clock::hold);
+    /// A call's clock stands still while we owe the server an answer, or credentials.
+    pub(super) fn update_clock(&mut self, call: CallId) {
+        let held = self.owes_answer(call) || self.waits_for_credentials(call);
+        self.set_clock(call, if held { Clock::hold } else { Clock::run });
     }
 
-    /// As [`hold_clock`](Self::hold_clock) for every call: on an older duplex connection a question does not say which call it belongs to.
-    pub(super) fn hold_all_clocks(&mut self, hold: bool) {
+    /// As [`update_clock`](Self::update_clock) for every call: most questions do not say which call they belong to.
+    pub(super) fn update_clocks(&mut self) {
         let calls: Vec<CallId> = self.calls.keys().copied().collect();
         for call in calls {
-            self.set_clock(call, if hold { Clock::hold } else { Clock::run });
+            self.update_clock(call);
         }
     }
 
@@ -353,6 +425,18 @@ fn result_type(json: &RawJson) -> Result<ResultType, DecodeError> {
         Some("input_required") => Ok(ResultType::InputRequired(object)),
         Some(other) => Err(DecodeError::new(format!("unknown `resultType` {other}"))),
     }
+}
+
+/// The end of a call of which an earlier request reached the server: that the last one did not makes nothing safe.
+fn may_have_run(mut error: CallError) -> CallError {
+    match &mut error {
+        CallError::Timeout { sent, .. } | CallError::Closed { sent, .. } | CallError::Denied { sent, .. } => {
+            *sent = Sent::Maybe;
+        }
+        CallError::Negotiation(_) => error = CallError::SessionEnded,
+        _ => {}
+    }
+    error
 }
 
 fn size(params: &Object) -> usize {

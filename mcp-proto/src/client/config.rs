@@ -3,7 +3,7 @@
 use super::Restart;
 #[cfg(feature = "http")]
 use super::url::{BadUrl, HttpTarget};
-use crate::exchange::{Endpoint, Program};
+use crate::exchange::{Endpoint, Headers, Program};
 use crate::hook::MessageHook;
 use crate::limits::Limits;
 use crate::model::lifecycle::{ClientCapabilities, Implementation};
@@ -36,7 +36,7 @@ pub struct ClientConfig {
     pub max_total: Duration,
     /// How long the probe `server/discover` may go unanswered on a duplex channel before the server counts as legacy. Default 10 s.
     pub probe_timeout: Duration,
-    /// How long `initialize` may go unanswered. Default 30 s.
+    /// How long `initialize` may go unanswered, and the probe over HTTP, where silence tells nothing of the era. Default 30 s.
     pub initialize_timeout: Duration,
     /// How often the server is asked whether it is alive, with a ping that is no call; at least 10 ms. Counted from the moment that the
     /// two sides agree, then from the answer to the ping before it, or from when that was given up: there are never two. One that
@@ -46,6 +46,35 @@ pub struct ClientConfig {
     pub ping_timeout: Duration,
     /// Whether and how a server that ends by itself is started anew. Default `None`: the client ends with it.
     pub restart: Option<Restart>,
+    /// Fields of our own that go with every HTTP request. [`header`](Self::header) adds one and checks it; what it would refuse is not
+    /// sent. Default none.
+    pub headers: Headers,
+    /// Whether and when the listener is opened, over which an older HTTP server sends what belongs to no call: notifications, and the
+    /// questions of some servers. Default [`ListenerStart::AfterInitialized`]; 2026-07-28 has none.
+    pub listener: ListenerStart,
+    /// How long the listener may take to open before it is given up. Calls that are made meanwhile wait, since servers ask questions of a
+    /// call on it, but for 1 s at most. Default [`ListenerTime::Quarter`].
+    pub listener_start: ListenerTime,
+    /// How long a listener, or the subscription in its place, may be silent before it is opened anew; bytes that mean nothing count as a
+    /// sign of life. `None`: for ever, so that a connection that is dead without a word is never found out. Default 5 min, several times
+    /// what servers let pass between two signs of life.
+    pub listener_idle: Option<Duration>,
+    /// What the end of an open listener leads to. Default [`ListenerEnd::Resume`].
+    pub listener_end: ListenerEnd,
+    /// Whether and how often the rest of a broken event stream is asked for. Default [`Resume::Progress`].
+    pub resume: Resume,
+    /// What an event that is no message does to its stream. Default [`SseDecode::Skip`].
+    pub sse_decode: SseDecode,
+    /// Whether changes of the tools are wanted: [`Event::ToolsChanged`](super::Event::ToolsChanged). A server of 2026-07-28 is asked for
+    /// them; up to 2025-11-25 a listener that was given up is tried again for their sake. Default off.
+    pub watch_tools: bool,
+    /// Whether challenges of the server are put to the application: [`Event::AuthNeeded`](super::Event::AuthNeeded). Without it a request
+    /// that is answered 401 or 403 ends with that. Default off.
+    pub authorize: bool,
+    /// Whether every 403 is such a challenge, not only one that says `insufficient_scope`. Default off.
+    pub retry_plain_403: bool,
+    /// Which calls are made a second time after their answer was lost. Default [`Repeat::Safe`].
+    pub repeat: Repeat,
     /// Whether the server is told of a cancelled call. Default yes, as the era demands; `LocalOnly` only stops waiting.
     pub cancel_signal: CancelSignal,
     /// How ids of requests are made. Default [`IdPolicy::Counter`].
@@ -91,6 +120,81 @@ pub enum Policy {
 pub struct Verdict {
     /// The revision agreed on, which implies the era.
     pub version: ProtocolVersion,
+}
+
+/// Whether and when the listener is opened (2025-11-25 transports, listening for messages from the server).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ListenerStart {
+    /// Once `notifications/initialized` was answered: servers refuse it before that.
+    #[default]
+    AfterInitialized,
+    /// Once `initialize` was answered.
+    BeforeInitialized,
+    /// Never.
+    Never,
+}
+
+/// How long the listener may take to open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ListenerTime {
+    /// A quarter of [`ClientConfig::timeout`], at least 1 ms, at most 1 s; 1 s where that has no limit.
+    #[default]
+    Quarter,
+    /// So long.
+    After(Duration),
+    /// As long as it takes.
+    Unlimited,
+}
+
+/// What the end of an open listener leads to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ListenerEnd {
+    /// It is opened again, as [`ClientConfig::resume`] has it.
+    #[default]
+    Resume,
+    /// [`Event::ListenerLost`](super::Event::ListenerLost), and it stays closed.
+    Stop,
+    /// It stays closed, without a word: for servers that drop it as a habit.
+    Ignore,
+}
+
+/// How often the rest of a broken event stream is asked for. An attempt *delivers* if a message comes of it, *advances* if an event id
+/// that is new does (on a listener also any byte, or 10 s of being open), and is *empty* else. The wait before each is at least what the
+/// server named with `retry` (default 1 s, taken as 10 ms at least and 5 min at most) or with `Retry-After`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Resume {
+    /// Two empty attempts in a row are the end. Attempts that advance do not count, but each one in a row doubles the wait, up to 30 s or
+    /// what the server named if that is longer. One that delivers resets all of it.
+    #[default]
+    Progress,
+    /// So many attempts in a row that deliver nothing are the end; the wait is always what the server named.
+    Strict(u32),
+    /// No attempt: what breaks off is over.
+    Never,
+}
+
+/// What an event that is no message does to its stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SseDecode {
+    /// It is skipped, with a diagnostic; a call that gets no other answer ends with the reason.
+    #[default]
+    Skip,
+    /// It ends the stream, and the call that the stream serves.
+    Reject,
+}
+
+/// Which calls are made a second time, once, after their answer was lost: over HTTP with a connection or stream of 2026-07-28, or with a
+/// session of an older revision. A stream of an older one is gone on with ([`Resume`]), or its call ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Repeat {
+    /// Those that cannot have run, and those that may run twice: of a method that only reads, marked as
+    /// [`repeatable`](crate::Call::repeatable), or of a tool that the server calls read-only or idempotent.
+    #[default]
+    Safe,
+    /// All. They may run twice.
+    Always,
+    /// Only those that the server refused because of a session that has ended.
+    Never,
 }
 
 /// What becomes known of a cancellation.
@@ -144,6 +248,17 @@ impl ClientConfig {
             ping: None,
             ping_timeout: Duration::from_secs(10),
             restart: None,
+            headers: Headers::new(),
+            listener: ListenerStart::AfterInitialized,
+            listener_start: ListenerTime::Quarter,
+            listener_idle: Some(Duration::from_secs(300)),
+            listener_end: ListenerEnd::Resume,
+            resume: Resume::Progress,
+            sse_decode: SseDecode::Skip,
+            watch_tools: false,
+            authorize: false,
+            retry_plain_403: false,
+            repeat: Repeat::Safe,
             cancel_signal: CancelSignal::Wire,
             ids: IdPolicy::Counter,
             malformed: Malformed::Skip,
@@ -173,7 +288,7 @@ impl ClientConfig {
     /// A client of the server at this URL.
     ///
     /// # Errors
-    /// [`BadUrl`] if it is not an absolute `http:` or `https:` URL.
+    /// [`BadUrl`] if it is not an absolute `http:` or `https:` URL, or names a user.
     #[cfg(feature = "http")]
     pub fn url(url: &str) -> Result<Self, BadUrl> {
         HttpTarget::parse(url).map(Target::Http).map(Self::new)

@@ -15,11 +15,15 @@
 use super::binding::{Duplex, Exchange};
 use super::ids::Purpose;
 use super::{Client, Event, Policy, State, Target, Termination, Timer, Verdict};
+#[cfg(feature = "http")]
+use crate::error::HttpError;
 use crate::error::{DiagnosticKind, NegotiationCause, NegotiationError, Stage};
 use crate::exchange::{Closed, Endpoint, ExchangeId, Start};
 use crate::model::lifecycle::{Implementation, ServerCapabilities, ServerInfo, meta};
 use crate::rpc::{DecodeError, ErrorObject, Object, Payload, RawJson, code};
 use crate::version::{Era, ProtocolVersion};
+#[cfg(feature = "http")]
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -33,6 +37,8 @@ pub(super) enum Phase {
         asked: ProtocolVersion,
         /// Whether `initialize` was refused before: then there is nothing left to fall back to.
         last_resort: bool,
+        /// Whether the server's list of revisions was followed once.
+        corrected: bool,
     },
     /// `initialize` was sent.
     Initializing {
@@ -44,6 +50,9 @@ pub(super) enum Phase {
         corrected: bool,
     },
     Ready(ServerInfo),
+    /// The session has ended, and another could not be had; the next call tries again.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "there are sessions over HTTP only"))]
+    Lapsed,
     /// The server has closed its output; its exit status is awaited for a moment.
     Ending(ServerInfo),
     /// The server has ended; a timer is armed for the next one.
@@ -60,6 +69,8 @@ pub(super) enum After {
     /// A probe that proved nothing. If `initialize` is refused by a server that names a modern revision of ours, it has understood the
     /// probe all the same; and if the server exits, it may be the probe that it did not survive.
     Probe,
+    /// The end of a session: if there is no new one now, there may be later.
+    Session,
     /// Nothing that leaves another way.
     Else,
 }
@@ -70,6 +81,7 @@ impl Phase {
             Self::Probing { .. } => State::Probing,
             Self::Initializing { .. } => State::Initializing,
             Self::Ready(_) => State::Ready,
+            Self::Lapsed => State::Lapsed,
             Self::Ending(_) => State::Ending,
             Self::Restarting => State::Restarting,
             Self::Closing(_) => State::Closing,
@@ -89,6 +101,11 @@ impl Client {
             .or(self.config.verdict)
             .map(|verdict| verdict.version)
             .filter(|version| self.config.versions.contains(*version));
+        if self.phase.state() == State::Lapsed
+            && let Some(version) = known
+        {
+            return self.initialize(version, After::Session, false);
+        }
         let known_legacy = known.filter(|version| version.era() == Era::Legacy && legacy.is_some());
         match (known_legacy, modern, legacy) {
             (Some(version), _, _) => {
@@ -97,7 +114,7 @@ impl Client {
             }
             (None, Some(version), _) => {
                 self.open_duplex();
-                self.probe(version, false);
+                self.probe(version, false, false);
             }
             (None, None, Some(version)) => {
                 self.open_duplex();
@@ -111,14 +128,13 @@ impl Client {
         }
     }
 
-    /// The newest revision of an era that the policy, the transport and the configuration allow.
+    /// The newest revision of an era that the policy and the configuration allow.
     fn newest(&self, era: Era) -> Option<ProtocolVersion> {
         let allowed = match (self.config.policy, era) {
             (Policy::Auto, _) | (Policy::Legacy, Era::Legacy) | (Policy::Modern, Era::Modern) => true,
             (Policy::Legacy, Era::Modern) | (Policy::Modern, Era::Legacy) => false,
         };
-        let carried = era == Era::Modern || self.is_duplex();
-        self.config.versions.newest(era).filter(|_| allowed && carried)
+        self.config.versions.newest(era).filter(|_| allowed)
     }
 
     pub(super) fn is_duplex(&self) -> bool {
@@ -137,16 +153,15 @@ impl Client {
         self.out.start(exchange, Start::Duplex(endpoint));
     }
 
-    fn probe(&mut self, asked: ProtocolVersion, last_resort: bool) {
-        self.phase = Phase::Probing { asked, last_resort };
-        let limit = if self.is_duplex() { self.config.probe_timeout } else { self.config.initialize_timeout };
-        self.timers.set(Timer::Handshake, Some(self.now + limit));
+    fn probe(&mut self, asked: ProtocolVersion, last_resort: bool, corrected: bool) {
+        self.phase = Phase::Probing { asked, last_resort, corrected };
+        self.arm_handshake();
         self.send_request(Purpose::Discover, "server/discover", Object::new(), asked);
     }
 
-    fn initialize(&mut self, asked: ProtocolVersion, after: After, corrected: bool) {
+    pub(super) fn initialize(&mut self, asked: ProtocolVersion, after: After, corrected: bool) {
         self.phase = Phase::Initializing { asked, after, corrected };
-        self.timers.set(Timer::Handshake, Some(self.now + self.config.initialize_timeout));
+        self.arm_handshake();
         let params = Object::new()
             .with("protocolVersion", asked.as_str())
             .with("capabilities", self.config.capabilities.write(asked))
@@ -154,16 +169,23 @@ impl Client {
         self.send_request(Purpose::Initialize, "initialize", params, asked);
     }
 
+    /// The clock of the probe or the handshake starts, or starts anew.
+    pub(super) fn arm_handshake(&mut self) {
+        let is_probe = self.phase.state() == State::Probing && self.is_duplex();
+        let limit = if is_probe { self.config.probe_timeout } else { self.config.initialize_timeout };
+        self.timers.set(Timer::Handshake, Some(self.now + limit));
+    }
+
     /// The answer to `server/discover`.
     pub(super) fn on_discovered(&mut self, answer: Payload) {
         let Phase::Probing { asked, .. } = self.phase else { return };
         match answer {
             Payload::Result(result) => match read_discover(&result, asked) {
-                Ok((theirs, info)) => self.choose(&theirs, Some(info), asked),
+                Ok((theirs, info)) => self.choose(&theirs, Some(info)),
                 Err(e) => self.fall_back(NegotiationCause::Decode(e)),
             },
             Payload::Error(error) => match supported(&error) {
-                Some(theirs) if error.code == code::UNSUPPORTED_VERSION => self.choose(&theirs, None, asked),
+                Some(theirs) if error.code == code::UNSUPPORTED_VERSION => self.choose(&theirs, None),
                 _ if matches!(error.code, code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY) => {
                     // A recognised modern error: the server is modern, so there is no falling back, and nothing to correct either.
                     self.fail(Stage::Discover, NegotiationCause::Rpc(error));
@@ -174,13 +196,13 @@ impl Client {
     }
 
     /// The server is modern and has these revisions. `info` is there if it accepted the one asked for.
-    fn choose(&mut self, theirs: &[String], info: Option<ServerInfo>, asked: ProtocolVersion) {
+    fn choose(&mut self, theirs: &[String], info: Option<ServerInfo>) {
         let modern = self.config.versions.mutual(Era::Modern, theirs).filter(|_| self.newest(Era::Modern).is_some());
         let legacy = self.config.versions.mutual(Era::Legacy, theirs).filter(|_| self.newest(Era::Legacy).is_some());
         match (modern, info, legacy) {
             (Some(version), Some(info), _) => self.ready(ServerInfo { version, ..info }),
-            // It refused the one asked for, yet names another that we have. One that it names and refuses is not asked for again.
-            (Some(version), None, _) if version != asked => self.probe(version, self.is_last_resort()),
+            // It refused the one asked for, and names one that we have: once, also if it is the same, which was then not the reason.
+            (Some(version), None, _) if !self.is_corrected() => self.probe(version, self.is_last_resort(), true),
             (_, _, Some(version)) => self.initialize(version, After::Else, true),
             (_, _, None) => self.fail(Stage::Discover, NegotiationCause::NoMutualVersion(theirs.to_vec())),
         }
@@ -197,6 +219,10 @@ impl Client {
         }
     }
 
+    const fn is_corrected(&self) -> bool {
+        matches!(self.phase, Phase::Probing { corrected: true, .. })
+    }
+
     const fn is_last_resort(&self) -> bool {
         matches!(self.phase, Phase::Probing { last_resort: true, .. })
     }
@@ -209,6 +235,10 @@ impl Client {
                 Ok((theirs, info)) => match self.accept_legacy(&theirs) {
                     Some(version) => {
                         self.phase = Phase::Ready(ServerInfo { version, ..info.clone() });
+                        if !self.is_duplex() {
+                            self.begin_session();
+                            self.before_initialized();
+                        }
                         self.send_notification("notifications/initialized", &Object::new());
                         self.ready(ServerInfo { version, ..info });
                     }
@@ -227,11 +257,11 @@ impl Client {
                 let modern = match after {
                     After::Verdict => named.or(newest),
                     After::Probe => named.filter(|_| error.code == code::UNSUPPORTED_VERSION),
-                    After::Else => None,
+                    After::Session | After::Else => None,
                 };
                 match (legacy, modern) {
                     (Some(version), _) => self.initialize(version, after, true),
-                    (None, Some(version)) => self.probe(version, true),
+                    (None, Some(version)) => self.probe(version, true, false),
                     (None, None) => self.fail(Stage::Initialize, NegotiationCause::Rpc(error)),
                 }
             }
@@ -248,7 +278,9 @@ impl Client {
         self.restarts.learn(Verdict { version: info.version });
         self.phase = Phase::Ready(info.clone());
         self.out.event(Event::Ready(info));
+        self.forget_tools(true);
         self.begin_pings();
+        self.begin_watching();
         self.send_queued();
     }
 
@@ -257,7 +289,7 @@ impl Client {
         match self.phase.state() {
             State::Probing => self.fall_back(NegotiationCause::Decode(why)),
             State::Initializing => self.fail(Stage::Initialize, NegotiationCause::Decode(why)),
-            State::Ready | State::Ending | State::Restarting | State::Closing | State::Terminated => {}
+            State::Ready | State::Lapsed | State::Ending | State::Restarting | State::Closing | State::Terminated => {}
         }
     }
 
@@ -267,10 +299,26 @@ impl Client {
         self.fail(stage, NegotiationCause::Denied(reason));
     }
 
-    /// An HTTP status in place of an answer to the probe.
+    /// An HTTP status in place of an answer to the probe or the handshake. What says nothing about the server's era ends the negotiation.
     #[cfg(feature = "http")]
-    pub(super) fn on_handshake_status(&mut self, cause: NegotiationCause) {
-        self.fail(Stage::Discover, cause);
+    pub(super) fn on_handshake_status(&mut self, why: HttpError) {
+        let tells = tells_of_era(why.status);
+        // Only these errors are a modern server's for sure, also where they do not name the request.
+        let is_modern = |error: &&ErrorObject| {
+            matches!(error.code, code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_VERSION)
+        };
+        let modern = why.error.as_ref().filter(is_modern).cloned();
+        match (&self.phase, modern) {
+            (Phase::Probing { .. }, Some(error)) if tells => self.on_discovered(Payload::Error(error)),
+            (Phase::Initializing { .. }, Some(error)) if tells => self.on_initialized(Payload::Error(error)),
+            (Phase::Probing { .. }, None) if tells => self.fall_back(NegotiationCause::Http(Box::new(why))),
+            (Phase::Probing { .. }, _) => self.fail(Stage::Discover, NegotiationCause::Http(Box::new(why))),
+            (Phase::Initializing { after: After::Verdict, .. }, None) if tells => match self.newest(Era::Modern) {
+                Some(version) => self.probe(version, true, false),
+                None => self.fail(Stage::Initialize, NegotiationCause::Http(Box::new(why))),
+            },
+            _ => self.fail(Stage::Initialize, NegotiationCause::Http(Box::new(why))),
+        }
     }
 
     /// An error that names no request, while the probe is out: an older server that could not read it.
@@ -291,7 +339,7 @@ impl Client {
             State::Initializing => {
                 self.fail(Stage::Initialize, NegotiationCause::Timeout(self.config.initialize_timeout))
             }
-            State::Ready | State::Ending | State::Restarting | State::Closing | State::Terminated => {}
+            State::Ready | State::Lapsed | State::Ending | State::Restarting | State::Closing | State::Terminated => {}
         }
     }
 
@@ -317,7 +365,12 @@ impl Client {
     }
 
     fn fail(&mut self, stage: Stage, cause: NegotiationCause) {
+        let renews = matches!(self.phase, Phase::Initializing { after: After::Session, .. });
         match cause {
+            cause if renews && !matches!(cause, NegotiationCause::NoMutualVersion(_)) => {
+                self.retire_handshake();
+                self.on_renewal_failed(&NegotiationError { stage, cause });
+            }
             // It was agreed with before: it is gone, and that need not be the end.
             NegotiationCause::Closed(why) if self.restarts.learnt().is_some() => self.lost(why),
             NegotiationCause::Timeout(_) if self.restarts.learnt().is_some() => {
@@ -348,10 +401,22 @@ impl Client {
         last.filter(|_| self.is_duplex())
     }
 
+    /// Whether the two sides have agreed on an older revision.
+    pub(super) fn is_legacy(&self) -> bool {
+        self.version().is_some_and(|version| version.era() == Era::Legacy)
+    }
+
     /// The negotiated revision.
     pub(super) fn version(&self) -> Option<ProtocolVersion> {
         self.server_info().map(|info| info.version)
     }
+}
+
+/// Whether the refusal of the probe or the handshake with this status may come from a server of the other era. A challenge, a redirect, an
+/// overload and a fault of the server tell nothing, whatever stands in the body.
+#[cfg(feature = "http")]
+pub(super) const fn tells_of_era(status: u16) -> bool {
+    matches!(status, 400 | 404..=407 | 409..=428 | 430..=499)
 }
 
 fn read_discover(result: &RawJson, asked: ProtocolVersion) -> Result<(Vec<String>, ServerInfo), DecodeError> {

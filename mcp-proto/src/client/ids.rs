@@ -35,6 +35,8 @@ pub(super) enum Purpose {
     Initialize,
     /// A ping of our own.
     Ping,
+    /// The subscription to changes.
+    Listen,
     Call(CallId),
 }
 
@@ -101,11 +103,19 @@ impl Ids {
         (id.clone(), if retired { Match::Retired } else { Match::Unknown })
     }
 
-    /// The call whose request on `exchange` has this id, which is also its progress token.
-    pub(super) fn call(&self, token: &Id, exchange: ExchangeId) -> Option<CallId> {
+    /// The call whose request has this id, which is also its progress token; only one on `exchange`, if that is given.
+    pub(super) fn call(&self, token: &Id, exchange: Option<ExchangeId>) -> Option<CallId> {
         match self.pending.get(token)? {
-            Pending { purpose: Purpose::Call(call), exchange: on } if *on == exchange => Some(*call),
+            Pending { purpose: Purpose::Call(call), exchange: on } if exchange.is_none_or(|x| x == *on) => Some(*call),
             _ => None,
+        }
+    }
+
+    /// The answer to the request with this id is awaited on another exchange from now on.
+    #[cfg(feature = "http")]
+    pub(super) fn move_to(&mut self, id: &Id, exchange: ExchangeId) {
+        if let Some(pending) = self.pending.get_mut(id) {
+            pending.exchange = exchange;
         }
     }
 

@@ -1,36 +1,50 @@
 //! The client engine (seam B): ids, deadlines, eras, questions. It speaks in exchanges and knows no socket, no clock and no thread.
 //! The dual-era start follows the versioning and stdio pages of 2026-07-28; the handshake the lifecycle pages of the older revisions.
 //!
-//! Methods come in four kinds. *Commands* (`call`, `cancel`, `answer`, `notify`, `close`) are what the application asks; some may be
+//! Methods come in four kinds. *Commands* (`call`, `cancel`, `answer`, `authorize`, `notify`, `close`) are what the application asks; some may be
 //! refused, and a refusal changes nothing. *Facts* (`fact`) and *time* (`handle_timeout`) cannot fail. *Results* come out of
 //! `poll_output` in one order, and `poll_timeout` says when to call `handle_timeout`. Every method that takes `now` goes on with the
 //! latest instant it has seen; an answer that arrives before the tick wins over the timer.
 
 mod ask;
+mod backoff;
 mod binding;
 mod calls;
 mod config;
 mod era;
+#[cfg(feature = "http")]
+mod headers;
 mod ids;
 mod outbox;
 mod pings;
+#[cfg(feature = "http")]
+mod refresh;
 mod restart;
+mod subscription;
+#[cfg(feature = "http")]
+mod tools;
 #[cfg(feature = "http")]
 mod url;
 
 #[cfg(test)]
 mod tests;
 
-pub use config::{CancelSignal, ClientConfig, IdPolicy, Malformed, Policy, Target, Verdict};
+pub use config::{
+    CancelSignal, ClientConfig, IdPolicy, ListenerEnd, ListenerStart, ListenerTime, Malformed, Policy, Repeat, Resume,
+    SseDecode, Target, Verdict,
+};
+#[cfg(feature = "http")]
+pub use headers::BadHeader;
 pub use restart::Restart;
 #[cfg(feature = "http")]
 pub use url::{BadUrl, HttpTarget};
 
 use crate::call::{Call, Calling, Method, RawResult};
-use crate::error::{CallError, Diagnostic, DiagnosticKind, NegotiationError, Refusal, Refused};
+use crate::error::{CallError, Diagnostic, DiagnosticKind, NegotiationError, Refusal, Refused, StreamEnd};
 use crate::exchange::{ChannelId, Closed, ExchangeId, Fact, Outgoing, Shutdown, Start};
 use crate::input::{
-    Applied, CallId, ClientCommand, ClientInput, Input, InputAnswer, InputKey, InputRequest, InputToken,
+    Applied, AuthToken, Authorization, CallId, Challenge, ClientCommand, ClientInput, Input, InputAnswer, InputKey,
+    InputRequest, InputToken,
 };
 use crate::model::Progress;
 use crate::model::lifecycle::ServerInfo;
@@ -41,8 +55,11 @@ use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use ask::Asked;
 use binding::Exchange;
+#[cfg(feature = "http")]
+use binding::Web;
 use calls::CallState;
 use core::time::Duration;
 use era::Phase;
@@ -50,6 +67,7 @@ use ids::Ids;
 use outbox::Outbox;
 use pings::Pings;
 use restart::Restarts;
+use subscription::Subscription;
 
 /// What a client tells its driver (seam B), in order.
 #[derive(PartialEq, Debug)]
@@ -69,8 +87,8 @@ pub enum Output {
 #[derive(PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// The two sides have agreed: once, and once more after each restart of the server, of which this tells as it is now. Calls made
-    /// before it wait for it.
+    /// The two sides have agreed: once, and once more after each restart of the server and for each new session over HTTP, of which this
+    /// tells as it is now. Calls made before it wait for it.
     Ready(ServerInfo),
     /// The server has ended, and is started anew after a wait. Comes after the ends of the calls that are lost with it. Only with
     /// [`ClientConfig::restart`]. Not when the client gives up: that is [`Terminated`](Self::Terminated).
@@ -104,6 +122,42 @@ pub enum Event {
         call: Option<CallId>,
         /// The question.
         request: InputRequest,
+    },
+    /// The tools of the server may have changed: it said so, or there was a time in which it could not have said so. Only for a listener
+    /// ([`ClientConfig::listener`], up to 2025-11-25), a duplex connection, or [`ClientConfig::watch_tools`]. May be counted as lost like a
+    /// notification.
+    ToolsChanged,
+    /// The server wants credentials, and requests wait for them. Once for a challenge, however many requests it stops. Only with
+    /// [`ClientConfig::authorize`].
+    AuthNeeded {
+        /// Give it back with the answer.
+        token: AuthToken,
+        /// What the server says.
+        challenge: Challenge,
+        /// The calls that wait at the moment; others may join them. Empty if something else does, the handshake or the listener.
+        targets: Vec<CallId>,
+    },
+    /// An event stream broke off and the rest of it is asked for after a wait (2025-11-25 transports, resumability). May be counted as lost
+    /// like a diagnostic.
+    Reconnecting {
+        /// What the stream serves.
+        stream: StreamOf,
+        /// Which attempt in a row it will be, since a message last came of it; the first is 1.
+        attempt: u32,
+        /// How long is waited before it.
+        wait: Duration,
+        /// How the stream, or the attempt before, ended.
+        cause: StreamEnd,
+        /// The id of the last event that had one: from there on it is asked for.
+        last_event: Option<String>,
+    },
+    /// The listener, or the subscription in its place, is given up. Calls go on; notifications and questions that belong to no call do not
+    /// come. Not where the server has none to offer.
+    ListenerLost {
+        /// How the last attempt ended.
+        cause: StreamEnd,
+        /// After which time it is tried again, if it is.
+        again: Option<Duration>,
     },
     /// A question is no longer of interest; an answer to it is ignored.
     InputWithdrawn(InputKey),
@@ -154,6 +208,17 @@ pub enum Event {
     Terminated(Termination),
 }
 
+/// What an event stream serves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub enum StreamOf {
+    /// The answer to a call.
+    Call(CallId),
+    /// The answer to a ping of the engine's own.
+    Own,
+    /// What the server says unasked.
+    Listener,
+}
+
 /// Why a client has ended.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Termination {
@@ -183,8 +248,18 @@ pub enum Timer {
     Total(CallId),
     /// A call that was told to try again does so.
     Round(CallId),
-    /// The rest of an HTTP answer, or a notification's, does not come.
+    /// The rest of an HTTP answer does not come.
     Drain(ExchangeId),
+    /// The head of an HTTP answer does not come, or the answer to what is no call.
+    Answer(ExchangeId),
+    /// Nothing comes of a listener.
+    Idle(ExchangeId),
+    /// The rest of an event stream is asked for.
+    Resume(ExchangeId),
+    /// Calls have waited for the listener.
+    Hold,
+    /// The subscription to changes is made again, or its acknowledgement does not come.
+    Subscription,
     /// A timer of a channel, not of the engine.
     Lane,
 }
@@ -198,6 +273,8 @@ pub enum State {
     Initializing,
     /// Calls are being made.
     Ready,
+    /// The session has ended, and another could not be had. The next call tries again.
+    Lapsed,
     /// A program has closed its output; its exit status is awaited.
     Ending,
     /// The server has ended; it is started anew after a wait. Calls wait.
@@ -225,6 +302,9 @@ pub struct Client {
     timers: Timers<Timer>,
     restarts: Restarts,
     pings: Pings,
+    subscription: Subscription,
+    #[cfg(feature = "http")]
+    web: Web,
     out: Outbox,
 }
 
@@ -248,6 +328,9 @@ impl Client {
             timers: Timers::new(),
             restarts: Restarts::default(),
             pings: Pings::default(),
+            subscription: Subscription::default(),
+            #[cfg(feature = "http")]
+            web: Web::default(),
         };
         client.begin();
         client
@@ -276,6 +359,7 @@ impl Client {
                     return Err(refused(ClientCommand::Notify(method, params), why));
                 }
             }
+            Input::Command(ClientCommand::Authorize(key, with)) => self.on_authorize(key, with),
             Input::Command(ClientCommand::Close) => self.shut(Termination::Requested),
         }
         Ok(Applied::Done)
@@ -301,6 +385,13 @@ impl Client {
     pub fn answer(&mut self, now: Instant, to: InputToken, answer: InputAnswer) {
         self.now = self.now.max(now);
         self.on_answer(to.key(), answer);
+    }
+
+    /// Answers a challenge. Ignored if it was answered, and after the end. If what waited for it has ended meanwhile, its credentials are good
+    /// for what comes.
+    pub fn authorize(&mut self, now: Instant, to: AuthToken, with: Authorization) {
+        self.now = self.now.max(now);
+        self.on_authorize(to.key(), with);
     }
 
     /// Sends a notification of a custom method.
@@ -371,7 +462,7 @@ impl Client {
 
     /// Calls that have not ended.
     pub fn running(&self) -> usize {
-        self.calls.len()
+        self.calls.len() - self.own_calls()
     }
 
     /// Questions of the server that the application has not answered.
@@ -394,6 +485,11 @@ impl Client {
                 Timer::Call(call) | Timer::Total(call) => self.on_call_timeout(call, timer),
                 Timer::Round(call) => self.on_round(call),
                 Timer::Drain(exchange) => self.drop_exchange(exchange),
+                Timer::Answer(exchange) => self.on_answer_timeout(exchange),
+                Timer::Idle(exchange) => self.on_idle(exchange),
+                Timer::Resume(exchange) => self.on_resume(exchange),
+                Timer::Hold => self.release(),
+                Timer::Subscription => self.on_subscription_timer(),
                 Timer::Lane => {}
             }
         }
@@ -412,14 +508,23 @@ impl Client {
     fn shut(&mut self, why: Termination) {
         match self.phase.state() {
             State::Closing | State::Terminated => return,
-            State::Probing | State::Initializing | State::Ready | State::Ending | State::Restarting => {}
+            State::Probing | State::Initializing | State::Ready | State::Lapsed | State::Ending | State::Restarting => {
+            }
         }
+        let session = self.version().filter(|_| why == Termination::Requested && !self.is_duplex());
+        self.forget_tools(false);
         self.end_all_calls(&why);
         self.end_pings();
+        if why == Termination::Requested {
+            self.unsubscribe();
+        }
+        self.end_watching();
         self.ids.retire_handshake();
         self.withdraw_all();
+        self.end_web();
         self.timers.clear();
         self.phase = Phase::Closing(why);
+        self.delete_session(session);
         self.end_exchanges();
         self.terminate_if_done();
     }

@@ -41,8 +41,13 @@ impl Outbox {
     }
 
     pub(super) fn notification(&mut self, method: String, params: Option<RawJson>) {
+        self.note(Event::Notification { method, params });
+    }
+
+    /// An event that counts as a notification where nobody takes it.
+    pub(super) fn note(&mut self, event: Event) {
         match self.room() {
-            true => self.event(Event::Notification { method, params }),
+            true => self.event(event),
             false => self.lost_notifications += 1,
         }
     }
@@ -72,7 +77,14 @@ impl Outbox {
         }
         let output = self.queue.pop_front();
         let soft = |event: &Event| {
-            matches!(event, Event::Notification { .. } | Event::Diagnostic(_) | Event::PingMissed { .. })
+            matches!(
+                event,
+                Event::Notification { .. }
+                    | Event::ToolsChanged
+                    | Event::Diagnostic(_)
+                    | Event::PingMissed { .. }
+                    | Event::Reconnecting { .. }
+            )
         };
         if matches!(&output, Some(Output::Event(event)) if soft(event)) {
             self.waiting -= 1;

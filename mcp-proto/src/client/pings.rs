@@ -63,6 +63,15 @@ impl Client {
         }
     }
 
+    /// A ping was sent once more, with other credentials.
+    #[cfg(feature = "http")]
+    pub(super) fn arm_pong(&mut self) {
+        if let Some((_, at)) = &mut self.pings.out {
+            *at = self.now;
+            self.timers.set(Timer::Ping, Some(self.now + self.config.ping_timeout));
+        }
+    }
+
     /// An answer to a ping. Also an error is one: whoever says it is alive.
     pub(super) fn on_pong(&mut self, id: &Id) {
         self.ids.retire(id);

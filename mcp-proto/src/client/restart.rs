@@ -94,6 +94,7 @@ impl Client {
         let Some((attempt, wait)) = self.next_start() else { return self.shut(Termination::Closed(why)) };
         self.end_sent_calls(&why);
         self.end_pings();
+        self.end_watching();
         self.ids.retire_handshake();
         self.withdraw_all();
         for timer in [Timer::Handshake, Timer::ExitGrace] {

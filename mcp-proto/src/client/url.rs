@@ -66,13 +66,25 @@ impl HttpTarget {
     }
 }
 
+impl HttpTarget {
+    /// What `Host` says of it: the port is left out where it is the one that the scheme has anyway (RFC 9110 section 7.2).
+    pub(super) fn authority(&self) -> String {
+        let Origin { tls, host, port } = &self.origin;
+        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        match (tls, port) {
+            (false, 80) | (true, 443) => host,
+            (_, port) => format!("{host}:{port}"),
+        }
+    }
+}
+
 /// A URL that no server can be reached by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadUrl;
 
 impl core::fmt::Display for BadUrl {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("not an absolute http: or https: url")
+        f.write_str("not an absolute http: or https: URL without a user")
     }
 }
 

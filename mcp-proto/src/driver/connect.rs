@@ -2,7 +2,7 @@
 
 use crate::client::Termination;
 use crate::error::NegotiationError;
-use crate::exchange::Closed;
+use crate::exchange::{Closed, Origin};
 use alloc::string::String;
 use core::fmt;
 
@@ -63,6 +63,14 @@ impl From<Termination> for ConnectError {
             Termination::Requested => Self::Closed(Closed::Aborted),
         }
     }
+}
+
+/// Whether a driver without TLS can connect to this origin.
+///
+/// # Errors
+/// How the channel ended: it cannot, since the URL is `https`.
+pub fn without_tls(origin: &Origin) -> Result<(), Closed> {
+    if origin.tls { Err(Closed::Unreachable("https needs TLS, which this build does not have".into())) } else { Ok(()) }
 }
 
 /// How a channel ended that could not be opened: what the operating system said of `what`, an address, a path or a command.

@@ -1,7 +1,7 @@
 //! Elicitation in form mode: what a server asks the user, and what the user said. From 2025-06-18 on.
 
 use crate::rpc::{DecodeError, JsonKind, Object, RawJson};
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -179,8 +179,35 @@ impl ElicitRequest {
     pub fn fields(&self) -> Result<Vec<Field>, DecodeError> {
         let schema = Object::read(&self.schema)?;
         let required: Vec<String> = schema.optional("required")?.unwrap_or_default();
+        let required: BTreeSet<&str> = required.iter().map(String::as_str).collect();
         let properties = schema.optional_object("properties")?.unwrap_or_default();
-        properties.iter().map(|(name, field)| Field::read(name, field, required.iter().any(|r| r == name))).collect()
+        properties.iter().map(|(name, field)| Field::read(name, field, required.contains(name))).collect()
+    }
+
+    /// What the form starts with: the default of each field that has one which fits the field. Empty if the schema is no form.
+    ///
+    /// ```
+    /// # use mcp_proto::model::elicitation::{ElicitRequest, Field};
+    /// let form = ElicitRequest::form("Which copies?").field(Field::integer("count").default_value(2i64)).text("path");
+    /// assert_eq!(form.defaults().to_json().as_str(), r#"{"count":2}"#);
+    /// ```
+    pub fn defaults(&self) -> Object {
+        self.fill(Object::new())
+    }
+
+    /// The content with what it omits filled in from [`defaults`](Self::defaults). What it has stays as it is.
+    #[must_use]
+    pub fn fill(&self, content: Object) -> Object {
+        let schema = Object::read(&self.schema).unwrap_or_default();
+        let properties = schema.optional_object("properties").ok().flatten().unwrap_or_default();
+        let given: BTreeSet<&str> = content.iter().map(|(name, _)| name).collect();
+        // A field that cannot be read has no default, and takes none from the others.
+        let omitted = properties.iter().filter(|(name, _)| !given.contains(name)).filter_map(|(name, field)| {
+            let field = Field::read(name, field, false).ok()?;
+            let default = field.default.filter(|default| is_value(default) && field.kind.accepts(default).is_ok())?;
+            Some((field.name, default))
+        });
+        content.iter().map(|(name, value)| (String::from(name), value.clone())).chain(omitted).collect()
     }
 
     /// Checks an answer against the form: what is required is there, the types are right, choices are among the options, bounds are kept.
@@ -189,8 +216,9 @@ impl ElicitRequest {
     /// # Errors
     /// [`DecodeError`] that names the field.
     pub fn check(&self, content: &Object) -> Result<(), DecodeError> {
+        let content: BTreeMap<&str, &RawJson> = content.iter().collect();
         for field in self.fields()? {
-            match content.get(&field.name) {
+            match content.get(field.name.as_str()) {
                 Some(value) => {
                     let fits = field.kind.accepts(value);
                     fits.map_err(|why| DecodeError::new(format!("`{}`: {why}", field.name)))?;
@@ -223,6 +251,16 @@ impl ElicitRequest {
 }
 
 impl ElicitResult {
+    /// The user filled the form in and left the rest as it was: what `content` omits has its default.
+    pub fn accept(request: &ElicitRequest, content: Object) -> Self {
+        Self::Accept(request.fill(content))
+    }
+
+    /// The user sent the form off as it was.
+    pub fn accept_defaults(request: &ElicitRequest) -> Self {
+        Self::Accept(request.defaults())
+    }
+
     /// What the user filled in, read as a `T`; `None` if the user did not accept.
     ///
     /// # Errors
@@ -243,15 +281,8 @@ impl ElicitResult {
         match action.as_str() {
             "accept" => {
                 let content = result.optional_object("content")?.unwrap_or_default();
-                for (name, value) in content.iter() {
-                    let legal = match value.kind() {
-                        JsonKind::String | JsonKind::Number | JsonKind::Bool => true,
-                        JsonKind::Array => value.decode::<Vec<String>>().is_ok(),
-                        JsonKind::Object | JsonKind::Null => false,
-                    };
-                    if !legal {
-                        return Err(DecodeError::new(format!("`content`: `{name}` is not of a type that a form has")));
-                    }
+                if let Some((name, _)) = content.iter().find(|(_, value)| !is_value(value)) {
+                    return Err(DecodeError::new(format!("`content`: `{name}` is not of a type that a form has")));
                 }
                 Ok(Self::Accept(content))
             }
@@ -502,6 +533,15 @@ impl Choice {
     }
 }
 
+/// Whether an answer may hold this value at all.
+fn is_value(json: &RawJson) -> bool {
+    match json.kind() {
+        JsonKind::String | JsonKind::Number | JsonKind::Bool => true,
+        JsonKind::Array => json.decode::<Vec<String>>().is_ok(),
+        JsonKind::Object | JsonKind::Null => false,
+    }
+}
+
 fn within<N: PartialOrd>(n: N, min: Option<N>, max: Option<N>) -> bool {
     min.is_none_or(|min| n >= min) && max.is_none_or(|max| n <= max)
 }
@@ -518,125 +558,4 @@ fn strings<S: AsRef<str>>(strings: &[S]) -> RawJson {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn json(text: &str) -> RawJson {
-        RawJson::parse(text.as_bytes().to_vec()).unwrap()
-    }
-
-    fn object(text: &str) -> Object {
-        Object::read(&json(text)).unwrap()
-    }
-
-    // covers: ELIC-S-006, ELIC-S-008
-    #[test]
-    fn a_form_is_a_flat_object_of_primitive_fields() {
-        let request = ElicitRequest::form("who?")
-            .field(Field::text("mail").format("email").min(3.0).max(80.0).title("Mail"))
-            .field(Field::integer("age").min(0.0).optional())
-            .number("score")
-            .field(Field::boolean("ok").default_value(true))
-            .field(Field::titled_choice("size", [("s", "small"), ("l", "large")]))
-            .field(Field::choices("tags", ["a", "b"]).min(1.0));
-        let params = request.to_object();
-        assert_eq!(params.required::<String>("message").unwrap(), "who?");
-        assert!(params.get("mode").is_none());
-        assert_eq!(
-            params.get("requestedSchema").unwrap().as_str(),
-            concat!(
-                r#"{"type":"object","properties":{"#,
-                r#""mail":{"type":"string","minLength":3,"maxLength":80,"format":"email","title":"Mail"},"#,
-                r#""age":{"type":"integer","minimum":0.0},"score":{"type":"number"},"#,
-                r#""ok":{"type":"boolean","default":true},"#,
-                r#""size":{"type":"string","enum":["s","l"],"enumNames":["small","large"]},"#,
-                r#""tags":{"type":"array","items":{"type":"string","enum":["a","b"]},"minItems":1}},"#,
-                r#""required":["mail","score","ok","size","tags"]}"#
-            )
-        );
-        assert_eq!(ElicitRequest::read(&params).unwrap(), request);
-        let fields = request.fields().unwrap();
-        assert_eq!(fields.iter().filter(|field| !field.required).count(), 1);
-        assert_eq!(fields[0], Field::text("mail").format("email").min(3.0).max(80.0).title("Mail"));
-    }
-
-    // covers: ELIC-C-007
-    #[test]
-    fn a_question_without_a_mode_is_a_form_and_another_mode_is_told_apart() {
-        let plain = object(r#"{"message":"m","requestedSchema":{"type":"object","properties":{} , "x":1}}"#);
-        let read = ElicitRequest::read(&plain).unwrap();
-        assert_eq!(read.schema.as_str(), r#"{"type":"object","properties":{} , "x":1}"#);
-        assert_eq!(ElicitRequest::read(&plain.clone().with("mode", "form")).unwrap(), read);
-        let url = ElicitRequest::read(&plain.with("mode", "url")).unwrap_err();
-        assert!(format!("{url}").contains("`mode`"));
-    }
-
-    // covers: ELIC-C-021, X-53
-    #[test]
-    fn a_result_has_content_only_where_the_user_accepted() {
-        let accepted = object(r#"{"action":"accept","content":{"a":"x","n":1.5,"b":true,"l":["p","q"]}}"#);
-        let read = ElicitResult::read(&accepted).unwrap();
-        assert_eq!(read.to_object(), accepted);
-        assert_eq!(ElicitResult::Decline.to_object(), object(r#"{"action":"decline"}"#));
-        assert_eq!(ElicitResult::Cancel.to_object(), object(r#"{"action":"cancel"}"#));
-        assert_eq!(ElicitResult::read(&object(r#"{"action":"accept"}"#)).unwrap(), ElicitResult::Accept(Object::new()));
-        assert_eq!(ElicitResult::read(&object(r#"{"action":"decline","content":{"a":1}}"#)), Ok(ElicitResult::Decline));
-        for bad in [
-            r#"{}"#,
-            r#"{"action":"maybe"}"#,
-            r#"{"action":"accept","content":{"a":{}}}"#,
-            r#"{"action":"accept","content":{"a":[1]}}"#,
-        ] {
-            assert!(ElicitResult::read(&object(bad)).is_err(), "{bad}");
-        }
-    }
-
-    // covers: ELIC-S-024, ELIC-C-023, ELIC-B-025
-    #[test]
-    fn an_answer_is_checked_against_the_form() {
-        let request = ElicitRequest::form("q")
-            .field(Field::text("t").min(2.0).max(3.0))
-            .field(Field::integer("n").min(1.0).max(5.0).optional())
-            .field(Field::choice("c", ["x", "y"]).optional())
-            .field(Field::choices("m", ["x", "y"]).max(1.0).optional())
-            .field(Field::boolean("b").optional());
-        let good =
-            [r#"{"t":"éé"}"#, r#"{"t":"abc","n":5,"c":"x","m":["y"],"b":false,"more":1}"#, r#"{"t":"ab","n":2.0}"#];
-        for content in good {
-            assert_eq!(request.check(&object(content)), Ok(()), "{content}");
-        }
-        let bad = [
-            r#"{}"#,
-            r#"{"t":1}"#,
-            r#"{"t":"a"}"#,
-            r#"{"t":"abcd"}"#,
-            r#"{"t":"ab","n":0}"#,
-            r#"{"t":"ab","n":6}"#,
-            r#"{"t":"ab","n":1.5}"#,
-            r#"{"t":"ab","c":"z"}"#,
-            r#"{"t":"ab","m":["z"]}"#,
-            r#"{"t":"ab","m":["x","y"]}"#,
-            r#"{"t":"ab","b":"true"}"#,
-        ];
-        for content in bad {
-            assert!(request.check(&object(content)).is_err(), "{content}");
-        }
-    }
-
-    #[test]
-    fn choices_are_read_in_every_form_that_a_revision_has() {
-        let schema = json(concat!(
-            r#"{"type":"object","properties":{"a":{"type":"string","enum":["x"]},"b":{"type":"string","enum":["x"],"enumNames":["X"]},"#,
-            r#""c":{"type":"string","oneOf":[{"const":"x","title":"X"}]},"d":{"type":"array","items":{"anyOf":[{"const":"x","title":"X"}]}},"#,
-            r#""e":{"type":"thing"}}}"#
-        ));
-        let kinds: Vec<FieldKind> =
-            ElicitRequest::new("q", schema).fields().unwrap().into_iter().map(|f| f.kind).collect();
-        let (plain, titled) = (Choice::new("x", None), Choice::new("x", Some("X".into())));
-        assert_eq!(kinds[0], FieldKind::Choice(alloc::vec![plain]));
-        assert_eq!(kinds[1], FieldKind::Choice(alloc::vec![titled.clone()]));
-        assert_eq!(kinds[2], kinds[1]);
-        assert_eq!(kinds[3], FieldKind::Choices { options: alloc::vec![titled], min: None, max: None });
-        assert_eq!(kinds[4], FieldKind::Other(json(r#"{"type":"thing"}"#)));
-    }
-}
+mod tests;

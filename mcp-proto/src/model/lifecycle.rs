@@ -148,6 +148,7 @@ pub(crate) mod meta {
     pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
     pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
     pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
     pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 }
 

@@ -1,8 +1,11 @@
 //! What a client is configured with, and the vocabulary of channels, on file. Every field is here: a new one does not compile until it is.
 
 use super::value::{Value, fields, member, name, names, unknown};
-use crate::client::{CancelSignal, ClientConfig, IdPolicy, Malformed, Policy, Restart, Target, Verdict};
-use crate::exchange::{Closed, Endpoint, ExitStatus, Group, Inherit, Origin, Peer, Program};
+use crate::client::{
+    CancelSignal, ClientConfig, IdPolicy, ListenerEnd, ListenerStart, ListenerTime, Malformed, Policy, Repeat, Restart,
+    Resume, SseDecode, Target, Verdict,
+};
+use crate::exchange::{Closed, Endpoint, ExitStatus, Group, Headers, Inherit, Origin, Peer, Program};
 use crate::hook::MessageHook;
 use crate::limits::{ClientLimits, FrameLimits, Limits, ServerLimits};
 use crate::model::lifecycle::{ClientCapabilities, Implementation};
@@ -26,6 +29,17 @@ fields!(ClientConfig {
     ping,
     ping_timeout,
     restart,
+    headers,
+    listener,
+    listener_start,
+    listener_idle,
+    listener_end,
+    resume,
+    sse_decode,
+    watch_tools,
+    authorize,
+    retry_plain_403,
+    repeat,
     cancel_signal,
     ids,
     malformed,
@@ -48,7 +62,10 @@ fields!(ClientLimits {
     exit_grace,
     drain_time,
     drain_items,
+    drain_bytes,
+    session_end_time,
     max_pages,
+    max_tools,
 });
 
 fields!(ServerLimits {
@@ -83,11 +100,14 @@ fields!(FrameLimits {
     connect_timeout,
     head_timeout,
     body_timeout,
+    write_stall,
+    response_timeout,
     idle_timeout,
     linger_timeout,
     exit_timeout,
     terminate_timeout,
     max_connections_per_origin,
+    max_streams_per_origin,
 });
 
 fields!(Implementation { name, version, title, other });
@@ -102,6 +122,10 @@ fields!(Restart { waits, jitter, max_starts, within });
 names!(Policy { Auto = "auto", Legacy = "legacy", Modern = "modern" });
 names!(CancelSignal { Wire = "wire", LocalOnly = "local" });
 names!(Malformed { Skip = "skip", Fatal = "fatal" });
+names!(ListenerStart { AfterInitialized = "after-initialized", BeforeInitialized = "before-initialized", Never = "never" });
+names!(ListenerEnd { Resume = "resume", Stop = "stop", Ignore = "ignore" });
+names!(SseDecode { Skip = "skip", Reject = "reject" });
+names!(Repeat { Safe = "safe", Always = "always", Never = "never" });
 names!(Group { Own = "own", Inherit = "inherit" });
 
 impl Value for MessageHook {
@@ -112,6 +136,55 @@ impl Value for MessageHook {
 
     fn read(json: &RawJson) -> Result<Self, DecodeError> {
         bool::read(json).map(|_| Self::new(|_| Ok(())))
+    }
+}
+
+impl Value for Headers {
+    fn write(&self) -> RawJson {
+        self.iter().map(|(name, value)| (String::from(name), String::from(value))).collect::<Vec<_>>().write()
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        let fields = Vec::<(String, String)>::read(json)?;
+        Ok(fields.into_iter().fold(Self::new(), |headers, (name, value)| headers.with(&name, value)))
+    }
+}
+
+impl Value for ListenerTime {
+    fn write(&self) -> RawJson {
+        match self {
+            Self::Quarter => "quarter".into(),
+            Self::After(time) => Object::new().with("after", time.write()).into(),
+            Self::Unlimited => "unlimited".into(),
+        }
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        match name(json).as_deref() {
+            Ok("quarter") => Ok(Self::Quarter),
+            Ok("unlimited") => Ok(Self::Unlimited),
+            Ok(other) => Err(unknown(other)),
+            Err(_) => member(&Object::read(json)?, "after").map(Self::After),
+        }
+    }
+}
+
+impl Value for Resume {
+    fn write(&self) -> RawJson {
+        match self {
+            Self::Progress => "progress".into(),
+            Self::Strict(attempts) => Object::new().with("strict", attempts.write()).into(),
+            Self::Never => "never".into(),
+        }
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        match name(json).as_deref() {
+            Ok("progress") => Ok(Self::Progress),
+            Ok("never") => Ok(Self::Never),
+            Ok(other) => Err(unknown(other)),
+            Err(_) => member(&Object::read(json)?, "strict").map(Self::Strict),
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use crate::call::{CallId, CallOptions, RawCall};
 use crate::client::Event;
 use crate::error::Refused;
 use crate::exchange::{Action, ChannelId, Shutdown};
-use crate::input::{Applied, ClientCommand, Input, InputAnswer, InputKey, Wire, WiredClientInput};
+use crate::input::{
+    Applied, AuthKey, Authorization, ClientCommand, Input, InputAnswer, InputKey, Wire, WiredClientInput,
+};
 use crate::model::elicitation::ElicitResult;
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, Object, RawJson};
 use crate::time::Instant;
@@ -84,6 +86,13 @@ pub(super) fn input(now: Instant, input: &WiredClientInput, mask: &mut Mask) -> 
         Input::Command(ClientCommand::Notify(method, params)) => {
             line("notify").with("method", method.write()).with("params", mask.object(params).write())
         }
+        Input::Command(ClientCommand::Authorize(key, with)) => {
+            let line = line("authorize").with("id", key.0);
+            match with {
+                Authorization::Headers(headers) => line.with("headers", mask.headers(headers).write()),
+                Authorization::Refuse => line,
+            }
+        }
         Input::Command(ClientCommand::Close) => line("close"),
     }
 }
@@ -111,6 +120,13 @@ pub(super) fn read_input(line: &Object) -> Result<(Instant, WiredClientInput), D
         "cancel" => Input::Command(ClientCommand::Cancel(member(line, "id").map(CallId)?, member(line, "reason")?)),
         "answer" => Input::Command(ClientCommand::Answer(member(line, "id").map(InputKey)?, read_answer(line)?)),
         "notify" => Input::Command(ClientCommand::Notify(member(line, "method")?, member(line, "params")?)),
+        "authorize" => {
+            let with = match line.get("headers") {
+                Some(headers) => Authorization::Headers(Value::read(headers)?),
+                None => Authorization::Refuse,
+            };
+            Input::Command(ClientCommand::Authorize(member(line, "id").map(AuthKey)?, with))
+        }
         "close" => Input::Command(ClientCommand::Close),
         other => return Err(unknown(other)),
     };
@@ -174,6 +190,10 @@ fn outline(event: &Event) -> (&'static str, Option<u64>) {
         Event::Progress { call, .. } => ("progress", Some(call.0)),
         Event::Ended { call, outcome: Ok(_) } => ("completed", Some(call.0)),
         Event::Ended { call, outcome: Err(_) } => ("failed", Some(call.0)),
+        Event::ToolsChanged => ("tools-changed", None),
+        Event::AuthNeeded { token, .. } => ("auth-needed", Some(token.key().0)),
+        Event::Reconnecting { attempt, .. } => ("reconnecting", Some((*attempt).into())),
+        Event::ListenerLost { .. } => ("listener-lost", None),
         Event::InputNeeded { token, .. } => ("asked", Some(token.key().0)),
         Event::InputWithdrawn(key) => ("withdrawn", Some(key.0)),
         Event::Notification { .. } => ("notification", None),

@@ -2,9 +2,9 @@
 
 use super::Redaction;
 use crate::client::{ClientConfig, Target};
-use crate::exchange::{ChannelId, Closed, Endpoint, ExitStatus};
+use crate::exchange::{ChannelId, Closed, Endpoint, ExitStatus, Headers};
 use crate::input::{Input, Wire, WiredClientInput};
-use crate::redact::{Redactor, redact_message};
+use crate::redact::{Redactor, is_secret_field, redact_message};
 use crate::rpc::{ErrorObject, Object, RawJson};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -80,6 +80,13 @@ impl Mask {
         self.object(&Object::new().with("text", text)).required("text").unwrap_or_default()
     }
 
+    /// Fields that the application hands over to be sent.
+    pub(super) fn headers(&self, headers: &Headers) -> Headers {
+        let shown =
+            |name: &str, value: &str| if self.is_on() && is_secret_field(name) { masked(value) } else { value.into() };
+        headers.iter().fold(Headers::new(), |all, (name, value)| all.with(name, shown(name, value)))
+    }
+
     /// A reason that the application gave itself.
     pub(super) fn text(&self, text: &str) -> String {
         if self.is_on() { masked(text) } else { text.into() }
@@ -111,6 +118,7 @@ impl Mask {
         if !self.is_on() {
             return config;
         }
+        config.headers = self.headers(&config.headers);
         config.info.other = self.object(&config.info.other);
         let capabilities = &mut config.capabilities;
         capabilities.other = self.object(&capabilities.other);

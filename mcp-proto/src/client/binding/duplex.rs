@@ -23,7 +23,7 @@ impl Client {
                 match self.state() {
                     State::Probing | State::Initializing | State::Ready => self.on_items(exchange, item),
                     // Everything was settled when the end was decided.
-                    State::Ending | State::Restarting | State::Closing | State::Terminated => {}
+                    State::Lapsed | State::Ending | State::Restarting | State::Closing | State::Terminated => {}
                 }
             }
             Fact::Failed { why, .. } => self.on_duplex_failed(exchange, why),
@@ -52,7 +52,7 @@ impl Client {
                 self.timers.set(Timer::Handshake, None);
                 self.phase = phase;
             }
-            phase @ (Phase::Ending(_) | Phase::Restarting | Phase::Closing(_) | Phase::Terminated) => {
+            phase @ (Phase::Lapsed | Phase::Ending(_) | Phase::Restarting | Phase::Closing(_) | Phase::Terminated) => {
                 return self.phase = phase;
             }
         }
@@ -60,6 +60,7 @@ impl Client {
             duplex.say_end(exchange, &mut self.out);
         }
         self.end_pings();
+        self.end_watching();
         // No answer could be sent any more.
         self.withdraw_all();
         let grace = self.config.limits.client.exit_grace;
@@ -76,7 +77,7 @@ impl Client {
                 self.on_handshake_closed(true, Closed::Eof);
             }
             State::Ready | State::Ending => self.lost(Closed::Eof),
-            State::Restarting | State::Closing | State::Terminated => {}
+            State::Lapsed | State::Restarting | State::Closing | State::Terminated => {}
         }
     }
 
@@ -91,7 +92,7 @@ impl Client {
             State::Ready | State::Ending => self.lost(why),
             State::Restarting => self.restart_if_due(),
             State::Closing => self.terminate_if_done(),
-            State::Terminated => {}
+            State::Lapsed | State::Terminated => {}
         }
     }
 }

@@ -3,15 +3,22 @@
 mod duplex;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(not(feature = "http"))]
+mod no_http;
+
+#[cfg(feature = "http")]
+pub(super) use http::Web;
 
 use super::ids::{Match, Purpose};
-use super::{CancelSignal, Client, State, Termination, Timer};
-use crate::error::{CallError, DiagnosticKind};
+use super::{CancelSignal, Client, Event, State, Termination, Timer};
+use crate::error::{CallError, DiagnosticKind, StreamEnd};
 use crate::exchange::{ExchangeId, Fact, Item, Outgoing, Sent};
 use crate::input::CallId;
 use crate::model::lifecycle::meta;
 use crate::rpc::{self, DecodeError, Defect, DefectKind, Id, Message, Object, Payload, RawJson};
 use crate::version::{Era, ProtocolVersion};
+#[cfg(feature = "http")]
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -24,7 +31,7 @@ pub(super) enum Exchange {
     Duplex(Duplex),
     /// One request and its answer.
     #[cfg(feature = "http")]
-    Http(http::Answer),
+    Http(Box<http::Http>),
 }
 
 /// The state of a duplex exchange.
@@ -36,6 +43,17 @@ pub(super) struct Duplex {
     unsent: usize,
     /// Whether we said that we have said all.
     said_end: bool,
+}
+
+impl Exchange {
+    /// Whether there is one on the wire: one over HTTP may only be waiting to be made again.
+    fn is_live(&self) -> bool {
+        match self {
+            Self::Duplex(_) => true,
+            #[cfg(feature = "http")]
+            Self::Http(http) => http.is_live(),
+        }
+    }
 }
 
 /// What came in place of an answer.
@@ -75,7 +93,10 @@ impl Client {
         match self.exchanges.get(&exchange) {
             Some(_) => self.send_message(exchange, message),
             #[cfg(feature = "http")]
-            None => self.post(exchange, method, params.as_ref(), message, version, Some((id.clone(), purpose))),
+            None => {
+                let request = (method, params.as_ref());
+                self.post_request(exchange, (id.clone(), purpose), request, message, version);
+            }
             #[cfg(not(feature = "http"))]
             None => {}
         }
@@ -108,14 +129,19 @@ impl Client {
         match self.duplex() {
             Some(exchange) => self.send_message(exchange, message),
             #[cfg(feature = "http")]
-            None => {
-                let Some(version) = self.version() else { return };
-                let exchange = self.mint_exchange();
-                self.post(exchange, method, params, message, version, None);
-            }
+            None => self.post_notification(method, params, message),
             #[cfg(not(feature = "http"))]
             None => {}
         }
+    }
+
+    /// Says the response to a request of the server that came on `exchange`.
+    pub(super) fn send_response(&mut self, exchange: ExchangeId, message: Bytes) {
+        #[cfg(feature = "http")]
+        if !self.is_duplex() {
+            return self.post_response(message);
+        }
+        self.send_message(exchange, message);
     }
 
     /// Says a message on a duplex exchange, unless we have said all there: then nobody would hear it.
@@ -135,29 +161,44 @@ impl Client {
 
     /// Tells the server that the answer to this request is of no interest any more.
     pub(super) fn tell_cancel(&mut self, id: &Id, reason: Option<&str>) {
-        match self.duplex() {
-            Some(exchange) => {
-                if self.config.cancel_signal == CancelSignal::Wire {
-                    let params = Object::new().with("requestId", id).with_opt("reason", reason);
-                    self.send_message(exchange, rpc::notification("notifications/cancelled", Some(&params)));
-                }
-            }
-            // Closing the response stream is the signal, and frees the connection; there is no softer way.
-            None => {
-                if let Some(exchange) = self.ids.exchange(id) {
-                    self.drop_exchange(exchange);
-                }
-            }
+        let is_legacy = self.is_legacy();
+        let has_begun = !self.is_refused(id);
+        if self.config.cancel_signal == CancelSignal::Wire && has_begun && (is_legacy || self.is_duplex()) {
+            let params = Object::new().with("requestId", id).with_opt("reason", reason);
+            self.send_notification("notifications/cancelled", &params);
+        }
+        // From 2026-07-28 on closing the response stream is the signal over HTTP, and there is no softer way. Before that it is none, and
+        // frees the connection.
+        if !self.is_duplex()
+            && let Some(exchange) = self.ids.exchange(id)
+        {
+            self.drop_exchange(exchange);
         }
     }
 
     /// Ends an exchange from our side.
     pub(super) fn drop_exchange(&mut self, exchange: ExchangeId) {
-        if self.exchanges.remove(&exchange).is_some() {
-            self.timers.set(Timer::Drain(exchange), None);
-            self.out.abort(exchange);
+        if let Some(state) = self.exchanges.remove(&exchange) {
+            for timer in
+                [Timer::Drain(exchange), Timer::Answer(exchange), Timer::Idle(exchange), Timer::Resume(exchange)]
+            {
+                self.timers.set(timer, None);
+            }
+            if state.is_live() {
+                self.out.abort(exchange);
+            }
             self.terminate_if_done();
         }
+    }
+
+    /// Ends an exchange over HTTP on which an answer is awaited that nobody wants any more.
+    pub(super) fn abandon(&mut self, exchange: ExchangeId) {
+        #[cfg(feature = "http")]
+        if matches!(self.exchanges.get(&exchange), Some(Exchange::Http(http)) if http.awaits_answer()) {
+            self.drop_exchange(exchange);
+        }
+        #[cfg(not(feature = "http"))]
+        let _ = exchange;
     }
 
     /// Ends all exchanges: a duplex one in order, HTTP ones at once.
@@ -166,6 +207,8 @@ impl Client {
         for exchange in all {
             match self.exchanges.get_mut(&exchange) {
                 Some(Exchange::Duplex(duplex)) => duplex.say_end(exchange, &mut self.out),
+                #[cfg(feature = "http")]
+                Some(Exchange::Http(http)) if http.is_delete() => {}
                 #[cfg(feature = "http")]
                 Some(Exchange::Http(_)) => self.drop_exchange(exchange),
                 None => {}
@@ -209,6 +252,7 @@ impl Client {
                 }
                 self.settle(exchange, &id, pending.purpose, Ok(payload));
             }
+            Match::Retired if self.is_told_again(&id) => {}
             Match::Retired => self.diagnose(DiagnosticKind::LateAnswer, id.to_string()),
             Match::Unknown => self.diagnose(DiagnosticKind::UnknownId, id.to_string()),
         }
@@ -225,6 +269,14 @@ impl Client {
             }
             (Purpose::Ping, Err(Spoilt::Denied { sent: Sent::No, reason })) => self.on_ping_denied(id, &reason),
             (Purpose::Ping, _) => self.on_pong(id),
+            (Purpose::Listen, Ok(payload)) => self.on_listened(id, payload),
+            (Purpose::Listen, Err(spoilt)) => {
+                self.ids.retire(id);
+                match spoilt {
+                    Spoilt::Unreadable(_) => self.on_subscription_end(StreamEnd::Ended, None),
+                    Spoilt::Denied { reason, .. } => self.turn_subscription_off(reason),
+                }
+            }
             (Purpose::Discover, Ok(payload)) => {
                 self.ids.retire(id);
                 self.on_discovered(payload);
@@ -243,19 +295,21 @@ impl Client {
         }
     }
 
-    #[cfg(not(feature = "http"))]
-    fn answered(&mut self, _exchange: ExchangeId) {}
-
     fn on_notification(&mut self, exchange: ExchangeId, method: String, params: Option<RawJson>) {
         let read = || Object::read_opt(params.as_ref()).unwrap_or_default();
         match (method.as_str(), self.state()) {
             ("notifications/progress", _) => self.on_progress(exchange, &read()),
             ("notifications/cancelled", _) => self.on_cancelled(exchange, &read()),
+            (method, State::Ready) if self.on_subscribed(exchange, method, &read()) => {}
+            ("notifications/tools/list_changed", State::Ready) if self.is_legacy() => {
+                self.out.note(Event::ToolsChanged)
+            }
             (_, State::Ready) => self.out.notification(method, params),
             (
                 _,
                 State::Probing
                 | State::Initializing
+                | State::Lapsed
                 | State::Ending
                 | State::Restarting
                 | State::Closing
@@ -290,7 +344,7 @@ impl Client {
     fn on_denied(&mut self, exchange: ExchangeId, defect: &Defect) {
         match &defect.id {
             Some(id) if defect.has_method => {
-                self.send_message(exchange, rpc::error_response(Some(id), &defect.to_error()));
+                self.send_response(exchange, rpc::error_response(Some(id), &defect.to_error()));
             }
             Some(id) => {
                 let reason = String::from_utf8_lossy(&defect.head).into_owned();
@@ -329,7 +383,9 @@ impl Client {
                     // An element may have ended the connection; what follows it is not heard.
                     match self.state() {
                         State::Probing | State::Initializing | State::Ready => {}
-                        State::Ending | State::Restarting | State::Closing | State::Terminated => return,
+                        State::Lapsed | State::Ending | State::Restarting | State::Closing | State::Terminated => {
+                            return;
+                        }
                     }
                     match element {
                         Ok(message) => self.on_message(exchange, message),
@@ -338,7 +394,13 @@ impl Client {
                 }
             }
             Item::BadMessage(defect) => self.on_defect(exchange, defect),
-            Item::Request(_) | Item::Response(_) | Item::Body(_) | Item::Event(_) | Item::End | Item::Reject(_) => {
+            Item::Request(_)
+            | Item::Response(_)
+            | Item::Body(_)
+            | Item::Event(_)
+            | Item::Comment
+            | Item::End
+            | Item::Reject(_) => {
                 self.diagnose(DiagnosticKind::BadEvent, "an item that this exchange cannot have");
             }
         }

@@ -141,7 +141,7 @@ fn a_given_channel_that_ends_on_the_probe_cannot_be_opened_again() {
 
 // covers: VER-C-003, VER-C-024, VER-C-020
 #[test]
-fn an_unsupported_version_error_is_followed_and_never_leads_to_the_same_request_again() {
+fn an_unsupported_version_error_is_followed_and_leads_to_the_same_request_once() {
     let mut rig = Rig::program();
     rig.open();
     let refuse = |rig: &mut Rig, supported: Value| {
@@ -159,6 +159,8 @@ fn an_unsupported_version_error_is_followed_and_never_leads_to_the_same_request_
 
     let mut rig = Rig::program();
     rig.open();
+    refuse(&mut rig, json!([MODERN]));
+    assert_eq!(rig.methods(), ["server/discover"; 2], "it names the one that it refused: once more, and no more");
     refuse(&mut rig, json!([MODERN]));
     assert!(matches!(cause(&mut rig), (Stage::Discover, NegotiationCause::NoMutualVersion(_))));
 

@@ -1,6 +1,13 @@
 use super::*;
-use crate::error::{NegotiationCause, Stage};
+use crate::error::{HttpError, NegotiationCause, Stage};
 use crate::exchange::{Data, Headers, RequestHead, ResponseHead, SseEvent};
+
+mod auth;
+mod listener;
+mod sessions;
+mod streams;
+mod subscription;
+mod whatever_happens;
 
 /// A client of a URL, and the POSTs it has started.
 struct Http {
@@ -9,7 +16,13 @@ struct Http {
 
 impl Http {
     fn new() -> Self {
-        Self { rig: Rig::new(ClientConfig::url("http://127.0.0.1:8000/mcp?x=1").unwrap()) }
+        Self::with(|_| {})
+    }
+
+    fn with(set: impl FnOnce(&mut ClientConfig)) -> Self {
+        let mut config = ClientConfig::url("http://127.0.0.1:8000/mcp?x=1").unwrap();
+        set(&mut config);
+        Self { rig: Rig::new(config) }
     }
 
     fn ready() -> Self {
@@ -24,7 +37,9 @@ impl Http {
     fn posts(&self) -> Vec<(ExchangeId, RequestHead, Value, bool)> {
         let post = |(exchange, start): &(ExchangeId, Start)| match start {
             Start::Http { head, body, repeatable, .. } => {
-                (*exchange, head.clone(), serde_json::from_slice(body).unwrap(), *repeatable)
+                // A GET has none.
+                let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(body).unwrap() };
+                (*exchange, head.clone(), body, *repeatable)
             }
             Start::Duplex(_) => panic!(),
         };
@@ -45,11 +60,85 @@ impl Http {
         self.item(exchange, Item::Response(ResponseHead { status, headers: Headers::new() }));
     }
 
+    /// A client of a server of 2025-11-25 that has a session `s1`; `initialize` was answered, and nothing after it.
+    fn initialized(set: impl FnOnce(&mut ClientConfig)) -> Self {
+        let mut http = Self::with(|config| {
+            config.policy = Policy::Legacy;
+            set(config);
+        });
+        http.accept("s1");
+        http
+    }
+
+    /// As before, and all is open: `initialized` was taken and the listener answered, by an event stream if it is wanted.
+    fn legacy(set: impl FnOnce(&mut ClientConfig)) -> Self {
+        let mut http = Self::initialized(set);
+        let note = http.last().0;
+        http.refuse(note, 202);
+        if http.last().0 != note {
+            let listener = http.last().0;
+            http.stream(listener);
+        }
+        assert_eq!(http.rig.client.state(), State::Ready);
+        http.rig.clear();
+        http
+    }
+
+    /// The server accepts `initialize` with this session.
+    fn accept(&mut self, session: &str) {
+        let (exchange, id) = self.last();
+        let headers = Headers::new().with("content-type", "application/json").with("mcp-session-id", session);
+        self.item(exchange, Item::Response(ResponseHead { status: 200, headers }));
+        let body = json!({"jsonrpc": "2.0", "id": id, "result": initialized("2025-11-25")});
+        self.item(exchange, Item::Message(parse(body.to_string().into(), 128).unwrap()));
+        self.item(exchange, Item::End);
+    }
+
+    /// An answer without a body.
+    fn refuse(&mut self, exchange: ExchangeId, status: u16) {
+        self.head(exchange, status);
+        self.item(exchange, Item::End);
+    }
+
+    /// What was started after the first `from` exchanges, as `METHOD what`: the method of the message, or the last event id of a GET.
+    fn lines(&self, from: usize) -> Vec<String> {
+        let line = |(_, head, body, _): &(ExchangeId, RequestHead, Value, bool)| {
+            let what = match body["method"].as_str() {
+                Some(method) => method,
+                None if body.is_object() => "response",
+                None => head.headers.get("last-event-id").unwrap_or("-"),
+            };
+            format!("{} {what}", head.method)
+        };
+        self.posts()[from..].iter().map(line).collect()
+    }
+
+    /// An event with an id, and perhaps a `retry` and a message.
+    fn numbered(&mut self, exchange: ExchangeId, id: &str, retry: Option<u64>, body: Option<&Value>) {
+        let data = body.map_or(Data::None, |body| Data::Message(parse(body.to_string().into(), 128).unwrap()));
+        self.item(exchange, Item::Event(SseEvent { id: Some(id.into()), retry: retry.map(ms), data }));
+    }
+
+    /// The waits of the attempts that were told.
+    fn waits(&self) -> Vec<u64> {
+        let wait = |event: &Event| match event {
+            Event::Reconnecting { wait, .. } => Some(wait.as_millis() as u64),
+            _ => None,
+        };
+        self.rig.events.iter().filter_map(wait).collect()
+    }
+
     /// A whole JSON answer.
     fn answer(&mut self, exchange: ExchangeId, status: u16, body: &Value) {
         self.head(exchange, status);
         self.item(exchange, Item::Message(parse(body.to_string().into(), 128).unwrap()));
         self.item(exchange, Item::End);
+    }
+
+    /// The head of an event stream.
+    fn stream(&mut self, exchange: ExchangeId) {
+        let headers = Headers::new().with("content-type", "text/event-stream");
+        self.item(exchange, Item::Response(ResponseHead { status: 200, headers }));
     }
 
     fn event(&mut self, exchange: ExchangeId, body: &Value) {
@@ -145,6 +234,29 @@ fn what_follows_the_response_is_read_for_a_while_and_then_dropped() {
     }
     assert_eq!(http.rig.aborted.last(), Some(&exchange));
     http.assert_at_rest();
+
+    // Or too much of it.
+    http.rig.echo();
+    let (exchange, id) = http.last();
+    http.stream(exchange);
+    http.event(exchange, &result(&id));
+    let large = "x".repeat(33 << 10);
+    for n in 0..2 {
+        assert_eq!(http.rig.aborted.len(), 2, "{n}");
+        http.event(exchange, &json!({"jsonrpc": "2.0", "method": "acme/late", "params": {"large": large}}));
+    }
+    assert_eq!(http.rig.aborted.last(), Some(&exchange));
+    http.assert_at_rest();
+    // Or nothing at all.
+    let mut http = Http::with(|config| config.limits.client.drain_time = Duration::ZERO);
+    let (exchange, id) = http.last();
+    http.answer(exchange, 200, &discover_body(&id, &["2026-07-28"]));
+    http.rig.echo();
+    let (exchange, id) = http.last();
+    http.stream(exchange);
+    http.event(exchange, &result(&id));
+    assert_eq!(http.rig.aborted.last(), Some(&exchange));
+    http.assert_at_rest();
 }
 
 // covers: HTTP-C-011, HTTP-C-017, CANC-C-001, TIME-B-002, B-222
@@ -164,7 +276,7 @@ fn cancelling_ends_the_exchange_and_posts_nothing() {
     http.assert_at_rest();
 }
 
-// covers: S0-19, B-014, B-017, HTTP-C-027
+// covers: S0-19, S0-49, S2-17, B-014, B-017, HTTP-C-027
 #[test]
 fn an_exchange_that_ends_without_the_response_ends_the_call_with_the_reason() {
     let mut http = Http::ready();
@@ -177,12 +289,17 @@ fn an_exchange_that_ends_without_the_response_ends_the_call_with_the_reason() {
         (error, id)
     };
     let (error, _) = ended(&|http, exchange, _| {
-        http.head(exchange, 200);
+        http.head(exchange, 202);
+        http.item(exchange, Item::End);
+    });
+    assert_eq!(error, CallError::ContentType { status: 202, content_type: None });
+    let (error, _) = ended(&|http, exchange, _| {
+        http.stream(exchange);
         http.item(exchange, Item::End);
     });
     assert_eq!(error.to_string(), "No valid JSON-RPC response found in SSE stream");
     let (error, id) = ended(&|http, exchange, id| {
-        http.head(exchange, 200);
+        http.stream(exchange);
         http.event(exchange, &note(id, 1));
         http.item(exchange, Item::End);
     });
@@ -200,9 +317,9 @@ fn an_exchange_that_ends_without_the_response_ends_the_call_with_the_reason() {
     });
     assert_eq!(error.to_string(), "HTTP 503: try later");
     let (error, _) = ended(&|http, exchange, id| {
-        http.answer(exchange, 400, &json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32020, "message": "h"}}));
+        http.answer(exchange, 400, &json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "h"}}));
     });
-    assert_eq!(error.to_string(), "MCP error -32020: h");
+    assert_eq!(error.to_string(), "MCP error -32602: h");
     let (error, _) = ended(&|http, exchange, _| {
         http.answer(exchange, 400, &json!({"jsonrpc": "2.0", "error": {"code": -32700, "message": "p"}}));
     });
@@ -213,11 +330,20 @@ fn an_exchange_that_ends_without_the_response_ends_the_call_with_the_reason() {
     assert_eq!(error, CallError::Closed { sent: Sent::No, why: Closed::Refused });
 }
 
+// covers: S0-46, S0-47
+#[test]
+fn the_text_of_a_status_is_one_line_of_some_length() {
+    let text = |body: &str| HttpError { body_head: body.to_string().into(), ..HttpError::new(500) }.to_string();
+    assert_eq!(text(""), "HTTP 500");
+    assert_eq!(text("oh\r\n\u{1b}[2J no\n"), "HTTP 500: oh   [2J no");
+    assert_eq!(text(&"x".repeat(9000)), format!("HTTP 500: {}", "x".repeat(200)));
+}
+
 // covers: VER-C-029, VER-C-030
 #[test]
 fn the_probe_over_http_tells_what_it_met() {
     let probe = |status: u16, body: Option<Value>| {
-        let mut http = Http::new();
+        let mut http = Http::with(|config| config.policy = Policy::Modern);
         let (exchange, id) = http.last();
         match body {
             Some(mut body) => {
@@ -234,10 +360,8 @@ fn the_probe_over_http_tells_what_it_met() {
             other => panic!("{other:?}"),
         }
     };
-    for status in [400, 404, 405, 500] {
-        assert!(
-            matches!(probe(status, None), (Stage::Discover, NegotiationCause::Http { status: s, .. }) if s == status)
-        );
+    for status in [400, 404, 405, 401, 403, 301, 429, 500] {
+        assert!(matches!(probe(status, None), (Stage::Discover, NegotiationCause::Http(e)) if e.status == status));
     }
     let refused = |data: Value| json!({"jsonrpc": "2.0", "error": {"code": -32022, "message": "", "data": data}});
     let theirs = probe(400, Some(refused(json!({"supported": ["2099-01-01"], "requested": "2026-07-28"}))));
@@ -362,119 +486,6 @@ fn a_request_of_the_server_in_the_answer_to_the_probe_is_ignored() {
     assert_eq!(http.rig.client.state(), State::Ready);
     assert_eq!(http.posts().len(), 1);
     assert!(http.rig.sent.is_empty());
-}
-
-mod whatever_happens {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[derive(Clone, Debug)]
-    enum Step {
-        Call(bool),
-        Cancel(u64),
-        Notify,
-        Answer(u64),
-        /// A fact of the n-th POST.
-        Fact(usize, Fact),
-        Tick(u64),
-    }
-
-    fn message() -> impl Strategy<Value = String> {
-        let body = prop_oneof![
-            2 => Just(r#""result":{}"#),
-            2 => Just(r#""result":{"supportedVersions":["2026-07-28"],"capabilities":{}}"#),
-            1 => Just(r#""result":{"resultType":"input_required","requestState":"s"}"#),
-            1 => Just(r#""result":{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}"#),
-            1 => Just(r#""error":{"code":-32022,"message":"","data":{"supported":["2026-07-28"]}}"#),
-            1 => Just(r#""method":"ping""#),
-            1 => Just(r#""method":"roots/list""#),
-            1 => Just(r#""method":"notifications/progress","params":{"progressToken":2,"progress":1}"#),
-            1 => Just(r#""junk":1"#),
-        ];
-        (1..5_u64, body).prop_map(|(id, body)| format!(r#"{{"jsonrpc":"2.0","id":{id},{body}}}"#))
-    }
-
-    fn fact() -> impl Strategy<Value = Fact> {
-        let read = |text: String| match parse(text.into(), 128) {
-            Ok(message) => Item::Message(message),
-            Err(defect) => Item::BadMessage(defect),
-        };
-        let event = |text: String| {
-            let data = match parse(text.into(), 128) {
-                Ok(message) => Data::Message(message),
-                Err(defect) => Data::Bad(defect),
-            };
-            Item::Event(SseEvent { id: None, retry: None, data })
-        };
-        let head = |status| Item::Response(ResponseHead { status, headers: Headers::new() });
-        prop_oneof![
-            4 => message().prop_map(read).prop_map(Fact::Item),
-            4 => message().prop_map(event).prop_map(Fact::Item),
-            2 => prop_oneof![Just(200), Just(202), Just(400), Just(404)].prop_map(head).prop_map(Fact::Item),
-            2 => Just(Fact::Item(Item::End)),
-            1 => Just(Fact::Item(Item::Body(Bytes::from_static(b"<html>")))),
-            1 => Just(Fact::Failed { sent: Sent::Maybe, why: Closed::Reset }),
-            1 => Just(Fact::Unsent(7)),
-        ]
-    }
-
-    fn step() -> impl Strategy<Value = Step> {
-        prop_oneof![
-            3 => any::<bool>().prop_map(Step::Call),
-            1 => (1..5_u64).prop_map(Step::Cancel),
-            1 => Just(Step::Notify),
-            1 => (1..5_u64).prop_map(Step::Answer),
-            9 => (0..5_usize, fact()).prop_map(|(n, fact)| Step::Fact(n, fact)),
-            2 => (0..9_000_u64).prop_map(Step::Tick),
-        ]
-    }
-
-    proptest! {
-        // covers: B-281, B-066
-        #[test]
-        fn over_http_every_call_ends_once_and_nothing_is_left(steps in prop::collection::vec(step(), 0..60)) {
-            let mut config = ClientConfig::url("http://localhost/mcp").unwrap();
-            config.capabilities.roots = Some(Object::new());
-            let mut rig = Rig::new(config);
-            let mut calls = vec![];
-            // Most runs get past the probe.
-            let first = rig.exchange();
-            let text = format!(r#"{{"jsonrpc":"2.0","id":1,{}}}"#, r#""result":{"supportedVersions":["2026-07-28"],"capabilities":{}}"#);
-            if steps.len() % 4 > 0 {
-                rig.fact(first, Fact::Item(Item::Message(parse(text.into(), 128).unwrap())));
-            }
-            for step in &steps {
-                match step {
-                    Step::Call(progress) => {
-                        let call = if *progress { tools::call("x").progress() } else { tools::call("x") };
-                        calls.extend(rig.client.call(rig.now, call).map(|c| c.id()).ok());
-                    }
-                    Step::Cancel(n) => rig.client.cancel(rig.now, CallId(*n), None),
-                    Step::Notify => drop(rig.client.notify(rig.now, "n", Object::new())),
-                    Step::Answer(n) => rig.reply(InputKey(*n), InputAnswer::roots(["file:///"])),
-                    Step::Fact(n, fact) => {
-                        let exchange = rig.starts.iter().rev().nth(*n).map(|(x, _)| *x);
-                        if let Some(exchange) = exchange.filter(|x| rig.is_open(*x)) {
-                            rig.fact(exchange, fact.clone());
-                        }
-                    }
-                    Step::Tick(n) => rig.tick(ms(*n)),
-                }
-                rig.drain();
-            }
-            rig.tick(Duration::from_secs(3600));
-            prop_assert!(rig.client.exchanges.is_empty() || rig.client.running() > 0);
-            rig.client.close(rig.now);
-            rig.drain();
-            for call in calls {
-                let _ = rig.outcome(call);
-            }
-            prop_assert!(rig.termination().is_some());
-            prop_assert!(rig.sent.is_empty(), "a client posts and says nothing else");
-            prop_assert!(rig.client.exchanges.is_empty());
-            rig.assert_at_rest();
-        }
-    }
 }
 
 // covers: PING-B-003

@@ -147,7 +147,7 @@ fn a_client_offers_requests_notifications_and_an_end_and_tells_of_what_the_serve
 #[test]
 fn notifications_are_surfaced_and_never_answered() {
     for mut rig in [Rig::legacy(), Rig::modern()] {
-        for method in ["notifications/tools/list_changed", "acme/news", "$/x", ""] {
+        for method in ["notifications/resources/list_changed", "acme/news", "$/x", ""] {
             rig.say(json!({"jsonrpc": "2.0", "method": method, "params": {"a": [null]}}));
             rig.say(json!({"jsonrpc": "2.0", "method": method}));
         }
@@ -395,4 +395,20 @@ fn no_instant_overflows_an_id() {
     // All that is due at the end of time is due at once.
     client.handle_timeout(Instant::new(Duration::MAX));
     assert_eq!(client.state(), State::Closing);
+}
+
+#[test]
+fn a_diagnostic_holds_no_more_of_what_the_server_said_than_a_person_reads() {
+    let mut rig = Rig::legacy();
+    let long = "ü".repeat(1 << 20);
+    rig.say(json!({"jsonrpc": "2.0", "id": long, "result": {}}));
+    rig.say(json!({"jsonrpc": "2.0", "id": 1, "method": long}));
+    rig.say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": long}}));
+    let details = rig.events.iter().filter_map(|event| match event {
+        Event::Diagnostic(diagnostic) => Some(diagnostic.detail.capacity()),
+        _ => None,
+    });
+    let details: Vec<usize> = details.collect();
+    assert_eq!(details.len(), 3);
+    assert!(details.iter().all(|length| (1..=1024).contains(length)), "{details:?}");
 }

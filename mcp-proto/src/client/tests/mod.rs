@@ -4,10 +4,15 @@ mod ask;
 mod calls;
 mod era;
 #[cfg(feature = "http")]
+mod heads;
+#[cfg(feature = "http")]
 mod http;
 mod hygiene;
 mod pings;
+#[cfg(feature = "http")]
+mod refresh;
 mod restart;
+mod subscription;
 
 use super::*;
 use crate::call::{Custom, Pages, custom, ping};
@@ -33,13 +38,16 @@ struct Rig {
     /// Exchanges on which `End` was said.
     ended: Vec<ExchangeId>,
     aborted: Vec<ExchangeId>,
+    /// HTTP exchanges of which the driver has said all.
+    over: Vec<ExchangeId>,
 }
 
 impl Rig {
     fn new(config: ClientConfig) -> Self {
         let client = Client::new(Arc::new(config), [7; 32], Instant::ZERO);
         let (sent, events, starts) = (vec![], vec![], vec![]);
-        let mut rig = Self { client, now: Instant::ZERO, sent, events, starts, ended: vec![], aborted: vec![] };
+        let now = Instant::ZERO;
+        let mut rig = Self { client, now, sent, events, starts, ended: vec![], aborted: vec![], over: vec![] };
         rig.drain();
         rig
     }
@@ -85,6 +93,7 @@ impl Rig {
                 }
                 Output::Abort(exchange) => {
                     assert!(self.is_open(exchange), "ended twice");
+                    assert!(!self.over.contains(&exchange), "ended after its end");
                     self.aborted.push(exchange);
                 }
                 Output::Event(event) => self.events.push(event),
@@ -111,6 +120,10 @@ impl Rig {
     }
 
     fn fact(&mut self, exchange: ExchangeId, fact: Fact) {
+        let is_http = self.starts.iter().any(|(x, start)| *x == exchange && matches!(start, Start::Http { .. }));
+        if is_http && matches!(fact, Fact::Item(Item::End) | Fact::Failed { .. }) {
+            self.over.push(exchange);
+        }
         self.client.fact(self.now, exchange, fact);
         self.drain();
     }

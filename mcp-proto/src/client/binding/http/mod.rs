@@ -1,0 +1,591 @@
+//! Streamable HTTP, the client's side of every revision: each message is a POST of its own, answered by JSON or by a stream of events
+//! (2025-11-25 transports; 2026-07-28 streamable-http). Up to 2025-11-25 there are sessions, streams that are gone on with after a break,
+//! and a listener. Here is what goes out and what comes in; what the end of an exchange means is `over.rs`.
+
+mod auth;
+mod listener;
+mod over;
+mod session;
+mod stream;
+
+pub(in crate::client) use auth::Challenges;
+pub(in crate::client) use session::Session;
+
+use super::Exchange;
+use crate::client::era::tells_of_era;
+use crate::client::headers::encode;
+use crate::client::ids::{Match, Purpose};
+use crate::client::refresh::Catalogue;
+use crate::client::{Client, SseDecode, State, Target, Timer, headers};
+use crate::error::{AuthHints, DiagnosticKind, HttpError};
+use crate::exchange::{
+    Closed, Data, ExchangeId, Fact, Headers, Item, RequestHead, ResponseHead, Sent, SseEvent, Start,
+};
+use crate::frame::{Media, media_type};
+use crate::input::{AuthKey, CallId};
+use crate::rpc::{Defect, DefectKind, ErrorObject, Id, Message, Object, Payload, Response, code};
+use crate::time::Instant;
+use crate::version::{Era, ProtocolVersion};
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use over::Over;
+use stream::Stream;
+
+/// What a client over HTTP knows beyond its exchanges.
+#[derive(Debug, Default)]
+pub(in crate::client) struct Web {
+    pub(super) session: Session,
+    pub(super) challenges: Challenges,
+    /// Calls wait, since the listener is not open yet.
+    pub(super) holding: bool,
+    /// The exchange of the listener; resting included.
+    pub(super) listener: Option<ExchangeId>,
+    /// The listener was given up, and that was told.
+    pub(super) is_deaf: bool,
+    pub(in crate::client) catalogue: Catalogue,
+}
+
+/// An HTTP exchange that is not over, or one that is over and is made again.
+#[derive(Debug)]
+pub(in crate::client) struct Http {
+    role: Role,
+    stage: Stage,
+    sent: Request,
+    /// Whether it named a session.
+    in_session: bool,
+    /// How many answers to challenges there were when it was sent.
+    credentials: u64,
+    /// Challenges that were answered for it.
+    tried: auth::Tried,
+    head: Option<ResponseHead>,
+    /// The first bytes of a body that holds no message.
+    body: Vec<u8>,
+    /// A JSON-RPC error that came with an HTTP error and does not name the request.
+    error: Option<ErrorObject>,
+    any_message: bool,
+    last_defect: Option<Defect>,
+    /// Items after the response, and their bytes.
+    drained: (usize, usize),
+    stream: Stream,
+}
+
+/// What an exchange is for.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Role {
+    /// A request whose answer is awaited: its POST, or a GET for the rest of the answer.
+    Request(Id, Purpose),
+    /// The answer has come, and what follows it is read for a while.
+    Answered,
+    /// A notification.
+    Notification,
+    /// `notifications/initialized`, after which the session can be used.
+    Initialized,
+    /// A response of ours to a request of the server.
+    Response,
+    /// The GET for what belongs to no request.
+    Listener,
+    /// The end of a session.
+    Delete,
+}
+
+/// Where an exchange is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Live,
+    /// It is over; the rest of its stream is asked for when a timer fires.
+    Resting,
+    /// It is over; it is made again with other credentials.
+    Parked(AuthKey),
+    /// It is over, and what that means is about to be seen to.
+    Over,
+}
+
+/// A request as it can be made again: all that does not depend on the session and the credentials.
+#[derive(Clone, Debug)]
+struct Request {
+    method: &'static str,
+    headers: Headers,
+    body: Bytes,
+    repeatable: bool,
+}
+
+impl Request {
+    /// A message. Both media types are acceptable for the answer, whatever it is to.
+    fn post(headers: Headers, body: Bytes, repeatable: bool) -> Self {
+        let headers =
+            headers.with("Content-Type", "application/json").with("Accept", "application/json, text/event-stream");
+        Self { method: "POST", headers, body, repeatable }
+    }
+
+    /// An event stream, from this event on.
+    fn get(headers: Headers, cursor: Option<&str>) -> Self {
+        let mut headers = headers.with("Accept", "text/event-stream");
+        if let Some(cursor) = cursor {
+            headers.push("Last-Event-ID", cursor);
+        }
+        Self { method: "GET", headers, body: Bytes::new(), repeatable: true }
+    }
+}
+
+impl Http {
+    fn new(role: Role, sent: Request) -> Self {
+        Self {
+            role,
+            stage: Stage::Live,
+            sent,
+            in_session: false,
+            credentials: 0,
+            tried: auth::Tried::default(),
+            head: None,
+            body: Vec::new(),
+            error: None,
+            any_message: false,
+            last_defect: None,
+            drained: (0, 0),
+            stream: Stream::default(),
+        }
+    }
+
+    /// Whether there is an exchange on the wire.
+    pub(in crate::client) fn is_live(&self) -> bool {
+        self.stage == Stage::Live
+    }
+
+    /// Whether it ends a session.
+    pub(in crate::client) fn is_delete(&self) -> bool {
+        self.role == Role::Delete
+    }
+
+    /// Whether the answer to a request is yet to come.
+    pub(in crate::client) const fn awaits_answer(&self) -> bool {
+        matches!(self.role, Role::Request(..))
+    }
+
+    fn status(&self) -> u16 {
+        self.head.as_ref().map_or(0, |head| head.status)
+    }
+
+    fn has_failed(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| !success(head.status))
+    }
+
+    /// Whether the response is an event stream.
+    fn is_stream(&self) -> bool {
+        let stream = |head: &ResponseHead| success(head.status) && media_type(&head.headers) == Media::EventStream;
+        self.head.as_ref().is_some_and(stream)
+    }
+
+    /// Whether it is there for what stands in the body of a success.
+    const fn wants_body(&self) -> bool {
+        matches!(self.role, Role::Request(..) | Role::Listener)
+    }
+
+    /// Whether a success has a body of a type that cannot be what is wanted. One without a type may still be empty.
+    fn is_other_type(&self) -> bool {
+        let Some(head) = self.head.as_ref().filter(|head| self.wants_body() && success(head.status)) else {
+            return false;
+        };
+        let is_fine = match media_type(&head.headers) {
+            Media::EventStream => true,
+            Media::Json => self.sent.method == "POST",
+            Media::Other => false,
+        };
+        !is_fine && head.headers.get("content-type").is_some_and(|kind| !kind.is_empty())
+    }
+
+    /// Whether the head has said what matters: the rest can only add to the text of an error.
+    fn is_decided(&self) -> bool {
+        self.head.is_some() && (self.has_failed() || !self.wants_body() || self.is_other_type())
+    }
+
+    /// The call that it is for.
+    pub(in crate::client) fn call(&self) -> Option<CallId> {
+        match self.role {
+            Role::Request(_, Purpose::Call(call)) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// What an error status comes to.
+    fn to_error(&self) -> HttpError {
+        let location = self.head.as_ref().and_then(|head| head.headers.get("location")).map(ToOwned::to_owned);
+        HttpError {
+            error: self.error.clone(),
+            auth: self.hints(),
+            location: location.filter(|_| (300..400).contains(&self.status())),
+            body_head: Bytes::copy_from_slice(&self.body),
+            ..HttpError::new(self.status())
+        }
+    }
+
+    fn hints(&self) -> AuthHints {
+        let Some(head) = &self.head else { return AuthHints::default() };
+        AuthHints {
+            www_authenticate: head.headers.all("www-authenticate").map(ToOwned::to_owned).collect(),
+            auth_server: head.headers.get("mcp-auth-server").map(ToOwned::to_owned),
+        }
+    }
+}
+
+/// What goes out.
+impl Client {
+    /// Posts a request.
+    pub(super) fn post_request(
+        &mut self,
+        exchange: ExchangeId,
+        (id, purpose): (Id, Purpose),
+        (method, params): (&str, Option<&Object>),
+        body: Bytes,
+        version: ProtocolVersion,
+    ) {
+        let repeatable = match purpose {
+            Purpose::Call(call) => self.is_repeatable(call),
+            Purpose::Discover | Purpose::Initialize | Purpose::Ping | Purpose::Listen => true,
+        };
+        let mut headers = match purpose {
+            Purpose::Initialize => Headers::new(),
+            _ => metadata(version, method, params),
+        };
+        let mirrored = params.map(|params| self.mirrored(method, params, version));
+        for (name, value) in mirrored.and_then(Result::ok).unwrap_or_default() {
+            headers.push(&name, value);
+        }
+        let limit = if purpose == Purpose::Listen { self.config.timeout } else { None };
+        self.timers.set(Timer::Answer(exchange), limit.map(|limit| self.now + limit));
+        self.begin_http(exchange, Http::new(Role::Request(id, purpose), Request::post(headers, body, repeatable)));
+    }
+
+    /// Posts a notification.
+    pub(super) fn post_notification(&mut self, method: &str, params: Option<&Object>, body: Bytes) {
+        let Some(version) = self.version() else { return };
+        let role = if method == "notifications/initialized" { Role::Initialized } else { Role::Notification };
+        self.post_message(role, metadata(version, method, params), body);
+    }
+
+    /// Posts the response to a request of the server.
+    ///
+    /// A server that goes on asking and takes no answer must not fill the memory: those beyond the limit are dropped.
+    pub(in crate::client) fn post_response(&mut self, body: Bytes) {
+        let is_response =
+            |exchange: &&Exchange| matches!(exchange, Exchange::Http(http) if http.role == Role::Response);
+        if self.exchanges.values().filter(is_response).count() >= self.config.limits.client.max_calls.max(1) {
+            return self.diagnose(DiagnosticKind::DroppedResponse, "the server has not taken those before it");
+        }
+        let headers = self.version().map_or_else(Headers::new, |version| metadata(version, "", None));
+        self.post_message(Role::Response, headers, body);
+    }
+
+    /// Posts what has no answer but a status.
+    fn post_message(&mut self, role: Role, headers: Headers, body: Bytes) {
+        let exchange = self.mint_exchange();
+        self.timers.set(Timer::Answer(exchange), self.config.timeout.map(|limit| self.now + limit));
+        self.begin_http(exchange, Http::new(role, Request::post(headers, body, false)));
+    }
+
+    /// The fields of a GET or DELETE.
+    fn bare_headers(&self) -> Headers {
+        self.version().map_or_else(Headers::new, |version| metadata(version, "", None))
+    }
+
+    /// Starts an exchange. All requests go through here, so that none lacks the fields that the others have.
+    fn begin_http(&mut self, exchange: ExchangeId, mut http: Http) {
+        let Target::Http(target) = &self.config.target else { return };
+        let is_initialize = matches!(http.role, Role::Request(_, Purpose::Initialize));
+        let session = self.web.session.id().filter(|_| !is_initialize);
+        let mut headers = Headers::new().with("Host", target.authority());
+        let own = headers::own(&self.config.headers);
+        for (name, value) in own.filter(|(name, _)| self.web.challenges.credentials().get(name).is_none()) {
+            headers.push(name, value);
+        }
+        let fields = [self.web.challenges.credentials(), &http.sent.headers];
+        for (name, value) in fields.into_iter().flat_map(Headers::iter) {
+            headers.push(name, value);
+        }
+        if let Some(id) = session {
+            headers.push("Mcp-Session-Id", id);
+        }
+        http.in_session = session.is_some();
+        http.credentials = self.web.challenges.answered();
+        let head = RequestHead { method: http.sent.method.into(), target: target.path.clone(), headers };
+        let (origin, body, repeatable) = (target.origin.clone(), http.sent.body.clone(), http.sent.repeatable);
+        let urgent = http.role == Role::Response;
+        self.exchanges.insert(exchange, Exchange::Http(Box::new(http)));
+        self.out.start(exchange, Start::Http { origin, head, body, repeatable, urgent });
+    }
+
+    /// Makes a request again in place of an exchange that is over: `sent`, and what is known of the answer so far.
+    fn begin_again(&mut self, old: ExchangeId, sent: Option<Request>) -> Option<ExchangeId> {
+        let Some(Exchange::Http(http)) = self.exchanges.remove(&old) else { return None };
+        let exchange = self.mint_exchange();
+        let Http { role, sent: before, tried, any_message, last_defect, mut stream, .. } = *http;
+        if let Role::Request(id, _) = &role {
+            self.ids.move_to(id, exchange);
+        }
+        stream.begin();
+        let again = Http { tried, any_message, last_defect, stream, ..Http::new(role, sent.unwrap_or(before)) };
+        self.begin_http(exchange, again);
+        Some(exchange)
+    }
+
+    /// Whether calls wait for the listener.
+    pub(in crate::client) const fn is_holding(&self) -> bool {
+        self.web.holding
+    }
+
+    /// The client ends: nothing waits any more.
+    pub(in crate::client) fn end_web(&mut self) {
+        self.web.holding = false;
+        self.web.listener = None;
+        self.web.challenges.clear();
+    }
+
+    pub(super) fn http_mut(&mut self, exchange: ExchangeId) -> Option<&mut Http> {
+        match self.exchanges.get_mut(&exchange)? {
+            Exchange::Http(http) => Some(http),
+            Exchange::Duplex(_) => None,
+        }
+    }
+
+    pub(super) fn http(&self, exchange: ExchangeId) -> Option<&Http> {
+        match self.exchanges.get(&exchange)? {
+            Exchange::Http(http) => Some(http),
+            Exchange::Duplex(_) => None,
+        }
+    }
+}
+
+/// What comes in.
+impl Client {
+    pub(super) fn on_http(&mut self, exchange: ExchangeId, fact: Fact) {
+        if !self.http(exchange).is_some_and(Http::is_live) {
+            return;
+        }
+        match fact {
+            Fact::Item(Item::End) => self.on_over(exchange, Over::End),
+            Fact::Item(item) => self.on_http_item(exchange, item),
+            Fact::Failed { sent, why } => self.on_over(exchange, Over::Failed { sent, why }),
+            Fact::Opened(_) | Fact::Unsent(_) | Fact::Unsendable { .. } => {}
+        }
+    }
+
+    fn on_http_item(&mut self, exchange: ExchangeId, item: Item) {
+        if matches!(self.state(), State::Closing | State::Terminated) {
+            return;
+        }
+        self.sign_of_life(exchange);
+        let (limits, now) = (&self.config.limits.client, self.now);
+        let (most_items, most_bytes) = (limits.drain_items, limits.drain_bytes);
+        let Some(http) = self.http_mut(exchange) else { return };
+        if !http.wants_body() {
+            http.drained = (http.drained.0 + 1, http.drained.1 + size(&item));
+        }
+        if http.drained.0 > most_items || http.drained.1 > most_bytes {
+            return self.finish(exchange);
+        }
+        let ignores = http.is_decided() && !http.has_failed();
+        match item {
+            Item::Message(_) | Item::BadMessage(_) | Item::Batch(_) if ignores => {}
+            Item::Response(head) => {
+                http.head = Some(head);
+                self.on_response_head(exchange, now);
+            }
+            Item::Body(bytes) => {
+                let room = Defect::HEAD - http.body.len().min(Defect::HEAD);
+                http.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                // Neither the rest of a long page nor a body without a type is of use to anyone.
+                let is_enough = if http.has_failed() { bytes.len() >= room } else { http.wants_body() };
+                if is_enough {
+                    self.finish(exchange);
+                }
+            }
+            Item::Event(SseEvent { id, retry, data }) => {
+                if !http.has_failed() {
+                    http.stream.on_event(id, retry);
+                }
+                if let (Role::Request(_, Purpose::Listen), Some(retry)) = (&http.role, retry) {
+                    self.set_subscription_retry(retry);
+                }
+                match data {
+                    Data::None => {}
+                    Data::Message(message) => self.on_http_message(exchange, message),
+                    Data::Batch(batch) => self.on_http_batch(exchange, batch),
+                    Data::Bad(defect) => self.on_http_defect(exchange, defect),
+                    Data::Other { event, .. } => self.diagnose(DiagnosticKind::ControlEvent, event),
+                }
+            }
+            Item::Message(message) => self.on_http_message(exchange, message),
+            Item::BadMessage(defect) => self.on_http_defect(exchange, defect),
+            Item::Batch(batch) => self.on_http_batch(exchange, batch),
+            Item::Comment => {}
+            item @ (Item::Request(_) | Item::Reject(_) | Item::End) => self.on_items(exchange, item),
+        }
+    }
+
+    fn on_response_head(&mut self, exchange: ExchangeId, now: Instant) {
+        let Some(http) = self.http_mut(exchange) else { return };
+        if success(http.status()) {
+            // Its credentials are good. Those that a stream goes on with later may have expired by then.
+            http.tried = auth::Tried::default();
+        }
+        if http.is_stream() {
+            http.stream.on_open(now);
+            if matches!(http.role, Role::Listener | Role::Request(..)) {
+                self.timers.set(Timer::Answer(exchange), None);
+            }
+        }
+        self.note_offer(exchange);
+        if self.http(exchange).is_some_and(|http| http.role == Role::Listener) {
+            self.on_listener_head(exchange);
+        }
+        let Some(http) = self.http(exchange) else { return };
+        if http.is_other_type() {
+            self.finish(exchange);
+        } else if http.is_decided() && http.role != Role::Delete {
+            let until = self.now + self.config.limits.client.drain_time;
+            self.timers.set(Timer::Answer(exchange), Some(until));
+        }
+    }
+
+    /// What is still to come of a response is not waited for.
+    fn finish(&mut self, exchange: ExchangeId) {
+        if self.cut_http(exchange) {
+            self.on_over(exchange, Over::End);
+        }
+    }
+
+    fn on_http_batch(&mut self, exchange: ExchangeId, batch: Vec<Result<Message, Defect>>) {
+        if !self.version().is_some_and(|version| version.rules().batches) {
+            self.diagnose(DiagnosticKind::UnexpectedBatch, format!("{} messages", batch.len()));
+        }
+        for element in batch {
+            match element {
+                Ok(message) => self.on_http_message(exchange, message),
+                Err(defect) => self.on_http_defect(exchange, defect),
+            }
+        }
+    }
+
+    fn on_http_message(&mut self, exchange: ExchangeId, message: Message) {
+        let Some(http) = self.http_mut(exchange) else { return };
+        // What stands in the body of a refusal is no message of the stream: it must not reset the attempts.
+        if !http.has_failed() {
+            http.any_message = true;
+            http.stream.on_message();
+        }
+        match (message, http.has_failed().then(|| http.status())) {
+            (Message::Error(error), Some(status)) => self.on_http_error(exchange, status, None, error),
+            (Message::Response(Response { id, payload: Payload::Error(error) }), Some(status)) => {
+                self.on_http_error(exchange, status, Some(&id), error);
+            }
+            (message, None) => {
+                self.note_use(exchange, &message);
+                self.on_message(exchange, message);
+            }
+            (message, Some(_)) => self.on_message(exchange, message),
+        }
+    }
+
+    /// A JSON-RPC error in the body of an HTTP error: the answer to what was posted, unless it names something else, or the status says more.
+    /// Of a GET it is that only if it names the request: else it tells of the attempt.
+    fn on_http_error(&mut self, exchange: ExchangeId, status: u16, id: Option<&Id>, error: ErrorObject) {
+        let lenient = self.config.match_text_ids;
+        let found = id.map(|id| self.ids.find(id, exchange, lenient).1);
+        let Some(http) = self.http_mut(exchange) else { return };
+        // A challenge is answered first; and of a session that has ended a 404 tells, whatever stands in it, but for a method that the
+        // server does not know.
+        let gone = status == 404 && http.in_session && error.code != code::METHOD_NOT_FOUND;
+        let names_other = match found {
+            Some(found) => !matches!(found, Match::Pending { .. }),
+            None => http.sent.method == "GET",
+        };
+        let is_handshake = matches!(http.role, Role::Request(_, Purpose::Discover | Purpose::Initialize));
+        let says_more = matches!(status, 401 | 403) || is_handshake && !tells_of_era(status);
+        match http.role.clone() {
+            Role::Request(id, purpose) if !gone && !names_other && !says_more => {
+                self.settle(exchange, &id, purpose, Ok(Payload::Error(error)));
+            }
+            _ => http.error = Some(error),
+        }
+    }
+
+    fn on_http_defect(&mut self, exchange: ExchangeId, defect: Defect) {
+        // Of an answer to a notification nothing is wanted.
+        let is_event = self.http(exchange).is_some_and(|http| http.is_stream() && http.wants_body());
+        if let Some(http) = self.http_mut(exchange)
+            && defect.kind != DefectKind::Denied
+        {
+            http.last_defect = Some(defect.clone());
+        }
+        self.on_defect(exchange, defect);
+        if is_event && self.config.sse_decode == SseDecode::Reject && self.http(exchange).is_some() {
+            self.reject_stream(exchange);
+        }
+    }
+
+    /// The response has come: what follows it is read for a while, then dropped.
+    pub(in crate::client) fn answered(&mut self, exchange: ExchangeId) {
+        let time = self.config.limits.client.drain_time;
+        let until = self.now + time;
+        let Some(http) = self.http_mut(exchange) else { return };
+        if !matches!(http.role, Role::Request(..)) {
+            return;
+        }
+        http.role = Role::Answered;
+        self.timers.set(Timer::Answer(exchange), None);
+        self.timers.set(Timer::Idle(exchange), None);
+        if time.is_zero() {
+            self.drop_exchange(exchange);
+        } else {
+            self.timers.set(Timer::Drain(exchange), Some(until));
+        }
+    }
+
+    /// The head of a response, or the answer to a message, has not come in time.
+    pub(in crate::client) fn on_answer_timeout(&mut self, exchange: ExchangeId) {
+        if self.cut_http(exchange) {
+            self.on_over(exchange, Over::Failed { sent: Sent::Maybe, why: Closed::Timeout });
+        }
+    }
+
+    /// Ends an exchange on the wire, of which something is still to be made. Whether there was one.
+    fn cut_http(&mut self, exchange: ExchangeId) -> bool {
+        let Some(http) = self.http_mut(exchange).filter(|http| http.is_live()) else { return false };
+        http.stage = Stage::Over;
+        self.out.abort(exchange);
+        true
+    }
+}
+
+/// The bytes of an item, roughly.
+fn size(item: &Item) -> usize {
+    let of = |message: &Message| match message {
+        Message::Request(request) => request.params.as_ref().map_or(0, |params| params.as_bytes().len()),
+        Message::Notification(note) => note.params.as_ref().map_or(0, |params| params.as_bytes().len()),
+        Message::Response(Response { payload: Payload::Result(result), .. }) => result.as_bytes().len(),
+        Message::Response(_) | Message::Error(_) => 0,
+    };
+    match item {
+        Item::Body(bytes) | Item::Event(SseEvent { data: Data::Other { data: bytes, .. }, .. }) => bytes.len(),
+        Item::Message(message) | Item::Event(SseEvent { data: Data::Message(message), .. }) => of(message),
+        _ => 0,
+    }
+}
+
+/// The fields that tell of the message. `Mcp-Method` and what goes with it exist from 2026-07-28 on.
+fn metadata(version: ProtocolVersion, method: &str, params: Option<&Object>) -> Headers {
+    let mut fields = Headers::new().with("MCP-Protocol-Version", version.as_str());
+    if version.era() == Era::Modern {
+        fields.push("Mcp-Method", encode(method));
+        if let Some(name) = params.and_then(|params| headers::name_of(method, params)) {
+            fields.push("Mcp-Name", encode(&name));
+        }
+    }
+    fields
+}
+
+const fn success(status: u16) -> bool {
+    status >= 200 && status < 300
+}

@@ -1,0 +1,246 @@
+//! What the end of an HTTP exchange means: the table of statuses and ends, by what the exchange was for and by the era
+//! (2025-11-25 transports; 2026-07-28 streamable-http). Every way out ends or repeats whatever waited for it.
+
+use super::stream::Next;
+use super::{Http, Role, Stage, success};
+use crate::client::binding::Exchange;
+use crate::client::ids::Purpose;
+use crate::client::{Client, Repeat, State, Timer};
+use crate::error::{CallError, DiagnosticKind, StreamEnd};
+use crate::exchange::{Closed, ExchangeId, Sent};
+use crate::frame::{Media, media_type};
+use crate::input::CallId;
+use crate::rpc::{DecodeError, Id};
+use crate::version::Era;
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+
+/// How an exchange ended.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Over {
+    End,
+    Failed { sent: Sent, why: Closed },
+}
+
+impl Client {
+    pub(super) fn on_over(&mut self, exchange: ExchangeId, over: Over) {
+        self.end_timers(exchange);
+        if let Some(http) = self.http_mut(exchange) {
+            http.stage = Stage::Over;
+        }
+        if matches!(self.state(), State::Closing | State::Terminated) {
+            self.exchanges.remove(&exchange);
+            return self.terminate_if_done();
+        }
+        let is_decided = self.http(exchange).is_some_and(Http::is_decided);
+        let over = match over {
+            // A body that breaks or stalls takes nothing back of what the head said.
+            Over::Failed { why, .. } if is_decided && !matches!(why, Closed::Denied(_)) => Over::End,
+            over => over,
+        };
+        if over == Over::End && self.park_if_challenged(exchange) {
+            return;
+        }
+        let Some(http) = self.http(exchange) else { return };
+        match http.role.clone() {
+            Role::Request(id, purpose) => self.on_request_over(exchange, id, purpose, over),
+            Role::Listener => self.on_listener_over(exchange, over),
+            Role::Initialized | Role::Notification | Role::Response => self.on_message_over(exchange, over),
+            Role::Answered | Role::Delete => {
+                self.exchanges.remove(&exchange);
+            }
+        }
+        self.terminate_if_done();
+    }
+
+    pub(super) fn end_timers(&mut self, exchange: ExchangeId) {
+        for timer in [Timer::Drain(exchange), Timer::Answer(exchange), Timer::Idle(exchange), Timer::Resume(exchange)] {
+            self.timers.set(timer, None);
+        }
+    }
+
+    /// A listener or a subscription has ended by itself.
+    pub(super) fn on_stream_over(&mut self, exchange: ExchangeId, end: StreamEnd) {
+        self.end_timers(exchange);
+        let Some(http) = self.http(exchange) else { return };
+        match http.role.clone() {
+            Role::Listener => self.on_listener_end(exchange, end, None),
+            Role::Request(id, Purpose::Listen) => {
+                self.exchanges.remove(&exchange);
+                self.ids.retire(&id);
+                self.on_subscription_end(end, None);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_request_over(&mut self, exchange: ExchangeId, id: Id, purpose: Purpose, over: Over) {
+        let Some(http) = self.http(exchange) else { return };
+        let is_attempt = http.sent.method == "GET";
+        match over {
+            Over::Failed { why: Closed::Denied(reason), sent } => {
+                self.exchanges.remove(&exchange);
+                self.ids.retire(&id);
+                self.on_denied_request(&id, purpose, sent, reason);
+            }
+            Over::End if self.is_session_gone(http) => self.on_session_gone(exchange),
+            over if is_attempt || http.is_stream() && self.is_resumable(http) => {
+                let (goes_on, end, at_least) = match over {
+                    Over::Failed { why, .. } => (true, StreamEnd::Closed(why), None),
+                    Over::End => Self::end_of_attempt(http),
+                };
+                // Without a cursor a GET would be a listener.
+                let goes_on = goes_on && http.stream.cursor.is_some();
+                if goes_on && matches!(self.rest(exchange, end.clone(), at_least), Next::Rests) {
+                    return;
+                }
+                if let Some(Exchange::Http(http)) = self.exchanges.remove(&exchange) {
+                    self.on_no_response(*http, end);
+                }
+            }
+            over => {
+                let Some(Exchange::Http(http)) = self.exchanges.remove(&exchange) else { return };
+                let lost = match &over {
+                    Over::Failed { sent, .. } => *sent == Sent::Maybe,
+                    Over::End => http.is_stream(),
+                };
+                if let Purpose::Call(call) = purpose
+                    && lost
+                    && self.is_modern()
+                    && self.may_repeat(call)
+                {
+                    return self.repeat(call, &id);
+                }
+                match over {
+                    Over::Failed { sent, why } => {
+                        self.ids.retire(&id);
+                        self.on_broken(purpose, sent, why);
+                    }
+                    Over::End => self.on_no_response(*http, StreamEnd::Ended),
+                }
+            }
+        }
+    }
+
+    fn on_denied_request(&mut self, id: &Id, purpose: Purpose, sent: Sent, reason: String) {
+        match purpose {
+            Purpose::Call(call) => self.end(call, Err(CallError::Denied { sent, reason })),
+            Purpose::Discover | Purpose::Initialize => self.on_handshake_denied(reason),
+            Purpose::Ping => self.on_ping_denied(id, &reason),
+            Purpose::Listen => self.turn_subscription_off(reason),
+        }
+    }
+
+    fn on_broken(&mut self, purpose: Purpose, sent: Sent, why: Closed) {
+        match purpose {
+            Purpose::Call(call) => self.end(call, Err(CallError::Closed { sent, why })),
+            Purpose::Ping => self.on_ping_lost(),
+            Purpose::Discover | Purpose::Initialize => self.on_handshake_closed(sent == Sent::Maybe, why),
+            Purpose::Listen => self.on_subscription_end(StreamEnd::Closed(why), None),
+        }
+    }
+
+    /// All was said, and the response was not in it.
+    pub(super) fn on_no_response(&mut self, http: Http, end: StreamEnd) {
+        let Role::Request(id, purpose) = http.role.clone() else { return };
+        self.ids.retire(&id);
+        match purpose {
+            Purpose::Call(call) => {
+                let error = call_error(http, id, end);
+                self.end(call, Err(error));
+            }
+            Purpose::Ping => self.on_ping_lost(),
+            Purpose::Listen if http.has_failed() => match Self::end_of_attempt(&http) {
+                (true, end, at_least) => self.on_subscription_end(end, at_least),
+                (false, end, _) => self.on_subscription_refused(end),
+            },
+            Purpose::Listen => self.on_subscription_end(end, None),
+            Purpose::Discover | Purpose::Initialize if http.has_failed() => {
+                self.on_handshake_status(http.to_error());
+            }
+            Purpose::Discover | Purpose::Initialize => {
+                let cause = match call_error(http, id, end) {
+                    CallError::Decode(e) => e,
+                    other => DecodeError::new(other.to_string()),
+                };
+                self.on_handshake_defect(cause);
+            }
+        }
+    }
+
+    /// A notification or a response of ours was taken, or was not. Any 2xx with any body is a yes.
+    fn on_message_over(&mut self, exchange: ExchangeId, over: Over) {
+        let Some(http) = self.http(exchange) else { return };
+        if over == Over::End && self.is_session_gone(http) {
+            return self.on_session_gone(exchange);
+        }
+        let Some(Exchange::Http(http)) = self.exchanges.remove(&exchange) else { return };
+        let (denied, why) = match over {
+            Over::End if success(http.status()) => (false, None),
+            Over::End => (false, Some(http.to_error().to_string())),
+            Over::Failed { why, .. } => (matches!(why, Closed::Denied(_)), Some(why.to_string())),
+        };
+        let kind = match http.role {
+            _ if denied => DiagnosticKind::Denied,
+            Role::Response => DiagnosticKind::DroppedResponse,
+            _ => DiagnosticKind::DroppedNotification,
+        };
+        if let Some(why) = why {
+            self.diagnose(kind, why);
+        }
+        if http.role == Role::Initialized {
+            self.on_initialized_taken();
+        }
+    }
+
+    fn is_modern(&self) -> bool {
+        self.version().is_some_and(|version| version.era() == Era::Modern)
+    }
+
+    /// Whether a call may run twice.
+    pub(super) fn is_repeatable(&self, call: CallId) -> bool {
+        self.calls.get(&call).is_some_and(|call| call.raw.options.repeatable) || self.runs_twice(call)
+    }
+
+    /// Whether a call whose answer was lost may be made once more.
+    pub(super) fn may_repeat(&self, call: CallId) -> bool {
+        let allowed = match self.config.repeat {
+            Repeat::Safe => self.is_repeatable(call),
+            Repeat::Always => true,
+            Repeat::Never => false,
+        };
+        allowed && !self.was_repeated(call)
+    }
+
+    /// Whether the call was made a second time, or has ended.
+    pub(super) fn was_repeated(&self, call: CallId) -> bool {
+        self.calls.get(&call).is_none_or(|call| call.repeated)
+    }
+
+    /// Makes a call once more, under a new id.
+    pub(super) fn repeat(&mut self, call: CallId, id: &Id) {
+        self.ids.retire(id);
+        self.requeue(call, true);
+        self.send_queued();
+    }
+}
+
+/// What a call comes to whose answer holds no response.
+fn call_error(http: Http, id: Id, end: StreamEnd) -> CallError {
+    let attempts = http.stream.backoff.attempts();
+    let is_attempt = http.sent.method == "GET";
+    let no_response = |http: &Http| CallError::NoResponse { id, attempts, any_message: http.any_message, cause: end };
+    match (&http.head, &http.last_defect) {
+        // A challenge is one wherever it comes.
+        (_, _) if is_attempt && !matches!(http.status(), 401 | 403) => no_response(&http),
+        _ if http.has_failed() => CallError::Http(Box::new(http.to_error())),
+        (_, Some(defect)) => CallError::Decode(DecodeError::new(defect.to_string())),
+        (Some(head), None) if !http.is_stream() && !http.any_message => {
+            // JSON that holds nothing at all is of no type that could be told.
+            let content_type = head.headers.get("content-type").filter(|_| media_type(&head.headers) != Media::Json);
+            CallError::ContentType { status: head.status, content_type: content_type.map(ToOwned::to_owned) }
+        }
+        _ => no_response(&http),
+    }
+}

@@ -1,0 +1,198 @@
+//! Event streams that break off before all was said, and how the rest of them is asked for: with a GET that names the last event
+//! (2025-11-25 transports, resumability and redelivery). 2026-07-28 has nothing of this. Each stream keeps its own state: neither the cursor
+//! nor the wait of one stream is ever used for another.
+
+use super::{Http, Request, Role, Stage, success};
+use crate::client::backoff::{Backoff, Came};
+use crate::client::binding::Exchange;
+use crate::client::ids::Purpose;
+use crate::client::{Client, Event, StreamOf, Timer};
+use crate::error::{DiagnosticKind, StreamEnd};
+use crate::exchange::ExchangeId;
+use crate::frame::{Media, media_type};
+use crate::time::Instant;
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use core::time::Duration;
+
+/// What a stream is from one exchange to the next.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    /// The id of the last event that had one.
+    pub(super) cursor: Option<String>,
+    pub(super) backoff: Backoff,
+    /// What has come of the exchange that is on the wire.
+    came: Came,
+    /// When it turned out to be an event stream.
+    opened: Option<Instant>,
+    /// An exchange before it was one.
+    was_open: bool,
+}
+
+/// A listener that was open for so long has advanced, even if the server said nothing.
+const LONG: Duration = Duration::from_secs(10);
+
+impl Stream {
+    /// Another exchange begins.
+    pub(super) fn begin(&mut self) {
+        self.was_open = self.was_open();
+        (self.came, self.opened) = (Came::Nothing, None);
+    }
+
+    pub(super) fn on_open(&mut self, now: Instant) {
+        self.opened = Some(now);
+    }
+
+    pub(super) fn on_event(&mut self, id: Option<String>, retry: Option<Duration>) {
+        if let Some(retry) = retry {
+            self.backoff.set_retry(retry);
+        }
+        if let Some(id) = id {
+            // An empty id takes the last one back.
+            let id = Some(id).filter(|id| !id.is_empty());
+            if id.is_some() && id != self.cursor {
+                self.advance();
+            }
+            self.cursor = id;
+        }
+    }
+
+    pub(super) fn on_message(&mut self) {
+        self.came = Came::Message;
+    }
+
+    pub(super) fn advance(&mut self) {
+        self.came = self.came.max(Came::Advance);
+    }
+
+    pub(super) const fn is_open(&self) -> bool {
+        self.opened.is_some()
+    }
+
+    /// Whether it, or an exchange before it, was open.
+    pub(super) const fn was_open(&self) -> bool {
+        self.was_open || self.opened.is_some()
+    }
+
+    fn came(&self, now: Instant, is_listener: bool) -> Came {
+        let long = is_listener && self.opened.is_some_and(|at| now.since(at) >= LONG);
+        if long { self.came.max(Came::Advance) } else { self.came }
+    }
+}
+
+/// What follows the end of a stream, or of an attempt to go on with it.
+pub(super) enum Next {
+    /// The rest is asked for after a wait; the timer is armed.
+    Rests,
+    /// There is nothing more to be had.
+    Over,
+}
+
+impl Client {
+    /// Something came on an exchange.
+    pub(super) fn sign_of_life(&mut self, exchange: ExchangeId) {
+        let idle = self.config.listener_idle;
+        let now = self.now;
+        let Some(http) = self.http_mut(exchange).filter(|http| http.stream.is_open()) else { return };
+        match http.role {
+            Role::Listener => http.stream.advance(),
+            Role::Request(_, Purpose::Listen) => {}
+            _ => return,
+        }
+        self.timers.set(Timer::Idle(exchange), idle.map(|idle| now + idle));
+    }
+
+    /// Nothing came of a listener for as long as may be: the connection is dead, or looks like it.
+    pub(in crate::client) fn on_idle(&mut self, exchange: ExchangeId) {
+        if self.cut_http(exchange) {
+            // Nobody has made it end: it is no attempt that failed.
+            if let Some(http) = self.http_mut(exchange) {
+                http.stream.on_message();
+            }
+            self.on_stream_over(exchange, StreamEnd::Idle);
+        }
+    }
+
+    /// An event that is no message came where that is not borne.
+    pub(super) fn reject_stream(&mut self, exchange: ExchangeId) {
+        self.end_timers(exchange);
+        if self.web.listener == Some(exchange) {
+            return self.give_up_listener(exchange, StreamEnd::Ended, false);
+        }
+        if self.cut_http(exchange)
+            && let Some(Exchange::Http(http)) = self.exchanges.remove(&exchange)
+        {
+            self.on_no_response(*http, StreamEnd::Ended);
+        }
+    }
+
+    /// Whether an attempt that ended so may be followed by another, and how long the server wants it to be.
+    pub(super) fn end_of_attempt(http: &Http) -> (bool, StreamEnd, Option<Duration>) {
+        let Some(head) = &http.head else { return (true, StreamEnd::Ended, None) };
+        if !success(head.status) {
+            let transient = matches!(head.status, 408 | 429 | 502..=504);
+            let after = head.headers.get("retry-after").and_then(|value| value.trim().parse().ok());
+            return (transient, StreamEnd::Status(head.status), after.map(Duration::from_secs));
+        }
+        if media_type(&head.headers) != Media::EventStream {
+            let kind = head.headers.get("content-type").map(ToOwned::to_owned);
+            return (false, StreamEnd::ContentType(kind), None);
+        }
+        (true, StreamEnd::Ended, None)
+    }
+
+    /// The exchange is over before all was said: it rests until the rest is asked for, or that was all.
+    pub(super) fn rest(&mut self, exchange: ExchangeId, cause: StreamEnd, at_least: Option<Duration>) -> Next {
+        let (random, now, policy) = (self.seed.next_u64(), self.now, self.config.resume);
+        let Some(http) = self.http_mut(exchange) else { return Next::Over };
+        let came = http.stream.came(now, http.role == Role::Listener);
+        let Some((attempt, wait)) = http.stream.backoff.next(policy, came, at_least, random) else { return Next::Over };
+        http.stage = Stage::Resting;
+        let stream = match &http.role {
+            Role::Listener => StreamOf::Listener,
+            Role::Request(_, Purpose::Call(call)) => StreamOf::Call(*call),
+            _ => StreamOf::Own,
+        };
+        let last_event = http.stream.cursor.clone();
+        self.timers.set(Timer::Resume(exchange), Some(now + wait));
+        self.out.soft(Event::Reconnecting { stream, attempt, wait, cause, last_event });
+        Next::Rests
+    }
+
+    /// The exchange of a stream that was given up rests until it is tried from the beginning.
+    pub(super) fn rest_for(&mut self, exchange: ExchangeId, wait: Duration) {
+        self.end_timers(exchange);
+        if let Some(http) = self.http_mut(exchange) {
+            http.stage = Stage::Resting;
+            self.timers.set(Timer::Resume(exchange), Some(self.now + wait));
+        }
+    }
+
+    /// The wait is over.
+    pub(in crate::client) fn on_resume(&mut self, exchange: ExchangeId) {
+        let headers = self.bare_headers();
+        let Some(http) = self.http(exchange) else { return };
+        let sent = Request::get(headers, http.stream.cursor.as_deref());
+        let is_listener = http.role == Role::Listener;
+        let Some(exchange) = self.begin_again(exchange, Some(sent)) else { return };
+        if is_listener {
+            self.web.listener = Some(exchange);
+        }
+        self.limit_attempt(exchange);
+    }
+
+    /// The head of what was asked for must come in time.
+    pub(super) fn limit_attempt(&mut self, exchange: ExchangeId) {
+        let limit = self.config.timeout.unwrap_or(self.config.initialize_timeout);
+        self.timers.set(Timer::Answer(exchange), Some(self.now + limit));
+    }
+
+    /// Whether the answer to a request may come in parts.
+    pub(super) fn is_resumable(&self, http: &Http) -> bool {
+        self.is_legacy() && http.stream.cursor.is_some()
+    }
+
+    pub(super) fn diagnose_listener(&mut self, cause: &StreamEnd) {
+        self.diagnose(DiagnosticKind::ListenerOff, alloc::format!("{cause}"));
+    }
+}

@@ -1,0 +1,445 @@
+//! The listener of older servers, and what is asked and told on it.
+
+use super::*;
+use crate::client::{ListenerEnd, ListenerStart, ListenerTime, SseDecode};
+use crate::error::StreamEnd;
+
+fn lost(http: &Http) -> Vec<(StreamEnd, Option<u64>)> {
+    let lost = |event: &Event| match event {
+        Event::ListenerLost { cause, again } => Some((cause.clone(), again.map(|wait| wait.as_secs()))),
+        _ => None,
+    };
+    http.rig.events.iter().filter_map(lost).collect()
+}
+
+fn changes(http: &Http) -> usize {
+    http.rig.events.iter().filter(|event| **event == Event::ToolsChanged).count()
+}
+
+fn list_changed() -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+}
+
+/// The listener that was opened last, and how many exchanges there were.
+fn listener(http: &Http) -> (ExchangeId, usize) {
+    let posts = http.posts();
+    (posts.iter().rev().find(|(_, head, ..)| head.method == "GET").unwrap().0, posts.len())
+}
+
+// covers: S0-02, S0-50, S0-51, S0-36, SHTTP-C-031, B-035
+#[test]
+fn calls_wait_for_the_listener_but_not_for_long() {
+    let mut http = Http::initialized(|_| {});
+    let early = http.rig.echo();
+    assert_eq!(http.lines(1), ["POST notifications/initialized"]);
+    let note = http.last().0;
+    http.refuse(note, 202);
+    assert_eq!(http.lines(2), ["GET -"], "not before the notification was taken");
+    http.rig.call(tools::list());
+    assert_eq!(http.posts().len(), 3);
+    http.stream(http.last().0);
+    assert_eq!(http.lines(3), ["POST tools/call", "POST tools/list"], "in the order of the calls");
+    assert!(!http.rig.has_ended(early));
+    // A server that never answers the notification, or the listener.
+    for answered in [false, true] {
+        let mut http = Http::initialized(|_| {});
+        let early = http.rig.echo();
+        if answered {
+            http.refuse(http.last().0, 202);
+        }
+        let count = http.posts().len();
+        http.rig.tick(ms(999));
+        assert_eq!(http.posts().len(), count);
+        http.rig.tick(ms(1));
+        assert_eq!(http.lines(count), ["POST tools/call"]);
+        let (exchange, id) = http.last();
+        http.answer(exchange, 200, &result(&id));
+        assert!(http.rig.outcome(early).is_ok());
+    }
+}
+
+// covers: S0-52, S0-53
+#[test]
+fn the_time_to_open_follows_the_timeout_or_is_set() {
+    let given_up = |set: &dyn Fn(&mut ClientConfig)| {
+        let mut http = Http::initialized(set);
+        http.refuse(http.last().0, 202);
+        let (listener, _) = listener(&http);
+        let mut waited = 0;
+        while !http.rig.aborted.contains(&listener) && waited < 100_000 {
+            http.rig.tick(ms(1));
+            waited += 1;
+        }
+        waited
+    };
+    assert_eq!(given_up(&|_| {}), 1000);
+    assert_eq!(given_up(&|config| config.timeout = Some(ms(400))), 100);
+    assert_eq!(given_up(&|config| config.timeout = Some(ms(2))), 1);
+    assert_eq!(given_up(&|config| config.timeout = None), 1000);
+    assert_eq!(given_up(&|config| config.listener_start = ListenerTime::After(ms(7))), 7);
+    assert_eq!(given_up(&|config| config.listener_start = ListenerTime::Unlimited), 100_000);
+}
+
+// covers: S0-54, B-024, B-160, SHTTP-C-015, S3-08
+#[test]
+fn a_server_without_a_listener_is_one_that_calls_go_on_with() {
+    for (status, kind, silent) in [
+        (405, None, true),
+        (400, None, false),
+        (404, Some("text/html"), false),
+        (501, None, false),
+        (200, Some("text/html"), false),
+        (200, Some("application/json"), false),
+        (204, None, false),
+    ] {
+        let mut http = Http::initialized(|_| {});
+        let call = http.rig.echo();
+        http.refuse(http.last().0, 202);
+        let get = http.last().0;
+        let headers = kind.map_or_else(Headers::new, |kind| Headers::new().with("content-type", kind));
+        http.item(get, Item::Response(ResponseHead { status, headers }));
+        http.item(get, Item::Body(Bytes::from_static(b"data: {}\n\n")));
+        http.item(get, Item::End);
+        assert_eq!(http.lines(3), ["POST tools/call"], "{status}");
+        let told = http.rig.diagnostics();
+        assert_eq!(told, if silent { vec![] } else { vec![DiagnosticKind::ListenerOff] }, "{status}");
+        http.rig.tick(Duration::from_secs(29));
+        assert_eq!(http.posts().len(), 4, "it is not tried again");
+        assert!(!http.rig.has_ended(call));
+    }
+    let mut http = Http::initialized(|config| config.listener = ListenerStart::Never);
+    let call = http.rig.echo();
+    http.refuse(http.last().0, 202);
+    assert_eq!(http.lines(2), ["POST tools/call"]);
+    assert!(!http.rig.has_ended(call));
+}
+
+// covers: S0-02
+#[test]
+fn it_may_be_opened_before_the_notification() {
+    let mut http = Http::initialized(|config| config.listener = ListenerStart::BeforeInitialized);
+    assert_eq!(http.lines(1), ["GET -", "POST notifications/initialized"]);
+    let (listener, _) = listener(&http);
+    http.stream(listener);
+    http.refuse(http.last().0, 202);
+    http.rig.echo();
+    assert_eq!(http.lines(3), ["POST tools/call"]);
+}
+
+// covers: B-029, B-030, S0-56, S0-57, SHTTP-B-037, B-020
+#[test]
+fn a_listener_that_ends_is_opened_again_and_given_up_with_one_event() {
+    let mut http = Http::legacy(|_| {});
+    let call = http.rig.echo();
+    // Without an event there is nothing to go on from.
+    let (first, count) = listener(&http);
+    http.item(first, Item::End);
+    assert_eq!(http.posts().len(), count);
+    http.rig.tick(ms(999));
+    assert_eq!(http.posts().len(), count, "never before the wait is over");
+    http.rig.tick(ms(101));
+    assert_eq!(http.lines(count), ["GET -"]);
+    let (second, _) = listener(&http);
+    http.stream(second);
+    http.numbered(second, "e7", Some(200), Some(&list_changed()));
+    http.rig.fact(second, Fact::Failed { sent: Sent::Maybe, why: Closed::Reset });
+    http.rig.tick(ms(220));
+    assert_eq!(http.lines(count + 1), ["GET e7"]);
+    // Twice in a row nothing: once with a status that may pass, once with nothing at all.
+    let (third, _) = listener(&http);
+    http.refuse(third, 503);
+    http.rig.tick(ms(220));
+    assert_eq!(http.lines(count + 2), ["GET e7"]);
+    assert_eq!(lost(&http), []);
+    let (fourth, _) = listener(&http);
+    http.stream(fourth);
+    http.item(fourth, Item::End);
+    assert_eq!(lost(&http), [(StreamEnd::Ended, None)]);
+    let count = http.posts().len();
+    http.rig.tick(Duration::from_secs(10));
+    assert_eq!(http.posts().len(), count);
+    assert!(!http.rig.has_ended(call), "no call is touched");
+}
+
+// covers: B-025, B-225
+#[test]
+fn for_a_subscription_it_is_tried_again_after_a_while_and_told_once() {
+    let mut http = Http::legacy(|config| config.watch_tools = true);
+    let (mut get, _) = listener(&http);
+    http.numbered(get, "e1", Some(100), None);
+    http.rig.fact(get, Fact::Failed { sent: Sent::Maybe, why: Closed::Reset });
+    let mut attempts = 0;
+    for _ in 0..1000 {
+        http.rig.tick(ms(100));
+        let (now, _) = listener(&http);
+        if now != get {
+            (get, attempts) = (now, attempts + 1);
+            http.rig.fact(get, Fact::Failed { sent: Sent::No, why: Closed::Refused });
+        }
+    }
+    assert_eq!(lost(&http), [(StreamEnd::Closed(Closed::Refused), Some(30))]);
+    assert!((6..=9).contains(&attempts), "{attempts} in 100 s");
+    assert_eq!(http.posts().pop().unwrap().1.headers.get("last-event-id"), Some("e1"), "the cursor is kept");
+    http.rig.tick(Duration::from_secs(40));
+    let (open, _) = listener(&http);
+    http.stream(open);
+    http.event(open, &list_changed());
+    assert_eq!(changes(&http), 1);
+    // It works, so that its next end is told again.
+    http.refuse(open, 200);
+}
+
+// covers: B-019
+#[test]
+fn what_stands_in_the_body_of_a_refusal_is_no_sign_of_life() {
+    let refused = json!({"jsonrpc": "2.0", "error": {"code": -32000, "message": "busy"}, "id": null});
+    let event = SseEvent { id: Some("x".into()), retry: Some(ms(10)), data: Data::None };
+    for as_stream in [false, true] {
+        let mut http = Http::legacy(|_| {});
+        let (first, count) = listener(&http);
+        http.numbered(first, "e1", Some(50), None);
+        http.item(first, Item::End);
+        for _ in 0..1000 {
+            http.rig.tick(ms(10));
+            let (get, _) = listener(&http);
+            if !http.rig.over.contains(&get) && as_stream {
+                let headers = Headers::new().with("content-type", "text/event-stream");
+                http.item(get, Item::Response(ResponseHead { status: 503, headers }));
+                http.item(get, Item::Event(event.clone()));
+                http.item(get, Item::End);
+            } else if !http.rig.over.contains(&get) {
+                http.answer(get, 503, &refused);
+            }
+        }
+        assert_eq!(http.lines(count), ["GET e1", "GET e1"], "{as_stream}");
+        assert_eq!(lost(&http), [(StreamEnd::Status(503), None)]);
+    }
+}
+
+// covers: S0-57, S0-58
+#[test]
+fn its_end_may_be_told_at_once_or_not_at_all() {
+    for (end, told) in [(ListenerEnd::Stop, vec![(StreamEnd::Ended, None)]), (ListenerEnd::Ignore, vec![])] {
+        let mut http = Http::legacy(|config| config.listener_end = end);
+        let (get, count) = listener(&http);
+        http.item(get, Item::End);
+        http.rig.tick(Duration::from_secs(25));
+        assert_eq!((lost(&http), http.posts().len()), (told, count));
+        let call = http.rig.echo();
+        let (exchange, id) = http.last();
+        http.answer(exchange, 200, &result(&id));
+        assert!(http.rig.outcome(call).is_ok());
+    }
+}
+
+// covers: B-033
+#[test]
+fn a_silent_listener_outlives_the_request_timeout_and_any_byte_is_a_sign_of_life() {
+    let mut http = Http::legacy(|_| {});
+    let (get, count) = listener(&http);
+    for _ in 0..100 {
+        http.rig.tick(Duration::from_secs(299));
+        http.item(get, Item::Comment);
+    }
+    assert_eq!((http.posts().len(), http.rig.aborted.len()), (count, 0));
+    // Silence for too long may be a connection that is dead.
+    http.rig.tick(Duration::from_secs(300));
+    assert_eq!(http.rig.aborted, [get]);
+    http.rig.tick(ms(1100));
+    assert_eq!(http.lines(count), ["GET -"]);
+    assert_eq!(lost(&http), []);
+    // Or not.
+    let mut http = Http::legacy(|config| config.listener_idle = None);
+    http.rig.tick(Duration::from_secs(1_000_000));
+    assert_eq!(http.rig.aborted, []);
+}
+
+// covers: S0-18, S0-12, S3-07, S3-09, B-016
+#[test]
+fn what_the_server_asks_on_any_stream_is_answered_with_a_post() {
+    let ask = |id: Value| json!({"jsonrpc": "2.0", "id": id, "method": "roots/list"});
+    let roots = |config: &mut ClientConfig| config.capabilities.roots = Some(Object::new());
+    for on_listener in [true, false] {
+        let mut http = Http::legacy(roots);
+        let call = http.rig.call(tools::call("x").timeout(ms(1000)));
+        let other = http.rig.call(tools::call("y").timeout(ms(1000)));
+        let posts = http.posts();
+        let (stream, count) = (posts[posts.len() - 2].0, posts.len());
+        http.stream(stream);
+        let asked_on = if on_listener { listener(&http).0 } else { stream };
+        http.event(asked_on, &ask(json!("q")));
+        http.event(asked_on, &json!({"jsonrpc": "2.0", "id": 1, "method": "acme/what"}));
+        assert_eq!(http.posts().pop().unwrap().2["error"]["code"], -32601);
+        // The same question on another stream is not a second one, and not answered twice.
+        http.event(stream, &ask(json!("q")));
+        let (key, _) = http.rig.questions()[0];
+        assert_eq!(http.rig.questions().len(), 1);
+        // The clock of the call that is asked for stands still; of all, if it is not told which.
+        http.rig.tick(ms(5000));
+        assert!(!http.rig.has_ended(call));
+        assert_eq!(http.rig.has_ended(other), !on_listener);
+        http.rig.reply(key, InputAnswer::roots(["file:///"]));
+        let answer = http.posts().pop().unwrap().2;
+        assert_eq!(answer, json!({"jsonrpc": "2.0", "id": "q", "result": {"roots": [{"uri": "file:///"}]}}));
+        let posted = if on_listener { 2 } else { 3 };
+        assert_eq!(http.posts().len(), count + posted);
+        http.rig.tick(ms(1000));
+        assert!(http.rig.has_ended(call));
+    }
+}
+
+// covers: S0-18
+#[test]
+fn a_response_of_ours_that_is_not_taken_is_told_and_ends_nothing() {
+    let mut http = Http::legacy(|_| {});
+    let (get, _) = listener(&http);
+    http.event(get, &json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
+    let (exchange, _, body, _) = http.posts().pop().unwrap();
+    assert_eq!(body, json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
+    http.refuse(exchange, 500);
+    assert_eq!(http.rig.diagnostics(), [DiagnosticKind::DroppedResponse]);
+    assert_eq!(http.rig.client.state(), State::Ready);
+}
+
+// covers: B-225
+#[test]
+fn a_listener_that_opens_after_calls_were_made_without_it_may_have_missed_a_change() {
+    let watch = |config: &mut ClientConfig| {
+        config.watch_tools = true;
+        config.listener_start = ListenerTime::After(ms(3000));
+    };
+    for late in [false, true] {
+        let mut http = Http::initialized(watch);
+        http.refuse(http.last().0, 202);
+        if late {
+            http.rig.tick(ms(1500));
+        } else {
+            http.refuse(http.last().0, 503);
+            http.rig.tick(ms(1100));
+        }
+        http.stream(listener(&http).0);
+        assert_eq!(changes(&http), 1, "{late}");
+    }
+    let mut http = Http::initialized(watch);
+    http.refuse(http.last().0, 202);
+    http.stream(listener(&http).0);
+    assert_eq!(changes(&http), 0, "no call was made before it");
+}
+
+#[test]
+fn answers_that_a_server_does_not_take_pile_up_no_further_than_calls_may() {
+    let mut http = Http::legacy(|config| config.limits.client.max_calls = 8);
+    let (get, count) = listener(&http);
+    for id in 0..1000 {
+        http.event(get, &json!({"jsonrpc": "2.0", "id": id, "method": "ping"}));
+    }
+    assert_eq!(http.posts().len(), count + 8);
+    assert_eq!(http.rig.diagnostics(), [DiagnosticKind::DroppedResponse; 992]);
+    // One that is taken makes room.
+    http.refuse(http.last().0, 202);
+    http.event(get, &json!({"jsonrpc": "2.0", "id": 1000, "method": "ping"}));
+    assert_eq!(http.posts().len(), count + 9);
+    // A call has its own room.
+    http.rig.echo();
+    assert_eq!(http.lines(count + 9), ["POST tools/call"]);
+}
+
+// covers: S0-18, S3-21
+#[test]
+fn a_response_of_ours_that_ends_the_session_is_told_as_one() {
+    let mut http = Http::legacy(|_| {});
+    let (get, _) = listener(&http);
+    http.event(get, &json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
+    http.refuse(http.last().0, 404);
+    assert_eq!(http.rig.diagnostics(), [DiagnosticKind::DroppedResponse]);
+    assert_eq!(http.rig.client.state(), State::Initializing);
+}
+
+// covers: B-225
+#[test]
+fn changes_are_one_event_each_and_a_time_without_a_listener_is_one() {
+    let mut http = Http::legacy(|config| config.watch_tools = true);
+    let (get, _) = listener(&http);
+    http.event(get, &list_changed());
+    assert_eq!(changes(&http), 1);
+    // A new session.
+    http.rig.echo();
+    http.refuse(http.last().0, 404);
+    http.accept("s2");
+    http.refuse(http.last().0, 202);
+    http.stream(listener(&http).0);
+    assert_eq!(changes(&http), 2);
+    // A break without an event id: what was said meanwhile is lost.
+    let (get, _) = listener(&http);
+    http.item(get, Item::End);
+    http.rig.tick(ms(1100));
+    http.stream(listener(&http).0);
+    assert_eq!(changes(&http), 3);
+    // With one the server says it again.
+    let (get, _) = listener(&http);
+    http.numbered(get, "e1", None, None);
+    http.item(get, Item::End);
+    http.rig.tick(ms(1100));
+    http.stream(listener(&http).0);
+    assert_eq!(changes(&http), 3);
+}
+
+// covers: B-016
+#[test]
+fn progress_of_a_call_counts_on_whatever_stream_it_comes() {
+    let mut http = Http::legacy(|_| {});
+    let call = http.rig.call(tools::call("x").progress());
+    let (_, id) = http.last();
+    http.event(listener(&http).0, &note(&id, 5));
+    assert!(http.rig.events.iter().any(|event| matches!(event, Event::Progress { call: of, .. } if *of == call)));
+}
+
+// covers: S0-55, S0-02
+#[test]
+fn what_cannot_be_read_in_the_answer_to_a_notification_does_not_keep_the_listener_from_being_opened() {
+    let mut http = Http::initialized(|config| config.sse_decode = SseDecode::Reject);
+    let note = http.last().0;
+    http.stream(note);
+    let data = Data::Bad(parse(Bytes::from_static(b"{"), 128).unwrap_err());
+    http.item(note, Item::Event(SseEvent { id: None, retry: None, data }));
+    http.item(note, Item::End);
+    assert_eq!(http.lines(2), ["GET -"]);
+}
+
+// covers: B-029, B-096, B-160
+#[test]
+fn who_waits_for_changes_finds_out_that_the_session_is_gone() {
+    let ended = |watch: bool| {
+        let mut http = Http::legacy(|config| config.watch_tools = watch);
+        let (get, count) = listener(&http);
+        http.item(get, Item::End);
+        http.rig.tick(ms(1100));
+        http.refuse(listener(&http).0, 404);
+        assert_eq!(lost(&http), [(StreamEnd::Status(404), None)]);
+        (http, count)
+    };
+    let (http, count) = ended(false);
+    assert_eq!(http.lines(count), ["GET -"], "the next call will find out");
+    let (mut http, count) = ended(true);
+    assert_eq!(http.lines(count), ["GET -", "POST ping"]);
+    http.refuse(http.last().0, 404);
+    http.accept("s2");
+    http.refuse(http.last().0, 202);
+    http.stream(listener(&http).0);
+    assert_eq!(http.lines(count + 2), ["POST initialize", "POST notifications/initialized", "GET -"]);
+    assert_eq!(changes(&http), 1);
+    // The session lives, and only the listener is gone; or nobody answers.
+    for answered in [true, false] {
+        let (mut http, count) = ended(true);
+        let (ping, id) = http.last();
+        if answered {
+            http.answer(ping, 200, &json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+        } else {
+            http.rig.tick(Duration::from_secs(30));
+            assert_eq!(http.rig.aborted.last(), Some(&ping));
+        }
+        http.rig.tick(Duration::from_secs(3600));
+        assert_eq!((http.lines(count).len(), http.rig.client.state()), (2, State::Ready));
+        assert_eq!(http.rig.client.poll_timeout(), None);
+    }
+}

@@ -1,0 +1,451 @@
+//! The way to an older server, its sessions, and their ends.
+
+use super::*;
+
+/// What is on the wire of a POST, but for the id of the request.
+fn wire(post: &(ExchangeId, RequestHead, Value, bool)) -> (String, String, Value) {
+    let (_, head, body, _) = post;
+    let mut body = body.clone();
+    body.as_object_mut().map(|body| body.remove("id"));
+    (head.method.clone(), format!("{:?}", head.headers.iter().collect::<Vec<_>>()), body)
+}
+
+// covers: VER-C-031, B-197, B-203, S3-48, S0-02
+#[test]
+fn a_server_that_refuses_the_probe_is_asked_to_initialize_as_if_there_had_been_no_probe() {
+    let direct = Http::with(|config| config.policy = Policy::Legacy);
+    let direct = wire(direct.posts().last().unwrap());
+    assert!(!direct.1.contains("Mcp-"), "{}", direct.1);
+    let html = |http: &mut Http, exchange, status| {
+        http.head(exchange, status);
+        http.item(exchange, Item::Body(Bytes::from_static(b"<html>")));
+        http.item(exchange, Item::End);
+    };
+    for status in [400, 404, 405, 406, 415, 422] {
+        let mut http = Http::new();
+        let (exchange, _) = http.last();
+        html(&mut http, exchange, status);
+        assert_eq!(http.posts().len(), 2, "{status}");
+        assert_eq!(wire(http.posts().last().unwrap()), direct);
+    }
+    // Any JSON-RPC error, with any status, naming the request or nothing.
+    for (status, code, named) in [(200, -32601, true), (400, -32000, false), (400, -32600, true), (404, -32601, true)] {
+        let mut http = Http::new();
+        let (exchange, id) = http.last();
+        let mut body = json!({"jsonrpc": "2.0", "error": {"code": code, "message": "no"}});
+        if named {
+            body["id"] = id;
+        }
+        http.answer(exchange, status, &body);
+        assert_eq!(wire(http.posts().last().unwrap()), direct, "{status} {code}");
+    }
+    // Success without an answer, as of a server that does not look what is posted.
+    for status in [200, 202] {
+        let mut http = Http::new();
+        let (exchange, _) = http.last();
+        html(&mut http, exchange, status);
+        assert_eq!(wire(http.posts().last().unwrap()), direct, "{status}");
+    }
+}
+
+// covers: B-200, VER-C-030
+#[test]
+fn what_says_nothing_of_the_era_ends_the_negotiation_without_another_attempt() {
+    for status in [301, 307, 401, 403, 408, 429, 500, 502, 503, 504] {
+        let mut http = Http::new();
+        let (exchange, _) = http.last();
+        http.refuse(exchange, status);
+        assert_eq!(http.posts().len(), 1, "{status}");
+        let found = matches!(
+            http.rig.termination(),
+            Some(Termination::Negotiation(NegotiationError { stage: Stage::Discover, cause: NegotiationCause::Http(e) }))
+                if e.status == status
+        );
+        assert!(found, "{status}: {:?}", http.rig.termination());
+    }
+    // A JSON-RPC error in its body changes nothing of that, be it the answer to the probe or to `initialize`.
+    for status in [307, 408, 429, 500, 503] {
+        for verdict in [None, Some(Verdict { version: ProtocolVersion::V2025_11_25 })] {
+            let mut http = Http::with(|config| config.verdict = verdict);
+            let (exchange, id) = http.last();
+            http.answer(exchange, status, &error(&id, -32603));
+            assert_eq!(http.posts().len(), 1, "{status}");
+            let found = matches!(
+                http.rig.termination(),
+                Some(Termination::Negotiation(NegotiationError { cause: NegotiationCause::Http(e), .. }))
+                    if e.status == status && e.error.as_ref().is_some_and(|error| error.code == -32603)
+            );
+            assert!(found, "{status}: {:?}", http.rig.termination());
+        }
+    }
+    let mut http = Http::new();
+    let (exchange, _) = http.last();
+    http.rig.fact(exchange, Fact::Failed { sent: Sent::Maybe, why: Closed::Reset });
+    assert_eq!(http.posts().len(), 1);
+    assert!(http.rig.termination().is_some());
+}
+
+// covers: SHTTP-C-007, SHTTP-C-008, SHTTP-C-009, SHTTP-C-010, SHTTP-C-032, SHTTP-C-049, SHTTP-C-050, SHTTP-C-057, SHTTP-C-058, VER-B-032
+// covers: S0-37, S0-39, S0-40, S3-05, S3-18, B-031, B-101, B-102
+#[test]
+fn the_session_that_initialize_brought_and_the_revision_go_with_everything_after_it() {
+    let mut http = Http::with(|config| {
+        config.capabilities.roots = Some(Object::new());
+        config.headers = Headers::new().with("X-Tenant", "t").with("Accept", "text/html");
+    });
+    // An answer to the probe that names a session is not believed.
+    let (probe, _) = http.last();
+    http.item(
+        probe,
+        Item::Response(ResponseHead { status: 400, headers: Headers::new().with("mcp-session-id", "no") }),
+    );
+    http.item(probe, Item::End);
+    let initialize = http.posts().pop().unwrap().1;
+    assert_eq!(
+        (initialize.headers.get("mcp-session-id"), initialize.headers.get("mcp-protocol-version")),
+        (None, None)
+    );
+    http.accept("s1");
+    let note = http.last().0;
+    http.refuse(note, 202);
+    let listener = http.last().0;
+    http.stream(listener);
+    http.rig.call(tools::call("x"));
+    let (call, _) = http.last();
+    // The answer to a call names another session, which means nothing.
+    let headers = Headers::new().with("content-type", "text/event-stream").with("mcp-session-id", "no");
+    http.item(call, Item::Response(ResponseHead { status: 200, headers }));
+    http.event(call, &json!({"jsonrpc": "2.0", "id": 7, "method": "roots/list"}));
+    http.rig.reply(http.rig.questions()[0].0, InputAnswer::roots(["file:///"]));
+    http.numbered(call, "e1", None, None);
+    http.item(call, Item::End);
+    http.rig.tick(ms(1100));
+    http.rig.client.cancel(http.rig.now, CallId(1), None);
+    http.rig.client.close(http.rig.now);
+    http.rig.drain();
+    let methods = http.lines(2);
+    assert_eq!(
+        methods,
+        [
+            "POST notifications/initialized",
+            "GET -",
+            "POST tools/call",
+            "POST response",
+            "GET e1",
+            "POST notifications/cancelled",
+            "DELETE -"
+        ]
+    );
+    for (_, head, body, _) in &http.posts()[2..] {
+        assert_eq!(head.headers.get("mcp-session-id"), Some("s1"), "{head:?}");
+        assert!(!format!("{head:?}").contains("s1"), "the session is a secret");
+        assert!(body.is_object() == (head.method == "POST") && !body.is_array());
+        assert_eq!(head.headers.get("mcp-protocol-version"), Some("2025-11-25"));
+        assert_eq!(head.headers.get("x-tenant"), Some("t"));
+        let accept = if head.method == "GET" { "text/event-stream" } else { "application/json, text/event-stream" };
+        let accepts: Vec<_> = head.headers.all("accept").collect();
+        assert_eq!(accepts, if head.method == "DELETE" { vec![] } else { vec![accept] });
+        assert_eq!(head.headers.get("mcp-method"), None);
+    }
+}
+
+#[test]
+fn a_session_begins_also_with_an_answer_that_names_the_request_by_text() {
+    let mut http = Http::with(|config| config.policy = Policy::Legacy);
+    let (exchange, id) = http.last();
+    let headers = Headers::new().with("content-type", "application/json").with("mcp-session-id", "s1");
+    http.item(exchange, Item::Response(ResponseHead { status: 200, headers }));
+    let body = json!({"jsonrpc": "2.0", "id": id.to_string(), "result": initialized("2025-11-25")});
+    http.item(exchange, Item::Message(parse(body.to_string().into(), 128).unwrap()));
+    http.item(exchange, Item::End);
+    assert_eq!(http.posts().pop().unwrap().1.headers.get("mcp-session-id"), Some("s1"));
+}
+
+// covers: S3-17
+#[test]
+fn a_session_id_that_may_not_be_is_not_used() {
+    for bad in ["a b", "ü", "\u{7f}", "tab\t"] {
+        let mut http = Http::with(|config| config.policy = Policy::Legacy);
+        http.accept(bad);
+        assert_eq!(http.posts().pop().unwrap().1.headers.get("mcp-session-id"), None, "{bad:?}");
+        assert!(http.rig.diagnostics().contains(&DiagnosticKind::BadSession));
+    }
+}
+
+// covers: SHTTP-C-054, S3-21, B-096, B-098, B-099, B-100, S3-20
+#[test]
+fn when_a_session_has_ended_one_new_one_is_made_for_all_and_what_was_refused_is_made_again_once() {
+    let mut http = Http::legacy(|_| {});
+    let refused = http.rig.echo();
+    let first = http.last().0;
+    let too = http.rig.echo();
+    let second = http.last().0;
+    let running = http.rig.echo();
+    let reads = http.rig.call(tools::list());
+    let count = http.posts().len();
+    http.refuse(first, 404);
+    // The requests that are not answered end with the session, unless they may run twice; nobody waits on a stream that is no more.
+    assert_eq!(http.rig.outcome(running), &Err(CallError::SessionEnded));
+    assert_eq!(http.rig.outcome(too), &Err(CallError::SessionEnded));
+    assert_eq!(http.lines(count), ["POST initialize"]);
+    http.refuse(second, 404);
+    let late = http.rig.echo();
+    assert_eq!(http.lines(count), ["POST initialize"], "one for all; a new call waits for it");
+    assert_eq!(http.posts().pop().unwrap().1.headers.get("mcp-session-id"), None);
+    http.accept("s2");
+    let note = http.last().0;
+    http.refuse(note, 202);
+    let listener = http.last().0;
+    http.stream(listener);
+    let expected = [
+        "POST initialize",
+        "POST notifications/initialized",
+        "GET -",
+        "POST tools/call",
+        "POST tools/list",
+        "POST tools/call",
+    ];
+    assert_eq!(http.lines(count), expected);
+    for (_, head, ..) in &http.posts()[count + 1..] {
+        assert_eq!(head.headers.get("mcp-session-id"), Some("s2"));
+    }
+    // A second time for the same call is its end.
+    let again = http.posts()[count + 3].0;
+    http.refuse(again, 404);
+    assert!(matches!(http.rig.outcome(refused), Err(CallError::Http(e)) if e.status == 404));
+    assert_eq!(http.rig.outcome(late), &Err(CallError::SessionEnded));
+    assert_eq!(http.rig.outcome(reads), &Err(CallError::SessionEnded), "it was made twice");
+    assert_eq!(http.rig.client.state(), State::Initializing);
+}
+
+// covers: B-097
+#[test]
+fn sessions_that_end_one_after_the_other_end_the_client() {
+    let mut http = Http::legacy(|_| {});
+    for n in 1..=4 {
+        let call = http.rig.echo();
+        http.refuse(http.last().0, 404);
+        if n == 4 {
+            assert!(http.rig.has_ended(call));
+            break;
+        }
+        http.accept("again");
+        let note = http.last().0;
+        http.refuse(note, 202);
+        let listener = http.last().0;
+        http.stream(listener);
+        // The call is made again, and given up.
+        http.rig.client.cancel(http.rig.now, call, None);
+        http.rig.drain();
+    }
+    assert!(matches!(
+        http.rig.termination(),
+        Some(Termination::Negotiation(NegotiationError { stage: Stage::Initialize, cause: NegotiationCause::Http(e) })) if e.status == 404
+    ));
+    // A call that is answered starts the count anew.
+    let mut http = Http::legacy(|_| {});
+    for _ in 0..8 {
+        let call = http.rig.echo();
+        http.refuse(http.last().0, 404);
+        http.accept("again");
+        let note = http.last().0;
+        http.refuse(note, 202);
+        let listener = http.last().0;
+        http.stream(listener);
+        let (exchange, id) = http.last();
+        http.answer(exchange, 200, &result(&id));
+        assert!(http.rig.outcome(call).is_ok());
+    }
+}
+
+#[test]
+fn a_session_that_cannot_be_renewed_ends_the_calls_and_the_next_call_tries_again() {
+    let mut http = Http::legacy(|_| {});
+    let call = http.rig.echo();
+    http.refuse(http.last().0, 404);
+    let waiting = http.rig.echo();
+    http.refuse(http.last().0, 503);
+    for call in [call, waiting] {
+        let error = http.rig.outcome(call).clone().unwrap_err();
+        assert!(
+            matches!(&error, CallError::Negotiation(e) if matches!(&e.cause, NegotiationCause::Http(e) if e.status == 503))
+        );
+        assert_eq!(error.sent(), Sent::No);
+    }
+    assert_eq!((http.rig.client.state(), http.rig.client.poll_timeout()), (State::Lapsed, None));
+    let later = http.rig.echo();
+    let count = http.posts().len();
+    assert_eq!(http.lines(count - 1), ["POST initialize"]);
+    http.accept("s2");
+    let note = http.last().0;
+    http.refuse(note, 202);
+    http.refuse(http.last().0, 405);
+    let (exchange, id) = http.last();
+    http.answer(exchange, 200, &result(&id));
+    assert!(http.rig.outcome(later).is_ok());
+}
+
+// covers: B-088, B-098
+#[test]
+fn a_new_session_that_is_not_answered_leaves_nothing_behind() {
+    let mut http = Http::legacy(|_| {});
+    let call = http.rig.echo();
+    http.refuse(http.last().0, 404);
+    let silent = http.last().0;
+    http.rig.tick(Duration::from_secs(30));
+    assert!(http.rig.has_ended(call));
+    assert_eq!(http.rig.client.state(), State::Lapsed);
+    assert_eq!(http.rig.aborted.last(), Some(&silent));
+    http.assert_at_rest();
+}
+
+// covers: B-100, B-151, B-209
+#[test]
+fn other_statuses_are_no_end_of_a_session() {
+    for (status, code) in [(400, None), (410, None), (500, None), (503, None), (404, Some(-32601))] {
+        let mut http = Http::legacy(|_| {});
+        let call = http.rig.echo();
+        let (exchange, id) = http.last();
+        match code {
+            Some(code) => http.answer(exchange, status, &error(&id, code)),
+            None => http.refuse(exchange, status),
+        }
+        assert!(http.rig.outcome(call).is_err());
+        assert_eq!(http.rig.client.state(), State::Ready);
+    }
+    // There is no session to end: of 2026-07-28, and of a server that has none.
+    let mut http = Http::ready();
+    let call = http.rig.echo();
+    http.refuse(http.last().0, 404);
+    assert!(matches!(http.rig.outcome(call), Err(CallError::Http(_))));
+    assert_eq!(http.rig.client.state(), State::Ready);
+}
+
+// covers: SHTTP-C-055, S0-38, S0-41, S3-22, B-032, B-105, B-106, B-107
+#[test]
+fn close_ends_the_session_with_one_request_that_is_bounded_and_whose_failure_means_nothing() {
+    let closed = |end: &dyn Fn(&mut Http, ExchangeId)| {
+        let mut http = Http::legacy(|_| {});
+        let call = http.rig.echo();
+        http.rig.client.close(http.rig.now);
+        http.rig.drain();
+        assert!(matches!(http.rig.outcome(call), Err(CallError::Closed { .. })));
+        let (delete, head, ..) = http.posts().pop().unwrap();
+        assert_eq!(head.method, "DELETE");
+        assert_eq!(http.rig.termination(), None, "it is waited for");
+        let count = http.posts().len();
+        end(&mut http, delete);
+        assert_eq!(http.rig.termination(), Some(&Termination::Requested));
+        http.rig.client.close(http.rig.now);
+        http.rig.tick(Duration::from_secs(3600));
+        assert_eq!(http.posts().len(), count, "nothing is started any more");
+        http.assert_at_rest();
+    };
+    for status in [200, 204, 404, 405, 500] {
+        closed(&|http, delete| http.refuse(delete, status));
+    }
+    closed(&|http, delete| http.rig.fact(delete, Fact::Failed { sent: Sent::No, why: Closed::Refused }));
+    closed(&|http, delete| {
+        http.rig.tick(Duration::from_secs(2));
+        assert_eq!(http.rig.aborted.last(), Some(&delete));
+    });
+    // Without a session there is nothing to end.
+    let mut http = Http::ready();
+    let count = http.posts().len();
+    http.rig.client.close(http.rig.now);
+    http.rig.drain();
+    assert_eq!(http.posts().len(), count);
+    assert!(http.rig.termination().is_some());
+}
+
+// covers: B-222, SHTTP-C-029, S0-30
+#[test]
+fn cancelling_is_told_as_the_era_has_it_exactly_once() {
+    let cancelled = |signal: CancelSignal| {
+        let mut http = Http::legacy(|config| config.cancel_signal = signal);
+        let count = http.posts().len();
+        let call = http.rig.echo();
+        let (exchange, id) = http.last();
+        http.rig.client.cancel(http.rig.now, call, Some("no more"));
+        http.rig.drain();
+        assert_eq!(http.rig.aborted.last(), Some(&exchange));
+        http.rig.client.cancel(http.rig.now, call, None);
+        http.rig.drain();
+        (http.lines(count + 1), http.posts().pop().unwrap().2, id)
+    };
+    let (lines, body, id) = cancelled(CancelSignal::Wire);
+    assert_eq!(lines, ["POST notifications/cancelled"]);
+    assert_eq!(body["params"], json!({"requestId": id, "reason": "no more"}));
+    assert_eq!(cancelled(CancelSignal::LocalOnly).0, [] as [&str; 0]);
+}
+
+// covers: B-150, S0-22
+#[test]
+fn any_success_with_any_body_accepts_a_notification_and_a_refusal_is_no_end() {
+    for (status, taken) in [(200, true), (202, true), (204, true), (299, true), (400, false), (500, false)] {
+        let mut http = Http::initialized(|_| {});
+        let note = http.last().0;
+        http.head(note, status);
+        http.item(note, Item::Body(Bytes::from_static(b"<html>fine")));
+        http.item(note, Item::End);
+        let refused = http.rig.diagnostics().contains(&DiagnosticKind::DroppedNotification);
+        assert_eq!(refused, !taken, "{status}");
+        assert_eq!(http.lines(2), ["GET -"]);
+    }
+}
+
+// covers: B-100
+#[test]
+fn a_call_that_may_have_run_never_ends_as_if_it_certainly_had_not() {
+    // It was out when the session ended, may run twice, and cannot be made again.
+    let mut http = Http::legacy(|_| {});
+    let out = http.rig.call(tools::list());
+    let refused = http.rig.echo();
+    http.refuse(http.last().0, 404);
+    http.refuse(http.last().0, 503);
+    assert_eq!(http.rig.outcome(out), &Err(CallError::SessionEnded));
+    assert_eq!(http.rig.outcome(refused).clone().unwrap_err().sent(), Sent::No);
+    // Its time is over while it waits for the new session.
+    let mut http = Http::legacy(|_| {});
+    let out = http.rig.call(tools::list().timeout(ms(500)));
+    let refused = http.rig.call(tools::call("echo").timeout(ms(500)));
+    http.refuse(http.last().0, 404);
+    http.rig.tick(ms(500));
+    assert_eq!(http.rig.outcome(out).clone().unwrap_err().sent(), Sent::Maybe);
+    assert_eq!(http.rig.outcome(refused).clone().unwrap_err().sent(), Sent::No);
+    // It is out when one session too many ends.
+    let mut http = Http::legacy(|_| {});
+    let mut out = None;
+    for _ in 0..4 {
+        out = Some(http.rig.echo());
+        let refused = http.rig.echo();
+        http.refuse(http.last().0, 404);
+        if http.rig.termination().is_none() {
+            http.accept("again");
+            http.refuse(http.last().0, 202);
+            let listener = http.last().0;
+            http.stream(listener);
+            http.rig.client.cancel(http.rig.now, refused, None);
+            http.rig.drain();
+        }
+    }
+    assert!(http.rig.termination().is_some());
+    assert_eq!(http.rig.outcome(out.unwrap()), &Err(CallError::SessionEnded));
+}
+
+// covers: B-096
+#[test]
+fn a_handshake_that_went_unanswered_is_over_before_the_next_one_begins() {
+    let mut http = Http::legacy(|_| {});
+    http.rig.call(tools::call("echo").timeout(None));
+    http.refuse(http.last().0, 404);
+    let first = http.last().0;
+    http.rig.tick(Duration::from_secs(30));
+    assert_eq!(http.rig.client.state(), State::Lapsed);
+    assert!(http.rig.aborted.contains(&first));
+    http.rig.echo();
+    assert_ne!(http.last().0, first);
+    http.accept("s2");
+    http.refuse(http.last().0, 202);
+    assert_eq!(http.rig.client.state(), State::Ready);
+}

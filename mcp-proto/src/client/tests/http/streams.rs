@@ -1,0 +1,418 @@
+//! Streams that break before all was said, and what is lost with them.
+
+use super::*;
+use crate::client::{Repeat, Resume, SseDecode, StreamOf};
+use crate::error::StreamEnd;
+use core::error::Error;
+
+/// A call whose answer was primed with an event and cut, and how many exchanges there were.
+fn primed(http: &mut Http, retry: u64) -> (CallId, Value, usize) {
+    let call = http.rig.call(tools::call("x").timeout(None));
+    let (exchange, id) = http.last();
+    http.stream(exchange);
+    http.numbered(exchange, "p0", Some(retry), None);
+    let count = http.posts().len();
+    http.item(exchange, Item::End);
+    (call, id, count)
+}
+
+/// Answers each attempt with `answer` for so long; the times at which there was one, in milliseconds.
+fn attempts(http: &mut Http, time: u64, mut answer: impl FnMut(&mut Http, ExchangeId, usize)) -> Vec<u64> {
+    let began = http.rig.now;
+    let mut at = vec![];
+    let mut count = http.posts().len();
+    while http.rig.now.since(began) < ms(time) {
+        http.rig.tick(ms(5));
+        if http.posts().len() > count {
+            count += 1;
+            at.push(http.rig.now.since(began).as_millis() as u64);
+            let exchange = http.posts()[count - 1].0;
+            answer(http, exchange, at.len());
+        }
+    }
+    at
+}
+
+// covers: S1-01, S1-02, S1-05, S1-07, S1-09, S1-13, S1-15, S3-10, S4-09, S4-11, SHTTP-C-018, SHTTP-C-020, SHTTP-C-043, B-023, S0-50
+#[test]
+fn the_rest_of_an_answer_is_asked_for_after_the_wait_that_the_server_named_from_the_last_event_on() {
+    let mut http = Http::legacy(|_| {});
+    let (call, id, count) = primed(&mut http, 500);
+    let told = http.rig.events.iter().find(|event| matches!(event, Event::Reconnecting { .. }));
+    let Some(Event::Reconnecting { stream, attempt: 1, wait, cause: StreamEnd::Ended, last_event }) = told else {
+        panic!("{told:?}")
+    };
+    assert_eq!((*stream, last_event.as_deref()), (StreamOf::Call(call), Some("p0")));
+    assert!((ms(500)..=ms(550)).contains(wait));
+    http.rig.tick(ms(499));
+    assert_eq!(http.posts().len(), count, "not before the wait is over");
+    http.rig.tick(ms(51));
+    assert_eq!(http.lines(count), ["GET p0"]);
+    assert_eq!(http.posts().pop().unwrap().1.headers.get("accept"), Some("text/event-stream"));
+    // The cursor advances from one attempt to the next, also by an event that is no message.
+    let second = http.last().0;
+    http.stream(second);
+    let data = Data::Other { event: "ping".into(), data: Bytes::new() };
+    http.item(second, Item::Event(SseEvent { id: Some("p1".into()), retry: None, data }));
+    http.rig.fact(second, Fact::Failed { sent: Sent::Maybe, why: Closed::Reset });
+    http.rig.tick(ms(1100));
+    assert_eq!(http.lines(count + 1), ["GET p1"]);
+    let third = http.last().0;
+    http.stream(third);
+    http.numbered(third, "p2", None, Some(&result(&id)));
+    assert!(http.rig.outcome(call).is_ok());
+    // It is held open: let go of after a while.
+    http.rig.tick(Duration::from_secs(5));
+    assert_eq!(http.rig.aborted.last(), Some(&third));
+    http.rig.tick(Duration::from_secs(60));
+    assert_eq!(http.posts().len(), count + 2);
+}
+
+// covers: B-019, B-020, S1-08, S1-11, S1-09, B-028
+#[test]
+fn a_server_that_says_nothing_is_asked_twice_and_the_cursor_is_never_lost() {
+    let mut http = Http::legacy(|_| {});
+    let (call, _, count) = primed(&mut http, 50);
+    let at = attempts(&mut http, 30_000, |http, exchange, _| {
+        http.stream(exchange);
+        http.item(exchange, Item::End);
+    });
+    assert_eq!(at.len(), 2, "{at:?}");
+    assert_eq!(http.lines(count), ["GET p0", "GET p0"]);
+    let error = http.rig.outcome(call).clone().unwrap_err();
+    assert!(matches!(&error, CallError::NoResponse { attempts: 2, cause: StreamEnd::Ended, .. }));
+    assert_eq!(
+        error.to_string(),
+        "No valid JSON-RPC response found in SSE stream: the stream ended, after 2 attempts to go on with it"
+    );
+}
+
+// covers: B-019, B-022
+#[test]
+fn a_server_that_only_counts_up_is_asked_ever_more_seldom() {
+    let mut http = Http::legacy(|_| {});
+    let (call, ..) = primed(&mut http, 50);
+    let at = attempts(&mut http, 30_000, |http, exchange, n| {
+        http.stream(exchange);
+        http.numbered(exchange, &format!("e{n}"), None, None);
+        http.item(exchange, Item::End);
+    });
+    assert!((8..=12).contains(&at.len()), "{at:?}");
+    assert!(http.waits().windows(2).all(|pair| pair[0] < pair[1]) && http.waits().iter().all(|wait| *wait >= 50));
+    assert!(!http.rig.has_ended(call), "it may be at work");
+}
+
+// covers: S0-28, B-027, B-032
+#[test]
+fn what_ends_a_call_ends_its_attempts() {
+    for end in 0..3 {
+        let mut http = Http::legacy(|_| {});
+        let call = http.rig.call(tools::call("x").timeout(ms(700)));
+        let exchange = http.last().0;
+        http.stream(exchange);
+        http.numbered(exchange, "p0", None, None);
+        http.item(exchange, Item::End);
+        let count = http.posts().len();
+        match end {
+            0 => http.rig.tick(ms(700)),
+            1 => http.rig.client.cancel(http.rig.now, call, None),
+            _ => http.rig.client.close(http.rig.now),
+        }
+        http.rig.drain();
+        assert!(http.rig.has_ended(call));
+        http.rig.tick(Duration::from_secs(60));
+        assert!(!http.lines(count).contains(&"GET p0".to_string()));
+    }
+}
+
+// covers: B-026, B-024, S3-14
+#[test]
+fn a_status_that_may_pass_spends_the_budget_and_any_other_answer_is_the_end() {
+    let ended = |answer: &dyn Fn(&mut Http, ExchangeId)| {
+        let mut http = Http::legacy(|_| {});
+        let (call, ..) = primed(&mut http, 50);
+        let at = attempts(&mut http, 5000, |http, exchange, _| answer(http, exchange));
+        (at.len(), http.rig.outcome(call).clone().unwrap_err())
+    };
+    for status in [408, 429, 502, 503, 504] {
+        let (attempts, error) = ended(&|http, exchange| http.refuse(exchange, status));
+        assert!(matches!(error, CallError::NoResponse { attempts: 2, cause: StreamEnd::Status(s), .. } if s == status));
+        assert_eq!(attempts, 2);
+    }
+    let (attempts, error) =
+        ended(&|http, exchange| http.rig.fact(exchange, Fact::Failed { sent: Sent::No, why: Closed::Refused }));
+    assert_eq!((attempts, error.source().map(ToString::to_string)), (2, Some(Closed::Refused.to_string())));
+    for status in [400, 404, 405, 500] {
+        let (attempts, error) = ended(&|http, exchange| http.refuse(exchange, status));
+        assert!(matches!(error, CallError::NoResponse { attempts: 1, cause: StreamEnd::Status(s), .. } if s == status));
+        assert_eq!(attempts, 1);
+    }
+    let (attempts, error) = ended(&|http, exchange| {
+        let headers = Headers::new().with("content-type", "application/json");
+        http.item(exchange, Item::Response(ResponseHead { status: 200, headers }));
+        http.item(exchange, Item::End);
+    });
+    assert_eq!(attempts, 1);
+    assert!(matches!(error, CallError::NoResponse { cause: StreamEnd::ContentType(Some(_)), .. }), "{error:?}");
+    // What comes between is not lost.
+    let mut http = Http::legacy(|_| {});
+    let (call, id, _) = primed(&mut http, 50);
+    attempts_until_third(&mut http, &id);
+    assert!(http.rig.outcome(call).is_ok());
+}
+
+fn attempts_until_third(http: &mut Http, id: &Value) {
+    let id = id.clone();
+    attempts(http, 3000, |http, exchange, n| match n {
+        1 => http.refuse(exchange, 503),
+        2 => {
+            http.stream(exchange);
+            http.numbered(exchange, "p1", None, None);
+            http.item(exchange, Item::End);
+        }
+        _ => {
+            http.stream(exchange);
+            http.event(exchange, &result(&id));
+        }
+    });
+}
+
+#[test]
+fn a_wait_that_a_status_asks_for_is_kept() {
+    let mut http = Http::legacy(|_| {});
+    let (_, _, count) = primed(&mut http, 50);
+    http.rig.tick(ms(60));
+    let headers = Headers::new().with("retry-after", "7");
+    http.item(http.last().0, Item::Response(ResponseHead { status: 503, headers }));
+    http.item(http.last().0, Item::End);
+    assert_eq!(http.waits().last(), Some(&7000));
+    http.rig.tick(ms(6999));
+    assert_eq!(http.posts().len(), count + 1);
+    http.rig.tick(ms(1));
+    assert_eq!(http.posts().len(), count + 2);
+}
+
+// covers: B-019, B-026
+#[test]
+fn a_json_rpc_error_in_a_refused_attempt_is_neither_a_message_of_the_stream_nor_the_answer() {
+    let refused = json!({"jsonrpc": "2.0", "error": {"code": -32000, "message": "no"}, "id": null});
+    for (status, allowed) in [(503, 2), (405, 1), (404, 1)] {
+        let mut http = Http::legacy(|_| {});
+        let (call, ..) = primed(&mut http, 50);
+        let at = attempts(&mut http, 5000, |http, exchange, _| http.answer(exchange, status, &refused));
+        assert_eq!(at.len(), allowed, "{status}: {at:?}");
+        let error = http.rig.outcome(call).clone().unwrap_err();
+        assert!(matches!(error, CallError::NoResponse { cause: StreamEnd::Status(s), .. } if s == status), "{error:?}");
+    }
+    // One that names the request is its answer.
+    let mut http = Http::legacy(|_| {});
+    let (call, id, _) = primed(&mut http, 50);
+    attempts(&mut http, 1000, |http, exchange, _| http.answer(exchange, 503, &error_of(&id)));
+    assert!(matches!(http.rig.outcome(call), Err(CallError::Rpc(e)) if e.code == -32603));
+}
+
+// covers: S1-04
+#[test]
+fn an_attempt_whose_cursor_is_taken_back_is_not_followed_by_one_without() {
+    let mut http = Http::legacy(|_| {});
+    let (call, _, count) = primed(&mut http, 50);
+    let at = attempts(&mut http, 5000, |http, exchange, _| {
+        http.stream(exchange);
+        http.numbered(exchange, "", None, None);
+        http.item(exchange, Item::End);
+    });
+    // A GET that names no event is a listener, and not the rest of an answer.
+    assert_eq!((at.len(), http.lines(count)), (1, vec!["GET p0".to_string()]));
+    assert!(matches!(http.rig.outcome(call), Err(CallError::NoResponse { cause: StreamEnd::Ended, .. })));
+}
+
+// covers: S1-04, B-023
+#[test]
+fn streams_do_not_share_their_waits_or_cursors() {
+    let mut http = Http::legacy(|_| {});
+    primed(&mut http, 100);
+    let call = http.rig.call(tools::call("y").timeout(None));
+    let exchange = http.last().0;
+    http.stream(exchange);
+    http.numbered(exchange, "other", Some(3000), None);
+    http.item(exchange, Item::End);
+    let count = http.posts().len();
+    http.rig.tick(ms(120));
+    assert_eq!(http.lines(count), ["GET p0"]);
+    http.rig.tick(ms(3300));
+    assert!(http.lines(count).contains(&"GET other".to_string()));
+    assert!(!http.rig.has_ended(call));
+}
+
+// covers: S1-10, S1-12, B-028, B-017, S0-19
+#[test]
+fn a_stream_that_ends_without_an_event_id_is_over_and_an_error_is_an_answer() {
+    let mut http = Http::legacy(|_| {});
+    let call = http.rig.echo();
+    let exchange = http.last().0;
+    http.stream(exchange);
+    http.item(exchange, Item::End);
+    let error = http.rig.outcome(call).clone().unwrap_err();
+    assert_eq!(error.to_string(), "No valid JSON-RPC response found in SSE stream");
+    let call = http.rig.echo();
+    let (exchange, id) = http.last();
+    http.stream(exchange);
+    http.numbered(exchange, "e", None, Some(&error_of(&id)));
+    http.item(exchange, Item::End);
+    assert!(matches!(http.rig.outcome(call), Err(CallError::Rpc(_))));
+    let count = http.posts().len();
+    http.rig.tick(Duration::from_secs(20));
+    assert_eq!(http.posts().len(), count, "nothing is asked for any more");
+}
+
+fn error_of(id: &Value) -> Value {
+    error(id, -32603)
+}
+
+// covers: S0-60, S1-08
+#[test]
+fn it_can_be_as_strict_as_the_first_text_or_not_at_all() {
+    let asked = |resume: Resume| {
+        let mut http = Http::legacy(|config| config.resume = resume);
+        let (call, ..) = primed(&mut http, 50);
+        let at = attempts(&mut http, 2000, |http, exchange, n| {
+            http.stream(exchange);
+            http.numbered(exchange, &format!("e{n}"), None, None);
+            http.item(exchange, Item::End);
+        });
+        assert!(http.rig.has_ended(call));
+        at.len()
+    };
+    assert_eq!(asked(Resume::Strict(2)), 2);
+    assert_eq!(asked(Resume::Never), 0);
+}
+
+// covers: SHTTP-C-018
+#[test]
+fn a_tool_that_takes_ten_minutes_is_polled_and_its_result_is_seen_soon_after_it_exists() {
+    let mut http = Http::legacy(|config| config.listener_idle = None);
+    let (call, id, _) = primed(&mut http, 5000);
+    let (began, ready) = (http.rig.now, ms(600_000));
+    let at = attempts(&mut http, 640_000, |http, exchange, n| {
+        http.stream(exchange);
+        if http.rig.now.since(began) >= ready {
+            http.numbered(exchange, "last", None, Some(&result(&id)));
+        } else {
+            http.numbered(exchange, &format!("e{n}"), None, None);
+        }
+        http.item(exchange, Item::End);
+    });
+    assert!(http.rig.outcome(call).is_ok());
+    let seen = at.iter().find(|at| **at >= 600_000).unwrap();
+    assert!(*seen <= 630_000, "{at:?}");
+    assert!(http.waits().iter().all(|wait| (5000..=30_000).contains(wait)));
+}
+
+// covers: HTTP-C-027, HTTP-B-026, B-152
+#[test]
+fn a_modern_request_whose_stream_breaks_is_lost_and_only_made_again_if_that_does_no_harm() {
+    let broken = |repeat: Repeat, repeatable: bool| {
+        let mut http = Http::with(|config| config.repeat = repeat);
+        let (exchange, id) = http.last();
+        http.answer(exchange, 200, &discover_body(&id, &["2026-07-28"]));
+        let call = tools::call("x").timeout(None);
+        let call = http.rig.call(if repeatable { call.repeatable() } else { call });
+        let (exchange, first) = http.last();
+        http.stream(exchange);
+        http.numbered(exchange, "ignored", Some(10), None);
+        http.rig.fact(exchange, Fact::Failed { sent: Sent::Maybe, why: Closed::Reset });
+        let (again, second) = http.last();
+        let repeated = again != exchange;
+        if repeated {
+            assert_ne!(first, second, "under a new id");
+            assert_eq!(http.posts().pop().unwrap().1.headers.get("last-event-id"), None);
+            http.stream(again);
+            http.item(again, Item::End);
+            assert_eq!(http.last().0, again, "once");
+        }
+        assert!(http.rig.outcome(call).is_err());
+        http.assert_at_rest();
+        repeated
+    };
+    assert!(!broken(Repeat::Safe, false));
+    assert!(broken(Repeat::Safe, true));
+    assert!(broken(Repeat::Always, false));
+    assert!(!broken(Repeat::Never, true));
+}
+
+#[test]
+fn that_a_second_request_did_not_arrive_says_nothing_of_the_first() {
+    let mut http = Http::ready();
+    let call = http.rig.call(tools::call("x").repeatable());
+    let first = http.last().0;
+    http.rig.fact(first, Fact::Failed { sent: Sent::Maybe, why: Closed::Reset });
+    let second = http.last().0;
+    assert_ne!(first, second);
+    http.rig.fact(second, Fact::Failed { sent: Sent::No, why: Closed::Refused });
+    assert_eq!(http.rig.outcome(call), &Err(CallError::Closed { sent: Sent::Maybe, why: Closed::Refused }));
+}
+
+// covers: S0-55, S4-04, B-008
+#[test]
+fn an_event_that_is_no_message_is_skipped_or_ends_its_stream() {
+    let bad = || {
+        Item::Event(SseEvent {
+            id: Some("b".into()),
+            retry: None,
+            data: Data::Bad(parse(Bytes::from_static(b"{"), 128).unwrap_err()),
+        })
+    };
+    let mut http = Http::legacy(|_| {});
+    let call = http.rig.echo();
+    let (exchange, id) = http.last();
+    http.stream(exchange);
+    http.item(exchange, bad());
+    assert_eq!(http.rig.diagnostics(), [DiagnosticKind::BadMessage]);
+    http.event(exchange, &result(&id));
+    assert!(http.rig.outcome(call).is_ok());
+    let mut http = Http::legacy(|config| config.sse_decode = SseDecode::Reject);
+    let listener = http.last().0;
+    http.item(listener, bad());
+    assert!(http.rig.events.iter().any(|event| matches!(event, Event::ListenerLost { .. })));
+    assert_eq!(http.rig.aborted, [listener]);
+    let call = http.rig.echo();
+    let (exchange, _) = http.last();
+    http.stream(exchange);
+    http.item(exchange, bad());
+    assert!(matches!(http.rig.outcome(call), Err(CallError::Decode(_))));
+    assert_eq!(http.rig.aborted, [listener, exchange]);
+    let count = http.posts().len();
+    http.rig.tick(Duration::from_secs(20));
+    assert_eq!(http.posts().len(), count);
+}
+
+// covers: S4-02, S4-03, S4-10, S4-13, B-007
+#[test]
+fn events_of_other_types_are_no_messages_and_the_stream_goes_on() {
+    let mut http = Http::legacy(|_| {});
+    let call = http.rig.echo();
+    let (exchange, id) = http.last();
+    http.stream(exchange);
+    let data = Data::Other { event: "endpoint".into(), data: Bytes::from_static(b"/x") };
+    http.item(exchange, Item::Event(SseEvent { id: None, retry: None, data }));
+    http.event(exchange, &result(&id));
+    assert!(http.rig.outcome(call).is_ok());
+    assert_eq!(http.rig.diagnostics(), [DiagnosticKind::ControlEvent]);
+}
+
+// covers: S3-05
+#[test]
+fn an_array_of_messages_in_an_event_is_read_element_by_element() {
+    let mut http = Http::legacy(|config| config.versions = Versions::new([ProtocolVersion::V2025_11_25]));
+    let call = http.rig.echo();
+    let (exchange, id) = http.last();
+    http.stream(exchange);
+    let note = json!({"jsonrpc": "2.0", "method": "acme/news"});
+    let text = Bytes::from(json!([note, result(&id)]).to_string());
+    let data = Data::from(crate::rpc::parse_batch_or_message(text, &Default::default()));
+    http.item(exchange, Item::Event(SseEvent { id: None, retry: None, data }));
+    assert!(http.rig.outcome(call).is_ok());
+    assert!(http.rig.events.iter().any(|event| matches!(event, Event::Notification { .. })));
+    // Only 2025-03-26 has them; they are read all the same.
+    assert_eq!(http.rig.diagnostics(), [DiagnosticKind::UnexpectedBatch]);
+}

@@ -1,0 +1,268 @@
+//! The subscription to changes of the tools, over HTTP: one POST whose event stream is open as long as it is wanted.
+
+use super::super::subscription::{acknowledged, changed, changes, closing, hello, lost, told, yes};
+use super::*;
+use crate::error::StreamEnd;
+
+/// How a subscription ends.
+type End<'a> = &'a dyn Fn(&mut Http, ExchangeId, &Value);
+
+/// A client that wants to know of changes; the last exchange is the request for them.
+pub(super) fn watching(set: impl FnOnce(&mut ClientConfig)) -> Http {
+    let mut http = Http::with(|config| {
+        config.watch_tools = true;
+        set(config);
+    });
+    let (exchange, id) = http.last();
+    http.answer(exchange, 200, &json!({"jsonrpc": "2.0", "id": id, "result": hello(true)}));
+    http.rig.clear();
+    http
+}
+
+/// As before, and it is open and acknowledged: its exchange and its id.
+fn subscribed(set: impl FnOnce(&mut ClientConfig)) -> (Http, ExchangeId, Value) {
+    let mut http = watching(set);
+    let (exchange, id) = http.last();
+    http.stream(exchange);
+    http.event(exchange, &yes(&id));
+    (http, exchange, id)
+}
+
+/// How often it was asked for.
+fn listens(http: &Http) -> usize {
+    http.posts().iter().filter(|post| post.2["method"] == "subscriptions/listen").count()
+}
+
+// covers: SUB-C-002, SUB-C-009, B-226
+#[test]
+fn it_is_a_request_of_its_own_and_only_what_comes_on_its_stream_is_believed() {
+    let mut http = watching(|_| {});
+    let call = http.rig.echo();
+    let (other, other_id) = http.last();
+    let (exchange, head, body, repeatable) = http.posts()[1].clone();
+    assert_eq!((head.headers.get("mcp-method"), repeatable), (Some("subscriptions/listen"), true));
+    assert_eq!(body["params"]["notifications"], json!({"toolsListChanged": true}));
+    let id = &body["id"];
+    http.stream(exchange);
+    http.stream(other);
+    for (on, message) in [
+        (exchange, changed(id)),
+        (exchange, yes(&other_id)),
+        (exchange, acknowledged(&json!(7), json!({"toolsListChanged": true}))),
+        (other, yes(id)),
+    ] {
+        http.event(on, &message);
+    }
+    assert_eq!(http.rig.diagnostics(), [DiagnosticKind::BadSubscription; 4]);
+    http.event(exchange, &yes(id));
+    http.event(other, &changed(id));
+    http.event(exchange, &told("notifications/prompts/list_changed", id));
+    assert_eq!((changes(&http.rig), http.rig.diagnostics().len()), (0, 6));
+    http.event(exchange, &changed(id));
+    assert_eq!((changes(&http.rig), http.rig.diagnostics().len()), (1, 6));
+    assert!(!http.rig.has_ended(call));
+}
+
+// covers: SUB-C-007, SUB-C-011, B-222
+#[test]
+fn a_server_that_agrees_to_less_has_its_stream_closed() {
+    let mut http = watching(|_| {});
+    let (exchange, id) = http.last();
+    http.stream(exchange);
+    http.event(exchange, &acknowledged(&id, json!({"promptsListChanged": true})));
+    assert_eq!(
+        (http.rig.aborted.clone(), http.rig.diagnostics()),
+        (vec![exchange], vec![DiagnosticKind::BadSubscription])
+    );
+    http.rig.tick(Duration::from_secs(3600));
+    assert_eq!(http.posts().len(), 2, "closing is the signal, and it is not asked again");
+    http.assert_at_rest();
+}
+
+// covers: B-209, B-200, SUB-C-013
+#[test]
+fn a_server_that_does_not_have_it_is_not_asked_again_and_loses_no_call() {
+    for (status, code) in [(404, None), (404, Some(-32601)), (400, Some(-32602)), (405, None), (403, None), (500, None)]
+    {
+        let mut http = watching(|_| {});
+        let (exchange, id) = http.last();
+        let call = http.rig.echo();
+        match code {
+            Some(code) => http.answer(exchange, status, &error(&id, code)),
+            None => http.refuse(exchange, status),
+        }
+        assert_eq!(
+            (http.rig.client.state(), http.rig.diagnostics()),
+            (State::Ready, vec![DiagnosticKind::ListenerOff])
+        );
+        http.rig.tick(ms(29_999));
+        assert_eq!((listens(&http), lost(&http.rig)), (1, vec![]), "{status}");
+        assert!(!http.rig.has_ended(call));
+    }
+}
+
+// covers: B-225, SUB-C-013, B-223
+#[test]
+fn one_that_breaks_is_opened_again_with_a_new_id_and_what_was_missed_is_told_once() {
+    let ways: [(End<'_>, StreamEnd); 4] = [
+        (
+            &|http, exchange, id| {
+                http.event(exchange, &closing(id));
+                http.item(exchange, Item::End);
+            },
+            StreamEnd::Ended,
+        ),
+        (&|http, exchange, _| http.item(exchange, Item::End), StreamEnd::Ended),
+        (
+            &|http, exchange, _| http.rig.fact(exchange, Fact::Failed { sent: Sent::Maybe, why: Closed::Reset }),
+            StreamEnd::Closed(Closed::Reset),
+        ),
+        (
+            &|http, exchange, _| {
+                http.rig.tick(Duration::from_secs(300));
+                assert_eq!(http.rig.aborted, [exchange]);
+            },
+            StreamEnd::Idle,
+        ),
+    ];
+    for (end, told) in ways {
+        let (mut http, exchange, id) = subscribed(|_| {});
+        let call = http.rig.call(tools::call("x").timeout(None));
+        end(&mut http, exchange, &id);
+        let found = http.rig.events.iter().rev().find_map(|event| match event {
+            Event::Reconnecting { stream: StreamOf::Listener, cause, last_event: None, .. } => Some(cause.clone()),
+            _ => None,
+        });
+        assert_eq!(found, Some(told));
+        assert_eq!(listens(&http), 1);
+        http.rig.tick(ms(1100));
+        let (again, new) = http.last();
+        assert_eq!(listens(&http), 2);
+        assert_ne!(new, id);
+        http.stream(again);
+        assert_eq!(changes(&http.rig), 0);
+        http.event(again, &yes(&new));
+        assert_eq!(changes(&http.rig), 1);
+        assert!(!http.rig.has_ended(call));
+    }
+}
+
+// covers: B-225
+#[test]
+fn one_that_is_had_only_with_a_later_attempt_may_have_missed_a_change() {
+    let mut http = watching(|_| {});
+    http.refuse(http.last().0, 503);
+    http.rig.tick(ms(1100));
+    let (exchange, id) = http.last();
+    http.stream(exchange);
+    http.event(exchange, &yes(&id));
+    assert_eq!((listens(&http), changes(&http.rig)), (2, 1));
+}
+
+// covers: B-225, B-020
+#[test]
+fn it_is_given_up_with_one_event_and_tried_again_after_the_ceiling() {
+    let mut http = watching(|_| {});
+    let mut seen = 1;
+    for _ in 0..1200 {
+        if listens(&http) == seen {
+            let exchange = http.last().0;
+            match seen % 3 {
+                0 => http.refuse(exchange, 503),
+                1 => http.rig.fact(exchange, Fact::Failed { sent: Sent::No, why: Closed::Refused }),
+                _ => {
+                    http.stream(exchange);
+                    http.item(exchange, Item::End);
+                }
+            }
+            seen += 1;
+        }
+        http.rig.tick(ms(100));
+    }
+    assert!((7..=12).contains(&seen), "{seen}");
+    assert_eq!(lost(&http.rig), [(StreamEnd::Status(503), Some(30))]);
+    assert_eq!(http.rig.client.state(), State::Ready);
+    http.rig.client.close(http.rig.now);
+    http.rig.drain();
+    http.assert_at_rest();
+}
+
+// covers: S1-13, B-023
+#[test]
+fn a_wait_that_the_server_names_is_kept() {
+    let waited = |end: &dyn Fn(&mut Http, ExchangeId, &Value)| {
+        let (mut http, exchange, id) = subscribed(|_| {});
+        end(&mut http, exchange, &id);
+        let mut waited = 0;
+        while listens(&http) == 1 && waited < 100_000 {
+            http.rig.tick(ms(100));
+            waited += 100;
+        }
+        waited
+    };
+    let named = waited(&|http, exchange, _| {
+        http.item(exchange, Item::Event(SseEvent { id: None, retry: Some(ms(7_000)), data: Data::None }));
+        http.item(exchange, Item::End);
+    });
+    assert!((7_000..=7_700).contains(&named), "{named}");
+    let mut http = watching(|_| {});
+    let exchange = http.last().0;
+    let headers = Headers::new().with("retry-after", "12");
+    http.item(exchange, Item::Response(ResponseHead { status: 503, headers }));
+    http.item(exchange, Item::End);
+    http.rig.tick(ms(11_999));
+    assert_eq!(listens(&http), 1);
+    http.rig.tick(ms(1));
+    assert_eq!(listens(&http), 2);
+}
+
+// covers: TIME-B-001, SUB-C-011, B-164
+#[test]
+fn only_silence_ends_it_and_neither_its_age_nor_its_head_may_be_missing() {
+    let (mut http, exchange, id) = subscribed(|_| {});
+    for _ in 0..100 {
+        http.rig.tick(Duration::from_secs(290));
+        http.item(exchange, Item::Comment);
+    }
+    http.event(exchange, &changed(&id));
+    assert_eq!((listens(&http), changes(&http.rig)), (1, 1));
+    // No head, and a head without an acknowledgement, which comments do not replace.
+    for head in [false, true] {
+        let mut http = watching(|_| {});
+        let exchange = http.last().0;
+        if head {
+            http.stream(exchange);
+        }
+        http.rig.tick(ms(29_999));
+        if head {
+            http.item(exchange, Item::Comment);
+        }
+        assert!(http.rig.aborted.is_empty());
+        http.rig.tick(ms(1));
+        assert_eq!(http.rig.aborted, [exchange]);
+        http.rig.tick(ms(1100));
+        assert_eq!((listens(&http), http.lines(2).len()), (2, 1), "and nothing else is sent");
+    }
+}
+
+// covers: B-105, SUB-C-011
+#[test]
+fn it_ends_with_the_client() {
+    let (mut http, exchange, id) = subscribed(|_| {});
+    http.rig.client.close(http.rig.now);
+    http.rig.drain();
+    assert_eq!((http.rig.aborted.clone(), http.posts().len()), (vec![exchange], 2));
+    assert!(http.rig.termination().is_some());
+    http.event(exchange, &changed(&id));
+    http.rig.tick(Duration::from_secs(3600));
+    assert_eq!(changes(&http.rig), 0);
+    http.assert_at_rest();
+    // Also between two attempts.
+    let (mut http, exchange, _) = subscribed(|_| {});
+    http.item(exchange, Item::End);
+    http.rig.client.close(http.rig.now);
+    http.rig.drain();
+    http.rig.tick(Duration::from_secs(3600));
+    assert_eq!(listens(&http), 1);
+    http.assert_at_rest();
+}

@@ -1,0 +1,506 @@
+//! Whatever the application, the server and the network do, in whatever order: what must hold after each step, and at the end.
+
+use super::*;
+use crate::client::calls::{CallState, Stage};
+use crate::client::{ListenerEnd, ListenerStart, ListenerTime, Repeat, Resume, SseDecode};
+use crate::input::AuthKey;
+use alloc::collections::{BTreeMap, BTreeSet};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A call; `limited`: by the usual timeout.
+    Call {
+        progress: bool,
+        limited: bool,
+        repeatable: bool,
+    },
+    Cancel(u64),
+    Notify,
+    Answer(u64),
+    Authorize(u64, bool),
+    /// An answer to the n-th exchange on the wire, the latest first.
+    Serve(usize, Serve),
+    /// A fact of the n-th exchange, whether it is on the wire or not.
+    Fact(usize, Fact),
+    Tick(u64),
+    /// Time enough for whatever is armed next.
+    TickToNext,
+    Close,
+}
+
+/// What a server does with what was posted.
+#[derive(Clone, Debug)]
+enum Serve {
+    /// What is best.
+    Well,
+    /// An event with an id, in a stream that perhaps ends.
+    Prime { retry: Option<u64>, ends: bool },
+    /// A stream that says nothing.
+    Stream,
+    /// A question on a stream.
+    Ask(u64),
+    /// Progress on a stream.
+    Progress,
+    /// An `input_required` result.
+    Round(bool),
+    /// A status, and what comes with it.
+    Status(u16, &'static str),
+    /// A JSON-RPC error with this status.
+    Error(u16, i64),
+    /// The answer in a batch with others.
+    Batch,
+    /// The end of the response.
+    End,
+    /// The end of the connection.
+    Fail(Sent),
+}
+
+fn message() -> impl Strategy<Value = String> {
+    let body = prop_oneof![
+        2 => Just(r#""result":{}"#),
+        2 => Just(r#""result":{"supportedVersions":["2026-07-28"],"capabilities":{}}"#),
+        2 => Just(r#""result":{"protocolVersion":"2025-11-25","capabilities":{}}"#),
+        1 => Just(r#""result":{"resultType":"input_required","requestState":"s"}"#),
+        1 => Just(r#""result":{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}"#),
+        1 => Just(r#""error":{"code":-32022,"message":"","data":{"supported":["2026-07-28"]}}"#),
+        1 => Just(r#""error":{"code":-32020,"message":""}"#),
+        1 => Just(r#""method":"ping""#),
+        1 => Just(r#""method":"roots/list""#),
+        1 => Just(r#""method":"notifications/progress","params":{"progressToken":2,"progress":1}"#),
+        1 => Just(r#""method":"notifications/cancelled","params":{"requestId":3}"#),
+        1 => Just(r#""junk":1"#),
+    ];
+    (1..9_u64, body).prop_map(|(id, body)| format!(r#"{{"jsonrpc":"2.0","id":{id},{body}}}"#))
+}
+
+fn fact() -> impl Strategy<Value = Fact> {
+    let read = |text: String| match parse(text.into(), 128) {
+        Ok(message) => Item::Message(message),
+        Err(defect) => Item::BadMessage(defect),
+    };
+    let event = |text: String| {
+        let data = match parse(text.into(), 128) {
+            Ok(message) => Data::Message(message),
+            Err(defect) => Data::Bad(defect),
+        };
+        Item::Event(SseEvent { id: Some("x".into()), retry: None, data })
+    };
+    let head = |(status, kind): (u16, &str)| {
+        let headers = Headers::new().with("content-type", kind).with("mcp-session-id", "other");
+        Item::Response(ResponseHead { status, headers })
+    };
+    let status = prop_oneof![Just(200), Just(202), Just(400), Just(401), Just(403), Just(404), Just(405), Just(503)];
+    let kind = prop_oneof![Just("text/event-stream"), Just("application/json"), Just("text/html")];
+    prop_oneof![
+        4 => message().prop_map(read).prop_map(Fact::Item),
+        4 => message().prop_map(event).prop_map(Fact::Item),
+        2 => (status, kind).prop_map(head).prop_map(Fact::Item),
+        2 => Just(Fact::Item(Item::End)),
+        1 => Just(Fact::Item(Item::Comment)),
+        1 => Just(Fact::Item(Item::Body(Bytes::from_static(b"<html>")))),
+        1 => Just(Fact::Failed { sent: Sent::Maybe, why: Closed::Reset }),
+        1 => Just(Fact::Failed { sent: Sent::No, why: Closed::Denied("no".into()) }),
+        1 => Just(Fact::Unsent(7)),
+    ]
+}
+
+fn serve() -> impl Strategy<Value = Serve> {
+    const SCOPE: &str = "Bearer error=\"insufficient_scope\"";
+    prop_oneof![
+        14 => Just(Serve::Well),
+        4 => (prop_oneof![Just(None), (0..90_000_u64).prop_map(Some)], any::<bool>())
+            .prop_map(|(retry, ends)| Serve::Prime { retry, ends }),
+        2 => Just(Serve::Stream),
+        2 => (1..4_u64).prop_map(Serve::Ask),
+        1 => Just(Serve::Progress),
+        2 => any::<bool>().prop_map(Serve::Round),
+        6 => prop_oneof![
+            Just((401, "Bearer")), Just((401, "Basic")), Just((403, SCOPE)), Just((403, "")), Just((404, "")), Just((404, "")),
+            Just((503, "")), Just((405, "")), Just((200, "")), Just((202, "")), Just((307, "")),
+        ].prop_map(|(status, hint)| Serve::Status(status, hint)),
+        2 => prop_oneof![Just((400, -32020)), Just((404, -32601)), Just((200, -32603)), Just((401, -32001))]
+            .prop_map(|(status, code)| Serve::Error(status, code)),
+        1 => Just(Serve::Batch),
+        2 => Just(Serve::End),
+        2 => prop_oneof![Just(Sent::No), Just(Sent::Maybe)].prop_map(Serve::Fail),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (any::<bool>(), any::<bool>(), any::<bool>())
+            .prop_map(|(progress, limited, repeatable)| Step::Call { progress, limited, repeatable }),
+        1 => (1..7_u64).prop_map(Step::Cancel),
+        1 => Just(Step::Notify),
+        2 => (1..7_u64).prop_map(Step::Answer),
+        3 => (1..7_u64, any::<bool>()).prop_map(|(key, give)| Step::Authorize(key, give)),
+        16 => (0..3_usize, serve()).prop_map(|(n, serve)| Step::Serve(n, serve)),
+        2 => (0..6_usize, fact()).prop_map(|(n, fact)| Step::Fact(n, fact)),
+        2 => (0..9_000_u64).prop_map(Step::Tick),
+        2 => Just(Step::TickToNext),
+    ]
+}
+
+fn config() -> impl Strategy<Value = ClientConfig> {
+    let flags = prop::array::uniform6(any::<bool>());
+    let resume = prop_oneof![3 => Just(Resume::Progress), 1 => Just(Resume::Strict(2)), 1 => Just(Resume::Never)];
+    let repeat = prop_oneof![3 => Just(Repeat::Safe), 1 => Just(Repeat::Always), 1 => Just(Repeat::Never)];
+    let end = prop_oneof![3 => Just(ListenerEnd::Resume), 1 => Just(ListenerEnd::Stop), 1 => Just(ListenerEnd::Ignore)];
+    let start = prop_oneof![
+        4 => Just(ListenerStart::AfterInitialized),
+        1 => Just(ListenerStart::BeforeInitialized),
+        1 => Just(ListenerStart::Never)
+    ];
+    let policy = prop_oneof![2 => Just(Policy::Auto), 2 => Just(Policy::Legacy), 1 => Just(Policy::Modern)];
+    (flags, resume, repeat, end, start, policy).prop_map(|(flags, resume, repeat, end, start, policy)| {
+        let mut config = ClientConfig::url("http://localhost/mcp").unwrap();
+        config.capabilities.roots = Some(Object::new());
+        (config.resume, config.repeat, config.listener_end, config.listener) = (resume, repeat, end, start);
+        config.policy = policy;
+        let [authorize, plain, watch, ping, strict, quarter] = flags;
+        (config.authorize, config.retry_plain_403, config.watch_tools) = (authorize, plain, watch);
+        config.ping = ping.then_some(Duration::from_secs(20));
+        config.sse_decode = if strict { SseDecode::Reject } else { SseDecode::Skip };
+        config.listener_start = if quarter { ListenerTime::Quarter } else { ListenerTime::After(ms(3_000)) };
+        config
+    })
+}
+
+/// Whether an answer is awaited on this exchange.
+fn awaits(client: &Client, exchange: ExchangeId) -> bool {
+    matches!(client.exchanges.get(&exchange), Some(Exchange::Http(http)) if http.awaits_answer())
+}
+
+/// A run: the rig, and what is known of what it did.
+struct Run {
+    http: Http,
+    /// Whether the server speaks 2026-07-28.
+    is_modern: bool,
+    /// Exchanges of which the head has come.
+    heads: BTreeSet<ExchangeId>,
+    /// The calls, and whether each has a limit.
+    calls: BTreeMap<CallId, bool>,
+    answered: BTreeSet<AuthKey>,
+    replied: BTreeSet<InputKey>,
+    events: u64,
+}
+
+impl Run {
+    fn new(config: ClientConfig, is_modern: bool) -> Self {
+        let http = Http { rig: Rig::new(config) };
+        let (heads, calls, answered, replied) = Default::default();
+        Self { http, is_modern, heads, calls, answered, replied, events: 0 }
+    }
+
+    /// What is on the wire, the latest first.
+    fn on_the_wire(&self) -> Vec<ExchangeId> {
+        let rig = &self.http.rig;
+        let is_live = |exchange: &ExchangeId| rig.is_open(*exchange) && !rig.over.contains(exchange);
+        rig.starts.iter().rev().map(|(exchange, _)| *exchange).filter(is_live).collect()
+    }
+
+    fn step(&mut self, step: &Step) {
+        let rig = &mut self.http.rig;
+        match step {
+            Step::Call { progress, limited, repeatable } => {
+                let call = tools::call("x");
+                let call = if *progress { call.progress() } else { call };
+                let call = if *limited { call } else { call.timeout(None) };
+                let call = if *repeatable { call.repeatable() } else { call };
+                if let Ok(call) = rig.client.call(rig.now, call) {
+                    self.calls.insert(call.id(), *limited);
+                }
+            }
+            Step::Cancel(n) => rig.client.cancel(rig.now, CallId(*n), None),
+            Step::Notify => drop(rig.client.notify(rig.now, "n", Object::new())),
+            Step::Answer(n) => {
+                self.replied.insert(InputKey(*n));
+                rig.reply(InputKey(*n), InputAnswer::roots(["file:///"]));
+            }
+            Step::Authorize(n, give) => {
+                let with = Authorization::Headers(Headers::new().with("Authorization", format!("Bearer {n}")));
+                let with = if *give { with } else { Authorization::Refuse };
+                self.answered.insert(AuthKey(*n));
+                rig.client.apply(rig.now, Input::Command(ClientCommand::Authorize(AuthKey(*n), with))).unwrap();
+            }
+            Step::Serve(n, serve) => {
+                if let Some(exchange) = self.on_the_wire().get(*n).copied() {
+                    self.serve(exchange, serve);
+                }
+            }
+            Step::Fact(n, fact) => {
+                let exchange = rig.starts.iter().rev().nth(*n).map(|(exchange, _)| *exchange);
+                if let Some(exchange) = exchange {
+                    if matches!(fact, Fact::Item(Item::Response(_))) {
+                        self.heads.insert(exchange);
+                    }
+                    rig.fact(exchange, fact.clone());
+                }
+            }
+            Step::Tick(n) => rig.tick(ms(*n)),
+            Step::TickToNext => {
+                let wait = rig.client.poll_timeout().map_or(Duration::ZERO, |at| at - rig.now);
+                rig.tick(wait);
+            }
+            Step::Close => rig.client.close(rig.now),
+        }
+        self.http.rig.drain();
+    }
+
+    fn serve(&mut self, exchange: ExchangeId, serve: &Serve) {
+        let post = self.http.posts().into_iter().find(|post| post.0 == exchange).unwrap();
+        let (_, head, body, _) = post;
+        let client = &self.http.rig.client;
+        // The rest of an answer is the answer to what was posted before.
+        let mut out = client.calls.values().filter_map(CallState::request);
+        let call = out
+            .find(|id| client.ids.exchange(id) == Some(exchange))
+            .map(|id| json!(id.to_string().parse::<u64>().unwrap()));
+        let (id, method) = (&call.unwrap_or(body["id"].clone()), body["method"].as_str().unwrap_or_default());
+        let is_new = self.heads.insert(exchange);
+        let rig = &mut self.http;
+        match serve {
+            Serve::Fail(sent) => rig.rig.fact(exchange, Fact::Failed { sent: *sent, why: Closed::Reset }),
+            Serve::Status(status, hint) if is_new => {
+                let headers = Headers::new().with("www-authenticate", *hint);
+                rig.item(exchange, Item::Response(ResponseHead { status: *status, headers }));
+                self.end(exchange);
+            }
+            Serve::Error(status, code) if is_new => {
+                rig.head(exchange, *status);
+                self.say(exchange, &error(id, *code), false);
+                self.end(exchange);
+            }
+            Serve::End | Serve::Status(..) | Serve::Error(..) => self.end(exchange),
+            Serve::Stream | Serve::Prime { .. } | Serve::Ask(_) | Serve::Progress => {
+                if is_new {
+                    rig.stream(exchange);
+                }
+                self.events += 1;
+                let n = self.events;
+                match serve {
+                    Serve::Prime { retry, ends } if self.is_live(exchange) => {
+                        self.http.numbered(exchange, &format!("e{n}"), *retry, None);
+                        if *ends {
+                            self.end(exchange);
+                        }
+                    }
+                    Serve::Ask(n) => {
+                        self.say(exchange, &json!({"jsonrpc": "2.0", "id": n, "method": "roots/list"}), true);
+                    }
+                    Serve::Progress => self.say(exchange, &note(id, n), true),
+                    _ => {}
+                }
+            }
+            Serve::Well | Serve::Round(_) | Serve::Batch => match (head.method.as_str(), method) {
+                ("GET", _) if is_new => rig.stream(exchange),
+                ("GET", _) if *id == Value::Null => self.end(exchange),
+                ("GET", _) => {
+                    self.say(exchange, &result(id), true);
+                    self.end(exchange);
+                }
+                ("DELETE", _) => self.end(exchange),
+                _ if body["id"] == Value::Null || method.is_empty() => self.accept(exchange, is_new),
+                (_, "initialize") => {
+                    if is_new {
+                        let n = self.events;
+                        let headers = Headers::new().with("mcp-session-id", format!("s{n}"));
+                        rig.item(exchange, Item::Response(ResponseHead { status: 200, headers }));
+                    }
+                    self.say(
+                        exchange,
+                        &json!({"jsonrpc": "2.0", "id": id, "result": initialized("2025-11-25")}),
+                        false,
+                    );
+                    self.end(exchange);
+                }
+                (_, "server/discover") if self.is_modern => {
+                    if is_new {
+                        rig.head(exchange, 200);
+                    }
+                    let mut hello = discover(&["2026-07-28"]);
+                    hello["capabilities"] = json!({"tools": {"listChanged": true}});
+                    self.say(exchange, &json!({"jsonrpc": "2.0", "id": id, "result": hello}), false);
+                    self.end(exchange);
+                }
+                (_, "server/discover") => {
+                    if is_new {
+                        rig.head(exchange, 400);
+                    }
+                    self.end(exchange);
+                }
+                (_, "subscriptions/listen") => {
+                    if is_new {
+                        rig.stream(exchange);
+                    }
+                    self.say(exchange, &super::super::subscription::yes(id), true);
+                }
+                _ => {
+                    if is_new {
+                        rig.head(exchange, 200);
+                    }
+                    let round = match serve {
+                        Serve::Round(true) => json!({"resultType": "input_required", "requestState": "s"}),
+                        Serve::Round(false) => {
+                            json!({"resultType": "input_required", "inputRequests": {"r": {"method": "roots/list"}}})
+                        }
+                        _ => json!({"content": [], "resultType": "complete", "tools": []}),
+                    };
+                    let answer = json!({"jsonrpc": "2.0", "id": id, "result": round});
+                    if let Serve::Batch = serve {
+                        let say = |value: &Value| parse(value.to_string().into(), 128);
+                        let batch = vec![say(&note(id, 1)), say(&answer), say(&answer), say(&json!({"id": id}))];
+                        if self.is_live(exchange) {
+                            self.http.item(exchange, Item::Batch(batch));
+                        }
+                    } else {
+                        self.say(exchange, &answer, false);
+                    }
+                    self.end(exchange);
+                }
+            },
+        }
+    }
+
+    fn accept(&mut self, exchange: ExchangeId, is_new: bool) {
+        if is_new {
+            self.http.head(exchange, 202);
+        }
+        self.end(exchange);
+    }
+
+    fn is_live(&self, exchange: ExchangeId) -> bool {
+        self.http.rig.is_open(exchange) && !self.http.rig.over.contains(&exchange)
+    }
+
+    fn say(&mut self, exchange: ExchangeId, body: &Value, as_event: bool) {
+        if self.is_live(exchange) {
+            match as_event {
+                true => self.http.event(exchange, body),
+                false => self.http.item(exchange, Item::Message(parse(body.to_string().into(), 128).unwrap())),
+            }
+        }
+    }
+
+    fn end(&mut self, exchange: ExchangeId) {
+        if self.is_live(exchange) {
+            self.http.item(exchange, Item::End);
+        }
+    }
+
+    /// What must hold whenever the client is silent.
+    fn check(&self) -> Result<(), TestCaseError> {
+        let client = &self.http.rig.client;
+        let armed = |timer: Timer| client.timers.get(timer).is_some();
+        // The two sides of the seam agree on what is on the wire.
+        let mut wire = self.on_the_wire();
+        wire.sort_unstable();
+        let live = |(exchange, state): (&ExchangeId, &Exchange)| match state {
+            Exchange::Http(http) => http.is_live().then_some(*exchange),
+            Exchange::Duplex(_) => None,
+        };
+        let live: Vec<ExchangeId> = client.exchanges.iter().filter_map(live).collect();
+        prop_assert_eq!(&wire, &live);
+        // One handshake at a time, which is watched.
+        let is_initialize = |exchange: &&ExchangeId| {
+            let of = |(x, start): &(ExchangeId, Start)| match start {
+                Start::Http { body, .. } => x == *exchange && body.windows(12).any(|w| w == b"\"initialize\""),
+                Start::Duplex(_) => false,
+            };
+            self.http.rig.starts.iter().any(of)
+        };
+        let is_up = matches!(client.state(), State::Probing | State::Initializing);
+        let out = wire.iter().filter(is_initialize).filter(|x| awaits(client, **x)).count();
+        prop_assert!(out <= usize::from(is_up), "{} handshakes in {:?}", out, client.state());
+        let waits = |call: CallId| client.waits_for_credentials(call);
+        // Each call waits for something that comes, or for a time.
+        for (call, state) in &client.calls {
+            match &state.stage {
+                Stage::Queued if is_up => prop_assert!(armed(Timer::Handshake) || waits(*call)),
+                Stage::Queued => prop_assert!(client.is_holding() && armed(Timer::Hold), "{:?}", client.state()),
+                Stage::Sent(id) => {
+                    let exchange = client.ids.exchange(id).expect("a request that is out has its id");
+                    prop_assert!(awaits(client, exchange), "nothing waits for {id}");
+                    prop_assert!(live.contains(&exchange) || armed(Timer::Resume(exchange)) || waits(*call));
+                }
+                Stage::Asking { .. } => prop_assert!(client.owes_answer(*call)),
+                Stage::Waiting { .. } => prop_assert!(armed(Timer::Round(*call))),
+                Stage::Mismatched(_) => prop_assert!(client.own_calls() > 0),
+            }
+            // Its clock runs exactly while it is the server's turn.
+            if self.calls.get(call).copied().unwrap_or_default() {
+                let ours = client.owes_answer(*call) || waits(*call);
+                prop_assert_eq!(armed(Timer::Call(*call)), !ours, "{:?} {:?}", call, &state.stage);
+            }
+        }
+        // What is no call and no handshake is watched by a timer of its own.
+        for exchange in &live {
+            if !awaits(client, *exchange) {
+                let timers = [Timer::Answer(*exchange), Timer::Drain(*exchange), Timer::Idle(*exchange)];
+                prop_assert!(timers.into_iter().any(armed), "{:?} may last for ever", exchange);
+            }
+        }
+        // A challenge is put once.
+        let mut open = vec![];
+        for event in &self.http.rig.events {
+            if let Event::AuthNeeded { token, challenge, .. } = event
+                && !self.answered.contains(&token.key())
+            {
+                prop_assert!(!open.contains(challenge), "asked twice");
+                open.push(challenge.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// What must hold once it is closed.
+    fn check_end(&mut self) -> Result<(), TestCaseError> {
+        let rig = &mut self.http.rig;
+        rig.tick(Duration::from_secs(3600));
+        for call in self.calls.keys() {
+            let _ = rig.outcome(*call);
+        }
+        prop_assert!(matches!(rig.events.last(), Some(Event::Terminated(_))), "the last of all");
+        let questions: BTreeSet<InputKey> = rig.questions().into_iter().map(|(key, _)| key).collect();
+        let withdrawn = |event: &Event| match event {
+            Event::InputWithdrawn(key) => Some(*key),
+            _ => None,
+        };
+        let withdrawn: BTreeSet<InputKey> = rig.events.iter().filter_map(withdrawn).collect();
+        prop_assert!(questions.iter().all(|key| withdrawn.contains(key) || self.replied.contains(key)));
+        prop_assert!(rig.sent.is_empty(), "a client posts and says nothing else");
+        let before = (rig.events.len(), rig.starts.len(), rig.aborted.len());
+        rig.client.close(rig.now);
+        rig.client.cancel(rig.now, CallId(1), None);
+        for exchange in rig.starts.iter().map(|(exchange, _)| *exchange).collect::<Vec<_>>() {
+            rig.fact(exchange, Fact::Item(Item::End));
+        }
+        rig.tick(Duration::from_secs(3600));
+        prop_assert_eq!(before, (rig.events.len(), rig.starts.len(), rig.aborted.len()), "after the end nothing comes");
+        self.http.assert_at_rest();
+        Ok(())
+    }
+}
+
+proptest! {
+    // covers: B-281, B-066, B-098, R-27, R-28
+    #[test]
+    fn over_http_every_call_ends_once_and_nothing_is_left(
+        config in config(),
+        is_modern in any::<bool>(),
+        steps in prop::collection::vec(step(), 0..80),
+    ) {
+        let mut run = Run::new(config, is_modern);
+        // Most runs get past the handshake.
+        let hello = (0..steps.len() % 7).map(|_| Step::Serve(0, Serve::Well)).collect::<Vec<_>>();
+        for step in hello.iter().chain(&steps) {
+            let starts = run.http.rig.starts.len();
+            run.step(step);
+            run.check()?;
+            prop_assert!(run.http.rig.starts.len() - starts <= 50, "it loops");
+        }
+        run.step(&Step::Close);
+        run.check_end()?;
+    }
+}

@@ -1,0 +1,380 @@
+//! The subscription to changes of the tools, on a duplex connection.
+
+use super::*;
+use crate::error::StreamEnd;
+
+/// What a server says of a subscription.
+type Says<'a> = &'a dyn Fn(&Value) -> Vec<Value>;
+
+/// What happens to one.
+type Step<'a> = &'a dyn Fn(&mut Rig, &Value);
+
+const ID: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// What a modern server of tools says to the probe; `told` is what it declares of their changes.
+pub(super) fn hello(told: bool) -> Value {
+    let mut hello = discover(&["2026-07-28"]);
+    hello["capabilities"] = json!({"tools": {"listChanged": told}});
+    hello
+}
+
+/// A notification of the subscription with this id.
+pub(super) fn told(method: &str, id: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": method, "params": {"_meta": {ID: id}}})
+}
+
+pub(super) fn changed(id: &Value) -> Value {
+    told("notifications/tools/list_changed", id)
+}
+
+/// The acknowledgement, with this filter.
+pub(super) fn acknowledged(id: &Value, filter: Value) -> Value {
+    let mut ack = told("notifications/subscriptions/acknowledged", id);
+    ack["params"]["notifications"] = filter;
+    ack
+}
+
+pub(super) fn yes(id: &Value) -> Value {
+    acknowledged(id, json!({"toolsListChanged": true}))
+}
+
+/// The closing result.
+pub(super) fn closing(id: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "_meta": {ID: id}}})
+}
+
+pub(super) fn changes(rig: &Rig) -> usize {
+    rig.events.iter().filter(|event| **event == Event::ToolsChanged).count()
+}
+
+pub(super) fn lost(rig: &Rig) -> Vec<(StreamEnd, Option<u64>)> {
+    let lost = |event: &Event| match event {
+        Event::ListenerLost { cause, again } => Some((cause.clone(), again.map(|wait| wait.as_secs()))),
+        _ => None,
+    };
+    rig.events.iter().filter_map(lost).collect()
+}
+
+fn listens(rig: &Rig) -> usize {
+    rig.methods().iter().filter(|method| **method == "subscriptions/listen").count()
+}
+
+/// A client that wants to know of changes, of a program that has said hello; the id of the subscription is the last one.
+fn watching(set: impl FnOnce(&mut ClientConfig)) -> (Rig, Value) {
+    let mut config = ClientConfig { watch_tools: true, ..ClientConfig::program(Program::new("server")) };
+    set(&mut config);
+    let mut rig = Rig::new(config);
+    rig.open();
+    let id = rig.last_id();
+    rig.answer(&id, hello(true));
+    let id = rig.last_id();
+    (rig, id)
+}
+
+/// As before, and the server has acknowledged it.
+fn subscribed() -> (Rig, Value) {
+    let (mut rig, id) = watching(|_| {});
+    rig.say(yes(&id));
+    (rig, id)
+}
+
+// covers: SUB-C-002, SUB-C-007
+#[test]
+fn it_is_opened_only_where_it_is_wanted_and_the_server_tells_of_changes() {
+    let (rig, id) = watching(|_| {});
+    assert_eq!(rig.methods(), ["server/discover", "subscriptions/listen"]);
+    let listen = rig.sent.last().unwrap();
+    assert_eq!((&listen["id"], &listen["params"]["notifications"]), (&id, &json!({"toolsListChanged": true})));
+    assert_eq!(listen["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+    for (wanted, told) in [(false, true), (true, false), (false, false)] {
+        let mut rig = Rig::new(ClientConfig { watch_tools: wanted, ..ClientConfig::given() });
+        rig.open();
+        let id = rig.last_id();
+        rig.answer(&id, hello(told));
+        assert_eq!((rig.client.state(), listens(&rig)), (State::Ready, 0));
+    }
+    // Older servers say it unasked.
+    let mut rig = Rig::ready(ProtocolVersion::V2025_11_25, ClientConfig { watch_tools: true, ..ClientConfig::given() });
+    rig.say(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+    assert_eq!((listens(&rig), changes(&rig)), (0, 1));
+}
+
+// covers: SUB-C-009, STDIO-C-011, SUB-B-005, B-226
+#[test]
+fn only_what_the_server_has_agreed_to_tell_of_this_subscription_is_believed() {
+    let (mut rig, id) = watching(|_| {});
+    let text = json!(id.to_string());
+    let before = [
+        // Before the acknowledgement, of another subscription, of one that another id type names, of none.
+        changed(&id),
+        yes(&json!(99)),
+        yes(&text),
+        changed(&json!(99)),
+        json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}),
+        json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged"}),
+    ];
+    for (n, message) in before.into_iter().enumerate() {
+        rig.say(message.clone());
+        assert_eq!(rig.diagnostics(), vec![DiagnosticKind::BadSubscription; n + 1], "{message}");
+    }
+    assert_eq!(changes(&rig), 0);
+    rig.clear();
+    rig.say(yes(&id));
+    assert_eq!(
+        (changes(&rig), rig.diagnostics()),
+        (0, vec![]),
+        "there was nothing before it that could have been missed"
+    );
+    rig.say(changed(&id));
+    assert_eq!((changes(&rig), rig.diagnostics()), (1, vec![]));
+    let after = [
+        yes(&id),
+        changed(&text),
+        changed(&json!(99)),
+        // It was not asked for.
+        told("notifications/prompts/list_changed", &id),
+        told("notifications/resources/updated", &id),
+        told("notifications/resources/list_changed", &json!(99)),
+    ];
+    for (n, message) in after.into_iter().enumerate() {
+        rig.say(message.clone());
+        assert_eq!(rig.diagnostics(), vec![DiagnosticKind::BadSubscription; n + 1], "{message}");
+    }
+    assert_eq!(changes(&rig), 1);
+    assert!(!rig.events.iter().any(|event| matches!(event, Event::Notification { .. })));
+    // What belongs to no subscription goes its way.
+    rig.say(json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": 1}}));
+    assert!(matches!(rig.events.last(), Some(Event::Notification { method, .. }) if method == "notifications/message"));
+}
+
+// covers: SUB-C-010, SUB-C-009, SUB-B-005, STDIO-C-011
+#[test]
+fn a_subscription_of_the_applications_own_goes_beside_it() {
+    let (mut rig, ours) = subscribed();
+    let filter = json!({"notifications": {"toolsListChanged": true, "promptsListChanged": true}});
+    rig.call(custom::<Value>("subscriptions/listen", &filter));
+    let theirs = rig.last_id();
+    rig.say(acknowledged(&theirs, json!({"promptsListChanged": true})));
+    rig.say(told("notifications/prompts/list_changed", &theirs));
+    rig.say(changed(&ours));
+    rig.say(changed(&theirs));
+    let notes: Vec<&str> = rig
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Notification { method, .. } => Some(method.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        notes,
+        [
+            "notifications/subscriptions/acknowledged",
+            "notifications/prompts/list_changed",
+            "notifications/tools/list_changed"
+        ]
+    );
+    assert_eq!((changes(&rig), rig.diagnostics()), (1, vec![]));
+}
+
+// covers: SUB-C-007, SUB-C-011, B-226
+#[test]
+fn a_server_that_agrees_to_less_is_told_that_it_is_not_wanted() {
+    for filter in [json!({}), json!({"toolsListChanged": false}), json!({"promptsListChanged": true}), json!(7)] {
+        let (mut rig, id) = watching(|_| {});
+        rig.say(acknowledged(&id, filter.clone()));
+        assert_eq!(rig.diagnostics(), [DiagnosticKind::BadSubscription], "{filter}");
+        let cancelled = rig.sent.last().unwrap();
+        assert_eq!((&cancelled["method"], &cancelled["params"]["requestId"]), (&json!("notifications/cancelled"), &id));
+        rig.tick(Duration::from_secs(3600));
+        assert_eq!(listens(&rig), 1, "it is not asked again");
+        rig.say(changed(&id));
+        assert_eq!(changes(&rig), 0);
+        rig.assert_at_rest();
+    }
+}
+
+// covers: R-30, B-223, B-225, SUB-C-013
+#[test]
+fn a_server_that_ends_it_in_whatever_way_is_asked_again_after_a_while() {
+    let cancelled =
+        |id: &Value| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+    let ways: [Says<'_>; 4] =
+        [&|id| vec![closing(id)], &|id| vec![cancelled(id)], &|id| vec![closing(id), cancelled(id)], &|id| {
+            vec![cancelled(id), closing(id)]
+        }];
+    for way in ways {
+        let (mut rig, id) = subscribed();
+        let call = rig.echo();
+        for message in way(&id) {
+            rig.say(message);
+        }
+        assert_eq!(rig.diagnostics(), [], "all of it is legal");
+        assert!(matches!(
+            rig.events.last(),
+            Some(Event::Reconnecting { stream: StreamOf::Listener, attempt: 1, cause: StreamEnd::Ended, .. })
+        ));
+        assert_eq!(listens(&rig), 1, "not at once");
+        rig.tick(ms(1100));
+        assert_eq!(listens(&rig), 2);
+        let again = rig.last_id();
+        assert_ne!(again, id);
+        assert_eq!(changes(&rig), 0);
+        rig.say(yes(&again));
+        assert_eq!(changes(&rig), 1, "what happened meanwhile is not known");
+        rig.say(changed(&id));
+        assert_eq!((changes(&rig), rig.diagnostics()), (1, vec![DiagnosticKind::BadSubscription]));
+        assert!(!rig.has_ended(call), "no call is touched");
+    }
+    // A cancellation of something else means what it meant.
+    let (mut rig, _) = subscribed();
+    rig.say(cancelled(&json!(99)));
+    assert_eq!(rig.diagnostics(), [DiagnosticKind::UnknownCancel]);
+}
+
+// covers: B-225, SUB-C-013
+#[test]
+fn it_is_tried_with_growing_waits_told_of_once_and_never_given_up_for_good() {
+    let (mut rig, mut id) = watching(|_| {});
+    let (mut times, mut seen) = (vec![], 1);
+    for _ in 0..1200 {
+        rig.tick(ms(100));
+        if listens(&rig) > seen {
+            (id, seen) = (rig.last_id(), listens(&rig));
+            times.push(rig.now);
+        }
+        if !rig.sent.is_empty() && seen > 0 && rig.client.ids.pending() == 1 {
+            rig.say(error(&id, -32603));
+        }
+    }
+    assert!((7..=11).contains(&seen), "{seen} attempts in two minutes");
+    let [(StreamEnd::Error(e), Some(30))] = &lost(&rig)[..] else { panic!("{:?}", lost(&rig)) };
+    assert_eq!(e.code, -32603);
+    // One that works is the end of it, and the next end is told anew.
+    while rig.client.ids.pending() == 0 {
+        rig.tick(ms(100));
+    }
+    id = rig.last_id();
+    rig.say(yes(&id));
+    assert_eq!(changes(&rig), 1, "nobody would have told of a change before");
+    for _ in 0..600 {
+        if rig.client.ids.pending() == 1 {
+            id = rig.last_id();
+            rig.say(error(&id, -32603));
+        }
+        rig.tick(ms(100));
+    }
+    assert_eq!(lost(&rig).len(), 2);
+    rig.client.close(rig.now);
+    rig.drain();
+    rig.assert_at_rest();
+}
+
+// covers: B-209, SUB-C-013
+#[test]
+fn a_server_that_does_not_have_it_is_not_asked_again() {
+    for code in [-32601, -32600, -32602, -32020, -32021, -32022] {
+        let (mut rig, id) = watching(|_| {});
+        rig.say(error(&id, code));
+        assert_eq!(rig.diagnostics(), [DiagnosticKind::ListenerOff], "{code}");
+        rig.tick(Duration::from_secs(3600));
+        assert_eq!((listens(&rig), lost(&rig)), (1, vec![]));
+        assert_eq!(rig.client.state(), State::Ready);
+        rig.assert_at_rest();
+    }
+    // One that had it is, whatever it says now.
+    let (mut rig, id) = subscribed();
+    rig.say(closing(&id));
+    rig.tick(ms(1100));
+    let id = rig.last_id();
+    rig.say(error(&id, -32601));
+    rig.tick(Duration::from_secs(60));
+    assert_eq!(listens(&rig), 3);
+    // A result that cannot be read is an end like any other.
+    let (mut rig, id) = subscribed();
+    rig.say(json!({"jsonrpc": "2.0", "id": id, "result": {}, "error": {}}));
+    rig.tick(ms(1100));
+    assert_eq!(listens(&rig), 2);
+}
+
+// covers: SUB-C-014, STDIO-C-020, B-225
+#[test]
+fn a_server_that_is_started_anew_is_asked_anew() {
+    let (mut rig, id) = watching(|config| config.restart = Some(Restart::default()));
+    rig.say(yes(&id));
+    for round in 1..=3 {
+        rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: exited(3) });
+        rig.tick(Duration::from_secs(15));
+        rig.open();
+        let id = rig.last_id();
+        rig.answer(&id, hello(true));
+        assert_eq!((listens(&rig), changes(&rig)), (round + 1, round - 1));
+        let id = rig.last_id();
+        rig.say(yes(&id));
+        assert_eq!(changes(&rig), round, "once for each");
+        rig.say(changed(&json!(2)));
+        assert_eq!(changes(&rig), round, "nothing of the old one is believed");
+    }
+    // Also between two attempts.
+    let id = rig.last_id();
+    rig.say(closing(&id));
+    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: exited(3) });
+    rig.tick(Duration::from_secs(15));
+    rig.open();
+    let id = rig.last_id();
+    rig.answer(&id, hello(true));
+    rig.tick(Duration::from_secs(10));
+    assert_eq!(listens(&rig), 5, "one, not two");
+}
+
+// covers: TIME-B-001, SUB-C-011, B-225
+#[test]
+fn no_timeout_of_a_request_ends_it_but_its_acknowledgement_must_come() {
+    let (mut rig, id) = subscribed();
+    rig.tick(Duration::from_secs(1 << 30));
+    rig.say(changed(&id));
+    assert_eq!((changes(&rig), listens(&rig)), (1, 1));
+    assert_eq!(rig.client.poll_timeout(), None);
+
+    let (mut rig, id) = watching(|_| {});
+    rig.tick(ms(29_999));
+    assert_eq!(rig.methods().len(), 2);
+    rig.tick(ms(1));
+    let cancelled = rig.sent.last().unwrap();
+    assert_eq!((&cancelled["method"], &cancelled["params"]["requestId"]), (&json!("notifications/cancelled"), &id));
+    assert!(matches!(rig.events.last(), Some(Event::Reconnecting { cause: StreamEnd::Idle, .. })));
+    rig.say(yes(&id));
+    assert_eq!(rig.diagnostics(), [DiagnosticKind::BadSubscription]);
+    rig.tick(ms(1100));
+    assert_eq!(listens(&rig), 2);
+}
+
+// covers: B-105, SUB-C-011
+#[test]
+fn it_ends_with_the_client() {
+    let steps: [Step<'_>; 3] = [&|_, _| {}, &|rig, id| rig.say(yes(id)), &|rig, id| rig.say(closing(id))];
+    for (step, is_open) in steps.into_iter().zip([true, true, false]) {
+        let (mut rig, id) = watching(|_| {});
+        step(&mut rig, &id);
+        rig.clear();
+        rig.client.close(rig.now);
+        rig.drain();
+        let told: Vec<&Value> = rig.sent.iter().map(|message| &message["params"]["requestId"]).collect();
+        assert_eq!(
+            (rig.methods(), told),
+            if is_open { (vec!["notifications/cancelled"], vec![&id]) } else { (vec![], vec![]) }
+        );
+        let sent = rig.sent.len();
+        rig.say(changed(&id));
+        rig.tick(Duration::from_secs(60));
+        rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: Closed::Eof });
+        assert_eq!((rig.sent.len(), changes(&rig)), (sent, 0));
+        assert!(rig.termination().is_some());
+        rig.assert_at_rest();
+    }
+    // And with the output of the server.
+    let (mut rig, id) = subscribed();
+    rig.fact(rig.exchange(), Fact::Item(Item::End));
+    rig.say(changed(&id));
+    assert_eq!((changes(&rig), rig.client.ids.pending()), (0, 0));
+}
