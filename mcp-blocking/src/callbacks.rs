@@ -2,13 +2,17 @@
 
 use crate::events::Told;
 use mcp_proto::client::Event;
-use mcp_proto::{ElicitRequest, ElicitResult, ErrorObject, InputAnswer, InputRequest, Object};
+use mcp_proto::driver::{Question, Reply};
+use mcp_proto::{
+    Authorization, Challenge, ElicitRequest, ElicitResult, ErrorObject, InputAnswer, InputRequest, Object,
+};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 type Elicit = dyn Fn(ElicitRequest) -> ElicitResult + Send + Sync;
 type Sample = dyn Fn(Object) -> Result<Object, ErrorObject> + Send + Sync;
+type Authorize = dyn Fn(Challenge) -> Authorization + Send + Sync;
 type Roots = dyn Fn() -> InputAnswer + Send + Sync;
 
 #[derive(Clone, Default)]
@@ -16,24 +20,31 @@ pub(crate) struct Callbacks {
     pub(crate) elicit: Option<Arc<Elicit>>,
     pub(crate) sample: Option<Arc<Sample>>,
     pub(crate) roots: Option<Arc<Roots>>,
+    pub(crate) authorize: Option<Arc<Authorize>>,
     pub(crate) event: Option<Arc<Told<Event>>>,
 }
 
 impl Callbacks {
-    /// Answers a question of the server, also when the callback panics or there is none: the server waits for it.
-    pub(crate) fn answer(&self, request: InputRequest) -> InputAnswer {
-        let answer = catch_unwind(AssertUnwindSafe(|| match request {
+    /// The reply to a question; else why there is none: the callback panicked, or nobody has registered one.
+    pub(crate) fn reply(&self, question: Question) -> Result<Reply, &'static str> {
+        let reply = catch_unwind(AssertUnwindSafe(|| match question {
+            Question::Input(request) => self.answer(request).map(Reply::Input),
+            Question::Challenge(challenge) => Some(Reply::Authorization(self.authorize.as_ref()?(challenge))),
+        }));
+        match reply {
+            Ok(reply) => reply.ok_or("the client has no callback for this"),
+            Err(_) => Err("the client's callback panicked"),
+        }
+    }
+
+    fn answer(&self, request: InputRequest) -> Option<InputAnswer> {
+        match request {
             InputRequest::Elicitation(request) => Some(InputAnswer::Elicitation(self.elicit.as_ref()?(request))),
             InputRequest::Sampling(params) => {
                 Some(self.sample.as_ref()?(params).map_or_else(InputAnswer::Error, InputAnswer::Sampling))
             }
             InputRequest::Roots => Some(self.roots.as_ref()?()),
             _ => None,
-        }));
-        match answer {
-            Ok(Some(answer)) => answer,
-            Ok(None) => InputAnswer::internal("the client has no callback for this"),
-            Err(_) => InputAnswer::internal("the client's callback panicked"),
         }
     }
 }
@@ -44,6 +55,7 @@ impl fmt::Debug for Callbacks {
             .field("elicit", &self.elicit.is_some())
             .field("sample", &self.sample.is_some())
             .field("roots", &self.roots.is_some())
+            .field("authorize", &self.authorize.is_some())
             .field("event", &self.event.is_some())
             .finish()
     }

@@ -177,9 +177,7 @@ impl Shared {
             state.engine.close(self.clock.now());
             self.pump(&mut state);
         }
-        let limits = &self.config.limits.frame;
-        let ladder = limits.exit_timeout.saturating_add(limits.terminate_timeout);
-        let until = self.clock.now() + ladder.max(limits.linger_timeout).saturating_add(MARGIN);
+        let until = self.clock.now() + self.config.limits.end_time().saturating_add(MARGIN);
         let ended = |state: &State| state.calls.terminated().is_some();
         let state = wait_until(&self.milestones, state, &self.clock, until, ended);
         match state.calls.terminated() {

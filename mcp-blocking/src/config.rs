@@ -1,11 +1,14 @@
 //! How a client behaves, and what it can do for its server.
 
 use crate::callbacks::Callbacks;
+#[cfg(feature = "http")]
+use mcp_proto::client::BadHeader;
 use mcp_proto::client::Event;
 use mcp_proto::process::Stderr;
 use mcp_proto::record::Recorder;
 use mcp_proto::{
-    ClientConfig, Denied, ElicitRequest, ElicitResult, ErrorObject, InputAnswer, MessageHook, Object, WireMessage,
+    Authorization, Challenge, ClientConfig, Denied, ElicitRequest, ElicitResult, ErrorObject, InputAnswer, MessageHook,
+    Object, WireMessage,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -36,6 +39,17 @@ impl Config {
         self
     }
 
+    /// Adds a header field to every HTTP request: `Authorization`, a tenant, a trace.
+    ///
+    /// # Errors
+    /// [`BadHeader`] if the field cannot be sent, or is one that the client writes itself.
+    #[cfg(feature = "http")]
+    pub fn header(self, name: &str, value: &str) -> Result<Self, BadHeader> {
+        BadHeader::check(name, value)?;
+        let (name, value) = (name.to_owned(), value.to_owned());
+        Ok(self.set(move |config| config.headers.push(&name, value)))
+    }
+
     /// Asks the user with this function when the server does (elicitation, by form).
     pub fn on_elicit(mut self, ask: impl Fn(ElicitRequest) -> ElicitResult + Send + Sync + 'static) -> Self {
         self.callbacks.elicit = Some(Arc::new(ask));
@@ -59,10 +73,17 @@ impl Config {
         self.answer_roots(move || InputAnswer::roots(&uris))
     }
 
+    /// Gets credentials with this function when the server wants some, or others: requests over HTTP that it refused for that reason wait
+    /// until it has answered, and are made once more. Without it they end with the status.
+    pub fn on_authorize(mut self, get: impl Fn(Challenge) -> Authorization + Send + Sync + 'static) -> Self {
+        self.callbacks.authorize = Some(Arc::new(get));
+        self.set(|config| config.authorize = true)
+    }
+
     /// Hands notifications and diagnostics of the server to this function, one at a time and in order, and what becomes of the
-    /// connection: that the two sides have agreed, each step of the end of a channel, a restart, a missed ping, and that the client has
-    /// ended. By default they are dropped. What it is too slow for is counted and told as
-    /// [`Event::Lost`].
+    /// connection: that the two sides have agreed, each step of the end of a channel, a restart, a missed ping, a stream over HTTP that
+    /// is gone on with or given up, that the tools may have changed, and that the client has ended. By default they are dropped. What it
+    /// is too slow for is counted and told as [`Event::Lost`].
     pub fn on_event(mut self, told: impl Fn(Event) + Send + Sync + 'static) -> Self {
         self.callbacks.event = Some(Arc::new(told));
         self

@@ -14,13 +14,12 @@ use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
 use crate::target::Given;
 use bytes::Bytes;
 use mcp_proto::client::Event;
-use mcp_proto::driver::{Calls, Noted};
+use mcp_proto::driver::{Calls, Noted, Question, ReplyToken};
 use mcp_proto::exchange::{Action, ChannelId};
-use mcp_proto::input::InputToken;
 use mcp_proto::record::{self, Recorder};
 use mcp_proto::stats::ClientStats;
 use mcp_proto::wired::WiredClient;
-use mcp_proto::{ClientConfig, InputAnswer, InputRequest, Instant};
+use mcp_proto::{ClientConfig, Instant};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
@@ -31,7 +30,7 @@ pub(crate) struct Shared {
     ticks: Condvar,
     /// Whoever waits for the start or the end of the client waits here.
     pub(crate) milestones: Condvar,
-    questions: Pool<(InputToken, InputRequest)>,
+    questions: Pool<(ReplyToken, Question)>,
     pub(crate) clock: Clock,
     pub(crate) config: Arc<ClientConfig>,
 }
@@ -76,9 +75,9 @@ impl Shared {
         let shared = Arc::new_cyclic(|this: &Weak<Self>| {
             let asked = this.clone();
             // As many threads as there can be open questions: a callback may wait for a call of the same client that is asked something.
-            let questions = Pool::new("mcp-callback", config.limits.client.max_inputs, move |(token, request)| {
+            let questions = Pool::new("mcp-callback", config.limits.client.max_inputs, move |(token, question)| {
                 if let Some(shared) = Weak::upgrade(&asked) {
-                    shared.ask(token, request);
+                    shared.ask(token, question);
                 }
             });
             let (ticks, milestones) = (Condvar::new(), Condvar::new());
@@ -134,15 +133,6 @@ impl Shared {
     fn event(self: &Arc<Self>, state: &mut State, event: Event) {
         match state.calls.note(event) {
             Noted::Call(wake) => wake.into_iter().for_each(|wake| wake.notify_all()),
-            Noted::Other(Event::InputNeeded { token, request, .. }) => {
-                if let Err((token, _)) = self.questions.submit((token, request)) {
-                    state.engine.answer(
-                        self.clock.now(),
-                        token,
-                        InputAnswer::internal("the client has no thread to ask"),
-                    );
-                }
-            }
             Noted::Milestone(event) => {
                 self.milestones.notify_all();
                 self.ticks.notify_all();
@@ -150,17 +140,25 @@ impl Shared {
             }
             // A callback on a thread cannot be stopped; its answer will be ignored.
             Noted::Other(Event::InputWithdrawn(_)) => {}
-            Noted::Other(event) => state.events.tell(event),
+            Noted::Other(event) => match Question::of(event) {
+                Ok(asked) => {
+                    if let Err((token, _)) = self.questions.submit(asked) {
+                        token.reply(&mut state.engine, self.clock.now(), None, "the client has no thread to ask");
+                    }
+                }
+                Err(event) => state.events.tell(event),
+            },
         }
     }
 
     /// Answers a question of the server on a thread of its own.
-    fn ask(self: &Arc<Self>, token: InputToken, request: InputRequest) {
+    fn ask(self: &Arc<Self>, token: ReplyToken, question: Question) {
         let callbacks = self.lock().callbacks.clone().unwrap_or_default();
-        let answer = callbacks.answer(request);
+        let reply = callbacks.reply(question);
         drop(callbacks);
         let mut state = self.lock();
-        state.engine.answer(self.clock.now(), token, answer);
+        let why = reply.as_ref().err().copied().unwrap_or_default();
+        token.reply(&mut state.engine, self.clock.now(), reply.ok(), why);
         self.pump(&mut state);
     }
 

@@ -73,17 +73,22 @@ pub use client::{Client, Closer, Elements, Pending, connect, connect_with};
 pub use config::Config;
 #[cfg(feature = "http")]
 pub use http::{HttpServer, serve_http, serve_http_with};
-pub use mcp_proto::client::{Event as ClientEvent, Policy, Restart, Termination, Verdict};
+#[cfg(feature = "http")]
+pub use mcp_proto::client::BadHeader;
+pub use mcp_proto::client::{
+    Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict,
+};
 pub use mcp_proto::driver::ConnectError;
+pub use mcp_proto::error::{HttpError, StreamEnd};
 pub use mcp_proto::exchange::{Group, Inherit, UnixSocket};
 pub use mcp_proto::process::Stderr;
 pub use mcp_proto::record::{Recorder, Redaction};
 pub use mcp_proto::server::Event as ServerEvent;
 pub use mcp_proto::stats::{ClientStats, ServerStats};
 pub use mcp_proto::{
-    self, Call, CallError, CallToolResult, Content, Cx, Denied, Direction, ElicitRequest, ElicitResult, ErrorObject,
-    IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome, Program, Progress, RawJson, ServerInfo,
-    Tool, ToolError, WireMessage, custom, ping, tool, tools,
+    self, Authorization, Call, CallError, CallToolResult, Challenge, Content, Cx, Denied, Direction, ElicitRequest,
+    ElicitResult, ErrorObject, Headers, IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome, Program,
+    Progress, RawJson, ServerInfo, Tool, ToolError, WireMessage, custom, ping, tool, tools,
 };
 pub use server::{Handler, Router, Serving, serve, serve_stdio, serve_stdio_with, serve_with};
 pub use target::{IntoTarget, Target};

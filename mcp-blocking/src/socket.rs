@@ -1,8 +1,12 @@
 //! Sockets that a channel may be: TCP, and Unix domain sockets.
 
+#[cfg(feature = "http")]
+use crate::os::Clock;
 use crate::target::{Reader, Writer};
 #[cfg(any(unix, feature = "http"))]
 use mcp_proto::driver::not_opened;
+#[cfg(feature = "http")]
+use mcp_proto::driver::{Attempts, without_tls};
 #[cfg(any(unix, feature = "http"))]
 use mcp_proto::exchange::Closed;
 #[cfg(feature = "http")]
@@ -10,7 +14,7 @@ use mcp_proto::exchange::Origin;
 use std::io;
 use std::net::Shutdown;
 #[cfg(feature = "http")]
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 #[cfg(unix)]
 use std::os::unix::net::UnixStream;
 #[cfg(feature = "http")]
@@ -47,24 +51,34 @@ impl Socket {
     }
 }
 
-/// Connects to an origin: to each of its addresses in turn, until one answers.
+/// Connects to an origin: to its addresses in turn, until one answers, within `limit`.
 #[cfg(feature = "http")]
-pub(crate) fn connect(origin: &Origin, timeout: Duration) -> Result<Socket, Closed> {
-    if origin.tls {
-        return Err(Closed::Unreachable("this build cannot do tls".into()));
-    }
+pub(crate) fn connect(origin: &Origin, limit: Duration, clock: &Clock) -> Result<Socket, Closed> {
+    without_tls(origin)?;
+    let began = clock.now();
     let addresses = (origin.host.as_str(), origin.port).to_socket_addrs().map_err(|_| Closed::Unresolved)?;
-    let mut last = Closed::Unresolved;
-    for address in addresses {
-        match TcpStream::connect_timeout(&address, timeout) {
+    dial(addresses, limit, || clock.now().since(began)).map(Socket::Tcp)
+}
+
+/// Connects to the first of these addresses that answers.
+#[cfg(feature = "http")]
+fn dial(
+    addresses: impl IntoIterator<Item = SocketAddr>,
+    limit: Duration,
+    elapsed: impl Fn() -> Duration,
+) -> Result<TcpStream, Closed> {
+    let mut attempts = Attempts::new(addresses, limit);
+    while let Some((address, patience)) = attempts.next(elapsed()) {
+        match TcpStream::connect_timeout(&address, patience) {
             Ok(socket) => {
+                // Requests are small and waited for. Where the option does not exist they are merely slower.
                 drop(socket.set_nodelay(true));
-                return Ok(Socket::Tcp(socket));
+                return Ok(socket);
             }
-            Err(e) => last = not_opened(&address, &e),
+            Err(e) => attempts.failed(address, not_opened(&address, &e)),
         }
     }
-    Err(last)
+    Err(attempts.why())
 }
 
 /// Connects to the socket at this path.
@@ -72,3 +86,6 @@ pub(crate) fn connect(origin: &Origin, timeout: Duration) -> Result<Socket, Clos
 pub(crate) fn connect_unix(path: &str) -> Result<Socket, Closed> {
     UnixStream::connect(path).map(Socket::Unix).map_err(|e| not_opened(&path, &e))
 }
+
+#[cfg(all(test, unix, feature = "http", not(shuttle)))]
+mod tests;

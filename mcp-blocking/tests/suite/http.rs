@@ -3,15 +3,15 @@
 use crate::common::{BOUND, bounded};
 use crate::own::{Add, Count, Seen, Text, router};
 use mcp_blocking::{
-    CallError, CallToolResult, Client, Config, ConnectError, ElicitResult, HttpServer, Object, connect, connect_with,
-    serve_http, tools,
+    Authorization, CallError, CallToolResult, Client, Config, ConnectError, ElicitResult, Headers, HttpServer, Object,
+    connect, connect_with, serve_http, tools,
 };
 use mcp_proto::client::Termination;
 use mcp_proto::error::{NegotiationCause, Stage};
 use mcp_proto::exchange::Closed;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 fn served() -> (HttpServer, Arc<Seen>, String) {
@@ -229,8 +229,8 @@ fn what_is_no_url_or_cannot_be_reached_is_refused() {
     bounded(|| {
         assert!(matches!(connect("localhost:8000"), Err(ConnectError::Url(_))));
         assert!(matches!(connect("ftp://localhost/"), Err(ConnectError::Url(_))));
-        let failed = connect("https://localhost:1/").expect_err("no tls in this build");
-        assert!(failed.to_string().contains("tls"), "{failed}");
+        let failed = connect("https://localhost:1/").expect_err("no TLS");
+        assert!(failed.to_string().contains("https needs TLS"), "{failed}");
     });
 }
 
@@ -290,5 +290,136 @@ fn large_messages_pass_both_ways() {
                 });
             }
         });
+    });
+}
+
+/// A server that wants credentials: answers 401 without them, and else any request with a result that fits. Counts both.
+fn guarded_server() -> (String, Arc<Mutex<(u32, u32)>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+    let counts = Arc::<Mutex<(u32, u32)>>::default();
+    let counted = Arc::clone(&counts);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, counted) = (stream.expect("accepted"), Arc::clone(&counted));
+            std::thread::spawn(move || {
+                let mut reader = BufReader::new(stream);
+                while let Some((head, body)) = read_message(&mut reader) {
+                    let id =
+                        body.split("\"id\":").nth(1).and_then(|rest| rest.split(',').next()).unwrap_or("0").to_owned();
+                    let allowed = head.contains("authorization: bearer good");
+                    let result = if body.contains("server/discover") {
+                        r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#
+                    } else {
+                        r#"{"resultType":"complete","content":[{"type":"text","text":"3"}]}"#
+                    };
+                    let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+                    let mut counts = counted.lock().expect("no panic");
+                    let bytes = if allowed {
+                        counts.1 += 1;
+                        format!(
+                            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{answer}",
+                            answer.len()
+                        )
+                    } else {
+                        counts.0 += 1;
+                        "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"x\"\r\nContent-Length: 0\r\n\r\n"
+                            .into()
+                    };
+                    drop(counts);
+                    reader.get_mut().write_all(bytes.as_bytes()).expect("written");
+                }
+            });
+        }
+    });
+    (url, counts)
+}
+
+// covers: S0-45
+#[test]
+fn credentials_are_asked_for_once_and_the_request_is_made_once_more() {
+    bounded(|| {
+        let (url, counts) = guarded_server();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&asked);
+        let config = Config::new().on_authorize(move |challenge| {
+            heard.lock().expect("no panic").push((challenge.status, challenge.hints.www_authenticate));
+            Authorization::Headers(Headers::new().with("Authorization", "Bearer good"))
+        });
+        let client = connect_with(url.as_str(), config).expect("connected");
+        assert_eq!(text(add(&client)), "3");
+        assert_eq!(text(add(&client)), "3");
+        client.close();
+        assert_eq!(*asked.lock().expect("no panic"), [(401, vec!["Bearer realm=\"x\"".to_owned()])]);
+        assert_eq!(*counts.lock().expect("no panic"), (1, 3));
+        // Nobody has any.
+        let refused = connect_with(url.as_str(), Config::new().on_authorize(|_| Authorization::Refuse));
+        let Err(ConnectError::Negotiation(e)) = refused else { panic!("{refused:?}") };
+        assert_eq!(e.to_string(), "server/discover failed: HTTP 401 [WWW-Authenticate: Bearer realm=\"x\"]");
+        // A callback that panics has none either.
+        let panicked = connect_with(url.as_str(), Config::new().on_authorize(|_| panic!("on purpose")));
+        assert!(matches!(panicked, Err(ConnectError::Negotiation(_))));
+    });
+}
+
+/// A server by hand with one tool, whose argument `a` is mirrored: into `Mcp-Param-Old` as it is listed first, into `Mcp-Param-New` as it is
+/// listed from then on, and as it wants it. Every request must have the field of the application. Tells the methods that were called.
+fn renaming_server(listener: TcpListener, methods: mpsc::Sender<String>) {
+    for stream in listener.incoming() {
+        let methods = methods.clone();
+        std::thread::spawn(move || serve_renamed(stream.expect("a connection"), &methods));
+    }
+}
+
+fn serve_renamed(mut stream: TcpStream, methods: &mpsc::Sender<String>) {
+    let mut requests = BufReader::new(stream.try_clone().expect("a clone"));
+    while let Some((head, body)) = read_message(&mut requests) {
+        let method = head.lines().find_map(|line| line.strip_prefix("mcp-method: ")).expect("a method");
+        let id = body.split(r#""id":"#).nth(1).and_then(|rest| rest.split([',', '}']).next()).expect("an id");
+        assert!(head.contains("\r\nx-user: josé\r\n"), "{head}");
+        methods.send(method.to_owned()).expect("the test listens");
+        let tool = |header: &str| {
+            let a = format!(r#"{{"type":"integer","x-mcp-header":"{header}"}}"#);
+            format!(
+                r#"{{"resultType":"complete","tools":[{{"name":"add","inputSchema":{{"type":"object","properties":{{"a":{a}}}}}}}],"ttlMs":0,"cacheScope":"private"}}"#
+            )
+        };
+        let result = match method {
+            "server/discover" => r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#.to_owned(),
+            "tools/list" if id == "2" => tool("Old"),
+            "tools/list" => tool("New"),
+            _ if head.contains("\r\nmcp-param-new: 1\r\n") => r#"{"resultType":"complete","content":[{"type":"text","text":"3"}]}"#.to_owned(),
+            _ => {
+                assert!(head.contains("\r\nmcp-param-old: 1\r\n"), "{head}");
+                String::new()
+            }
+        };
+        let (status, member) = match result.as_str() {
+            "" => ("400 Bad Request", r#""error":{"code":-32020,"message":"HeaderMismatch"}"#.to_owned()),
+            result => ("200 OK", format!(r#""result":{result}"#)),
+        };
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},{member}}}"#);
+        let head = format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}", answer.len());
+        stream.write_all(format!("{head}\r\n\r\n{answer}").as_bytes()).expect("written");
+    }
+}
+
+// covers: HDR-C-016, HDR-C-040, B-217, S2-15
+#[test]
+fn arguments_and_fields_of_the_application_are_in_the_header_and_a_stale_list_is_fetched_anew() {
+    bounded(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let (methods, called) = mpsc::channel();
+        std::thread::spawn(move || renaming_server(listener, methods));
+        assert!(Config::new().header("X-User", "a\r\nHost: b").is_err());
+        let config = Config::new().header("X-User", "José").expect("a legal field");
+        let client = connect_with(url.as_str(), config).expect("connected");
+        let tools: Vec<_> = client.pages(tools::list()).map(|tool| tool.expect("a page").name).collect();
+        assert_eq!(tools, ["add"]);
+        assert_eq!(text(add(&client)), "3");
+        client.close();
+        let methods: Vec<String> = called.try_iter().collect();
+        assert_eq!(methods, ["server/discover", "tools/list", "tools/call", "tools/list", "tools/call"]);
     });
 }

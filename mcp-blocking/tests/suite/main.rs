@@ -10,5 +10,7 @@ mod own;
 mod programs;
 mod restarts;
 mod served;
+#[cfg(feature = "http")]
+mod stalls;
 mod stderr;
 mod unix;
