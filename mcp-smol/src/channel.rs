@@ -3,13 +3,16 @@
 
 use crate::process::Process;
 use bytes::Bytes;
-use mcp_proto::driver::{Step, WriteQueue, not_opened};
-use mcp_proto::exchange::{Closed, Endpoint, Origin, Peer, Shutdown};
+#[cfg(unix)]
+use mcp_proto::driver::not_opened;
+use mcp_proto::driver::{Step, WriteQueue};
+use mcp_proto::exchange::{Closed, Endpoint, Peer, Shutdown};
 use mcp_proto::input::Wire;
 use smol::future::Future;
 use smol::io::{AsyncRead, AsyncWrite};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 /// The reading half of a channel.
 pub(crate) type Reader = Box<dyn AsyncRead + Send + Unpin>;
@@ -195,15 +198,20 @@ impl Channel {
     }
 }
 
-/// Starts to open a channel to `endpoint`; `given` is the channel that the driver holds already.
-pub(crate) fn open(endpoint: Endpoint, given: &mut Option<(Reader, Writer)>, stderr: &crate::Stderr) -> Opening {
+/// Starts to open a channel to `endpoint`, within `limit`; `given` is the channel that the driver holds already.
+pub(crate) fn open(
+    endpoint: Endpoint,
+    limit: Duration,
+    given: &mut Option<(Reader, Writer)>,
+    stderr: &crate::Stderr,
+) -> Opening {
     match endpoint {
         // Started here and not in the future, so that nothing lies between the start of a program and its owner.
         Endpoint::Program(program) => {
             let link = Process::spawn(&program, stderr);
             Box::pin(std::future::ready(link))
         }
-        Endpoint::Origin(origin) => Box::pin(connect_tcp(origin)),
+        Endpoint::Origin(origin) => Box::pin(crate::dial::connect(origin, limit)),
         #[cfg(unix)]
         Endpoint::Unix(path) => Box::pin(connect_unix(path)),
         #[cfg(not(unix))]
@@ -218,26 +226,6 @@ pub(crate) fn open(endpoint: Endpoint, given: &mut Option<(Reader, Writer)>, std
             Box::pin(std::future::ready(link))
         }
     }
-}
-
-async fn connect_tcp(origin: Origin) -> Result<Link, Closed> {
-    if origin.tls {
-        return Err(Closed::Unreachable("this build speaks no TLS".into()));
-    }
-    let addresses = smol::net::resolve((origin.host.as_str(), origin.port)).await.map_err(|_| Closed::Unresolved)?;
-    let mut why = Closed::Unresolved;
-    for address in addresses {
-        match smol::net::TcpStream::connect(address).await {
-            Ok(stream) => {
-                // Without it small requests wait for the acknowledgement of earlier ones; failing to set it does no harm.
-                let _ = stream.set_nodelay(true);
-                let peer = Peer { name: Some(address.to_string()) };
-                return Ok(Link { reader: Box::new(stream.clone()), writer: Box::new(stream), process: None, peer });
-            }
-            Err(e) => why = not_opened(&address, &e),
-        }
-    }
-    Err(why)
 }
 
 #[cfg(unix)]

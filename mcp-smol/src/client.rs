@@ -285,11 +285,9 @@ impl Shared {
 
     /// How long it may take until everything has ended, and a little more.
     fn ladder(&self) -> Duration {
-        let limits = self.lock().engine.client().config().limits.frame.clone();
-        let ladder =
-            limits.exit_timeout.saturating_add(limits.terminate_timeout).saturating_add(Duration::from_secs(1));
+        let time = self.lock().engine.client().config().limits.end_time().saturating_add(Duration::from_secs(1));
         // Beyond this an instant could overflow, and nobody waits so long.
-        ladder.min(Duration::from_secs(3600))
+        time.min(Duration::from_secs(3600))
     }
 
     fn close(&self) {

@@ -1,13 +1,16 @@
 //! What is said once: how a client behaves and what it can do for its server, and what a server is told besides its router.
 
 use crate::{ClientEvent, Handler, ServerEvent};
+#[cfg(feature = "http")]
+use mcp_proto::client::BadHeader;
 use mcp_proto::client::ClientConfig;
+use mcp_proto::driver::{Question, Reply};
 use mcp_proto::process::Stderr;
 use mcp_proto::record::Recorder;
 use mcp_proto::server::ServerConfig;
 use mcp_proto::{
-    Denied, ElicitRequest, ElicitResult, ErrorObject, InputAnswer, InputRequest, MessageHook, Object, Router,
-    WireMessage,
+    Authorization, Challenge, Denied, ElicitRequest, ElicitResult, ErrorObject, InputAnswer, InputRequest, MessageHook,
+    Object, Router, WireMessage,
 };
 use smol::future::Future;
 use std::fmt;
@@ -35,10 +38,11 @@ pub(crate) struct Hooks {
     elicit: Option<Hook<ElicitRequest>>,
     sample: Option<Hook<Object>>,
     roots: Option<Hook<()>>,
+    authorize: Option<Hook<Challenge>>,
     pub(crate) event: Option<Box<dyn FnMut(ClientEvent) + Send>>,
 }
 
-type Hook<Q> = Box<dyn Fn(Q) -> BoxFuture<InputAnswer> + Send>;
+type Hook<Q> = Box<dyn Fn(Q) -> BoxFuture<Reply> + Send>;
 
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,6 +63,17 @@ impl Config {
         self
     }
 
+    /// Adds a header field to every HTTP request: `Authorization`, a tenant, a trace.
+    ///
+    /// # Errors
+    /// [`BadHeader`] if the field cannot be sent, or is one that the client writes itself.
+    #[cfg(feature = "http")]
+    pub fn header(self, name: &str, value: &str) -> Result<Self, BadHeader> {
+        BadHeader::check(name, value)?;
+        let (name, value) = (name.to_owned(), value.to_owned());
+        Ok(self.set(move |config| config.headers.push(&name, value)))
+    }
+
     /// The server may ask the user, with a form.
     #[must_use]
     pub fn on_elicit<F, R>(mut self, ask: F) -> Self
@@ -68,7 +83,7 @@ impl Config {
     {
         self.hooks.elicit = Some(Box::new(move |request| {
             let answer = ask(request);
-            Box::pin(async { InputAnswer::Elicitation(answer.await) })
+            Box::pin(async { Reply::Input(InputAnswer::Elicitation(answer.await)) })
         }));
         self.set(|config| config.capabilities.elicitation = Some(Object::new()))
     }
@@ -82,7 +97,7 @@ impl Config {
     {
         self.hooks.sample = Some(Box::new(move |params| {
             let answer = ask(params);
-            Box::pin(async { answer.await.map_or_else(InputAnswer::Error, InputAnswer::Sampling) })
+            Box::pin(async { Reply::Input(answer.await.map_or_else(InputAnswer::Error, InputAnswer::Sampling)) })
         }));
         self.set(|config| config.capabilities.sampling = Some(Object::new()))
     }
@@ -96,7 +111,7 @@ impl Config {
     {
         self.answer_roots(Box::new(move |()| {
             let answer = list();
-            Box::pin(async { answer.await.map_or_else(InputAnswer::Error, InputAnswer::Roots) })
+            Box::pin(async { Reply::Input(answer.await.map_or_else(InputAnswer::Error, InputAnswer::Roots)) })
         }))
     }
 
@@ -104,12 +119,27 @@ impl Config {
     #[must_use]
     pub fn roots<S: Into<String>>(self, uris: impl IntoIterator<Item = S>) -> Self {
         let uris: Vec<String> = uris.into_iter().map(Into::into).collect();
-        self.answer_roots(Box::new(move |()| Box::pin(std::future::ready(InputAnswer::roots(&uris)))))
+        self.answer_roots(Box::new(move |()| Box::pin(std::future::ready(Reply::Input(InputAnswer::roots(&uris))))))
+    }
+
+    /// The server may want credentials, or others: requests over HTTP that it refused for that reason wait until this has answered, and are
+    /// made once more. Without it they end with the status.
+    #[must_use]
+    pub fn on_authorize<F, R>(mut self, get: F) -> Self
+    where
+        F: Fn(Challenge) -> R + Send + 'static,
+        R: Future<Output = Authorization> + Send + 'static,
+    {
+        self.hooks.authorize = Some(Box::new(move |challenge| {
+            let answer = get(challenge);
+            Box::pin(async { Reply::Authorization(answer.await) })
+        }));
+        self.set(|config| config.authorize = true)
     }
 
     /// Is told of notifications and diagnostics, which are dropped otherwise, and what becomes of the connection: that the two sides have
-    /// agreed, each step of the end of a channel, a restart, a missed ping, and that the client has ended. It is called by the driver: it
-    /// must not wait. A panic in it is caught.
+    /// agreed, each step of the end of a channel, a restart, a missed ping, a stream over HTTP that is gone on with or given up, that the
+    /// tools may have changed, and that the client has ended. It is called by the driver: it must not wait. A panic in it is caught.
     #[must_use]
     pub fn on_event(mut self, told: impl FnMut(ClientEvent) + Send + 'static) -> Self {
         self.hooks.event = Some(Box::new(told));
@@ -150,12 +180,13 @@ impl Config {
 
 impl Hooks {
     /// What answers this question; `None` if nothing is registered for it.
-    pub(crate) fn ask(&self, request: InputRequest) -> Option<BoxFuture<InputAnswer>> {
-        match request {
-            InputRequest::Elicitation(request) => self.elicit.as_ref().map(|ask| ask(request)),
-            InputRequest::Sampling(params) => self.sample.as_ref().map(|ask| ask(params)),
-            InputRequest::Roots => self.roots.as_ref().map(|ask| ask(())),
-            _ => None,
+    pub(crate) fn ask(&self, question: Question) -> Option<BoxFuture<Reply>> {
+        match question {
+            Question::Input(InputRequest::Elicitation(request)) => self.elicit.as_ref().map(|ask| ask(request)),
+            Question::Input(InputRequest::Sampling(params)) => self.sample.as_ref().map(|ask| ask(params)),
+            Question::Input(InputRequest::Roots) => self.roots.as_ref().map(|ask| ask(())),
+            Question::Input(_) => None,
+            Question::Challenge(challenge) => self.authorize.as_ref().map(|ask| ask(challenge)),
         }
     }
 }

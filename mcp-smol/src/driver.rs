@@ -8,15 +8,16 @@ use crate::clock::Alarm;
 use crate::config::{BoxFuture, Hooks};
 use crate::sync::guarded;
 use mcp_proto::client::Event;
+use mcp_proto::driver::{Question, Reply, ReplyKey, ReplyToken};
 use mcp_proto::exchange::{Action, ChannelId};
-use mcp_proto::input::{Input, InputKey, InputToken, Wire};
-use mcp_proto::{InputAnswer, InputRequest};
+use mcp_proto::input::{Input, Wire};
 use smol::future::Future;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 /// Facts taken from one channel before the others have their turn.
 const TURN: usize = 8;
@@ -32,11 +33,12 @@ pub struct Driver {
     shared: Arc<Shared>,
     hooks: Hooks,
     stderr: Stderr,
+    connect_timeout: Duration,
     given: Option<(Reader, Writer)>,
     /// A server in this process.
     guest: Option<BoxFuture<()>>,
     channels: BTreeMap<ChannelId, Channel>,
-    answers: BTreeMap<InputKey, (InputToken, BoxFuture<InputAnswer>)>,
+    answers: BTreeMap<ReplyKey, (ReplyToken, BoxFuture<Reply>)>,
     alarm: Alarm,
 }
 
@@ -49,7 +51,8 @@ impl Driver {
         guest: Option<BoxFuture<()>>,
     ) -> Self {
         let (channels, answers) = (BTreeMap::new(), BTreeMap::new());
-        Self { shared, hooks, stderr, given, guest, channels, answers, alarm: Alarm::new() }
+        let connect_timeout = shared.lock().engine.client().config().limits.frame.connect_timeout;
+        Self { shared, hooks, stderr, connect_timeout, given, guest, channels, answers, alarm: Alarm::new() }
     }
 
     /// Takes what the engine wants done. `None`: it has ended.
@@ -67,7 +70,7 @@ impl Driver {
         for action in actions {
             match action {
                 Action::Open(id, endpoint) => {
-                    let opening = channel::open(endpoint, &mut self.given, &self.stderr);
+                    let opening = channel::open(endpoint, self.connect_timeout, &mut self.given, &self.stderr);
                     self.channels.insert(id, Channel::open(opening));
                 }
                 Action::Write(id, bytes) => {
@@ -94,30 +97,32 @@ impl Driver {
 
     fn event(&mut self, event: Event) {
         match self.shared.note(event) {
-            Some(Event::InputNeeded { token, request, .. }) => {
-                let answer = self.ask(request);
-                self.answers.insert(token.key(), (token, answer));
-            }
             Some(Event::InputWithdrawn(key)) => {
-                let withdrawn = self.answers.remove(&key);
+                let withdrawn = self.answers.remove(&ReplyKey::Input(key));
                 guarded(|| drop(withdrawn));
             }
-            Some(other) => {
-                if let Some(told) = &mut self.hooks.event {
-                    guarded(|| told(other));
+            Some(event) => match Question::of(event) {
+                Ok((token, question)) => self.ask(token, question),
+                Err(event) => {
+                    if let Some(told) = &mut self.hooks.event {
+                        guarded(|| told(event));
+                    }
                 }
-            }
+            },
             None => {}
         }
     }
 
-    fn ask(&self, request: InputRequest) -> BoxFuture<InputAnswer> {
-        let failure = match guarded(|| self.hooks.ask(request)) {
-            Some(Some(answer)) => return answer,
+    fn ask(&mut self, token: ReplyToken, question: Question) {
+        let failure = match guarded(|| self.hooks.ask(question)) {
+            Some(Some(answer)) => {
+                self.answers.insert(token.key(), (token, answer));
+                return;
+            }
             Some(None) => "nobody answers such questions here",
             None => PANICKED,
         };
-        Box::pin(std::future::ready(InputAnswer::internal(failure)))
+        token.reply(&mut self.shared.lock().engine, self.shared.origin.now(), None, failure);
     }
 
     fn poll_channels(&mut self, cx: &mut Context<'_>) -> bool {
@@ -144,15 +149,15 @@ impl Driver {
         for (key, (_, answer)) in &mut self.answers {
             match guarded(|| answer.as_mut().poll(cx)) {
                 Some(Poll::Pending) => {}
-                Some(Poll::Ready(answer)) => ready.push((*key, answer)),
-                None => ready.push((*key, InputAnswer::internal(PANICKED))),
+                Some(Poll::Ready(reply)) => ready.push((*key, Some(reply))),
+                None => ready.push((*key, None)),
             }
         }
         let moved = !ready.is_empty();
-        for (key, answer) in ready {
+        for (key, reply) in ready {
             if let Some((token, answered)) = self.answers.remove(&key) {
                 guarded(|| drop(answered));
-                self.shared.lock().engine.answer(self.shared.origin.now(), token, answer);
+                token.reply(&mut self.shared.lock().engine, self.shared.origin.now(), reply, PANICKED);
             }
         }
         moved

@@ -54,6 +54,7 @@ mod client;
 mod clock;
 mod config;
 mod connection;
+mod dial;
 mod driver;
 #[cfg(feature = "http")]
 mod http;
@@ -74,8 +75,13 @@ pub use config::{Config, Service};
 pub use driver::Driver;
 #[cfg(feature = "http")]
 pub use http::{HttpServer, serve_http};
-pub use mcp_proto::client::{Event as ClientEvent, Policy, Restart, Termination, Verdict};
+#[cfg(feature = "http")]
+pub use mcp_proto::client::BadHeader;
+pub use mcp_proto::client::{
+    Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict,
+};
 pub use mcp_proto::driver::ConnectError;
+pub use mcp_proto::error::{HttpError, StreamEnd};
 pub use mcp_proto::exchange::{Group, Inherit, Program, UnixSocket};
 pub use mcp_proto::process::Stderr;
 pub use mcp_proto::record::{Recorder, Redaction};
@@ -83,9 +89,9 @@ pub use mcp_proto::route::tool;
 pub use mcp_proto::server::Event as ServerEvent;
 pub use mcp_proto::stats::{ClientStats, ServerStats};
 pub use mcp_proto::{
-    self, Call, CallError, CallToolResult, Content, Cx, Denied, Direction, ElicitRequest, ElicitResult, ErrorObject,
-    IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome, Progress, RawJson, ServerInfo, Tool,
-    ToolError, WireMessage, custom, ping, tools,
+    self, Authorization, Call, CallError, CallToolResult, Challenge, Content, Cx, Denied, Direction, ElicitRequest,
+    ElicitResult, ErrorObject, Headers, IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome,
+    Progress, RawJson, ServerInfo, Tool, ToolError, WireMessage, custom, ping, tools,
 };
 pub use server::{Handler, serve, serve_stdio};
 pub use target::{IntoTarget, Target};

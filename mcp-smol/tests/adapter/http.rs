@@ -5,12 +5,14 @@ use crate::common::{run, until};
 use mcp_proto::CallError;
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_smol::{
-    Client, Config, ConnectError, ElicitResult, HttpServer, Termination, connect, connect_with, serve_http, tools,
+    Authorization, Client, Config, ConnectError, ElicitResult, Headers, HttpServer, Termination, connect, connect_with,
+    serve_http, tools,
 };
 use smol::io::{AsyncReadExt, AsyncWriteExt};
 use smol::net::TcpStream;
 use smol::stream::StreamExt;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 async fn serving(seen: &Seen) -> (HttpServer, String) {
@@ -118,12 +120,25 @@ fn many_calls_share_few_connections_and_large_bodies_pass() {
     });
 }
 
+// covers: S2-19, B-153
+#[test]
+fn calls_one_after_another_use_one_connection() {
+    run(async {
+        let (server, client) = connected(&Seen::default()).await;
+        for n in 0..20 {
+            let sum = client.call(tools::call("add").arguments(&Add { a: n, b: 1 })).await.expect("an answer");
+            assert_eq!(sum.first_text(), Some((n + 1).to_string().as_str()));
+            assert_eq!((client.stats().channels, server.stats().channels), (1, 1));
+        }
+    });
+}
+
 #[test]
 fn a_handler_that_panics_answers_over_http() {
     run(async {
         let (_server, client) = connected(&Seen::default()).await;
         let failed = client.call(tools::call("panic").arguments(&Nothing {})).await.expect_err("an error");
-        assert!(matches!(failed, CallError::Rpc(_) | CallError::Http { .. }), "{failed:?}");
+        assert!(matches!(failed, CallError::Rpc(_) | CallError::Http(_)), "{failed:?}");
         client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
     });
 }
@@ -177,7 +192,7 @@ fn urls_that_cannot_be_reached_are_errors_at_once() {
     assert!(matches!(connect_with("ftp://localhost/", Config::new()), Err(ConnectError::Url(_))));
     run(async {
         let failed = connect("https://127.0.0.1:1/").await.expect_err("no TLS");
-        assert!(failed.to_string().contains("TLS"), "{failed}");
+        assert!(failed.to_string().contains("https needs TLS"), "{failed}");
         let failed = connect("http://no-such-host.invalid/").await.expect_err("no address");
         assert!(failed.to_string().contains("no address"), "{failed}");
     });
@@ -227,5 +242,82 @@ fn dropping_the_server_ends_its_connections_and_handlers() {
         let ended = hang.await.expect_err("no answer");
         assert!(matches!(ended, CallError::Closed { why: Closed::Reset | Closed::Eof, .. }), "{ended:?}");
         until(|| seen.dropped.load(Ordering::SeqCst) == 1).await;
+    });
+}
+
+/// A server that wants credentials: answers 401 without them, and else any request with a result that fits.
+async fn guarded_server() -> String {
+    let listener = smol::net::TcpListener::bind("127.0.0.1:0").await.expect("listens");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+    let serve = |mut stream: TcpStream| async move {
+        let (mut all, mut buffer) = (Vec::new(), [0; 4096]);
+        loop {
+            let n = stream.read(&mut buffer).await.unwrap_or(0);
+            if n == 0 {
+                return;
+            }
+            all.extend_from_slice(&buffer[..n]);
+            let text = String::from_utf8_lossy(&all).to_lowercase();
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "))
+                .map_or(0, |n| n.parse().expect("a length"));
+            if body.len() < length {
+                continue;
+            }
+            let id = body.split("\"id\":").nth(1).and_then(|rest| rest.split(',').next()).unwrap_or("0").to_owned();
+            let result = if body.contains("server/discover") {
+                r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#
+            } else {
+                r#"{"resultType":"complete","content":[{"type":"text","text":"3"}]}"#
+            };
+            let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+            let bytes = if head.contains("authorization: bearer good") {
+                format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{answer}",
+                    answer.len()
+                )
+            } else {
+                "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 0\r\n\r\n".into()
+            };
+            stream.write_all(bytes.as_bytes()).await.expect("written");
+            all.clear();
+        }
+    };
+    smol::spawn(async move {
+        while let Some(Ok(stream)) = listener.incoming().next().await {
+            smol::spawn(serve(stream)).detach();
+        }
+    })
+    .detach();
+    url
+}
+
+// covers: S0-45
+#[test]
+fn credentials_are_asked_for_once_and_the_request_is_made_once_more() {
+    run(async {
+        let url = guarded_server().await;
+        let asked = Arc::new(AtomicUsize::new(0));
+        let heard = Arc::clone(&asked);
+        let config = Config::new().on_authorize(move |challenge| {
+            heard.fetch_add(1, Ordering::SeqCst);
+            assert_eq!((challenge.status, challenge.hints.www_authenticate), (401, vec!["Bearer".to_owned()]));
+            async { Authorization::Headers(Headers::new().with("Authorization", "Bearer good")) }
+        });
+        let client = mcp_smol::connect_configured(url.as_str(), config).await.expect("connected");
+        for _ in 0..2 {
+            let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
+            assert_eq!(sum.first_text(), Some("3"));
+        }
+        client.close().await;
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+        let refused =
+            mcp_smol::connect_configured(url.as_str(), Config::new().on_authorize(|_| async { Authorization::Refuse }))
+                .await;
+        assert!(matches!(refused, Err(ConnectError::Negotiation(_))), "{refused:?}");
+        let panics = Config::new().on_authorize(|_| async { panic!("on purpose") });
+        assert!(matches!(mcp_smol::connect_configured(url.as_str(), panics).await, Err(ConnectError::Negotiation(_))));
     });
 }

@@ -4,6 +4,8 @@
 mod calc;
 mod common;
 mod endings;
+#[cfg(feature = "http")]
+mod headers;
 mod hook;
 #[cfg(feature = "http")]
 mod http;
@@ -11,6 +13,8 @@ mod observed;
 mod processes;
 mod restarts;
 mod serve;
+#[cfg(feature = "http")]
+mod stalls;
 mod stderr;
 #[cfg(unix)]
 mod unix;

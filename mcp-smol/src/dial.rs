@@ -1,0 +1,47 @@
+//! Connecting to an origin over TCP.
+
+use crate::channel::Link;
+use crate::clock::{Origin as Clock, after};
+use mcp_proto::driver::{Attempts, not_opened, without_tls};
+use mcp_proto::exchange::{Closed, Origin, Peer};
+use smol::net::TcpStream;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Connects to the addresses of an origin in turn, until one answers, within `limit`.
+pub(crate) async fn connect(origin: Origin, limit: Duration) -> Result<Link, Closed> {
+    without_tls(&origin)?;
+    let clock = Clock::new();
+    let addresses = smol::net::resolve((origin.host.as_str(), origin.port)).await.map_err(|_| Closed::Unresolved)?;
+    let (stream, address) = dial(addresses, limit, || clock.now().since_origin()).await?;
+    let peer = Peer { name: Some(address.to_string()) };
+    Ok(Link { reader: Box::new(stream.clone()), writer: Box::new(stream), process: None, peer })
+}
+
+/// Connects to the first of these addresses that answers.
+async fn dial(
+    addresses: impl IntoIterator<Item = SocketAddr>,
+    limit: Duration,
+    elapsed: impl Fn() -> Duration,
+) -> Result<(TcpStream, SocketAddr), Closed> {
+    let mut attempts = Attempts::new(addresses, limit);
+    while let Some((address, patience)) = attempts.next(elapsed()) {
+        let attempt = async { TcpStream::connect(address).await.map_err(|e| not_opened(&address, &e)) };
+        let timeout = async {
+            after(patience).await;
+            Err(Closed::Timeout)
+        };
+        match smol::future::or(attempt, timeout).await {
+            Ok(stream) => {
+                // Without it small requests wait for the acknowledgement of earlier ones; failing to set it does no harm.
+                let _ = stream.set_nodelay(true);
+                return Ok((stream, address));
+            }
+            Err(why) => attempts.failed(address, why),
+        }
+    }
+    Err(attempts.why())
+}
+
+#[cfg(all(test, unix, feature = "http", not(shuttle)))]
+mod tests;

@@ -1,0 +1,161 @@
+//! Connecting, over real sockets: addresses that refuse, addresses that never answer, and clients that end while they connect.
+
+use super::*;
+use crate::{Client, Config, HttpServer, Router, connect, connect_with, serve_http, tool, tools};
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+use serde::Deserialize;
+use smol::Timer;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+#[derive(Deserialize)]
+struct Nothing {}
+
+/// An address where connections are neither accepted nor refused: the queue of its listener is full.
+struct Hole {
+    address: SocketAddr,
+    _listener: OwnedFd,
+    _queued: Vec<std::net::TcpStream>,
+}
+
+impl Hole {
+    fn at(address: (Ipv4Addr, u16)) -> Self {
+        let listener = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        rustix::net::sockopt::set_socket_reuseaddr(&listener, true).expect("an option");
+        bind(&listener, &SocketAddr::from(address)).expect("a free port");
+        listen(&listener, 0).expect("listens");
+        let address = getsockname(&listener).expect("an address").try_into().expect("an address of the internet");
+        let wait = Duration::from_millis(200);
+        let queued = std::iter::from_fn(|| std::net::TcpStream::connect_timeout(&address, wait).ok()).collect();
+        Self { address, _listener: listener, _queued: queued }
+    }
+}
+
+/// Two addresses with one port, as a name has that is known by both.
+fn pair() -> (Hole, TcpListener) {
+    loop {
+        let live = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("listens");
+        let port = live.local_addr().expect("an address").port();
+        let other = Ipv4Addr::new(127, 0, 0, 2);
+        if TcpListener::bind((other, port)).is_ok() {
+            return (Hole::at((other, port)), live);
+        }
+    }
+}
+
+/// Runs a test; one that takes longer than the bound has failed.
+fn run<T>(test: impl Future<Output = T>) -> T {
+    let bound = async {
+        Timer::after(LIMIT * 2).await;
+        panic!("the test takes too long")
+    };
+    smol::block_on(smol::future::or(test, bound))
+}
+
+async fn dialled(addresses: &[SocketAddr]) -> (Result<SocketAddr, Closed>, Duration) {
+    let began = Instant::now();
+    let end = dial(addresses.iter().copied(), LIMIT, || began.elapsed()).await;
+    (end.map(|(_, address)| address), began.elapsed())
+}
+
+async fn served() -> (HttpServer, SocketAddr) {
+    let router = Router::new("calc", "1").tool(tool("one"), |_cx, _: Nothing| async { Ok("1") });
+    let server = serve_http(router, "127.0.0.1:0").await.expect("listens");
+    let address = server.local_addr();
+    (server, address)
+}
+
+async fn one(client: &Client) -> Option<String> {
+    let result = client.call(tools::call("one")).await.ok()?;
+    result.first_text().map(ToOwned::to_owned)
+}
+
+// covers: B-165
+#[test]
+fn an_address_that_does_not_answer_does_not_keep_the_next_one_waiting() {
+    let (hole, live) = pair();
+    let live_address = live.local_addr().expect("an address");
+    let (address, took) = run(dialled(&[hole.address, live_address]));
+    assert_eq!(address, Ok(live_address));
+    assert!(took < LIMIT / 4, "{took:?}");
+}
+
+// covers: B-165
+#[test]
+fn an_address_that_refuses_is_passed_over() {
+    let dead = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
+    let live = TcpListener::bind("127.0.0.1:0").expect("listens");
+    let live_address = live.local_addr().expect("an address");
+    let (address, took) = run(dialled(&[dead, live_address]));
+    assert_eq!(address, Ok(live_address));
+    assert!(took < LIMIT / 4, "{took:?}");
+    assert_eq!(run(dialled(&[dead, dead])).0, Err(Closed::Refused));
+}
+
+#[test]
+fn a_connection_waits_for_no_acknowledgement() {
+    let live = TcpListener::bind("127.0.0.1:0").expect("listens");
+    let addresses = [live.local_addr().expect("an address")];
+    let (stream, _) = run(dial(addresses, LIMIT, || Duration::ZERO)).expect("connected");
+    assert_eq!(stream.nodelay().ok(), Some(true));
+}
+
+// `localhost` has an address of either family on most systems, and the other one comes first.
+// covers: B-165
+#[test]
+fn a_server_on_one_family_is_found_by_a_name_that_has_both() {
+    run(async {
+        let (_server, address) = served().await;
+        let began = Instant::now();
+        let client = connect(format!("http://localhost:{}/mcp", address.port())).await.expect("connected");
+        assert_eq!(one(&client).await.as_deref(), Some("1"));
+        assert!(began.elapsed() < LIMIT / 2, "{:?}", began.elapsed());
+    });
+}
+
+// covers: B-165, B-087
+#[test]
+fn where_no_address_answers_the_connect_ends_in_time() {
+    let hole = Hole::at((Ipv4Addr::LOCALHOST, 0));
+    let config = Config::new().set(|config| config.limits.frame.connect_timeout = Duration::from_millis(300));
+    run(async {
+        let began = Instant::now();
+        let (client, driver) = connect_with(format!("http://{}/mcp", hole.address), config).expect("a target");
+        let _driver = smol::spawn(driver);
+        let failed = client.ready().await.expect_err("nobody answers");
+        assert!(failed.to_string().contains(&Closed::Timeout.to_string()), "{failed}");
+        assert!(began.elapsed() < LIMIT / 2, "{:?}", began.elapsed());
+    });
+}
+
+/// A client that has lost its connection, and whose next one is never answered.
+async fn stuck() -> (Hole, Client) {
+    let (server, address) = served().await;
+    let client = connect(format!("http://{address}/mcp")).await.expect("connected");
+    assert_eq!(one(&client).await.as_deref(), Some("1"));
+    server.stop(Duration::ZERO).await;
+    while client.stats().channels > 0 {
+        Timer::after(Duration::from_millis(2)).await;
+    }
+    (Hole::at((Ipv4Addr::LOCALHOST, address.port())), client)
+}
+
+#[test]
+fn a_connection_that_is_not_made_keeps_neither_close_nor_drop_waiting() {
+    run(async {
+        let (hole, client) = stuck().await;
+        let began = Instant::now();
+        let waiting = client.start(tools::call("one"));
+        client.close().await;
+        waiting.await.expect_err("no answer");
+        drop((hole, client));
+
+        let (_hole, client) = stuck().await;
+        drop(client.start(tools::call("one")));
+        drop(client);
+        assert!(began.elapsed() < LIMIT / 2, "{:?}", began.elapsed());
+    });
+}
