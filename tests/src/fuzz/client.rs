@@ -80,6 +80,7 @@ fn config(script: &mut Script<'_>) -> ClientConfig {
         limits.frame.max_response_body = 600;
         limits.frame.max_read_ahead = 300;
         limits.frame.max_connections_per_origin = 2;
+        limits.frame.max_streams_per_origin = 1;
     }
     // What is dropped there depends on when the outputs are taken, by its meaning.
     limits.client.max_queued_events = usize::MAX;
@@ -380,7 +381,9 @@ impl Run {
                     let channel = Channel { reads, opened: false, closed: false, unwritten: 0 };
                     assert!(self.channels.insert(id, channel).is_none(), "{id:?} is opened twice");
                     let open = self.ids(|_| true).len();
-                    assert!(self.kind == Kind::Lines || open <= self.config.limits.frame.max_connections_per_origin);
+                    let limits = &self.config.limits.frame;
+                    let most = 2 * limits.max_connections_per_origin + limits.max_streams_per_origin;
+                    assert!(self.kind == Kind::Lines || open <= most);
                 }
                 Action::Write(id, bytes) => self.wrote(id, bytes),
                 Action::Close(id, how) => {

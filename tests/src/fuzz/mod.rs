@@ -4,21 +4,25 @@
 pub mod client;
 pub mod envelope;
 pub mod http;
+pub mod http_client;
 pub mod line;
 pub mod replay;
 pub mod script;
 pub mod server;
+pub mod sse;
 pub mod talk;
 
 /// Checks one input; panics where an invariant does not hold.
 pub type Check = fn(&[u8]);
 
 /// The targets by the names of their folders in `fuzz/corpus`.
-pub const TARGETS: [(&str, Check); 6] = [
+pub const TARGETS: [(&str, Check); 8] = [
     ("client", client::check),
     ("envelope", envelope::check),
     ("http", http::check),
+    ("http_client", http_client::check),
     ("line", line::check),
     ("replay", replay::check),
     ("server", server::check),
+    ("sse", sse::check),
 ];

@@ -1,0 +1,278 @@
+//! Responses of HTTP/1.1, read by somebody else too: the first bytes choose the method that was asked with, and how the rest is cut.
+
+use super::script::{Script, pieces};
+use bytes::Bytes;
+use hyper::body::{Body as _, Incoming};
+use hyper::client::conn::http1;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use mcp_proto::exchange::{Data, Headers, Item, Outgoing, RequestHead, ResponseHead, SseEvent};
+use mcp_proto::frame::{Body, Conn, Kind};
+use mcp_proto::limits::FrameLimits;
+use std::cell::Cell;
+use std::future::Future;
+use std::io;
+use std::iter::from_fn;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// What we refuse and hyper lets pass, by a part of the reason that we give.
+const STRICTER: &[&str] = &[
+    // RFC 9112 section 6.3 lets a reader choose the coding; whoever sends both may mean to be read in two ways.
+    "both a content-length and a transfer-encoding",
+    // It reads such a body up to the end of the connection.
+    "the transfer-encoding is not known",
+    // httparse takes a bare LF for the end of a line (RFC 9112 section 2.2 lets it).
+    "does not end with CR LF",
+    // It does not look into bodies.
+    "content-encoding",
+    // It is told to take more than we do.
+    "the head has too many fields",
+    // It hands the connection over.
+    "the server switched protocols",
+];
+
+/// It counts the fields of a trailer like those of a head; we count the bytes of a trailer. No input has so many.
+const MOST_FIELDS: usize = 1100;
+
+/// Any cut of a response gives the items of the whole one; what we read as a whole response, hyper reads as the same, and it keeps the
+/// connection if we do; what we do not, it does not either, but for where we are stricter.
+///
+/// # Panics
+/// If not.
+pub fn check(data: &[u8]) {
+    let mut script = Script::new(data);
+    let method = *script.pick(&["POST", "GET", "HEAD"]);
+    let cut = u64::from(script.byte());
+    let bytes = script.rest();
+    let ours = Ours::read(method, [Bytes::copy_from_slice(bytes)]);
+    assert_eq!(Ours::read(method, pieces(bytes, cut)), ours, "in pieces");
+    let theirs = Theirs::read(method, bytes);
+    let expected = theirs.items(method);
+    let show = || format!("ours: {ours:#?}\ntheirs: {theirs:#?}");
+    if ours.items.last() == Some(&Item::End) {
+        assert!(theirs.end == End::Complete && ours.items == expected, "{}", show());
+        assert_eq!(ours.keeps, theirs.keeps, "{}", show());
+        return;
+    }
+    let Some(why) = &ours.broken else {
+        return assert!(ours.items.is_empty() && theirs.head.is_none(), "{}", show());
+    };
+    // Of a response that has no body it does not read the length.
+    let unread = ["content-length", "transfer-encoding"].iter().any(|field| why.contains(field));
+    let unread = unread && theirs.head.as_ref().is_some_and(|head| bodiless(method, head));
+    let stricter = unread || STRICTER.iter().any(|reason| why.contains(reason));
+    assert!(stricter || theirs.end != End::Complete, "{}", show());
+    // Both have read the same until one of them gave up.
+    if theirs.head.is_some() {
+        assert!(agree(&ours.items, &expected), "{}", show());
+    }
+}
+
+fn bodiless(method: &str, head: &ResponseHead) -> bool {
+    method == "HEAD" || matches!(head.status, 204 | 304)
+}
+
+fn agree(ours: &[Item], theirs: &[Item]) -> bool {
+    let ours = match ours {
+        // A time that is told at a cut is no part of the body.
+        [before @ .., Item::Event(SseEvent { id: None, retry: Some(_), data: Data::None })] => before,
+        all => all,
+    };
+    ours.iter().zip(theirs).all(|pair| match pair {
+        (Item::Body(ours), Item::Body(theirs)) => ours.starts_with(theirs) || theirs.starts_with(ours),
+        (ours, theirs) => ours == theirs,
+    })
+}
+
+/// What we make of it.
+#[derive(Debug, PartialEq)]
+struct Ours {
+    items: Vec<Item>,
+    broken: Option<String>,
+    /// Whether the connection was free for another request before it ended.
+    keeps: bool,
+}
+
+impl Ours {
+    fn read(method: &str, pieces: impl IntoIterator<Item = Bytes>) -> Self {
+        let mut conn = Conn::new(Kind::HttpClient, &FrameLimits::default());
+        let headers = Headers::new().with("Host", "a");
+        let head = RequestHead { method: method.into(), target: "/".into(), headers };
+        conn.encode(Outgoing::Request { head, body: Bytes::new() });
+        let mut items = Vec::new();
+        for piece in pieces {
+            conn.bytes(piece);
+            collect(&mut items, || conn.poll_item());
+        }
+        let keeps = conn.keep_alive() && conn.at_boundary() && items.last() == Some(&Item::End);
+        conn.eof();
+        collect(&mut items, || conn.poll_item());
+        if let Some(Item::Response(head)) = items.first_mut() {
+            head.headers = sorted(head.headers.iter().map(|(name, value)| (name.into(), value.into())).collect());
+        }
+        Self { items, broken: conn.broken().cloned(), keeps }
+    }
+}
+
+/// Takes all items. Pieces of a body are one.
+fn collect(items: &mut Vec<Item>, mut poll: impl FnMut() -> Option<Item>) {
+    for item in from_fn(&mut poll) {
+        match (items.last_mut(), item) {
+            (Some(Item::Body(last)), Item::Body(next)) => *last = [&last[..], &next[..]].concat().into(),
+            (_, item) => items.push(item),
+        }
+    }
+}
+
+/// What hyper makes of it.
+#[derive(Debug)]
+struct Theirs {
+    head: Option<ResponseHead>,
+    body: Vec<u8>,
+    end: End,
+    keeps: bool,
+}
+
+#[derive(Debug, PartialEq)]
+enum End {
+    Open,
+    Complete,
+    Failed(String),
+}
+
+impl Theirs {
+    fn read(method: &str, bytes: &[u8]) -> Self {
+        let woken = Arc::new(Flag(AtomicBool::new(true)));
+        let waker = Waker::from(woken.clone());
+        let cx = &mut Context::from_waker(&waker);
+        let ended = Rc::new(Cell::new(false));
+        let wire = Wire { rest: Bytes::copy_from_slice(bytes), asked: false, ended: ended.clone() };
+        let handshake = http1::Builder::new().max_headers(MOST_FIELDS).handshake::<_, String>(wire);
+        let Poll::Ready(Ok((mut sender, connection))) = pin!(handshake).poll(cx) else {
+            unreachable!("a handshake waits for nothing")
+        };
+        let mut connection = Some(Box::pin(connection));
+        let request = hyper::Request::builder().method(method).uri("/").header("Host", "a").body(String::new());
+        let mut response = Some(Box::pin(sender.send_request(request.expect("it is a request"))));
+        let mut body: Option<Incoming> = None;
+        let mut seen = Self { head: None, body: Vec::new(), end: End::Open, keeps: false };
+        for end in [false, true] {
+            ended.set(end);
+            woken.0.store(true, Ordering::Relaxed);
+            while woken.0.swap(false, Ordering::Relaxed) {
+                if connection.as_mut().is_some_and(|connection| connection.as_mut().poll(cx).is_ready()) {
+                    connection = None;
+                }
+                match response.as_mut().map(|response| response.as_mut().poll(cx)) {
+                    Some(Poll::Ready(Ok(answer))) => {
+                        let (head, incoming) = answer.into_parts();
+                        seen.head = Some(head_of(&head));
+                        (response, body) = (None, Some(incoming));
+                    }
+                    Some(Poll::Ready(Err(why))) => {
+                        seen.end = End::Failed(why.to_string());
+                        response = None;
+                    }
+                    Some(Poll::Pending) | None => {}
+                }
+                while let Some(incoming) = &mut body
+                    && let Poll::Ready(frame) = Pin::new(incoming).poll_frame(cx)
+                {
+                    match frame {
+                        Some(Ok(frame)) => seen.body.extend(frame.into_data().into_iter().flatten()),
+                        Some(Err(why)) => seen.end = End::Failed(why.to_string()),
+                        None => seen.end = End::Complete,
+                    }
+                    if seen.end != End::Open {
+                        body = None;
+                    }
+                }
+            }
+            if !end {
+                seen.keeps = seen.end == End::Complete && connection.is_some() && sender.is_ready();
+            }
+        }
+        seen
+    }
+
+    /// The items of what it has read.
+    fn items(&self, method: &str) -> Vec<Item> {
+        let Some(head) = &self.head else { return Vec::new() };
+        let mut items = vec![Item::Response(head.clone())];
+        if bodiless(method, head) {
+            // That there is no body is not that it is empty: nothing is read as JSON.
+            items.push(Item::End);
+            return items;
+        }
+        let mut body = Body::of_response(head, &FrameLimits::default());
+        body.bytes(Bytes::copy_from_slice(&self.body));
+        if self.end == End::Complete {
+            body.end();
+        }
+        collect(&mut items, || body.poll_item());
+        items
+    }
+}
+
+/// Their head as we tell it.
+fn head_of(head: &hyper::http::response::Parts) -> ResponseHead {
+    let text = |value: &[u8]| match std::str::from_utf8(value) {
+        Ok(value) => value.to_owned(),
+        Err(_) => value.iter().map(|&byte| char::from(byte)).collect(),
+    };
+    let fields = head.headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes())));
+    ResponseHead { status: head.status.as_u16(), headers: sorted(fields.collect()) }
+}
+
+/// They know neither the case of names nor the order of fields with different names.
+fn sorted(mut fields: Vec<(String, String)>) -> Headers {
+    fields.iter_mut().for_each(|(name, _)| name.make_ascii_lowercase());
+    fields.sort_by(|(a, _), (b, _)| a.cmp(b));
+    fields.into_iter().fold(Headers::new(), |all, (name, value)| all.with(&name, value))
+}
+
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A connection that answers what is asked, and ends when it is told to.
+struct Wire {
+    rest: Bytes,
+    asked: bool,
+    ended: Rc<Cell<bool>>,
+}
+
+impl Read for Wire {
+    fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, mut buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        if self.rest.is_empty() || !self.asked {
+            // The end is no bytes.
+            return if self.ended.get() { Poll::Ready(Ok(())) } else { Poll::Pending };
+        }
+        let count = buf.remaining().min(self.rest.len());
+        buf.put_slice(&self.rest.split_to(count));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Write for Wire {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.asked = true;
+        cx.waker().wake_by_ref();
+        Poll::Ready(Ok(buf.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,93 @@
+//! Event streams, read by somebody else too: the first byte chooses how the rest is cut.
+
+use super::script::{Script, pieces};
+use bytes::Bytes;
+use mcp_proto::exchange::{Data, Headers, Item, ResponseHead, SseEvent};
+use mcp_proto::frame::Body;
+use mcp_proto::limits::FrameLimits;
+use mcp_proto::rpc::parse_batch_or_message;
+use smol::stream::{StreamExt, iter};
+use sse_stream::{Sse, SseByteStream};
+use std::convert::Infallible;
+use std::iter::from_fn;
+use std::time::Duration;
+
+/// Any cut of an event stream gives the items of the whole stream, its events are those that the crate `sse-stream` reads, and no more is
+/// held than the stream is long.
+///
+/// # Panics
+/// If not.
+pub fn check(data: &[u8]) {
+    let mut script = Script::new(data);
+    let cut = u64::from(script.byte());
+    let bytes = script.rest();
+    let whole = read([Bytes::copy_from_slice(bytes)], true);
+    assert_eq!(read(pieces(bytes, cut), true), whole, "in pieces");
+    assert_eq!(read(pieces(bytes, cut), false), whole, "in pieces, polled late");
+    let mut ours: Vec<SseEvent> =
+        whole.into_iter().filter_map(|item| if let Item::Event(event) = item { Some(event) } else { None }).collect();
+    let (mut theirs, whole) = theirs(bytes);
+    // A time that does not fit is the longest one to us, and none to them.
+    if ours.iter().any(|event| event.retry == Some(Duration::from_millis(u64::MAX))) {
+        ours.iter_mut().chain(&mut theirs).for_each(|event| event.retry = None);
+    }
+    // They tell an event that has no more than a type, or empty data, in the same way as we do, but for one with such a time.
+    for events in [&mut ours, &mut theirs] {
+        events.retain(|event| event.id.is_some() || event.retry.is_some() || event.data != Data::None);
+    }
+    if !whole {
+        // Bytes that are no UTF-8 end their stream; to us they are replaced in ids and types, and a defect in data.
+        ours.truncate(theirs.len());
+    }
+    assert_eq!(ours, theirs);
+}
+
+/// The items that come before the stream ends. At its end nothing is left but the time that an unfinished event has told.
+fn read(pieces: impl IntoIterator<Item = Bytes>, polls: bool) -> Vec<Item> {
+    let headers = Headers::new().with("content-type", "text/event-stream");
+    let mut body = Body::of_response(&ResponseHead { status: 200, headers }, &FrameLimits::default());
+    let (mut items, mut length) = (Vec::new(), 0);
+    for piece in pieces {
+        length += piece.len();
+        body.bytes(piece);
+        if polls {
+            items.extend(from_fn(|| body.poll_item()));
+            assert!(body.buffered() <= 2 * length + 64, "{} bytes are held of {length}", body.buffered());
+        }
+    }
+    items.extend(from_fn(|| body.poll_item()));
+    body.end();
+    let last: Vec<Item> = from_fn(|| body.poll_item()).collect();
+    match &last[..] {
+        [Item::End] | [Item::Event(SseEvent { id: None, retry: Some(_), data: Data::None }), Item::End] => {}
+        other => panic!("at the end: {other:?}"),
+    }
+    assert_eq!(body.broken(), None);
+    items
+}
+
+/// What they read, as we would tell it, and whether they came to the end.
+fn theirs(bytes: &[u8]) -> (Vec<SseEvent>, bool) {
+    let mut stream = SseByteStream::new(iter([Ok::<_, Infallible>(Bytes::copy_from_slice(bytes))]));
+    let mut events = Vec::new();
+    loop {
+        match smol::block_on(stream.next()) {
+            Some(Ok(block)) => events.push(told(block)),
+            Some(Err(sse_stream::Error::Utf8Parse(_))) => return (events, false),
+            Some(Err(other)) => panic!("{other}"),
+            None => return (events, true),
+        }
+    }
+}
+
+fn told(block: Sse) -> SseEvent {
+    let event = block.event.unwrap_or_default();
+    let data = match block.data.unwrap_or_default() {
+        data if data.is_empty() => Data::None,
+        data if matches!(event.as_str(), "" | "message") => {
+            parse_batch_or_message(data.into(), &FrameLimits::default()).into()
+        }
+        data => Data::Other { event, data: data.into() },
+    };
+    SseEvent { id: block.id, retry: block.retry.map(Duration::from_millis), data }
+}
