@@ -1,9 +1,9 @@
 //! Repeats a run: `cargo run -p mcp-tests --bin replay FILE`, where the file is a recorded client or the scenario of a simulation, or
-//! `replay --steps N [--seed S]` to simulate many. It fails where a recorded client acts differently, or the file cannot be read.
+//! `replay [--web] --steps N [--seed S]` to simulate many. It fails where a recorded client acts differently, or the file cannot be read.
 #![forbid(unsafe_code)]
 
 use mcp_proto::record::{self, Summary};
-use mcp_tests::sim::{Report, Scenario, run};
+use mcp_tests::sim::{Report, Scenario, run, web};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -14,14 +14,24 @@ fn main() -> ExitCode {
         args.get(at + 1)?.parse::<u64>().ok()
     };
     if let Some(steps) = value("--steps") {
+        if args.iter().any(|arg| arg == "--web") {
+            return many_web(steps, value("--seed").unwrap_or(1));
+        }
         return many(steps, value("--seed").unwrap_or(1));
     }
     let file = args.first().and_then(|file| std::fs::read(file).ok()).unwrap_or_default();
     if record::is_recording(&file) {
         return recorded(&file);
     }
-    let Some(scenario) = std::str::from_utf8(&file).ok().filter(|_| !file.is_empty()).and_then(Scenario::parse) else {
-        eprintln!("usage: replay FILE | replay --steps N [--seed S]");
+    let text = std::str::from_utf8(&file).unwrap_or_default();
+    if let Some(scenario) = web::Scenario::parse(text) {
+        let mut report = web::Report::default();
+        web::run(&scenario, &mut report, true);
+        println!("{report:#?}");
+        return ExitCode::SUCCESS;
+    }
+    let Some(scenario) = Some(text).filter(|text| !text.is_empty()).and_then(Scenario::parse) else {
+        eprintln!("usage: replay FILE | replay [--web] --steps N [--seed S]");
         return ExitCode::FAILURE;
     };
     let mut report = Report::default();
@@ -74,6 +84,33 @@ fn many(steps: u64, first: u64) -> ExitCode {
         report.completed,
         report.restarts,
         report.pings_missed,
+        begun.elapsed()
+    );
+    for (fault, n) in &report.faults {
+        println!("{fault:?}: {n}");
+    }
+    let missing = report.missing(1000, 100);
+    println!("pairs of state and input: {}; too seldom: {missing:?}", report.pairs.len());
+    println!("{} passed, {} failed", seed - first, missing.len());
+    if missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The same over HTTP.
+fn many_web(steps: u64, first: u64) -> ExitCode {
+    let (mut report, mut seed, begun) = (web::Report::default(), first, Instant::now());
+    while report.steps < steps {
+        web::run(&web::Scenario::from_seed(seed), &mut report, false);
+        seed += 1;
+    }
+    println!(
+        "seeds {first}..{seed}, {} steps, {} calls, {} completed, {} requests, {} resumed, {} handshakes, {} ended, {:?}",
+        report.steps,
+        report.calls,
+        report.completed,
+        report.requests,
+        report.resumed,
+        report.handshakes,
+        report.ended,
         begun.elapsed()
     );
     for (fault, n) in &report.faults {

@@ -8,6 +8,7 @@ pub mod app;
 pub mod link;
 pub mod report;
 pub mod rng;
+pub mod web;
 pub mod world;
 
 pub use link::Fault;

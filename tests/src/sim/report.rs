@@ -67,7 +67,7 @@ impl InputKind {
             Input::Fact(_, Wire::Closed(_)) => Self::Closed,
             Input::Command(ClientCommand::Call(_)) => Self::Call,
             Input::Command(ClientCommand::Cancel(..)) => Self::Cancel,
-            Input::Command(ClientCommand::Answer(..)) => Self::Answer,
+            Input::Command(ClientCommand::Answer(..) | ClientCommand::Authorize(..)) => Self::Answer,
             Input::Command(ClientCommand::Notify(..)) => Self::Notify,
             Input::Command(ClientCommand::Close) => Self::Close,
             Input::Tick => Self::Tick,

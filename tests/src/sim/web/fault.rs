@@ -1,0 +1,162 @@
+//! What goes wrong in a run over HTTP, and the lots by which it does.
+
+use super::super::rng::Rng;
+use std::collections::BTreeMap;
+
+/// A fault that a run injects: first those of the network, then those of the server.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Fault {
+    /// Bytes arrive in pieces.
+    Cut,
+    /// Bytes arrive later.
+    Delay,
+    /// A direction stands still for a while, and its writer with it.
+    Stall,
+    /// The server's side of a connection ends in the middle.
+    HalfClose,
+    /// A connection is gone, at any byte.
+    Reset,
+    /// Nobody listens.
+    Refused,
+    /// The name has no address.
+    Unresolved,
+    /// There is no way to it.
+    Unreachable,
+    /// Nobody answers the attempt to connect.
+    Hang,
+    /// A pooled connection ends while it is idle.
+    DeadIdle,
+    /// A pooled connection is found dead when a request is written to it.
+    DeadAtWrite,
+    /// 500, 502, 503 or 504; the request may have run.
+    Status5xx,
+    /// 429, sometimes with `Retry-After`.
+    Status429,
+    /// 408.
+    Status408,
+    /// 4xx that will not pass.
+    Refusal,
+    /// Every session is gone: 404 from here on.
+    SessionLost,
+    /// 401 until another token is shown.
+    Unauthorized,
+    /// A redirect to another origin.
+    Redirect,
+    /// Success, with a body of another type.
+    WrongType,
+    /// 202 for a request.
+    Accepted,
+    /// Success, with nothing.
+    Empty,
+    /// An event stream without an event.
+    EmptyStream,
+    /// A body that is shorter than its length.
+    Truncated,
+    /// Chunks that are none.
+    ChunkGarbage,
+    /// The answer comes later than anyone waits.
+    Slow,
+    /// A stream that names ids and closes, again and again, and holds no answer.
+    IdsOnly,
+    /// A stream of comments.
+    CommentsOnly,
+    /// `retry: 0`.
+    RetryZero,
+    /// `retry: 99999999999`.
+    RetryHuge,
+    /// An event that is no JSON.
+    BadEvent,
+    /// An event of another type.
+    ControlEvent,
+    /// An answer to something that nobody asked.
+    ForeignId,
+    /// The answer twice.
+    Twice,
+    /// `-32020` (2026-07-28).
+    HeaderMismatch,
+    /// `-32021` (2026-07-28).
+    MissingCapability,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 35] = [
+        Self::Cut,
+        Self::Delay,
+        Self::Stall,
+        Self::HalfClose,
+        Self::Reset,
+        Self::Refused,
+        Self::Unresolved,
+        Self::Unreachable,
+        Self::Hang,
+        Self::DeadIdle,
+        Self::DeadAtWrite,
+        Self::Status5xx,
+        Self::Status429,
+        Self::Status408,
+        Self::Refusal,
+        Self::SessionLost,
+        Self::Unauthorized,
+        Self::Redirect,
+        Self::WrongType,
+        Self::Accepted,
+        Self::Empty,
+        Self::EmptyStream,
+        Self::Truncated,
+        Self::ChunkGarbage,
+        Self::Slow,
+        Self::IdsOnly,
+        Self::CommentsOnly,
+        Self::RetryZero,
+        Self::RetryHuge,
+        Self::BadEvent,
+        Self::ControlEvent,
+        Self::ForeignId,
+        Self::Twice,
+        Self::HeaderMismatch,
+        Self::MissingCapability,
+    ];
+}
+
+/// Who decides by lot whether something goes wrong, and counts what did.
+#[derive(Clone, Debug)]
+pub struct Chaos {
+    /// The generator of all choices of a run.
+    pub rng: Rng,
+    /// How many of a thousand chances are taken; zero for a clean run.
+    pub rate: u64,
+    /// Steps that counted.
+    pub steps: u64,
+    /// Faults injected.
+    pub faults: BTreeMap<Fault, u64>,
+}
+
+impl Chaos {
+    /// One that takes so many of a thousand chances.
+    pub const fn new(rng: Rng, rate: u64) -> Self {
+        Self { rng, rate, steps: 0, faults: BTreeMap::new() }
+    }
+
+    /// Whether this fault happens here; `scale` is how much likelier than usual, in percent.
+    pub fn hit(&mut self, fault: Fault, scale: u64) -> bool {
+        let hit = self.rate > 0 && self.rng.below(100_000) < self.rate * scale;
+        if hit {
+            self.count(fault);
+        }
+        hit
+    }
+
+    /// Which of these faults happens here, if any does.
+    pub fn pick(&mut self, faults: &[Fault], scale: u64) -> Option<Fault> {
+        let hit = self.rate > 0 && self.rng.below(100_000) < self.rate * scale;
+        let fault = *faults.get(self.rng.below(faults.len() as u64) as usize).filter(|_| hit)?;
+        self.count(fault);
+        Some(fault)
+    }
+
+    fn count(&mut self, fault: Fault) {
+        self.steps += 1;
+        *self.faults.entry(fault).or_default() += 1;
+    }
+}

@@ -1,0 +1,180 @@
+//! HTTP under faults: a real client, connections that are cut, delayed, stalled, refused and reset, and a model of a server that does
+//! wrong whatever a server can do wrong. Everything in virtual time, and a function of its [`Scenario`].
+//!
+//! The rules that must hold whatever happens are in `tap` (what goes over the connections) and in `run` (what the application sees and
+//! what the server ran); [`net::Web`] is of use without either lots or model, to measure what a client does with a server of a few lines.
+
+pub mod fault;
+pub mod model;
+pub mod net;
+pub mod report;
+mod run;
+pub mod stub;
+pub mod tap;
+pub mod wire;
+
+pub use fault::{Chaos, Fault};
+pub use model::{Flavour, Model};
+pub use net::{Conn, Net, Site, Web};
+pub use report::Report;
+pub use stub::{Stub, Turn};
+pub use tap::Tap;
+
+use super::rng::Rng;
+use mcp_proto::Era;
+use mcp_proto::client::{ListenerStart, Policy, Repeat, Resume, SseDecode};
+use run::Run;
+use std::fmt;
+use std::time::Duration;
+
+/// Everything that determines a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Scenario {
+    /// The seed of all choices, those of [`flavour`](Self::flavour) included.
+    pub seed: u64,
+    /// How the server behaves when it does nothing wrong.
+    pub flavour: Flavour,
+    /// How the client negotiates.
+    pub policy: Policy,
+    /// Whether the application answers challenges.
+    pub authorize: bool,
+    /// Whether it wants to know when the tools change.
+    pub watch_tools: bool,
+    /// Whether and when the listener is opened.
+    pub listener: ListenerStart,
+    /// How often the rest of a stream is asked for.
+    pub resume: Resume,
+    /// Which calls are made a second time.
+    pub repeat: Repeat,
+    /// What an event that is no message does.
+    pub sse_decode: SseDecode,
+    /// How often the client pings.
+    pub ping: Option<Duration>,
+    /// How long a listener may be silent.
+    pub idle: Duration,
+    /// How many operations the application makes, before it closes.
+    pub operations: u64,
+    /// Faults per thousand chances; zero for a clean run.
+    pub faults: u64,
+    /// Bytes that a link holds in one direction.
+    pub capacity: usize,
+}
+
+impl Scenario {
+    /// The scenario that a seed stands for.
+    pub fn from_seed(seed: u64) -> Self {
+        let mut rng = Rng::new(seed ^ 0x0077_6562);
+        let flavour = Flavour::draw(&mut rng);
+        let policy = match (rng.below(3), flavour.era) {
+            (0, _) => Policy::Auto,
+            (_, Era::Modern) => Policy::Modern,
+            (_, Era::Legacy) => Policy::Legacy,
+        };
+        let capacity = [64, 1024, 16 << 10, 1 << 20][rng.below(4) as usize];
+        let faults = [0, 40, 100][rng.below(3) as usize];
+        let operations = 5 + rng.below(40);
+        let (authorize, watch_tools) = (rng.per_mille(400), rng.per_mille(500));
+        let listener = match rng.below(10) {
+            0 => ListenerStart::Never,
+            1 => ListenerStart::BeforeInitialized,
+            _ => ListenerStart::AfterInitialized,
+        };
+        let resume = match rng.below(10) {
+            0 => Resume::Never,
+            1 | 2 => Resume::Strict(2),
+            _ => Resume::Progress,
+        };
+        let repeat = match rng.below(10) {
+            0 => Repeat::Never,
+            1 => Repeat::Always,
+            _ => Repeat::Safe,
+        };
+        let sse_decode = if rng.per_mille(200) { SseDecode::Reject } else { SseDecode::Skip };
+        let ping = rng.per_mille(150).then_some(Duration::from_secs(10));
+        let idle = Duration::from_secs([25, 300][rng.below(2) as usize]);
+        Self {
+            seed,
+            sse_decode,
+            ping,
+            idle,
+            flavour,
+            policy,
+            authorize,
+            watch_tools,
+            listener,
+            resume,
+            repeat,
+            operations,
+            faults,
+            capacity,
+        }
+    }
+
+    /// Reads what [`Display`](fmt::Display) wrote; what the seed alone decides is not written down.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+        let seed = lines.next()?.strip_prefix("web = ")?.trim().parse().ok()?;
+        let mut scenario = Self::from_seed(seed);
+        for line in lines {
+            let (key, value) = line.split_once('=')?;
+            let number = value.trim().parse::<u64>().ok()?;
+            match key.trim() {
+                "operations" => scenario.operations = number,
+                "faults" => scenario.faults = number,
+                "capacity" => scenario.capacity = usize::try_from(number).ok().filter(|n| *n > 0)?,
+                _ => return None,
+            }
+        }
+        Some(scenario)
+    }
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "web = {}", self.seed)?;
+        writeln!(f, "operations = {}\nfaults = {}\ncapacity = {}", self.operations, self.faults, self.capacity)
+    }
+}
+
+impl Flavour {
+    fn draw(rng: &mut Rng) -> Self {
+        let legacy = rng.per_mille(700);
+        let mut may = |n: u64| legacy && rng.per_mille(n);
+        let sessions = may(750);
+        let listener = sessions && may(750);
+        let ids = sessions && may(750);
+        let polling = ids && may(400);
+        let asks_on_listener = listener && may(300);
+        let version = ["2025-11-25", "2025-11-25", "2025-06-18", "2025-03-26"][rng.below(4) as usize];
+        Self {
+            version,
+            era: if legacy { Era::Legacy } else { Era::Modern },
+            streams: [0, 500, 1000][rng.below(3) as usize],
+            sessions,
+            listener,
+            ids,
+            polling,
+            retry: [None, Some(20), Some(500), Some(3_000)][rng.below(4) as usize],
+            asks_on_listener,
+            chunked: rng.per_mille(850),
+            beats: rng.per_mille(700),
+        }
+    }
+}
+
+/// Runs one scenario to its end, and adds what happened to `report`. With `trace`, everything that happens is printed.
+///
+/// # Panics
+/// If a standing property is violated. The scenario is written to a file first, and the command that repeats it is printed.
+pub fn run(scenario: &Scenario, report: &mut Report, trace: bool) {
+    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| Run::new(scenario, trace).run()));
+    match ran {
+        Ok(done) => report.add(&done),
+        Err(panic) => {
+            let file = std::env::temp_dir().join(format!("mcp-web-{}.txt", scenario.seed));
+            let _ = std::fs::write(&file, scenario.to_string());
+            eprintln!("repeat with: cargo run -p mcp-tests --bin replay {}", file.display());
+            std::panic::resume_unwind(panic);
+        }
+    }
+}

@@ -1,0 +1,570 @@
+//! What goes over the connections of a client, read a second time: which request belongs to which stream, and whether it may be there.
+//! It sees bytes and times only, and nothing of the engine but what it was configured with.
+
+use super::super::report::InputKind;
+use super::wire::{Event, Head, Heard, Request, Requests, Responses};
+use mcp_proto::client::{self, Resume, State, Target};
+use mcp_proto::exchange::{Action, ChannelId, Origin, Shutdown};
+use mcp_proto::input::{ClientCommand, Input, WiredClientInput};
+use mcp_proto::{ClientConfig, Instant};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The wait that nobody named.
+const WAIT: u64 = 1000;
+/// The longest of the waits that grow by themselves.
+const CEILING: u64 = 30_000;
+/// The least and the most that counts of what a server names.
+const CLAMP: (u64, u64) = (10, 300_000);
+/// How long a listener has to be open for an attempt that was not in vain.
+const LASTING: Duration = Duration::from_secs(10);
+
+/// A request that was written.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// When.
+    pub at: Instant,
+    /// On which connection.
+    pub channel: ChannelId,
+    /// The request.
+    pub request: Request,
+    /// Its body.
+    pub body: Value,
+    /// The stream that it begins or goes on with.
+    pub stream: Option<usize>,
+    /// The status of the response.
+    pub status: Option<u16>,
+    /// How many bytes came in answer to it.
+    pub heard: usize,
+    /// Whether its connection had carried another one.
+    pub reused: bool,
+}
+
+/// What a stream serves.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Serves {
+    /// A call of the tool `work`: its tag.
+    Work(u64),
+    /// What the server says unasked: the listener.
+    Listener,
+    /// Any other request: its method.
+    Other(String),
+}
+
+/// An answer and the connections over which it came.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// What it serves.
+    pub serves: Serves,
+    /// The id of its request as JSON.
+    pub id: Value,
+    /// The session it belongs to.
+    pub session: Option<String>,
+    /// The id of the last event of it that arrived.
+    pub last_id: Option<String>,
+    /// Whether the response has arrived.
+    pub answered: bool,
+    /// Whether the response only asks for input.
+    pub asks: bool,
+    /// Attempts to go on with it, the first request not counted.
+    pub attempts: u32,
+    /// Attempts in a row of which nothing came.
+    pub empty: u32,
+    /// Attempts in a row of which no message came.
+    pub fruitless: u32,
+    /// Attempts in a row of which only an id came.
+    advancing: u32,
+    retry: Option<u64>,
+    half_retry: Option<u64>,
+    retry_after: Option<u64>,
+    over: Option<Instant>,
+    refused: bool,
+    /// The next attempt is the latest one once more, so that there is nothing to wait for: when the one before that ended.
+    again: Option<Option<Instant>>,
+}
+
+struct Line {
+    requests: Requests,
+    responses: Responses,
+    opened: Instant,
+    carried: u32,
+    open: Option<Open>,
+}
+
+/// A request that waits for the end of its answer.
+struct Open {
+    sent: usize,
+    head: Option<Head>,
+    delivered: bool,
+    advanced: bool,
+    is_get: bool,
+    /// We have ended it ourselves: of a listener, since it was silent for long.
+    ours: bool,
+    /// When the attempt before it ended.
+    over_before: Option<Instant>,
+}
+
+/// What was seen.
+pub struct Tap {
+    /// Where the server is.
+    pub origin: Origin,
+    /// Every request.
+    pub log: Vec<Sent>,
+    /// Every stream.
+    pub streams: Vec<Stream>,
+    /// The streams whose response arrived since this was last taken.
+    pub answered: Vec<usize>,
+    /// How many of `log` the application has looked at.
+    pub looked: usize,
+    /// What the client was told in which state.
+    pub pairs: BTreeMap<(State, InputKind), u64>,
+    /// Bytes that were told and written.
+    pub bytes: (u64, u64),
+    /// Channels that were to be opened.
+    pub opened: u64,
+    /// The fields that go with every request, by name: the value that must stand there.
+    pub fields: Vec<(String, String)>,
+    target: String,
+    authority: String,
+    now: Instant,
+    lines: BTreeMap<ChannelId, Line>,
+    ids: BTreeMap<String, usize>,
+    /// Sessions in their order, and from when on they were the one.
+    sessions: Vec<(Instant, Option<String>)>,
+    version: Option<String>,
+    listener: Option<usize>,
+    /// What `Authorization` holds, and from when on.
+    grants: Vec<(Instant, Option<String>)>,
+    resume: Resume,
+    closing: bool,
+    ends: u32,
+}
+
+impl Tap {
+    /// Of a client with this configuration.
+    pub fn new(config: &ClientConfig) -> Self {
+        let Target::Http(target) = &config.target else { panic!("a client of a URL") };
+        let origin = target.origin.clone();
+        Self {
+            authority: if origin.port == 80 { origin.host.clone() } else { format!("{}:{}", origin.host, origin.port) },
+            origin,
+            log: Vec::new(),
+            streams: Vec::new(),
+            answered: Vec::new(),
+            looked: 0,
+            pairs: BTreeMap::new(),
+            bytes: (0, 0),
+            opened: 0,
+            fields: config.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.into())).collect(),
+            target: target.path.clone(),
+            now: Instant::ZERO,
+            lines: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            sessions: vec![(Instant::ZERO, None)],
+            version: None,
+            listener: None,
+            grants: vec![(Instant::ZERO, None)],
+            resume: config.resume,
+            closing: false,
+            ends: 0,
+        }
+    }
+
+    /// The requests of this method of HTTP.
+    pub fn sent<'a>(&'a self, method: &'a str) -> impl Iterator<Item = &'a Sent> {
+        self.log.iter().filter(move |sent| sent.request.method == method)
+    }
+
+    pub(super) fn input(&mut self, now: Instant, state: State, input: &WiredClientInput) {
+        self.now = now;
+        *self.pairs.entry((state, InputKind::of(input))).or_default() += 1;
+        self.closing |= *input == Input::Command(ClientCommand::Close);
+    }
+
+    /// From now on every request shows these credentials.
+    pub(super) fn grant(&mut self, authorization: String) {
+        self.grants.push((self.now, Some(authorization)));
+    }
+
+    pub(super) fn action(&mut self, action: &Action<client::Event>) {
+        match action {
+            Action::Open(channel, _) => {
+                assert!(!self.closing || self.ends < 2, "a connection after the end");
+                self.opened += 1;
+                let (requests, responses) = (Requests::default(), Responses::default());
+                let line = Line { requests, responses, opened: self.now, carried: 0, open: None };
+                assert!(self.lines.insert(*channel, line).is_none(), "{channel:?} is used twice");
+            }
+            Action::Write(channel, bytes) => {
+                self.bytes.1 += bytes.len() as u64;
+                let line = self.lines.get_mut(channel).expect("a channel that was opened");
+                for request in line.requests.read(bytes) {
+                    self.request(*channel, request);
+                }
+            }
+            Action::Close(channel, Shutdown::Abort) => {
+                if let Some(open) = self.lines.get_mut(channel).and_then(|line| line.open.as_mut()) {
+                    open.ours = true;
+                }
+                self.ended(*channel);
+            }
+            Action::Close(..) | Action::Event(_) => {}
+        }
+    }
+
+    // ---- what the client writes
+
+    fn request(&mut self, channel: ChannelId, request: Request) {
+        self.check_fields(&request);
+        let body = request.json();
+        let line = self.lines.get_mut(&channel).expect("a channel that was opened");
+        assert!(line.open.is_none(), "a request before the answer to the one before it");
+        line.carried += 1;
+        let reused = line.carried > 1;
+        let since = if reused { self.now } else { line.opened };
+        // One that is written once more, since its connection was found dead, is as old as it was.
+        let before = self.log.iter().rfind(|sent| sent.request == request && sent.reused && sent.heard == 0);
+        let since = before.map_or(since, |sent| sent.at);
+        self.check_era(&request, &body, since);
+        let is_get = request.method == "GET";
+        let mut over_before = None;
+        let stream = match request.method.as_str() {
+            "POST" if body.get("method").is_some() && body.get("id").is_some() => Some(self.begin(&request, &body)),
+            "POST" => None,
+            "GET" => {
+                let (stream, over) = self.resume(&request);
+                over_before = over;
+                Some(stream)
+            }
+            "DELETE" => {
+                self.ends += 1;
+                None
+            }
+            other => panic!("the method {other}"),
+        };
+        if self.closing {
+            assert_eq!(request.method, "DELETE", "{body} after the end");
+            let mut before = self.sent("DELETE");
+            assert!(before.all(|sent| sent.reused && sent.heard == 0), "a session is ended twice");
+        }
+        let sent = self.log.len();
+        self.log.push(Sent { at: self.now, channel, request, body, stream, status: None, heard: 0, reused });
+        let open = Open { sent, head: None, delivered: false, advanced: false, is_get, ours: false, over_before };
+        self.lines.get_mut(&channel).expect("as above").open = Some(open);
+    }
+
+    fn check_fields(&self, request: &Request) {
+        assert_eq!(request.target, self.target);
+        assert_eq!((request.header("host"), request.count("host")), (Some(self.authority.as_str()), 1));
+        let accept = request.header("accept").unwrap_or_default();
+        match request.method.as_str() {
+            "POST" => {
+                assert_eq!(request.header("content-type"), Some("application/json"));
+                assert!(accept.contains("application/json") && accept.contains("text/event-stream"), "{accept}");
+            }
+            "GET" => assert!(accept.contains("text/event-stream") && request.body.is_empty(), "{accept}"),
+            _ => assert!(request.body.is_empty()),
+        }
+        for (name, value) in &self.fields {
+            assert_eq!((request.header(name), request.count(name)), (Some(value.as_str()), 1), "the field {name}");
+        }
+        for name in ["mcp-session-id", "last-event-id", "mcp-protocol-version", "mcp-method", "mcp-name"] {
+            assert!(request.count(name) <= 1, "{name} twice");
+        }
+    }
+
+    /// The fields of the era, and no others. `since`: when the request was made at the earliest.
+    fn check_era(&self, request: &Request, body: &Value, since: Instant) {
+        let method = body.get("method").and_then(Value::as_str).unwrap_or_default();
+        let version = request.header("mcp-protocol-version");
+        let session = request.header("mcp-session-id");
+        assert!(fits(&self.grants, request.header("authorization"), since), "other credentials than those given last");
+        if version == Some("2026-07-28") {
+            assert_eq!(request.method, "POST", "2026-07-28 has only POST");
+            assert_eq!((session, request.header("last-event-id")), (None, None), "2026-07-28 has no sessions");
+            assert_eq!(request.header("mcp-method"), Some(method), "the method is mirrored");
+            assert!(!method.is_empty(), "a response to a server of 2026-07-28: {body}");
+            if body.get("id").is_some() {
+                let inside = body.pointer("/params/_meta/io.modelcontextprotocol~1protocolVersion");
+                assert_eq!(inside.and_then(Value::as_str), version, "the revision is in the body too");
+            }
+            if method == "tools/call" {
+                assert_eq!(request.header("mcp-name"), body.pointer("/params/name").and_then(Value::as_str));
+            }
+            return;
+        }
+        if method == "initialize" {
+            assert_eq!((version, session, request.header("last-event-id")), (None, None, None), "a first request");
+            let twice =
+                self.lines.values().filter_map(|line| line.open.as_ref()).any(|open| self.is_handshake(open.sent));
+            assert!(!twice, "two handshakes at once");
+            return;
+        }
+        assert_eq!(version, self.version.as_deref(), "the revision agreed on, {method}");
+        assert!(
+            fits(&self.sessions, session, since),
+            "session {session:?} on {} {body}, where {:?} were given",
+            request.method,
+            self.sessions
+        );
+    }
+
+    fn is_handshake(&self, sent: usize) -> bool {
+        let method = self.log[sent].body.get("method").and_then(Value::as_str);
+        matches!(method, Some("initialize" | "server/discover"))
+    }
+
+    fn begin(&mut self, request: &Request, body: &Value) -> usize {
+        let text = body["id"].to_string();
+        if let Some(&before) = self.ids.get(&text) {
+            let first = &self.log[before];
+            assert_eq!(first.body, *body, "an id is used twice");
+            // Once more as it was: after a challenge, or where a connection was found dead and that does no harm.
+            let harmless = body.pointer("/params/arguments/harmless").is_none_or(|value| *value == Value::Bool(true));
+            let dead = first.reused && first.heard == 0;
+            assert!(matches!(first.status, Some(401 | 403)) || harmless && dead, "written twice: {body}");
+        }
+        self.ids.insert(text, self.log.len());
+        let serves = match (body["method"].as_str(), body.pointer("/params/arguments/tag").and_then(Value::as_u64)) {
+            (Some("tools/call"), Some(tag)) => Serves::Work(tag),
+            (Some("subscriptions/listen"), _) => Serves::Listener,
+            (method, _) => Serves::Other(method.unwrap_or_default().into()),
+        };
+        let session = request.header("mcp-session-id").map(String::from);
+        self.streams.push(Stream::new(serves, body["id"].clone(), session));
+        self.streams.len() - 1
+    }
+
+    /// The stream that goes on, and since when it has stood still.
+    fn resume(&mut self, request: &Request) -> (usize, Option<Instant>) {
+        let session = request.header("mcp-session-id").map(String::from);
+        let stream = match request.header("last-event-id") {
+            Some(id) => {
+                let of = self.streams.iter().rposition(|stream| stream.last_id.as_deref() == Some(id));
+                of.unwrap_or_else(|| panic!("{id:?} is the last event of no stream"))
+            }
+            None => match self.listener.filter(|of| self.streams[*of].session == session) {
+                Some(of) => {
+                    let stream = &self.streams[of];
+                    assert!(stream.last_id.is_none() || stream.refused, "{:?} was forgotten", stream.last_id);
+                    of
+                }
+                None => {
+                    self.streams.push(Stream::new(Serves::Listener, Value::Null, session));
+                    self.listener = Some(self.streams.len() - 1);
+                    return (self.streams.len() - 1, None);
+                }
+            },
+        };
+        let busy = self.lines.values().filter_map(|line| line.open.as_ref()?.stream(&self.log)).any(|of| of == stream);
+        assert!(!busy, "two connections for one stream");
+        let now = self.now;
+        let stream_log = &mut self.streams[stream];
+        assert_eq!(stream_log.session, session, "a stream goes on in another session");
+        assert!(!stream_log.answered, "the answer had come: {stream_log:?}");
+        stream_log.attempts += 1;
+        let again = stream_log.again.take();
+        let over = match again {
+            Some(before) => before,
+            None if stream_log.check_wait(now, self.resume) => stream_log.over,
+            // It was given up, and begins anew.
+            None => {
+                (stream_log.empty, stream_log.fruitless, stream_log.advancing) = (0, 0, 0);
+                None
+            }
+        };
+        stream_log.over = None;
+        stream_log.retry_after = None;
+        (stream, over)
+    }
+
+    // ---- what the client hears
+
+    pub(super) fn heard(&mut self, channel: ChannelId, bytes: &[u8]) {
+        self.bytes.0 += bytes.len() as u64;
+        let Some(line) = self.lines.get_mut(&channel) else { return };
+        let Some(open) = &mut line.open else { return };
+        self.log[open.sent].heard += bytes.len();
+        for heard in line.responses.read(bytes) {
+            self.take(channel, heard);
+        }
+        let Some(line) = self.lines.get(&channel) else { return };
+        if let Some(stream) = line.open.as_ref().and_then(|open| open.stream(&self.log)) {
+            self.streams[stream].half_retry = line.responses.half_read_retry();
+        }
+    }
+
+    /// The connection has ended, by whichever side.
+    pub(super) fn ended(&mut self, channel: ChannelId) {
+        let Some(line) = self.lines.get_mut(&channel) else { return };
+        for heard in line.responses.end() {
+            self.take(channel, heard);
+        }
+        self.finish(channel);
+    }
+
+    fn take(&mut self, channel: ChannelId, heard: Heard) {
+        let Some(open) = self.lines.get_mut(&channel).and_then(|line| line.open.as_mut()) else { return };
+        let stream = open.stream(&self.log);
+        match heard {
+            Heard::Head(head) => {
+                if let Some(stream) = stream.map(|stream| &mut self.streams[stream]) {
+                    if !head.is_success() || open.is_get && !head.is_event_stream() {
+                        stream.over.get_or_insert(self.now);
+                        stream.retry_after = head.header("retry-after").and_then(|n| n.parse().ok());
+                        stream.refused |= !matches!(head.status, 200..300 | 401 | 408 | 429 | 502..=504);
+                    }
+                    if head.is_success() && open.is_get {
+                        stream.refused &= !head.is_event_stream();
+                    }
+                }
+                self.log[open.sent].status = Some(head.status);
+                open.head = Some(head);
+            }
+            Heard::Event(event) => self.event(channel, &event),
+            Heard::Body(body) => {
+                if let Ok(message) = serde_json::from_slice(&body) {
+                    self.message(channel, &message);
+                }
+            }
+            Heard::End => {
+                let odd = open.head.as_ref().is_some_and(|head| head.is_success() && !head.is_event_stream());
+                if let Some(stream) = stream.filter(|_| open.is_get && odd) {
+                    self.streams[stream].refused = true;
+                }
+                self.finish(channel);
+            }
+            Heard::Broken => self.finish(channel),
+        }
+    }
+
+    fn event(&mut self, channel: ChannelId, event: &Event) {
+        let Some(open) = self.lines.get_mut(&channel).and_then(|line| line.open.as_mut()) else { return };
+        if !open.head.as_ref().is_some_and(Head::is_success) {
+            return;
+        }
+        if let Some(stream) = open.stream(&self.log).map(|stream| &mut self.streams[stream]) {
+            if let Some(id) = &event.id {
+                open.advanced |= stream.last_id.as_ref() != Some(id);
+                stream.last_id = Some(id.clone());
+            }
+            stream.retry = event.retry.or(stream.retry);
+        }
+        if matches!(event.kind.as_str(), "" | "message")
+            && let Ok(message) = serde_json::from_str(&event.data)
+        {
+            self.message(channel, &message);
+        }
+    }
+
+    fn message(&mut self, channel: ChannelId, message: &Value) {
+        let Some(open) = self.lines.get_mut(&channel).and_then(|line| line.open.as_mut()) else { return };
+        open.delivered |= message.get("jsonrpc").is_some();
+        let Some(head) = open.head.as_ref().filter(|head| head.is_success()) else { return };
+        let session = head.header("mcp-session-id").map(String::from);
+        let (sent, stream) = (open.sent, open.stream(&self.log));
+        let Some(stream) = stream else { return };
+        let is_answer = message.get("result").is_some() || message.get("error").is_some();
+        let log = &mut self.streams[stream];
+        if !is_answer || message.get("id") != Some(&log.id) || log.answered {
+            return;
+        }
+        log.answered = true;
+        log.asks = message.pointer("/result/resultType").is_some_and(|kind| kind == "input_required");
+        self.answered.push(stream);
+        if self.log[sent].body["method"] == "initialize"
+            && let Some(version) = message.pointer("/result/protocolVersion").and_then(Value::as_str)
+        {
+            self.version = Some(version.into());
+            self.sessions.push((self.now, session));
+        }
+    }
+
+    /// The exchange on a connection is over.
+    fn finish(&mut self, channel: ChannelId) {
+        let Some(open) = self.lines.get_mut(&channel).and_then(|line| line.open.take()) else { return };
+        let Some(stream) = open.stream(&self.log) else { return };
+        let sent = &self.log[open.sent];
+        let lasted = self.now - sent.at >= LASTING;
+        let (dead, heard, challenged) =
+            (sent.reused && sent.heard == 0, sent.heard > 0, matches!(sent.status, Some(401)));
+        let stream = &mut self.streams[stream];
+        let listens = stream.serves == Serves::Listener && open.head.is_some() && (lasted || heard);
+        let success = open.head.as_ref().is_some_and(Head::is_event_stream);
+        // A `retry` in an event that was cut short may count or not: the shorter of the two is demanded.
+        if let Some(half) = stream.half_retry.take() {
+            stream.retry = Some(half.min(stream.retry.unwrap_or(WAIT)));
+        }
+        if open.is_get && (dead || challenged) {
+            // It may be made once more as it was: at once, or with credentials.
+            stream.again = Some(open.over_before);
+            return;
+        }
+        let attempt = u32::from(open.over_before.is_some());
+        (stream.empty, stream.fruitless, stream.advancing) = match success && (open.advanced || listens) {
+            _ if success && (open.delivered || open.ours && lasted) => (0, 0, 0),
+            true => (0, stream.fruitless + attempt, stream.advancing + attempt * u32::from(open.advanced)),
+            false => (stream.empty + attempt, stream.fruitless + attempt, 0),
+        };
+        stream.over.get_or_insert(self.now);
+    }
+}
+
+/// Whether this was the value at any time from `since` on.
+fn fits(values: &[(Instant, Option<String>)], value: Option<&str>, since: Instant) -> bool {
+    let lasted = |n: usize| values.get(n + 1).is_none_or(|(until, _)| *until >= since);
+    (0..values.len()).any(|n| lasted(n) && values[n].1.as_deref() == value)
+}
+
+impl Open {
+    fn stream(&self, log: &[Sent]) -> Option<usize> {
+        log[self.sent].stream
+    }
+}
+
+impl Stream {
+    fn new(serves: Serves, id: Value, session: Option<String>) -> Self {
+        Self {
+            serves,
+            id,
+            session,
+            last_id: None,
+            answered: false,
+            asks: false,
+            attempts: 0,
+            empty: 0,
+            fruitless: 0,
+            advancing: 0,
+            retry: None,
+            half_retry: None,
+            retry_after: None,
+            over: None,
+            refused: false,
+            again: None,
+        }
+    }
+
+    /// Checks that an attempt may be made now. False: it is one after the last, a long time later.
+    fn check_wait(&self, now: Instant, resume: Resume) -> bool {
+        let over = self.over.unwrap_or_else(|| panic!("an attempt before the end of the one before: {self:?}"));
+        let waited = (now - over).as_millis() as u64;
+        let named = self.retry.unwrap_or(WAIT).clamp(CLAMP.0, CLAMP.1);
+        let after = self.retry_after.map_or(0, |seconds| (seconds * 1000).clamp(CLAMP.0, CLAMP.1));
+        assert!(waited >= named.max(after), "{waited} ms after {named} ms were named: {self:?}");
+        let over = match resume {
+            Resume::Progress => {
+                let doubled = named.saturating_mul(1 << self.advancing.min(20)).min(CEILING.max(named));
+                assert!(waited >= doubled, "{waited} ms in place of {doubled} ms: {self:?}");
+                self.empty >= 2
+            }
+            Resume::Strict(most) => self.fruitless >= most,
+            Resume::Never => true,
+        };
+        if over || self.refused {
+            assert!(self.serves == Serves::Listener, "an attempt after the last: {self:?}");
+            assert!(waited >= CEILING.max(named), "{waited} ms after it was given up: {self:?}");
+        }
+        !(over || self.refused)
+    }
+}
