@@ -5,8 +5,10 @@
 mod client;
 mod engine;
 mod rows;
+mod web;
 
 pub use rows::{ROWS, Row};
+pub use web::WEB;
 
 use crate::orphans::Adapter;
 use std::fmt;

@@ -1,12 +1,18 @@
-//! Prints what comes of servers that misbehave: `hostile` one table, `hostile orphans` another. `--size BYTES` says how much a gibibyte
-//! is, `--only TEXT` which rows are run. Build the other programs of this package first: it starts them.
+//! Prints what comes of servers that misbehave: `hostile` programs, `hostile web` web servers, `hostile orphans` what is left. `--size BYTES`
+//! says how much a gibibyte is, `--only TEXT` which rows are run. Build the other programs of this package first: it starts them.
 #![forbid(unsafe_code)]
 
-use mcp_tests::hostile::{Bench, ROWS};
+use mcp_tests::hostile::{Bench, Host, ROWS, Row, Shown, WEB};
 use mcp_tests::orphans::groups;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::{env, io};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::{env, io, thread};
+
+/// How many rows of web servers run at once: most of them wait. A row measures its own memory, and no row is about speed.
+const WORKERS: usize = 4;
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -30,7 +36,8 @@ fn run(args: &[String]) -> Result<bool, String> {
             one(name, host, size.parse().map_err(|_| "that is no size")?)
         }
         Some("orphans") => orphans(only),
-        _ => table(size, only),
+        Some("web") => table(&WEB.concat(), size, only, WORKERS),
+        _ => table(ROWS, size, only, 1),
     }
 }
 
@@ -40,30 +47,65 @@ fn beside(name: &str) -> Result<PathBuf, String> {
 }
 
 fn one(name: &str, host: &str, size: u64) -> Result<bool, String> {
-    let row = ROWS.iter().find(|row| row.name == name).ok_or("there is no such row")?;
+    let mut rows = ROWS.iter().chain(WEB.iter().copied().flatten());
+    let row = rows.find(|row| row.name == name).ok_or("there is no such row")?;
     let host = row.hosts.iter().find(|one| one.name() == host).ok_or("it does not meet this row")?;
     let said = row.run(&Bench { host: *host, child: beside("misbehaving")?, size });
     println!("{}", said.as_deref().unwrap_or_else(|e| e));
     Ok(said.is_ok())
 }
 
-fn table(size: u64, only: &str) -> Result<bool, String> {
+/// A line for each row and host, as many at once as there are workers.
+fn table(rows: &[Row], size: u64, only: &str, workers: usize) -> Result<bool, String> {
     let this = env::current_exe().map_err(|e| e.to_string())?;
-    println!("{:<48}{:<9}{:>7} {:>8}  outcome", "server or bytes", "host", "MiB", "s");
-    let (mut passed, mut failed) = (0, 0);
-    for row in ROWS.iter().filter(|row| row.name.contains(only)) {
-        for host in row.hosts {
-            let shown = row.show(&this, *host, size);
-            let (count, text) = match shown {
-                Ok(shown) => (&mut passed, shown.to_string()),
-                Err(why) => (&mut failed, format!("FAILED: {why}")),
-            };
-            *count += 1;
-            println!("{:<48}{:<9}{text}", row.name, host.name());
+    let rows = rows.iter().filter(|row| row.name.contains(only));
+    let cases: Vec<(&Row, Host)> = rows.flat_map(|row| row.hosts.iter().map(move |host| (row, *host))).collect();
+    let width = cases.iter().map(|(row, _)| row.name.len() + 2).max().unwrap_or(20);
+    println!("{:<width$}{:<9}{:>7} {:>8}  outcome", "server or bytes", "host", "MiB", "s");
+    let (next, told) = (AtomicUsize::new(0), Mutex::new(Told { width, ..Told::default() }));
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some((at, (row, host))) = take(&next, &cases) {
+                    let shown = row.show(&this, *host, size);
+                    told.lock().unwrap_or_else(PoisonError::into_inner).tell(at, row.name, *host, shown);
+                }
+            });
         }
-    }
+    });
+    let Told { passed, failed, .. } = told.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("hostile: {passed} passed, {failed} failed");
     Ok(failed == 0 && passed > 0)
+}
+
+fn take<'a, T>(next: &AtomicUsize, cases: &'a [T]) -> Option<(usize, &'a T)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    cases.get(at).map(|case| (at, case))
+}
+
+/// Lines that were found out in any order, and are printed in theirs.
+#[derive(Default)]
+struct Told {
+    width: usize,
+    passed: usize,
+    failed: usize,
+    printed: usize,
+    waiting: BTreeMap<usize, String>,
+}
+
+impl Told {
+    fn tell(&mut self, at: usize, name: &str, host: Host, shown: Result<Shown, String>) {
+        let (count, text) = match shown {
+            Ok(shown) => (&mut self.passed, shown.to_string()),
+            Err(why) => (&mut self.failed, format!("FAILED: {why}")),
+        };
+        *count += 1;
+        self.waiting.insert(at, format!("{name:<width$}{:<9}{text}", host.name(), width = self.width));
+        while let Some(line) = self.waiting.remove(&self.printed) {
+            println!("{line}");
+            self.printed += 1;
+        }
+    }
 }
 
 /// A line for each case: how many processes there were, how many are left, and how long the end took.

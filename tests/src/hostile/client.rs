@@ -4,9 +4,11 @@ use super::{Bench, Host};
 use crate::orphans::Adapter;
 use crate::poll_loop::PollLoop;
 use mcp_proto::client::{Event, Policy};
+use mcp_proto::driver::ConnectError;
 use mcp_proto::process::Stderr;
+use mcp_proto::rpc::Object;
 use mcp_proto::tools::CallTool;
-use mcp_proto::{Call, CallError, CallToolResult, ClientConfig, Method, Program};
+use mcp_proto::{Call, CallError, CallToolResult, ClientConfig, Method, Program, Refusal};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -35,6 +37,12 @@ pub(super) struct Counts {
     pub(super) diagnostics: BTreeMap<&'static str, u64>,
     pub(super) lost_notes: u64,
     pub(super) lost_diagnostics: u64,
+    /// Connections and pipes that were closed.
+    pub(super) closed: u64,
+    /// The waits before the rest of a stream is asked for.
+    pub(super) waits: Vec<Duration>,
+    /// How often the listener was given up.
+    pub(super) lost_listeners: u64,
 }
 
 impl Seen {
@@ -51,6 +59,9 @@ impl Seen {
                 counts.lost_notes += notifications;
                 counts.lost_diagnostics += diagnostics;
             }
+            Event::ChannelClosed { .. } => counts.closed += 1,
+            Event::Reconnecting { wait, .. } => counts.waits.push(*wait),
+            Event::ListenerLost { .. } => counts.lost_listeners += 1,
             _ => {}
         }
     }
@@ -61,17 +72,29 @@ impl Seen {
     }
 }
 
+/// Where a client connects to.
+pub(super) enum Place {
+    Program(Program),
+    Url(String),
+}
+
 /// How a client is made.
 pub(super) struct Setup {
     pub(super) stderr: Stderr,
     /// Whether anyone listens to events.
     pub(super) listens: bool,
     pub(super) timeout: Option<Duration>,
+    pub(super) policy: Policy,
+    /// How long the handshake may take.
+    pub(super) handshake: Duration,
+    /// What else is not as usual.
+    pub(super) change: fn(&mut ClientConfig),
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { stderr: Stderr::Discard, listens: true, timeout: Some(Duration::from_secs(60)) }
+        let (timeout, handshake) = (Some(Duration::from_secs(60)), Duration::from_secs(1));
+        Self { stderr: Stderr::Discard, listens: true, timeout, policy: Policy::Legacy, handshake, change: |_| () }
     }
 }
 
@@ -85,13 +108,19 @@ impl Bench {
     /// Connects, and waits until the two sides have agreed.
     pub(super) fn connect(&self, program: Program, setup: Setup) -> Result<Client, String> {
         let seen = Seen::default();
+        self.open(Place::Program(program), setup, &seen).map_err(|e| failed(&e, &seen))
+    }
+
+    /// Connects, and waits until the two sides have agreed.
+    pub(super) fn open(&self, place: Place, setup: Setup, seen: &Seen) -> Result<Client, ConnectError> {
         let (told, listens) = (seen.clone(), setup.listens);
         let configure = move |config: &mut ClientConfig| {
             let short = Duration::from_millis(300);
             (config.limits.frame.exit_timeout, config.limits.frame.terminate_timeout) = (short, short);
-            config.initialize_timeout = Duration::from_secs(1);
+            config.initialize_timeout = setup.handshake;
             config.timeout = setup.timeout;
-            config.policy = Policy::Legacy;
+            config.policy = setup.policy;
+            (setup.change)(config);
         };
         let driver = match self.host {
             Host::Driver(Adapter::Blocking) => {
@@ -99,42 +128,53 @@ impl Bench {
                 if listens {
                     config = config.on_event(move |event| told.note(&event));
                 }
-                Driver::Blocking(mcp_blocking::connect_with(program, config).map_err(|e| failed(&e, &seen))?)
+                Driver::Blocking(match place {
+                    Place::Program(program) => mcp_blocking::connect_with(program, config)?,
+                    Place::Url(url) => mcp_blocking::connect_with(url, config)?,
+                })
             }
             Host::Driver(Adapter::Smol) => {
                 let mut config = mcp_smol::Config::new().stderr(setup.stderr).set(configure);
                 if listens {
                     config = config.on_event(move |event| told.note(&event));
                 }
-                let (client, driver) = mcp_smol::connect_with(program, config).map_err(|e| e.to_string())?;
+                let (client, driver) = match place {
+                    Place::Program(program) => mcp_smol::connect_with(program, config)?,
+                    Place::Url(url) => mcp_smol::connect_with(url, config)?,
+                };
                 let driver = smol::spawn(driver);
-                smol::block_on(client.ready()).map_err(|e| failed(&e, &seen))?;
+                smol::block_on(client.ready())?;
                 Driver::Smol(client, driver)
             }
             Host::Driver(Adapter::Loop) => {
-                let mut config = ClientConfig::program(program);
+                let mut config = match place {
+                    Place::Program(program) => ClientConfig::program(program),
+                    Place::Url(url) => ClientConfig::url(&url).map_err(ConnectError::Url)?,
+                };
                 configure(&mut config);
-                let mut client = Box::new(PollLoop::new(config).map_err(|e| e.to_string())?);
+                let mut client = Box::new(PollLoop::new(config).map_err(|e| system(&e))?);
                 loop {
                     match client.next_event() {
                         Some(Event::Ready(_)) => break,
-                        Some(Event::Terminated(why)) => {
-                            return Err(failed(&mcp_proto::driver::ConnectError::from(why), &seen));
-                        }
+                        Some(Event::Terminated(why)) => return Err(why.into()),
                         Some(event) => seen.note(&event),
-                        None => drop(client.turn().map_err(|e| e.to_string())?),
+                        None => drop(client.turn().map_err(|e| system(&e))?),
                     }
                 }
                 Driver::Loop(client, listens)
             }
-            Host::Engine => return Err("an engine starts no programs".into()),
+            Host::Engine => return Err(ConnectError::System("an engine starts no programs".into())),
         };
-        Ok(Client { driver, seen })
+        Ok(Client { driver, seen: seen.clone() })
     }
 }
 
+fn system(e: &std::io::Error) -> ConnectError {
+    ConnectError::System(e.to_string())
+}
+
 /// What a failed connection says, and what was told before it.
-fn failed(why: &impl std::fmt::Display, seen: &Seen) -> String {
+pub(super) fn failed(why: &impl std::fmt::Display, seen: &Seen) -> String {
     let told: Vec<String> = seen.counts().diagnostics.iter().map(|(code, n)| format!("{n} {code}")).collect();
     if told.is_empty() { why.to_string() } else { format!("{why}; {}", told.join(", ")) }
 }
@@ -146,6 +186,34 @@ impl Client {
             Driver::Smol(client, _) => smol::block_on(client.call(call)),
             Driver::Loop(client, true) => run(client, call, &self.seen),
             Driver::Loop(client, false) => client.call(call),
+        }
+    }
+
+    /// Makes two calls at once.
+    pub(super) fn call_both(&mut self, calls: [Call<CallTool>; 2]) -> [Result<CallToolResult, CallError>; 2] {
+        let [first, second] = calls;
+        match &mut self.driver {
+            Driver::Blocking(client) => {
+                let first = client.start(first);
+                let second = client.call(second);
+                [first.and_then(mcp_blocking::Pending::wait), second]
+            }
+            Driver::Smol(client, _) => {
+                smol::block_on(smol::future::zip(client.call(first), client.call(second))).into()
+            }
+            Driver::Loop(client, _) => run_both(client, [first, second], &self.seen),
+        }
+    }
+
+    /// Sends a notification.
+    pub(super) fn notify(&mut self, method: &str) -> Result<(), Refusal> {
+        match &mut self.driver {
+            Driver::Blocking(client) => client.notify(method, Object::new()),
+            Driver::Smol(client, _) => client.notify(method, Object::new()),
+            Driver::Loop(client, _) => {
+                let now = client.now();
+                client.engine.notify(now, method, Object::new()).map_err(|refused| refused.why)
+            }
         }
     }
 
@@ -162,6 +230,33 @@ impl Client {
         }
         Ok(began.elapsed())
     }
+}
+
+/// Makes two calls on the loop, and takes every event meanwhile.
+fn run_both(client: &mut PollLoop, calls: [Call<CallTool>; 2], seen: &Seen) -> [Result<CallToolResult, CallError>; 2] {
+    let now = client.now();
+    let calling = calls.map(|call| client.engine.call(now, call).map_err(|refused| CallError::Refused(refused.why)));
+    let mut ended = [None, None];
+    let mut waiting = Vec::new();
+    for (at, calling) in calling.into_iter().enumerate() {
+        match calling {
+            Ok(calling) => waiting.push((at, calling)),
+            Err(refused) => ended[at] = Some(Err(refused)),
+        }
+    }
+    while ended.iter().any(Option::is_none) {
+        match client.next_event() {
+            Some(Event::Ended { call, outcome }) => {
+                if let Some(found) = waiting.iter().position(|(_, calling)| calling.id() == call) {
+                    let (at, calling) = waiting.swap_remove(found);
+                    ended[at] = Some(calling.finish(outcome));
+                }
+            }
+            Some(event) => seen.note(&event),
+            None => drop(client.turn().expect("poll works")),
+        }
+    }
+    ended.map(|ended| ended.expect("both have ended"))
 }
 
 /// Makes a call on the loop, and takes every event meanwhile.

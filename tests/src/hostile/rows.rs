@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// One hostile peer.
+#[derive(Clone, Copy)]
 pub struct Row {
     /// Its name.
     pub name: &'static str,
@@ -69,7 +70,12 @@ pub const ROWS: &[Row] = &[
     row("is a directory", DRIVERS, 32, |bench| cannot_start(bench, "/usr", &["/usr", "ermission denied"])),
 ];
 
-const fn row(name: &'static str, hosts: &'static [Host], peak: u64, run: fn(&Bench) -> Result<String, String>) -> Row {
+pub(super) const fn row(
+    name: &'static str,
+    hosts: &'static [Host],
+    peak: u64,
+    run: fn(&Bench) -> Result<String, String>,
+) -> Row {
     Row { name, hosts, peak, run }
 }
 
@@ -93,7 +99,7 @@ fn call(tool: &str, arguments: &serde_json::Value) -> mcp_proto::Call<tools::Cal
     tools::call(tool).arguments(arguments)
 }
 
-fn expect(is_so: bool, what: impl FnOnce() -> String) -> Result<(), String> {
+pub(super) fn expect(is_so: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if is_so { Ok(()) } else { Err(what()) }
 }
 
@@ -288,7 +294,7 @@ fn gone(pid: &str) -> Result<(), String> {
 }
 
 /// Waits until it is so, for a while: some things are told on a thread of their own.
-fn soon(is_so: impl Fn() -> bool) {
+pub(super) fn soon(is_so: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(10);
     while !is_so() && Instant::now() < end {
         std::thread::park_timeout(Duration::from_millis(2));

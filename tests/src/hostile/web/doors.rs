@@ -1,0 +1,127 @@
+//! What a client meets in place of a server: pages, other protocols, silence. No connection comes about, and the application is told why.
+
+use super::parts::{DRIVERS, legacy, modern, refused};
+use crate::hostile::client::Setup;
+use crate::hostile::rows::{expect, row};
+use crate::hostile::{Bench, Row};
+use crate::stub::{EVENTS, Step, Stub, endless, json, say, whole};
+use mcp_proto::client::Policy;
+use mcp_proto::error::{NegotiationCause, NegotiationError, Stage};
+use mcp_proto::exchange::Closed;
+use std::time::{Duration, Instant};
+
+pub(super) const ROWS: &[Row] = &[
+    row("a web page for everything", DRIVERS, 32, |b| {
+        shut(b, vec![whole("200 OK", "Content-Type: text/html\r\n", "<p>welcome</p>")], 2, |why| {
+            why.to_string().contains("text/html")
+        })
+    }),
+    row("a web page without end for everything", DRIVERS, 32, |b| {
+        shut(b, vec![say("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"), endless("<p>hi</p>")], 2, |why| {
+            why.to_string().contains("text/html")
+        })
+    }),
+    row("a login page elsewhere", DRIVERS, 32, login),
+    row("401 for everything", DRIVERS, 32, |b| {
+        let fields = "WWW-Authenticate: Bearer resource_metadata=\"https://a.example/p\"\r\n";
+        shut(b, vec![whole("401 Unauthorized", fields, "")], 1, |why| {
+            let text = "HTTP 401 [WWW-Authenticate: Bearer resource_metadata=\"https://a.example/p\"]";
+            matches!(&why.cause, NegotiationCause::Http(e) if e.status == 401) && why.to_string().ends_with(text)
+        })
+    }),
+    row("404 for everything", DRIVERS, 32, |b| status(b, "404 Not Found", 404)),
+    row("500 for everything", DRIVERS, 32, |b| status(b, "500 Oh", 500)),
+    row("an empty object for everything", DRIVERS, 32, |b| {
+        shut(b, vec![json("{}")], 2, |why| matches!(why.cause, NegotiationCause::Decode(_)))
+    }),
+    row("an empty 200 for everything", DRIVERS, 32, |b| {
+        shut(b, vec![whole("200 OK", "", "")], 2, |why| matches!(why.cause, NegotiationCause::Decode(_)))
+    }),
+    row("a head without end for everything", DRIVERS, 32, |b| {
+        shut(b, vec![say("HTTP/1.1 200 OK\r\n"), endless("X-More: and more\r\n")], 2, |why| is_broken(why, "the head"))
+    }),
+    row("JSON without end for everything", DRIVERS, 64, |b| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n";
+        shut(b, vec![say(head), endless("[")], 2, |why| is_broken(why, "larger than the limit"))
+    }),
+    row("comments without end for everything", DRIVERS, 32, |b| {
+        shut(b, vec![say(EVENTS), endless(": hello\n")], 2, |why| matches!(why.cause, NegotiationCause::Timeout(_)))
+    }),
+    row("a gzipped answer to everything", DRIVERS, 32, |b| {
+        let steps = vec![whole("200 OK", "Content-Type: application/json\r\nContent-Encoding: gzip\r\n", "zip")];
+        shut(b, steps, 2, |why| is_broken(why, "content-encoding"))
+    }),
+    row("hears everything and says nothing", DRIVERS, 32, |b| {
+        shut(b, vec![Step::Hold], 2, |why| matches!(why.cause, NegotiationCause::Timeout(_)))
+    }),
+    row("ends every connection", DRIVERS, 32, |b| {
+        shut(b, vec![Step::Close], 4, |why| why.cause == NegotiationCause::Closed(Closed::Eof))
+    }),
+    row("speaks first", DRIVERS, 32, |b| {
+        let stub = Stub::start(|_| vec![say("SSH-2.0-OpenSSH_9.9\r\n"), Step::Hold]).map_err(|e| e.to_string())?;
+        closed_door(b, &stub, 4, |why| matches!(why.cause, NegotiationCause::Closed(_) | NegotiationCause::Timeout(_)))
+    }),
+];
+
+/// How long a handshake may take, and the probe before it.
+const HANDSHAKE: Duration = Duration::from_secs(1);
+
+fn is_broken(why: &NegotiationError, says: &str) -> bool {
+    matches!(&why.cause, NegotiationCause::Closed(Closed::Broken(how)) if how.contains(says))
+}
+
+/// Whatever is asked is answered like this. The connection fails as `is_so` has it, after so few requests.
+fn shut(
+    bench: &Bench,
+    steps: Vec<Step>,
+    most: usize,
+    is_so: impl Fn(&NegotiationError) -> bool,
+) -> Result<String, String> {
+    let answer = move |what: &str| if what == "open" { Vec::new() } else { steps.clone() };
+    let stub = Stub::start(move |ask| answer(&ask.what)).map_err(|e| e.to_string())?;
+    closed_door(bench, &stub, most, is_so)
+}
+
+/// For a client of either era, and for one of each.
+fn closed_door(
+    bench: &Bench,
+    stub: &Stub,
+    most: usize,
+    is_so: impl Fn(&NegotiationError) -> bool,
+) -> Result<String, String> {
+    let mut text = String::new();
+    for setup in [modern(), legacy(), Setup { policy: Policy::Auto, ..modern() }] {
+        let setup = Setup { handshake: HANDSHAKE, ..setup };
+        let (began, before) = (Instant::now(), stub.asks().len());
+        let why = refused(bench, stub, setup)?;
+        expect(is_so(&why), || format!("{why:?}"))?;
+        expect(why.stage != Stage::Connect, || "it was connected".into())?;
+        let asks = stub.asks().len() - before;
+        expect(asks <= most, || format!("{asks} requests"))?;
+        expect(began.elapsed() < 4 * HANDSHAKE, || format!("after {:?}", began.elapsed()))?;
+        text = why.to_string();
+    }
+    Ok(text)
+}
+
+fn status(bench: &Bench, status: &'static str, number: u16) -> Result<String, String> {
+    shut(bench, vec![whole(status, "Content-Type: text/plain\r\n", "why it is so")], 3, |why| {
+        matches!(&why.cause, NegotiationCause::Http(e) if e.status == number)
+            && why.to_string().ends_with(&format!("HTTP {number}: why it is so"))
+    })
+}
+
+/// Nothing arrives there.
+fn login(bench: &Bench) -> Result<String, String> {
+    let other = Stub::start(|_| Vec::new()).map_err(|e| e.to_string())?;
+    let location = other.url();
+    let field = format!("Location: {location}\r\n");
+    let text = shut(
+        bench,
+        vec![whole("302 Found", field, "")],
+        2,
+        |why| matches!(&why.cause, NegotiationCause::Http(e) if e.location.as_ref() == Some(&location)),
+    )?;
+    expect(other.connections() == 0, || "it is followed".into())?;
+    Ok(text.replace(&location, "http://other"))
+}

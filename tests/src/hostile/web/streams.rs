@@ -1,0 +1,261 @@
+//! Streams of the older revisions that break off, and servers that never go on with them: how often they are asked, and what the call gets.
+
+use super::parts::{DRIVERS, PATIENCE, answered, fails, good, idle, late, legacy, let_go, old_stub, text};
+use crate::hostile::client::{Client, Setup};
+use crate::hostile::rows::{expect, row, soon};
+use crate::hostile::{Bench, Row};
+use crate::stub::{Ask, EVENTS, Step, Stub, endless, good_legacy, say, whole};
+use mcp_proto::error::StreamEnd;
+use mcp_proto::exchange::{Closed, Sent};
+use mcp_proto::{CallError, tools};
+use std::time::Duration;
+
+pub(super) const ROWS: &[Row] = &[
+    row("primes, and never sends anything again", DRIVERS, 32, |b| {
+        gives_up(b, vec![say(EVENTS), Step::Close], 2, StreamEnd::Ended)
+    }),
+    row("primes, and sends a new id for ever, retry: 50", DRIVERS, 32, |b| ids(b, 50, Duration::from_millis(50))),
+    row("primes, and sends a new id for ever, retry: 0", DRIVERS, 32, |b| ids(b, 0, Duration::from_millis(10))),
+    row("retry: 99999999999", DRIVERS, 32, |b| far(b, "99999999999", Duration::from_secs(300))),
+    row("a retry of 40 digits", DRIVERS, 32, |b| {
+        far(b, "9999999999999999999999999999999999999999", Duration::from_secs(300))
+    }),
+    row("a retry that is no number", DRIVERS, 32, |b| far(b, "-5", Duration::from_secs(1))),
+    row("goes on with a web page without end", DRIVERS, 32, |b| {
+        let page = vec![say("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"), endless("<p>no events</p>")];
+        gives_up(b, page, 1, StreamEnd::ContentType(Some("text/html".into())))
+    }),
+    row("goes on with 405", DRIVERS, 32, |b| gives_up(b, vec![whole("405 No", "", "")], 1, StreamEnd::Status(405))),
+    row("goes on with 500", DRIVERS, 32, |b| gives_up(b, vec![whole("500 Oh", "", "")], 1, StreamEnd::Status(500))),
+    row("goes on with a redirect", DRIVERS, 32, |b| {
+        gives_up(b, vec![whole("307 There", "Location: http://127.0.0.1:9/\r\n", "")], 1, StreamEnd::Status(307))
+    }),
+    row("goes on with 503, for ever", DRIVERS, 32, |b| {
+        gives_up(b, vec![whole("503 Busy", "", "")], 2, StreamEnd::Status(503))
+    }),
+    row("goes on with an ended connection, for ever", DRIVERS, 32, |b| {
+        gives_up(b, vec![Step::Close], 2, StreamEnd::Closed(Closed::Eof))
+    }),
+    row("goes on with an event over the limit", DRIVERS, 64, |b| {
+        let why = "an event is larger than 16777216 bytes".into();
+        gives_up(b, vec![say(EVENTS), say("data: "), endless("x")], 2, StreamEnd::Closed(Closed::Broken(why)))
+    }),
+    row("goes on after 503 and Retry-After", DRIVERS, 32, |b| {
+        resumes(b, vec![whole("503 Busy", "Retry-After: 1\r\n", "")], Duration::from_secs(1))
+    }),
+    row("goes on after an ended connection", DRIVERS, 32, |b| resumes(b, vec![Step::Close], Duration::from_millis(50))),
+    row("goes on after a reset", DRIVERS, 32, |b| resumes(b, vec![Step::Reset], Duration::from_millis(50))),
+    row("goes on after a stream without an event", DRIVERS, 32, |b| {
+        resumes(b, vec![say(EVENTS), Step::Close], Duration::from_millis(50))
+    }),
+    row("a primed stream that is reset in an event", DRIVERS, 32, |b| {
+        resumes_from(b, vec![say(EVENTS), say(PRIMED), say("id: 2\ndata: {"), Step::Wait(TICK), Step::Reset])
+    }),
+    row("a primed stream that is cut in a chunk", DRIVERS, 32, |b| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+        resumes_from(b, vec![say(head), say("17\r\nid: 1\nretry: 50\ndata:\n\n\r\n9"), Step::Close])
+    }),
+    row("a stream that ends unprimed", DRIVERS, 32, unprimed),
+    row("a primed stream, goes on and says nothing", DRIVERS, 32, silent),
+    row("a call is over while its stream is awaited", DRIVERS, 32, forgotten),
+];
+
+const TICK: Duration = Duration::from_millis(20);
+
+/// An event that primes a stream.
+const PRIMED: &str = "id: 1\nretry: 50\ndata:\n\n";
+const ANSWER: &str = r#"{"jsonrpc":"2.0","id":{id},"result":{"content":[{"type":"text","text":"bad"}]}}"#;
+
+fn primed() -> Vec<Step> {
+    vec![say(EVENTS), say(PRIMED), Step::Close]
+}
+
+/// A server that primes the answer to the bad call and goes on with it like this. It keeps no connection: on one that was used before, a
+/// request that gets no answer would be sent once more at once, on another.
+fn primes(resumed: impl Fn(&Ask) -> Vec<Step> + Send + Sync + 'static) -> Result<Stub, String> {
+    old_stub(move |ask| match ask.what.as_str() {
+        "tools/call bad" => Some(primed()),
+        "GET resumed" => Some(resumed(ask)),
+        _ => Some(good_legacy(ask).into_iter().map(unkept).collect()),
+    })
+}
+
+fn unkept(step: Step) -> Step {
+    match step {
+        Step::Whole(status, fields, body) => Step::Whole(status, format!("{fields}Connection: close\r\n").into(), body),
+        other => other,
+    }
+}
+
+/// The waits before each request to go on are what they should be at least, and none forgets where it was.
+fn paced(stub: &Stub, least: Duration) -> Result<Vec<Ask>, String> {
+    let resumed = stub.asked("GET resumed");
+    let begun = stub.asked("tools/call bad");
+    let times: Vec<Duration> = begun.iter().chain(&resumed).map(|ask| ask.at).collect();
+    for pair in times.windows(2) {
+        expect(pair[1] - pair[0] >= least, || format!("a wait of {:?}", pair[1] - pair[0]))?;
+    }
+    let session = resumed.iter().all(|ask| ask.field("mcp-session-id") == Some(crate::stub::SESSION));
+    expect(session, || "the session is not named".into())?;
+    Ok(resumed)
+}
+
+/// A call without a limit ends all the same, after so many attempts, and the process goes idle.
+fn gives_up(bench: &Bench, resumed: Vec<Step>, attempts: usize, end: StreamEnd) -> Result<String, String> {
+    let stub = primes(move |_| resumed.clone())?;
+    let mut client = bench.visit(&stub, Setup { timeout: None, ..legacy() })?;
+    let error = fails(&mut client, "bad", |error| match error {
+        CallError::NoResponse { attempts: made, any_message: false, cause, .. } => {
+            *made as usize == attempts && *cause == end
+        }
+        _ => false,
+    })?;
+    let resumed = paced(&stub, Duration::from_millis(50))?;
+    expect(resumed.len() == attempts, || format!("{} attempts", resumed.len()))?;
+    let after = resumed.iter().all(|ask| ask.field("last-event-id") == Some("1"));
+    expect(after, || "the last event is forgotten".into())?;
+    good(&mut client)?;
+    idle(&stub)?;
+    client.close()?;
+    Ok(format!("{attempts} GET; {error}"))
+}
+
+/// How long a server is watched that a client goes back to again and again.
+const LONG: Duration = Duration::from_secs(30);
+
+/// The attempts become rare: at most 12 in 30 s. With less to do than a gibibyte, the first 3 s of it.
+fn ids(bench: &Bench, retry: u64, least: Duration) -> Result<String, String> {
+    let (watched, most) = if bench.size < 1 << 30 || retry == 0 { (LONG / 10, 9) } else { (LONG, 12) };
+    let event = move |id: usize| vec![say(EVENTS), say(format!("id: {id}\nretry: {retry}\ndata:\n\n")), Step::Close];
+    let stub = old_stub(move |ask| match ask.what.as_str() {
+        "tools/call bad" => Some(event(0)),
+        "GET resumed" => Some(event(ask.count + 1)),
+        _ => None,
+    })?;
+    let mut client = bench.visit(&stub, legacy())?;
+    let ended = client.call(tools::call("bad").timeout(watched));
+    let is_so = ended == Err(CallError::Timeout { after: watched, sent: Sent::Maybe });
+    expect(is_so, || format!("the call ends with {ended:?}"))?;
+    let resumed = paced(&stub, least)?;
+    let count = resumed.len();
+    expect((4..=most).contains(&count), || format!("{count} attempts in {watched:?}"))?;
+    for (at, ask) in resumed.iter().enumerate() {
+        expect(ask.field("last-event-id") == Some(&at.to_string()), || format!("{ask:?} forgets where it was"))?;
+    }
+    cancelled(&stub, &mut client)?;
+    idle(&stub)?;
+    client.close()?;
+    Ok(format!("{count} GET in {} s; no response within {} ms", watched.as_secs(), watched.as_millis()))
+}
+
+/// The wait is bounded, and the call's own limit ends it.
+fn far(bench: &Bench, retry: &'static str, wait: Duration) -> Result<String, String> {
+    let stub = old_stub(move |ask| {
+        let event = || say(format!("id: 1\nretry: {retry}\ndata:\n\n"));
+        (ask.what == "tools/call bad").then(|| vec![say(EVENTS), event(), Step::Close])
+    })?;
+    let mut client = bench.visit(&stub, Setup { timeout: Some(PATIENCE), ..legacy() })?;
+    let error = fails(&mut client, "bad", late)?;
+    cancelled(&stub, &mut client)?;
+    idle(&stub)?;
+    let seen = client.seen.clone();
+    soon(|| !seen.counts().waits.is_empty());
+    client.close()?;
+    expect(stub.times("GET resumed") == 0, || "it goes on too early".into())?;
+    let waits = seen.counts().waits.clone();
+    // So that many clients do not come at once, it may be a tenth longer.
+    expect(waits.len() == 1 && (wait..=wait * 11 / 10).contains(&waits[0]), || format!("{waits:?}"))?;
+    Ok(format!("a wait of {} s; {error}", wait.as_secs()))
+}
+
+/// One attempt comes to nothing, after which the next waits for so long, and is answered.
+fn resumes(bench: &Bench, first: Vec<Step>, wait: Duration) -> Result<String, String> {
+    let stub = primes(move |ask| match ask.count {
+        0 => first.clone(),
+        _ => answer_of_first(ask),
+    })?;
+    let mut client = bench.visit(&stub, legacy())?;
+    answered(&mut client, "bad")?;
+    good(&mut client)?;
+    let resumed = paced(&stub, Duration::from_millis(50))?;
+    expect(resumed.len() == 2, || format!("{} attempts", resumed.len()))?;
+    let waited = resumed[1].at - resumed[0].at;
+    expect(waited >= wait, || format!("a wait of {waited:?}"))?;
+    idle(&stub)?;
+    client.close()?;
+    Ok("2 GET; answered".into())
+}
+
+/// A stream that begins like this is gone on with from its first event.
+fn resumes_from(bench: &Bench, begin: Vec<Step>) -> Result<String, String> {
+    let stub = old_stub(move |ask| match ask.what.as_str() {
+        "tools/call bad" => Some(begin.clone()),
+        "GET resumed" => Some(answer_of_first(ask)),
+        _ => None,
+    })?;
+    let mut client = bench.visit(&stub, legacy())?;
+    answered(&mut client, "bad")?;
+    let resumed = paced(&stub, Duration::from_millis(50))?;
+    expect(resumed.len() == 1, || format!("{} attempts", resumed.len()))?;
+    expect(resumed[0].field("last-event-id") == Some("1"), || format!("{resumed:?}"))?;
+    client.close()?;
+    Ok("1 GET; answered".into())
+}
+
+/// The answer to the first call: `initialize` was request 1.
+fn answer_of_first(_: &Ask) -> Vec<Step> {
+    vec![say(EVENTS), say(format!("id: 9\ndata: {}\n\n", ANSWER.replace("{id}", "2"))), Step::Close]
+}
+
+/// The server is told that the call is of no interest any more.
+fn cancelled(stub: &Stub, client: &mut Client) -> Result<(), String> {
+    good(client)?;
+    expect(stub.was_asked("notifications/cancelled", 1), || "the server is not told".into())
+}
+
+fn unprimed(bench: &Bench) -> Result<String, String> {
+    let stub = old_stub(|ask| {
+        (ask.what == "tools/call bad").then(|| vec![say(EVENTS), say("retry: 50\ndata:\n\n"), Step::Close])
+    })?;
+    let mut client = bench.visit(&stub, Setup { timeout: None, ..legacy() })?;
+    let error = fails(&mut client, "bad", |error| {
+        matches!(error, CallError::NoResponse { attempts: 0, cause: StreamEnd::Ended, .. })
+            && error.to_string() == "No valid JSON-RPC response found in SSE stream"
+    })?;
+    good(&mut client)?;
+    idle(&stub)?;
+    expect(stub.times("GET resumed") == 0, || "it goes on".into())?;
+    client.close()?;
+    Ok(format!("no GET; {error}"))
+}
+
+/// The limit of the call ends the stream that serves it.
+fn silent(bench: &Bench) -> Result<String, String> {
+    let stub = primes(|_| vec![say(EVENTS), Step::Hold])?;
+    let mut client = bench.visit(&stub, Setup { timeout: Some(PATIENCE), ..legacy() })?;
+    let error = fails(&mut client, "bad", late)?;
+    let_go(&stub, &mut client)?;
+    cancelled(&stub, &mut client)?;
+    idle(&stub)?;
+    let count = stub.times("GET resumed");
+    expect(count == 1, || format!("{count} attempts"))?;
+    client.close()?;
+    Ok(format!("1 GET; {error}"))
+}
+
+/// The wait for its stream is over with it, and the server is told.
+fn forgotten(bench: &Bench) -> Result<String, String> {
+    let stub = old_stub(|ask| {
+        let primed = vec![say(EVENTS), say("id: 1\nretry: 400\ndata:\n\n"), Step::Close];
+        (ask.what == "tools/call bad").then_some(primed)
+    })?;
+    let mut client = bench.visit(&stub, Setup { timeout: Some(PATIENCE), ..legacy() })?;
+    let Err(error) = client.call(tools::call("bad")) else { return Err("it is answered".into()) };
+    expect(late(&error), || format!("{error:?}"))?;
+    cancelled(&stub, &mut client)?;
+    // Longer than what was left of the wait.
+    idle(&stub)?;
+    expect(stub.times("GET resumed") == 0, || "it goes on".into())?;
+    client.close()?;
+    Ok(format!("no GET, 1 notifications/cancelled; {}", text(&error)))
+}

@@ -1,0 +1,401 @@
+#![forbid(unsafe_code)]
+//! Web servers that misbehave, against every driver. `hostile web` shows the same, and more of it, as a table.
+
+use mcp_tests::hostile::WEB;
+use std::path::Path;
+
+/// What stands for a gibibyte: of a million messages there are as many fewer, and 30 s are watched for 3.
+const SIZE: u64 = 64 << 20;
+
+/// Every host comes out of these rows as it should, in bounded memory.
+#[track_caller]
+fn rows(names: &[&str]) {
+    for name in names {
+        let mut all = WEB.iter().copied().flatten();
+        let row = all.find(|row| row.name == *name).unwrap_or_else(|| panic!("there is no row {name:?}"));
+        for host in row.hosts {
+            let shown = row.show(Path::new(env!("CARGO_BIN_EXE_hostile")), *host, SIZE);
+            assert!(shown.is_ok(), "{name}, {}: {}", host.name(), shown.expect_err("it is not ok"));
+        }
+    }
+}
+
+// ---- Answers ----
+
+#[test]
+fn a_head_over_the_limits_fails_its_call_and_takes_no_memory() {
+    rows(&[
+        "a head without end",
+        "a header without end",
+        "100,000 headers",
+        "101 headers",
+        "interim responses without end",
+        "empty lines without end",
+    ]);
+}
+
+#[test]
+fn what_is_no_http_fails_its_call_at_once() {
+    rows(&[
+        "switches protocols",
+        "a greeting of another protocol",
+        "an alert of TLS",
+        "a status of 1000",
+        "a folded header",
+        "both lengths",
+        "lengths that differ",
+        "a length that is no number",
+        "an unknown transfer coding",
+        "an unknown content coding",
+    ]);
+}
+
+#[test]
+fn bad_chunks_fail_their_call_at_once() {
+    rows(&[
+        "the size of a chunk overflows",
+        "the size of a chunk is no number",
+        "a chunk longer than its size",
+        "extensions of a chunk without end",
+        "a trailer without end",
+    ]);
+}
+
+// covers: B-013, B-015
+#[test]
+fn a_body_or_an_event_over_the_limit_fails_its_call_and_takes_no_more_than_the_limit() {
+    rows(&[
+        "a chunk without end, JSON",
+        "chunks without end, JSON",
+        "a body that says it is over the limit",
+        "a body over the limit, without a length",
+        "an event over the limit",
+        "an event of lines without end",
+        "the id of an event without end",
+    ]);
+}
+
+// covers: HTTP-C-025, B-009
+#[test]
+fn what_means_nothing_is_skipped_without_end_and_the_call_has_its_own_limit() {
+    rows(&[
+        "a field of an event without end",
+        "a comment without end",
+        "a retry without end",
+        "comments without end",
+        "events without data, without end",
+        "other events without end",
+    ]);
+}
+
+// covers: S0-20, S1-05
+#[test]
+fn a_stream_is_read_for_all_it_says_and_let_go_of_after_the_answer() {
+    rows(&[
+        "1,000,000 notifications in a stream",
+        "notifications without end after the answer",
+        "a stream that stays open after the answer",
+    ]);
+}
+
+// covers: B-014
+#[test]
+fn an_answer_that_is_cut_short_fails_its_call_at_once_with_the_reason() {
+    rows(&[
+        "a body cut short",
+        "chunks cut short",
+        "a head cut short",
+        "a reset in the body",
+        "bytes after the answer",
+    ]);
+}
+
+// covers: S0-49
+#[test]
+fn an_answer_that_cannot_be_read_fails_its_call_with_the_reason() {
+    rows(&[
+        "not JSON",
+        "JSON that is cut short",
+        "JSON that is not UTF-8",
+        "JSON nested 100,000 deep",
+        "JSON that is no message",
+        "a result and an error",
+        "an event that is not UTF-8",
+    ]);
+}
+
+// covers: B-008
+#[test]
+fn a_bad_event_is_skipped_and_said_to_be() {
+    rows(&["an event that is not JSON, then the answer"]);
+}
+
+// covers: S1-03, B-002, B-011
+#[test]
+fn a_slow_or_odd_answer_is_an_answer() {
+    rows(&["the answer by one byte in 2 ms", "the answer in CR, LF and CR LF, after a mark"]);
+}
+
+// ---- Statuses ----
+
+// covers: S0-46, S0-47, S2-17, B-152
+#[test]
+fn a_status_of_failure_ends_its_call_with_its_text_and_hints_and_nothing_else() {
+    rows(&[
+        "every status of failure",
+        "401 with a challenge and an authorization server",
+        "403 with two challenges",
+        "500 with a page without end",
+        "500 with a page that stalls",
+        "503 to one call while another one waits",
+    ]);
+}
+
+// covers: S0-48, B-151
+#[test]
+fn a_json_rpc_error_is_the_error_of_its_call_whatever_the_status() {
+    rows(&[
+        "400 with a JSON-RPC error for the request",
+        "400 with a JSON-RPC error for nobody",
+        "200 with a JSON-RPC error",
+    ]);
+}
+
+// covers: B-156, B-157
+#[test]
+fn a_redirect_is_an_error_and_nothing_arrives_where_it_leads() {
+    rows(&["redirects to another origin, with credentials", "redirects within the origin"]);
+}
+
+// covers: B-024
+#[test]
+fn an_answer_under_another_type_is_never_looked_at() {
+    rows(&["the answer under another type", "events under another type", "types with parameters, in any case"]);
+}
+
+// covers: S0-19, B-028
+#[test]
+fn an_answer_with_nothing_in_it_fails_its_call() {
+    rows(&[
+        "202 for a request",
+        "204 for a request",
+        "an empty 200",
+        "an empty 200 of JSON",
+        "an event stream without an event",
+        "an event stream without the answer",
+        "the answer to another request",
+    ]);
+}
+
+// covers: B-150
+#[test]
+fn any_success_is_enough_for_a_notification() {
+    rows(&["notifications answered by any 2xx with any body", "initialized answered by any 2xx with any body"]);
+}
+
+// covers: B-152
+#[test]
+fn a_notification_that_fails_is_told_and_ends_nothing() {
+    rows(&["notifications answered by failures"]);
+}
+
+// ---- Links ----
+
+// covers: S0-28, S0-42, B-155
+#[test]
+fn an_answer_that_stalls_costs_its_call_the_limit_and_the_connection_and_nothing_else() {
+    rows(&[
+        "reads the request and says nothing",
+        "a head that stalls",
+        "a body that never begins",
+        "a body that stalls",
+        "a chunk that stalls",
+        "an event that stalls",
+        "an interim response that stalls",
+        "vanishes with the request",
+        "vanishes while the connection is idle",
+    ]);
+}
+
+// covers: B-154
+#[test]
+fn a_connection_that_ends_at_the_wrong_moment_is_not_used_again_and_only_what_may_be_is_sent_again() {
+    rows(&[
+        "ends the connection in place of an answer",
+        "resets the connection in place of an answer",
+        "ends a used connection, a call that may be repeated",
+        "resets a used connection, a call that may be repeated",
+        "ends a used connection after the head, again and again",
+        "ends each connection after its answer, unannounced",
+        "resets each connection after its answer",
+        "ends an idle connection, then a call",
+        "408 on an idle connection, then a call",
+        "ends new connections before a request",
+    ]);
+}
+
+// ---- Doors ----
+
+// covers: B-024, S0-46, S0-47
+#[test]
+fn what_is_no_server_fails_the_connection_soon_and_says_what_it_is() {
+    rows(&[
+        "a web page for everything",
+        "a web page without end for everything",
+        "401 for everything",
+        "404 for everything",
+        "500 for everything",
+        "an empty object for everything",
+        "an empty 200 for everything",
+    ]);
+}
+
+// covers: B-156
+#[test]
+fn a_login_page_is_not_gone_to() {
+    rows(&["a login page elsewhere"]);
+}
+
+// covers: B-013, B-087
+#[test]
+fn what_never_ends_or_never_begins_fails_the_connection_soon() {
+    rows(&[
+        "a head without end for everything",
+        "JSON without end for everything",
+        "comments without end for everything",
+        "a gzipped answer to everything",
+        "hears everything and says nothing",
+        "ends every connection",
+        "speaks first",
+    ]);
+}
+
+// ---- Streams ----
+
+// covers: S1-01, S1-02, S1-08, S1-11, B-019, B-020, B-023
+#[test]
+fn a_stream_that_is_never_gone_on_with_costs_two_requests_and_ends_its_call() {
+    rows(&["primes, and never sends anything again"]);
+}
+
+// covers: S1-09, B-019, B-020, B-022, B-023
+#[test]
+fn a_stream_that_only_ever_advances_is_asked_for_more_and_more_rarely() {
+    rows(&["primes, and sends a new id for ever, retry: 50"]);
+}
+
+// covers: B-020, B-022
+#[test]
+fn a_retry_of_zero_is_not_taken_at_its_word() {
+    rows(&["primes, and sends a new id for ever, retry: 0"]);
+}
+
+// covers: S1-06, S1-13, B-022
+#[test]
+fn a_retry_without_measure_is_bounded() {
+    rows(&["retry: 99999999999", "a retry of 40 digits", "a retry that is no number"]);
+}
+
+// covers: B-024
+#[test]
+fn what_is_no_event_stream_is_not_gone_back_to() {
+    rows(&["goes on with a web page without end", "goes on with 405", "goes on with 500", "goes on with a redirect"]);
+}
+
+// covers: S1-08, B-019, B-026
+#[test]
+fn what_passes_is_tried_twice() {
+    rows(&[
+        "goes on with 503, for ever",
+        "goes on with an ended connection, for ever",
+        "goes on with an event over the limit",
+    ]);
+}
+
+// covers: S1-01, S1-02, S1-09, B-023, B-026
+#[test]
+fn a_stream_is_gone_on_with_after_what_has_passed() {
+    rows(&[
+        "goes on after 503 and Retry-After",
+        "goes on after an ended connection",
+        "goes on after a reset",
+        "goes on after a stream without an event",
+        "a primed stream that is reset in an event",
+        "a primed stream that is cut in a chunk",
+    ]);
+}
+
+// covers: S1-10, B-028
+#[test]
+fn a_stream_that_was_not_primed_is_not_gone_on_with() {
+    rows(&["a stream that ends unprimed"]);
+}
+
+// covers: B-027
+#[test]
+fn a_stream_ends_with_its_call() {
+    rows(&["a primed stream, goes on and says nothing", "a call is over while its stream is awaited"]);
+}
+
+// ---- Sessions and listeners ----
+
+// covers: S0-52, S0-54
+#[test]
+fn calls_wait_for_a_listener_a_second_at_most_and_not_for_a_refused_one() {
+    rows(&[
+        "initialized never answered",
+        "no answer to the listener",
+        "a listener whose head stalls",
+        "listeners refused in every way",
+    ]);
+}
+
+// covers: B-156, S0-40, SHTTP-C-049, SHTTP-C-050
+#[test]
+fn neither_credentials_nor_the_session_leave_the_origin() {
+    rows(&[
+        "a redirected listener, with credentials and a session",
+        "a redirected call, with credentials and a session",
+        "a redirected DELETE, with credentials and a session",
+    ]);
+}
+
+// covers: B-019, B-020
+#[test]
+fn a_listener_that_does_not_stay_is_asked_for_rarely() {
+    rows(&["a listener that ends again and again", "a listener that is reset again and again"]);
+}
+
+// covers: B-013, B-068
+#[test]
+fn a_bad_listener_takes_neither_memory_nor_the_place_of_calls() {
+    rows(&[
+        "a listener with comments without end",
+        "a listener with an event over the limit",
+        "a listener with nonsense without end",
+        "10,000 pings in a listener",
+    ]);
+}
+
+// covers: B-029
+#[test]
+fn a_listener_that_vanished_is_found_out() {
+    rows(&["a listener that vanishes"]);
+}
+
+// covers: S3-20, S3-21
+#[test]
+fn a_session_that_has_ended_is_begun_anew_once() {
+    rows(&["a session that has ended", "sessions that end at once"]);
+}
+
+#[test]
+fn a_session_id_that_is_none_is_not_used() {
+    rows(&["session ids that are none"]);
+}
+
+// covers: S0-38, S0-41, S3-22
+#[test]
+fn the_end_of_a_session_is_bounded_and_its_failure_ignored() {
+    rows(&["a DELETE that is never answered", "a DELETE that is refused", "a DELETE answered without end"]);
+}
