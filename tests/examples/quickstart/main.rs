@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(why) => {
             eprintln!(
-                "quickstart: {why}\nusage: quickstart [--smol] [--http] [--legacy] [--tool NAME --args JSON] [COMMAND...]"
+                "quickstart: {why}\nusage: quickstart [--smol] [--http] [--legacy] [--tool NAME --args JSON] [COMMAND... | URL]"
             );
             return ExitCode::from(2);
         }
@@ -99,7 +99,7 @@ impl Options {
 
     /// The URL, if one was given in place of a program.
     fn url(&self) -> Option<&str> {
-        self.command.first().map(String::as_str).filter(|word| word.starts_with("http://"))
+        self.command.first().map(String::as_str).filter(|word| word.contains("://"))
     }
 
     /// Whether the server is our own, so that its tools are known.

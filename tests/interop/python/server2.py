@@ -33,10 +33,15 @@ async def echo(text: str) -> str:
     return text
 
 
-@server.tool(description="Counts, and reports each step", structured_output=False)
-async def count(steps: int, ctx: Context) -> str:
+@server.tool(
+    description="Counts, reports each step, and pauses so many seconds after it",
+    annotations=ToolAnnotations(read_only_hint=True),
+    structured_output=False,
+)
+async def count(steps: int, ctx: Context, pause: float = 0) -> str:
     for step in range(1, steps + 1):
         await ctx.report_progress(step, steps, f"step {step}")
+        await asyncio.sleep(pause)
     return f"counted to {steps}"
 
 
@@ -80,8 +85,8 @@ async def wait() -> str:
 
 
 @server.tool(description="Waits until a call of wait was cancelled", structured_output=False)
-async def cancelled() -> str:
-    await asyncio.wait_for(cancellations.acquire(), 5)
+async def cancelled(within: float = 5) -> str:
+    await asyncio.wait_for(cancellations.acquire(), within)
     return "1 cancelled"
 
 
@@ -92,7 +97,9 @@ async def fail() -> str:
 
 @server.tool(description="Says that the list of tools has changed", structured_output=False)
 async def note(ctx: Context) -> str:
+    # To whoever listens: the first has no effect in the revision with subscriptions, the second in those without.
     await ctx.session.send_tool_list_changed()
+    await ctx.notify_tools_changed()
     return "noted"
 
 

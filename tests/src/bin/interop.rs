@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
-//! Installs clients and servers that this project did not write, and runs ours against each, over stdio, in both adapters and every era that
-//! the peer has. What cannot be installed fails. `interop [--steps] [WORD]`: only the peers whose name contains the word, and
+//! Installs clients and servers that this project did not write, and runs ours against each, over stdio and HTTP, in both adapters and every
+//! era that the peer has. What cannot be installed fails. `interop [--steps] [WORD]`: only the peers whose name contains the word, and
 //! all their steps.
 //!
 //! Prints the matrix: a line for each peer, era and adapter. All steps of a line that is not as it must be are shown, with what the peer wrote
@@ -14,7 +14,7 @@ use std::time::Instant;
 use mcp_tests::interop::clients::{self, clients};
 use mcp_tests::interop::servers::servers;
 use mcp_tests::interop::steps::{self, Connect};
-use mcp_tests::interop::{Mark, Row, Shows, blocking, setup, smol};
+use mcp_tests::interop::{Mark, Row, Shows, blocking, setup, smol, web};
 
 /// The adapters by name.
 const ADAPTERS: [(&str, Connect); 2] = [("mcp-blocking", blocking::connect), ("mcp-smol", smol::connect)];
@@ -31,8 +31,9 @@ fn main() -> ExitCode {
         }
     };
     println!("installed in {} s", began.elapsed().as_secs());
-    println!("{:<28} {:<7} {:<8} {:<11} {:<13} time    steps passed", "peer", "role", "how", "revision", "adapter");
-    let (servers, clients) = (servers(&installed), clients(&installed));
+    println!("{:<34} {:<7} {:<8} {:<11} {:<13} time    steps passed", "peer", "role", "how", "revision", "adapter");
+    let (mut servers, clients) = (servers(&installed), clients(&installed));
+    servers.extend(web::servers(&installed));
     let mut rows = Vec::new();
     let mut last = Instant::now();
     let mut show = |how: &str, mut row: Row| {
@@ -43,10 +44,12 @@ fn main() -> ExitCode {
     };
     for (server, (adapter, connect)) in servers.iter().flat_map(|server| ADAPTERS.map(|adapter| (server, adapter))) {
         for (policy, revision) in server.reached.iter().filter(|_| server.name.contains(&word)) {
-            show(&format!("{policy:?}").to_lowercase(), steps::run(server, *policy, revision, adapter, connect));
+            let run = if server.web.is_some() { web::run } else { steps::run };
+            show(&format!("{policy:?}").to_lowercase(), run(server, *policy, revision, adapter, connect));
         }
         for policy in server.refuses.iter().filter(|_| server.name.contains(&word)) {
-            show(&format!("{policy:?}").to_lowercase(), steps::refuse(server, *policy, adapter, connect));
+            let refuse = if server.web.is_some() { web::refuse } else { steps::refuse };
+            show(&format!("{policy:?}").to_lowercase(), refuse(server, *policy, adapter, connect));
         }
     }
     for (client, (adapter, _)) in clients.iter().flat_map(|client| ADAPTERS.map(|adapter| (client, adapter))) {
@@ -98,7 +101,7 @@ fn print(how: &str, row: &Row, all: bool) {
     }
     let time = row.time.as_secs_f64();
     println!(
-        "{:<28} {:<7} {how:<8} {:<11} {:<13} {time:4.1} s  {result}",
+        "{:<34} {:<7} {how:<8} {:<11} {:<13} {time:4.1} s  {result}",
         row.peer, row.role, row.revision, row.adapter
     );
     if failed > 0 || all {

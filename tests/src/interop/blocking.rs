@@ -1,33 +1,41 @@
 //! Our client over `mcp-blocking`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use mcp_blocking::{CallError, Client, Config, Stderr, ping, tools};
-use mcp_proto::client::Policy;
+use mcp_blocking::{CallError, Client, Config, ConnectError, IntoTarget, Stderr, ping, tools};
+use mcp_proto::client::Verdict;
 use serde_json::Value;
 
-use super::servers::{Server, versions};
-use super::{Answer, BEFORE_CANCEL, Ear, SOON, Session};
+use super::servers::versions;
+use super::{Answer, BEFORE_CANCEL, Ear, Place, Plan, SOON, Session};
 
 /// Connects to a server.
 ///
 /// # Errors
 /// Why it is not connected.
-pub fn connect(server: &Server, policy: Policy, revision: &str) -> Result<Box<dyn Session>, String> {
-    let ear = Ear::new(&server.root());
+pub fn connect(plan: Plan<'_>) -> Result<Box<dyn Session>, String> {
+    let ear = Ear::new(&plan.root);
     let [user, model, roots, events, lines] = [(); 5].map(|()| ear.clone());
-    let versions = versions(revision);
+    let (policy, versions, verdict) = (plan.policy, versions(plan.revision), plan.verdict);
     let config = Config::new()
         .set(move |config| {
             config.policy = policy;
             config.versions = versions;
+            config.verdict = verdict;
+            config.watch_tools = true;
         })
         .stderr(Stderr::Lines(Arc::new(move |line| lines.line(line))))
         .on_elicit(move |_| user.elicit())
         .on_sample(move |question| model.sample(&question))
         .on_roots(move || roots.roots())
         .on_event(move |event| events.event(event));
-    let client = mcp_blocking::connect_with(server.command()?, config).map_err(|why| why.to_string())?;
+    let told = |why: ConnectError| why.to_string();
+    let target = match plan.place {
+        Place::Program(command) => command.into_target(),
+        Place::Url(url) => url.into_target(),
+    };
+    let client = mcp_blocking::connect_with(target.map_err(told)?, config).map_err(told)?;
     Ok(Box::new(Blocking { client, ear }))
 }
 
@@ -41,17 +49,37 @@ impl Session for Blocking {
         self.client.server().map(|server| server.version.to_string()).unwrap_or_default()
     }
 
+    fn verdict(&self) -> Option<Verdict> {
+        self.client.verdict()
+    }
+
     fn tools(&mut self) -> Result<Vec<String>, String> {
         let names = self.client.pages(tools::list()).map(|tool| tool.map(|tool| tool.name));
         names.collect::<Result<_, _>>().map_err(|why| why.to_string())
     }
 
-    fn call(&mut self, tool: &str, arguments: &Value, form: Option<&Value>) -> Result<Answer, String> {
+    fn call_told(
+        &mut self,
+        tool: &str,
+        arguments: &Value,
+        form: Option<&Value>,
+        told: &mut dyn FnMut(f64),
+    ) -> Result<Answer, String> {
         self.ear.begin(form)?;
         let mut progress = Vec::new();
-        let call = tools::call(tool).arguments(arguments).on_progress(|step| progress.push(step.progress));
+        let call = tools::call(tool).arguments(arguments).on_progress(|step| {
+            progress.push(step.progress);
+            told(step.progress);
+        });
         let result = self.client.call(call).map_err(|why| why.to_string())?;
         Ok(Answer::new(&result, progress, self.ear.asked()))
+    }
+
+    fn time_out(&mut self, tool: &str, arguments: &Value, limit: Duration) -> Result<(), String> {
+        match self.client.call(tools::call(tool).arguments(arguments).timeout(limit)) {
+            Err(CallError::Timeout { .. }) => Ok(()),
+            other => Err(format!("it ended otherwise: {other:?}")),
+        }
     }
 
     fn many(&mut self, tool: &str, arguments: &[Value]) -> Result<Vec<Answer>, String> {

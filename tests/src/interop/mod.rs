@@ -1,25 +1,29 @@
-//! Other peoples' clients and servers over stdio: how they are installed and started, and what must happen between them and ours.
+//! Other peoples' clients and servers over stdio, and their servers over HTTP: how they are installed and started, and what must happen between them and ours.
 //!
 //! `tests/interop` holds exact versions. They are installed below the target folder, once for each content of the lock files; what cannot be
-//! installed is a failure, never a reason to skip. [`servers`] is the table of servers that our client meets, [`clients`] that of clients
-//! that meet our server ([`offer`]).
+//! installed is a failure, never a reason to skip. [`servers`] is the table of servers that our client meets over stdio, [`web`] that of those it
+//! meets over HTTP, [`clients`] that of clients that meet our server ([`offer`]).
 
 pub mod blocking;
 pub mod clients;
+pub mod listening;
 pub mod offer;
 pub mod processes;
+pub mod relay;
 pub mod servers;
 pub mod setup;
 pub mod smol;
 pub mod steps;
 #[cfg(test)]
 mod tests;
+pub mod web;
 
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mcp_proto::client::Event;
+use mcp_proto::client::{Event, Policy, Verdict};
 use mcp_proto::{CallToolResult, ElicitResult, ErrorObject, Object, RawJson};
 use serde_json::{Value, json};
 
@@ -129,14 +133,52 @@ impl Answer {
     }
 }
 
+/// Where a server is.
+#[derive(Debug)]
+pub enum Place {
+    /// At the other end of the pipes of this program.
+    Program(Command),
+    /// At this URL.
+    Url(String),
+}
+
+/// How a client connects.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// To what.
+    pub place: Place,
+    /// Which eras it tries.
+    pub policy: Policy,
+    /// The revision that it is to speak; if that is an older one of its era, the client knows no other.
+    pub revision: &'a str,
+    /// What an earlier client has found out.
+    pub verdict: Option<Verdict>,
+    /// The root that it declares.
+    pub root: String,
+}
+
 /// A client of one adapter, connected to a peer. The same steps are run with each.
 pub trait Session {
     /// The revision in use.
     fn revision(&self) -> String;
+    /// What was found out about the server.
+    fn verdict(&self) -> Option<Verdict>;
     /// The names of all tools, through all pages.
     fn tools(&mut self) -> Result<Vec<String>, String>;
-    /// Calls a tool and listens to progress. A question for the user is accepted with `form`, or declined without one.
-    fn call(&mut self, tool: &str, arguments: &Value, form: Option<&Value>) -> Result<Answer, String>;
+    /// Calls a tool, and tells each progress as it comes. A question for the user is accepted with `form`, or declined without one.
+    fn call_told(
+        &mut self,
+        tool: &str,
+        arguments: &Value,
+        form: Option<&Value>,
+        told: &mut dyn FnMut(f64),
+    ) -> Result<Answer, String>;
+    /// Calls a tool.
+    fn call(&mut self, tool: &str, arguments: &Value, form: Option<&Value>) -> Result<Answer, String> {
+        self.call_told(tool, arguments, form, &mut |_| ())
+    }
+    /// Calls a tool with a limit of time. `Ok` only if the call ended because of it.
+    fn time_out(&mut self, tool: &str, arguments: &Value, limit: Duration) -> Result<(), String>;
     /// Begins all the calls of a tool before it waits for the first. The answers, in the order of the arguments.
     fn many(&mut self, tool: &str, arguments: &[Value]) -> Result<Vec<Answer>, String>;
     /// Calls a tool, cancels the call, and waits for its end. `Ok` only if it ended as cancelled.
@@ -162,6 +204,9 @@ struct Heard {
     root: String,
     asked: Vec<&'static str>,
     notifications: BTreeMap<String, usize>,
+    tools_changed: usize,
+    reconnected: usize,
+    lost: Option<String>,
     diagnostics: Vec<String>,
     stderr: Vec<String>,
 }
@@ -217,6 +262,9 @@ impl Ear {
         let mut heard = self.lock();
         match event {
             Event::Notification { method, .. } => *heard.notifications.entry(method).or_default() += 1,
+            Event::ToolsChanged => heard.tools_changed += 1,
+            Event::Reconnecting { .. } => heard.reconnected += 1,
+            Event::ListenerLost { cause, again } => heard.lost = Some(format!("lost: {cause}, again {again:?}")),
             Event::Diagnostic(diagnostic) => heard.diagnostics.push(diagnostic.to_string()),
             _ => return,
         }
@@ -227,12 +275,29 @@ impl Ear {
         self.lock().stderr.push(line.to_owned());
     }
 
-    /// Waits until a notification of this method has come.
-    pub fn notified(&self, method: &str) -> Result<usize, String> {
-        let waited = self.0.1.wait_timeout_while(self.lock(), SOON, |heard| !heard.notifications.contains_key(method));
+    /// How often the tools have changed.
+    pub fn changes(&self) -> usize {
+        self.lock().tools_changed
+    }
+
+    /// Waits until the tools have changed more often than that.
+    pub fn changed(&self, before: usize) -> Result<usize, String> {
+        let waited = self.0.1.wait_timeout_while(self.lock(), SOON, |heard| heard.tools_changed <= before);
         let (heard, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let count = heard.notifications.get(method).copied();
-        count.ok_or_else(|| format!("none came; what came is {:?}", heard.notifications))
+        match heard.tools_changed {
+            times if times > before => Ok(times),
+            times => Err(format!("{times} times, as before; what came is {:?}", heard.notifications)),
+        }
+    }
+
+    /// What was told of a listener or a subscription that was given up.
+    pub fn lost(&self) -> Option<String> {
+        self.lock().lost.clone()
+    }
+
+    /// How often the rest of a stream was to be asked for.
+    pub fn reconnected(&self) -> usize {
+        self.lock().reconnected
     }
 
     /// What the peer did wrong, as our client sees it.

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::setup::{Installed, empty, programs};
 use super::steps::{Does, Expect, Step, call, step};
+use super::web::Web;
 use super::{Deviation, Shows};
 
 /// A server that this project did not write.
@@ -36,6 +37,8 @@ pub struct Server {
     pub faults: &'static [(&'static str, &'static str)],
     /// A folder of this server alone. Our client declares it as its root.
     pub folder: PathBuf,
+    /// What it is over HTTP; none is a server over stdio.
+    pub web: Option<Web>,
 }
 
 /// The newest revision with `initialize`.
@@ -46,16 +49,16 @@ pub(super) const MODERN: &str = "2026-07-28";
 /// The first revision of all.
 pub const OLDEST: &str = "2024-11-05";
 
-/// What our client knows that is to speak a revision: all, unless it is the oldest.
+/// What our client knows that is to speak a revision: all, unless it is an older one of its era.
 pub fn versions(revision: &str) -> Versions {
     match ProtocolVersion::parse(revision) {
-        Some(oldest) if revision == OLDEST => Versions::new([oldest]),
+        Some(older) if ![LEGACY, MODERN].contains(&revision) => Versions::new([older]),
         _ => Versions::all(),
     }
 }
 
 impl Server {
-    /// What starts it, with an empty folder, and so that its exit code can be asked for later: a client tells nobody how its server ended.
+    /// How our client reaches it: what starts it, with an empty folder, and so that its exit code can be asked for later: a client tells nobody how its server ended.
     ///
     /// # Errors
     /// The folder is not writable.
@@ -124,6 +127,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             steps: everything,
             deviations: &[(LEGACY, "exit", TIMER, Shows::Always), (OLDEST, "exit", TIMER, Shows::Always)],
             faults: &[],
+            web: None,
             folder: folder("everything"),
         },
         Server {
@@ -136,6 +140,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             steps: filesystem,
             deviations: &[],
             faults: &[],
+            web: None,
             folder: folder("filesystem"),
         },
         Server {
@@ -148,6 +153,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             steps: memory,
             deviations: &[],
             faults: &[],
+            web: None,
             folder: folder("memory"),
         },
         Server {
@@ -164,6 +170,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             },
             deviations: &[],
             faults: &[],
+            web: None,
             folder: folder("python2"),
         },
         Server {
@@ -180,6 +187,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             },
             deviations: &[],
             faults: &[("late-answer", "it answers a call that was cancelled")],
+            web: None,
             folder: folder("python1"),
         },
         Server {
@@ -195,20 +203,29 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
                 steps
             },
             deviations: &[],
-            faults: &[],
+            faults: &[(
+                "listener-off",
+                "it declares that it tells of changed tools, and does not know the request for it",
+            )],
+            web: None,
             folder: folder("rmcp"),
         },
     ]
 }
 
 /// The tools of the servers that this project writes on another SDK.
-const OFFERED: &[&str] = &["add", "echo", "count", "greet", "sample", "roots", "fail", "wait", "cancelled", "note"];
+pub(super) const OFFERED: &[&str] =
+    &["add", "echo", "count", "greet", "sample", "roots", "fail", "wait", "cancelled", "note"];
 
-/// Steps with what the oldest revision does not have: structured results, questions for the user.
-const SINCE_2025: &[&str] = &["structured", "form", "declined"];
+/// Leaves out what a revision does not have.
+pub(super) fn fit(steps: &mut Vec<Step>, revision: &str) {
+    // Structured results, questions for the user.
+    let since = ["structured", "form", "declined"];
+    steps.retain(|step| revision >= "2025-06-18" || !since.contains(&step.name));
+}
 
 /// What they do.
-fn offered(revision: &str) -> Vec<Step> {
+pub(super) fn offered(revision: &str) -> Vec<Step> {
     let ann = || json!({ "name": "Ann" });
     let mut steps = vec![
         call("structured", "add", json!({ "a": 2, "b": 3 }), Expect::text("5").structured(json!({ "sum": 5 }))),
@@ -230,18 +247,15 @@ fn offered(revision: &str) -> Vec<Step> {
         step("many", Does::Many("echo", "text")),
         step("large", Does::Large("echo", "text")),
     ];
-    if revision == OLDEST {
-        steps.retain(|step| !SINCE_2025.contains(&step.name));
-    }
+    fit(&mut steps, revision);
     if revision != MODERN {
         steps.push(step("ping", Does::Ping));
-        steps.push(call("note", "note", json!({}), Expect::text("noted")));
-        steps.push(step("notified", Does::Notified("notifications/tools/list_changed")));
     }
+    steps.push(step("changed", Does::Changed("note")));
     steps
 }
 
-fn everything(_: &Server, revision: &str) -> Vec<Step> {
+pub(super) fn everything(_: &Server, revision: &str) -> Vec<Step> {
     let weather = json!({ "temperature": 33, "conditions": "Cloudy", "humidity": 82 });
     let ann = json!({ "name": "Ann" });
     let (ask, long) = ("trigger-elicitation-request", "trigger-long-running-operation");
@@ -276,11 +290,9 @@ fn everything(_: &Server, revision: &str) -> Vec<Step> {
         step("many", Does::Many("echo", "message")),
         step("large", Does::Large("echo", "message")),
         step("ping", Does::Ping),
-        step("notified", Does::Notified("notifications/tools/list_changed")),
+        step("changed", Does::HasChanged),
     ];
-    if revision == OLDEST {
-        steps.retain(|step| !SINCE_2025.contains(&step.name));
-    }
+    fit(&mut steps, revision);
     steps
 }
 
@@ -304,9 +316,7 @@ fn filesystem(server: &Server, revision: &str) -> Vec<Step> {
         call("unknown", "no-such-tool", json!({}), Expect::text("not found").fails()),
         step("ping", Does::Ping),
     ];
-    if revision == OLDEST {
-        steps.retain(|step| !SINCE_2025.contains(&step.name));
-    }
+    fit(&mut steps, revision);
     steps
 }
 
@@ -321,8 +331,6 @@ fn memory(_: &Server, revision: &str) -> Vec<Step> {
         call("unknown", "no-such-tool", json!({}), Expect::text("not found").fails()),
         step("ping", Does::Ping),
     ];
-    if revision == OLDEST {
-        steps.retain(|step| !SINCE_2025.contains(&step.name));
-    }
+    fit(&mut steps, revision);
     steps
 }

@@ -105,21 +105,21 @@ fn ours() -> Result<PathBuf, String> {
 }
 
 /// The folder that this program lies in: the target folder's, for its profile.
-fn target() -> Result<PathBuf, String> {
+pub(crate) fn target() -> Result<PathBuf, String> {
     let me = env::current_exe().map_err(|why| format!("our own path: {why}"))?;
     me.parent().map(Path::to_path_buf).ok_or_else(|| "our own path has no folder".to_owned())
 }
 
-fn cargo() -> Command {
+pub(crate) fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
 /// Where something is installed: below the target folder.
-fn place(name: &str) -> Result<PathBuf, String> {
+pub(crate) fn place(name: &str) -> Result<PathBuf, String> {
     Ok(target()?.with_file_name("interop").join(name))
 }
 
-fn copy(from: &Path, to: &Path, file: &str) -> Result<(), String> {
+pub(crate) fn copy(from: &Path, to: &Path, file: &str) -> Result<(), String> {
     fs::copy(from.join(file), to.join(file)).map(drop).map_err(|why| format!("{file}: {why}"))
 }
 
@@ -135,7 +135,11 @@ pub fn empty(folder: &Path) -> io::Result<()> {
 }
 
 /// Runs `steps` in a fresh folder unless it was done before for the same list. The mark is written last, so what broke off is done again.
-fn install_once(place: &Path, list: &Path, steps: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+pub(crate) fn install_once(
+    place: &Path,
+    list: &Path,
+    steps: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
     let told = |why: io::Error| format!("{}: {why}", place.display());
     let wanted = fs::read(list).map_err(|why| format!("{}: {why}", list.display()))?;
     let mark = place.join("installed");
@@ -147,7 +151,7 @@ fn install_once(place: &Path, list: &Path, steps: impl FnOnce() -> Result<(), St
     fs::write(mark, wanted).map_err(told)
 }
 
-fn execute(command: &mut Command) -> Result<(), String> {
+pub(crate) fn execute(command: &mut Command) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().map_err(|why| format!("{name}: {why}"))?;
     if output.status.success() {

@@ -1,22 +1,29 @@
 //! What our client does with a server: the steps, and what must come of each.
 
 use std::fmt::Write as _;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mcp_proto::client::Policy;
 use serde_json::{Value, json};
 
+use super::listening::Listening;
 use super::processes::Watch;
 use super::servers::{LEGACY, MODERN, Server};
-use super::{Answer, Mark, Row, Session, judge};
+use super::{Answer, Mark, Place, Plan, Row, Session, judge};
 
 /// How many calls are under way at once in [`Does::Many`].
 pub const MANY: usize = 100;
 /// The length of the text that goes both ways in [`Does::Large`].
 pub const LARGE: usize = 1 << 20;
 
-/// How an adapter reaches a server, with a policy and, if it is [`servers::OLDEST`](super::servers::OLDEST), knowing that revision only.
-pub type Connect = fn(&Server, Policy, &str) -> Result<Box<dyn Session>, String>;
+/// The limit of time in [`Does::TimeOut`]; the tool takes far longer.
+const LIMIT: Duration = Duration::from_millis(300);
+
+/// A step of the other table.
+const PIPED: &str = "this server does not listen";
+
+/// How an adapter reaches a server.
+pub type Connect = fn(Plan<'_>) -> Result<Box<dyn Session>, String>;
 
 /// One thing to do.
 #[derive(Clone, Debug)]
@@ -40,10 +47,18 @@ pub enum Does {
     Large(&'static str, &'static str),
     /// Calls this tool, which takes far longer, and cancels the call.
     Cancel(&'static str, Value),
+    /// Calls this tool, which takes far longer, with a limit of time.
+    TimeOut(&'static str, Value),
     /// Asks whether the server is there.
     Ping,
-    /// A notification of this method has come, or comes.
-    Notified(&'static str),
+    /// Our client has told that the tools have changed, or does.
+    HasChanged,
+    /// Calls this tool, whereupon our client tells that the tools have changed.
+    Changed(&'static str),
+    /// Calls this tool, whereupon our client tells that the tools have changed, or has told that it does not hear of it for a while.
+    Regained(&'static str),
+    /// The server has said so many lines that begin with this, or says them.
+    Said(&'static str, usize),
 }
 
 /// What must come of a call.
@@ -121,7 +136,7 @@ pub fn step(name: &'static str, does: Does) -> Step {
 }
 
 impl Step {
-    fn run(&self, session: &mut dyn Session) -> Result<String, String> {
+    pub(super) fn run(&self, session: &mut dyn Session, web: Option<&mut Listening>) -> Result<String, String> {
         match &self.does {
             Does::Call(tool, arguments, expect) => {
                 expect.check(&session.call(tool, arguments, expect.form.as_ref())?)
@@ -157,8 +172,24 @@ impl Step {
                 }
             }
             Does::Cancel(tool, arguments) => session.cancel(tool, arguments).map(|()| "cancelled".to_owned()),
+            Does::TimeOut(tool, arguments) => session.time_out(tool, arguments, LIMIT).map(|()| "timed out".to_owned()),
             Does::Ping => session.ping().map(|()| "answered".to_owned()),
-            Does::Notified(method) => session.ear().notified(method).map(|count| format!("{count} of {method}")),
+            Does::HasChanged => session.ear().changed(0).map(|times| format!("{times} times")),
+            Does::Changed(tool) => {
+                let before = session.ear().changes();
+                session.call(tool, &json!({}), None)?;
+                session.ear().changed(before).map(|times| format!("{times} times"))
+            }
+            Does::Said(prefix, times) => web.ok_or(PIPED)?.said(prefix, *times),
+            Does::Regained(tool) => {
+                let ear = session.ear().clone();
+                let before = ear.changes();
+                session.call(tool, &json!({}), None)?;
+                match ear.lost() {
+                    Some(why) => Ok(why),
+                    None => ear.changed(before).map(|times| format!("{times} times")),
+                }
+            }
         }
     }
 }
@@ -166,7 +197,7 @@ impl Step {
 /// Tries to reach one server over one adapter with a policy that it refuses.
 pub fn refuse(server: &Server, policy: Policy, adapter: &'static str, connect: Connect) -> Row {
     let mut row = Row::new(server.name, "server", "none", adapter);
-    let refused = match connect(server, policy, MODERN) {
+    let refused = match plan(server, policy, MODERN).and_then(connect) {
         Ok(session) => Err(format!("it speaks {}", session.revision())),
         Err(why) => Ok(why),
     };
@@ -175,39 +206,67 @@ pub fn refuse(server: &Server, policy: Policy, adapter: &'static str, connect: C
     row
 }
 
+fn plan<'a>(server: &Server, policy: Policy, revision: &'a str) -> Result<Plan<'a>, String> {
+    Ok(Plan { place: Place::Program(server.command()?), policy, revision, verdict: None, root: server.root() })
+}
+
 /// Runs one server with one policy over one adapter.
 pub fn run(server: &Server, policy: Policy, revision: &'static str, adapter: &'static str, connect: Connect) -> Row {
     let mut row = Row::new(server.name, "server", revision, adapter);
-    let mut note = |name: &str, result| {
-        row.steps.push((name.to_owned(), judge(server.deviations, revision, name, result)));
-    };
-    let mut session = match connect(server, policy, revision) {
+    let mut session = match plan(server, policy, revision).and_then(connect) {
         Ok(session) => session,
         Err(why) => {
-            note("connect", Err(why));
+            row.note(server, "connect", Err(why));
             return row;
         }
     };
     let watch = Watch::children();
+    talk(server, policy, revision, session.as_mut(), None, &mut row);
+    let ear = session.ear().clone();
+    complaints(server, &ear.diagnostics(), &mut row);
+    row.close(server, session);
+    row.note(server, "exit", server.exited());
+    row.note(server, "no process", watch.gone());
+    row.stderr = ear.stderr();
+    row
+}
+
+/// Takes the steps of a server.
+pub(super) fn talk(
+    server: &Server,
+    policy: Policy,
+    revision: &str,
+    session: &mut dyn Session,
+    mut web: Option<&mut Listening>,
+    row: &mut Row,
+) {
     let got = session.revision();
-    note("revision", if got == revision { Ok(got) } else { Err(format!("it is {got}")) });
+    row.note(server, "revision", if got == revision { Ok(got) } else { Err(format!("it is {got}")) });
     let listed = session.tools().and_then(|names| {
         match server.tools.iter().find(|tool| !names.iter().any(|name| name == *tool)) {
             None => Ok(format!("{} tools", names.len())),
             Some(tool) => Err(format!("{tool} is not in {names:?}")),
         }
     });
-    note("list", listed);
+    row.note(server, "list", listed);
     for step in (server.steps)(server, revision) {
-        note(step.name, step.run(session.as_mut()));
+        row.note(server, step.name, step.run(session, web.as_deref_mut()));
     }
-    let ear = session.ear().clone();
-    let (fell_back, faults): (Vec<_>, Vec<_>) =
-        ear.diagnostics().into_iter().partition(|fault| fault.starts_with("fell-back-to-legacy:"));
     if policy == Policy::Auto && revision == LEGACY {
+        let (fell_back, _) = fell_back(session.ear().diagnostics());
         let once = fell_back.len() == 1;
-        note("fell back", if once { Ok(fell_back.concat()) } else { Err(format!("{fell_back:?}")) });
+        row.note(server, "fell back", if once { Ok(fell_back.concat()) } else { Err(format!("{fell_back:?}")) });
     }
+}
+
+/// The complaints that tell of the older era, and the others.
+fn fell_back(complaints: Vec<String>) -> (Vec<String>, Vec<String>) {
+    complaints.into_iter().partition(|fault| fault.starts_with("fell-back-to-legacy:"))
+}
+
+/// Judges what our client complained of.
+pub(super) fn complaints(server: &Server, diagnostics: &[String], row: &mut Row) {
+    let (_, faults) = fell_back(diagnostics.to_vec());
     let reason = |fault: &String| server.faults.iter().find(|(code, _)| fault.starts_with(&format!("{code}:")));
     let known = faults.iter().find_map(reason).map(|(_, reason)| *reason);
     let mark = match (faults.iter().any(|fault| reason(fault).is_none()), known) {
@@ -216,13 +275,18 @@ pub fn run(server: &Server, policy: Policy, revision: &'static str, adapter: &'s
         (true, _) => Mark::Failed(faults.join("; ")),
     };
     row.steps.push(("no fault".to_owned(), mark));
-    let mut note = |name: &str, result| {
-        row.steps.push((name.to_owned(), judge(server.deviations, revision, name, result)));
-    };
-    let closing = Instant::now();
-    note("close", session.close().map(|()| format!("closed in {} ms", closing.elapsed().as_millis())));
-    note("exit", server.exited());
-    note("no process", watch.gone());
-    row.stderr = ear.stderr();
-    row
+}
+
+impl Row {
+    /// Notes a step of a server, judged with what is known of it at hand.
+    pub(super) fn note(&mut self, server: &Server, step: &str, result: Result<String, String>) {
+        self.steps.push((step.to_owned(), judge(server.deviations, self.revision, step, result)));
+    }
+
+    /// Ends a session.
+    pub(super) fn close(&mut self, server: &Server, session: Box<dyn Session>) {
+        let closing = Instant::now();
+        let closed = session.close();
+        self.note(server, "close", closed.map(|()| format!("closed in {} ms", closing.elapsed().as_millis())));
+    }
 }

@@ -1,11 +1,17 @@
 //! What judges other people must itself be right.
 
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::process::Command;
+use std::thread;
 
 use serde_json::json;
 
 use super::clients::verdict;
+use super::listening::{Listening, PORT};
 use super::processes::Watch;
+use super::relay::Relay;
 use super::steps::Expect;
 use super::{Answer, Mark, Shows, judge};
 
@@ -67,4 +73,49 @@ fn an_answer_is_what_was_expected_in_every_part() {
         spoil(&mut answer);
         expect.check(&answer).expect_err(&format!("the {n}th part is wrong"));
     }
+}
+
+#[test]
+fn a_program_that_does_not_listen_is_told_of_with_what_it_said() {
+    let command = |script: &str| ["sh", "-c", script, "sh", PORT].map(OsString::from);
+    let why = Listening::start(&command("echo out $1; echo err >&2; exit 3"), &[]).expect_err("it ends at once");
+    assert!(why.contains("exit status: 3"), "{why}");
+    assert!(!why.contains(PORT), "the port is filled in: {why}");
+}
+
+#[test]
+fn a_relay_passes_each_way_on_its_own_until_it_is_cut() {
+    let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    let port = server.local_addr().expect("it is bound").port();
+    let echo = thread::spawn(move || {
+        for stream in server.incoming().take(2) {
+            let mut stream = stream.expect("it comes");
+            let mut line = [0; 5];
+            stream.read_exact(&mut line).expect("the line");
+            stream.write_all(&line).expect("the way back is open");
+            let mut rest = Vec::new();
+            // The end of the client's way, which is not that of the server's.
+            stream.read_to_end(&mut rest).expect("an end in order");
+            let _ = stream.write_all(b"bye");
+        }
+    });
+    let relay = Relay::to(port).expect("a port is free");
+    let address = relay.url().trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+    let connect = || {
+        let mut client = TcpStream::connect(&address).expect("the relay listens");
+        client.write_all(b"hello").expect("it takes bytes");
+        let mut line = [0; 5];
+        client.read_exact(&mut line).expect("the same comes back");
+        assert_eq!(&line, b"hello");
+        client
+    };
+    let mut client = connect();
+    relay.cut();
+    assert_eq!(client.read_to_end(&mut Vec::new()).ok(), Some(0), "nothing comes after a cut");
+    let mut client = connect();
+    client.shutdown(Shutdown::Write).expect("it is open");
+    let mut rest = Vec::new();
+    client.read_to_end(&mut rest).expect("an end in order");
+    assert_eq!(rest, b"bye");
+    echo.join().expect("the server is content");
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::*;
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, SubscriptionContext, SubscriptionSink};
 use rmcp::transport::stdio;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 
 /// So many tools a page: the list takes four.
 const PAGE: usize = 3;
@@ -31,11 +31,13 @@ const TOOLS: [(&str, &[(&str, &str)]); 10] = [
 #[derive(Clone)]
 struct Interop {
     cancelled: Arc<Semaphore>,
+    /// Those who want to know of changed tools, in the revision with subscriptions.
+    listening: Arc<Mutex<Vec<SubscriptionSink>>>,
 }
 
 /// Serves standard input and output until the client is gone.
 pub async fn run() -> Result<(), Box<dyn Error>> {
-    let interop = Interop { cancelled: Arc::new(Semaphore::new(0)) };
+    let interop = Interop { cancelled: Arc::new(Semaphore::new(0)), listening: Arc::default() };
     interop.serve(stdio()).await?.waiting().await?;
     Ok(())
 }
@@ -43,6 +45,16 @@ pub async fn run() -> Result<(), Box<dyn Error>> {
 impl ServerHandler for Interop {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.listening.lock().await.push(context.sink().clone());
+        context.cancelled().await;
+        Ok(())
     }
 
     async fn list_tools(
@@ -117,7 +129,14 @@ impl ServerHandler for Interop {
                 text(if seen.is_ok() { "1 cancelled" } else { "0 cancelled" }.to_owned())
             }
             "note" => {
-                context.peer.notify_tool_list_changed().await.map_err(failed)?;
+                let listening = self.listening.lock().await.clone();
+                for sink in &listening {
+                    let changed = ToolListChangedNotification::default();
+                    sink.send(ServerNotification::ToolListChangedNotification(changed)).await.map_err(failed)?;
+                }
+                if listening.is_empty() {
+                    context.peer.notify_tool_list_changed().await.map_err(failed)?;
+                }
                 text("noted".to_owned())
             }
             other => Err(wrong(&format!("the tool {other}"))),
@@ -189,6 +208,6 @@ fn wrong(what: &str) -> ErrorData {
     ErrorData::invalid_params(format!("wrong: {what}"), None)
 }
 
-fn failed(why: rmcp::ServiceError) -> ErrorData {
+fn failed(why: impl Error) -> ErrorData {
     ErrorData::internal_error(why.to_string(), None)
 }

@@ -1,0 +1,96 @@
+//! A relay on loopback between a client and a server, whose connections can be cut.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+/// Passes bytes on, both ways and each end on its own, until it is dropped.
+#[derive(Debug)]
+pub struct Relay {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Both ends of every connection there ever was.
+    ends: Mutex<Vec<TcpStream>>,
+    over: AtomicBool,
+}
+
+impl Relay {
+    /// Listens on a free port, and connects to a port for every connection that it takes.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn to(port: u16) -> io::Result<Self> {
+        let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = socket.local_addr()?;
+        let shared = Arc::new(Shared::default());
+        let inner = Arc::clone(&shared);
+        thread::spawn(move || {
+            for client in socket.incoming().map_while(Result::ok) {
+                if inner.over.load(Ordering::SeqCst) {
+                    break;
+                }
+                // A server that is away is a connection that ends at once.
+                let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).and_then(|server| inner.join(&client, &server));
+            }
+        });
+        Ok(Self { address, shared })
+    }
+
+    /// Where a client finds the server.
+    pub fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    /// Cuts all connections there are, at once and without an end of what they carry; further ones are passed on.
+    pub fn cut(&self) {
+        for end in self.shared.lock().drain(..) {
+            // It fails if that end is gone already.
+            let _ = end.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::SeqCst);
+        self.cut();
+        // Wakes the thread that waits for the next one.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Vec<TcpStream>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn join(&self, client: &TcpStream, server: &TcpStream) -> io::Result<()> {
+        self.lock().extend([client.try_clone()?, server.try_clone()?]);
+        for (from, to) in [(client, server), (server, client)] {
+            let (mut from, mut to) = (from.try_clone()?, to.try_clone()?);
+            to.set_nodelay(true)?;
+            thread::spawn(move || {
+                // The end of one way is not that of the other.
+                let _ = pass(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Write);
+            });
+        }
+        Ok(())
+    }
+}
+
+fn pass(from: &mut TcpStream, to: &mut TcpStream) -> io::Result<()> {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match from.read(&mut buffer)? {
+            0 => return Ok(()),
+            read => to.write_all(buffer.get(..read).unwrap_or_default())?,
+        }
+    }
+}
