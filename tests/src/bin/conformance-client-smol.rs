@@ -1,0 +1,11 @@
+#![forbid(unsafe_code)]
+//! The client that the conformance suite starts, over `mcp-smol`. `conformance-client-smol [--fixed] URL`; the suite says the rest in the
+//! environment. With `--fixed` it is told which revision the server speaks, in place of finding out.
+
+use std::process::ExitCode;
+
+use mcp_tests::conformance::{client, smol};
+
+fn main() -> ExitCode {
+    client::run(smol::connect)
+}
