@@ -1,7 +1,8 @@
 #![forbid(unsafe_code)]
 //! What tests the three crates from outside: a driver on a bare loop, the simulator, what reads the sources, what counts and breaks the
-//! tests, other peoples' servers.
+//! tests, other peoples' servers, and a web server that says anything.
 
+pub mod conformance;
 pub mod fuzz;
 pub mod hostile;
 pub mod interop;
@@ -10,6 +11,7 @@ pub mod planted;
 pub mod poll_loop;
 pub mod sim;
 pub mod sources;
+pub mod stub;
 pub mod trace;
 #[cfg(feature = "validate")]
 pub mod validate;

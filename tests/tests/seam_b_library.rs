@@ -1,0 +1,472 @@
+#![forbid(unsafe_code)]
+//! Bring your own HTTP: the engine of a client on top of `ureq`, which has its own connections, its own framing and its own pool. Real
+//! sockets, real time, and no lane in between.
+//!
+//! The first half is what a user of any such library writes; `exchange` in the documentation of `mcp-proto` tells how and why.
+
+use bytes::Bytes;
+use mcp_blocking::{Router, serve_http, tool};
+use mcp_proto::call::{IntoCall, RawResult};
+use mcp_proto::client::{Client, ClientConfig, Event, Output, Termination};
+use mcp_proto::error::{NegotiationCause, NegotiationError, Stage};
+use mcp_proto::exchange::{Closed, ExchangeId, Fact, Headers, Item, Origin, RequestHead, ResponseHead, Sent, Start};
+use mcp_proto::input::CallId;
+use mcp_proto::rpc::Object;
+use mcp_proto::{
+    CallError, CallToolResult, Cx, ElicitRequest, ElicitResult, InputAnswer, Instant, Progress, ToolError, frame, tools,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+use ureq::Agent;
+use ureq::http::Request;
+
+/// How long any one condition may take to come true.
+const BOUND: Duration = Duration::from_secs(20);
+
+// ---- What comes of a request, from the thread that makes it. ----
+
+enum Part {
+    Head(ResponseHead),
+    Bytes(Bytes),
+    End,
+    Failed(Sent, Closed),
+}
+
+/// Makes one request and tells what comes of it, until it is over or nobody wants to know. `ureq` waits while it reads: so each request has a
+/// thread.
+fn fetch(agent: &Agent, url: &str, head: &RequestHead, body: &[u8], mut tell: impl FnMut(Part) -> bool) {
+    let mut request = Request::builder().method(head.method.as_str()).uri(url);
+    // The library knows where it connects to, and how long the body is.
+    for (name, value) in head.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("host")) {
+        request = request.header(name, value);
+    }
+    let response = match body {
+        [] => request.body(()).map_err(ureq::Error::from).and_then(|request| agent.run(request)),
+        body => request.body(body).map_err(ureq::Error::from).and_then(|request| agent.run(request)),
+    };
+    let mut response = match response {
+        Ok(response) => response,
+        Err(e) => {
+            let (sent, why) = closed(&e);
+            tell(Part::Failed(sent, why));
+            return;
+        }
+    };
+    let text = |value: &ureq::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let fields = response.headers().iter();
+    let headers = fields.fold(Headers::new(), |headers, (name, value)| headers.with(name.as_str(), text(value)));
+    let mut wanted = tell(Part::Head(ResponseHead { status: response.status().as_u16(), headers }));
+    let mut reader = response.body_mut().as_reader();
+    let mut buffer = vec![0; 16 << 10];
+    // Whoever stops before the end lets go of the connection, which the library then closes.
+    while wanted {
+        wanted = match reader.read(&mut buffer) {
+            Ok(0) => {
+                tell(Part::End);
+                false
+            }
+            Ok(n) => tell(Part::Bytes(Bytes::copy_from_slice(&buffer[..n]))),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => true,
+            Err(_) => {
+                tell(Part::Failed(Sent::Maybe, Closed::Reset));
+                false
+            }
+        };
+    }
+}
+
+/// An error of the library in the words of the engine. `Sent::No` is a promise: only where no connection was made.
+fn closed(e: &ureq::Error) -> (Sent, Closed) {
+    match e {
+        ureq::Error::HostNotFound => (Sent::No, Closed::Unresolved),
+        ureq::Error::ConnectionFailed => (Sent::No, Closed::Unreachable(e.to_string())),
+        ureq::Error::Timeout(ureq::Timeout::Resolve | ureq::Timeout::Connect) => (Sent::No, Closed::Timeout),
+        ureq::Error::Timeout(_) => (Sent::Maybe, Closed::Timeout),
+        ureq::Error::Io(e) if e.kind() == io::ErrorKind::ConnectionRefused => (Sent::No, Closed::Refused),
+        ureq::Error::Io(_) => (Sent::Maybe, Closed::Reset),
+        other => (Sent::Maybe, Closed::Broken(other.to_string())),
+    }
+}
+
+// ---- The engine on top of it. ----
+
+struct Driver {
+    engine: Client,
+    agent: Agent,
+    began: std::time::Instant,
+    exchanges: BTreeMap<ExchangeId, Open>,
+    told: (Sender<Told>, Receiver<Told>),
+    events: VecDeque<Event>,
+}
+
+/// Something of an exchange, from the thread that reads it.
+type Told = (ExchangeId, Part);
+
+/// An exchange of which the engine wants to know more.
+struct Open {
+    /// The body that is being read, once there is a head.
+    body: Option<frame::Body>,
+    wanted: Arc<AtomicBool>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.wanted.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Driver {
+    fn new(config: ClientConfig) -> Self {
+        let agent = Agent::config_builder()
+            // What a status means, and what a redirect leads to, is for the engine to say.
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_connect(Some(config.limits.frame.connect_timeout))
+            .build()
+            .new_agent();
+        let engine = Client::new(Arc::new(config), [7; 32], Instant::ZERO);
+        let (exchanges, events) = Default::default();
+        Self { engine, agent, began: std::time::Instant::now(), exchanges, told: mpsc::channel(), events }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::new(self.began.elapsed())
+    }
+
+    /// Does what the engine wants.
+    fn carry_out(&mut self) {
+        while let Some(output) = self.engine.poll_output() {
+            match output {
+                Output::Start(exchange, Start::Http { origin, head, body, .. }) => {
+                    self.start(exchange, &origin, head, body);
+                }
+                Output::Abort(exchange) => drop(self.exchanges.remove(&exchange)),
+                Output::Event(event) => self.events.push_back(event),
+                // An HTTP exchange says all it has to say when it starts, and a url never leads to a duplex one.
+                Output::Send(..) | Output::Start(..) => unreachable!("{output:?}"),
+            }
+        }
+    }
+
+    fn start(&mut self, exchange: ExchangeId, origin: &Origin, head: RequestHead, body: Bytes) {
+        let url = format!("http://{}:{}{}", origin.host, origin.port, head.target);
+        let (agent, tell, wanted) = (self.agent.clone(), self.told.0.clone(), Arc::new(AtomicBool::new(true)));
+        self.exchanges.insert(exchange, Open { body: None, wanted: Arc::clone(&wanted) });
+        thread::spawn(move || {
+            let tell = |part| wanted.load(Ordering::Relaxed) && tell.send((exchange, part)).is_ok();
+            fetch(&agent, &url, &head, &body, tell);
+        });
+    }
+
+    /// Something has come of an exchange. What comes of one that is over is of no interest.
+    fn received(&mut self, exchange: ExchangeId, part: Part) {
+        let Some(open) = self.exchanges.get_mut(&exchange) else { return };
+        match part {
+            Part::Head(head) => {
+                open.body = Some(frame::Body::of_response(&head, &self.engine.config().limits.frame));
+                self.engine.fact(self.now(), exchange, Fact::Item(Item::Response(head)));
+            }
+            Part::Bytes(bytes) => self.read(exchange, |body| body.bytes(bytes)),
+            Part::End => self.read(exchange, frame::Body::end),
+            Part::Failed(sent, why) => self.fail(exchange, sent, why),
+        }
+    }
+
+    fn read(&mut self, exchange: ExchangeId, feed: impl FnOnce(&mut frame::Body)) {
+        if let Some(body) = self.body(exchange) {
+            feed(body);
+        }
+        while let Some(item) = self.body(exchange).and_then(frame::Body::poll_item) {
+            let end = item == Item::End;
+            self.engine.fact(self.now(), exchange, Fact::Item(item));
+            // What the engine says to one item may be that it wants no further one.
+            self.carry_out();
+            if end {
+                self.exchanges.remove(&exchange);
+            }
+        }
+        if let Some(how) = self.body(exchange).and_then(|body| body.broken().cloned()) {
+            self.fail(exchange, Sent::Maybe, Closed::Broken(how));
+        }
+    }
+
+    fn body(&mut self, exchange: ExchangeId) -> Option<&mut frame::Body> {
+        self.exchanges.get_mut(&exchange)?.body.as_mut()
+    }
+
+    fn fail(&mut self, exchange: ExchangeId, sent: Sent, why: Closed) {
+        self.exchanges.remove(&exchange);
+        self.engine.fact(self.now(), exchange, Fact::Failed { sent, why });
+    }
+
+    /// Runs until this finds what it looks for among the events.
+    fn until<T>(&mut self, mut find: impl FnMut(&mut Client, Event) -> Option<T>) -> T {
+        loop {
+            self.carry_out();
+            while let Some(event) = self.events.pop_front() {
+                if let Some(found) = find(&mut self.engine, event) {
+                    return found;
+                }
+                self.carry_out();
+            }
+            assert!(self.began.elapsed() < BOUND, "it takes too long");
+            let due = self.engine.poll_timeout().map_or(BOUND, |at| at.since(self.now()));
+            match self.told.1.recv_timeout(due.min(BOUND)) {
+                Ok((exchange, part)) => self.received(exchange, part),
+                Err(_) => self.engine.handle_timeout(self.now()),
+            }
+        }
+    }
+
+    fn begin<C: IntoCall>(&mut self, call: C) -> CallId {
+        let (call, _) = call.into_call();
+        self.engine.call(self.now(), call).expect("there is room").id()
+    }
+
+    fn end(&mut self, of: CallId) -> Result<RawResult, CallError> {
+        self.until(|_, event| match event {
+            Event::Ended { call, outcome } if call == of => Some(outcome),
+            _ => None,
+        })
+    }
+
+    fn close(&mut self) -> Termination {
+        self.engine.close(self.now());
+        self.until(|_, event| if let Event::Terminated(why) = event { Some(why) } else { None })
+    }
+}
+
+// ---- The tests. ----
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Count {
+    to: u32,
+}
+
+fn router(running: &Arc<AtomicUsize>) -> Router {
+    let running = Arc::clone(running);
+    Router::new("served", "1.0")
+        .tool(tool("double"), |_cx, of: Count| of.to * 2)
+        .tool(tool("count"), |cx: Cx, count: Count| {
+            for n in 1..=count.to {
+                let _ = cx.progress(Progress::new(n.into()));
+            }
+            count.to
+        })
+        .tool(tool("greet"), |cx: Cx, (): ()| {
+            let answer = cx.elicit("who", ElicitRequest::form("What is your name?").text("name"))?;
+            let ElicitResult::Accept(content) = answer else { return Ok("hello, stranger".to_string()) };
+            let name: String = content.required("name")?;
+            Ok::<_, ToolError>(format!("hello, {name}"))
+        })
+        .tool(tool("wait"), move |cx: Cx, (): ()| {
+            running.fetch_add(1, Ordering::SeqCst);
+            while !cx.is_cancelled() {
+                thread::park_timeout(Duration::from_millis(2));
+            }
+        })
+}
+
+fn config(address: impl std::fmt::Display) -> ClientConfig {
+    ClientConfig::url(&format!("http://{address}/mcp")).expect("it is a url").with_elicitation()
+}
+
+fn said(outcome: Result<RawResult, CallError>) -> String {
+    let result = CallToolResult::read(&outcome.expect("it succeeds").json).expect("it is the result of a tool");
+    result.first_text().expect("it says something").to_string()
+}
+
+// covers: S2-19, B-153, S0-14, S0-15
+#[test]
+fn calls_one_after_another_use_the_one_connection_that_the_library_keeps() {
+    let server = serve_http(router(&Arc::default()), "127.0.0.1:0").expect("listens");
+    let mut driver = Driver::new(config(server.local_addr()));
+    for n in 0..20 {
+        let call = driver.begin(tools::call("double").arguments(&Count { to: n }));
+        assert_eq!(said(driver.end(call)), (2 * n).to_string());
+        assert_eq!(server.stats().channels, 1);
+    }
+    assert_eq!(driver.close(), Termination::Requested);
+}
+
+// covers: S0-16, S0-17, S2-22
+#[test]
+fn progress_comes_while_the_body_of_the_answer_is_read() {
+    let server = serve_http(router(&Arc::default()), "127.0.0.1:0").expect("listens");
+    let mut driver = Driver::new(config(server.local_addr()));
+    let call = driver.begin(tools::call("count").arguments(&Count { to: 5 }).progress());
+    let mut told = Vec::new();
+    let outcome = driver.until(|_, event| match event {
+        Event::Progress { call: of, progress } => {
+            assert_eq!(of, call);
+            told.push(progress.progress);
+            None
+        }
+        Event::Ended { outcome, .. } => Some(outcome),
+        _ => None,
+    });
+    assert_eq!((said(outcome).as_str(), told.last()), ("5", Some(&5.0)));
+}
+
+// covers: MRTR-C-016, B-073
+#[test]
+fn a_question_is_asked_and_answered() {
+    let server = serve_http(router(&Arc::default()), "127.0.0.1:0").expect("listens");
+    let mut driver = Driver::new(config(server.local_addr()));
+    driver.begin(tools::call("greet"));
+    let now = driver.now();
+    let outcome = driver.until(|engine, event| match event {
+        Event::InputNeeded { token, .. } => {
+            let answer = ElicitResult::Accept(Object::new().with("name", "Ada"));
+            engine.answer(now, token, InputAnswer::Elicitation(answer));
+            None
+        }
+        Event::Ended { outcome, .. } => Some(outcome),
+        _ => None,
+    });
+    assert_eq!(said(outcome), "hello, Ada");
+}
+
+// covers: B-155, S0-42, S0-43, S2-28
+#[test]
+fn a_call_that_takes_too_long_ends_alone() {
+    let running = Arc::new(AtomicUsize::new(0));
+    let server = serve_http(router(&running), "127.0.0.1:0").expect("listens");
+    let mut driver = Driver::new(config(server.local_addr()));
+    let slow = driver.begin(tools::call("wait").timeout(Duration::from_millis(300)));
+    let other = driver.begin(tools::call("wait"));
+    assert!(matches!(driver.end(slow), Err(CallError::Timeout { sent: Sent::Maybe, .. })));
+    let quick = driver.begin(tools::call("double").arguments(&Count { to: 2 }));
+    assert_eq!(said(driver.end(quick)), "4");
+    let now = driver.now();
+    driver.engine.cancel(now, other, Some("enough"));
+    assert_eq!(driver.end(other), Err(CallError::Cancelled { reason: Some("enough".into()) }));
+    assert_eq!(driver.exchanges.len(), 0, "nothing of it is kept");
+    assert_eq!(running.load(Ordering::SeqCst), 2);
+}
+
+// covers: B-087
+#[test]
+fn where_nobody_listens_nothing_was_sent_and_the_cause_is_told() {
+    let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
+    let mut driver = Driver::new(config(address));
+    let call = driver.begin(tools::call("double"));
+    let mut sent = None;
+    let why = driver.until(|_, event| match event {
+        Event::Ended { call: of, outcome: Err(e) } if of == call => {
+            sent = Some(e.sent());
+            None
+        }
+        Event::Terminated(why) => Some(why),
+        _ => None,
+    });
+    let Termination::Negotiation(NegotiationError { stage, cause, .. }) = why else { panic!("{why:?}") };
+    assert_eq!((stage, cause), (Stage::Connect, NegotiationCause::Closed(Closed::Refused)));
+    assert_eq!(sent, Some(Sent::No));
+}
+
+/// An older server: a session, answers as streams, and a listener that stays open. Gives its address and what it was asked.
+fn older() -> (std::net::SocketAddr, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
+    let address = listener.local_addr().expect("an address");
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&asked);
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let log = Arc::clone(&log);
+            thread::spawn(move || serve_older(stream.expect("a connection"), &log));
+        }
+    });
+    (address, asked)
+}
+
+fn serve_older(mut stream: TcpStream, log: &Mutex<Vec<String>>) -> io::Result<()> {
+    const JSON: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
+    const STREAM: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let mut requests = BufReader::new(stream.try_clone()?);
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if requests.read_line(&mut head)? == 0 {
+                return Ok(());
+            }
+        }
+        let head = head.to_lowercase();
+        let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let mut body = vec![0; field("content-length:").map_or(0, |length| length.parse().expect("a length"))];
+        requests.read_exact(&mut body)?;
+        let body = String::from_utf8(body).expect("unicode");
+        let part = |key: &str| body.split(key).nth(1).and_then(|rest| rest.split([',', '}', '"']).next());
+        let method = part(r#""method":""#).or(head.split(' ').next()).expect("a method").to_owned();
+        let session = field("mcp-session-id:").unwrap_or("none");
+        log.lock()
+            .expect("no panic")
+            .push(format!("{method} {session} {}", field("mcp-protocol-version:").unwrap_or("-")));
+        let answer = |result: &str| {
+            let id = part(r#""id":"#).expect("an id");
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+        };
+        match method.as_str() {
+            "initialize" => {
+                let answer = answer(
+                    r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"older","version":"1"}}"#,
+                );
+                write!(stream, "{JSON}Mcp-Session-Id: s1\r\nContent-Length: {}\r\n\r\n{answer}", answer.len())?;
+            }
+            "tools/call" => {
+                let note = r#"{"jsonrpc":"2.0","method":"custom/note"}"#;
+                let events =
+                    format!("data: {note}\n\ndata: {}\n\n", answer(r#"{"content":[{"type":"text","text":"old"}]}"#));
+                write!(stream, "{STREAM}{:x}\r\n{events}\r\n0\r\n\r\n", events.len())?;
+            }
+            "get" => {
+                let event = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n";
+                write!(stream, "{STREAM}{:x}\r\n{event}\r\n", event.len())?;
+            }
+            "notifications/initialized" => write!(stream, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")?,
+            "delete" => write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")?,
+            _ => write!(stream, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")?,
+        }
+    }
+}
+
+// covers: S0-37, S0-38, S0-39, S0-40, S0-51, S0-16, S0-17
+#[test]
+fn an_older_server_gets_its_session_its_listener_and_its_end() {
+    let (address, asked) = older();
+    let mut driver = Driver::new(config(address));
+    let call = driver.begin(tools::call("anything"));
+    let (mut notes, mut changed, mut result) = (0, 0, None);
+    driver.until(|_, event| {
+        match event {
+            Event::Notification { .. } => notes += 1,
+            Event::ToolsChanged => changed += 1,
+            Event::Ended { call: of, outcome } if of == call => result = Some(said(outcome)),
+            _ => {}
+        }
+        (notes > 0 && changed > 0 && result.is_some()).then_some(())
+    });
+    assert_eq!(result.as_deref(), Some("old"));
+    assert_eq!(driver.exchanges.len(), 1, "the listener is open");
+    assert_eq!(driver.close(), Termination::Requested);
+    let asked = asked.lock().expect("no panic");
+    let after: Vec<&str> = asked.iter().map(String::as_str).skip_while(|line| *line != "initialize none -").collect();
+    assert_eq!(
+        after,
+        [
+            "initialize none -",
+            "notifications/initialized s1 2025-06-18",
+            "get s1 2025-06-18",
+            "tools/call s1 2025-06-18",
+            "delete s1 2025-06-18",
+        ],
+        "{asked:?}"
+    );
+}
