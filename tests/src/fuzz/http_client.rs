@@ -30,6 +30,8 @@ const STRICTER: &[&str] = &[
     "content-encoding",
     // It is told to take more than we do.
     "the head has too many fields",
+    // It passes over empty lines before the status line.
+    "the answer is not HTTP",
     // It hands the connection over.
     "the server switched protocols",
 ];
