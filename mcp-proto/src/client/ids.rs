@@ -148,6 +148,15 @@ impl Ids {
         }
     }
 
+    /// As [`retire`](Self::retire) for every ping that waits: beside the one that is due now and then there may be one that was sent for
+    /// another reason.
+    pub(super) fn retire_pings(&mut self) {
+        let is_ping = |(_, pending): &(&Id, &Pending)| pending.purpose == Purpose::Ping;
+        while let Some(id) = self.pending.iter().find(is_ping).map(|(id, _)| id.clone()) {
+            self.retire(&id);
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn pending(&self) -> usize {
         self.pending.len()

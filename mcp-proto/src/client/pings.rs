@@ -33,9 +33,8 @@ impl Client {
     /// Nothing is answered any more.
     pub(super) fn end_pings(&mut self) {
         self.timers.set(Timer::Ping, None);
-        if let Some((id, _)) = self.pings.out.take() {
-            self.ids.retire(&id);
-        }
+        self.pings.out = None;
+        self.ids.retire_pings();
     }
 
     fn arm_ping(&mut self) {
