@@ -157,8 +157,7 @@ impl fmt::Display for CallError {
             Self::Timeout { after, .. } => write!(f, "no response within {} ms", after.as_millis()),
             Self::Cancelled { reason: Some(reason) } => write!(f, "cancelled: {reason}"),
             Self::Cancelled { reason: None } => f.write_str("cancelled"),
-            Self::Closed { why: Closed::Exited(status), .. } => write!(f, "Transport closed: {status}"),
-            Self::Closed { .. } => f.write_str("Transport closed"),
+            Self::Closed { why, .. } => write!(f, "Transport closed: {why}"),
             Self::NoResponse { id, any_message, attempts, cause } => {
                 match any_message {
                     true => write!(f, "No response received for request ID {id}")?,

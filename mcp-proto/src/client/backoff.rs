@@ -14,6 +14,9 @@ pub(super) enum Came {
     Message,
 }
 
+/// A listener or a subscription that was open for so long has advanced, even if the server said nothing.
+pub(super) const LONG: Duration = Duration::from_secs(10);
+
 /// The longest wait that advancing attempts lead to, if the server does not name a longer one; and the wait after which a listener that was
 /// given up is tried again.
 const CEILING: Duration = Duration::from_secs(30);

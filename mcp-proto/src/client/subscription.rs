@@ -2,7 +2,7 @@
 //! application wants to know, on every transport. What the older revisions have in its place is the listener of HTTP, and nothing at all on a
 //! duplex connection. It is optional: nothing that happens to it ends a call.
 
-use super::backoff::{Backoff, Came};
+use super::backoff::{Backoff, Came, LONG};
 use super::ids::Purpose;
 use super::{Client, Event, StreamOf, Timer};
 use crate::error::{DiagnosticKind, StreamEnd};
@@ -40,9 +40,6 @@ struct Open {
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 const TOOLS: &str = "notifications/tools/list_changed";
-
-/// A subscription that was open for so long was of use, even if nothing has changed.
-const LONG: Duration = Duration::from_secs(10);
 
 impl Client {
     /// The two sides have agreed: what the application wants to know of is asked for.

@@ -176,14 +176,17 @@ impl Client {
         }
     }
 
+    /// Nothing is waited for on this exchange.
+    fn end_timers(&mut self, exchange: ExchangeId) {
+        for timer in [Timer::Drain(exchange), Timer::Answer(exchange), Timer::Idle(exchange), Timer::Resume(exchange)] {
+            self.timers.set(timer, None);
+        }
+    }
+
     /// Ends an exchange from our side.
     pub(super) fn drop_exchange(&mut self, exchange: ExchangeId) {
         if let Some(state) = self.exchanges.remove(&exchange) {
-            for timer in
-                [Timer::Drain(exchange), Timer::Answer(exchange), Timer::Idle(exchange), Timer::Resume(exchange)]
-            {
-                self.timers.set(timer, None);
-            }
+            self.end_timers(exchange);
             if state.is_live() {
                 self.out.abort(exchange);
             }

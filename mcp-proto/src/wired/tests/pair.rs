@@ -136,7 +136,7 @@ fn calls_end_when_the_channel_does_and_nothing_follows() {
     net.tell(Input::Fact(ChannelId(1), Wire::Bytes(Bytes::from_static(b"{}\n"))));
     net.tell(Input::Fact(ChannelId(9), Wire::Eof));
     net.rest();
-    assert_eq!(net.log(), ["call 1: Transport closed", "terminated Closed(Reset)"]);
+    assert_eq!(net.log(), ["call 1: Transport closed: the connection was reset", "terminated Closed(Reset)"]);
     assert_eq!(net.client.poll_timeout(), None);
     assert_eq!(net.client.timeout_reason(), None);
     assert!(net.client.call(net.now, tools::call("more")).is_err());

@@ -5,9 +5,11 @@
 use super::{Http, Role, Stage};
 use crate::client::ids::Purpose;
 use crate::client::{Client, Event, Timer, headers};
+use crate::error::AuthHints;
 use crate::exchange::{ExchangeId, Headers};
 use crate::input::{AuthKey, AuthToken, Authorization, CallId, Challenge};
 use crate::rpc::Id;
+use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -60,6 +62,17 @@ impl Tried {
 
     const fn has(self, status: u16) -> bool {
         if status == 401 { self.unauthorized } else { self.forbidden }
+    }
+}
+
+impl Http {
+    /// What the answer says of credentials.
+    pub(super) fn hints(&self) -> AuthHints {
+        let Some(head) = &self.head else { return AuthHints::default() };
+        AuthHints {
+            www_authenticate: head.headers.all("www-authenticate").map(ToOwned::to_owned).collect(),
+            auth_server: head.headers.get("mcp-auth-server").map(ToOwned::to_owned),
+        }
     }
 }
 
@@ -162,7 +175,7 @@ impl Client {
     fn unpark(&mut self, exchange: ExchangeId) {
         let Some(again) = self.begin_again(exchange, None) else { return };
         let Some(http) = self.http(again) else { return };
-        let (role, is_attempt) = (http.role.clone(), http.sent.method == "GET");
+        let (role, is_attempt) = (http.role.clone(), http.is_get());
         match role {
             Role::Request(_, Purpose::Call(call)) => self.update_clocks_of(call),
             Role::Request(_, Purpose::Discover | Purpose::Initialize) => self.arm_handshake(),
@@ -190,7 +203,7 @@ impl Client {
     /// Whether the request with this id was refused and waits for credentials, so that the server has not begun with it.
     pub(in crate::client) fn is_refused(&self, id: &Id) -> bool {
         let exchange = self.ids.exchange(id).filter(|exchange| self.is_parked(*exchange));
-        exchange.and_then(|exchange| self.http(exchange)).is_some_and(|http| http.sent.method == "POST")
+        exchange.and_then(|exchange| self.http(exchange)).is_some_and(|http| http.is_post())
     }
 
     /// Whether a call waits for credentials: its own request does, or something that it cannot go on without.

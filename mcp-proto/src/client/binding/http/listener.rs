@@ -110,8 +110,7 @@ impl Client {
         let Some(version) = self.version() else { return };
         let id = self.send_request(Purpose::Ping, "ping", Object::new(), version);
         if let Some(exchange) = self.ids.exchange(&id) {
-            let limit = self.config.timeout.unwrap_or(self.config.initialize_timeout);
-            self.timers.set(Timer::Answer(exchange), Some(self.now + limit));
+            self.limit_attempt(exchange);
         }
     }
 

@@ -17,7 +17,7 @@ use crate::client::headers::encode;
 use crate::client::ids::{Match, Purpose};
 use crate::client::refresh::Catalogue;
 use crate::client::{Client, SseDecode, State, Target, Timer, headers};
-use crate::error::{AuthHints, DiagnosticKind, HttpError};
+use crate::error::{DiagnosticKind, HttpError};
 use crate::exchange::{
     Closed, Data, ExchangeId, Fact, Headers, Item, RequestHead, ResponseHead, Sent, SseEvent, Start,
 };
@@ -164,6 +164,16 @@ impl Http {
         matches!(self.role, Role::Request(..))
     }
 
+    /// Whether it asks for a stream, or for the rest of one.
+    fn is_get(&self) -> bool {
+        self.sent.method == "GET"
+    }
+
+    /// Whether it carries a message.
+    fn is_post(&self) -> bool {
+        self.sent.method == "POST"
+    }
+
     fn status(&self) -> u16 {
         self.head.as_ref().map_or(0, |head| head.status)
     }
@@ -190,7 +200,7 @@ impl Http {
         };
         let is_fine = match media_type(&head.headers) {
             Media::EventStream => true,
-            Media::Json => self.sent.method == "POST",
+            Media::Json => self.is_post(),
             Media::Other => false,
         };
         !is_fine && head.headers.get("content-type").is_some_and(|kind| !kind.is_empty())
@@ -218,14 +228,6 @@ impl Http {
             location: location.filter(|_| (300..400).contains(&self.status())),
             body_head: Bytes::copy_from_slice(&self.body),
             ..HttpError::new(self.status())
-        }
-    }
-
-    fn hints(&self) -> AuthHints {
-        let Some(head) = &self.head else { return AuthHints::default() };
-        AuthHints {
-            www_authenticate: head.headers.all("www-authenticate").map(ToOwned::to_owned).collect(),
-            auth_server: head.headers.get("mcp-auth-server").map(ToOwned::to_owned),
         }
     }
 }
@@ -274,8 +276,7 @@ impl Client {
         if self.exchanges.values().filter(is_response).count() >= self.config.limits.client.max_calls.max(1) {
             return self.diagnose(DiagnosticKind::DroppedResponse, "the server has not taken those before it");
         }
-        let headers = self.version().map_or_else(Headers::new, |version| metadata(version, "", None));
-        self.post_message(Role::Response, headers, body);
+        self.post_message(Role::Response, self.bare_headers(), body);
     }
 
     /// Posts what has no answer but a status.
@@ -285,7 +286,7 @@ impl Client {
         self.begin_http(exchange, Http::new(role, Request::post(headers, body, false)));
     }
 
-    /// The fields of a GET or DELETE.
+    /// The fields of what is neither a request nor a notification.
     fn bare_headers(&self) -> Headers {
         self.version().map_or_else(Headers::new, |version| metadata(version, "", None))
     }
@@ -499,7 +500,7 @@ impl Client {
         let gone = status == 404 && http.in_session && error.code != code::METHOD_NOT_FOUND;
         let names_other = match found {
             Some(found) => !matches!(found, Match::Pending { .. }),
-            None => http.sent.method == "GET",
+            None => http.is_get(),
         };
         let is_handshake = matches!(http.role, Role::Request(_, Purpose::Discover | Purpose::Initialize));
         let says_more = matches!(status, 401 | 403) || is_handshake && !tells_of_era(status);

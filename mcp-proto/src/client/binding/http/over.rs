@@ -5,7 +5,7 @@ use super::stream::Next;
 use super::{Http, Role, Stage, success};
 use crate::client::binding::Exchange;
 use crate::client::ids::Purpose;
-use crate::client::{Client, Repeat, State, Timer};
+use crate::client::{Client, Repeat, State};
 use crate::error::{CallError, DiagnosticKind, StreamEnd};
 use crate::exchange::{Closed, ExchangeId, Sent};
 use crate::frame::{Media, media_type};
@@ -54,12 +54,6 @@ impl Client {
         self.terminate_if_done();
     }
 
-    pub(super) fn end_timers(&mut self, exchange: ExchangeId) {
-        for timer in [Timer::Drain(exchange), Timer::Answer(exchange), Timer::Idle(exchange), Timer::Resume(exchange)] {
-            self.timers.set(timer, None);
-        }
-    }
-
     /// A listener or a subscription has ended by itself.
     pub(super) fn on_stream_over(&mut self, exchange: ExchangeId, end: StreamEnd) {
         self.end_timers(exchange);
@@ -77,7 +71,7 @@ impl Client {
 
     fn on_request_over(&mut self, exchange: ExchangeId, id: Id, purpose: Purpose, over: Over) {
         let Some(http) = self.http(exchange) else { return };
-        let is_attempt = http.sent.method == "GET";
+        let is_attempt = http.is_get();
         match over {
             Over::Failed { why: Closed::Denied(reason), sent } => {
                 self.exchanges.remove(&exchange);
@@ -229,7 +223,7 @@ impl Client {
 /// What a call comes to whose answer holds no response.
 fn call_error(http: Http, id: Id, end: StreamEnd) -> CallError {
     let attempts = http.stream.backoff.attempts();
-    let is_attempt = http.sent.method == "GET";
+    let is_attempt = http.is_get();
     let no_response = |http: &Http| CallError::NoResponse { id, attempts, any_message: http.any_message, cause: end };
     match (&http.head, &http.last_defect) {
         // A challenge is one wherever it comes.

@@ -72,7 +72,7 @@ impl Client {
 
     /// Whether the answer says that the session of the request has ended. A GET proves nothing: there are servers that answer every one so.
     pub(super) fn is_session_gone(&self, http: &Http) -> bool {
-        self.is_legacy() && http.status() == 404 && http.in_session && http.sent.method == "POST"
+        self.is_legacy() && http.status() == 404 && http.in_session && http.is_post()
     }
 
     /// A request was refused since its session has ended. All exchanges that named it end with it, so it is the one that there is.

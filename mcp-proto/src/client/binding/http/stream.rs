@@ -3,7 +3,7 @@
 //! nor the wait of one stream is ever used for another.
 
 use super::{Http, Request, Role, Stage, success};
-use crate::client::backoff::{Backoff, Came};
+use crate::client::backoff::{Backoff, Came, LONG};
 use crate::client::binding::Exchange;
 use crate::client::ids::Purpose;
 use crate::client::{Client, Event, StreamOf, Timer};
@@ -28,9 +28,6 @@ pub(super) struct Stream {
     /// An exchange before it was one.
     was_open: bool,
 }
-
-/// A listener that was open for so long has advanced, even if the server said nothing.
-const LONG: Duration = Duration::from_secs(10);
 
 impl Stream {
     /// Another exchange begins.
