@@ -104,8 +104,11 @@ pub enum Outgoing {
         /// Its data, without CR and LF; may be empty.
         data: Bytes,
     },
-    /// A comment line on a response that streams, to keep it alive.
-    Comment,
+    /// A comment of this text on a response that streams, to keep it alive. It may be empty.
+    Comment(String),
+    /// Read the body of the request: it is wanted (RFC 9110 section 10.1.1). Said by a server that looks at heads first, see
+    /// [`ServerConfig::admit`](crate::server::ServerConfig::admit); until then a lane reads no further.
+    Continue,
     /// We have said all.
     End,
 }
@@ -124,6 +127,9 @@ pub enum Body {
 pub enum Fact {
     /// A duplex exchange is open. On a server this begins it.
     Opened(Peer),
+    /// HTTP: who sends the request that follows. Told to a server directly before the [`Item::Request`] of the exchange, since only the
+    /// latest is remembered, and left out where nothing is known of the peer.
+    From(Peer),
     /// The other side said something.
     Item(Item),
     /// So many bytes of what we said are not written yet.
@@ -360,6 +366,11 @@ impl fmt::Debug for Headers {
         let shown = self.iter().map(|(name, value)| (name, Url(if is_secret_field(name) { "…" } else { value })));
         f.debug_map().entries(shown).finish()
     }
+}
+
+/// A token (RFC 9110 section 5.6.2): all that the name of a method or a field, or a part of one, may be.
+pub(crate) fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
 /// The head of an HTTP request.

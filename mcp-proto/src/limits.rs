@@ -72,9 +72,12 @@ pub struct ServerLimits {
     /// Requests that run at once, over all exchanges. A further one is answered "busy" (`-32603`) at once; answers, cancellations and
     /// pings pass. Default 1024.
     pub max_running_requests: usize,
-    /// Requests that run at once on one duplex exchange, with the same answer. Default 256, so that one client cannot take all.
+    /// Bytes of the params of all requests that run. While there are as many, a further request is answered "busy". Default 256 MiB.
+    pub max_running_bytes: usize,
+    /// Requests that run at once on one duplex exchange or in one session over HTTP, with the same answer. Default 256, so that one client cannot take all.
     pub max_running_per_exchange: usize,
-    /// Exchanges that are open at once. A further one is aborted. Default 4096.
+    /// Exchanges that are open at once, and connections. A further exchange is aborted, over HTTP answered 503; a further connection is told
+    /// the same where there are words for it, and closed. Default 4096.
     pub max_exchanges: usize,
     /// Bytes handed to one exchange and not yet written. A notification beyond it is refused with
     /// [`Refusal::Full`](crate::Refusal::Full), progress is kept to the newest of its token, and further requests are answered "busy"
@@ -83,6 +86,11 @@ pub struct ServerLimits {
     /// Bytes handed to one exchange and not yet written beyond which a further request on it is answered "busy": answers are never refused,
     /// so what leads to them is. Default 32 MiB, room for some large answers at once.
     pub max_backlog: usize,
+    /// Bytes of HTTP requests that are being read, heads and bodies, that all connections of a server may hold together; what has come whole
+    /// does not count. A request for which there is no room left is answered 503 and its connection closed, but one that holds no more than
+    /// 64 KiB is always read on; what waits behind an answer, or for its admission, is not read on. A [`Lane`](crate::wired::Lane) that was
+    /// not made by a [`Hub`](crate::wired::Hub) or a [`WiredServer`](crate::wired::WiredServer) has no part in it. Default 256 MiB.
+    pub max_held: usize,
     /// How long an exchange may accept no byte while some wait. Then that exchange ends, and only it. Default 30 s.
     pub write_stall: Duration,
     /// How long requests may run on after their client has closed its side of a duplex exchange. Then they are cancelled. Default 1 s,
@@ -102,6 +110,35 @@ pub struct ServerLimits {
     /// How long a duplex exchange may stay without a first request. Then it is aborted. Default `None`: a parent may start a server
     /// long before it needs it.
     pub handshake_timeout: Option<Duration>,
+    /// Bytes that are kept of what an older client says of itself in `initialize`. A `clientInfo` that is larger is ignored, as one that is
+    /// malformed; with capabilities that are larger `initialize` is answered `-32602`. Default 16 KiB.
+    pub max_client_data: usize,
+    /// Sessions that are open at once. A further `initialize` over HTTP is answered 503. Default 10,000.
+    pub max_sessions: usize,
+    /// How long a session may be without a request, and without an open stream, before it ends. Default 30 min.
+    pub session_idle: Duration,
+    /// How often sessions that have been idle for too long are looked for; one that is asked for is looked at in any case. Default 5 min.
+    pub session_sweep: Duration,
+    /// How long a session may be without the first message after its `initialize`. Then it ends like an idle one. Default 1 min.
+    pub session_start: Duration,
+    /// Streams that are open at once without a request that would end them: those of GET, and those of `subscriptions/listen`. A further
+    /// one is refused. Default 2048.
+    pub max_streams: usize,
+    /// Subscriptions of one duplex exchange. A further one is refused. A session over HTTP has one stream of its own, of which the newest
+    /// counts. Default 16.
+    pub max_streams_per_client: usize,
+    /// Events that a session keeps for its client to come back for. The oldest goes first. Default 1000.
+    pub history_events: usize,
+    /// Bytes of the events that a session keeps. The oldest goes first. Default 10 MiB.
+    pub history_bytes: usize,
+    /// Bytes of the events that all sessions keep together, and sixteen times those that their clients said of themselves, which is
+    /// what they take at most once they are read. Beyond it the session that keeps most loses the older half of its events; a session
+    /// for whose client there is no room then is answered 503. Default 256 MiB.
+    pub history_total: usize,
+    /// How long the events of a stream are kept after its end was written. Default 60 s.
+    pub history_keep: Duration,
+    /// How long the application may take to admit an HTTP request. Then it is answered 503. Default 10 s.
+    pub admit_timeout: Duration,
     /// How long a handler may take. Then the request is answered `-32603` and the handler's answer is dropped. Default `None`.
     pub handler_deadline: Option<Duration>,
     /// Tools in one page of `tools/list`. Default 100.
@@ -129,6 +166,9 @@ pub struct FrameLimits {
     pub max_head: usize,
     /// Fields of one HTTP head; same outcome. Default 100.
     pub max_headers: usize,
+    /// Bytes of the target of an HTTP request. A longer one is rejected with 414 by a server, and so is a first line that does not end within
+    /// them. Default 8 KiB: RFC 9110 section 4.1 asks for 8000 at least.
+    pub max_target: usize,
     /// Bytes of a request body that a server accepts; more is rejected with 413. Default 4 MiB.
     pub max_request_body: usize,
     /// Bytes of a response body that a client accepts; more fails the exchange. Default 16 MiB.
@@ -137,14 +177,22 @@ pub struct FrameLimits {
     pub max_read_ahead: usize,
     /// How long a channel may take to open. Default 10 s.
     pub connect_timeout: Duration,
-    /// How long an HTTP request head may take from its first byte, and the first head from the accept. Default 10 s.
+    /// How long an HTTP request head may take from its first byte, and the first head from the accept. A head of which a byte came is then
+    /// rejected with 408; without one the connection is closed. Default 10 s.
     pub head_timeout: Duration,
-    /// How long a body may stand still: that of a request to a server, and that of a response to a client, unless it is an event stream,
-    /// which may rest. Then its exchange fails with [`Closed::Timeout`](crate::exchange::Closed::Timeout). Default 30 s.
+    /// How long a body may stand still. That of a request to a server is then rejected with 408, and the time is shorter by what it lags
+    /// behind `min_rate`; that of a response to a client fails its exchange with [`Closed::Timeout`](crate::exchange::Closed::Timeout),
+    /// unless it is an event stream, which may rest. Default 30 s.
     pub body_timeout: Duration,
     /// How long the other side may take nothing of an HTTP request that we write. Then its exchange fails with
-    /// [`Closed::Timeout`](crate::exchange::Closed::Timeout). Default 30 s, as on a server.
+    /// [`Closed::Timeout`](crate::exchange::Closed::Timeout). On a server the same for an answer once all of it is said, and the time is
+    /// shorter by what it lags behind `min_rate`; while it is being said, [`ServerLimits::write_stall`] rules. Default 30 s.
     pub write_stall: Duration,
+    /// Bytes per second at which a client at least sends the body of a request, and takes an answer of which all is said. A slower one
+    /// falls behind, a faster one catches up and gains nothing beyond; who has fallen behind by `body_timeout` or `write_stall` has the
+    /// same outcome as one that stands still. So no trickle holds a connection, however fast it began. Zero: there is no minimum.
+    /// Default 1 KiB.
+    pub min_rate: usize,
     /// How long a server may take to begin its answer, from the last byte of the HTTP request to the end of the head of the response. Then
     /// the exchange fails with [`Closed::Timeout`](crate::exchange::Closed::Timeout). Default `None`: the timeout of a call rules, and a
     /// server may answer with the head only when the work is done.
@@ -189,10 +237,12 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             max_running_requests: 1024,
+            max_running_bytes: 256 << 20,
             max_running_per_exchange: 256,
             max_exchanges: 4096,
             max_unsent: 1 << 20,
             max_backlog: 32 << 20,
+            max_held: 256 << 20,
             write_stall: Duration::from_secs(30),
             end_grace: Duration::from_secs(1),
             max_questions: 16,
@@ -201,6 +251,18 @@ impl Default for ServerLimits {
             state_lifetime: Duration::from_secs(600),
             max_state: 64 << 10,
             handshake_timeout: None,
+            max_client_data: 16 << 10,
+            max_sessions: 10_000,
+            session_idle: Duration::from_secs(30 * 60),
+            session_sweep: Duration::from_secs(5 * 60),
+            session_start: Duration::from_secs(60),
+            max_streams: 2048,
+            max_streams_per_client: 16,
+            history_events: 1000,
+            history_bytes: 10 << 20,
+            history_total: 256 << 20,
+            history_keep: Duration::from_secs(60),
+            admit_timeout: Duration::from_secs(10),
             handler_deadline: None,
             page_size: 100,
             max_queued_events: 1024,
@@ -217,6 +279,7 @@ impl Default for FrameLimits {
             max_batch: 1000,
             max_head: 64 << 10,
             max_headers: 100,
+            max_target: 8 << 10,
             max_request_body: 4 << 20,
             max_response_body: 16 << 20,
             max_read_ahead: 1 << 20,
@@ -224,6 +287,7 @@ impl Default for FrameLimits {
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             write_stall: Duration::from_secs(30),
+            min_rate: 1 << 10,
             response_timeout: None,
             idle_timeout: Duration::from_secs(60),
             linger_timeout: Duration::from_secs(2),

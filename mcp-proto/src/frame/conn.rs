@@ -4,7 +4,7 @@
 use super::http1;
 use super::input::LARGE;
 use super::line::Lines;
-use crate::exchange::{Item, Outgoing};
+use crate::exchange::{HttpDefect, Item, Outgoing};
 use crate::limits::FrameLimits;
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -56,6 +56,39 @@ impl Conn {
         Self { codec, written: VecDeque::new() }
     }
 
+    /// HTTP server: whether the body of a request stays unread, as bytes, until [`Outgoing::Continue`] is encoded. A client that waits to be
+    /// asked for its body (`Expect: 100-continue`) is asked then, and else when the item after its head is polled. A response that is
+    /// encoded instead is the last of the channel. Changes nothing on the other kinds. At first it is not so.
+    pub fn set_holding(&mut self, holding: bool) {
+        match (&mut self.codec, holding) {
+            #[cfg(feature = "http")]
+            (Codec::Server(server), holding) => server.set_holding(holding),
+            _ => {}
+        }
+    }
+
+    /// Whether a body is held back now: see [`set_holding`](Self::set_holding).
+    pub fn is_held(&self) -> bool {
+        match &self.codec {
+            Codec::Lines(_) => false,
+            #[cfg(feature = "http")]
+            Codec::Client(_) => false,
+            #[cfg(feature = "http")]
+            Codec::Server(server) => server.is_held(),
+        }
+    }
+
+    /// Whether the client of the request that is read waits to be asked for its body (`Expect: 100-continue`), and was not.
+    pub fn expects(&self) -> bool {
+        match &self.codec {
+            Codec::Lines(_) => false,
+            #[cfg(feature = "http")]
+            Codec::Client(_) => false,
+            #[cfg(feature = "http")]
+            Codec::Server(server) => server.expects(),
+        }
+    }
+
     /// What is spoken.
     pub fn kind(&self) -> Kind {
         match &self.codec {
@@ -105,6 +138,15 @@ impl Conn {
             Codec::Client(client) => client.poll_item(),
             #[cfg(feature = "http")]
             Codec::Server(server) => server.poll_item(&mut self.written),
+        }
+    }
+
+    /// A server gives up the request that is half read: it is rejected like one that is malformed. `None` on the other kinds.
+    pub(crate) fn give_up(&mut self, defect: HttpDefect) -> Option<Item> {
+        match (&mut self.codec, defect) {
+            #[cfg(feature = "http")]
+            (Codec::Server(server), defect) => Some(server.give_up(defect)),
+            _ => None,
         }
     }
 

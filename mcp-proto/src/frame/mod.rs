@@ -1,6 +1,7 @@
 //! Codecs: bytes to items and outgoings to bytes. No clock, no exchange, no engine.
 //!
-//! [`Conn`] is the codec of a whole channel. Whoever has an HTTP stack of their own uses only [`Body`] and [`encode_event`].
+//! [`Conn`] is the codec of a whole channel. Whoever has an HTTP stack of their own uses only [`Body`], [`encode_event`] and
+//! [`encode_comment`].
 
 #[cfg(feature = "http")]
 mod body;
@@ -21,4 +22,4 @@ pub use body::Body;
 pub(crate) use body::{Media, media_type};
 pub use conn::{Conn, Kind};
 #[cfg(feature = "http")]
-pub use sse::encode_event;
+pub use sse::{encode_comment, encode_event};

@@ -36,6 +36,27 @@ pub fn encode_event(id: Option<&str>, retry: Option<Duration>, data: &Bytes) -> 
     out.into()
 }
 
+/// Writes one comment, which keeps a stream alive and tells a reader nothing. Empty, it is a colon alone. `text` with line breaks (LF, CR or
+/// CRLF) becomes several comment lines, so that nothing in it is read as a field or ends an event (WHATWG HTML section 9.2.6).
+///
+/// ```
+/// use mcp_proto::frame::encode_comment;
+///
+/// assert_eq!(encode_comment(""), ":\n\n");
+/// assert_eq!(encode_comment("heartbeat"), ": heartbeat\n\n");
+/// assert_eq!(encode_comment("a\r\ndata: b"), ": a\n: data: b\n\n");
+/// ```
+pub fn encode_comment(text: &str) -> Bytes {
+    let mut out = Vec::with_capacity(text.len() + 4);
+    for line in text.split("\r\n").flat_map(|part| part.split(['\r', '\n'])) {
+        out.extend_from_slice(if line.is_empty() { b":" } else { b": " });
+        out.extend_from_slice(line.as_bytes());
+        out.push(b'\n');
+    }
+    out.push(b'\n');
+    out.into()
+}
+
 /// Everything before the data.
 pub(super) fn event_head(id: Option<&str>, retry: Option<Duration>) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);

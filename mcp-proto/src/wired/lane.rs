@@ -1,9 +1,8 @@
-//! One channel: its codec, the exchange that is on it, and its timers.
-//!
-//! HTTP/1.1 persistence and pipelining are those of RFC 9112 section 9: a server starts a pipelined request only after the answer before
-//! it is written, and never once the client is gone. The ladder that ends a program is MCP 2025-11-25, lifecycle, shutdown.
+//! One channel: its codec, the exchange that is on it, and its timers. What only the server of an HTTP connection does is in `serving`.
+//! The ladder that ends a program is MCP 2025-11-25, lifecycle, shutdown.
 //! No engine, no pool and no socket may be known here.
 
+use super::room::Share;
 use super::tally;
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::*;
@@ -19,9 +18,10 @@ use bytes::Bytes;
 use core::iter::from_fn;
 
 mod ending;
+mod serving;
 mod timers;
 
-use timers::Due;
+use timers::{Due, Pace};
 
 /// How many bytes of a request that was answered may be unreported: what a socket takes at once.
 const LATE_REPORT: usize = 64 << 10;
@@ -40,9 +40,17 @@ pub struct Lane {
     hook: Option<MessageHook>,
     limits: FrameLimits,
     now: Instant,
+    /// HTTP server: who sends the requests.
+    peer: Peer,
     exchange: Option<ExchangeId>,
+    /// HTTP server: the exchange before, whose answer was said and is not written yet.
+    answered: Option<ExchangeId>,
+    /// HTTP server: how fast the body comes that is awaited, or the answer goes that was said.
+    pace: Pace,
     /// HTTP server: the request of the exchange was read to its end, or is refused.
     asked: bool,
+    /// HTTP server: its part of what all lanes may hold.
+    share: Option<Share>,
     /// HTTP client: how far the answer to the latest request has come.
     answer: Answer,
     open: bool,
@@ -107,11 +115,13 @@ impl Lane {
     }
 
     /// A channel that a server accepted, open already. On newline-delimited messages its exchange exists from the start, and the first
-    /// fact is [`Fact::Opened`] with `peer`. Two lanes of one server must not have the same number.
+    /// fact is [`Fact::Opened`] with `peer`. Over HTTP each request comes after [`Fact::From`] with `peer`, unless nothing is known of it
+    /// ([`Peer::default`]). Two lanes of one server must not have the same number.
     pub fn server(number: u64, kind: Kind, peer: Peer, limits: &FrameLimits, now: Instant) -> Self {
         let mut lane = Self::new(number, kind, Side::DuplexServer, limits, now);
         lane.open = true;
         if lane.side == Side::HttpServer {
+            lane.peer = peer;
             lane.arm(limits.head_timeout, Due::Head);
         } else {
             let exchange = lane.mint();
@@ -136,8 +146,12 @@ impl Lane {
             hook: None,
             limits: limits.clone(),
             now,
+            peer: Peer::default(),
             exchange: None,
+            answered: None,
+            pace: Pace::from(now),
             asked: false,
+            share: None,
             answer: Answer::Awaited,
             open: false,
             eof: false,
@@ -198,6 +212,10 @@ impl Lane {
     }
 
     /// Says something on the exchange. Nothing happens if the exchange is over, or after its `End`. Before the channel is open it is kept.
+    ///
+    /// The answer of an HTTP server ends its exchange. Until the last byte of it is written, facts still tell what becomes of it:
+    /// [`Fact::Unsent`], at last with zero, or [`Fact::Failed`] if the channel ends before. Both are harmless to an engine that has
+    /// forgotten the exchange.
     pub fn send(&mut self, now: Instant, exchange: ExchangeId, outgoing: Outgoing) {
         self.now = self.now.max(now);
         if self.exchange != Some(exchange) || self.ending.is_some() || self.gone.is_some() {
@@ -206,26 +224,32 @@ impl Lane {
         let Some(outgoing) = self.rule(exchange, outgoing) else { return };
         tally::said(&mut self.traffic, &outgoing);
         let last = matches!(outgoing, Outgoing::End | Outgoing::Response { body: Body::Full(_), .. });
+        let held = self.conn.is_held();
         self.conn.encode(outgoing);
         let more = self.collect();
         if more && self.open && self.side == Side::HttpClient {
             self.arm_request();
         }
-        if last && self.side == Side::HttpServer {
-            self.answered();
-        } else if more {
+        let answered = last && self.side == Side::HttpServer;
+        if more || answered {
             self.facts.push_back((exchange, Fact::Unsent(self.unsent)));
+        }
+        if answered {
+            self.answered(exchange);
+        } else if held && !self.conn.is_held() {
+            self.await_body();
         }
         if last && matches!(self.side, Side::DuplexClient { .. } | Side::DuplexServer) {
             self.half_close();
         }
     }
 
-    /// Ends the exchange and the channel at once. No fact of it follows. Nothing happens if the exchange is over.
+    /// Ends the exchange and the channel at once. No fact of it follows. Nothing happens if the exchange is over, for which an HTTP server
+    /// waits until its answer is written.
     pub fn abort(&mut self, now: Instant, exchange: ExchangeId) {
         self.now = self.now.max(now);
-        if self.exchange == Some(exchange) {
-            self.exchange = None;
+        if self.exchange == Some(exchange) || self.answered == Some(exchange) {
+            (self.exchange, self.answered) = (None, None);
             self.facts.retain(|(of, _)| *of != exchange);
             self.abort_channel();
         }
@@ -262,9 +286,18 @@ impl Lane {
         fact
     }
 
-    /// All that [`poll_fact`](Self::poll_fact) and [`poll_diagnostic`](Self::poll_diagnostic) give, for [`Hub::facts`](super::Hub::facts).
+    /// What [`poll_fact`](Self::poll_fact) and [`poll_diagnostic`](Self::poll_diagnostic) give, for [`Hub::facts`](super::Hub::facts): all
+    /// of it, but that a client which waits to be asked for its body is not asked before the engine has seen the head. Call it again,
+    /// until there are none.
     pub fn take_facts(&mut self) -> (Vec<(ExchangeId, Fact)>, Vec<Diagnostic>) {
-        let facts = from_fn(|| self.poll_fact()).collect();
+        let mut facts = Vec::new();
+        while let Some(fact) = self.poll_fact() {
+            facts.push(fact);
+            // What is there already goes along: no fact of another lane comes between a request and who sends it.
+            if self.conn.expects() && self.facts.is_empty() {
+                break;
+            }
+        }
         (facts, from_fn(|| self.poll_diagnostic()).collect())
     }
 
@@ -292,12 +325,14 @@ impl Lane {
         self.diagnostics.pop_front()
     }
 
-    /// Whether the driver should read on. False before it is open and after its end; else only at a bound: facts that nobody takes, or
-    /// requests that wait behind an unfinished answer, hold [`FrameLimits::max_read_ahead`] bytes.
+    /// Whether the driver should read on. False before it is open and after its end; else only at a bound: facts that nobody takes,
+    /// requests that wait behind an unfinished answer, or a body that is held back hold [`FrameLimits::max_read_ahead`] bytes, or more than
+    /// 64 KiB while all lanes together hold [`ServerLimits::max_held`](crate::limits::ServerLimits::max_held).
     pub fn wants_read(&self) -> bool {
         let held = if self.holds() { self.conn.buffered() } else { 0 };
         let bound = self.limits.max_read_ahead.max(1);
         let reads = self.open && !self.eof && self.gone.is_none() && self.ending != Some(Shutdown::Abort);
+        let reads = reads && !self.waits_for_room();
         reads && self.backlog < bound && held < bound
     }
 
@@ -364,7 +399,7 @@ impl Lane {
         match (self.side, self.exchange) {
             // After a refusal the channel is read so that the client sees the answer and no reset (RFC 9112 section 9.6).
             (Side::HttpServer, None) if self.ending.is_some() => return,
-            (Side::HttpServer, Some(_)) if !self.asked => self.arm(self.limits.body_timeout, Due::Body),
+            (Side::HttpServer, Some(_)) if !self.asked => self.body_goes_on(bytes.len()),
             (Side::HttpClient, None) => return self.late_bytes(),
             (Side::HttpClient, Some(_)) => self.answer_goes_on(),
             (Side::DuplexClient { .. } | Side::DuplexServer, None) => return,
@@ -396,12 +431,15 @@ impl Lane {
         self.taken -= n;
         self.unsent -= n;
         self.traffic.bytes_out += n as u64;
-        if let Some(exchange) = self.exchange {
+        if let Some(exchange) = self.exchange.or(self.answered) {
             self.facts.push_back((exchange, Fact::Unsent(self.unsent)));
+        }
+        if self.answered.is_some() {
+            self.answer_goes_out(n);
         }
         match (self.side, self.ending) {
             (Side::HttpServer | Side::DuplexServer, Some(Shutdown::WriteHalf)) => self.arm_end(),
-            (Side::HttpServer, None) if self.exchange.is_none() => self.arm(self.limits.idle_timeout, Due::Idle),
+            (Side::HttpServer, None) if self.exchange.is_none() => self.arm_next(),
             (Side::HttpClient, None) if self.exchange.is_none() && self.unsent == 0 => {
                 self.arm(self.limits.idle_timeout, Due::Idle);
             }
@@ -416,6 +454,7 @@ impl Lane {
             self.eof = true;
             self.conn.eof();
         }
+        self.unwritten(&why);
         self.gone = Some(why);
         self.outputs.clear();
         self.timer = None;
@@ -445,6 +484,10 @@ impl Lane {
 
     /// Takes one step from what was read to facts. False: there is none before something happens.
     fn step(&mut self) -> bool {
+        self.understand() || self.outgrows()
+    }
+
+    fn understand(&mut self) -> bool {
         let Some(exchange) = self.exchange else { return self.side == Side::HttpServer && self.accept() };
         if !self.holds() {
             let item = self.conn.poll_item();
@@ -479,41 +522,6 @@ impl Lane {
         true
     }
 
-    /// Whether requests wait, as raw bytes, behind an answer that is not out. A client that does not read its answers cannot make us
-    /// compute more of them.
-    fn holds(&self) -> bool {
-        let unfinished = if self.exchange.is_some() { self.asked } else { self.unsent > 0 };
-        self.side == Side::HttpServer && unfinished
-    }
-
-    /// Begins the exchange of the next request of an HTTP client, unless that client has gone.
-    fn accept(&mut self) -> bool {
-        if self.eof || self.gone.is_some() || self.ending.is_some() || self.holds() {
-            return false;
-        }
-        match self.conn.poll_item() {
-            Some(item) => {
-                let exchange = self.mint();
-                self.handed = false;
-                self.asked = false;
-                self.arm(self.limits.body_timeout, Due::Body);
-                self.item(exchange, item);
-                true
-            }
-            None if self.conn.broken().is_some() => {
-                self.abort_channel();
-                false
-            }
-            None => {
-                let begun = self.conn.buffered() > 0 || !self.conn.at_boundary();
-                if begun && !matches!(self.timer, Some((_, Due::Head))) {
-                    self.arm(self.limits.head_timeout, Due::Head);
-                }
-                false
-            }
-        }
-    }
-
     fn item(&mut self, exchange: ExchangeId, item: Item) {
         tally::read(&mut self.traffic, &item);
         let item = match &self.hook {
@@ -544,13 +552,6 @@ impl Lane {
             self.outputs.push_back(LaneOutput::Write(bytes));
         }
         self.unsent != before
-    }
-
-    fn mint(&mut self) -> ExchangeId {
-        self.sequence += 1;
-        let exchange = ExchangeId::accepted(self.number, self.sequence);
-        self.exchange = Some(exchange);
-        exchange
     }
 
     /// The response to our request is complete. The report that the request was written may come after it: a few bytes are taken for

@@ -16,6 +16,8 @@ mod deadlines;
 mod lane;
 mod outbox;
 mod pool;
+mod refusal;
+mod room;
 mod server;
 mod tally;
 mod tape;
@@ -24,6 +26,7 @@ pub use crate::frame::Kind;
 pub use client::WiredClient;
 pub use lane::{Lane, LaneOutput};
 pub use outbox::{Outbox, Weigh, Weight};
+pub use refusal::refusal;
 pub use server::{Hub, Mail, WiredServer};
 pub use tape::Tape;
 

@@ -3,6 +3,7 @@
 
 use super::deadlines::Deadlines;
 use super::outbox::Outbox;
+use super::room::Room;
 use super::tally::Tally;
 use super::{Lane, LaneOutput};
 use crate::error::{Diagnostic, Refused};
@@ -29,6 +30,7 @@ use core::time::Duration;
 pub struct Hub {
     server: Server,
     config: Arc<ServerConfig>,
+    room: Room,
     lanes: BTreeMap<u64, Mailbox>,
     woken: VecDeque<u64>,
     events: Outbox<Event>,
@@ -69,6 +71,7 @@ impl Hub {
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
         Self {
             server: Server::new(config.clone(), seed, now),
+            room: Room::new(config.limits.server.max_held),
             lanes: BTreeMap::new(),
             woken: VecDeque::new(),
             events: Outbox::new(config.limits.server.max_queued_events),
@@ -81,7 +84,7 @@ impl Hub {
     }
 
     /// A lane for an accepted channel; `None` if [`ServerLimits::max_exchanges`](crate::limits::ServerLimits::max_exchanges) lanes are
-    /// there, or the server shuts down: close the channel.
+    /// there, or the server shuts down: write what [`refusal`](super::refusal) says and close the channel.
     pub fn join(&mut self, now: Instant, kind: Kind, peer: Peer) -> Option<Lane> {
         self.advance(now);
         if self.closing || self.lanes.len() >= self.config.limits.server.max_exchanges {
@@ -89,8 +92,7 @@ impl Hub {
         }
         self.next += 1;
         self.lanes.insert(self.next, Mailbox::default());
-        let lane = Lane::server(self.next, kind, peer, &self.config.limits.frame, self.now);
-        Some(lane.with_hook(self.config.on_message.clone()))
+        Some(lane(&self.config, &self.room, self.next, kind, peer, self.now))
     }
 
     /// Hands facts of a lane to the server. Call it with what [`Lane::take_facts`] gave.
@@ -101,6 +103,11 @@ impl Hub {
             self.events.push(Event::Diagnostic(diagnostic));
         }
         for (exchange, fact) in facts {
+            let fact = match fact {
+                // What waits in the mailbox was said before this was told, and is not written.
+                Fact::Unsent(unsent) => Fact::Unsent(unsent.saturating_add(self.waiting(exchange))),
+                fact => fact,
+            };
             self.server.fact(self.now, exchange, fact);
             self.deliver();
         }
@@ -151,6 +158,21 @@ impl Hub {
         noted
     }
 
+    /// Tells every client that wants to know. See [`Server::publish`].
+    pub fn publish(&mut self, now: Instant, change: Change) {
+        self.advance(now);
+        self.server.publish(self.now, change);
+        self.deliver();
+    }
+
+    /// Decides about an HTTP request that was shown as [`Event::Admit`]. Nothing happens if it is gone.
+    #[cfg(feature = "http")]
+    pub fn admit(&mut self, now: Instant, to: AdmitToken, admission: Admission) {
+        self.advance(now);
+        self.server.admit(self.now, to, admission);
+        self.deliver();
+    }
+
     /// Stops accepting, and ends when what runs has ended or the time is over. After [`Event::Terminated`], close every lane with
     /// [`Lane::close`].
     pub fn shutdown(&mut self, now: Instant, grace: Duration) {
@@ -185,7 +207,7 @@ impl Hub {
 
     /// What it holds at the moment and what it has done, in numbers.
     pub fn stats(&self) -> ServerStats {
-        self.tally.snapshot(self.server.running(), self.lanes.len(), self.events.len(), self.events.lost())
+        self.tally.snapshot(&self.server, self.lanes.len(), self.events.len(), self.events.lost())
     }
 
     /// Whether the server has shut down.
@@ -210,6 +232,12 @@ impl Hub {
         }
     }
 
+    /// How much of an exchange waits in the mailbox of its lane, at least.
+    fn waiting(&self, exchange: ExchangeId) -> usize {
+        let mail = self.lanes.get(&exchange.lane()).map(|mailbox| mailbox.mail.iter());
+        mail.into_iter().flatten().filter(|mail| matches!(mail, Mail::Send(of, _) if *of == exchange)).count()
+    }
+
     fn post(&mut self, exchange: ExchangeId, mail: Mail) {
         let Some(mailbox) = self.lanes.get_mut(&exchange.lane()) else { return };
         if mailbox.mail.is_empty() && !core::mem::replace(&mut mailbox.woken, true) {
@@ -227,6 +255,7 @@ impl Hub {
 pub struct WiredServer {
     server: Server,
     config: Arc<ServerConfig>,
+    room: Room,
     lanes: BTreeMap<ChannelId, Lane>,
     deadlines: Deadlines,
     /// Channels whose lanes may have facts.
@@ -246,6 +275,7 @@ impl WiredServer {
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
         Self {
             server: Server::new(config.clone(), seed, now),
+            room: Room::new(config.limits.server.max_held),
             lanes: BTreeMap::new(),
             deadlines: Deadlines::default(),
             touched: BTreeSet::new(),
@@ -282,7 +312,8 @@ impl WiredServer {
     }
 
     /// A channel was accepted. Its last fact is [`closed`](Self::closed). `None` if
-    /// [`ServerLimits::max_exchanges`](crate::limits::ServerLimits::max_exchanges) channels are there, or the server shuts down: close it.
+    /// [`ServerLimits::max_exchanges`](crate::limits::ServerLimits::max_exchanges) channels are there, or the server shuts down: write what
+    /// [`refusal`](super::refusal) says and close it.
     pub fn accept(&mut self, now: Instant, kind: Kind, peer: Peer) -> Option<ChannelId> {
         self.now = self.now.max(now);
         if self.closing || self.lanes.len() >= self.config.limits.server.max_exchanges {
@@ -290,8 +321,7 @@ impl WiredServer {
         }
         self.next += 1;
         let id = ChannelId(self.next);
-        let lane = Lane::server(id.0, kind, peer, &self.config.limits.frame, self.now);
-        self.lanes.insert(id, lane.with_hook(self.config.on_message.clone()));
+        self.lanes.insert(id, lane(&self.config, &self.room, id.0, kind, peer, self.now));
         self.touched.insert(id);
         self.run();
         Some(id)
@@ -336,6 +366,17 @@ impl WiredServer {
         }
     }
 
+    /// Tells every client that wants to know. See [`Server::publish`].
+    pub fn publish(&mut self, now: Instant, change: Change) {
+        self.tell(now, Input::Command(ServerCommand::Publish(change)));
+    }
+
+    /// Decides about an HTTP request that was shown as [`Event::Admit`]. Nothing happens if it is gone.
+    #[cfg(feature = "http")]
+    pub fn admit(&mut self, now: Instant, to: AdmitToken, admission: Admission) {
+        self.tell(now, Input::Command(ServerCommand::Admit(to.key(), admission)));
+    }
+
     /// Stops accepting, and ends when what runs has ended or the time is over. The last output is [`Event::Terminated`].
     pub fn shutdown(&mut self, now: Instant, grace: Duration) {
         self.tell(now, Input::Command(ServerCommand::Shutdown(grace)));
@@ -368,7 +409,7 @@ impl WiredServer {
 
     /// What it holds at the moment and what it has done, in numbers.
     pub fn stats(&self) -> ServerStats {
-        self.tally.snapshot(self.server.running(), self.lanes.len(), self.actions.len(), self.actions.lost())
+        self.tally.snapshot(&self.server, self.lanes.len(), self.actions.len(), self.actions.lost())
     }
 }
 
@@ -505,4 +546,10 @@ impl WiredServer {
             });
         }
     }
+}
+
+/// The lane of a channel that is taken in.
+fn lane(config: &ServerConfig, room: &Room, number: u64, kind: Kind, peer: Peer, now: Instant) -> Lane {
+    let lane = Lane::server(number, kind, peer, &config.limits.frame, now);
+    lane.with_hook(config.on_message.clone()).holding(config.admit).within(room)
 }

@@ -3,7 +3,7 @@
 use crate::client;
 use crate::error::DiagnosticKind;
 use crate::exchange::{Body, Data, Item, Outgoing, SseEvent};
-use crate::server;
+use crate::server::{self, Server};
 use crate::stats::{ServerStats, Traffic};
 use alloc::collections::BTreeMap;
 
@@ -45,11 +45,13 @@ impl Tally {
     }
 
     /// What is told of a server.
-    pub(super) fn snapshot(&self, running: usize, channels: usize, queued: usize, lost: (u64, u64)) -> ServerStats {
+    pub(super) fn snapshot(&self, server: &Server, channels: usize, queued: usize, lost: (u64, u64)) -> ServerStats {
         ServerStats {
-            running,
+            running: server.running(),
             requests: self.asked,
             channels,
+            sessions: server.sessions(),
+            streams: server.streams(),
             traffic: self.traffic,
             queued,
             lost_notifications: lost.0,
@@ -79,7 +81,9 @@ pub(super) fn said(traffic: &mut Traffic, outgoing: &Outgoing) {
         Outgoing::Message(_) => true,
         Outgoing::Request { body, .. } | Outgoing::Response { body: Body::Full(body), .. } => !body.is_empty(),
         Outgoing::Event { data, .. } => !data.is_empty(),
-        Outgoing::Response { body: Body::Stream, .. } | Outgoing::Comment | Outgoing::End => false,
+        Outgoing::Response { body: Body::Stream, .. } | Outgoing::Comment(_) | Outgoing::Continue | Outgoing::End => {
+            false
+        }
     };
     traffic.messages_out += u64::from(is_message);
 }

@@ -3,7 +3,7 @@
 use super::head::{self, Gather, Writer};
 use super::length::{Declared, Length, declared};
 use super::{Body, Fault, Framed, Input};
-use crate::exchange::{HttpDefect, Item, Outgoing, RequestHead, ResponseHead};
+use crate::exchange::{HttpDefect, Item, Outgoing, RequestHead, ResponseHead, is_token};
 use crate::limits::FrameLimits;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -201,7 +201,7 @@ impl Client {
             self.fail("a request on a connection that is not free".into());
             return;
         }
-        let legal = head::is_token(&request.method) && is_target(&request.target);
+        let legal = is_token(&request.method) && head::is_target(&request.target);
         let mut writer = Writer::new(&[&request.method, " ", &request.target, " HTTP/1.1"]);
         if !legal || writer.fields(&request.headers).is_none() || request.headers.all("host").count() != 1 {
             self.fail("the request head cannot be written".into());
@@ -221,9 +221,4 @@ impl Client {
         writer.finish(out, body);
         self.reading = Reading::Head { gather: Gather::default(), head_only: request.method == "HEAD", interim: 0 };
     }
-}
-
-/// Nothing in it ends the target or the line.
-fn is_target(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte > b' ' && byte != 0x7F)
 }

@@ -2,13 +2,20 @@
 
 use super::super::conn::write;
 use super::Input;
-use crate::exchange::{Headers, HttpDefect};
+use crate::exchange::{Headers, HttpDefect, is_token};
 use crate::limits::FrameLimits;
 use alloc::collections::VecDeque;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::mem;
+
+/// What may stand around the target in the first line: a method, the version, blanks and the line end.
+const AROUND_TARGET: usize = 64;
+
+const LONG_TARGET: &str = "the request target is too long";
+const LARGE_HEAD: &str = "the head is too large";
 
 /// Collects one head.
 #[derive(Debug, Default)]
@@ -23,6 +30,11 @@ impl Gather {
         self.head.is_empty()
     }
 
+    /// Whether nothing of a head is there, but perhaps half of an empty line before it, which means nothing.
+    pub(super) fn is_blank(&self) -> bool {
+        self.head.is_empty() || self.head == b"\r"
+    }
+
     pub(super) fn buffered(&self) -> usize {
         self.head.capacity()
     }
@@ -34,12 +46,34 @@ impl Gather {
         self.head == b"\r" || self.head[..there] == start[..there]
     }
 
-    /// The bytes of a head up to and with its empty line. Empty lines before it are dropped (RFC 9112 section 2.2).
+    /// The bytes of a request's head up to and with its empty line. A line that is too long for a target of the longest is refused as such.
+    pub(super) fn poll_request(
+        &mut self,
+        input: &mut Input,
+        limits: &FrameLimits,
+    ) -> Result<Option<Vec<u8>>, HttpDefect> {
+        let longest = limits.max_target.saturating_add(AROUND_TARGET).min(limits.max_head);
+        self.gather(input, (longest, defect(414, LONG_TARGET)), limits.max_head)
+    }
+
+    /// The bytes of a response's head up to and with its empty line.
     pub(super) fn poll(&mut self, input: &mut Input, limits: &FrameLimits) -> Result<Option<Vec<u8>>, HttpDefect> {
+        self.gather(input, (limits.max_head, defect(431, LARGE_HEAD)), limits.max_head)
+    }
+
+    /// Empty lines before the head are dropped (RFC 9112 section 2.2). `first`: how long its first line may be, and what a longer one is.
+    fn gather(
+        &mut self,
+        input: &mut Input,
+        first: (usize, HttpDefect),
+        max_head: usize,
+    ) -> Result<Option<Vec<u8>>, HttpDefect> {
         loop {
-            match input.line(&mut self.head, limits.max_head) {
+            let max = if self.line == 0 { first.0 } else { max_head };
+            match input.line(&mut self.head, max) {
                 None => return Ok(None),
-                Some(false) => return Err(defect(431, "the head is too large")),
+                Some(false) if self.line == 0 => return Err(first.1),
+                Some(false) => return Err(defect(431, LARGE_HEAD)),
                 Some(true) => {}
             }
             let line = &self.head[self.line..];
@@ -72,13 +106,56 @@ pub(super) fn read_request(head: &[u8], limits: &FrameLimits) -> Result<(Request
     match request.parse(head) {
         Ok(httparse::Status::Complete(end)) if end == head.len() => {}
         Ok(_) => return Err(defect(400, "the head is not a request")),
+        Err(httparse::Error::Version) if !names_version(head) => return Err(defect(400, "the head is not HTTP")),
         Err(e) => return Err(read_fault(e)),
     }
     let (Some(method), Some(target), Some(version)) = (request.method, request.path, request.version) else {
         return Err(defect(400, "the head is not a request"));
     };
+    if target.len() > limits.max_target {
+        return Err(defect(414, LONG_TARGET));
+    }
     let line = RequestLine { method: method.into(), target: target.into(), old: version == 0 };
     Ok((line, headers(request.headers)))
+}
+
+/// Whether the first line is that of a request of some version of HTTP.
+fn names_version(head: &[u8]) -> bool {
+    let line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
+    let mut parts = line.split(|&byte| byte == b' ').skip(2);
+    let (Some(version), None) = (parts.next(), parts.next()) else { return false };
+    let number = version.strip_prefix(b"HTTP/").unwrap_or_default();
+    number.first().is_some_and(u8::is_ascii_digit) && number.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
+}
+
+/// The path and query that a request asks for. It names one host, and two only if they are the same: a target in absolute form is accepted
+/// with the `Host` that goes with it (RFC 9112 section 3.2.2), since whoever sends another may mean to be read in two ways.
+pub(super) fn path_of(line: &RequestLine, headers: &Headers) -> Result<String, HttpDefect> {
+    let mut hosts = headers.all("host");
+    let host = match (hosts.next(), hosts.next()) {
+        (_, Some(_)) => return Err(defect(400, "there is more than one host")),
+        (None, _) if !line.old => return Err(defect(400, "the host is missing")),
+        (host, None) => host.unwrap_or_default(),
+    };
+    if !host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte)) {
+        return Err(defect(400, "the host is not legal"));
+    }
+    let target = line.target.as_str();
+    if !is_target(target) {
+        return Err(defect(400, "the request target is not legal"));
+    }
+    if target.starts_with('/') || target == "*" && line.method == "OPTIONS" {
+        return Ok(target.into());
+    }
+    let absolute = target
+        .split_once("://")
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https"));
+    let Some((_, rest)) = absolute else { return Err(defect(400, "the request target is not a path")) };
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    if authority.is_empty() || !authority.eq_ignore_ascii_case(host) {
+        return Err(defect(400, "the request target and the host field name different hosts"));
+    }
+    Ok(if path.starts_with('/') { path.into() } else { format!("/{path}") })
 }
 
 /// The status, whether it is HTTP/1.0, and the fields.
@@ -162,9 +239,9 @@ pub(super) fn is_field(line: &[u8]) -> bool {
     matches!(httparse::parse_headers(&lines, &mut fields), Ok(httparse::Status::Complete(_)))
 }
 
-/// A token (RFC 9110 section 5.6.2): the name of a method or field.
-pub(super) fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+/// Nothing in it ends the target or the line, or is more than visible ASCII (RFC 9112 section 3.2): what is, other readers may change.
+pub(super) fn is_target(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')
 }
 
 pub(super) fn defect(status: u16, why: &'static str) -> HttpDefect {

@@ -154,7 +154,10 @@ fn size(line: &[u8]) -> Result<u64, &'static str> {
     if memchr::memchr(b'\r', line).is_some() {
         return Err("a CR without LF");
     }
-    let digits = memchr::memchr(b';', line).map_or(line, |at| &line[..at]);
+    let (digits, extensions) = line.split_at(memchr::memchr(b';', line).unwrap_or(line.len()));
+    if extensions.iter().any(|byte| *byte != b'\t' && byte.is_ascii_control()) {
+        return Err("a control character in the extensions of a chunk");
+    }
     let blanks = digits.iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     let digits = &digits[..digits.len() - blanks];
     if digits.is_empty() {

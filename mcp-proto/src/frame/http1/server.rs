@@ -14,6 +14,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use bytes::Bytes;
+use core::mem;
 
 #[derive(Debug)]
 pub(in super::super) struct Server {
@@ -28,6 +29,12 @@ pub(in super::super) struct Server {
     head_only: bool,
     keep_alive: bool,
     stream: Stream,
+    /// Whether the body of a request is read only once it is wanted.
+    holding: bool,
+    /// The body of the current request is not wanted yet.
+    held: bool,
+    /// The client waits to be told that its body is wanted.
+    expects: bool,
 }
 
 #[derive(Debug)]
@@ -60,7 +67,22 @@ impl Server {
             head_only: false,
             keep_alive: true,
             stream: Stream::None,
+            holding: false,
+            held: false,
+            expects: false,
         }
+    }
+
+    pub(in super::super) fn set_holding(&mut self, holding: bool) {
+        self.holding = holding;
+    }
+
+    pub(in super::super) fn is_held(&self) -> bool {
+        self.held
+    }
+
+    pub(in super::super) fn expects(&self) -> bool {
+        self.expects
     }
 
     pub(in super::super) fn bytes(&mut self, bytes: Bytes) {
@@ -88,7 +110,7 @@ impl Server {
 
     pub(in super::super) fn at_boundary(&self) -> bool {
         match &self.reading {
-            Reading::Head(gather) => gather.is_empty() && self.input.is_empty(),
+            Reading::Head(gather) => gather.is_blank() && self.input.is_empty(),
             Reading::Body(_) => false,
             Reading::Nothing => true,
         }
@@ -102,13 +124,18 @@ impl Server {
         if self.broken.is_some() {
             return None;
         }
+        if matches!(self.reading, Reading::Body(_)) && !self.held {
+            // Not before: whoever answers the head alone wants no body.
+            self.ask(out);
+        }
         match &mut self.reading {
             Reading::Nothing => None,
-            Reading::Head(gather) => match gather.poll(&mut self.input, &self.limits) {
-                Ok(Some(head)) => Some(self.begin(&head, out).unwrap_or_else(|defect| self.reject(defect))),
+            Reading::Body(_) if self.held => None,
+            Reading::Head(gather) => match gather.poll_request(&mut self.input, &self.limits) {
+                Ok(Some(head)) => Some(self.begin(&head).unwrap_or_else(|defect| self.reject(defect))),
                 Ok(None) if self.eof && !self.at_boundary() => self.cut("the request head is cut short"),
                 Ok(None) => None,
-                Err(defect) => Some(self.reject(defect)),
+                Err(defect) => Some(self.give_up(defect)),
             },
             Reading::Body(framed) => match framed.poll_item(&mut self.input, self.eof) {
                 Ok(Some(Item::End)) => {
@@ -123,16 +150,13 @@ impl Server {
         }
     }
 
-    fn begin(&mut self, bytes: &[u8], out: &mut VecDeque<Bytes>) -> Result<Item, HttpDefect> {
+    fn begin(&mut self, bytes: &[u8]) -> Result<Item, HttpDefect> {
+        (self.old, self.head_only) = (false, false);
         let (line, headers) = head::read_request(bytes, &self.limits)?;
         self.old = line.old;
         self.head_only = line.method == "HEAD";
         self.keep_alive = head::persists(&headers, line.old);
-        match (headers.all("host").count(), line.old) {
-            (1, _) | (0, true) => {}
-            (0, false) => return Err(defect(400, "the host is missing")),
-            _ => return Err(defect(400, "there is more than one host")),
-        }
+        let target = head::path_of(&line, &headers)?;
         if head::content_coding(&headers).is_some() {
             return Err(defect(415, "the body has a content-encoding"));
         }
@@ -149,26 +173,42 @@ impl Server {
             Declared::Unknown => return Err(defect(501, "the transfer-encoding is not known")),
             Declared::Invalid(why) => return Err(defect(400, why)),
         };
-        if let Some(expectation) = headers.get("expect").filter(|_| !line.old) {
+        self.expects = false;
+        for expectation in head::members(&headers, "expect").filter(|_| !line.old) {
             if !expectation.eq_ignore_ascii_case("100-continue") {
                 return Err(defect(417, "the expectation is not known"));
             }
-            if !matches!(length, Length::Known(0)) {
-                out.push_back(Bytes::from_static(b"HTTP/1.1 100 Continue\r\n\r\n"));
-            }
+            self.expects = !matches!(length, Length::Known(0));
         }
-        let request = RequestHead { method: line.method, target: line.target, headers };
+        let request = RequestHead { method: line.method, target, headers };
         let empty = matches!(length, Length::Known(0)) && request.method != "POST";
         // Where nothing follows, the type says nothing.
         let body = if empty { Body::none(&self.limits) } else { Body::of_request(&request, &self.limits) };
         self.reading = Reading::Body(Box::new(Framed { length, body }));
+        self.held = self.holding;
         Ok(Item::Request(request))
+    }
+
+    /// Tells a client that waits for it to send its body (RFC 9110 section 10.1.1).
+    fn ask(&mut self, out: &mut VecDeque<Bytes>) {
+        if mem::take(&mut self.expects) {
+            out.push_back(Bytes::from_static(b"HTTP/1.1 100 Continue\r\n\r\n"));
+        }
+    }
+
+    /// Rejects the request that is half read. Of one whose head is not complete nothing is known.
+    pub(in super::super) fn give_up(&mut self, defect: HttpDefect) -> Item {
+        if matches!(self.reading, Reading::Head(_)) {
+            (self.old, self.head_only) = (false, false);
+        }
+        self.reject(defect)
     }
 
     fn reject(&mut self, defect: HttpDefect) -> Item {
         self.input.clear();
         self.reading = Reading::Nothing;
         self.keep_alive = false;
+        self.held = false;
         Item::Reject(defect)
     }
 
@@ -191,7 +231,12 @@ impl Server {
                     self.chunk(&[sse::encode_event(id.as_deref(), retry, &data)], out);
                 }
             }
-            Outgoing::Comment => self.chunk(&[Bytes::from_static(b":\n\n")], out),
+            Outgoing::Continue => {
+                if mem::take(&mut self.held) {
+                    self.ask(out);
+                }
+            }
+            Outgoing::Comment(text) => self.chunk(&[sse::encode_comment(&text)], out),
             Outgoing::End => {
                 if self.stream == Stream::Chunked {
                     out.push_back(Bytes::from_static(b"0\r\n\r\n"));
@@ -207,6 +252,7 @@ impl Server {
             Reading::Head(_) => false,
             Reading::Body(_) | Reading::Nothing => true,
         };
+        self.expects = false;
         if unread || self.eof || head::has_token(&response.headers, "connection", "close") {
             self.keep_alive = false;
         }
@@ -243,8 +289,9 @@ impl Server {
         }
         match (self.keep_alive, self.old) {
             (false, _) => writer.field("connection", "close"),
-            (true, true) => writer.field("connection", "keep-alive"),
-            (true, false) => {}
+            // HTTP/1.1 goes without saying, but there are proxies that look for it before they let a stream rest.
+            (true, old) if old || streams => writer.field("connection", "keep-alive"),
+            (true, _) => {}
         }
         writer.finish(out, full);
     }
@@ -288,6 +335,7 @@ fn reason(status: u16) -> &'static str {
         409 => "Conflict",
         411 => "Length Required",
         413 => "Content Too Large",
+        414 => "URI Too Long",
         415 => "Unsupported Media Type",
         417 => "Expectation Failed",
         429 => "Too Many Requests",

@@ -15,7 +15,7 @@ pub(super) fn limits() -> FrameLimits {
     }
 }
 
-fn server(bytes: &[u8], eof: bool) -> Seen {
+pub(super) fn server(bytes: &[u8], eof: bool) -> Seen {
     Case { kind: Kind::HttpServer, limits: limits(), sent: None, eof, bytes }.seen()
 }
 
@@ -24,7 +24,7 @@ pub(super) fn get() -> Outgoing {
     Outgoing::Request { head: RequestHead { method: "GET".into(), target: "/".into(), headers }, body: Bytes::new() }
 }
 
-fn request(method: &str, target: &str, headers: &[(&str, &str)]) -> Item {
+pub(super) fn request(method: &str, target: &str, headers: &[(&str, &str)]) -> Item {
     Item::Request(RequestHead { method: method.into(), target: target.into(), headers: fields(headers) })
 }
 
@@ -33,7 +33,7 @@ pub(super) fn fields(headers: &[(&str, &str)]) -> Headers {
 }
 
 /// Checks a request alone and with another behind it.
-fn check_request(bytes: &str, items: &[Item], keep_alive: bool) {
+pub(super) fn check_request(bytes: &str, items: &[Item], keep_alive: bool) {
     let seen = server(bytes.as_bytes(), false);
     assert_eq!((&seen.items[..], &seen.broken), (items, &None), "{bytes}");
     assert_eq!((seen.at_boundary, seen.keep_alive), (true, keep_alive), "{bytes}");
@@ -149,7 +149,8 @@ fn a_request_that_http_forbids_to_serve_is_rejected_once_and_nothing_after_it_is
         ("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
         ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Encoding: gzip\r\n\r\n", 415),
         ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: more\r\n\r\n", 417),
-        (&format!("GET /{big} HTTP/1.1\r\n"), 431),
+        (&format!("GET /{big} HTTP/1.1\r\n"), 414),
+        (&format!("GET / HTTP/1.1\r\nHost: {big}\r\n"), 431),
         (&format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n"), 431),
     ];
     for (bytes, status) in cases {
@@ -186,7 +187,7 @@ fn a_head_may_be_as_large_as_its_limits_and_no_larger() {
     assert!(rejected(head.len(), 7));
     // What is held stays within the limit, however much comes.
     let mut conn = Conn::new(Kind::HttpServer, &limits());
-    conn.bytes("GET /".into());
+    conn.bytes("GET / HTTP/1.1\r\na: ".into());
     while conn.poll_item().is_none() {
         conn.bytes(vec![b'x'; 50].into());
         assert!(conn.buffered() <= 2 * 400 + 114);
@@ -239,6 +240,7 @@ fn a_request_that_the_end_of_the_connection_cuts_is_broken_and_none_at_all_is_no
     assert_eq!((seen.items, seen.broken, seen.at_boundary, seen.keep_alive), (vec![], None, true, false));
 }
 
+// covers: B-194
 #[test]
 fn heads_cannot_carry_anything_but_themselves() {
     let evil = ["a\r\nb", "a\nb", "a\rb", "a\0b", "a\u{7f}"];
@@ -280,14 +282,14 @@ fn heads_cannot_carry_anything_but_themselves() {
 }
 
 /// A server that has read this request.
-fn asked(request: &str) -> Conn {
+pub(super) fn asked(request: &str) -> Conn {
     let mut conn = Conn::new(Kind::HttpServer, &limits());
     conn.bytes(Bytes::copy_from_slice(request.as_bytes()));
     poll(&mut conn, &mut Vec::new());
     conn
 }
 
-fn answer(conn: &mut Conn, status: u16, headers: &[(&str, &str)], body: Body) {
+pub(super) fn answer(conn: &mut Conn, status: u16, headers: &[(&str, &str)], body: Body) {
     conn.encode(Outgoing::Response { head: ResponseHead { status, headers: fields(headers) }, body });
 }
 
@@ -338,21 +340,28 @@ fn a_streamed_response_reads_back_as_its_events() {
     let event =
         |id: Option<&str>, retry, data: String| Outgoing::Event { id: id.map(Into::into), retry, data: data.into() };
     conn.encode(event(Some("1"), Some(Duration::from_millis(5)), String::new()));
-    conn.encode(Outgoing::Comment);
+    conn.encode(Outgoing::Comment(String::new()));
+    conn.encode(Outgoing::Comment("heartbeat".into()));
     conn.encode(event(None, None, note_text("m")));
     assert_eq!(
         written(&mut conn),
-        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n\
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\nconnection: keep-alive\r\n\r\n\
          17\r\nid: 1\nretry: 5\ndata: \n\n\r\n\
          3\r\n:\n\n\r\n\
+         d\r\n: heartbeat\n\n\r\n\
          26\r\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n\n\r\n"
     );
     let large = note_text(&"m".repeat(5000));
     conn.encode(event(None, None, large.clone()));
     conn.encode(Outgoing::End);
-    conn.encode(Outgoing::Comment);
+    conn.encode(Outgoing::Comment(String::new()));
     assert_eq!(written(&mut conn), format!("{:x}\r\ndata: {large}\n\n\r\n0\r\n\r\n", large.len() + 8));
     assert!(conn.keep_alive());
+
+    // One that is the last on its connection says that alone.
+    let mut conn = asked("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    answer(&mut conn, 200, &[], Body::Stream);
+    assert_eq!(written(&mut conn), "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n");
 
     // HTTP/1.0 has no chunks: the stream ends with the connection.
     let mut conn = asked("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
@@ -370,6 +379,13 @@ fn a_client_that_waits_for_it_is_told_to_send_its_body() {
     assert_eq!(written(&mut asked(&format!("{head}0\r\n\r\n"))), "");
     assert_eq!(written(&mut asked(&format!("{head}101\r\n\r\n"))), "");
     assert_eq!(written(&mut asked("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n")), "");
+    // Not one whose head is answered.
+    let mut conn = Conn::new(Kind::HttpServer, &limits());
+    conn.bytes(Bytes::from(format!("{head}2\r\n\r\n")));
+    assert!(matches!(conn.poll_item(), Some(Item::Request(_))));
+    answer(&mut conn, 403, &[], Body::Full(Bytes::new()));
+    assert_eq!(conn.poll_item(), None);
+    assert_eq!(written(&mut conn), "HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
 }
 
 #[test]

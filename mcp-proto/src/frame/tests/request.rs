@@ -1,6 +1,8 @@
-use super::http::{get, limits};
+//! Requests, written by a client and read by a server: what is refused, and with which status.
+
+use super::http::{answer, asked, check_request, get, limits, request, server};
 use super::*;
-use crate::exchange::{Headers, RequestHead};
+use crate::exchange::{Body, Headers, HttpDefect, RequestHead};
 use proptest::prelude::*;
 
 // covers: B-166
@@ -24,6 +26,408 @@ fn requests_are_written_with_their_length() {
     // A body in flight is not the place for another request.
     conn.encode(get());
     assert!(conn.broken().is_some() && conn.poll_write().is_none());
+}
+
+/// The status of the defect that this is refused with, however it is cut. Nothing of it is a whole request, and nothing after it is read.
+fn refused(bytes: &[u8]) -> u16 {
+    let shown = bytes.escape_ascii().to_string();
+    let seen = server(bytes, false);
+    assert!(!seen.items.contains(&Item::End), "{shown}: {seen:?}");
+    assert_eq!((&seen.broken, seen.keep_alive, seen.at_boundary), (&None, false, true), "{shown}");
+    let Some(Item::Reject(HttpDefect { status, .. })) = seen.items.last() else { panic!("{shown}: {seen:?}") };
+    // Nor is another one behind it.
+    let next = b"GET /next HTTP/1.1\r\nHost: h\r\n\r\n";
+    let with_next = server(&[bytes, next].concat(), true);
+    assert_eq!((&with_next.items, &with_next.broken), (&seen.items, &None), "{shown}");
+    *status
+}
+
+/// A `POST` of two bytes with these lines in its head.
+fn post(fields: &str) -> String {
+    format!("POST / HTTP/1.1\r\nHost: h\r\n{fields}\r\n{{}}")
+}
+
+#[test]
+fn a_request_that_two_readers_could_end_at_different_bytes_is_refused() {
+    let cases: &[(u16, &[&str])] = &[
+        (
+            400,
+            &[
+                // Both lengths, in either order, and hidden in repetitions.
+                "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+                "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n",
+                "Transfer-Encoding: identity\r\nContent-Length: 2\r\n",
+                "transfer-encoding:\r\ncontent-length: 2\r\n",
+                // Lengths that differ, and what is no length.
+                "Content-Length: 2\r\nContent-Length: 3\r\n",
+                "Content-Length: 2\r\ncontent-length: 02\r\n",
+                "Content-Length: 2, 3\r\n",
+                "Content-Length: 2,\r\n",
+                "Content-Length: ,\r\n",
+                "Content-Length:\r\n",
+                "Content-Length: +2\r\n",
+                "Content-Length: -2\r\n",
+                "Content-Length: 2 2\r\n",
+                "Content-Length: 2;\r\n",
+                "Content-Length: 0x2\r\n",
+                "Content-Length: 2.0\r\n",
+                "Content-Length: 2e0\r\n",
+                "Content-Length: \"2\"\r\n",
+                "Content-Length: \u{ff12}\r\n",
+                "Content-Length: 2\u{a0}\r\n",
+                "Content-Length: 18446744073709551618\r\n",
+                // A field that one reader may take for another's, or for none.
+                "Content-Length : 2\r\n",
+                "Content-Length\t: 2\r\n",
+                "Content-Length\u{b}: 2\r\n",
+                "Content-Length\0: 2\r\n",
+                "Content-Length\u{a0}: 2\r\n",
+                "Content-Length\r: 2\r\n",
+                "Content-Length\r\n: 2\r\n",
+                "Content-Length\r\n",
+                " Content-Length: 2\r\n",
+                "Transfer-Encoding : chunked\r\n",
+                "Transfer-Encoding: \u{b}chunked\r\n",
+                ": 2\r\n",
+                "(: 2\r\n",
+                "a b: 2\r\n",
+                // A line that goes on.
+                "Content-Length:\r\n 2\r\n",
+                "Content-Length: 2\r\n 3\r\n",
+                "Content-Length: 2\r\n\t3\r\n",
+                "Content-Length: 2\r\n \r\n",
+                "Transfer-Encoding:\r\n chunked\r\n",
+                // A line that ends with something else, or has it within.
+                "Content-Length: 2\n",
+                "Content-Length: 2\r\r\n",
+                "a: b\nContent-Length: 2\r\n",
+                "a: b\rContent-Length: 2\r\n",
+                "a: b\n\r\nContent-Length: 2\r\n",
+                "\nContent-Length: 2\r\n",
+                "\rContent-Length: 2\r\n",
+                // Characters that end a line, or a text, for somebody.
+                "a: b\0\r\nContent-Length: 2\r\n",
+                "a: \u{1}\r\nContent-Length: 2\r\n",
+                "a: \u{b}\r\nContent-Length: 2\r\n",
+                "a: \u{c}\r\nContent-Length: 2\r\n",
+                "a: \u{1b}[0m\r\nContent-Length: 2\r\n",
+                "a: \u{7f}\r\nContent-Length: 2\r\n",
+            ],
+        ),
+        (
+            501,
+            &[
+                "Transfer-Encoding: gzip\r\n",
+                "Transfer-Encoding: identity\r\n",
+                "Transfer-Encoding: gzip, chunked\r\n",
+                "Transfer-Encoding: chunked, gzip\r\n",
+                "Transfer-Encoding: chunked, chunked\r\n",
+                "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+                "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+                "Transfer-Encoding: xchunked\r\n",
+                "Transfer-Encoding: chunked;q=1\r\n",
+                "Transfer-Encoding: \"chunked\"\r\n",
+                "Transfer-Encoding: chunked\u{a0}\r\n",
+                "Transfer-Encoding: chunked,\r\n",
+                "Transfer-Encoding:\r\n",
+            ],
+        ),
+        (411, &["", "Content_Length: 2\r\n", "Transfer_Encoding: chunked\r\n", "X-Content-Length: 2\r\n"]),
+    ];
+    for (status, fields) in cases {
+        for fields in *fields {
+            assert_eq!(refused(post(fields).as_bytes()), *status, "{fields:?}");
+        }
+    }
+    // A value that is not even UTF-8.
+    assert_eq!(refused(b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\xff\r\n\r\n"), 501);
+    assert_eq!(refused(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\xa0\r\n\r\n{}"), 400);
+    // HTTP/1.0 has no codings, so whoever passes one on may not know where the body ends.
+    assert_eq!(refused(b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 400);
+}
+
+#[test]
+fn a_first_line_and_a_host_that_can_be_read_in_two_ways_are_refused() {
+    let lines: &[(u16, &[&str])] = &[
+        (
+            400,
+            &[
+                "GET  / HTTP/1.1",
+                "GET /  HTTP/1.1",
+                "GET\t/\tHTTP/1.1",
+                "GET / HTTP/1.1 ",
+                " GET / HTTP/1.1",
+                "GET / x HTTP/1.1",
+                "GET / HTTP/1.1 HTTP/1.1",
+                "GET /",
+                "GET / ",
+                "GET",
+                "GET / HTTQ/1.1",
+                "GET / http/1.1",
+                "GET / HTTP/",
+                "GET / HTTP/x.1",
+                "GET / HTTP 1.1",
+                "G(T / HTTP/1.1",
+                "G\0T / HTTP/1.1",
+                "GET /\0 HTTP/1.1",
+                "GET /\u{1} HTTP/1.1",
+                "GET /\u{7f} HTTP/1.1",
+                "GET /a\rb HTTP/1.1",
+                "GET /\u{e9} HTTP/1.1",
+                "GET /#x HTTP/1.1",
+                "GET mcp HTTP/1.1",
+                "GET ?x HTTP/1.1",
+                "GET * HTTP/1.1",
+                "CONNECT h:80 HTTP/1.1",
+                "GET http://other/ HTTP/1.1",
+                "GET http://h:80/ HTTP/1.1",
+                "GET http://x@h/ HTTP/1.1",
+                "GET http:///h HTTP/1.1",
+                "GET http://h\\/ HTTP/1.1",
+                "GET ftp://h/ HTTP/1.1",
+                "GET h://h/ HTTP/1.1",
+                "\u{16}\u{3}\u{1}",
+                "hello",
+            ],
+        ),
+        (505, &["GET / HTTP/2", "GET / HTTP/0.9", "GET / HTTP/1.2", "PRI * HTTP/2.0", "GET / HTTP/11.1"]),
+    ];
+    for (status, lines) in lines {
+        for line in *lines {
+            assert_eq!(refused(format!("{line}\r\nHost: h\r\n\r\n").as_bytes()), *status, "{line:?}");
+        }
+    }
+    for fields in [
+        "",
+        "Host: h\r\nHost: h\r\n",
+        "Host: h\r\nhost: other\r\n",
+        "Host: a b\r\n",
+        "Host: a, b\r\n",
+        "Host: a/b\r\n",
+        "Host: a@b\r\n",
+        "Host: a\\b\r\n",
+        "Host: a?b\r\n",
+        "Host: a#b\r\n",
+        "Host: \"h\"\r\n",
+        "Host: <h>\r\n",
+        "Host: \u{e9}\r\n",
+        "Host : h\r\n",
+        "Host: h\r\n other\r\n",
+    ] {
+        assert_eq!(refused(format!("GET / HTTP/1.1\r\n{fields}\r\n").as_bytes()), 400, "{fields:?}");
+    }
+    assert_eq!(refused(b"GET / HTTP/1.0\r\nHost: h\r\nHost: h\r\n\r\n"), 400);
+    assert_eq!(refused(b"GET http://h/ HTTP/1.0\r\n\r\n"), 400);
+}
+
+#[test]
+fn chunks_that_are_not_what_they_say_are_refused() {
+    for body in [
+        // Sizes.
+        "\r\n",
+        " 1\r\na\r\n",
+        "\t1\r\na\r\n",
+        "+1\r\na\r\n",
+        "-1\r\na\r\n",
+        "0x1\r\na\r\n",
+        "g\r\n",
+        "1 1\r\na\r\n",
+        "1,1\r\na\r\n",
+        "1_\r\na\r\n",
+        "1\0\r\na\r\n",
+        ";x\r\n",
+        "\u{ff11}\r\na\r\n",
+        "10000000000000000\r\n",
+        "fffffffffffffffff\r\n",
+        // Their lines and extensions.
+        "1\na\r\n",
+        "1\r\r\na\r\n",
+        "1\ra\r\n",
+        "1;x\na\r\n",
+        "1;x\ry\r\na\r\n",
+        "1;x\0\r\na\r\n",
+        "1;x=\u{7}\r\na\r\n",
+        "1;x=\u{7f}\r\na\r\n",
+        // What follows the bytes of a chunk.
+        "1\r\nab\r\n",
+        "1\r\na\n",
+        "1\r\na\r0\r\n\r\n",
+        "1\r\na0\r\n\r\n",
+        "1\r\na\r\r\n",
+        // Trailers.
+        "0\r\na: b\n\r\n",
+        "0\r\na : b\r\n\r\n",
+        "0\r\n a: b\r\n\r\n",
+        "0\r\na\r\n\r\n",
+        "0\r\n: b\r\n\r\n",
+        "0\r\na: b\r\n c\r\n\r\n",
+        "0\r\na: \0\r\n\r\n",
+        "0\r\na: b\rc\r\n\r\n",
+        "0\r\n\n",
+        "0\n\r\n",
+    ] {
+        let bytes = format!("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
+        assert_eq!(refused(bytes.as_bytes()), 400, "{body:?}");
+    }
+}
+
+// covers: B-185, B-186
+#[test]
+fn each_limit_has_its_status_and_is_exact() {
+    let limits = FrameLimits { max_head: 300, max_headers: 3, max_target: 50, max_request_body: 10, ..limits() };
+    let status = |bytes: &str| {
+        let case =
+            Case { kind: Kind::HttpServer, limits: limits.clone(), sent: None, eof: false, bytes: bytes.as_bytes() };
+        let seen = case.seen();
+        match seen.items.last() {
+            Some(Item::Reject(HttpDefect { status, .. })) => *status,
+            Some(Item::End) => 200,
+            other => panic!("{bytes}: {other:?}"),
+        }
+    };
+    let x = |count: usize| "x".repeat(count);
+    let target = |length: usize| status(&format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", x(length - 1)));
+    assert_eq!((target(50), target(51), target(290), target(2000)), (200, 414, 414, 414));
+    assert_eq!(status(&format!("GET /{}", x(2000))), 414, "however long it still goes on");
+    assert_eq!(status(&format!("GET http://h/{} HTTP/1.1\r\nHost: h\r\n\r\n", x(41))), 200);
+    assert_eq!(status(&format!("GET http://h/{} HTTP/1.1\r\nHost: h\r\n\r\n", x(42))), 414);
+
+    let head = |length: usize| {
+        let before = "GET / HTTP/1.1\r\nHost: h\r\na: ";
+        status(&format!("{before}{}\r\n\r\n", x(length - before.len() - 4)))
+    };
+    assert_eq!((head(300), head(301), head(2000)), (200, 431, 431));
+    let fields = |count: usize| status(&format!("GET / HTTP/1.1\r\nHost: h\r\n{}\r\n", "a: b\r\n".repeat(count - 1)));
+    assert_eq!((fields(3), fields(4)), (200, 431));
+
+    // A length that is declared is refused before the body is there, one that is not as it is counted.
+    let declared =
+        |length: usize| status(&format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n{}", x(10)));
+    assert_eq!((declared(10), declared(11)), (200, 413));
+    assert_eq!(status("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 18446744073709551615\r\n\r\n"), 413);
+    for content in ["application/json", "text/plain", "text/event-stream"] {
+        let head =
+            format!("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nContent-Type: {content}\r\n\r\n");
+        let chunked = |length: usize| status(&format!("{head}{}0\r\n\r\n", "1\r\nx\r\n".repeat(length)));
+        assert_eq!((chunked(10), chunked(11)), (200, 413), "{content}");
+        assert_eq!(status(&format!("{head}b\r\n{}", x(11))), 413, "{content}");
+        assert_eq!(status(&format!("{head}ffffffffffffffff\r\n{}", x(11))), 413, "{content}");
+    }
+}
+
+#[test]
+fn other_things_that_a_server_does_not_do_have_their_status() {
+    for (status, fields) in [
+        (415, "Content-Length: 2\r\nContent-Encoding: gzip\r\n"),
+        (415, "Content-Length: 2\r\nContent-Encoding: identity, br\r\n"),
+        (417, "Content-Length: 2\r\nExpect: more\r\n"),
+        (417, "Content-Length: 2\r\nExpect: 100-continue, more\r\n"),
+        (417, "Content-Length: 2\r\nExpect: 100-continue\r\nExpect: more\r\n"),
+    ] {
+        assert_eq!(refused(post(fields).as_bytes()), status, "{fields:?}");
+    }
+}
+
+#[test]
+fn what_is_unusual_and_means_one_thing_is_read() {
+    let host = ("Host", "h");
+    for (target, path) in [
+        ("http://h", "/"),
+        ("http://h?x=1", "/?x=1"),
+        ("HTTPS://H/mcp?x=http://other/", "/mcp?x=http://other/"),
+        ("//other/mcp", "//other/mcp"),
+        ("/a;b?c=\"{}|\\^`<>", "/a;b?c=\"{}|\\^`<>"),
+    ] {
+        let bytes = format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n");
+        check_request(&bytes, &[request("GET", path, &[host]), Item::End], true);
+    }
+    check_request("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n", &[request("OPTIONS", "*", &[host]), Item::End], true);
+    let host = ("Host", "[2001:db8::1]:8443");
+    check_request(
+        "\r\n\r\nX!#$%&'*+-.^_`|~9 / HTTP/1.1\r\nHost:\t [2001:db8::1]:8443 \t\r\nx:\r\ny: \t\u{e9}\r\n\r\n",
+        &[request("X!#$%&'*+-.^_`|~9", "/", &[host, ("x", ""), ("y", "\u{e9}")]), Item::End],
+        true,
+    );
+    let chunked = [("Host", "h"), ("Transfer-Encoding", "CHUNKED")];
+    check_request(
+        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: CHUNKED\r\n\r\n\
+         0001 ;a;b=\"c;\"\t;\u{e9}\r\na\r\n00\r\nContent-Length: 7\r\n\r\n",
+        &[request("POST", "/", &chunked), Item::Body("a".into()), Item::End],
+        true,
+    );
+    let repeated = [("Host", "h"), ("Content-Length", "2"), ("content-length", "2, 2")];
+    check_request(
+        &post("Content-Length: 2\r\ncontent-length: 2, 2\r\n"),
+        &[request("POST", "/", &repeated), Item::Body("{}".into()), Item::End],
+        true,
+    );
+}
+
+#[test]
+fn a_body_is_held_back_until_it_is_wanted() {
+    let text = |expect: &str| format!("POST / HTTP/1.1\r\nHost: h\r\n{expect}Content-Length: 2\r\n\r\n{{}}");
+    for (expect, asked) in [("", ""), ("Expect: 100-Continue\r\n", "HTTP/1.1 100 Continue\r\n\r\n")] {
+        let mut conn = Conn::new(Kind::HttpServer, &limits());
+        conn.set_holding(true);
+        for _ in 0..2 {
+            conn.bytes(Bytes::from(text(expect)));
+            assert!(matches!(conn.poll_item(), Some(Item::Request(_))));
+            assert_eq!((conn.poll_item(), conn.is_held(), conn.at_boundary()), (None, true, false));
+            assert_eq!(written(&mut conn), "");
+            conn.encode(Outgoing::Continue);
+            assert_eq!(written(&mut conn), asked);
+            conn.encode(Outgoing::Continue);
+            assert_eq!(written(&mut conn), "", "once");
+            let mut items = Vec::new();
+            poll(&mut conn, &mut items);
+            assert_eq!((items, conn.is_held()), ([Item::Body("{}".into()), Item::End].into(), false));
+            answer(&mut conn, 200, &[], Body::Full("{}".into()));
+            assert!(conn.keep_alive());
+            written(&mut conn);
+        }
+        // Refused for its head: the answer is the last, and the body is never read.
+        conn.bytes(Bytes::from(text(expect)));
+        conn.poll_item();
+        answer(&mut conn, 401, &[], Body::Full("{}".into()));
+        assert!(written(&mut conn).starts_with("HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\nconnection: close"));
+        assert_eq!((conn.poll_item(), conn.keep_alive()), (None, false));
+    }
+}
+
+#[test]
+fn a_request_that_is_given_up_is_rejected_and_nothing_more_of_it_is_read() {
+    let whole = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}";
+    for cut in 1..whole.len() {
+        let mut conn = Conn::new(Kind::HttpServer, &limits());
+        conn.bytes(Bytes::copy_from_slice(&whole.as_bytes()[..cut]));
+        poll(&mut conn, &mut Vec::new());
+        let defect = HttpDefect { status: 408, why: "it took too long" };
+        assert_eq!(conn.give_up(defect.clone()), Some(Item::Reject(defect)));
+        conn.bytes(Bytes::from(&whole[cut..]));
+        assert_eq!((conn.poll_item(), conn.buffered(), conn.at_boundary()), (None, 0, true));
+        answer(&mut conn, 408, &[], Body::Full("{}".into()));
+        assert_eq!(
+            written(&mut conn),
+            "HTTP/1.1 408 Request Timeout\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
+        );
+    }
+    assert_eq!(Conn::new(Kind::Lines, &limits()).give_up(HttpDefect { status: 408, why: "" }), None);
+}
+
+#[test]
+fn what_the_request_before_wanted_says_nothing_of_one_that_is_refused() {
+    for before in ["HEAD / HTTP/1.1\r\nHost: h\r\n\r\n", "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"] {
+        for bad in ["hello\r\n\r\n", "\n", "GET / HTTP/1.1\r\nHost : h\r\n\r\n"] {
+            let mut conn = asked(before);
+            answer(&mut conn, 200, &[], Body::Full("{}".into()));
+            written(&mut conn);
+            conn.bytes(Bytes::from(bad));
+            assert!(matches!(conn.poll_item(), Some(Item::Reject(_))));
+            answer(&mut conn, 400, &[], Body::Full("{}".into()));
+            let expected = "HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+            assert_eq!(written(&mut conn), expected);
+        }
+    }
 }
 
 proptest! {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::exchange::{Data, Headers, ResponseHead, SseEvent};
-use crate::frame::{Body, encode_event};
+use crate::frame::{Body, encode_comment, encode_event};
 use crate::rpc::{Defect, DefectKind, parse};
 use alloc::vec;
 use core::time::Duration;
@@ -295,6 +295,14 @@ fn data_and_ids_cannot_break_out_of_their_lines() {
     }
     check(&encode_event(Some(""), Some(Duration::MAX), &Bytes::new()), &[none(Some(""), Some(u64::MAX))]);
     check(&encode_event(Some(" : "), None, &Bytes::from_static(b" : ")), &[event(Some(" : "), None, bad_data(b" : "))]);
+}
+
+#[test]
+fn a_comment_stays_a_comment_whatever_its_text_is() {
+    for (text, lines) in [("", 1), ("heartbeat", 1), ("a\n\ndata: 1\r\rid: 2\r\n\r\nretry: 3", 7), ("\n", 2), (":", 1)]
+    {
+        check(&encode_comment(text), &vec![Item::Comment; lines]);
+    }
 }
 
 const PIECES: &[&str] = &[

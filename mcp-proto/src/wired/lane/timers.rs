@@ -1,5 +1,6 @@
-//! The one timer of a lane: what it waits for, and what follows when that does not come. Each wait of an HTTP exchange has a time of its own:
-//! to connect, to get the request written, for the head of the answer, and between two parts of its body. An event stream has none.
+//! The one timer of a lane: what it waits for, and what follows when that does not come. Each wait of an HTTP exchange has a time of its own.
+//! On a client: to connect, to get the request written, for the head of the answer, and between two parts of its body; an event stream has
+//! none. On a server: for a head, for its body, until the answer is taken, and for the next request.
 
 use super::{Answer, Lane, LaneOutput, Side};
 use crate::exchange::{Closed, ResponseHead, Shutdown};
@@ -12,7 +13,7 @@ pub(super) enum Due {
     Connect,
     Head,
     Body,
-    /// HTTP client: the other side takes nothing of the request.
+    /// HTTP: the other side takes nothing of the request, or of an answer that was said.
     Write,
     /// HTTP client: the head of the answer.
     Answer,
@@ -21,6 +22,36 @@ pub(super) enum Due {
     Linger,
     Exit,
     Terminate,
+}
+
+/// How far something lags behind its slowest pace, which the other side sets: a leaky bucket. Time adds to the lag and bytes take from it,
+/// but whoever is ahead of the pace has gained nothing for later.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// When it was last looked at.
+    at: Instant,
+    /// Nanoseconds, times the rate: so no byte is lost to rounding, and bytes earn the same together and one by one.
+    lag: u128,
+}
+
+impl Pace {
+    pub(super) const fn from(now: Instant) -> Self {
+        Self { at: now, lag: 0 }
+    }
+
+    /// So many bytes went, at this rate per second at least. It may stand still for so long, and lag no farther.
+    pub(super) fn goes_on(&mut self, now: Instant, n: usize, still: Duration, rate: usize) {
+        let scaled = |time: Duration| time.as_nanos().saturating_mul(rate as u128);
+        let lag = self.lag.saturating_add(scaled(now.since(self.at))).min(scaled(still));
+        self.lag = lag.saturating_sub((n as u128).saturating_mul(1_000_000_000));
+        self.at = now;
+    }
+
+    /// How long it may still stand still. Without a rate, the whole time.
+    fn left(self, still: Duration, rate: usize) -> Duration {
+        let lag = self.lag.checked_div(rate as u128).unwrap_or_default();
+        still.saturating_sub(Duration::from_nanos(u64::try_from(lag).unwrap_or(u64::MAX)))
+    }
 }
 
 impl Lane {
@@ -35,11 +66,24 @@ impl Lane {
                 self.outputs.push_back(LaneOutput::Close(Shutdown::Terminate));
                 self.arm(self.limits.terminate_timeout, Due::Terminate);
             }
+            (Due::Head, None) if self.has_begun() => self.overdue("the request head took too long"),
+            (Due::Body, Some(_)) if self.side == Side::HttpServer => self.overdue("the request body took too long"),
             (Due::Connect | Due::Body | Due::Write | Due::Answer, Some(exchange)) => {
                 self.fail(exchange, Closed::Timeout)
             }
-            _ => self.abort_channel(),
+            _ => {
+                self.unwritten(&Closed::Timeout);
+                self.abort_channel();
+            }
         }
+    }
+
+    /// Arms the timer for something that may stand still for so long, and lag as far behind
+    /// [`min_rate`](crate::limits::FrameLimits::min_rate). So many bytes of it went now.
+    pub(super) fn arm_paced(&mut self, n: usize, still: Duration, due: Due) {
+        let rate = self.limits.min_rate;
+        self.pace.goes_on(self.now, n, still, rate);
+        self.arm(self.pace.left(still, rate), due);
     }
 
     pub(super) fn arm(&mut self, after: Duration, due: Due) {

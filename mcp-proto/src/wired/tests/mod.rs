@@ -6,4 +6,6 @@ mod net;
 mod pair;
 #[cfg(feature = "http")]
 mod pool;
+#[cfg(feature = "http")]
+mod serving;
 mod stats;

@@ -82,6 +82,47 @@ fn over_http_the_connections_of_the_past_are_counted_too() {
     assert_eq!((server.messages_in, server.messages_out), (4, 4));
 }
 
+#[cfg(feature = "http")]
+#[test]
+fn a_server_tells_of_the_sessions_and_streams_of_older_clients() {
+    let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
+    config.policy = Policy::Legacy;
+    let mut net = Net::new(config, Limits::default(), usize::MAX);
+    net.rest();
+    let numbers = |net: &Net| {
+        let stats = net.server.stats();
+        (stats.sessions, stats.streams)
+    };
+    assert_eq!(numbers(&net), (1, 1), "a session, and what its client listens on");
+    net.call(tools::call("slow"));
+    net.rest();
+    assert_eq!(numbers(&net), (1, 2));
+    net.tell(Input::Command(ClientCommand::Close));
+    net.rest();
+    while net.client.poll_timeout().is_some() {
+        net.tick();
+    }
+    assert_eq!(numbers(&net), (0, 0));
+}
+
+#[cfg(feature = "http")]
+#[test]
+fn a_hub_tells_of_sessions_too() {
+    let now = Instant::ZERO;
+    let mut hub = Hub::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
+    let mut lane: Lane = hub.join(now, Kind::HttpServer, Peer::default()).expect("room");
+    let body = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    let head = alloc::format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    lane.wire(now, Wire::Bytes(Bytes::from(head + body)));
+    let (facts, diagnostics) = lane.take_facts();
+    hub.facts(now, facts, diagnostics);
+    assert_eq!((hub.stats().sessions, hub.stats().streams), (1, 0));
+}
+
 fn line(text: &str) -> Bytes {
     Bytes::from(alloc::format!("{text}\n"))
 }

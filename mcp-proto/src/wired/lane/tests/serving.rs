@@ -1,0 +1,533 @@
+//! What an HTTP server waits for, and what becomes of its answers.
+
+use super::http::{event, full, post, stream};
+use super::*;
+
+fn pass(bench: &mut Bench, millis: u64) {
+    bench.now = bench.now + Duration::from_millis(millis);
+}
+
+/// A server whose engine looks at heads first.
+fn holding(limits: &FrameLimits) -> Bench {
+    let mut bench = Bench::server_within(Kind::HttpServer, limits);
+    bench.lane = bench.lane.holding(true);
+    bench
+}
+
+fn expecting(id: u32) -> String {
+    post(id).replace("host: h", "host: h\r\nexpect: 100-continue")
+}
+
+#[test]
+fn a_body_is_held_back_until_it_is_wanted() {
+    for text in [post(1), expecting(1)] {
+        for cut in 0..text.len() {
+            let mut bench = holding(&FrameLimits::default());
+            let mut told = bench.feed(&text[..cut]);
+            told.extend(bench.feed(&text[cut..]));
+            assert_eq!(told, ["1 POST /mcp"], "cut at {cut}");
+            let asked = text.contains("expect").then_some("> HTTP/1.1 100 Continue");
+            assert_eq!(
+                bench.say(Outgoing::Continue),
+                ["1 request 1", "1 end"].into_iter().chain(asked).collect::<Vec<_>>()
+            );
+            bench.all_written();
+            assert_eq!(bench.say(Outgoing::Continue), NOTHING, "it was asked for");
+            assert_eq!(bench.say(full(200)), ["> HTTP/1.1 200 OK"]);
+            bench.all_written();
+            assert_eq!(bench.feed(&text), ["2 POST /mcp"], "and so is that of the next request");
+        }
+    }
+    let mut get = holding(&FrameLimits::default());
+    assert_eq!(get.feed("GET /mcp HTTP/1.1\r\nhost: h\r\n\r\n"), ["1 GET /mcp"]);
+    assert_eq!(get.say(Outgoing::Continue), ["1 end"], "also where there is none");
+}
+
+#[test]
+fn a_client_whose_head_is_answered_is_not_asked_for_its_body() {
+    let mut bench = Bench::server(Kind::HttpServer);
+    let text = expecting(1);
+    bench
+        .lane
+        .wire(bench.now, Wire::Bytes(Bytes::copy_from_slice(&text.as_bytes()[..text.find('{').expect("a body")])));
+    let (exchange, fact) = bench.lane.poll_fact().expect("the head");
+    assert_eq!(fact_text(&fact), "POST /mcp");
+    bench.lane.send(bench.now, exchange, full(403));
+    assert_eq!(without_unsent(bench.told()), ["> HTTP/1.1 403 Forbidden", "close WriteHalf"]);
+}
+
+#[test]
+fn an_engine_that_is_told_facts_together_still_sees_the_head_before_the_body_is_asked_for() {
+    for (answer, said) in [(None, "> HTTP/1.1 100 Continue"), (Some(full(403)), "> HTTP/1.1 403 Forbidden")] {
+        let mut bench = Bench::server(Kind::HttpServer);
+        let text = expecting(1);
+        let head = text.split('{').next().expect("a head");
+        bench.lane.wire(bench.now, Wire::Bytes(Bytes::copy_from_slice(head.as_bytes())));
+        let (facts, _) = bench.lane.take_facts();
+        let [(exchange, fact)] = &facts[..] else { panic!("{facts:?}") };
+        assert_eq!(fact_text(fact), "POST /mcp");
+        assert_eq!(bench.lane.poll_output(), None);
+        answer.into_iter().for_each(|answer| bench.lane.send(bench.now, *exchange, answer));
+        while !bench.lane.take_facts().0.is_empty() {}
+        assert_eq!(bench.told()[0], said);
+    }
+}
+
+#[test]
+fn every_request_comes_after_who_sends_it() {
+    let known = || {
+        let mut bench = Bench::server(Kind::HttpServer);
+        let peer = Peer { name: Some("ann".into()) };
+        bench.lane = Lane::server(1, Kind::HttpServer, peer, &FrameLimits::default(), Instant::ZERO);
+        bench
+    };
+    let mut bench = known();
+    let told = bench.feed(&format!("{}{}GET\r\n\r\n", post(1), post(2)));
+    assert_eq!(told, [r#"1 from Some("ann")"#, "1 POST /mcp", "1 request 1", "1 end"]);
+    assert_eq!(bench.say(full(200)), ["> HTTP/1.1 200 OK"]);
+    assert_eq!(bench.all_written(), [r#"2 from Some("ann")"#, "2 POST /mcp", "2 request 2", "2 end"]);
+    assert_eq!(bench.say(full(200)), ["> HTTP/1.1 200 OK"]);
+    assert_eq!(bench.all_written(), ["3 reject 400"], "which is no request");
+    // The two are told together, or those of other lanes come between.
+    let mut bench = known();
+    let text = expecting(1);
+    let head = text.split('{').next().expect("a head");
+    bench.lane.wire(bench.now, Wire::Bytes(Bytes::copy_from_slice(head.as_bytes())));
+    let told: Vec<_> = bench.lane.take_facts().0.iter().map(|(_, fact)| fact_text(fact)).collect();
+    assert_eq!(told, [r#"from Some("ann")"#, "POST /mcp"]);
+    assert_eq!(bench.lane.poll_output(), None, "the client is not asked yet");
+    // Of nobody in particular nothing is said.
+    assert_eq!(Bench::server(Kind::HttpServer).feed(&post(1)), ["1 POST /mcp", "1 request 1", "1 end"]);
+}
+
+#[test]
+fn nobody_is_timed_while_a_body_is_held_back() {
+    let mut bench = holding(&FrameLimits::default());
+    let text = expecting(1);
+    let (head, body) = text.split_at(text.find('{').expect("a body"));
+    bench.feed(head);
+    assert_eq!(bench.timer(), None, "the client waits for us");
+    bench.feed(&body[..1]);
+    assert_eq!(bench.timer(), None, "whatever it sends meanwhile");
+    pass(&mut bench, 3_600_000);
+    bench.lane.handle_timeout(bench.now);
+    assert_eq!(bench.told(), NOTHING);
+    bench.send(Outgoing::Continue);
+    assert_eq!(bench.timer(), Some(30_000), "its time begins when it is asked");
+    assert_eq!(bench.feed(&body[1..]), ["1 request 1", "1 end"]);
+}
+
+#[test]
+fn a_body_that_comes_unasked_stops_the_reading_at_the_bound() {
+    let limits = FrameLimits { max_read_ahead: 1_000, ..FrameLimits::default() };
+    let mut bench = holding(&limits);
+    let body = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{}\"}}", "m".repeat(100_000));
+    let head = "POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\n";
+    bench.feed(&format!("{head}content-length: {}\r\n\r\n", body.len()));
+    let mut pieces = body.as_bytes().chunks(100);
+    while bench.lane.wants_read() {
+        let piece = pieces.next().expect("the bound comes first");
+        assert_eq!(bench.wire(Wire::Bytes(Bytes::copy_from_slice(piece))), NOTHING);
+        assert!(bench.lane.conn.buffered() < 1_200);
+    }
+    bench.send(Outgoing::Continue);
+    assert!(bench.lane.wants_read());
+    let told: Vec<String> = pieces.flat_map(|piece| bench.wire(Wire::Bytes(Bytes::copy_from_slice(piece)))).collect();
+    assert_eq!(told, [format!("1 note {}", "m".repeat(100_000)), "1 end".into()]);
+}
+
+#[test]
+fn a_request_that_is_refused_for_its_head_ends_the_connection_in_order() {
+    for text in [post(1), expecting(1), "GET / HTTP/1.1\r\nhost: h\r\n\r\n".into()] {
+        let mut bench = holding(&FrameLimits::default());
+        bench.feed(&text);
+        assert_eq!(bench.say(full(401)), ["> HTTP/1.1 401 Unauthorized", "close WriteHalf"]);
+        assert_eq!(bench.feed(&post(2)), NOTHING, "read on, unparsed");
+        assert!(bench.lane.wants_read());
+        bench.all_written();
+        assert_eq!(bench.timer(), Some(2_000));
+        assert_eq!(bench.tick(), ["close Abort"]);
+    }
+}
+
+#[test]
+fn a_client_that_goes_while_its_body_is_held_back_is_gone() {
+    for gone in [Wire::Eof, Wire::Closed(Closed::Reset)] {
+        let mut bench = holding(&FrameLimits::default());
+        bench.feed(&post(1));
+        let told = bench.wire(gone);
+        assert!(told[0].starts_with("1 failed No"), "{told:?}");
+        assert_eq!(bench.send(Outgoing::Continue), NOTHING);
+    }
+}
+
+/// Answers of every form: what is said, the last of it last.
+fn answers() -> [Vec<Outgoing>; 3] {
+    [vec![full(200)], vec![stream(), event(), Outgoing::End], vec![stream(), Outgoing::End]]
+}
+
+// covers: B-167
+#[test]
+fn what_becomes_of_an_answer_is_told_until_its_last_byte_is_written() {
+    for answer in answers() {
+        let mut bench = Bench::server(Kind::HttpServer);
+        bench.feed(&post(1));
+        answer.into_iter().for_each(|said| drop(bench.send(said)));
+        assert_eq!(bench.lane.exchange(), None, "it is over");
+        while bench.lane.unsent > 0 {
+            let left = bench.lane.unsent - 1;
+            assert_eq!(bench.written(1), [format!("1 unsent {left}")]);
+        }
+        assert_eq!(bench.closed(Closed::Reset), NOTHING, "it was written");
+    }
+}
+
+// covers: B-167
+#[test]
+fn an_answer_that_is_cut_at_any_byte_is_told_to_have_failed_once() {
+    for answer in answers() {
+        let lost = |written: usize, end: &dyn Fn(&mut Bench) -> Vec<String>| {
+            let mut bench = Bench::server(Kind::HttpServer);
+            bench.feed(&post(1));
+            answer.iter().for_each(|said| drop(bench.send(said.clone())));
+            let all = bench.lane.unsent;
+            bench.written(written);
+            let mut told = without_unsent(end(&mut bench));
+            told.extend(bench.closed(Closed::Aborted));
+            assert!(bench.lane.is_closed());
+            (all, told)
+        };
+        let (all, _) = lost(0, &|_| Vec::new());
+        for written in 0..all {
+            assert_eq!(lost(written, &|bench| bench.closed(Closed::Reset)).1, ["1 failed Maybe Reset"], "{written}");
+            assert_eq!(lost(written, &Bench::tick).1, ["1 failed Maybe Timeout", "close Abort"], "{written}");
+        }
+        // The end of the input is not the end of the channel.
+        assert_eq!(lost(0, &Bench::eof).1, ["close WriteHalf", "1 failed Maybe Aborted"]);
+        assert_eq!(lost(all, &|bench| bench.closed(Closed::Reset)).1, NOTHING);
+    }
+}
+
+#[test]
+fn an_answer_that_nobody_waits_for_any_more_can_be_aborted_until_it_is_written() {
+    let mut bench = Bench::server(Kind::HttpServer);
+    bench.feed(&post(1));
+    let exchange = bench.lane.exchange().expect("it is on");
+    bench.send(full(200));
+    bench.lane.abort(bench.now, exchange);
+    assert_eq!(bench.told(), ["close Abort"]);
+    assert_eq!(bench.closed(Closed::Aborted), NOTHING);
+
+    let mut written = Bench::server(Kind::HttpServer);
+    written.feed(&post(1));
+    written.send(full(200));
+    written.all_written();
+    written.lane.abort(written.now, exchange);
+    assert_eq!(written.told(), NOTHING, "it is over");
+}
+
+// covers: B-189
+#[test]
+fn each_wait_for_a_client_has_its_time() {
+    let mut silent = Bench::server(Kind::HttpServer);
+    assert_eq!(silent.timer(), Some(10_000), "the first head from the accept");
+    assert_eq!(silent.tick(), ["close Abort"], "nothing was asked, so nothing is answered");
+
+    let mut idle = Bench::server(Kind::HttpServer);
+    idle.feed(&post(1));
+    idle.send(full(200));
+    idle.all_written();
+    assert_eq!(idle.timer(), Some(60_000), "another request");
+    pass(&mut idle, 50_000);
+    for line in ["\r\n", "\r", "\n"] {
+        idle.feed(line);
+        assert_eq!(idle.timer(), Some(10_000), "which an empty line does not begin, nor half of one");
+    }
+    assert_eq!(idle.tick(), ["close Abort"]);
+
+    let mut lingering = Bench::server(Kind::HttpServer);
+    lingering.feed("x\n");
+    lingering.send(full(400));
+    lingering.all_written();
+    for _ in 0..4 {
+        pass(&mut lingering, 400);
+        lingering.feed(&post(1));
+    }
+    assert_eq!(lingering.timer(), Some(400), "what comes after a refusal extends nothing");
+    assert_eq!(lingering.tick(), ["close Abort"]);
+}
+
+// covers: B-189
+#[test]
+fn a_request_that_is_begun_and_does_not_come_is_answered_so() {
+    let text = post(1);
+    let body = text.find('{').expect("a body");
+    for cut in 1..text.len() {
+        let mut bench = Bench::server(Kind::HttpServer);
+        let told = bench.feed(&text[..cut]);
+        assert_eq!(told.is_empty(), cut < body, "cut at {cut}");
+        assert_eq!(bench.timer(), Some(if cut < body { 10_000 } else { 30_000 }));
+        assert_eq!(bench.tick(), ["1 reject 408"], "cut at {cut}");
+        assert_eq!(bench.timer(), None, "the engine has to answer");
+        assert_eq!(bench.feed(&text[cut..]), NOTHING, "too late");
+        assert_eq!(bench.say(full(408)), ["> HTTP/1.1 408 Request Timeout", "close WriteHalf"]);
+        bench.all_written();
+        assert_eq!(bench.tick(), ["close Abort"]);
+    }
+    // The second request of a connection is not another's.
+    let mut second = Bench::server(Kind::HttpServer);
+    second.feed(&text);
+    second.send(full(200));
+    second.all_written();
+    second.feed(&text[..5]);
+    assert_eq!(second.tick(), ["2 reject 408"]);
+    // After half an answer nothing can be answered: that is for the engine to see.
+    let mut streaming = Bench::server(Kind::HttpServer);
+    streaming.feed(&text[..text.len() - 1]);
+    streaming.say(stream());
+    assert_eq!(streaming.tick(), ["1 reject 408"]);
+}
+
+// covers: B-189
+#[test]
+fn a_head_that_trickles_has_no_more_time_than_one_that_stands_still() {
+    let mut bench = Bench::server(Kind::HttpServer);
+    let text = post(1);
+    for byte in 0..9 {
+        bench.feed(&text[byte..=byte]);
+        pass(&mut bench, 1_000);
+    }
+    assert_eq!(bench.timer(), Some(1_000));
+    assert_eq!(bench.tick(), ["1 reject 408"]);
+}
+
+// covers: B-189
+#[test]
+fn a_body_that_trickles_has_as_much_time_as_its_rate_earns() {
+    let head = "POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n";
+    let sent = |piece: usize, limits: &FrameLimits| {
+        let mut bench = Bench::server_within(Kind::HttpServer, limits);
+        bench.feed(head);
+        let mut told = Vec::new();
+        for second in 1..=900 {
+            bench.now = Instant::from_millis(second * 1_000);
+            bench.lane.handle_timeout(bench.now);
+            told.extend(bench.told());
+            if !told.is_empty() {
+                return (second, told);
+            }
+            bench.feed(&" ".repeat(piece));
+        }
+        (0, told)
+    };
+    let limits = FrameLimits::default();
+    let late = vec![String::from("1 reject 408")];
+    assert_eq!(sent(1, &limits), (31, late.clone()), "a byte each second");
+    assert_eq!(sent(512, &limits), (59, late.clone()), "half the rate, twice the time");
+    assert_eq!(sent(1_024, &limits), (0, Vec::new()));
+    let strict = FrameLimits { min_rate: 10_000, ..limits.clone() };
+    assert_eq!(sent(1_024, &strict), (34, late));
+    let lenient = FrameLimits { min_rate: 0, ..limits };
+    assert_eq!(sent(1, &lenient), (0, Vec::new()));
+
+    let mut standing = Bench::server(Kind::HttpServer);
+    standing.feed(head);
+    standing.feed(&" ".repeat(900_000));
+    assert_eq!(standing.timer(), Some(30_000), "whatever came before, it may not stand still for longer");
+    pass(&mut standing, 10_000);
+    standing.feed(&" ".repeat(5 << 10));
+    assert_eq!(standing.timer(), Some(25_000), "five of the ten seconds are made good");
+    standing.feed(&" ".repeat(90_000));
+    assert_eq!(standing.timer(), Some(30_000), "and now all of them");
+    assert_eq!(standing.tick(), ["1 reject 408"]);
+}
+
+/// A client that was fast, and then lets a byte through every so many milliseconds: when its connection is given up, counted from then.
+fn slowed(body: bool, every: u64) -> u128 {
+    let mut bench = Bench::server(Kind::HttpServer);
+    let goes = |bench: &mut Bench, n: usize| if body { bench.feed(&" ".repeat(n)) } else { bench.written(n) };
+    if body {
+        let head = "POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\n";
+        bench.feed(&format!("{head}content-length: {}\r\n\r\n", 4 << 20));
+    } else {
+        bench.feed(&post(1));
+        let head = ResponseHead { status: 200, headers: Headers::new() };
+        bench.send(Outgoing::Response { head, body: Body::Full(vec![b'1'; 4 << 20].into()) });
+    }
+    pass(&mut bench, 1_000);
+    goes(&mut bench, (4 << 20) - 100_000);
+    let slow = bench.now;
+    for _ in 0..10_000 {
+        let next = bench.now + Duration::from_millis(every);
+        let at = bench.lane.poll_timeout().expect("it is timed");
+        if at <= next {
+            let told = bench.tick();
+            let outcome = if body { "1 reject 408" } else { "1 failed Maybe Timeout" };
+            assert!(told.iter().any(|told| told == outcome), "{told:?}");
+            return at.since(slow).as_millis();
+        }
+        bench.now = next;
+        goes(&mut bench, 1);
+    }
+    panic!("a trickle holds the connection");
+}
+
+// covers: B-189
+#[test]
+fn whoever_was_fast_at_first_has_earned_nothing_for_a_trickle() {
+    for body in [true, false] {
+        // What the bytes of the trickle earn themselves.
+        assert_eq!(slowed(body, 29_000), 30_000);
+        assert_eq!(slowed(body, 1_000), 30_029);
+        assert_eq!(slowed(body, 10), 33_246);
+    }
+}
+
+#[test]
+fn a_client_that_keeps_to_the_rate_is_never_given_up() {
+    let text = "POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: 4194304\r\n\r\n";
+    for (min_rate, every, n) in
+        [(1_000, 1, 1), (1 << 10, 250, 256), (1 << 10, 1_000, 1 << 10), (1 << 10, 29_000, 29 << 10)]
+    {
+        let limits = FrameLimits { min_rate, ..FrameLimits::default() };
+        let mut bench = Bench::server_within(Kind::HttpServer, &limits);
+        bench.feed(text);
+        for _ in 0..140 {
+            pass(&mut bench, every);
+            bench.lane.handle_timeout(bench.now);
+            assert_eq!(bench.feed(&" ".repeat(n)), NOTHING);
+            assert_eq!(bench.timer(), Some(30_000), "{n} bytes every {every} ms");
+        }
+    }
+}
+
+#[test]
+fn bytes_earn_the_same_together_and_in_pieces() {
+    let head = "POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n";
+    let deadline = |n: usize, piece: usize, rate: usize| {
+        let limits = FrameLimits { min_rate: rate, ..FrameLimits::default() };
+        let mut bench = Bench::server_within(Kind::HttpServer, &limits);
+        bench.feed(head);
+        pass(&mut bench, 20_000);
+        (0..n / piece).for_each(|_| drop(bench.feed(&" ".repeat(piece))));
+        bench.lane.poll_timeout()
+    };
+    for rate in [0, 7, 1_000, 1 << 10, 999_983] {
+        let whole = deadline(9_600, 9_600, rate);
+        for piece in [1, 2, 3, 100, 4_800] {
+            assert_eq!(deadline(9_600, piece, rate), whole, "{rate} a second, in pieces of {piece}");
+        }
+    }
+}
+
+// covers: B-189
+#[test]
+fn an_answer_that_is_not_taken_ends_its_connection() {
+    let large = || {
+        let head = ResponseHead { status: 200, headers: Headers::new() };
+        Outgoing::Response { head, body: Body::Full(vec![b'1'; 1_000_000].into()) }
+    };
+    let close = || post(1).replace("host: h", "host: h\r\nconnection: close");
+    for text in [post(1), close()] {
+        let begun = || {
+            let mut bench = Bench::server(Kind::HttpServer);
+            bench.feed(&text);
+            bench.send(large());
+            bench
+        };
+        let mut never = begun();
+        assert_eq!(never.timer(), Some(30_000));
+        assert_eq!(never.tick(), ["1 failed Maybe Timeout", "close Abort"]);
+
+        let mut stalled = begun();
+        pass(&mut stalled, 20_000);
+        stalled.written(500_000);
+        assert_eq!(stalled.timer(), Some(30_000), "some of it was taken");
+        assert_eq!(stalled.tick(), ["1 failed Maybe Timeout", "close Abort"]);
+
+        let mut trickling = begun();
+        for second in 1..=30 {
+            trickling.now = Instant::from_millis(second * 1_000);
+            trickling.written(1);
+        }
+        assert_eq!(trickling.timer(), Some(29), "a byte each second earns next to nothing");
+        assert_eq!(without_unsent(trickling.tick()), ["1 failed Maybe Timeout", "close Abort"]);
+    }
+}
+
+/// What a server says to these bytes, which it gets in pieces: each request is answered at once, and each answer is written.
+fn served(bytes: &[u8], size: usize, limits: &FrameLimits) -> (Vec<String>, usize) {
+    let mut bench = Bench::server_within(Kind::HttpServer, limits);
+    let (mut told, mut held, mut rest) = (Vec::new(), 0, bytes.chunks(size));
+    let mut facts = without_unsent(bench.told());
+    loop {
+        let asked = facts.iter().any(|fact| fact.ends_with(" end"));
+        let refused = facts.iter().any(|fact| fact.contains(" reject "));
+        told.append(&mut facts);
+        held = held.max(bench.lane.conn.buffered());
+        if asked || refused {
+            told.extend(bench.say(full(if refused { 400 } else { 200 })));
+            facts = bench.all_written();
+        } else if let Some(piece) = bench.lane.wants_read().then(|| rest.next()).flatten() {
+            facts = without_unsent(bench.wire(Wire::Bytes(Bytes::copy_from_slice(piece))));
+        } else {
+            return (told, held);
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_requests_in_one_write_are_answered_in_order() {
+    let all: String = (1..=10_000).map(post).collect();
+    let limits = FrameLimits { max_read_ahead: 10_000, ..FrameLimits::default() };
+    for size in [all.len(), 4_096] {
+        let (told, held) = served(all.as_bytes(), size, &limits);
+        let expected = (1..=10_000).flat_map(|n| {
+            [format!("{n} POST /mcp"), format!("{n} request {n}"), format!("{n} end"), "> HTTP/1.1 200 OK".into()]
+        });
+        assert!(told.iter().eq(expected.collect::<Vec<_>>().iter()));
+        assert!(held < size + 20_000, "{held} bytes are held");
+    }
+}
+
+#[test]
+fn garbage_behind_a_good_request_is_refused_after_its_answer_and_nothing_behind_it_is_read() {
+    for garbage in
+        ["\0\n", "hello\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "POST / HTTP/1.1\r\nhost: h\r\nhost: h\r\n\r\n", "\n"]
+    {
+        let bytes = format!("{}{garbage}{}", post(1), post(2));
+        for size in [bytes.len(), 7, 1] {
+            let (told, _) = served(bytes.as_bytes(), size, &FrameLimits::default());
+            let expected = [
+                "1 POST /mcp",
+                "1 request 1",
+                "1 end",
+                "> HTTP/1.1 200 OK",
+                "2 reject 400",
+                "> HTTP/1.1 400 Bad Request",
+                "close WriteHalf",
+            ];
+            assert_eq!(told, expected, "{garbage:?} in pieces of {size}");
+        }
+    }
+}
+
+#[test]
+fn a_request_behind_an_open_event_stream_waits_for_its_end_as_bytes() {
+    let limits = FrameLimits { max_read_ahead: 1_000, ..FrameLimits::default() };
+    let mut bench = Bench::server_within(Kind::HttpServer, &limits);
+    bench.feed(&format!("{}{}", post(1), post(2)));
+    assert_eq!(bench.say(stream()), ["> HTTP/1.1 200 OK"]);
+    bench.all_written();
+    for n in 3..100 {
+        if bench.lane.wants_read() {
+            assert_eq!(bench.feed(&post(n)), NOTHING);
+        }
+        bench.send(event());
+        assert_eq!(bench.all_written(), NOTHING, "the stream goes on");
+        assert!(bench.lane.conn.buffered() < 2_000, "and what waits stays bounded");
+    }
+    assert!(!bench.lane.wants_read());
+    bench.send(Outgoing::End);
+    assert_eq!(bench.all_written(), ["2 POST /mcp", "2 request 2", "2 end"]);
+}

@@ -1,0 +1,335 @@
+//! A server fed by hand over HTTP: what many, bad, slow and vanishing clients get, and what they cost the others.
+
+use crate::exchange::*;
+use crate::frame::{Conn, Kind};
+use crate::input::*;
+use crate::limits::FrameLimits;
+use crate::model::lifecycle::Implementation;
+use crate::rpc::{Message, Object, code};
+use crate::server::{Event, Responder, ServerConfig};
+use crate::time::Instant;
+use crate::wired::{WiredServer, refusal};
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::time::Duration;
+
+mod room;
+
+/// A server, its clients' side of each connection, and the requests that it handed out.
+struct Raw {
+    server: WiredServer,
+    now: Instant,
+    text: BTreeMap<ChannelId, String>,
+    closes: BTreeMap<ChannelId, Vec<Shutdown>>,
+    requests: Vec<Responder>,
+    /// Whether what is written is reported.
+    reads: bool,
+}
+
+impl Raw {
+    fn new(change: impl FnOnce(&mut ServerConfig)) -> Self {
+        let mut config = ServerConfig::new(Implementation::new("raw", "1"));
+        config.capabilities.tools = Some(Object::new());
+        change(&mut config);
+        Self {
+            server: WiredServer::new(Arc::new(config), [5; 32], Instant::ZERO),
+            now: Instant::ZERO,
+            text: BTreeMap::new(),
+            closes: BTreeMap::new(),
+            requests: Vec::new(),
+            reads: true,
+        }
+    }
+
+    fn accept(&mut self) -> ChannelId {
+        self.server.accept(self.now, Kind::HttpServer, Peer::default()).expect("there is room")
+    }
+
+    /// Feeds bytes, and gives what is written in answer.
+    fn feed(&mut self, channel: ChannelId, bytes: impl Into<Bytes>) -> String {
+        self.server.bytes(self.now, channel, bytes.into());
+        self.take(channel)
+    }
+
+    fn take(&mut self, channel: ChannelId) -> String {
+        while let Some(action) = self.server.poll_output() {
+            match action {
+                Action::Write(channel, bytes) => {
+                    *self.text.entry(channel).or_default() += core::str::from_utf8(&bytes).expect("it is utf-8");
+                    if self.reads {
+                        self.server.written(self.now, channel, bytes.len());
+                    }
+                }
+                Action::Close(channel, how) => self.closes.entry(channel).or_default().push(how),
+                Action::Event(Event::Request(responder, _)) => self.requests.push(responder),
+                Action::Event(_) | Action::Open(..) => {}
+            }
+        }
+        self.text.remove(&channel).unwrap_or_default()
+    }
+
+    /// Answers the oldest request.
+    fn answer(&mut self, channel: ChannelId) -> String {
+        let answer = self.requests.remove(0).write(Outcome::Complete(Object::new()));
+        self.server.respond(self.now, answer);
+        self.take(channel)
+    }
+
+    /// Lets the next timer fire.
+    fn tick(&mut self) {
+        self.now = self.server.poll_timeout().expect("a timer is armed");
+        self.server.handle_timeout(self.now);
+    }
+}
+
+/// A request that the engine answers by itself, or hands out.
+fn post(id: u32, method: &str) -> String {
+    let meta =
+        r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    let (name, field) = if method == "tools/call" { (r#""name":"t","#, "Mcp-Name: t\r\n") } else { ("", "") };
+    let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{name}"_meta":{meta}}}}}"#);
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n\
+         {field}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// The statuses and the ids of answers that stand one behind the other.
+fn answers(text: &str) -> Vec<(u16, Option<i64>)> {
+    let mut answers = Vec::new();
+    let mut rest = Bytes::copy_from_slice(text.as_bytes());
+    while !rest.is_empty() {
+        let length = rest.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
+        let head = core::str::from_utf8(&rest[..length]).expect("it is utf-8").to_lowercase();
+        let (_, after) = head.split_once("content-length: ").expect("a length");
+        let body: usize = after.split("\r\n").next().expect("a line").parse().expect("a number");
+        let status = head[9..12].parse().expect("a status");
+        let body = rest.split_to(length + body).split_off(length);
+        let id = match crate::rpc::parse(body, 128) {
+            Ok(Message::Response(response)) => response.id.to_string().parse().ok(),
+            _ => None,
+        };
+        answers.push((status, id));
+    }
+    answers
+}
+
+#[test]
+fn whoever_admits_and_whoever_answers_may_see_who_sends_each_request() {
+    let mut raw = Raw::new(|config| config.admit = true);
+    let ann = Peer { name: Some("ann".into()) };
+    let known = raw.server.accept(raw.now, Kind::HttpServer, ann.clone()).expect("there is room");
+    let unknown = raw.accept();
+    for (channel, peer) in [(known, ann), (unknown, Peer::default())] {
+        let mut seen = Vec::new();
+        raw.server.bytes(raw.now, channel, post(1, "tools/call").repeat(2).into());
+        while let Some(action) = raw.server.poll_output() {
+            match action {
+                Action::Event(Event::Admit(token, _)) => {
+                    seen.push(token.peer().clone());
+                    raw.server.admit(raw.now, token, Admission::Accept(None));
+                }
+                Action::Event(Event::Request(responder, incoming)) => {
+                    seen.push(incoming.context.peer);
+                    raw.server.respond(raw.now, responder.write(Outcome::Complete(Object::new())));
+                }
+                Action::Write(channel, bytes) => raw.server.written(raw.now, channel, bytes.len()),
+                _ => {}
+            }
+        }
+        assert_eq!(seen, vec![peer; 4]);
+    }
+}
+
+// covers: S2-26
+#[test]
+fn a_stream_that_is_silent_is_kept_alive_with_the_text_that_was_chosen() {
+    let chosen = [
+        ("", "3\r\n:\n\n\r\n"),
+        ("heartbeat", "d\r\n: heartbeat\n\n\r\n"),
+        ("a\ndata: b", "f\r\n: a\n: data: b\n\n\r\n"),
+    ];
+    for (text, chunk) in chosen {
+        let mut raw = Raw::new(|config| config.keep_alive_text = text.into());
+        let channel = raw.accept();
+        assert_eq!(raw.feed(channel, post(1, "tools/call")), "");
+        raw.tick();
+        assert_eq!(raw.now, Instant::new(Duration::from_secs(15)));
+        let written = raw.take(channel);
+        let (head, body) = written.split_once("\r\n\r\n").expect("a head");
+        assert!(head.ends_with("connection: keep-alive"), "{head}");
+        assert_eq!(body, chunk);
+        raw.tick();
+        assert_eq!(raw.take(channel), chunk);
+    }
+}
+
+#[test]
+fn ten_thousand_requests_in_one_write_are_answered_in_order() {
+    let mut raw = Raw::new(|_| {});
+    let channel = raw.accept();
+    let all: String = (1..=10_000).map(|id| post(id, "server/discover")).collect();
+    let text = raw.feed(channel, all);
+    assert!(answers(&text).into_iter().eq((1..=10_000).map(|id| (200, Some(id)))));
+    assert!(raw.closes.is_empty() && raw.server.wants_read(channel));
+    assert_eq!(raw.server.stats().requests, 0);
+}
+
+#[test]
+fn requests_of_one_connection_run_one_at_a_time_and_those_that_wait_are_bounded_bytes() {
+    let mut raw = Raw::new(|config| config.limits.frame.max_read_ahead = 10_000);
+    let channel = raw.accept();
+    let (mut sent, mut text) = (0, String::new());
+    while raw.server.wants_read(channel) {
+        sent += 1;
+        text += &raw.feed(channel, post(sent, "tools/call"));
+        assert_eq!((raw.server.running(), raw.requests.len()), (1, 1));
+    }
+    assert!(sent < 40 && text.is_empty(), "{sent} requests were read");
+    for _ in 0..sent {
+        text += &raw.answer(channel);
+        assert!(raw.server.running() <= 1);
+    }
+    assert!(answers(&text).into_iter().eq((1..=sent).map(|id| (200, Some(id.into())))));
+}
+
+// covers: B-187
+#[test]
+fn a_client_that_never_reads_is_answered_once_and_cut_off() {
+    let mut raw = Raw::new(|config| config.limits.frame.max_read_ahead = 10_000);
+    raw.reads = false;
+    let (channel, other) = (raw.accept(), raw.accept());
+    let mut text = String::new();
+    for id in 1..1_000 {
+        if raw.server.wants_read(channel) {
+            text += &raw.feed(channel, post(id, "server/discover"));
+        }
+    }
+    assert_eq!(answers(&text), [(200, Some(1))]);
+    assert_eq!(answers(&raw.feed(other, post(7, "server/discover"))), [(200, Some(7))], "others are served");
+    raw.server.written(raw.now, other, 1_000);
+    raw.tick();
+    assert_eq!(raw.now, Instant::from_millis(30_000));
+    raw.take(channel);
+    assert_eq!(raw.closes, BTreeMap::from([(channel, vec![Shutdown::Abort])]));
+}
+
+#[test]
+fn garbage_behind_a_good_request_is_refused_after_the_answer() {
+    for garbage in ["\0\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "\n"] {
+        let mut raw = Raw::new(|_| {});
+        let (channel, other) = (raw.accept(), raw.accept());
+        raw.feed(channel, format!("{}{garbage}{}", post(1, "tools/call"), post(2, "tools/call")));
+        assert_eq!(raw.requests.len(), 1);
+        let statuses: Vec<u16> = answers(&raw.answer(channel)).into_iter().map(|(status, _)| status).collect();
+        assert_eq!((statuses, raw.requests.len()), (vec![200, 400], 0), "{garbage:?}");
+        assert_eq!(raw.closes, BTreeMap::from([(channel, vec![Shutdown::WriteHalf])]));
+        assert_eq!(answers(&raw.feed(other, post(7, "server/discover"))), [(200, Some(7))]);
+    }
+}
+
+#[test]
+fn a_request_behind_an_open_event_stream_is_answered_after_its_end() {
+    let mut raw = Raw::new(|_| {});
+    let channel = raw.accept();
+    raw.feed(channel, post(1, "tools/call") + &post(2, "server/discover"));
+    let key = raw.requests[0].key();
+    for _ in 0..3 {
+        raw.server.notify(raw.now, key, Note::Custom("x/y".into(), Object::new())).expect("it runs");
+        assert!(!raw.take(channel).contains("supportedVersions"));
+    }
+    let text = raw.answer(channel);
+    let (stream, next) = text.split_once("\r\n0\r\n\r\n").expect("the stream ends");
+    assert!(stream.contains(r#""id":1"#), "{stream}");
+    assert_eq!(answers(next), [(200, Some(2))]);
+}
+
+// covers: B-189
+#[test]
+fn a_request_that_does_not_come_is_answered_and_only_its_own_connection_ends() {
+    let text = post(1, "tools/call");
+    for cut in [1, 100, text.len() - 1] {
+        let mut raw = Raw::new(|config| config.keep_alive = None);
+        let (late, other) = (raw.accept(), raw.accept());
+        assert_eq!(raw.feed(late, text[..cut].to_string()), "");
+        raw.feed(other, text.clone());
+        let answer = (0..10).find_map(|_| {
+            raw.tick();
+            Some(raw.take(late)).filter(|text| !text.is_empty())
+        });
+        let answer = answer.expect("its time comes");
+        assert!(raw.now <= Instant::from_millis(30_000) && answer.starts_with("HTTP/1.1 408 "), "{answer}");
+        assert_eq!((raw.closes.get(&late), raw.closes.get(&other)), (Some(&vec![Shutdown::WriteHalf]), None));
+        assert_eq!(raw.requests.len(), 1);
+        assert_eq!(answers(&raw.answer(other)), [(200, Some(1))]);
+    }
+}
+
+// covers: B-167
+#[test]
+fn a_client_that_goes_at_any_byte_of_its_answer_takes_nothing_with_it() {
+    let whole = |streams: bool, cut: Option<usize>| {
+        let mut raw = Raw::new(|_| {});
+        let (leaver, other) = (raw.accept(), raw.accept());
+        raw.reads = false;
+        raw.feed(leaver, post(1, "tools/call"));
+        raw.feed(other, post(2, "tools/call"));
+        let key = raw.requests[0].key();
+        if streams {
+            raw.server.notify(raw.now, key, Note::Custom("x/y".into(), Object::new())).expect("it runs");
+        }
+        let mut length = raw.take(leaver).len();
+        if cut.is_none_or(|cut| cut >= length) {
+            length += raw.answer(leaver).len();
+        }
+        if let Some(cut) = cut {
+            raw.server.written(raw.now, leaver, cut);
+            raw.server.closed(raw.now, leaver, Closed::Reset);
+            raw.take(leaver);
+            assert_eq!(raw.server.stats().channels, 1, "cut at {cut}");
+            assert!(!raw.server.wants_read(leaver));
+            raw.requests.retain(|responder| responder.key() != key);
+            assert_eq!(raw.requests.len(), 1);
+            assert_eq!(answers(&raw.answer(other)), [(200, Some(2))], "cut at {cut}");
+            assert_eq!(raw.server.running(), 0, "cut at {cut}");
+        }
+        length
+    };
+    for streams in [false, true] {
+        for cut in 0..=whole(streams, None) {
+            whole(streams, Some(cut));
+        }
+    }
+}
+
+// covers: B-189
+#[test]
+fn a_connection_beyond_the_cap_is_told_so() {
+    let mut raw = Raw::new(|config| config.limits.server.max_exchanges = 2);
+    let (first, _) = (raw.accept(), raw.accept());
+    let accept = |raw: &mut Raw| raw.server.accept(raw.now, Kind::HttpServer, Peer::default());
+    assert_eq!(accept(&mut raw), None);
+    raw.server.closed(raw.now, first, Closed::Eof);
+    assert!(accept(&mut raw).is_some(), "a place is free again");
+
+    assert_eq!((refusal(Kind::Lines), refusal(Kind::HttpClient)), (None, None));
+    let bytes = refusal(Kind::HttpServer).expect("http has words for it");
+    let mut client = Conn::new(Kind::HttpClient, &FrameLimits::default());
+    let head = RequestHead { method: "POST".into(), target: "/mcp".into(), headers: Headers::new().with("host", "h") };
+    client.encode(Outgoing::Request { head, body: Bytes::from_static(b"{}") });
+    client.bytes(bytes);
+    let items: Vec<Item> = core::iter::from_fn(|| client.poll_item()).collect();
+    let [Item::Response(head), Item::Message(Message::Error(error)), Item::End] = &items[..] else {
+        panic!("{items:?}")
+    };
+    assert_eq!((head.status, head.headers.get("retry-after")), (503, Some("1")));
+    assert_eq!(error.code, code::INTERNAL_ERROR);
+    assert!(!client.keep_alive());
+}

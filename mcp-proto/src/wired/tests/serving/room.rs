@@ -1,0 +1,232 @@
+//! What the connections of a server hold together of requests that are half read.
+
+use super::*;
+use crate::input::Admission;
+use crate::wired::{Hub, Lane, LaneOutput};
+
+/// What half of a large request comes to, and how many of them fit into the room.
+const HALF: usize = 200_000;
+const FIT: usize = 5;
+
+fn crowded(change: impl FnOnce(&mut ServerConfig)) -> Raw {
+    Raw::new(|config| {
+        config.limits.server.max_held = 1 << 20;
+        change(config);
+    })
+}
+
+/// A request with so much white space behind its message.
+fn padded(id: u32, padding: usize) -> String {
+    let text = post(id, "tools/call");
+    let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+    let length = |n: usize| format!("Content-Length: {n}");
+    let head = head.replace(&length(body.len()), &length(body.len() + padding));
+    format!("{head}\r\n\r\n{body}{}", " ".repeat(padding))
+}
+
+/// The halves of a large request.
+fn halves() -> (String, String) {
+    let mut first = padded(1, 2 * HALF);
+    let second = first.split_off(first.len() - HALF);
+    (first, second)
+}
+
+/// Begins so many large requests, each on a connection of its own; gives the connections of those that are read on.
+fn begin(raw: &mut Raw, n: usize) -> Vec<ChannelId> {
+    let begun: Vec<ChannelId> = (0..n).map(|_| raw.accept()).collect();
+    let is_read_on = |channel: &ChannelId| {
+        let text = raw.feed(*channel, halves().0);
+        if !text.is_empty() {
+            let head = text.to_lowercase();
+            assert!(head.starts_with("http/1.1 503 ") && head.contains("\r\nretry-after: 1\r\n"), "{text}");
+            assert!(head.contains("\r\nconnection: close\r\n"), "{text}");
+            assert_eq!(raw.closes.remove(channel), Some(vec![Shutdown::WriteHalf]));
+            assert_eq!(raw.feed(*channel, halves().1), "", "nothing more is read of it");
+        }
+        text.is_empty()
+    };
+    begun.into_iter().filter(is_read_on).collect()
+}
+
+// covers: B-189
+#[test]
+fn large_requests_beyond_the_room_are_told_to_come_back_and_small_ones_are_served() {
+    let mut raw = crowded(|_| {});
+    let (small, slow) = (raw.accept(), raw.accept());
+    let text = padded(3, 40_000);
+    raw.feed(slow, text[..1_000].to_string());
+    for _ in 0..3 {
+        let begun = begin(&mut raw, 3 * FIT);
+        assert_eq!(begun.len(), FIT);
+        assert_eq!(answers(&raw.feed(small, post(7, "server/discover"))), [(200, Some(7))]);
+        let new = raw.accept();
+        assert_eq!(answers(&raw.feed(new, post(8, "server/discover"))), [(200, Some(8))]);
+        for channel in begun {
+            assert_eq!(raw.feed(channel, halves().1), "");
+            assert_eq!(answers(&raw.answer(channel)), [(200, Some(1))], "whoever had room is served");
+        }
+    }
+    // A small one that comes in many pieces, while there is no room at all.
+    assert_eq!(begin(&mut raw, 2 * FIT).len(), FIT);
+    for piece in text.as_bytes()[1_000..].chunks(100) {
+        assert_eq!(raw.feed(slow, piece.to_vec()), "");
+    }
+    assert_eq!(answers(&raw.answer(slow)), [(200, Some(3))]);
+}
+
+// covers: B-189
+#[test]
+fn all_room_comes_back_however_a_request_ends() {
+    type End = fn(&mut Raw, ChannelId);
+    let ends: [End; 5] = [
+        |raw, channel| raw.server.closed(raw.now, channel, Closed::Reset),
+        |raw, channel| raw.server.eof(raw.now, channel),
+        |raw, channel| drop(raw.feed(channel, halves().1)),
+        |raw, channel| drop(raw.feed(channel, "x".repeat(2 * HALF))),
+        |raw, channel| {
+            while !raw.closes.contains_key(&channel) {
+                raw.tick();
+                raw.take(channel);
+            }
+        },
+    ];
+    for (which, end) in ends.into_iter().enumerate() {
+        let mut raw = crowded(|config| config.keep_alive = None);
+        for _ in 0..3 {
+            let begun = begin(&mut raw, FIT + 1);
+            assert_eq!(begun.len(), FIT, "end {which}");
+            raw.closes.clear();
+            for channel in begun {
+                end(&mut raw, channel);
+                raw.take(channel);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_head_counts_as_well() {
+    for (max_held, answer) in [(1 << 20, ""), (0, "HTTP/1.1 503 ")] {
+        let mut raw = crowded(|config| {
+            config.limits.server.max_held = max_held;
+            config.limits.frame.max_head = 1 << 20;
+        });
+        let channel = raw.accept();
+        let head = format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: {}", "x".repeat(HALF));
+        assert_eq!(raw.feed(channel, head).get(..13).unwrap_or_default(), answer);
+    }
+}
+
+#[test]
+fn what_only_waits_is_not_refused_and_no_more_of_it_is_read() {
+    let mut raw = crowded(|_| {});
+    let channel = raw.accept();
+    raw.feed(channel, post(1, "tools/call"));
+    let begun = begin(&mut raw, FIT + 1);
+    // What is left of the room is not enough for it.
+    let text = padded(2, HALF);
+    let mut pieces = text.as_bytes().chunks(10_000);
+    while raw.server.wants_read(channel) {
+        assert_eq!(raw.feed(channel, pieces.next().expect("it stops before").to_vec()), "");
+    }
+    assert!(pieces.len() > 5 && pieces.len() < 15, "{} pieces are left", pieces.len());
+    for channel in &begun[1..] {
+        raw.server.closed(raw.now, *channel, Closed::Reset);
+    }
+    assert!(raw.server.wants_read(channel), "there is room");
+    let mut text = raw.answer(channel);
+    pieces.for_each(|piece| text += &raw.feed(channel, piece.to_vec()));
+    text += &raw.answer(channel);
+    assert_eq!(answers(&text), [(200, Some(1)), (200, Some(2))]);
+}
+
+const NOTHING: [u16; 0] = [];
+
+/// A hub, and lanes as their tasks own them.
+struct Tasks {
+    hub: Hub,
+    lanes: Vec<Lane>,
+}
+
+impl Tasks {
+    fn new(admit: bool) -> Self {
+        let mut config = ServerConfig::new(Implementation::new("raw", "1"));
+        config.limits.server.max_held = 1 << 20;
+        config.admit = admit;
+        Self { hub: Hub::new(Arc::new(config), [5; 32], Instant::ZERO), lanes: Vec::new() }
+    }
+
+    /// One more connection, which sends this.
+    fn join(&mut self, bytes: String) -> Vec<u16> {
+        let lane = self.hub.join(Instant::ZERO, Kind::HttpServer, Peer::default()).expect("there is room");
+        self.lanes.push(lane);
+        self.feed(self.lanes.len() - 1, bytes)
+    }
+
+    /// Feeds a lane, and gives the statuses of what is written in answer.
+    fn feed(&mut self, lane: usize, bytes: String) -> Vec<u16> {
+        self.lanes[lane].wire(Instant::ZERO, Wire::Bytes(bytes.into()));
+        self.turn(lane)
+    }
+
+    fn turn(&mut self, at: usize) -> Vec<u16> {
+        let lane = &mut self.lanes[at];
+        loop {
+            let (facts, diagnostics) = lane.take_facts();
+            let rest = facts.is_empty();
+            self.hub.facts(Instant::ZERO, facts, diagnostics);
+            let mail: Vec<_> = core::iter::from_fn(|| self.hub.poll_mail(lane.number())).collect();
+            if rest && mail.is_empty() {
+                break;
+            }
+            mail.into_iter().for_each(|mail| mail.deliver(Instant::ZERO, lane));
+        }
+        let written = core::iter::from_fn(|| lane.poll_output()).filter_map(|output| match output {
+            LaneOutput::Write(bytes) => bytes.strip_prefix(b"HTTP/1.1 ").map(|rest| rest[..3].to_vec()),
+            LaneOutput::Close(_) => None,
+        });
+        written.map(|status| String::from_utf8_lossy(&status).parse().expect("a status")).collect()
+    }
+}
+
+// covers: B-189
+#[test]
+fn all_room_comes_back_when_lanes_are_dropped() {
+    let mut tasks = Tasks::new(false);
+    for _ in 0..3 {
+        for _ in 0..FIT {
+            assert_eq!(tasks.join(halves().0), NOTHING);
+        }
+        assert_eq!(tasks.join(halves().0), [503]);
+        // As when a task panics: nothing is told to anybody.
+        tasks.lanes.clear();
+    }
+}
+
+#[test]
+fn a_body_that_waits_for_its_admission_is_refused_only_once_it_is_read() {
+    for room in [true, false] {
+        let mut tasks = Tasks::new(true);
+        for _ in 0..FIT {
+            assert_eq!(tasks.join(halves().0), NOTHING, "held back as bytes, which take as much room");
+        }
+        assert_eq!(tasks.join(halves().0), NOTHING, "not refused");
+        assert!(!tasks.lanes[FIT].wants_read(), "nor read on");
+        if room {
+            tasks.lanes.drain(..FIT);
+        }
+        let last = tasks.lanes.len() - 1;
+        let tokens: Vec<_> = core::iter::from_fn(|| tasks.hub.poll_event())
+            .filter_map(|event| match event {
+                Event::Admit(token, _) => Some(token),
+                _ => None,
+            })
+            .collect();
+        let token = tokens.into_iter().nth(FIT).expect("it is asked about");
+        tasks.hub.admit(Instant::ZERO, token, Admission::Accept(None));
+        assert_eq!(tasks.turn(last), NOTHING);
+        let piece = " ".repeat(HALF / 2);
+        let refused: &[u16] = if room { &[] } else { &[503] };
+        assert_eq!(tasks.feed(last, piece), refused);
+    }
+}
