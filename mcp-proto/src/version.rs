@@ -38,6 +38,8 @@ pub struct Rules {
     pub batches: bool,
     /// An error response without an id is legal.
     pub idless_errors: bool,
+    /// Over HTTP, an event stream of a session begins with an event that has an id and no data, and may be closed before its end.
+    pub polling: bool,
     /// `message` of a progress notification exists.
     pub progress_message: bool,
     /// `elicitation/create` exists.
@@ -97,6 +99,7 @@ impl ProtocolVersion {
             era: Era::Legacy,
             batches: false,
             idless_errors: false,
+            polling: false,
             progress_message: false,
             elicitation: false,
             audio: false,
@@ -114,12 +117,13 @@ impl ProtocolVersion {
             Rules { batches: false, elicitation: true, resource_links: true, titles: true, ..V2025_03 };
         const V2025_11: Rules = Rules {
             idless_errors: true,
+            polling: true,
             icons: true,
             invalid_arguments_as_result: true,
             elicitation_modes: true,
             ..V2025_06
         };
-        const V2026_07: Rules = Rules { era: Era::Modern, any_structured: true, ..V2025_11 };
+        const V2026_07: Rules = Rules { era: Era::Modern, polling: false, any_structured: true, ..V2025_11 };
         match self {
             Self::V2024_11_05 => OLDEST,
             Self::V2025_03_26 => V2025_03,

@@ -1,17 +1,9 @@
-//! Header fields of requests (2026-07-28 transports, request headers): how a value is put into one, which field of the params each request
-//! shows in one, and which fields an application may add. Knows no tool and no connection.
+//! Header fields that an application adds to its requests: which it may.
 
 use super::ClientConfig;
-use crate::exchange::Headers;
-use crate::rpc::Object;
-use alloc::format;
-use alloc::string::{String, ToString};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use crate::exchange::{Headers, is_token};
+use alloc::string::String;
 use core::fmt;
-
-/// What the names of the fields that mirror an argument of a tool begin with.
-pub(super) const PARAM: &str = "Mcp-Param-";
 
 /// Fields that a client and its connection write themselves, in small letters. Whoever set another value for one of them would break the
 /// framing, the routing, or the agreement with the body.
@@ -110,90 +102,11 @@ pub(super) fn own(headers: &Headers) -> impl Iterator<Item = (&str, &str)> {
     headers.iter().filter(|(name, value)| BadHeader::check(name, value).is_ok())
 }
 
-/// What `Mcp-Name` says of this request; `None` if the method has none.
-pub(super) fn name_of(method: &str, params: &Object) -> Option<String> {
-    let field = match method {
-        "tools/call" | "prompts/get" => "name",
-        "resources/read" => "uri",
-        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
-        _ => return None,
-    };
-    params.optional(field).ok().flatten()
-}
-
-/// A value as a header may carry it: plain if it is visible ASCII without blanks at its ends, else in the Base64 form with its markers,
-/// which a plain value that looks like that form is put into as well.
-pub(super) fn encode(value: &str) -> String {
-    let plain = value.bytes().all(|b| (0x20..0x7f).contains(&b)) && value.trim() == value;
-    let looks_encoded = value.starts_with("=?base64?") && value.ends_with("?=");
-    if plain && !looks_encoded { value.to_string() } else { format!("=?base64?{}?=", STANDARD.encode(value)) }
-}
-
-/// A token (RFC 9110 section 5.6.2): all that a name of a field, or a part of one, may be.
-pub(super) fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
     use alloc::vec::Vec;
-    use proptest::prelude::*;
-
-    fn decode(header: &str) -> String {
-        match header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
-            Some(coded) => String::from_utf8(STANDARD.decode(coded).unwrap()).unwrap(),
-            None => header.into(),
-        }
-    }
-
-    // covers: HDR-C-006, HDR-C-035, HDR-C-036, HDR-B-037, B-215, B-216
-    #[test]
-    fn values_follow_the_published_vectors() {
-        for (value, encoded) in [
-            ("us-west1", "us-west1"),
-            ("two words", "two words"),
-            ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
-            (" padded ", "=?base64?IHBhZGRlZCA=?="),
-            (" leading", "=?base64?IGxlYWRpbmc=?="),
-            ("trailing ", "=?base64?dHJhaWxpbmcg?="),
-            ("\ttab", "=?base64?CXRhYg==?="),
-            ("a\tb", "=?base64?YQli?="),
-            ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
-            ("a\r\nX: y", "=?base64?YQ0KWDogeQ==?="),
-            ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
-            ("=?BASE64?literal?=", "=?BASE64?literal?="),
-            ("=?base64?open", "=?base64?open"),
-            ("", ""),
-        ] {
-            assert_eq!(encode(value), encoded, "{value:?}");
-        }
-    }
-
-    // covers: HDR-C-005, HDR-B-008, TASKX-C-034
-    #[test]
-    fn each_method_that_has_a_name_shows_it() {
-        let params = Object::new().with("name", "n").with("uri", "u:v").with("taskId", "t");
-        let cases = [
-            ("tools/call", Some("n")),
-            ("prompts/get", Some("n")),
-            ("resources/read", Some("u:v")),
-            ("tasks/get", Some("t")),
-            ("tasks/update", Some("t")),
-            ("tasks/cancel", Some("t")),
-            ("tools/list", None),
-            ("tasks/list", None),
-            ("completion/complete", None),
-            ("Tools/call", None),
-        ];
-        for (method, name) in cases {
-            assert_eq!(name_of(method, &params).as_deref(), name, "{method}");
-        }
-        for odd in [Object::new(), Object::new().with("name", 1i64), Object::new().with("name", crate::RawJson::null())]
-        {
-            assert_eq!(name_of("tools/call", &odd), None);
-        }
-    }
 
     // covers: B-162, B-158, HDR-B-007
     #[test]
@@ -246,16 +159,5 @@ mod tests {
     fn a_field_that_was_put_there_by_hand_is_not_sent_if_it_cannot_be() {
         let headers = Headers::new().with("accept", "*/*").with("X-A", "1").with("X-B", "a\r\nX-C: 2").with("X-A", "2");
         assert_eq!(own(&headers).collect::<Vec<_>>(), [("X-A", "1"), ("X-A", "2")]);
-    }
-
-    proptest! {
-        // covers: B-215, B-216, HDR-C-035
-        #[test]
-        fn every_value_comes_back_and_is_a_legal_field(value in any::<String>()) {
-            let header = encode(&value);
-            prop_assert!(header.bytes().all(|byte| (0x20..0x7f).contains(&byte)));
-            prop_assert_eq!(header.trim(), header.as_str());
-            prop_assert_eq!(decode(&header), value);
-        }
     }
 }

@@ -111,6 +111,11 @@ pub struct ServerCapabilities {
 }
 
 impl ServerCapabilities {
+    /// Whether clients are told when the list of tools changes: `tools.listChanged`.
+    pub fn announces_tools(&self) -> bool {
+        self.tools.as_ref().is_some_and(|tools| matches!(tools.optional("listChanged"), Ok(Some(true))))
+    }
+
     pub(crate) fn read(object: Object) -> Self {
         let tools = object.optional_object("tools").ok().flatten();
         let mut other = object;

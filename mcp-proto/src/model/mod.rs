@@ -3,7 +3,10 @@
 
 pub mod content;
 pub mod elicitation;
+#[cfg(feature = "http")]
+pub(crate) mod headers;
 pub mod lifecycle;
+pub(crate) mod mirror;
 pub mod tools;
 
 pub use crate::call::Progress;

@@ -2,11 +2,13 @@
 
 use super::content::Content;
 use super::lifecycle::CacheHints;
+use super::mirror::{self, Mirror};
 use crate::call::{Call, Method, Paged, RawResult};
 use crate::rpc::{DecodeError, EncodeError, JsonKind, Object, RawJson};
 use crate::version::ProtocolVersion;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -245,6 +247,22 @@ impl Tool {
         Ok(Self { other: object, ..tool })
     }
 
+    /// Whether a server may offer it: whether the annotations `x-mcp-header` of its input schema keep the rules (2026-07-28 transports,
+    /// schema extension). Clients leave out a tool whose annotations do not. For a tool that was not written here, before it is given to
+    /// a [`Router`](crate::Router). What is secret is not annotated: whoever is on the way sees and may log a header field.
+    ///
+    /// # Errors
+    /// [`BadTool`]: the first annotation that is against the rules. Its value is a token that no other has, not even in another case, and
+    /// it stands on a property of the type `string`, `integer` or `boolean` to which `properties` alone lead.
+    pub fn check(&self) -> Result<(), BadTool> {
+        self.mirror().map(drop)
+    }
+
+    /// The arguments that it wants mirrored.
+    pub(crate) fn mirror(&self) -> Result<Mirror, BadTool> {
+        mirror::read(&self.input_schema).map_err(|why| BadTool { name: self.name.clone(), why })
+    }
+
     /// The tool on the wire, without what the revision does not have.
     pub fn write(&self, version: ProtocolVersion) -> Object {
         let rules = version.rules();
@@ -279,6 +297,24 @@ impl Tool {
             .unwrap_or_default()
     }
 }
+
+/// A tool that no server may offer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct BadTool {
+    /// Its name.
+    pub name: String,
+    /// What is against the rules, for people.
+    pub why: String,
+}
+
+impl fmt::Display for BadTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the tool `{}` cannot be offered: {}", self.name, self.why)
+    }
+}
+
+impl core::error::Error for BadTool {}
 
 impl From<&str> for Tool {
     /// A tool of this name that takes any object.

@@ -86,6 +86,11 @@ impl RawJson {
         self.0.clone()
     }
 
+    /// The same in bytes of its own, for what is kept longer than the message that it came in.
+    pub(crate) fn detached(&self) -> Self {
+        Self(Bytes::copy_from_slice(&self.0))
+    }
+
     /// `null`.
     pub const fn null() -> Self {
         Self(Bytes::from_static(b"null"))

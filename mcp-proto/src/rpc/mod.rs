@@ -7,7 +7,6 @@ mod json;
 mod message;
 mod object;
 mod scan;
-#[cfg(feature = "http")]
 mod walk;
 mod write;
 
@@ -18,6 +17,5 @@ pub use json::{DecodeError, EncodeError, JsonKind, RawJson};
 pub use message::{Defect, DefectKind, ErrorObject, Id, Message, Notification, Payload, Request, Response, code};
 pub use object::Object;
 pub use scan::{Document, parse, parse_batch_or_message};
-#[cfg(feature = "http")]
 pub(crate) use walk::Walk;
 pub use write::{error_response, message_size, notification, request, result_response, write_batch, write_message};

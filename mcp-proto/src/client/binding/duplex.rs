@@ -27,6 +27,8 @@ impl Client {
                 }
             }
             Fact::Failed { why, .. } => self.on_duplex_failed(exchange, why),
+            // Told to servers only.
+            Fact::From(_) => {}
         }
     }
 

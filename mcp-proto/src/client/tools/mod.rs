@@ -2,21 +2,16 @@
 //! transports, custom headers from tool parameters), and which may run twice. Learnt from every `tools/list` that passes, asked for by
 //! whomever; forgotten with the connection.
 
-mod schema;
-
 #[cfg(test)]
 mod tests;
 
-use super::headers::{PARAM, encode};
-use crate::rpc::{EncodeError, Id, JsonKind, Object, RawJson};
+use crate::model::headers::{PARAM, encode};
+use crate::model::mirror::{self, Mirror};
+use crate::rpc::{EncodeError, Object, RawJson};
 use alloc::collections::BTreeMap;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
-use schema::Mirror;
-
-/// The greatest integer that a field may carry, in both directions: what a double holds exactly.
-const MAX_INTEGER: u64 = (1 << 53) - 1;
 
 /// So many bytes of names count as one more tool.
 const WEIGHT: usize = 1 << 10;
@@ -63,7 +58,7 @@ impl Tools {
             let valid = Object::read(&json).ok().and_then(|tool| {
                 let name: String = tool.optional("name").ok().flatten()?;
                 let mirror = match tool.get("inputSchema").filter(|_| mirrored) {
-                    Some(schema) => schema::read(schema),
+                    Some(schema) => mirror::read(schema),
                     None => Ok(Mirror::default()),
                 };
                 Some((name, mirror, is_repeatable(&tool)))
@@ -102,7 +97,16 @@ impl Tools {
         if let Some(known) = self.called(params)
             && let Ok(Some(arguments)) = params.optional_object("arguments")
         {
-            gather(&known.mirror, &arguments, &mut fields)?;
+            known.mirror.visit(&arguments, &mut |place| {
+                let Some(value) = place.value else { return Ok(()) };
+                let (argument, field) = (place.argument, format!("{PARAM}{}", place.header));
+                let text = mirror::text_of(value).ok_or_else(|| {
+                    let why = "is no string, boolean or safe integer, and the server wants it in the header";
+                    EncodeError::new(format!("the argument `{argument}` {why} {field}"))
+                })?;
+                fields.push((field, encode(&text)));
+                Ok(())
+            })?;
         }
         Ok(fields)
     }
@@ -123,7 +127,7 @@ impl Tools {
         if mirror.is_empty() && !repeatable {
             return;
         }
-        let weight = 1 + (2 * name.len() + mirror.weight()) / WEIGHT;
+        let weight = 1 + (2 * name.len() + weigh(&mirror)) / WEIGHT;
         self.listed += 1;
         let place = self.listed;
         self.weight += weight;
@@ -149,26 +153,8 @@ fn is_repeatable(tool: &Object) -> bool {
     ["readOnlyHint", "idempotentHint"].iter().any(|hint| annotations.get(hint) == Some(&true.into()))
 }
 
-fn gather(mirror: &Mirror, object: &Object, fields: &mut Vec<(String, String)>) -> Result<(), EncodeError> {
-    for (name, value) in object.iter().filter(|(_, value)| value.kind() != JsonKind::Null) {
-        let Some(inner) = mirror.inner.get(name) else { continue };
-        if let Some(header) = &inner.header {
-            let text = match value.id() {
-                _ if value.kind() == JsonKind::Bool => value.as_str().to_string(),
-                Some(Id::Text(text)) => text,
-                Some(Id::Int(n)) if n.unsigned_abs() <= MAX_INTEGER => n.to_string(),
-                _ => {
-                    let why = "is no string, boolean or safe integer, and the server wants it in the header";
-                    return Err(EncodeError::new(format!("the argument `{name}` {why} {PARAM}{header}")));
-                }
-            };
-            fields.push((format!("{PARAM}{header}"), encode(&text)));
-        }
-        if !inner.inner.is_empty()
-            && let Ok(value) = Object::read(value)
-        {
-            gather(inner, &value, fields)?;
-        }
-    }
-    Ok(())
+/// Bytes of names in a mirror, and of what holds them.
+fn weigh(mirror: &Mirror) -> usize {
+    let inner: usize = mirror.inner.iter().map(|(name, inner)| name.len() + weigh(inner)).sum();
+    size_of::<Mirror>() + mirror.header.as_ref().map_or(0, String::len) + inner
 }

@@ -19,7 +19,7 @@ fn annotated(schema: &Value) -> Result<Vec<(String, String)>, String> {
         }
     }
     let mut found = vec![];
-    walk(&schema::read(&raw(schema))?, "", &mut found);
+    walk(&mirror::read(&raw(schema))?, "", &mut found);
     Ok(found)
 }
 
@@ -81,7 +81,7 @@ fn annotations_are_found_on_properties_at_any_depth() {
     ]);
     assert_eq!(annotated(&schema), Ok(found));
     let escaped = RawJson::parse(r#"{"properties":{"a":{"type":"string","x\u002dmcp-header":"A"}}}"#).unwrap();
-    assert_eq!(schema::read(&escaped).unwrap().inner["a"].header.as_deref(), Some("A"));
+    assert_eq!(mirror::read(&escaped).unwrap().inner["a"].header.as_deref(), Some("A"));
 }
 
 // covers: HDR-C-025, HDR-B-007
@@ -180,7 +180,7 @@ fn names_and_data_are_no_annotations() {
 #[test]
 fn of_a_property_that_stands_twice_the_last_counts() {
     let text = r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"},"a":{"type":"number"}}}"#;
-    assert!(schema::read(&RawJson::parse(text).unwrap()).unwrap().is_empty());
+    assert!(mirror::read(&RawJson::parse(text).unwrap()).unwrap().is_empty());
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_schema_as_deep_and_as_large_as_a_message_may_be_is_read_in_one_pass() {
     let wide = vec![r#""some text of no meaning""#; 2_000_000].join(",");
     let leaf = format!(r#"{{"examples":[{wide}],"not":{{"x-mcp-header":"A"}}}}"#);
     let both = format!("{}{leaf}{}", r#"{"properties":{"a":"#.repeat(60), "}}".repeat(60));
-    assert!(schema::read(&RawJson::parse(both).unwrap()).unwrap_err().contains("do not lead"));
+    assert!(mirror::read(&RawJson::parse(both).unwrap()).unwrap_err().contains("do not lead"));
 }
 
 // covers: HDR-C-028, HDR-C-029, HDR-C-034, HDR-C-035, HDR-C-036, HDR-C-039, HDR-B-022
@@ -369,7 +369,7 @@ fn by_the_book(schema: &Value) -> Result<BTreeMap<String, String>, ()> {
             return schema.as_array().into_iter().flatten().try_for_each(|one| look(one, path, false, found));
         };
         if let Some(annotation) = members.get("x-mcp-header") {
-            let name = annotation.as_str().filter(|name| crate::client::headers::is_token(name)).ok_or(())?;
+            let name = annotation.as_str().filter(|name| crate::exchange::is_token(name)).ok_or(())?;
             let kinds = match members.get("type") {
                 Some(Value::Array(kinds)) => kinds.clone(),
                 Some(kind) => vec![kind.clone()],

@@ -13,7 +13,6 @@ pub(in crate::client) use session::Session;
 
 use super::Exchange;
 use crate::client::era::tells_of_era;
-use crate::client::headers::encode;
 use crate::client::ids::{Match, Purpose};
 use crate::client::refresh::Catalogue;
 use crate::client::{Client, SseDecode, State, Target, Timer, headers};
@@ -23,6 +22,7 @@ use crate::exchange::{
 };
 use crate::frame::{Media, media_type};
 use crate::input::{AuthKey, CallId};
+use crate::model::headers::{CURSOR, METHOD, NAME, SESSION, VERSION, encode, name_of};
 use crate::rpc::{Defect, DefectKind, ErrorObject, Id, Message, Object, Payload, Response, code};
 use crate::time::Instant;
 use crate::version::{Era, ProtocolVersion};
@@ -124,7 +124,7 @@ impl Request {
     fn get(headers: Headers, cursor: Option<&str>) -> Self {
         let mut headers = headers.with("Accept", "text/event-stream");
         if let Some(cursor) = cursor {
-            headers.push("Last-Event-ID", cursor);
+            headers.push(CURSOR, cursor);
         }
         Self { method: "GET", headers, body: Bytes::new(), repeatable: true }
     }
@@ -283,7 +283,9 @@ impl Client {
     fn post_message(&mut self, role: Role, headers: Headers, body: Bytes) {
         let exchange = self.mint_exchange();
         self.timers.set(Timer::Answer(exchange), self.config.timeout.map(|limit| self.now + limit));
-        self.begin_http(exchange, Http::new(role, Request::post(headers, body, false)));
+        // To say it twice does no harm, and a server that never hears it tells nothing of changes.
+        let repeatable = role == Role::Initialized;
+        self.begin_http(exchange, Http::new(role, Request::post(headers, body, repeatable)));
     }
 
     /// The fields of what is neither a request nor a notification.
@@ -306,7 +308,7 @@ impl Client {
             headers.push(name, value);
         }
         if let Some(id) = session {
-            headers.push("Mcp-Session-Id", id);
+            headers.push(SESSION, id);
         }
         http.in_session = session.is_some();
         http.credentials = self.web.challenges.answered();
@@ -368,7 +370,7 @@ impl Client {
             Fact::Item(Item::End) => self.on_over(exchange, Over::End),
             Fact::Item(item) => self.on_http_item(exchange, item),
             Fact::Failed { sent, why } => self.on_over(exchange, Over::Failed { sent, why }),
-            Fact::Opened(_) | Fact::Unsent(_) | Fact::Unsendable { .. } => {}
+            Fact::Opened(_) | Fact::From(_) | Fact::Unsent(_) | Fact::Unsendable { .. } => {}
         }
     }
 
@@ -577,11 +579,11 @@ fn size(item: &Item) -> usize {
 
 /// The fields that tell of the message. `Mcp-Method` and what goes with it exist from 2026-07-28 on.
 fn metadata(version: ProtocolVersion, method: &str, params: Option<&Object>) -> Headers {
-    let mut fields = Headers::new().with("MCP-Protocol-Version", version.as_str());
+    let mut fields = Headers::new().with(VERSION, version.as_str());
     if version.era() == Era::Modern {
-        fields.push("Mcp-Method", encode(method));
-        if let Some(name) = params.and_then(|params| headers::name_of(method, params)) {
-            fields.push("Mcp-Name", encode(&name));
+        fields.push(METHOD, encode(method));
+        if let Some(name) = params.and_then(|params| name_of(method, params)) {
+            fields.push(NAME, encode(&name));
         }
     }
     fields

@@ -10,19 +10,22 @@ use crate::client::{Client, Termination, Timer};
 use crate::error::{CallError, DiagnosticKind, NegotiationCause, NegotiationError, Stage};
 use crate::exchange::ExchangeId;
 use crate::input::CallId;
+use crate::model::headers::{SESSION, is_session_id};
 use crate::rpc::Message;
+use crate::time::Instant;
 use crate::version::ProtocolVersion;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use core::time::Duration;
 
 /// How many sessions in a row may end without a request that was answered.
 const MAX_BARREN: u32 = 3;
 
-/// The longest session id that is used: it goes with every request.
-const MAX_ID: usize = 4 << 10;
+/// A session that lasted for so long was of use, even if nothing was asked in it.
+const LASTING: Duration = Duration::from_secs(30);
 
 /// The session of a client.
 #[derive(Debug, Default)]
@@ -30,8 +33,10 @@ pub(in crate::client) struct Session {
     id: Option<String>,
     /// What the answer to `initialize` carries, until it is accepted.
     offered: Option<String>,
-    /// Sessions that ended since a call was answered.
+    /// Sessions that ended since a call was answered, but those that lasted.
     barren: u32,
+    /// When it began.
+    since: Option<Instant>,
 }
 
 impl Session {
@@ -47,7 +52,7 @@ impl Client {
         let Some(http) = self.http(exchange) else { return };
         if matches!(http.role, Role::Request(_, Purpose::Initialize)) {
             let head = http.head.as_ref().filter(|head| success(head.status));
-            self.web.session.offered = head.and_then(|head| head.headers.get("mcp-session-id")).map(ToOwned::to_owned);
+            self.web.session.offered = head.and_then(|head| head.headers.get(SESSION)).map(ToOwned::to_owned);
         }
     }
 
@@ -61,9 +66,9 @@ impl Client {
 
     /// The answer to `initialize` is accepted: its session begins.
     pub(in crate::client) fn begin_session(&mut self) {
-        self.web.session.id = None;
+        (self.web.session.id, self.web.session.since) = (None, Some(self.now));
         let Some(id) = self.web.session.offered.take() else { return };
-        if !id.is_empty() && id.len() <= MAX_ID && id.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if is_session_id(&id) {
             self.web.session.id = Some(id);
         } else {
             self.diagnose(DiagnosticKind::BadSession, "an id that is too long, or not of visible ASCII characters");
@@ -97,7 +102,8 @@ impl Client {
 
     /// Ends all that belonged to the session, and makes a new one.
     fn renew_session(&mut self, http: &Http) {
-        self.web.session.barren += 1;
+        let lasted = self.web.session.since.is_some_and(|since| self.now - since >= LASTING);
+        self.web.session.barren = if lasted { 0 } else { self.web.session.barren + 1 };
         if self.web.session.barren > MAX_BARREN {
             let cause = NegotiationCause::Http(Box::new(http.to_error()));
             return self.shut(Termination::Negotiation(NegotiationError { stage: Stage::Initialize, cause }));

@@ -258,6 +258,25 @@ fn sessions_that_end_one_after_the_other_end_the_client() {
     }
 }
 
+// covers: B-097, SHTTP-C-054
+#[test]
+fn sessions_that_lasted_may_end_as_often_as_they_like() {
+    let mut http = Http::legacy(|config| config.timeout = None);
+    for _ in 0..8 {
+        http.rig.tick(Duration::from_secs(30));
+        let call = http.rig.echo();
+        http.refuse(http.last().0, 404);
+        http.accept("again");
+        let note = http.last().0;
+        http.refuse(note, 202);
+        let listener = http.last().0;
+        http.stream(listener);
+        http.rig.client.cancel(http.rig.now, call, None);
+        http.rig.drain();
+        assert_eq!(http.rig.client.state(), State::Ready);
+    }
+}
+
 #[test]
 fn a_session_that_cannot_be_renewed_ends_the_calls_and_the_next_call_tries_again() {
     let mut http = Http::legacy(|_| {});

@@ -1,7 +1,13 @@
 //! The annotation `x-mcp-header` in the input schema of a tool: where it stands, what it says, and whether it may (2026-07-28 transports,
 //! schema extension). One pass over the schema; nothing is resolved or fetched.
 
-use crate::client::headers::is_token;
+#[cfg(feature = "http")]
+mod arguments;
+
+#[cfg(feature = "http")]
+pub(crate) use arguments::{says, text_of};
+
+use crate::exchange::is_token;
 use crate::rpc::{JsonKind, RawJson, Walk};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -16,22 +22,16 @@ const SHOWN: usize = 200;
 
 /// A schema as far as it matters for header fields: those that are annotated, and the way to them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Mirror {
-    /// What the field that mirrors this value is called.
-    pub(super) header: Option<String>,
+pub(crate) struct Mirror {
+    /// What the field that mirrors this value is called, without what all of them begin with.
+    pub(crate) header: Option<String>,
     /// The properties with something annotated in them.
-    pub(super) inner: BTreeMap<String, Mirror>,
+    pub(crate) inner: BTreeMap<String, Mirror>,
 }
 
 impl Mirror {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.header.is_none() && self.inner.is_empty()
-    }
-
-    /// Bytes of names in it, and of what holds them.
-    pub(super) fn weight(&self) -> usize {
-        let inner: usize = self.inner.iter().map(|(name, inner)| name.len() + inner.weight()).sum();
-        size_of::<Self>() + self.header.as_ref().map_or(0, String::len) + inner
     }
 }
 
@@ -42,7 +42,7 @@ impl Mirror {
 /// case. It stands on a property of the type `string`, `integer` or `boolean` (or of several of these, `null` among them: such an argument
 /// has no field) to which `properties` alone lead. It may stand nowhere else, neither below keywords that hold other schemas nor below
 /// ones that are not known here, since a reference may lead there. `default`, `const`, `enum` and `examples` hold data.
-pub(super) fn read(schema: &RawJson) -> Result<Mirror, String> {
+pub(crate) fn read(schema: &RawJson) -> Result<Mirror, String> {
     let mentions = |what: &[u8]| memchr::memmem::find(schema.as_bytes(), what).is_some();
     // A key may be written with escapes.
     if !mentions(ANNOTATION.as_bytes()) && !mentions(b"\\u") {

@@ -1,0 +1,191 @@
+//! The header fields of the protocol. Those that repeat what a request says (2026-07-28 transports, request headers): their names, what of
+//! the params each request shows in one, and how a value is put into one and read back. Those of the older revisions: the session and the
+//! cursor. Knows no tool and no connection.
+
+use crate::rpc::Object;
+use alloc::format;
+use alloc::string::{String, ToString};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// The revision.
+pub(crate) const VERSION: &str = "MCP-Protocol-Version";
+
+/// The method.
+pub(crate) const METHOD: &str = "Mcp-Method";
+
+/// What [`name_of`] finds.
+pub(crate) const NAME: &str = "Mcp-Name";
+
+/// What the names of the fields that mirror an argument of a tool begin with.
+pub(crate) const PARAM: &str = "Mcp-Param-";
+
+/// The session, from 2025-03-26 to 2025-11-25.
+pub(crate) const SESSION: &str = "Mcp-Session-Id";
+
+/// The event after which a stream goes on (WHATWG HTML section 9.2.4).
+pub(crate) const CURSOR: &str = "Last-Event-ID";
+
+const BEFORE: &str = "=?base64?";
+const AFTER: &str = "?=";
+
+/// The member of the params that `Mcp-Name` shows; `None` if the method has none.
+pub(crate) fn name_key(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        _ => None,
+    }
+}
+
+/// What `Mcp-Name` says of this request; `None` if the method has none, or the params do not say it.
+pub(crate) fn name_of(method: &str, params: &Object) -> Option<String> {
+    params.optional(name_key(method)?).ok().flatten()
+}
+
+/// Whether this can be the id of a session: visible ASCII (2025-11-25 transports, session management), and not longer than any that is sane.
+pub(crate) fn is_session_id(text: &str) -> bool {
+    const MAX: usize = 4 << 10;
+    !text.is_empty() && text.len() <= MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// A value as a header may carry it: plain if it is visible ASCII without blanks at its ends, else in the Base64 form with its markers,
+/// which a plain value that looks like that form is put into as well.
+pub(crate) fn encode(value: &str) -> String {
+    let plain = value.bytes().all(|b| (0x20..0x7f).contains(&b)) && value.trim() == value;
+    let looks_encoded = value.starts_with(BEFORE) && value.ends_with(AFTER);
+    if plain && !looks_encoded { value.to_string() } else { format!("{BEFORE}{}{AFTER}", STANDARD.encode(value)) }
+}
+
+/// What a field says as it stands, without the white space around it.
+///
+/// # Errors
+/// Why it is not legible, in words that follow the name of the field.
+pub(crate) fn plain(value: &str) -> Result<&str, &'static str> {
+    let value = value.trim_matches([' ', '\t']);
+    let legal = value.bytes().all(|byte| (0x20..0x7f).contains(&byte) || byte == b'\t');
+    if legal { Ok(value) } else { Err("holds what no header may hold") }
+}
+
+/// What a field says that [`encode`] may have written. Strict: Base64 of the standard alphabet, padded, with nothing in its spare bits, and
+/// UTF-8 in it.
+///
+/// # Errors
+/// As [`plain`].
+pub(crate) fn decode(value: &str) -> Result<String, &'static str> {
+    let value = plain(value)?;
+    match value.strip_prefix(BEFORE).and_then(|rest| rest.strip_suffix(AFTER)) {
+        None => Ok(value.into()),
+        Some(coded) => {
+            let bytes = STANDARD.decode(coded).map_err(|_| "is not the Base64 that it says it is")?;
+            String::from_utf8(bytes).map_err(|_| "is Base64 of what is not UTF-8")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    // covers: HDR-C-006, HDR-C-035, HDR-C-036, HDR-B-037, HDR-S-013, HDR-S-038, B-215, B-216
+    #[test]
+    fn values_follow_the_published_vectors() {
+        for (value, encoded) in [
+            ("us-west1", "us-west1"),
+            ("two words", "two words"),
+            ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+            (" padded ", "=?base64?IHBhZGRlZCA=?="),
+            (" leading", "=?base64?IGxlYWRpbmc=?="),
+            ("trailing ", "=?base64?dHJhaWxpbmcg?="),
+            ("\ttab", "=?base64?CXRhYg==?="),
+            ("a\tb", "=?base64?YQli?="),
+            ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+            ("a\r\nX: y", "=?base64?YQ0KWDogeQ==?="),
+            ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+            ("=?base64?=", "=?base64?PT9iYXNlNjQ/PQ==?="),
+            ("=?BASE64?literal?=", "=?BASE64?literal?="),
+            ("=?base64?open", "=?base64?open"),
+            ("", ""),
+        ] {
+            assert_eq!(encode(value), encoded, "{value:?}");
+            assert_eq!(decode(encoded).as_deref(), Ok(value), "{value:?}");
+        }
+    }
+
+    // covers: HDR-S-012, HDR-S-013, HDR-S-033, HDR-B-037, B-170, B-216
+    #[test]
+    fn what_is_read_is_read_strictly() {
+        for (field, value) in [
+            ("\t  plain \t", "plain"),
+            ("in  the\tmiddle", "in  the\tmiddle"),
+            ("=?base64?SGVsbG8=?=", "Hello"),
+            (" =?base64?SGVsbG8=?= ", "Hello"),
+            ("=?base64??=", ""),
+            // What lacks a marker, or has it in other letters, is what it says.
+            ("SGVsbG8=", "SGVsbG8="),
+            ("=?base64?SGVsbG8=", "=?base64?SGVsbG8="),
+            ("SGVsbG8=?=", "SGVsbG8=?="),
+            ("=?Base64?SGVsbG8=?=", "=?Base64?SGVsbG8=?="),
+            ("=?base64?=", "=?base64?="),
+        ] {
+            assert_eq!(decode(field).as_deref(), Ok(value), "{field:?}");
+        }
+        for field in [
+            "=?base64?SGVsbG8?=",
+            "=?base64?SGVsbG8==?=",
+            "=?base64?SGVs!!!bG8=?=",
+            "=?base64?SGVs bG8=?=",
+            "=?base64?SGVsbG9=?=",
+            "=?base64?PT9_?=",
+            "=?base64?/w==?=",
+            "=?base64?7aCA?=",
+            "a\u{1}b",
+            "a\rb",
+            "a\u{7f}",
+            "caf\u{e9}",
+            "\u{a0}x",
+        ] {
+            assert!(decode(field).is_err(), "{field:?}");
+        }
+        assert_eq!(plain("=?base64?SGVsbG8=?="), Ok("=?base64?SGVsbG8=?="));
+        assert!(plain("a\u{1}b").is_err());
+    }
+
+    // covers: HDR-C-005, HDR-B-008, TASKX-C-034
+    #[test]
+    fn each_method_that_has_a_name_shows_it() {
+        let params = Object::new().with("name", "n").with("uri", "u:v").with("taskId", "t");
+        let cases = [
+            ("tools/call", Some("n")),
+            ("prompts/get", Some("n")),
+            ("resources/read", Some("u:v")),
+            ("tasks/get", Some("t")),
+            ("tasks/update", Some("t")),
+            ("tasks/cancel", Some("t")),
+            ("tools/list", None),
+            ("tasks/list", None),
+            ("completion/complete", None),
+            ("Tools/call", None),
+        ];
+        for (method, name) in cases {
+            assert_eq!(name_of(method, &params).as_deref(), name, "{method}");
+        }
+        for odd in [Object::new(), Object::new().with("name", 1i64), Object::new().with("name", crate::RawJson::null())]
+        {
+            assert_eq!(name_of("tools/call", &odd), None);
+        }
+    }
+
+    proptest! {
+        // covers: B-215, B-216, HDR-C-035, HDR-S-013
+        #[test]
+        fn every_value_comes_back_and_is_a_legal_field(value in any::<String>()) {
+            let header = encode(&value);
+            prop_assert!(header.bytes().all(|byte| (0x20..0x7f).contains(&byte)));
+            prop_assert_eq!(header.trim(), header.as_str());
+            prop_assert_eq!(decode(&header), Ok(value));
+        }
+    }
+}

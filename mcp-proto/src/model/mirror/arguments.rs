@@ -1,0 +1,69 @@
+//! What the annotations of a schema make of the arguments of a call (2026-07-28 transports, custom headers from tool parameters).
+
+use super::Mirror;
+use crate::rpc::{Id, JsonKind, Object, RawJson};
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+
+/// The greatest integer that a field may carry, in both directions: what a double holds exactly.
+const MAX_INTEGER: u64 = (1 << 53) - 1;
+
+/// An annotated place, in the arguments of one call.
+#[derive(Clone, Copy)]
+pub(crate) struct Annotated<'a> {
+    /// What the field is called, without what all of them begin with.
+    pub(crate) header: &'a str,
+    /// The property.
+    pub(crate) argument: &'a str,
+    /// The value; `None` if it is absent or `null`, which no field mirrors.
+    pub(crate) value: Option<&'a RawJson>,
+}
+
+impl Mirror {
+    /// Tells each annotated place of these arguments, until one is an error.
+    pub(crate) fn visit<E>(
+        &self,
+        arguments: &Object,
+        tell: &mut dyn FnMut(Annotated<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        // Arguments may be many, and each is looked at once.
+        let mut there: BTreeMap<&str, &RawJson> = BTreeMap::new();
+        there.extend(
+            arguments.iter().filter(|(name, value)| value.kind() != JsonKind::Null && self.inner.contains_key(*name)),
+        );
+        for (argument, inner) in &self.inner {
+            let value = there.get(argument.as_str()).copied();
+            if let Some(header) = &inner.header {
+                tell(Annotated { header, argument, value })?;
+            }
+            if !inner.inner.is_empty() {
+                let object = value.and_then(|value| Object::read(value).ok()).unwrap_or_default();
+                inner.visit(&object, tell)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a field says of this argument, before it is encoded. `None` for what no field can carry.
+pub(crate) fn text_of(value: &RawJson) -> Option<String> {
+    match value.id() {
+        _ if value.kind() == JsonKind::Bool => Some(value.as_str().to_string()),
+        Some(Id::Text(text)) => Some(text),
+        Some(Id::Int(n)) if n.unsigned_abs() <= MAX_INTEGER => Some(n.to_string()),
+        _ => None,
+    }
+}
+
+/// Whether what a field says, decoded, is this argument. Integers compare as numbers: `42.0` is `42`.
+pub(crate) fn says(text: &str, value: &RawJson) -> bool {
+    let number = || RawJson::parse(text.as_bytes().to_vec()).ok().filter(|json| json.as_str() == text);
+    match text_of(value) {
+        None => false,
+        // A string in the field is none of the numbers.
+        Some(_) if value.kind() == JsonKind::Number => {
+            number().is_some_and(|number| number.kind() == JsonKind::Number && number.id() == value.id())
+        }
+        Some(expected) => expected == text,
+    }
+}
