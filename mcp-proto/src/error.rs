@@ -464,6 +464,7 @@ pub enum DiagnosticKind {
     BadSubscription,
     ControlEvent,
     DroppedResponse,
+    DroppedAnswer,
 }
 
 impl DiagnosticKind {
@@ -500,8 +501,10 @@ impl DiagnosticKind {
             Self::BadState => ("bad-state", "answered -32602"),
             Self::BeforeInitialize => ("before-initialize", "answered -32600"),
             Self::SecondInitialize => ("second-initialize", "answered -32600"),
-            Self::HttpDefect => ("http-defect", "answered with the status, then closed"),
-            Self::HeaderMismatch => ("header-mismatch", "answered -32020"),
+            Self::HttpDefect => ("http-defect", "answered with the status, or aborted if an answer had begun"),
+            Self::HeaderMismatch => {
+                ("header-mismatch", "answered -32020; within a session the session's revision counts")
+            }
             Self::ForeignHost => ("foreign-host", "answered 403"),
             Self::UnknownContentType => ("unknown-content-type", "the call failed"),
             Self::BadEvent => ("bad-event", "skipped"),
@@ -514,18 +517,19 @@ impl DiagnosticKind {
             Self::UnknownExchange => ("unknown-exchange", "ignored"),
             Self::UnsupportedVersion => ("unsupported-version", "answered -32022"),
             Self::HandshakeTimeout => ("handshake-timeout", "the exchange was aborted"),
-            Self::TooManyExchanges => ("too-many-exchanges", "the exchange was aborted"),
+            Self::TooManyExchanges => ("too-many-exchanges", "it was answered 503, or aborted"),
             Self::InvalidTool => ("invalid-tool", "left out of the list"),
             Self::RefreshFailed => {
                 ("refresh-failed", "the calls that waited for the tools ended with the error that they had")
             }
             Self::RecordingEnded => ("recording-ended", "nothing more is recorded"),
-            Self::BadSession => ("bad-session", "the session id was not used"),
+            Self::BadSession => ("bad-session", "a server answered 400 or 404; a client did not use the id"),
             Self::ListenerOff => ("listener-off", "calls go on without it"),
             Self::BadSubscription => {
                 ("bad-subscription", "the notification was ignored, or the subscription goes on with less")
             }
             Self::ControlEvent => ("control-event", "ignored: an event of a type that is not the protocol's"),
+            Self::DroppedAnswer => ("dropped-answer", "dropped: its client cannot come back for it"),
             Self::DroppedResponse => ("dropped-response", "the server does not have our response"),
         }
     }

@@ -71,6 +71,11 @@ pub enum ServerCommand {
     Respond(Answer),
     /// Send a notification on a request, before its answer.
     Notify(RequestKey, Note),
+    /// Tell every client that wants to know of it.
+    Publish(Change),
+    /// Decide about a request whose head was shown.
+    #[cfg(feature = "http")]
+    Admit(AdmitKey, Admission),
     /// Stop accepting requests, and end when those that run have ended or the time is over.
     Shutdown(Duration),
 }
@@ -127,6 +132,84 @@ impl AuthToken {
     pub const fn key(&self) -> AuthKey {
         self.0
     }
+}
+
+/// An HTTP request that waits for its admission. Never reused within an engine.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AdmitKey(pub u64);
+
+/// The right to decide about one HTTP request, once.
+#[derive(PartialEq, Eq, Debug)]
+#[must_use = "a request that is never decided about is refused when its time is over"]
+pub struct AdmitToken {
+    key: AdmitKey,
+    peer: Peer,
+}
+
+impl AdmitToken {
+    #[cfg(feature = "http")]
+    pub(crate) const fn new(key: AdmitKey, peer: Peer) -> Self {
+        Self { key, peer }
+    }
+
+    /// The key that names the request in an [`Input`].
+    pub const fn key(&self) -> AdmitKey {
+        self.key
+    }
+
+    /// Who is at the other end of the connection that the request came on, as far as that is known. Behind a proxy that is the proxy.
+    pub const fn peer(&self) -> &Peer {
+        &self.peer
+    }
+}
+
+/// The decision about an HTTP request, made from its head.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Admission {
+    /// It is served, as coming from this principal; `None`: from nobody in particular.
+    Accept(Option<Principal>),
+    /// It has no credentials, or they are not valid: 401 with this `WWW-Authenticate` (RFC 9110 section 11.6.1).
+    Unauthorized(String),
+    /// Its credentials do not suffice: 403, with this `WWW-Authenticate` if another scope would (RFC 6750 section 3.1).
+    Forbidden(Option<String>),
+}
+
+/// Who a request comes from, as the application names it: a subject and its issuer, an account, a key's owner. Not the credentials
+/// themselves, which change: what belongs to a session belongs to the principal that opened it. A name is no secret: `Debug` shows it, also
+/// that of a [`Context`](crate::server::Context).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Principal(pub String);
+
+impl Principal {
+    /// The name that the application gave.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Principal {
+    fn from(name: &str) -> Self {
+        Self(name.into())
+    }
+}
+
+impl From<String> for Principal {
+    fn from(name: String) -> Self {
+        Self(name)
+    }
+}
+
+/// A session of a client of the older revisions over HTTP. Never reused within an engine, and not the id on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SessionKey(pub u64);
+
+/// What a server can tell all its clients of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum Change {
+    /// The list of tools is another one (`notifications/tools/list_changed`).
+    Tools,
 }
 
 /// Why a server wants (other) credentials: a status 401 or 403 and what came with it (RFC 9110 section 11; 2025-11-25 authorization).
@@ -357,4 +440,10 @@ pub enum Note {
     Progress(crate::model::Progress),
     /// A notification of a custom method.
     Custom(String, Object),
+    /// End the event stream of the request for now; the client comes back for the rest after this time, or after
+    /// [`ServerConfig::retry`](crate::server::ServerConfig::retry) (2025-11-25 transports, sending messages to the server: a server may
+    /// close the connection after an event with an id). So a request that takes long holds no connection. Refused with
+    /// [`Refusal::NotWanted`](crate::Refusal::NotWanted) wherever the client could not come back: on every other revision and transport,
+    /// and without a session.
+    CloseStream(Option<Duration>),
 }

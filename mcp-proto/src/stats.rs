@@ -55,6 +55,10 @@ pub struct ServerStats {
     pub requests: u64,
     /// Connections that are open or being closed.
     pub channels: usize,
+    /// Sessions of clients of the older revisions over HTTP: see [`Server::sessions`](crate::server::Server::sessions).
+    pub sessions: usize,
+    /// Streams of clients of the older revisions over HTTP, open or kept: see [`Server::streams`](crate::server::Server::streams).
+    pub streams: usize,
     /// What went over all connections, those that are closed included. Of a [`Hub`](crate::wired::Hub): what it was told of with
     /// [`count`](crate::wired::Hub::count).
     pub traffic: Traffic,

@@ -80,6 +80,11 @@ impl Pieces {
     #[cfg(feature = "std")]
     pub const AT_ONCE: usize = 16;
 
+    /// How many bytes of them. A write that blocks returns only once all of it is accepted, and a client that takes a large answer slowly,
+    /// but takes it, must not look like one that takes nothing.
+    #[cfg(feature = "std")]
+    pub const MOST: usize = 64 << 10;
+
     /// Whether all of it is written.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -88,8 +93,12 @@ impl Pieces {
     /// The first pieces, for a vectored write; empty slices follow the last.
     #[cfg(feature = "std")]
     pub fn slices(&self) -> [std::io::IoSlice<'_>; Self::AT_ONCE] {
-        let mut slices = [std::io::IoSlice::new(&[]); Self::AT_ONCE];
-        slices.iter_mut().zip(&self.0).for_each(|(slice, piece)| *slice = std::io::IoSlice::new(piece));
+        let (mut slices, mut room) = ([std::io::IoSlice::new(&[]); Self::AT_ONCE], Self::MOST);
+        for (slice, piece) in slices.iter_mut().zip(&self.0) {
+            let part = piece.get(..room).unwrap_or(piece);
+            room -= part.len();
+            *slice = std::io::IoSlice::new(part);
+        }
         slices
     }
 
@@ -133,6 +142,24 @@ mod tests {
             }
             assert_eq!(written, b"onetwothree", "{at_once} at once");
         }
+    }
+
+    #[cfg(feature = "std")]
+    #[test]
+    fn a_large_answer_is_written_in_parts() {
+        let mut queue = WriteQueue::default();
+        for length in [Pieces::MOST - 1, Pieces::MOST * 2, 1] {
+            queue.push(Bytes::from(alloc::vec![0; length]));
+        }
+        let Some(Step::Write(mut pieces)) = queue.next_step() else { panic!("nothing to write") };
+        let offered = |pieces: &Pieces| pieces.slices().iter().map(|slice| slice.len()).collect::<Vec<_>>();
+        assert_eq!(offered(&pieces)[..3], [Pieces::MOST - 1, 1, 0]);
+        pieces.advance(Pieces::MOST);
+        assert_eq!(offered(&pieces)[..2], [Pieces::MOST, 0]);
+        pieces.advance(Pieces::MOST);
+        assert_eq!(offered(&pieces)[..3], [Pieces::MOST - 1, 1, 0]);
+        pieces.advance(Pieces::MOST);
+        assert!(pieces.is_empty());
     }
 
     #[test]

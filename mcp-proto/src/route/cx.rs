@@ -2,7 +2,7 @@
 
 use super::output::{IntoOutput, ToolError};
 use crate::error::Refusal;
-use crate::input::{InputAnswer, InputRequest, Note, Outcome};
+use crate::input::{Change, InputAnswer, InputRequest, Note, Outcome};
 use crate::model::Progress;
 use crate::model::elicitation::{ElicitRequest, ElicitResult};
 use crate::model::tools::CallToolResult;
@@ -15,6 +15,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
 use serde::de::DeserializeOwned;
 
 /// One entry of a handler: its arguments, the answers of earlier rounds, what it remembered.
@@ -54,6 +55,10 @@ pub trait Port: Send + Sync {
     /// # Errors
     /// Why it was not sent.
     fn note(&self, note: Note) -> Result<(), Refusal>;
+    /// Tells every client of the server, with [`Server::publish`](crate::Server::publish) or a form of it. By default nobody is told.
+    fn publish(&self, change: Change) {
+        let _ = change;
+    }
     /// Whether the request was cancelled.
     fn is_cancelled(&self) -> bool;
 }
@@ -74,23 +79,33 @@ impl Cx {
         Self { invocation: Arc::new(invocation), port }
     }
 
-    /// As [`new`](Self::new), of a flag that says whether the request was cancelled, and a function that sends a notification on it.
+    /// As [`new`](Self::new), of a flag that says whether the request was cancelled, a function that sends a notification on it, and one
+    /// that tells every client of the server.
     pub fn linked(
         invocation: Invocation,
         cancelled: Arc<AtomicBool>,
         note: impl Fn(Note) -> Result<(), Refusal> + Send + Sync + 'static,
+        publish: impl Fn(Change) + Send + Sync + 'static,
     ) -> Self {
-        struct Link<F>(Arc<AtomicBool>, F);
-        impl<F: Fn(Note) -> Result<(), Refusal> + Send + Sync> Port for Link<F> {
+        struct Link<F, P>(Arc<AtomicBool>, F, P);
+        impl<F, P> Port for Link<F, P>
+        where
+            F: Fn(Note) -> Result<(), Refusal> + Send + Sync,
+            P: Fn(Change) + Send + Sync,
+        {
             fn note(&self, note: Note) -> Result<(), Refusal> {
                 (self.1)(note)
+            }
+
+            fn publish(&self, change: Change) {
+                (self.2)(change);
             }
 
             fn is_cancelled(&self) -> bool {
                 self.0.load(Ordering::Relaxed)
             }
         }
-        Self::new(invocation, Arc::new(Link(cancelled, note)))
+        Self::new(invocation, Arc::new(Link(cancelled, note, publish)))
     }
 
     /// As [`new`](Self::new), for a driver that runs a handler to its end before it does anything else: notifications are refused with
@@ -161,6 +176,22 @@ impl Cx {
     /// [`Refusal::Full`] while the client does not read, [`Refusal::Gone`] once the request is over or cancelled.
     pub fn notify(&self, method: &str, params: Object) -> Result<(), Refusal> {
         self.port.note(Note::Custom(method.into(), params))
+    }
+
+    /// Ends the event stream of the request for now: a client of 2025-11-25 comes back for the rest after this time, or after
+    /// [`ServerConfig::retry`](crate::server::ServerConfig::retry), so that a request that takes long holds no connection.
+    ///
+    /// # Errors
+    /// [`Refusal::NotWanted`] on every other revision and transport, where a client could not come back, and for a request without a
+    /// session; [`Refusal::Gone`] once the request is over or cancelled.
+    pub fn close_stream(&self, retry: Option<Duration>) -> Result<(), Refusal> {
+        self.port.note(Note::CloseStream(retry))
+    }
+
+    /// Tells every client that wants to know, not only the one that asks: a tool came, or went. It never fails and never waits; see
+    /// [`Server::publish`](crate::Server::publish). It says that something changed, and does not change it.
+    pub fn publish(&self, change: Change) {
+        self.port.publish(change);
     }
 
     /// Whether the request was cancelled. A handler that is, should stop soon; what it returns is dropped.

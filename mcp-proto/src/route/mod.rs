@@ -2,6 +2,8 @@
 //! itself, holds no state between requests, and can serve any number of connections at once.
 
 mod cx;
+#[cfg(feature = "http")]
+mod mirrored;
 mod output;
 
 #[cfg(test)]
@@ -13,6 +15,7 @@ pub use output::{IntoOutput, Json, ToolError};
 
 use crate::input::{Answer, Outcome};
 use crate::model::lifecycle::Implementation;
+use crate::model::mirror::Mirror;
 use crate::model::tools::Tool;
 use crate::rpc::{ErrorObject, JsonKind, Object, RawJson, code};
 use crate::server::{Incoming, Responder, ServerConfig};
@@ -34,9 +37,19 @@ pub fn tool(name: &str) -> Tool {
 pub struct Router<H> {
     config: ServerConfig,
     /// In the order of registration, which is the order of `tools/list`.
-    tools: Vec<(Tool, H)>,
+    tools: Vec<Offered<H>>,
     by_name: BTreeMap<String, usize>,
     methods: BTreeMap<String, H>,
+}
+
+/// A tool, and who serves it.
+#[derive(Debug)]
+struct Offered<H> {
+    tool: Tool,
+    handler: H,
+    /// The arguments that must stand in header fields as well.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has fields"))]
+    mirror: Mirror,
 }
 
 /// What a request comes to.
@@ -57,6 +70,13 @@ pub enum Routed<'a, H> {
         /// The right to answer.
         responder: Responder,
     },
+}
+
+/// What serves a request.
+enum Found<'a, H> {
+    Tool(&'a H, RawJson),
+    Method(&'a H),
+    Result(Object),
 }
 
 /// A handler made from a function of the user: `A` is its type of arguments. Each adapter implements it for its own `H`.
@@ -83,6 +103,15 @@ impl<H> Router<H> {
         self
     }
 
+    /// Declares that the list of tools may change while the server runs, so that clients want to be told: see
+    /// [`Server::publish`](crate::server::Server::publish).
+    #[must_use]
+    pub fn tools_change(mut self) -> Self {
+        let tools = self.config.capabilities.tools.get_or_insert_with(Object::new);
+        tools.set("listChanged", true.into());
+        self
+    }
+
     /// Changes the configuration: limits, revisions, cache hints, the sealing key.
     #[must_use]
     pub fn configure(mut self, change: impl FnOnce(&mut ServerConfig)) -> Self {
@@ -91,20 +120,28 @@ impl<H> Router<H> {
     }
 
     /// Adds a tool; `tool` is `tool("add").describe(..)` or a [`Tool`]. One of the same name is replaced, in its place.
+    ///
+    /// # Panics
+    /// If no server may offer the tool: the program is wrong. Ask [`Tool::check`] first about one that comes from elsewhere.
     #[must_use]
     pub fn add(mut self, tool: impl Into<Tool>, handler: H) -> Self {
         let tool = tool.into();
-        match self.by_name.get(&tool.name).and_then(|&at| self.tools.get_mut(at)) {
-            Some(entry) => *entry = (tool, handler),
+        let mirror = tool.mirror().unwrap_or_else(|e| panic!("{e}"));
+        let offered = Offered { tool, handler, mirror };
+        match self.by_name.get(&offered.tool.name).and_then(|&at| self.tools.get_mut(at)) {
+            Some(entry) => *entry = offered,
             None => {
-                self.by_name.insert(tool.name.clone(), self.tools.len());
-                self.tools.push((tool, handler));
+                self.by_name.insert(offered.tool.name.clone(), self.tools.len());
+                self.tools.push(offered);
             }
         }
         self
     }
 
     /// Adds a tool that a function serves.
+    ///
+    /// # Panics
+    /// As [`add`](Self::add).
     #[must_use]
     pub fn tool<F, A>(self, tool: impl Into<Tool>, f: F) -> Self
     where
@@ -139,28 +176,45 @@ impl<H> Router<H> {
         config
     }
 
-    /// Decides what a request comes to. Opens a sealed state, reads and writes JSON: do it outside any lock.
+    /// Decides what a request comes to. Compares header fields with arguments, opens a sealed state, reads and writes JSON: do it outside
+    /// any lock.
     pub fn route(&self, mut responder: Responder, mut incoming: Incoming) -> Routed<'_, H> {
-        if let Err(error) = responder.open(&mut incoming) {
-            return Routed::Answer(responder.write(Outcome::Error(error)));
+        let found = self.look_up(&responder, &incoming);
+        match found.and_then(|found| responder.open(&mut incoming).map(|()| found)) {
+            Ok(Found::Tool(handler, arguments)) => {
+                Routed::Handle { handler, invocation: Invocation::of_tool(incoming, arguments), responder }
+            }
+            Ok(Found::Method(handler)) => {
+                Routed::Handle { handler, invocation: Invocation::of_method(incoming), responder }
+            }
+            Ok(Found::Result(result)) => Routed::Answer(responder.write(Outcome::Complete(result))),
+            Err(error) => Routed::Answer(responder.write(Outcome::Error(error))),
         }
-        if let Some(handler) = self.methods.get(&incoming.method) {
-            let invocation = Invocation::of_method(incoming);
-            return Routed::Handle { handler, invocation, responder };
-        }
+    }
+
+    /// Who serves a request, if the router does not know the answer.
+    fn look_up(&self, responder: &Responder, incoming: &Incoming) -> Result<Found<'_, H>, ErrorObject> {
+        #[cfg(feature = "http")]
+        self.agree(incoming)?;
         let has_tools = responder.config().capabilities.tools.is_some() || !self.tools.is_empty();
-        let routed = match incoming.method.as_str() {
-            "tools/list" if has_tools => self.list(&responder, &incoming),
-            "tools/call" if has_tools => match self.find(&incoming) {
-                Ok((handler, arguments)) => {
-                    let invocation = Invocation::of_tool(incoming, arguments);
-                    return Routed::Handle { handler, invocation, responder };
-                }
-                Err(error) => Err(error),
-            },
-            _ => Err(ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found")),
-        };
-        Routed::Answer(responder.write(routed.map_or_else(Outcome::Error, Outcome::Complete)))
+        match (self.methods.get(&incoming.method), incoming.method.as_str()) {
+            (Some(handler), _) => Ok(Found::Method(handler)),
+            (None, "tools/list") if has_tools => self.list(responder, incoming).map(Found::Result),
+            (None, "tools/call") if has_tools => self.find(incoming),
+            (None, _) => Err(ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found")),
+        }
+    }
+
+    /// Whether the header fields of a call of 2026-07-28 agree with its arguments. What else may be wrong with it comes later.
+    #[cfg(feature = "http")]
+    fn agree(&self, incoming: &Incoming) -> Result<(), ErrorObject> {
+        let Incoming { method, params, context, .. } = incoming;
+        let Some(head) = context.http.as_ref().filter(|_| context.version.era() == Era::Modern) else { return Ok(()) };
+        let name = params.optional::<String>("name").ok().flatten().filter(|_| method == "tools/call");
+        match name.and_then(|name| self.offered(&name)) {
+            Some(offered) => mirrored::check(&offered.mirror, params, head),
+            None => Ok(()),
+        }
     }
 
     /// One page of `tools/list`.
@@ -174,10 +228,10 @@ impl<H> Router<H> {
         let size = config.limits.server.page_size.max(1);
         let rest = self.tools.get(start..).unwrap_or_default();
         let page: Vec<RawJson> =
-            rest.iter().take(size).map(|(tool, _)| tool.write(responder.version()).into()).collect();
+            rest.iter().take(size).map(|offered| offered.tool.write(responder.version()).into()).collect();
         let mut result = Object::new().with("tools", page);
-        if let (true, Some((last, _))) = (rest.len() > size, rest.get(size - 1)) {
-            result.set("nextCursor", URL_SAFE_NO_PAD.encode(&last.name).as_str().into());
+        if let (true, Some(last)) = (rest.len() > size, rest.get(size - 1)) {
+            result.set("nextCursor", URL_SAFE_NO_PAD.encode(&last.tool.name).as_str().into());
         }
         if responder.version().era() == Era::Modern {
             config.list_cache.write(&mut result);
@@ -193,17 +247,20 @@ impl<H> Router<H> {
     }
 
     /// The handler of a call, and its arguments. A call that names no tool of ours is wrong in every revision.
-    fn find(&self, incoming: &Incoming) -> Result<(&H, RawJson), ErrorObject> {
+    fn find(&self, incoming: &Incoming) -> Result<Found<'_, H>, ErrorObject> {
         let name: String = incoming.params.required("name").map_err(|e| invalid(&format!("{e}")))?;
-        let known = self.by_name.get(&name).and_then(|&at| self.tools.get(at));
-        let (_, handler) = known.ok_or_else(|| invalid(&format!("Unknown tool: {name}")))?;
+        let offered = self.offered(&name).ok_or_else(|| invalid(&format!("Unknown tool: {name}")))?;
         let arguments = match incoming.params.get("arguments") {
             None => RawJson::empty_object(),
             Some(arguments) if arguments.kind() == JsonKind::Null => RawJson::empty_object(),
             Some(arguments) if arguments.kind() == JsonKind::Object => arguments.clone(),
             Some(_) => return Err(invalid("`arguments` is not an object")),
         };
-        Ok((handler, arguments))
+        Ok(Found::Tool(&offered.handler, arguments))
+    }
+
+    fn offered(&self, name: &str) -> Option<&Offered<H>> {
+        self.by_name.get(name).and_then(|&at| self.tools.get(at))
     }
 }
 

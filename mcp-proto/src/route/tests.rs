@@ -80,7 +80,7 @@ impl Bench {
                         Routed::Answer(answer) => answer,
                         Routed::Handle { handler, invocation, responder } => {
                             let refuse = |_| Err(Refusal::NotWanted);
-                            responder.write(handler.0(&Cx::linked(invocation, self.cancelled.clone(), refuse)))
+                            responder.write(handler.0(&Cx::linked(invocation, self.cancelled.clone(), refuse, |_| {})))
                         }
                     };
                     self.server.respond(NOW, answer);
@@ -161,6 +161,17 @@ fn tools_are_listed_in_the_order_of_registration() {
     assert!(!said[0].contains("ttlMs") && !said[0].contains("resultType"), "{said:?}");
 }
 
+// covers: HTTP-S-031, X-45
+#[test]
+fn a_method_or_tool_that_is_not_there_is_said_before_what_is_wrong_with_the_answers_that_come_with_it() {
+    let mut bench = Bench::new(adder());
+    for wrong in [r#","inputResponses":7"#, r#","requestState":"forged""#] {
+        let mut code = |method: &str, rest: &str| bench.modern(method, &format!("{rest}{wrong}")).unwrap_err().code;
+        assert_eq!(code("prompts/get", r#","name":"add""#), -32601, "{wrong}");
+        assert_eq!(code("tools/call", r#","name":"add","arguments":{"a":1,"b":2}"#), -32602, "{wrong}");
+    }
+}
+
 // covers: PAGE-S-002, PAGE-S-007, PAGE-S-008, B-286, B-284, CACHE-S-022
 #[test]
 fn pages_follow_one_another_and_an_invalid_cursor_is_refused() {
@@ -211,12 +222,14 @@ fn the_list_is_the_same_on_every_connection_and_after_every_request() {
     assert_eq!(Bench::new(router()).modern("tools/list", "").unwrap(), first);
 }
 
-// covers: TOOL-S-003, RPC-S-040, X-21
+// covers: TOOL-S-003, RPC-S-040, X-21, SUB-S-017
 #[test]
 fn what_is_not_offered_does_not_exist() {
     let mut bench = Bench::new(Router::new("n", "1"));
     assert!(bench.modern("server/discover", "").unwrap().object("capabilities").unwrap().get("tools").is_none());
-    for method in ["tools/list", "tools/call", "resources/list", "no/such"] {
+    for method in
+        ["tools/list", "tools/call", "resources/list", "resources/subscribe", "resources/unsubscribe", "no/such"]
+    {
         assert_eq!(bench.modern(method, "").unwrap_err().code, -32601);
     }
     let mut bench = Bench::legacy(adder(), "2024-11-05");

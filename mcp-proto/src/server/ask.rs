@@ -1,11 +1,11 @@
-//! Asking an older client: the engine's own requests on a duplex exchange (`elicitation/create`, `sampling/createMessage`, `roots/list`).
+//! Asking an older client: the engine's own requests, on its duplex exchange or on the stream of the request that asks (`elicitation/create`, `sampling/createMessage`, `roots/list`).
 //! In 2026-07-28 a server sends no request; there questions are results, see `responder.rs`.
 
 use super::Timer;
 use super::requests::Stage;
+use super::talk::{Party, Place};
 use super::{ExchangeId, Server};
 use crate::error::DiagnosticKind;
-use crate::exchange::Outgoing;
 use crate::input::{Question, RequestKey};
 use crate::rpc::{ErrorObject, Id, Object, Payload, RawJson, Response, code, notification, request};
 use alloc::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl Server {
     pub(super) fn ask(&mut self, key: RequestKey, questions: Vec<Question>, state: Option<RawJson>) {
         let timeout = self.now + self.shared.config.limits.server.ask_timeout;
         let Some((key, running)) = self.rekey(key) else { return };
-        let x = running.exchange;
+        let place = running.place;
         if let Some(entry) = &mut running.entry {
             entry.rounds += 1;
             // An answer to an earlier question of the same name is out of date.
@@ -45,16 +45,17 @@ impl Server {
         }
         let mut asking = Asking { open: BTreeMap::new(), state };
         let mut messages = Vec::with_capacity(questions.len());
-        if let Some(duplex) = self.exchanges.get_mut(&x).and_then(|exchange| exchange.binding.duplex_mut()) {
+        if let Some(talk) = self.talk_at(place) {
             for question in questions {
-                let id = duplex.next_id;
-                duplex.next_id += 1;
-                duplex.asked.insert(id, key);
+                let id = talk.next_id;
+                talk.next_id += 1;
+                talk.asked.insert(id, key);
                 messages.push(request(&Id::Int(id), question.method, question.params.as_ref()));
                 asking.open.insert(id, question.name);
             }
         }
-        messages.into_iter().for_each(|message| self.send(x, Outgoing::Message(message)));
+        let at = self.place_to_ask(place);
+        messages.into_iter().for_each(|message| self.say(at, message));
         let Some(running) = self.requests.get_mut(&key) else { return };
         if asking.open.is_empty() {
             self.enter_again(key, asking.state);
@@ -65,27 +66,27 @@ impl Server {
     }
 
     /// An answer of a client. Answers to nothing are told and dropped; none ever ends the exchange.
-    pub(super) fn on_response(&mut self, x: ExchangeId, response: Response) {
+    pub(super) fn on_response(&mut self, party: Party, response: Response) {
         let outcome = match response.payload {
             Payload::Result(result) => Ok(result),
             Payload::Error(error) => Err(error),
         };
-        let Some(duplex) = self.exchanges.get(&x).and_then(|exchange| exchange.binding.duplex()) else { return };
+        let Some(talk) = self.talk(party) else { return };
         let (id, as_text) = match &response.id {
             Id::Int(id) => (Some(*id), false),
             // Some clients answer a number with its decimal digits.
             Id::Text(text) => (text.parse().ok().filter(|id: &i64| id.to_string() == *text), true),
         };
-        let asked_before = id.is_some_and(|id| (1..duplex.next_id).contains(&id));
-        match id.filter(|id| duplex.asked.contains_key(id)) {
+        let asked_before = id.is_some_and(|id| (1..talk.next_id).contains(&id));
+        match id.filter(|id| talk.asked.contains_key(id)) {
             Some(id) => {
                 if as_text {
                     self.diagnose(DiagnosticKind::TextId, &format!("{}", response.id));
                 }
-                self.on_input(x, id, outcome);
+                self.on_input(party, id, outcome);
             }
             None => {
-                let kind = match (duplex.negotiated.is_some(), asked_before) {
+                let kind = match (talk.negotiated.is_some(), asked_before) {
                     (false, _) => DiagnosticKind::UnexpectedResponse,
                     (true, true) => DiagnosticKind::LateAnswer,
                     (true, false) => DiagnosticKind::UnknownId,
@@ -96,13 +97,13 @@ impl Server {
     }
 
     /// An answer that cannot be read, to a question that is open: it counts as an error, so that nobody waits for it.
-    pub(super) fn on_unreadable_answer(&mut self, x: ExchangeId, id: Option<&Id>) {
-        let Some(duplex) = self.exchanges.get(&x).and_then(|exchange| exchange.binding.duplex()) else { return };
+    pub(super) fn on_unreadable_answer(&mut self, party: Party, id: Option<&Id>) {
+        let Some(talk) = self.talk(party) else { return };
         if let Some(Id::Int(id)) = id
-            && duplex.asked.contains_key(id)
+            && talk.asked.contains_key(id)
         {
             let error = ErrorObject::new(code::INTERNAL_ERROR, "the client's answer cannot be read");
-            self.on_input(x, *id, Err(error));
+            self.on_input(party, *id, Err(error));
         }
     }
 
@@ -111,15 +112,15 @@ impl Server {
         self.diagnose(DiagnosticKind::Denied, &format!("a question of ours: {reason}"));
         if let Id::Int(id) = id {
             let error = ErrorObject::new(code::INTERNAL_ERROR, "the question was refused on this side");
-            self.on_input(x, *id, Err(error));
+            if let Some(party) = self.party_on(x) {
+                self.on_input(party, *id, Err(error));
+            }
         }
     }
 
-    fn on_input(&mut self, x: ExchangeId, id: i64, outcome: Result<RawJson, ErrorObject>) {
-        let Some(duplex) = self.exchanges.get_mut(&x).and_then(|exchange| exchange.binding.duplex_mut()) else {
-            return;
-        };
-        let Some(key) = duplex.asked.remove(&id) else { return };
+    fn on_input(&mut self, party: Party, id: i64, outcome: Result<RawJson, ErrorObject>) {
+        let Some(talk) = self.talk_mut(party) else { return };
+        let Some(key) = talk.asked.remove(&id) else { return };
         let Some(running) = self.requests.get_mut(&key) else { return };
         let Stage::Asking(asking) = &mut running.stage else { return };
         if let (Some(name), Some(entry)) = (asking.open.remove(&id), &mut running.entry) {
@@ -132,18 +133,19 @@ impl Server {
         }
     }
 
-    /// Takes questions out of the table of their exchange.
-    pub(super) fn settle(&mut self, x: ExchangeId, asking: &Asking) {
-        if let Some(duplex) = self.exchanges.get_mut(&x).and_then(|exchange| exchange.binding.duplex_mut()) {
-            duplex.asked.retain(|id, _| !asking.has(*id));
+    /// Takes questions out of the table of those that are open.
+    pub(super) fn settle(&mut self, place: Place, asking: &Asking) {
+        if let Some(talk) = self.talk_at(place) {
+            talk.asked.retain(|id, _| !asking.has(*id));
         }
     }
 
     /// Tells the client that the answers to these questions are of no interest any more.
-    pub(super) fn withdraw(&mut self, x: ExchangeId, asking: &Asking) {
+    pub(super) fn withdraw(&mut self, place: Place, asking: &Asking) {
+        let at = self.place_to_ask(place);
         for id in asking.ids() {
             let params = Object::new().with("requestId", id);
-            self.send(x, Outgoing::Message(notification("notifications/cancelled", Some(&params))));
+            self.say(at, notification("notifications/cancelled", Some(&params)));
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The configuration of a [`Server`](super::Server): plain data.
 
+use super::hosts::Hosts;
 use crate::hook::MessageHook;
 use crate::limits::Limits;
 use crate::model::lifecycle::{CacheHints, Implementation, ServerCapabilities};
 use crate::version::Versions;
 use alloc::string::String;
-use alloc::vec::Vec;
 use core::time::Duration;
 
 /// The configuration of a [`Server`](super::Server); [`Router::config`](crate::Router::config) makes one.
@@ -18,7 +18,7 @@ pub struct ServerConfig {
     pub capabilities: ServerCapabilities,
     /// How to use us, for a language model.
     pub instructions: Option<String>,
-    /// The revisions we support. Default: all. Over HTTP only those of the modern era are served.
+    /// The revisions we support. Default: all.
     pub versions: Versions,
     /// How long the answer to `server/discover` may be kept.
     pub discover_cache: CacheHints,
@@ -26,11 +26,36 @@ pub struct ServerConfig {
     pub list_cache: CacheHints,
     /// The key that seals `requestState`; `None`: one is derived from the seed. Servers that answer for one another need the same.
     pub state_key: Option<[u8; 32]>,
-    /// Whether an id that an earlier, answered request of the same older connection used is accepted. Default yes. If not, the last 1024
-    /// ids of a connection are remembered.
+    /// Whether an id that an earlier, answered request of the same older connection or session used is accepted. Default yes. If not, the
+    /// last 1024 ids of each are remembered.
     pub reuse_ids: bool,
     /// Which names an HTTP server answers to. Default: those of loopback.
     pub hosts: Hosts,
+    /// The path of the one HTTP endpoint; any other is answered 404. `None`: every path is the endpoint, for a server behind something that
+    /// routes. Default `/mcp`.
+    pub path: Option<String>,
+    /// Whether clients of the older revisions get sessions over HTTP.
+    pub sessions: Sessions,
+    /// Whether pages of other origins may use an HTTP server from within a browser (the CORS protocol of the WHATWG Fetch standard): those
+    /// whose host is among `hosts`; with [`Hosts::Any`] those are all pages of the web. Default no: then no answer has a CORS field.
+    pub cors: bool,
+    /// Whether each HTTP request is shown as [`Event::Admit`](super::Event::Admit) first, and served only once the application has admitted
+    /// it. Its body is not read before. With an adapter use its `on_admit`, which sets this; without it every request is refused. Default no.
+    pub admit: bool,
+    /// How long an event stream may be silent before a comment is written, so that nobody on the way takes it for dead. `None`: for ever.
+    /// Default 15 s.
+    pub keep_alive: Option<Duration>,
+    /// The text of the comments on event streams: `heartbeat` is written as `: heartbeat`. It tells a client nothing; it is for people and
+    /// proxies on the way. Each of its lines becomes a comment line. Default empty: a colon alone.
+    pub keep_alive_text: String,
+    /// How long a client waits before it comes back for the rest of a stream, as it is told where a stream begins (`retry`). Default 1 s.
+    pub retry: Duration,
+    /// How long a request of a session of 2025-11-25 may be without an answer before its answer becomes a stream, which the client can come
+    /// back to if it is cut off. A request that is answered sooner is answered with plain JSON. There are clients that take an event of 1 MiB
+    /// at most, and JSON without a limit. Default 500 ms.
+    pub stream_after: Duration,
+    /// Whether [`Event::Store`](super::Event::Store) tells of every event that is kept for a client to come back for. Default no.
+    pub store: bool,
     /// The Unix time of [`Instant::ZERO`](crate::Instant::ZERO); sealed states carry the calendar time of their expiry.
     pub origin_unix: Duration,
     /// Sees and may refuse every message. Default: none.
@@ -52,6 +77,15 @@ impl ServerConfig {
             state_key: None,
             reuse_ids: true,
             hosts: Hosts::Loopback,
+            path: Some("/mcp".into()),
+            sessions: Sessions::Optional,
+            cors: false,
+            admit: false,
+            keep_alive: Some(Duration::from_secs(15)),
+            keep_alive_text: String::new(),
+            retry: Duration::from_secs(1),
+            stream_after: Duration::from_millis(500),
+            store: false,
             origin_unix: Duration::ZERO,
             on_message: None,
             limits: Limits::default(),
@@ -70,6 +104,15 @@ impl core::fmt::Debug for ServerConfig {
             .field("state_key", &self.state_key.map(|_| "…"))
             .field("reuse_ids", &self.reuse_ids)
             .field("hosts", &self.hosts)
+            .field("path", &self.path)
+            .field("sessions", &self.sessions)
+            .field("cors", &self.cors)
+            .field("admit", &self.admit)
+            .field("keep_alive", &self.keep_alive)
+            .field("keep_alive_text", &self.keep_alive_text)
+            .field("retry", &self.retry)
+            .field("stream_after", &self.stream_after)
+            .field("store", &self.store)
             .field("origin_unix", &self.origin_unix)
             .field("on_message", &self.on_message)
             .field("limits", &self.limits)
@@ -77,29 +120,17 @@ impl core::fmt::Debug for ServerConfig {
     }
 }
 
-/// The hosts that the `Host` of a request, and its `Origin` if it has one, may name; a request that names another is answered 403. A web
-/// page that made its own name point at this machine (DNS rebinding) is kept out this way.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub enum Hosts {
-    /// `localhost`, `127.0.0.0/8` and `::1`.
+/// Whether clients of the older revisions get sessions over HTTP (2025-11-25 transports, session management). 2026-07-28 has none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Sessions {
+    /// `initialize` opens a session. A request that names its revision, but no session, is served by itself, without what needs one:
+    /// questions to the client, streams that it can come back to, a stream of its own. One that names neither is answered 400.
     #[default]
-    Loopback,
-    /// These names or addresses, without ports; IPv6 addresses without brackets.
-    Only(Vec<String>),
-    /// Any: for a server behind something that checks.
-    Any,
-}
-
-impl Hosts {
-    /// Whether a host, without its port, may be named.
-    pub fn allows(&self, host: &str) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Only(hosts) => hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host)),
-            Self::Loopback => {
-                host.eq_ignore_ascii_case("localhost")
-                    || host.parse::<core::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-            }
-        }
-    }
+    Optional,
+    /// `initialize` opens a session, and a request without one is answered 400. So is a notification without one that names an older
+    /// revision; one that names neither session nor revision could be of 2026-07-28, and is accepted (202).
+    Required,
+    /// There are none: every request is served by itself. One that does not name its revision is of 2025-03-26.
+    Off,
 }

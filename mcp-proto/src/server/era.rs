@@ -4,10 +4,12 @@ use super::responder::may_ask;
 use super::seal::Inputs;
 use super::{Context, Incoming, RequestState, ServerConfig};
 use crate::error::DiagnosticKind;
-use crate::exchange::Peer;
+use crate::exchange::{Peer, RequestHead};
+use crate::input::{Principal, SessionKey};
 use crate::model::lifecycle::{ClientCapabilities, Implementation, meta};
 use crate::rpc::{ErrorObject, Id, JsonKind, Object, RawJson, Request, code};
 use crate::version::{Era, ProtocolVersion};
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -18,22 +20,28 @@ use alloc::vec::Vec;
 pub(super) struct Rejection {
     pub(super) error: ErrorObject,
     pub(super) kind: DiagnosticKind,
-    /// Whether it is the metadata that is missing or malformed.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has a status for it"))]
-    pub(super) metadata: bool,
+    /// The status over HTTP, where the code does not tell.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has one"))]
+    pub(super) status: Option<u16>,
 }
 
 impl Rejection {
     pub(super) fn new(kind: DiagnosticKind, code: i64, message: impl Into<String>) -> Self {
-        Self { error: ErrorObject::new(code, message), kind, metadata: false }
+        Self { error: ErrorObject::new(code, message), kind, status: None }
     }
 
     pub(super) fn params(message: impl Into<String>) -> Self {
         Self::new(DiagnosticKind::BadParams, code::INVALID_PARAMS, message)
     }
 
+    /// Metadata that is missing or malformed, which over HTTP has another status than other wrong params.
     pub(super) fn metadata(message: impl Into<String>) -> Self {
-        Self { metadata: true, ..Self::params(message) }
+        Self { status: Some(400), ..Self::params(message) }
+    }
+
+    /// No room for a further one.
+    pub(super) fn full(why: &str) -> Self {
+        Self { status: Some(503), ..Self::new(DiagnosticKind::TooManyRequests, code::INTERNAL_ERROR, why) }
     }
 
     pub(super) fn method(method: &str) -> Self {
@@ -48,6 +56,32 @@ pub(super) struct Negotiated {
     pub(super) version: ProtocolVersion,
     pub(super) client: Option<Arc<Implementation>>,
     pub(super) capabilities: Arc<ClientCapabilities>,
+    /// Bytes of what is kept of it.
+    pub(super) said: usize,
+}
+
+/// How a request travels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Transport {
+    Duplex,
+    #[cfg(feature = "http")]
+    Http,
+}
+
+impl Transport {
+    /// Whether the revision is one to name over it. The oldest has another HTTP transport; a client that asks for it gets it all the same.
+    fn carries(self, version: ProtocolVersion) -> bool {
+        self == Self::Duplex || version != ProtocolVersion::V2024_11_05
+    }
+}
+
+/// Whom a request comes from, as far as the transport tells.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Caller {
+    pub(super) peer: Peer,
+    pub(super) http: Option<Arc<RequestHead>>,
+    pub(super) principal: Option<Principal>,
+    pub(super) session: Option<SessionKey>,
 }
 
 /// A request that may run.
@@ -55,6 +89,10 @@ pub(super) struct Admitted {
     pub(super) id: Id,
     pub(super) incoming: Incoming,
     pub(super) token: Option<Id>,
+    /// What is wrong with the answers that it brings.
+    pub(super) fault: Option<Box<ErrorObject>>,
+    /// Bytes of its params.
+    pub(super) size: usize,
 }
 
 /// The params of a request, and its metadata taken out of them.
@@ -113,20 +151,28 @@ impl Parts {
         mut self,
         request: Request,
         version: ProtocolVersion,
-        peer: Peer,
+        caller: Caller,
     ) -> Result<Admitted, Rejection> {
         let token = self.progress_token()?;
+        let size = request.params.as_ref().map_or(0, |params| params.as_bytes().len());
         let capabilities = self.meta.optional_object(meta::CLIENT_CAPABILITIES).ok().flatten().unwrap_or_default();
         let client = self.meta.optional_object(meta::CLIENT_INFO).ok().flatten();
-        let (mut inputs, mut state) = (Inputs::new(), None);
+        let (mut inputs, mut state, mut fault) = (Inputs::new(), None, None);
         if may_ask(&request.method) {
-            (inputs, state) = self.take_inputs()?;
+            match self.take_inputs() {
+                Ok(taken) => (inputs, state) = taken,
+                // Whether there is such a method, and such a tool, is known to the application, and comes first.
+                Err(rejection) => fault = Some(rejection.error.into()),
+            }
         }
         let context = Context {
             version,
             client: client.and_then(|client| Implementation::read(client).ok()).map(Arc::new),
             capabilities: ClientCapabilities::read(&capabilities).into(),
-            peer,
+            peer: caller.peer,
+            http: caller.http,
+            principal: caller.principal,
+            session: caller.session,
             wants_progress: token.is_some(),
         };
         let Self { params, meta } = self;
@@ -134,6 +180,8 @@ impl Parts {
             id: request.id,
             incoming: Incoming { method: request.method, params, meta, context, inputs, state },
             token,
+            fault,
+            size,
         })
     }
 
@@ -142,14 +190,18 @@ impl Parts {
         self,
         request: Request,
         negotiated: &Negotiated,
-        peer: Peer,
+        caller: Caller,
     ) -> Result<Admitted, Rejection> {
         let token = self.progress_token()?;
+        let size = request.params.as_ref().map_or(0, |params| params.as_bytes().len());
         let context = Context {
             version: negotiated.version,
             client: negotiated.client.clone(),
             capabilities: negotiated.capabilities.clone(),
-            peer,
+            peer: caller.peer,
+            http: caller.http,
+            principal: caller.principal,
+            session: caller.session,
             wants_progress: token.is_some(),
         };
         let Self { params, meta } = self;
@@ -158,6 +210,8 @@ impl Parts {
             id: request.id,
             incoming: Incoming { method: request.method, params, meta, context, inputs, state },
             token,
+            fault: None,
+            size,
         })
     }
 
@@ -191,15 +245,15 @@ impl ServerConfig {
     }
 
     /// The modern revision of this name, or the error that names ours.
-    pub(super) fn modern_version(&self, name: &str, all: bool) -> Result<ProtocolVersion, Rejection> {
+    pub(super) fn modern_version(&self, name: &str, over: Transport) -> Result<ProtocolVersion, Rejection> {
         let version = ProtocolVersion::parse(name).filter(|v| v.era() == Era::Modern && self.versions.contains(*v));
-        version.ok_or_else(|| self.unsupported(name, all))
+        version.ok_or_else(|| self.unsupported(name, over))
     }
 
-    /// `-32022` with our versions. `all`: those of the legacy era too, which an exchange may begin with `initialize`.
-    pub(super) fn unsupported(&self, requested: &str, all: bool) -> Rejection {
+    /// `-32022` with our versions.
+    pub(super) fn unsupported(&self, requested: &str, over: Transport) -> Rejection {
         let requested = super::queue::excerpt(requested);
-        let data = Object::new().with("supported", self.supported(all)).with("requested", requested.as_str());
+        let data = Object::new().with("supported", self.supported(over)).with("requested", requested.as_str());
         let message = format!("Unsupported protocol version: {requested}");
         let mut rejection = Rejection::new(DiagnosticKind::UnsupportedVersion, code::UNSUPPORTED_VERSION, message);
         rejection.error.data = Some(data.into());
@@ -207,9 +261,9 @@ impl ServerConfig {
     }
 
     /// The result of `server/discover`, before it is completed as every modern result is.
-    pub(super) fn discover(&self, all: bool) -> Object {
+    pub(super) fn discover(&self, over: Transport) -> Object {
         let mut result = Object::new()
-            .with("supportedVersions", self.supported(all))
+            .with("supportedVersions", self.supported(over))
             .with("capabilities", self.capabilities.write());
         result = result.with_opt("instructions", self.instructions.as_deref());
         self.discover_cache.write(&mut result);
@@ -217,25 +271,31 @@ impl ServerConfig {
     }
 
     /// Negotiates by `initialize`: the requested revision if we have it, else our newest of the legacy era.
-    pub(super) fn initialize(&self, params: &Object) -> Result<(Negotiated, Object), Rejection> {
+    pub(super) fn initialize(&self, params: &Object, over: Transport) -> Result<(Negotiated, Object), Rejection> {
         let requested: String = params.required("protocolVersion").map_err(|e| Rejection::params(format!("{e}")))?;
-        let newest = self.versions.newest(Era::Legacy).ok_or_else(|| self.unsupported(&requested, true))?;
+        let newest = self.versions.newest(Era::Legacy).ok_or_else(|| self.unsupported(&requested, over))?;
         let version = self.versions.mutual(Era::Legacy, &[&requested]).unwrap_or(newest);
+        let max = self.limits.server.max_client_data;
         // A client that says nothing of itself, or nothing legible, is served: nothing depends on it.
-        let client =
-            params.optional_object("clientInfo").ok().flatten().and_then(|info| Implementation::read(info).ok());
-        let capabilities = params.optional_object("capabilities");
-        let capabilities = capabilities.map_err(|e| Rejection::params(format!("{e}")))?.unwrap_or_default();
+        let info = params.get("clientInfo").filter(|info| info.as_bytes().len() <= max).map(RawJson::detached);
+        let client = info.as_ref().and_then(|info| Implementation::read(Object::read(info).ok()?).ok());
+        let capabilities = params.get("capabilities").map(RawJson::detached);
+        let said = [&info, &capabilities].into_iter().flatten().map(|value| value.as_bytes().len()).sum();
+        if said > max {
+            return Err(Rejection::params("the client says more of itself than is kept"));
+        }
+        let capabilities = Object::read_opt(capabilities.as_ref().filter(|value| value.kind() != JsonKind::Null));
+        let capabilities = capabilities.map_err(|_| Rejection::params("`capabilities` is not an object"))?;
         let result = Object::new()
             .with("protocolVersion", version.as_str())
             .with("capabilities", self.capabilities.write())
             .with("serverInfo", self.info.write(version))
             .with_opt("instructions", self.instructions.as_deref());
         let capabilities = Arc::new(ClientCapabilities::read(&capabilities));
-        Ok((Negotiated { version, client: client.map(Arc::new), capabilities }, result))
+        Ok((Negotiated { version, client: client.map(Arc::new), capabilities, said }, result))
     }
 
-    fn supported(&self, all: bool) -> Vec<RawJson> {
-        self.versions.newest_first().filter(|v| all || v.era() == Era::Modern).map(|v| v.as_str().into()).collect()
+    fn supported(&self, over: Transport) -> Vec<RawJson> {
+        self.versions.newest_first().filter(|v| over.carries(*v)).map(|v| v.as_str().into()).collect()
     }
 }

@@ -10,35 +10,47 @@ mod ask;
 mod binding;
 mod config;
 mod era;
+mod event;
+mod hosts;
+mod listen;
 mod queue;
 mod requests;
 mod responder;
 mod seal;
+mod talk;
 
 #[cfg(test)]
 mod tests;
 
-pub use config::{Hosts, ServerConfig};
+pub use config::{ServerConfig, Sessions};
+pub use event::{Append, Context, Event, Incoming, RequestState, SessionEnd};
+pub use hosts::Hosts;
 pub use responder::Responder;
 
-use crate::error::{Diagnostic, DiagnosticKind, Refusal, Refused};
+#[cfg(feature = "http")]
+pub(crate) use binding::unavailable;
+
+use crate::error::{DiagnosticKind, Refusal, Refused};
 use crate::exchange::{Body, ExchangeId, Fact, Item, Outgoing, Peer};
-use crate::input::{Answer, Applied, Input, Note, RequestKey, ServerCommand, ServerInput};
-use crate::model::lifecycle::{ClientCapabilities, Implementation};
-use crate::rpc::{ErrorObject, Object, RawJson};
+#[cfg(feature = "http")]
+use crate::input::{Admission, AdmitToken};
+use crate::input::{Answer, Applied, Change, Input, Note, RequestKey, ServerCommand, ServerInput};
 use crate::seed::Seed;
 use crate::time::{Instant, Timers};
-use crate::version::ProtocolVersion;
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use binding::Binding;
+#[cfg(feature = "http")]
+use binding::{StreamKey, Web};
 use core::fmt;
 use core::time::Duration;
+use listen::Listen;
 use queue::Queue;
 use requests::Running;
 use responder::Shared;
+#[cfg(not(feature = "http"))]
+use talk::Place;
 
 /// What a server tells its driver (seam B), in order.
 #[derive(PartialEq, Debug)]
@@ -56,86 +68,6 @@ pub enum Output {
     Event(Event),
 }
 
-/// What a server tells its application.
-#[derive(PartialEq, Debug)]
-#[non_exhaustive]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most outputs are requests and answers; a box for each would be one allocation more"
-)]
-pub enum Event {
-    /// A request to answer. Never one that the engine answers itself (`initialize`, `server/discover`, `ping`).
-    Request(Responder, Incoming),
-    /// A request that was handed out is cancelled: its handler should stop, an answer to it is dropped. Not emitted for a request that
-    /// was answered, nor while the engine waits for answers of the client: then no handler runs.
-    Cancelled(RequestKey),
-    /// A notification of the client that the engine does not consume.
-    Notification {
-        /// Where it came from.
-        exchange: ExchangeId,
-        /// Its method.
-        method: String,
-        /// Its params.
-        params: Option<RawJson>,
-    },
-    /// A client did something wrong, or something of it was dropped.
-    Diagnostic(Diagnostic),
-    /// So many notifications or diagnostics were not delivered, since the application did not take them.
-    Lost {
-        /// How many notifications.
-        notifications: u64,
-        /// How many diagnostics.
-        diagnostics: u64,
-    },
-    /// The server has shut down; exactly once, and the last output of all.
-    Terminated,
-}
-
-/// A request for the application.
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub struct Incoming {
-    /// The method.
-    pub method: String,
-    /// The params without `_meta`, `inputResponses` and `requestState`.
-    pub params: Object,
-    /// The `_meta` member.
-    pub meta: Object,
-    /// Who asks, and under which rules.
-    pub context: Context,
-    /// The answers to the questions of earlier rounds, by name, results as they are on the wire or errors. On a modern connection those
-    /// of the last round alone until [`Responder::open`] has run.
-    pub inputs: BTreeMap<String, Result<RawJson, ErrorObject>>,
-    /// What the handler wanted to remember. Still sealed on a modern connection: [`Responder::open`] opens it.
-    pub state: Option<RequestState>,
-}
-
-/// Who asks, and under which rules.
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub struct Context {
-    /// The revision of this request.
-    pub version: ProtocolVersion,
-    /// Who the client says it is. For people: draw no conclusions from it.
-    pub client: Option<Arc<Implementation>>,
-    /// What the client declared: for this request (modern) or for its connection (legacy). Shared by all requests that it holds for: a
-    /// client may declare much, once, and ask much.
-    pub capabilities: Arc<ClientCapabilities>,
-    /// Who is at the other end.
-    pub peer: Peer,
-    /// Whether progress was asked for.
-    pub wants_progress: bool,
-}
-
-/// A `requestState` as it came back.
-#[derive(Clone, PartialEq, Debug)]
-pub enum RequestState {
-    /// From our own memory, or opened.
-    Kept(RawJson),
-    /// From the client: not to be believed before it was opened.
-    Sealed(String),
-}
-
 /// A server engine. See the [module](self).
 ///
 /// Every table is bounded by [`ServerLimits`](crate::limits::ServerLimits), and is empty again when its requests and exchanges are over.
@@ -145,9 +77,19 @@ pub struct Server {
     life: Life,
     exchanges: BTreeMap<ExchangeId, Exchange>,
     requests: BTreeMap<RequestKey, Running>,
+    /// Bytes of the params of all of them.
+    running_bytes: usize,
     next_key: u64,
     timers: Timers<Timer>,
     queue: Queue,
+    /// The subscriptions that are open.
+    listens: BTreeMap<RequestKey, Listen>,
+    /// The exchanges at whose other end someone may want to know of changes.
+    watchers: BTreeSet<ExchangeId>,
+    /// How many changes of the list of tools there were.
+    changes: u64,
+    #[cfg(feature = "http")]
+    web: Web,
 }
 
 /// Whether the engine takes requests.
@@ -166,6 +108,8 @@ struct Exchange {
     binding: Binding,
     /// Its requests that run.
     running: BTreeSet<RequestKey>,
+    /// Its subscriptions.
+    listens: BTreeSet<RequestKey>,
     load: Load,
 }
 
@@ -195,6 +139,9 @@ impl fmt::Debug for Server {
             .field("life", &self.life)
             .field("exchanges", &self.exchanges.len())
             .field("requests", &self.requests.len())
+            .field("listens", &self.listens.len())
+            .field("sessions", &self.sessions())
+            .field("streams", &self.streams())
             .finish_non_exhaustive()
     }
 }
@@ -212,6 +159,18 @@ enum Timer {
     Handler(RequestKey),
     /// A client owes us answers.
     Ask(RequestKey),
+    /// An event stream is silent.
+    #[cfg(feature = "http")]
+    KeepAlive(ExchangeId),
+    /// An HTTP request waits for its admission.
+    #[cfg(feature = "http")]
+    Admit(ExchangeId),
+    /// A stream is kept after its end.
+    #[cfg(feature = "http")]
+    Keep(StreamKey),
+    /// Idle sessions are looked for.
+    #[cfg(feature = "http")]
+    Sweep,
     /// The grace of a shutdown.
     Grace,
 }
@@ -230,10 +189,16 @@ impl Server {
             life: Life::Serving,
             exchanges: BTreeMap::new(),
             requests: BTreeMap::new(),
+            running_bytes: 0,
             // The upper bits tell this engine's keys from those of another, the lower 40 count.
             next_key: u64::from_be_bytes([a, b, c, 0, 0, 0, 0, 0]) + 1,
             timers: Timers::new(),
             queue,
+            listens: BTreeMap::new(),
+            watchers: BTreeSet::new(),
+            changes: 0,
+            #[cfg(feature = "http")]
+            web: Web::new(Seed::new(seed.derive("sessions"))),
         }
     }
 
@@ -253,6 +218,9 @@ impl Server {
                 self.on_note(key, note)
                     .map_err(|refused| refused.map(|note| Input::Command(ServerCommand::Notify(key, note))))?;
             }
+            Input::Command(ServerCommand::Publish(change)) => self.on_publish(change),
+            #[cfg(feature = "http")]
+            Input::Command(ServerCommand::Admit(key, admission)) => self.on_admission(key, admission),
             Input::Command(ServerCommand::Shutdown(grace)) => self.on_shutdown(grace),
             Input::Tick => self.on_tick(),
         }
@@ -276,6 +244,19 @@ impl Server {
     pub fn notify(&mut self, now: Instant, to: RequestKey, note: Note) -> Result<(), Refused<Note>> {
         self.now = self.now.max(now);
         self.on_note(to, note)
+    }
+
+    /// Tells every client that wants to know: those that listen, and those of an older revision that it has declared to. It never fails and
+    /// never waits; changes that a client has not been told of become one. Does nothing where
+    /// [`ServerConfig::capabilities`] do not declare it.
+    pub fn publish(&mut self, now: Instant, change: Change) {
+        self.done(now, Input::Command(ServerCommand::Publish(change)));
+    }
+
+    /// Decides about an HTTP request that was shown as [`Event::Admit`]. Does nothing if it is gone.
+    #[cfg(feature = "http")]
+    pub fn admit(&mut self, now: Instant, to: AdmitToken, admission: Admission) {
+        self.done(now, Input::Command(ServerCommand::Admit(to.key(), admission)));
     }
 
     /// Ends the server: new requests are refused (`-32603`), running ones may end within `grace`, then they are cancelled and answered
@@ -312,6 +293,27 @@ impl Server {
         self.requests.len()
     }
 
+    /// How many sessions of clients of the older revisions are open over HTTP: at most
+    /// [`max_sessions`](crate::limits::ServerLimits::max_sessions). None without the feature `http`.
+    pub fn sessions(&self) -> usize {
+        #[cfg(feature = "http")]
+        let sessions = self.web.sessions();
+        #[cfg(not(feature = "http"))]
+        let sessions = 0;
+        sessions
+    }
+
+    /// How many streams of clients of the older revisions there are over HTTP: one for each POST whose requests run, one for each that is
+    /// kept for its client to come back for, and those that belong to a session and to no request. Subscriptions of 2026-07-28 are requests
+    /// and not counted. None without the feature `http`.
+    pub fn streams(&self) -> usize {
+        #[cfg(feature = "http")]
+        let streams = self.web.streams();
+        #[cfg(not(feature = "http"))]
+        let streams = 0;
+        streams
+    }
+
     /// Whether [`Event::Terminated`] was emitted.
     pub fn is_terminated(&self) -> bool {
         self.life == Life::Terminated
@@ -333,6 +335,10 @@ impl Server {
         }
         match fact {
             Fact::Opened(peer) => self.open_duplex(x, peer),
+            #[cfg(feature = "http")]
+            Fact::From(peer) => self.web.sender = Some((x, peer)),
+            #[cfg(not(feature = "http"))]
+            Fact::From(_) => {}
             Fact::Item(item) => self.on_item(x, item),
             Fact::Unsent(unsent) => self.on_unsent(x, unsent),
             Fact::Unsendable { id, reason } => self.on_unsendable(x, &id, &reason),
@@ -349,25 +355,26 @@ impl Server {
                 #[cfg(feature = "http")]
                 Item::Request(head) => self.open_http(x, head),
                 #[cfg(feature = "http")]
+                Item::Reject(_) if self.web.refused == Some(x) => {}
+                #[cfg(feature = "http")]
                 Item::Reject(defect) => self.http_reject(x, &defect),
                 // What follows an exchange that is over: its reader was not told yet.
                 Item::End | Item::Body(_) => {}
+                #[cfg(feature = "http")]
+                _ if self.web.refused == Some(x) => {}
                 _ => self.diagnose(DiagnosticKind::UnknownExchange, "an item of no open exchange"),
             },
         }
     }
 
-    /// Enters a new exchange, or aborts it.
+    /// Enters a new exchange, if there is room.
     fn enter(&mut self, x: ExchangeId, peer: Peer, binding: Binding) -> bool {
-        let full = self.exchanges.len() >= self.shared.config.limits.server.max_exchanges;
-        if full {
+        if self.exchanges.len() >= self.shared.config.limits.server.max_exchanges {
             self.diagnose(DiagnosticKind::TooManyExchanges, "");
-        }
-        if full || self.life != Life::Serving {
-            self.queue.push(Output::Abort(x));
             return false;
         }
-        self.exchanges.insert(x, Exchange { peer, binding, running: BTreeSet::new(), load: Load::default() });
+        let (running, listens) = (BTreeSet::new(), BTreeSet::new());
+        self.exchanges.insert(x, Exchange { peer, binding, running, listens, load: Load::default() });
         true
     }
 
@@ -375,9 +382,16 @@ impl Server {
     fn drop_exchange(&mut self, x: ExchangeId) {
         let Some(exchange) = self.exchanges.get(&x) else { return };
         let running: Vec<RequestKey> = exchange.running.iter().copied().collect();
+        let listens: Vec<RequestKey> = exchange.listens.iter().copied().collect();
         for key in running {
             self.cancel(key, false);
         }
+        for key in listens {
+            self.forget_listen(key);
+        }
+        #[cfg(feature = "http")]
+        self.leave_http(x);
+        self.watchers.remove(&x);
         self.exchanges.remove(&x);
         self.timers.set(Timer::Handshake(x), None);
         self.timers.set(Timer::Stall(x), None);
@@ -404,7 +418,16 @@ impl Server {
         } else if written || self.timers.get(Timer::Stall(x)).is_none() {
             self.timers.set(Timer::Stall(x), Some(self.now + limits.write_stall));
         }
-        self.send_held(x);
+        #[cfg(feature = "http")]
+        let place = self.place_on(x);
+        #[cfg(not(feature = "http"))]
+        let place = Place::Exchange(x);
+        self.send_held(place);
+        self.tell_changes(x);
+        #[cfg(feature = "http")]
+        if unsent == 0 && self.exchanges.get(&x).is_some_and(|exchange| exchange.load.queued == 0) {
+            self.stream_is_written(x);
+        }
     }
 
     fn on_shutdown(&mut self, grace: Duration) {
@@ -413,13 +436,23 @@ impl Server {
         }
         let end = self.now + grace;
         if self.life == Life::Serving || self.timers.get(Timer::Grace).is_some_and(|armed| armed > end) {
+            // Nothing else would end these. All of them end before the server may.
+            self.end_listens();
+            #[cfg(feature = "http")]
+            self.end_own_streams();
             self.life = Life::Draining;
             self.timers.set(Timer::Grace, Some(end));
         }
         if grace.is_zero() {
-            self.end_running();
+            return self.on_grace();
         }
         self.end_if_drained();
+    }
+
+    /// The time of a shutdown is over.
+    fn on_grace(&mut self) {
+        self.end_running();
+        self.terminate();
     }
 
     fn on_tick(&mut self) {
@@ -436,32 +469,56 @@ impl Server {
                 Timer::End(x) => self.end_duplex(x),
                 Timer::Handler(key) => self.handler_deadline(key),
                 Timer::Ask(key) => self.ask_timeout(key),
-                Timer::Grace => {
-                    self.end_running();
-                    self.end_if_drained();
-                }
+                #[cfg(feature = "http")]
+                Timer::KeepAlive(x) => self.on_keep_alive(x),
+                #[cfg(feature = "http")]
+                Timer::Admit(x) => self.on_admit_timeout(x),
+                #[cfg(feature = "http")]
+                Timer::Keep(stream) => self.on_keep(stream),
+                #[cfg(feature = "http")]
+                Timer::Sweep => self.on_sweep(),
+                Timer::Grace => self.on_grace(),
             }
         }
     }
 
-    /// The end: every exchange is told, and nothing follows.
+    /// Ends if it is to end, nothing runs any more, and no client has yet to come for an answer.
     fn end_if_drained(&mut self) {
-        if self.life != Life::Draining || !self.requests.is_empty() {
+        #[cfg(feature = "http")]
+        let is_awaited = self.is_awaited();
+        #[cfg(not(feature = "http"))]
+        let is_awaited = false;
+        if self.life == Life::Draining && self.requests.is_empty() && !is_awaited {
+            self.terminate();
+        }
+    }
+
+    /// The end: every exchange is told, and nothing follows.
+    fn terminate(&mut self) {
+        if core::mem::replace(&mut self.life, Life::Terminated) == Life::Terminated {
             return;
         }
-        self.life = Life::Terminated;
-        for (x, exchange) in core::mem::take(&mut self.exchanges) {
-            self.queue.push(match exchange.binding {
-                Binding::Duplex(_) => Output::Send(x, Outgoing::End),
+        let open: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
+        for x in open {
+            match self.exchanges.get(&x).map(|exchange| &exchange.binding) {
+                Some(Binding::Duplex(_)) => self.queue.push(Output::Send(x, Outgoing::End)),
                 #[cfg(feature = "http")]
-                Binding::Http(_) => Output::Abort(x),
-            });
+                Some(Binding::Http(_)) => self.end_http(x),
+                None => {}
+            }
         }
+        self.exchanges.clear();
+        self.listens.clear();
+        self.watchers.clear();
+        #[cfg(feature = "http")]
+        self.clear_web();
         self.timers.clear();
         self.queue.terminate();
     }
 
     fn send(&mut self, x: ExchangeId, outgoing: Outgoing) {
+        #[cfg(feature = "http")]
+        let outgoing = self.with_cors(x, outgoing);
         let Some(exchange) = self.exchanges.get_mut(&x) else { return };
         exchange.load.queued += size(&outgoing);
         self.queue.push(Output::Send(x, outgoing));

@@ -3,9 +3,10 @@
 use super::Timer;
 use super::ask::Asking;
 use super::binding::Binding;
-use super::era::Admitted;
+use super::era::{Admitted, Rejection};
 use super::responder::{Responder, may_ask};
 use super::seal::Inputs;
+use super::talk::{Party, Place};
 use super::{Event, Incoming, Life, Output, RequestState, Server};
 use crate::error::{DiagnosticKind, Refusal, Refused};
 use crate::exchange::{ExchangeId, Outgoing};
@@ -16,6 +17,7 @@ use crate::rpc::{EncodeError, ErrorObject, Id, Object, RawJson, code, error_resp
 use crate::time::Instant;
 use crate::version::{Era, ProtocolVersion};
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
@@ -23,7 +25,10 @@ use core::time::Duration;
 /// A request that was handed out, or that waits for its client.
 #[derive(Debug)]
 pub(super) struct Running {
-    pub(super) exchange: ExchangeId,
+    /// The exchange that brought it.
+    exchange: ExchangeId,
+    /// Where its answer goes.
+    pub(super) place: Place,
     pub(super) id: Id,
     version: ProtocolVersion,
     /// The batch that its answer belongs to.
@@ -39,6 +44,8 @@ pub(super) struct Running {
     pub(super) stage: Stage,
     /// What a further entry needs; only where the engine itself asks the client.
     pub(super) entry: Option<Box<Entry>>,
+    /// Bytes of its params.
+    size: usize,
 }
 
 /// Where a request is.
@@ -59,32 +66,81 @@ pub(super) struct Entry {
 }
 
 impl Server {
-    /// Why no further request is taken, if that is so.
-    pub(super) fn busy(&self, x: ExchangeId) -> Option<&'static str> {
+    /// Whether a further request of this exchange may run. `party`: the talk that it belongs to.
+    pub(super) fn check_room(&mut self, party: Option<Party>, x: ExchangeId) -> Result<(), Rejection> {
+        if self.is_full() {
+            self.cancel_unheard();
+        }
         let limits = &self.shared.config.limits.server;
-        let exchange = self.exchanges.get(&x);
-        let here = exchange.map_or(0, |exchange| exchange.running.len());
+        let here = party.and_then(|party| self.talk(party)).map_or(0, |talk| talk.ids.len());
+        let backlog = self.exchanges.get(&x).map_or(0, |exchange| exchange.load.total());
         if self.life != Life::Serving {
-            Some("the server is shutting down")
-        } else if exchange.is_some_and(|exchange| exchange.load.total() > limits.max_backlog) {
+            Err(Rejection::full("the server is shutting down"))
+        } else if backlog > limits.max_backlog {
             // Answers are never refused, so the requests that lead to them are.
-            Some("the client does not read its answers")
-        } else if self.requests.len() >= limits.max_running_requests || here >= limits.max_running_per_exchange {
-            Some("the server is busy")
+            Err(Rejection::full("the client does not read its answers"))
+        } else if self.is_full() || here >= limits.max_running_per_exchange {
+            Err(Rejection::full("the server is busy"))
         } else {
-            None
+            Ok(())
+        }
+    }
+
+    /// Whether no further request may run at all.
+    fn is_full(&self) -> bool {
+        let limits = &self.shared.config.limits.server;
+        self.requests.len() >= limits.max_running_requests || self.running_bytes >= limits.max_running_bytes
+    }
+
+    /// Cancels the oldest request that nobody can hear the answer of any more, and nobody can cancel, since it is of no session: its place
+    /// is needed.
+    #[cfg(feature = "http")]
+    fn cancel_unheard(&mut self) {
+        let is_unheard = |running: &Running| match running.place {
+            Place::Exchange(_) => false,
+            Place::Stream(stream) => {
+                self.web.stream(stream).is_some_and(|stream| stream.session.is_none() && stream.is_lost())
+            }
+        };
+        let found = self.requests.iter().find(|(_, running)| is_unheard(running)).map(|(key, _)| *key);
+        if let Some(key) = found {
+            self.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and its place is needed");
+            self.cancel(key, false);
+        }
+    }
+
+    /// Where every answer has an exchange, whoever leaves has cancelled.
+    #[cfg(not(feature = "http"))]
+    fn cancel_unheard(&mut self) {}
+
+    /// The exchange on which what is said at a place goes out, if there is one at the moment.
+    fn carrier(&self, place: Place) -> Option<ExchangeId> {
+        match place {
+            Place::Exchange(x) => Some(x),
+            #[cfg(feature = "http")]
+            Place::Stream(stream) => self.web.stream(stream)?.exchange,
+        }
+    }
+
+    /// The requests that run at a place.
+    fn running_at(&mut self, place: Place) -> Option<&mut BTreeSet<RequestKey>> {
+        match place {
+            Place::Exchange(x) => Some(&mut self.exchanges.get_mut(&x)?.running),
+            #[cfg(feature = "http")]
+            Place::Stream(stream) => Some(&mut self.web.stream_mut(stream)?.running),
         }
     }
 
     /// Hands a request out.
-    pub(super) fn run(&mut self, x: ExchangeId, admitted: Admitted, batch: Option<u64>) {
-        let Admitted { id, incoming, token } = admitted;
+    pub(super) fn run(&mut self, place: Place, x: ExchangeId, admitted: Admitted, batch: Option<u64>) {
+        let Admitted { id, incoming, token, fault, size } = admitted;
         let version = incoming.context.version;
         let entry = (version.era() == Era::Legacy)
             .then(|| Box::new(Entry { incoming: incoming.clone(), inputs: Inputs::new(), rounds: 0 }));
         let key = self.mint_key();
         let running = Running {
             exchange: x,
+            place,
             id: id.clone(),
             version,
             batch,
@@ -95,19 +151,21 @@ impl Server {
             spent: Duration::ZERO,
             stage: Stage::Handler,
             entry,
+            size,
         };
+        self.running_bytes += size;
         self.requests.insert(key, running);
-        if let Some(exchange) = self.exchanges.get_mut(&x) {
-            exchange.running.insert(key);
-            if let Some(duplex) = exchange.binding.duplex_mut() {
-                duplex.ids.insert(id, key);
-            }
+        if let Some(here) = self.running_at(place) {
+            here.insert(key);
         }
-        self.hand_out(key, incoming, 0);
+        if let Some(talk) = self.talk_at(place) {
+            talk.ids.insert(id, key);
+        }
+        self.hand_out(key, incoming, 0, fault);
     }
 
     /// Enters the handler, for the first time or again.
-    fn hand_out(&mut self, key: RequestKey, incoming: Incoming, rounds: u32) {
+    fn hand_out(&mut self, key: RequestKey, incoming: Incoming, rounds: u32, fault: Option<Box<ErrorObject>>) {
         let Some(running) = self.requests.get_mut(&key) else { return };
         running.since = self.now;
         if let Some(deadline) = self.shared.config.limits.server.handler_deadline {
@@ -124,9 +182,11 @@ impl Server {
             method: incoming.method.clone(),
             params: if seals { incoming.params.clone() } else { Object::new() },
             capabilities: incoming.context.capabilities.clone(),
+            principal: incoming.context.principal.clone(),
             rounds,
             inputs: incoming.inputs.clone(),
             came,
+            fault,
             state_fault: None,
             shared: self.shared.clone(),
         };
@@ -141,7 +201,7 @@ impl Server {
         let (mut incoming, rounds) = (entry.incoming.clone(), entry.rounds);
         incoming.inputs = entry.inputs.clone();
         incoming.state = state.map(RequestState::Kept);
-        self.hand_out(key, incoming, rounds);
+        self.hand_out(key, incoming, rounds, None);
     }
 
     /// Gives a request that asks its client a new key, so that whoever held the old one is out of the game.
@@ -150,17 +210,17 @@ impl Server {
         self.timers.set(Timer::Handler(old), None);
         running.spent += self.now - running.since;
         let new = self.mint_key();
-        if let Some(exchange) = self.exchanges.get_mut(&running.exchange) {
-            exchange.running.remove(&old);
-            exchange.running.insert(new);
-            if let Some(duplex) = exchange.binding.duplex_mut() {
-                duplex.ids.insert(running.id.clone(), new);
-            }
+        if let Some(here) = self.running_at(running.place) {
+            here.remove(&old);
+            here.insert(new);
+        }
+        if let Some(talk) = self.talk_at(running.place) {
+            talk.ids.insert(running.id.clone(), new);
         }
         Some((new, self.requests.entry(new).or_insert(running)))
     }
 
-    fn mint_key(&mut self) -> RequestKey {
+    pub(super) fn mint_key(&mut self) -> RequestKey {
         let key = RequestKey(self.next_key);
         self.next_key += 1;
         key
@@ -169,7 +229,7 @@ impl Server {
     /// What the application answered. Only a request whose handler runs can be answered; anything else is late, and dropped.
     pub(super) fn on_answer(&mut self, answer: Answer) {
         let running = self.requests.get(&answer.key).filter(|running| matches!(running.stage, Stage::Handler));
-        let Some(exchange) = running.map(|running| running.exchange) else { return };
+        let Some(place) = running.map(|running| running.place) else { return };
         match answer.what {
             Answered::Message { bytes, code, diagnostic } => {
                 if let Some(diagnostic) = diagnostic {
@@ -177,12 +237,12 @@ impl Server {
                 }
                 self.finish(answer.key, bytes, code);
             }
-            Answered::Ask { .. } if self.has_ended(exchange) => {
+            Answered::Ask { .. } if self.has_left(place) => {
                 self.finish_with_error(answer.key, "the client can no longer be asked");
             }
             Answered::Ask { questions, state } => self.ask(answer.key, questions, state),
         }
-        self.end_if_quiet(exchange);
+        self.end_if_quiet(place);
         self.end_if_drained();
     }
 
@@ -190,9 +250,9 @@ impl Server {
     fn finish(&mut self, key: RequestKey, bytes: Bytes, code: Option<i64>) {
         let Some(running) = self.forget(key) else { return };
         if let Some(held) = running.held {
-            self.say(running.exchange, held);
+            self.say(running.place, held);
         }
-        self.deliver(running.exchange, running.batch, bytes, code);
+        self.deliver(running.place, running.batch, bytes, code);
     }
 
     /// Answers a request in the application's place.
@@ -205,19 +265,20 @@ impl Server {
     /// Takes a request out of every table.
     fn forget(&mut self, key: RequestKey) -> Option<Running> {
         let running = self.requests.remove(&key)?;
+        self.running_bytes -= running.size;
         self.timers.set(Timer::Handler(key), None);
         self.timers.set(Timer::Ask(key), None);
-        let reuse_ids = self.shared.config.reuse_ids;
-        if let Some(exchange) = self.exchanges.get_mut(&running.exchange) {
-            exchange.running.remove(&key);
-            if let Some(duplex) = exchange.binding.duplex_mut() {
-                duplex.ids.remove(&running.id);
-                if let Stage::Asking(asking) = &running.stage {
-                    duplex.asked.retain(|id, _| !asking.has(*id));
-                }
-                if !reuse_ids && running.version.era() == Era::Legacy {
-                    duplex.retire(&running.id);
-                }
+        let retires = !self.shared.config.reuse_ids && running.version.era() == Era::Legacy;
+        if let Some(here) = self.running_at(running.place) {
+            here.remove(&key);
+        }
+        if let Some(talk) = self.talk_at(running.place) {
+            talk.ids.remove(&running.id);
+            if let Stage::Asking(asking) = &running.stage {
+                talk.asked.retain(|id, _| !asking.has(*id));
+            }
+            if retires {
+                talk.retire(&running.id);
             }
         }
         Some(running)
@@ -228,20 +289,26 @@ impl Server {
         let Some(running) = self.forget(key) else { return };
         match &running.stage {
             Stage::Handler => self.queue.push(Output::Event(Event::Cancelled(key))),
-            Stage::Asking(asking) if wire => self.withdraw(running.exchange, asking),
+            Stage::Asking(asking) if wire => self.withdraw(running.place, asking),
             Stage::Asking(_) => {}
         }
-        if let (Some(batch), true) = (running.batch, wire) {
-            self.batch_done(running.exchange, batch, None);
+        match running.place {
+            Place::Exchange(x) => {
+                if let (Some(batch), true) = (running.batch, wire) {
+                    self.batch_done(x, batch, None);
+                }
+            }
+            #[cfg(feature = "http")]
+            Place::Stream(stream) => self.finish_stream_if_quiet(stream),
         }
     }
 
     pub(super) fn handler_deadline(&mut self, key: RequestKey) {
         self.diagnose(DiagnosticKind::HandlerDeadline, "");
         self.queue.push(Output::Event(Event::Cancelled(key)));
-        let exchange = self.requests.get(&key).map(|running| running.exchange);
+        let place = self.requests.get(&key).map(|running| running.place);
         self.finish_with_error(key, "the request took too long");
-        exchange.into_iter().for_each(|exchange| self.end_if_quiet(exchange));
+        place.into_iter().for_each(|place| self.end_if_quiet(place));
         self.end_if_drained();
     }
 
@@ -255,48 +322,61 @@ impl Server {
     pub(super) fn end_running(&mut self) {
         let running: Vec<RequestKey> = self.requests.keys().copied().collect();
         for key in running {
-            match self.requests.get(&key).map(|running| &running.stage) {
-                Some(Stage::Handler) => {
-                    self.queue.push(Output::Event(Event::Cancelled(key)));
-                    self.finish_with_error(key, "the server is shutting down");
-                }
-                Some(Stage::Asking(_)) => self.end_asking(key, "the server is shutting down"),
-                None => {}
+            self.end_request(key, "the server is shutting down");
+        }
+    }
+
+    /// Answers a request, and stops it.
+    pub(super) fn end_request(&mut self, key: RequestKey, why: &str) {
+        match self.requests.get(&key).map(|running| &running.stage) {
+            Some(Stage::Handler) => {
+                self.queue.push(Output::Event(Event::Cancelled(key)));
+                self.finish_with_error(key, why);
             }
+            Some(Stage::Asking(_)) => self.end_asking(key, why),
+            None => {}
         }
     }
 
     fn end_asking(&mut self, key: RequestKey, message: &str) {
         let Some(running) = self.requests.get_mut(&key) else { return };
-        let exchange = running.exchange;
+        let place = running.place;
         if let Stage::Asking(asking) = &mut running.stage {
             let open = core::mem::take(asking);
-            self.settle(exchange, &open);
-            self.withdraw(exchange, &open);
+            self.settle(place, &open);
+            self.withdraw(place, &open);
         }
         self.finish_with_error(key, message);
     }
 
-    /// Puts an answer on the wire in the way of its exchange.
-    pub(super) fn deliver(&mut self, x: ExchangeId, batch: Option<u64>, bytes: Bytes, code: Option<i64>) {
-        match (self.exchanges.get(&x).map(|exchange| &exchange.binding), batch) {
-            (Some(Binding::Duplex(_)), Some(batch)) => self.batch_done(x, batch, Some(bytes)),
-            (Some(Binding::Duplex(_)), None) => self.send(x, Outgoing::Message(bytes)),
+    /// Puts an answer on the wire in the way of its place.
+    fn deliver(&mut self, place: Place, batch: Option<u64>, bytes: Bytes, code: Option<i64>) {
+        match place {
+            Place::Exchange(x) => match (self.exchanges.get(&x).map(|exchange| &exchange.binding), batch) {
+                (Some(Binding::Duplex(_)), Some(batch)) => self.batch_done(x, batch, Some(bytes)),
+                (Some(Binding::Duplex(_)), None) => self.send(x, Outgoing::Message(bytes)),
+                #[cfg(feature = "http")]
+                (Some(Binding::Http(_)), _) => self.http_answer(x, bytes, code),
+                (None, _) => {}
+            },
             #[cfg(feature = "http")]
-            (Some(Binding::Http(_)), _) => self.http_answer(x, bytes, code),
-            (None, _) => {}
+            Place::Stream(stream) => self.stream_answer(stream, bytes),
         }
         #[cfg(not(feature = "http"))]
         let _ = code;
     }
 
-    /// Puts a notification of a request on the wire.
-    fn say(&mut self, x: ExchangeId, note: Bytes) {
-        match self.exchanges.get(&x).map(|exchange| &exchange.binding) {
-            Some(Binding::Duplex(_)) => self.send(x, Outgoing::Message(note)),
+    /// Puts a notification or a question of a request on the wire.
+    pub(super) fn say(&mut self, place: Place, message: Bytes) {
+        match place {
+            Place::Exchange(x) => match self.exchanges.get(&x).map(|exchange| &exchange.binding) {
+                Some(Binding::Duplex(_)) => self.send(x, Outgoing::Message(message)),
+                #[cfg(feature = "http")]
+                Some(Binding::Http(_)) => self.http_note(x, message),
+                None => {}
+            },
             #[cfg(feature = "http")]
-            Some(Binding::Http(_)) => self.http_note(x, note),
-            None => {}
+            Place::Stream(stream) => self.stream_say(stream, message),
         }
     }
 
@@ -309,24 +389,36 @@ impl Server {
         else {
             return Err(Refusal::Gone.of(note));
         };
-        let x = running.exchange;
+        let place = running.place;
         match &note {
             Note::Progress(progress) => match running.write_progress(progress) {
                 // The newest number says all that the ones before it said, the one that waits among them.
-                Ok(bytes) if self.has_room(x, bytes.len()) => {
+                Ok(bytes) if self.has_room(place, bytes.len()) => {
                     self.hold(key, None);
-                    self.say(x, bytes);
+                    self.say(place, bytes);
                 }
                 Ok(bytes) => self.hold(key, Some(bytes)),
                 Err(why) => return Err(why.of(note)),
             },
+            #[cfg(feature = "http")]
+            Note::CloseStream(retry) => {
+                let closed = match place {
+                    Place::Exchange(_) => false,
+                    Place::Stream(stream) => self.close_stream(stream, *retry),
+                };
+                if !closed {
+                    return Err(Refusal::NotWanted.of(note));
+                }
+            }
+            #[cfg(not(feature = "http"))]
+            Note::CloseStream(_) => return Err(Refusal::NotWanted.of(note)),
             Note::Custom(method, params) => {
                 let ours = ["notifications/progress", "notifications/cancelled"].contains(&method.as_str());
                 let bytes = notification(method, Some(params));
-                if ours || !self.has_room(x, bytes.len()) {
+                if ours || !self.takes(place, bytes.len()) {
                     return Err(if ours { Refusal::NotWanted } else { Refusal::Full }.of(note));
                 }
-                self.say(x, bytes);
+                self.say(place, bytes);
             }
         }
         Ok(())
@@ -338,24 +430,35 @@ impl Server {
         }
     }
 
-    fn has_room(&self, x: ExchangeId, size: usize) -> bool {
+    /// Whether something of this size can go out now.
+    pub(super) fn has_room(&self, place: Place, size: usize) -> bool {
         let max = self.shared.config.limits.server.max_unsent;
-        self.exchanges.get(&x).is_some_and(|exchange| exchange.load.total().saturating_add(size) <= max)
+        let exchange = self.carrier(place).and_then(|x| self.exchanges.get(&x));
+        exchange.is_some_and(|exchange| exchange.load.total().saturating_add(size) <= max)
+    }
+
+    /// Whether something of this size can go out now, or is kept for a client that comes back.
+    fn takes(&self, place: Place, size: usize) -> bool {
+        match place {
+            Place::Exchange(_) => self.has_room(place, size),
+            #[cfg(feature = "http")]
+            Place::Stream(stream) => self.has_room(place, size) || self.is_kept(stream),
+        }
     }
 
     /// Sends the progress that waits, as far as there is room.
-    pub(super) fn send_held(&mut self, x: ExchangeId) {
-        let Some(exchange) = self.exchanges.get(&x) else { return };
-        let waiting: Vec<RequestKey> = exchange.running.iter().copied().collect();
+    pub(super) fn send_held(&mut self, place: Place) {
+        let Some(here) = self.running_at(place) else { return };
+        let waiting: Vec<RequestKey> = here.iter().copied().collect();
         for key in waiting {
             let Some(held) = self.requests.get(&key).and_then(|running| running.held.as_ref()).map(Bytes::len) else {
                 continue;
             };
-            if !self.has_room(x, held) {
+            if !self.has_room(place, held) {
                 return;
             }
             if let Some(held) = self.requests.get_mut(&key).and_then(|running| running.held.take()) {
-                self.say(x, held);
+                self.say(place, held);
             }
         }
     }

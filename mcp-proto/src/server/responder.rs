@@ -4,11 +4,12 @@ use super::seal::{self, Inputs, Memory};
 use super::{Incoming, RequestState, ServerConfig};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::ExchangeId;
-use crate::input::{Answer, Answered, InputRequest, Outcome, Question, RequestKey};
+use crate::input::{Answer, Answered, InputRequest, Outcome, Principal, Question, RequestKey};
 use crate::model::lifecycle::{ClientCapabilities, Implementation, meta};
 use crate::model::tools::CallToolResult;
 use crate::rpc::{ErrorObject, Id, Object, RawJson, code, error_response, result_response};
 use crate::version::{Era, ProtocolVersion};
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
@@ -72,12 +73,16 @@ pub struct Responder {
     /// The params that a sealed state is bound to. Empty where no state can be sealed.
     pub(super) params: Object,
     pub(super) capabilities: Arc<ClientCapabilities>,
+    /// From whom the request comes: a sealed state is theirs.
+    pub(super) principal: Option<Principal>,
     /// Rounds in which the request has asked.
     pub(super) rounds: u32,
     /// The answers of those rounds.
     pub(super) inputs: Inputs,
     /// Unix seconds when the request came.
     pub(super) came: u64,
+    /// What is wrong with the answers that it brings, which is said once its method is known.
+    pub(super) fault: Option<Box<ErrorObject>>,
     /// Why the state that came with it was refused.
     pub(super) state_fault: Option<&'static str>,
     pub(super) shared: Arc<Shared>,
@@ -117,22 +122,28 @@ impl Responder {
     /// Questions that the client cannot be asked become an error: `-32021` on a modern connection, else a tool result with `isError`
     /// (`tools/call`) or `-32603`. Questions beyond [`max_rounds`](crate::limits::ServerLimits::max_rounds),
     /// [`max_questions`](crate::limits::ServerLimits::max_questions) or [`max_state`](crate::limits::ServerLimits::max_state), with a
-    /// name that stands twice, or on a modern request of a method that cannot ask, become `-32603`.
-    pub fn write(self, outcome: Outcome) -> Answer {
+    /// name that stands twice, or on a modern request of a method that cannot ask, become `-32603`. Whatever is not an error becomes that
+    /// which [`open`](Self::open) gives, if the request brought answers that are none.
+    pub fn write(mut self, outcome: Outcome) -> Answer {
+        let fault = self.fault.take();
         match outcome {
-            Outcome::Complete(result) => self.result(result, "complete"),
             Outcome::Error(error) => self.error(error, None),
+            _ if let Some(fault) = fault => self.error(*fault, None),
+            Outcome::Complete(result) => self.result(result, "complete"),
             Outcome::NeedInput { requests, state } => self.questions(requests, state),
         }
     }
 
     /// Opens the state of a request of 2026-07-28: what the handler remembered and the answers of earlier rounds come out of the seal and
     /// into `incoming`; answers to what was not asked are dropped. Does nothing where there is no sealed state. Call it before the request
-    /// is handed to a handler; [`Router::route`](crate::Router::route) does.
+    /// is handed to a handler, and once it is known that there is one: [`Router::route`](crate::Router::route) does.
     ///
     /// # Errors
-    /// `-32602` if the state was changed, has expired, or belongs to another request or server.
+    /// `-32602` if the request brings answers that are none, or the state was changed, has expired, or belongs to another request or server.
     pub fn open(&mut self, incoming: &mut Incoming) -> Result<(), ErrorObject> {
+        if let Some(fault) = &self.fault {
+            return Err((**fault).clone());
+        }
         let Some(RequestState::Sealed(sealed)) = &incoming.state else { return Ok(()) };
         let memory = self.unseal(sealed).map_err(|why| {
             // The client is not told why, which would help only whoever forges a state; the application is, by a diagnostic.
@@ -160,7 +171,8 @@ impl Responder {
     }
 
     fn binding(&self) -> seal::Binding<'_> {
-        seal::Binding { key: &self.shared.seal_key, method: &self.method, params: &self.params }
+        let (key, principal) = (&self.shared.seal_key, self.principal.as_ref());
+        seal::Binding { key, principal, method: &self.method, params: &self.params }
     }
 
     fn result(self, result: Object, kind: &str) -> Answer {

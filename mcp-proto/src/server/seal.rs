@@ -1,6 +1,7 @@
 //! The sealed `requestState` of 2026-07-28 (multi round-trip requests): what a handler remembers between two rounds travels through the
 //! client, which can read it and must not be able to change it. HMAC-SHA-256 over everything that it depends on.
 
+use crate::input::Principal;
 use crate::rpc::{DecodeError, ErrorObject, JsonKind, Object, RawJson};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -10,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac_sha256::{HMAC, Hash};
 
 /// The form of the sealed text. Another form gets another number.
-const FORM: u8 = 1;
+const FORM: u8 = 2;
 const HEAD: usize = 1 + 8;
 const TAG: usize = 32;
 
@@ -30,9 +31,10 @@ pub(super) struct Memory {
     pub(super) state: Option<RawJson>,
 }
 
-/// What a sealed state is bound to: the key, and the request that it was made for.
+/// What a sealed state is bound to: the key, whom it was made for, and the request.
 pub(super) struct Binding<'a> {
     pub(super) key: &'a [u8; 32],
+    pub(super) principal: Option<&'a Principal>,
     pub(super) method: &'a str,
     pub(super) params: &'a Object,
 }
@@ -76,6 +78,10 @@ fn mac(binding: &Binding<'_>, head: &[u8], body: &[u8]) -> HMAC {
     digest_members(&mut digest, binding.params);
     let mut mac = HMAC::new(binding.key);
     mac.update(head);
+    let principal = binding.principal.map(|principal| principal.0.as_bytes());
+    // Nobody in particular is another than whoever has an empty name.
+    mac.update(principal.map_or(0, |principal| principal.len() as u64 + 1).to_be_bytes());
+    mac.update(principal.unwrap_or_default());
     mac.update((binding.method.len() as u64).to_be_bytes());
     mac.update(binding.method.as_bytes());
     mac.update(digest.finalize());

@@ -1,38 +1,31 @@
 //! Duplex exchanges: stdio and everything like it. Both eras, batches where 2025-03-26 has them, cancellation by notification.
 
 use super::super::Timer;
-use super::super::era::{Negotiated, Parts, Rejection};
-use super::super::{Event, Life, Server};
+use super::super::era::{Parts, Rejection, Transport};
+use super::super::talk::{Party, Place, Talk};
+use super::super::{Event, Life, Output, Server};
 use super::Binding;
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Item, Outgoing, Peer};
 use crate::input::RequestKey;
 use crate::rpc::{
-    Defect, DefectKind, ErrorObject, Id, Message, Notification, Object, Request, code, error_response, result_response,
+    Defect, DefectKind, ErrorObject, Message, Notification, Object, Request, code, error_response, result_response,
     write_batch,
 };
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use hmac_sha256::Hash;
 
 /// The state of a duplex exchange.
 #[derive(Debug)]
 pub(in super::super) struct Duplex {
-    /// What `initialize` agreed on; modern requests neither need nor see it.
-    pub(in super::super) negotiated: Option<Negotiated>,
-    /// The requests that run, by the id that the client chose.
-    pub(in super::super) ids: BTreeMap<Id, RequestKey>,
-    /// Our own questions that are open, and the id of the next.
-    pub(in super::super) asked: BTreeMap<i64, RequestKey>,
-    pub(in super::super) next_id: i64,
+    pub(in super::super) talk: Talk,
     batches: BTreeMap<u64, Batch>,
     next_batch: u64,
-    retired: Retired,
     /// Whether the client has said all.
     ended: bool,
 }
@@ -46,50 +39,14 @@ struct Batch {
     answers: Vec<Bytes>,
 }
 
-/// Digests of the ids of answered requests, where using one again is refused.
-#[derive(Debug, Default)]
-struct Retired {
-    known: BTreeSet<[u8; 32]>,
-    order: VecDeque<[u8; 32]>,
-}
-
-impl Retired {
-    const MAX: usize = 1024;
-}
-
 impl Duplex {
-    fn new() -> Self {
-        Self {
-            negotiated: None,
-            ids: BTreeMap::new(),
-            asked: BTreeMap::new(),
-            next_id: 1,
-            batches: BTreeMap::new(),
-            next_batch: 0,
-            retired: Retired::default(),
-            ended: false,
-        }
-    }
-
-    pub(in super::super) fn retire(&mut self, id: &Id) {
-        let digest = Hash::hash(format!("{id}").as_bytes());
-        if self.retired.known.insert(digest) {
-            self.retired.order.push_back(digest);
-        }
-        if self.retired.order.len() > Retired::MAX
-            && let Some(oldest) = self.retired.order.pop_front()
-        {
-            self.retired.known.remove(&oldest);
-        }
+    fn new(told: u64) -> Self {
+        Self { talk: Talk::new(None, told), batches: BTreeMap::new(), next_batch: 0, ended: false }
     }
 
     #[cfg(test)]
     pub(in super::super) fn is_idle(&self) -> bool {
-        self.ids.is_empty() && self.asked.is_empty() && self.batches.is_empty()
-    }
-
-    fn is_retired(&self, id: &Id) -> bool {
-        !self.retired.known.is_empty() && self.retired.known.contains(&Hash::hash(format!("{id}").as_bytes()))
+        self.talk.is_idle() && self.batches.is_empty()
     }
 }
 
@@ -97,12 +54,20 @@ impl Duplex {
 enum Verdict {
     Run(Box<super::super::era::Admitted>),
     Reply(Object),
+    /// It was answered, or is open.
+    Said,
 }
 
 impl Server {
     pub(in super::super) fn open_duplex(&mut self, x: ExchangeId, peer: Peer) {
-        let entered = !self.exchanges.contains_key(&x) && self.enter(x, peer, Binding::Duplex(Box::new(Duplex::new())));
-        if let (true, Some(timeout)) = (entered, self.shared.config.limits.server.handshake_timeout) {
+        if self.exchanges.contains_key(&x) {
+            return;
+        }
+        let binding = Binding::Duplex(Box::new(Duplex::new(self.changes)));
+        if self.life != Life::Serving || !self.enter(x, peer, binding) {
+            return self.queue.push(Output::Abort(x));
+        }
+        if let Some(timeout) = self.shared.config.limits.server.handshake_timeout {
             self.timers.set(Timer::Handshake(x), Some(self.now + timeout));
         }
     }
@@ -125,26 +90,41 @@ impl Server {
     fn duplex_end(&mut self, x: ExchangeId) {
         let Some(duplex) = self.duplex_mut(x) else { return };
         duplex.ended = true;
-        let waiting: BTreeSet<RequestKey> = duplex.asked.values().copied().collect();
+        let waiting: BTreeSet<RequestKey> = duplex.talk.asked.values().copied().collect();
         for key in waiting {
             self.cancel(key, false);
         }
         let grace = self.shared.config.limits.server.end_grace;
         self.timers.set(Timer::End(x), Some(self.now + grace));
-        self.end_if_quiet(x);
+        self.end_if_quiet(Place::Exchange(x));
     }
 
     /// Ends an exchange whose client has said all, once nothing of it runs any more.
-    pub(in super::super) fn end_if_quiet(&mut self, x: ExchangeId) {
-        let Some(exchange) = self.exchanges.get(&x) else { return };
-        if exchange.running.is_empty() && self.has_ended(x) {
-            self.end_duplex(x);
+    pub(in super::super) fn end_if_quiet(&mut self, place: Place) {
+        match place {
+            Place::Exchange(x) => {
+                let is_quiet = self.exchanges.get(&x).is_some_and(|exchange| exchange.running.is_empty());
+                if is_quiet && self.has_ended(x) {
+                    self.end_duplex(x);
+                }
+            }
+            #[cfg(feature = "http")]
+            Place::Stream(_) => {}
         }
     }
 
     /// Whether the client of a duplex exchange has said all: it can be asked nothing.
     pub(in super::super) fn has_ended(&self, x: ExchangeId) -> bool {
         self.duplex(x).is_some_and(|duplex| duplex.ended)
+    }
+
+    /// Whether whoever a request comes from can be asked nothing any more.
+    pub(in super::super) fn has_left(&self, place: Place) -> bool {
+        match place {
+            Place::Exchange(x) => self.has_ended(x),
+            #[cfg(feature = "http")]
+            Place::Stream(_) => false,
+        }
     }
 
     /// We have said all too; what still runs is cancelled.
@@ -165,7 +145,7 @@ impl Server {
         match message {
             Message::Request(request) => self.duplex_request(x, request, batch),
             Message::Notification(notification) => self.duplex_notification(x, notification),
-            Message::Response(response) => self.on_response(x, response),
+            Message::Response(response) => self.on_response(Party::Duplex(x), response),
             Message::Error(error) => self.diagnose(DiagnosticKind::IdlessError, &format!("{error}")),
         }
     }
@@ -178,9 +158,10 @@ impl Server {
                 if let Some(open) = batch.and_then(|batch| self.open_batch(x, batch)) {
                     open.ran = true;
                 }
-                self.run(x, *admitted, batch);
+                self.run(Place::Exchange(x), x, *admitted, batch);
             }
             Ok(Verdict::Reply(result)) => self.reply(x, batch, result_response(&id, &result)),
+            Ok(Verdict::Said) => {}
             Err(Rejection { error, kind, .. }) => {
                 self.diagnose(kind, &error.message);
                 self.reply(x, batch, error_response(Some(&id), &error));
@@ -192,7 +173,7 @@ impl Server {
     fn judge(&mut self, x: ExchangeId, request: Request, in_batch: bool) -> Result<Verdict, Rejection> {
         let config = self.shared.config.clone();
         let Some(duplex) = self.duplex(x) else { return Err(Rejection::method(&request.method)) };
-        if duplex.ids.contains_key(&request.id) || duplex.is_retired(&request.id) {
+        if duplex.talk.has_used(&request.id) {
             let text = "a request with this id was sent before";
             return Err(Rejection::new(DiagnosticKind::DuplicateRequestId, code::INVALID_REQUEST, text));
         }
@@ -201,18 +182,18 @@ impl Server {
             if in_batch {
                 return Err(invalid(DiagnosticKind::UnexpectedBatch, "this revision has no batches"));
             }
-            let version = config.modern_version(&parts.named_version()?, true)?;
+            let version = config.modern_version(&parts.named_version()?, Transport::Duplex)?;
             return self.judge_modern(x, request, parts, version);
         }
         let modern_only = !config.serves_legacy();
         match request.method.as_str() {
             "initialize" => self.judge_initialize(x, &parts.params, in_batch),
             "ping" if !modern_only => Ok(Verdict::Reply(Object::new())),
-            method => match duplex.negotiated.clone() {
+            method => match duplex.talk.negotiated.clone() {
                 Some(_) if method == "server/discover" => Err(Rejection::method(method)),
                 Some(negotiated) => {
-                    self.admit(x)?;
-                    let admitted = parts.admit_legacy(request, &negotiated, self.peer(x))?;
+                    self.check_room(Some(Party::Duplex(x)), x)?;
+                    let admitted = parts.admit_legacy(request, &negotiated, self.caller(x))?;
                     Ok(Verdict::Run(Box::new(admitted)))
                 }
                 // What is modern, or can be nothing else, lacks the metadata that 2026-07-28 demands.
@@ -234,13 +215,18 @@ impl Server {
         match request.method.as_str() {
             "server/discover" => {
                 self.timers.set(Timer::Handshake(x), None);
-                let result = self.shared.config.discover(true);
+                let result = self.shared.config.discover(Transport::Duplex);
                 Ok(Verdict::Reply(self.shared.complete(version, result, "complete")))
+            }
+            "subscriptions/listen" => {
+                self.timers.set(Timer::Handshake(x), None);
+                self.listen(x, request.id, &parts.params, version)?;
+                Ok(Verdict::Said)
             }
             method @ ("initialize" | "ping") => Err(Rejection::method(method)),
             _ => {
-                self.admit(x)?;
-                let admitted = parts.admit_modern(request, version, self.peer(x))?;
+                self.check_room(Some(Party::Duplex(x)), x)?;
+                let admitted = parts.admit_modern(request, version, self.caller(x))?;
                 Ok(Verdict::Run(Box::new(admitted)))
             }
         }
@@ -250,32 +236,35 @@ impl Server {
         if in_batch {
             return Err(invalid(DiagnosticKind::UnexpectedBatch, "`initialize` must not be part of a batch"));
         }
-        if self.duplex(x).is_some_and(|duplex| duplex.negotiated.is_some()) {
+        if self.duplex(x).is_some_and(|duplex| duplex.talk.negotiated.is_some()) {
             return Err(invalid(DiagnosticKind::SecondInitialize, "the connection is initialized already"));
         }
         if self.life != Life::Serving {
-            self.admit(x)?;
+            self.check_room(Some(Party::Duplex(x)), x)?;
         }
-        let (negotiated, result) = self.shared.config.initialize(params)?;
+        let (negotiated, result) = self.shared.config.initialize(params, Transport::Duplex)?;
         if let Some(duplex) = self.duplex_mut(x) {
-            duplex.negotiated = Some(negotiated);
+            duplex.talk.negotiated = Some(negotiated);
         }
         self.timers.set(Timer::Handshake(x), None);
         Ok(Verdict::Reply(result))
     }
 
-    fn peer(&self, x: ExchangeId) -> Peer {
-        self.exchanges.get(&x).map(|exchange| exchange.peer.clone()).unwrap_or_default()
-    }
-
     fn duplex_notification(&mut self, x: ExchangeId, notification: Notification) {
         let Notification { method, params } = notification;
         match method.as_str() {
-            "notifications/initialized" => {}
+            "notifications/initialized" => {
+                if let Some(talk) = self.talk_mut(Party::Duplex(x)) {
+                    talk.ready = true;
+                }
+                self.watchers.insert(x);
+                self.tell_changes(x);
+            }
             "notifications/cancelled" => {
                 let id = Object::read_opt(params.as_ref()).ok().and_then(|params| params.id("requestId"));
-                let key = id.as_ref().and_then(|id| self.duplex(x)?.ids.get(id).copied());
+                let key = id.as_ref().and_then(|id| self.duplex(x)?.talk.ids.get(id).copied());
                 match key {
+                    Some(key) if self.forget_listen(key) => {}
                     Some(key) => {
                         self.cancel(key, true);
                         self.end_if_drained();
@@ -365,7 +354,7 @@ impl Server {
         // Nothing was wrong with it: only a request is told.
         let denied = defect.kind == DefectKind::Denied && (defect.id.is_none() || !defect.has_method);
         if !defect.has_method {
-            self.on_unreadable_answer(x, defect.id.as_ref());
+            self.on_unreadable_answer(Party::Duplex(x), defect.id.as_ref());
         }
         match &defect.id {
             _ if answers || denied => {}
@@ -387,7 +376,7 @@ impl Server {
 
     /// Whether the revision of a connection allows something. Before one is agreed on nothing is allowed, unless there is no choice.
     fn rules_allow(&self, x: ExchangeId, allows: impl Fn(ProtocolVersion) -> bool) -> bool {
-        match self.duplex(x).and_then(|duplex| duplex.negotiated.as_ref()) {
+        match self.duplex(x).and_then(|duplex| duplex.talk.negotiated.as_ref()) {
             Some(negotiated) => allows(negotiated.version),
             None if self.shared.config.serves_legacy() => false,
             None => self.shared.config.versions.newest_first().all(allows),
@@ -399,16 +388,6 @@ impl Server {
         match batch {
             Some(batch) => self.batch_done(x, batch, Some(message)),
             None => self.send_own(x, Outgoing::Message(message)),
-        }
-    }
-}
-
-impl Server {
-    /// Whether a further request may run.
-    pub(in super::super) fn admit(&self, x: ExchangeId) -> Result<(), Rejection> {
-        match self.busy(x) {
-            None => Ok(()),
-            Some(why) => Err(Rejection::new(DiagnosticKind::TooManyRequests, code::INTERNAL_ERROR, why)),
         }
     }
 }

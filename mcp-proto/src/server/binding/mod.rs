@@ -6,7 +6,9 @@ mod http;
 
 pub(super) use duplex::Duplex;
 #[cfg(feature = "http")]
-pub(super) use http::Http;
+pub(crate) use http::unavailable;
+#[cfg(feature = "http")]
+pub(super) use http::{Http, StreamKey, Web};
 
 use alloc::boxed::Box;
 
@@ -24,6 +26,22 @@ impl Binding {
             Self::Duplex(duplex) => Some(duplex),
             #[cfg(feature = "http")]
             Self::Http(_) => None,
+        }
+    }
+
+    #[cfg(feature = "http")]
+    pub(super) fn http(&self) -> Option<&Http> {
+        match self {
+            Self::Http(http) => Some(http),
+            Self::Duplex(_) => None,
+        }
+    }
+
+    #[cfg(feature = "http")]
+    pub(super) fn http_mut(&mut self) -> Option<&mut Http> {
+        match self {
+            Self::Http(http) => Some(http),
+            Self::Duplex(_) => None,
         }
     }
 

@@ -176,9 +176,55 @@ fn no_number_of_a_driver_overflows() {
 // covers: B-187
 #[test]
 fn what_a_client_said_of_itself_once_costs_nothing_with_each_request() {
-    let members: Vec<String> = (0..100_000).map(|n| format!("\"{n}\":0")).collect();
+    let members: Vec<String> = (0..1_000).map(|n| format!("\"{n}\":0")).collect();
     let mut bench = Bench::new().initialized(A, "2025-06-18", &format!("{{{}}}", members.join(",")));
     let handed: Vec<Handed> = (0..200).map(|n| bench.request(A, &legacy(&n.to_string(), "x", "{}"))).collect();
     let shared = |(_, incoming): &Handed| Arc::as_ptr(&incoming.context.capabilities);
     assert!(handed.iter().all(|one| shared(one) == shared(&handed[0])));
+}
+
+// covers: B-187
+#[test]
+fn of_what_a_client_says_of_itself_no_more_is_kept_than_there_is_room_for() {
+    let initialize = |capabilities: usize, info: usize, junk: usize| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{"x":"{}"}},"clientInfo":{{"name":"{}","version":"1"}},"junk":"{}"}}}}"#,
+            "c".repeat(capabilities),
+            "i".repeat(info),
+            "j".repeat(junk)
+        )
+    };
+    let mut bench = Bench::new().open(A).open(B);
+    assert_eq!(error(&bench.say(A, &initialize(20_000, 1, 0))[0]).code, -32602);
+    assert_eq!(error(&bench.say(A, &initialize(10_000, 10_000, 0))[0]).code, -32602, "together");
+    let text = Bytes::from(initialize(10_000, 20_000, 1_000_000));
+    bench.item(A, parse_batch_or_message(text.clone(), &Limits::default().frame).into());
+    assert!(result(&bench.heard(A)[0]).get("protocolVersion").is_some());
+    assert!(text.is_unique(), "the rest of the message is kept with it");
+    let (_, incoming) = bench.request(A, &legacy("2", "x", "{}"));
+    assert_eq!(incoming.context.client, None, "a name that is too long is none");
+    assert!(incoming.context.capabilities.has("x"));
+}
+
+// covers: B-187
+#[test]
+fn requests_that_run_hold_no_more_bytes_than_may_be_and_nothing_that_is_not_counted() {
+    let mut bench = Bench::with(|config| config.limits.server.max_running_bytes = 100_000)
+        .initialized(A, "2025-06-18", "{}")
+        .initialized(B, "2025-06-18", "{}");
+    let large = |id: u32| legacy(&id.to_string(), "x", &format!(r#"{{"data":"{}"}}"#, "x".repeat(60_000)));
+    let (first, _) = bench.request(A, &large(1));
+    let (second, _) = bench.request(B, &large(1));
+    assert_eq!(error(&bench.say(B, &legacy("2", "x", "{}"))[0]).code, -32603);
+    bench.complete(first, "{}");
+    let text = Bytes::from(format!(
+        r#"{{"jsonrpc":"2.0","id":3,"method":"x","params":{{}},"junk":"{}"}}"#,
+        "j".repeat(60_000)
+    ));
+    bench.item(B, parse_batch_or_message(text.clone(), &Limits::default().frame).into());
+    let (third, _) = bench.handed();
+    assert!(text.is_unique(), "what is no part of its params is kept with it");
+    bench.complete(second, "{}");
+    bench.complete(third, "{}");
+    assert_eq!(bench.server.running_bytes, 0);
 }

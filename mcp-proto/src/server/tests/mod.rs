@@ -1,6 +1,9 @@
 //! The engine driven directly: facts made from JSON text, outputs taken apart. No bytes, no lanes.
 
 mod cancel;
+mod cors;
+mod headers;
+mod hosts;
 mod http;
 mod legacy;
 mod limits;
@@ -8,17 +11,24 @@ mod modern;
 mod progress;
 mod properties;
 mod rounds;
+#[cfg(feature = "http")]
+mod web;
 
 use super::*;
+use crate::error::Diagnostic;
+#[cfg(feature = "http")]
+use crate::exchange::RequestHead;
 use crate::exchange::{Closed, Sent};
 use crate::input::{InputRequest, Outcome};
 use crate::limits::Limits;
 use crate::model::elicitation::ElicitRequest;
-use crate::rpc::{Payload, parse_batch_or_message};
-use crate::version::Versions;
+use crate::model::lifecycle::{ClientCapabilities, Implementation};
+use crate::rpc::{ErrorObject, Object, Payload, RawJson, parse_batch_or_message};
+use crate::version::{ProtocolVersion, Versions};
 use alloc::format;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec;
+use bytes::Bytes;
 
 pub(super) const A: ExchangeId = ExchangeId(1);
 pub(super) const B: ExchangeId = ExchangeId(2);
@@ -147,12 +157,13 @@ impl Bench {
 
 /// What an output says on an exchange, as text.
 pub(super) fn on(x: ExchangeId, output: &Output) -> Option<String> {
-    let text = |bytes: &bytes::Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+    let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).unwrap();
     match output {
         Output::Send(at, outgoing) if *at == x => Some(match outgoing {
             Outgoing::Message(bytes) | Outgoing::Event { data: bytes, .. } => text(bytes),
             Outgoing::Response { head, body: Body::Full(bytes) } => format!("{} {}", head.status, text(bytes)),
             Outgoing::Response { head, body: Body::Stream } => format!("{} stream", head.status),
+            Outgoing::Comment(text) => format!(":{text}"),
             Outgoing::End => "end".into(),
             other => format!("{other:?}"),
         }),
@@ -162,7 +173,7 @@ pub(super) fn on(x: ExchangeId, output: &Output) -> Option<String> {
 }
 
 pub(super) fn read(line: &str) -> Item {
-    parse_batch_or_message(bytes::Bytes::copy_from_slice(line.as_bytes()), &Limits::default().frame).into()
+    parse_batch_or_message(Bytes::copy_from_slice(line.as_bytes()), &Limits::default().frame).into()
 }
 
 pub(super) fn object(text: &str) -> Object {
@@ -171,7 +182,7 @@ pub(super) fn object(text: &str) -> Object {
 
 /// One message that the server said, taken apart.
 pub(super) fn message(text: &str) -> crate::rpc::Message {
-    crate::rpc::parse(bytes::Bytes::copy_from_slice(text.as_bytes()), 128).unwrap()
+    crate::rpc::parse(Bytes::copy_from_slice(text.as_bytes()), 128).unwrap()
 }
 
 /// The result in an answer.

@@ -47,14 +47,15 @@ fn fact() -> impl Strategy<Value = Fact> {
             .with("MCP-Protocol-Version", "2026-07-28")
             .with("Mcp-Method", "tools/call")
             .with("Mcp-Name", "t");
-        Fact::Item(Item::Request(crate::exchange::RequestHead { method: method.into(), target: "/".into(), headers }))
+        Fact::Item(Item::Request(RequestHead { method: method.into(), target: "/".into(), headers }))
     };
     prop_oneof![
         4 => Just(Fact::Opened(Peer::default())),
+        1 => Just(Fact::From(Peer { name: Some("a".into()) })),
         20 => line().prop_map(|line| Fact::Item(read(&line))),
         2 => prop_oneof![Just("POST"), Just("GET")].prop_map(request),
         1 => Just(Fact::Item(Item::End)),
-        1 => Just(Fact::Item(Item::Body(bytes::Bytes::from_static(b"x")))),
+        1 => Just(Fact::Item(Item::Body(Bytes::from_static(b"x")))),
         1 => Just(Fact::Item(Item::Reject(crate::exchange::HttpDefect { status: 400, why: "bad" }))),
         2 => (0_usize..3000).prop_map(Fact::Unsent),
         1 => Just(failed()),
@@ -230,6 +231,8 @@ proptest! {
             if let Step::Fact(x, fact) = step {
                 let form = match fact {
                     Fact::Opened(_) => Some(Form::Duplex),
+                    // The rest of a request that was answered is no second one.
+                    Fact::Item(Item::Reject(_)) if world.bench.server.web.refused == Some(ExchangeId(*x)) => None,
                     Fact::Item(Item::Request(_) | Item::Reject(_)) => Some(Form::Owed),
                     _ => None,
                 };

@@ -160,7 +160,10 @@ fn malformed_answers_of_a_retry_are_refused() {
     for rest in
         [r#","inputResponses":[]"#, r#","inputResponses":{"q":1}"#, r#","requestState":{}"#, r#","inputResponses":"x""#]
     {
-        assert_eq!(error(&bench.say(A, &call("1", rest))[0]).code, -32602, "{rest}");
+        let (mut responder, mut incoming) = bench.request(A, &call("1", rest));
+        assert_eq!(responder.open(&mut incoming).unwrap_err().code, -32602, "{rest}");
+        bench.complete(responder, "{}");
+        assert_eq!(error(&bench.heard(A)[0]).code, -32602, "{rest}");
     }
     // Other methods know no such members.
     let (_, incoming) = bench.request(A, &modern("1", "x/y", r#","inputResponses":[],"requestState":1"#));

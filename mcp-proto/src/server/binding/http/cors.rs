@@ -1,0 +1,81 @@
+//! What lets pages of other origins use the server from within a browser, where the configuration says so (WHATWG Fetch, the CORS
+//! protocol). No answer ever allows credentials: whoever has a token puts it into `Authorization` itself.
+
+use crate::exchange::{ExchangeId, Headers, Outgoing, RequestHead, is_token};
+use crate::model::headers::PARAM;
+use crate::server::Server;
+use alloc::string::String;
+
+/// What a page may read of an answer beside what it always may: how to go on.
+const EXPOSED: &str = "Mcp-Session-Id, WWW-Authenticate, Retry-After";
+
+const METHODS: &str = "POST, GET, DELETE";
+
+/// What a page may send. Fields that mirror arguments are allowed by name, as a page asks for them.
+const FIELDS: &str =
+    "Content-Type, Accept, Authorization, Last-Event-ID, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name";
+
+/// Seconds for which a browser need not ask again: two hours, more than which none keeps it that people use most.
+const MAX_AGE: &str = "7200";
+
+impl Server {
+    /// The answer to the question of a browser whether a page may make a request; what every answer to a page has comes to it. `None` if this
+    /// is no such question, or it comes from an origin or names a host that is not served, or other origins are not served at all: then it
+    /// is a request like any other.
+    pub(super) fn preflight(&self, head: &RequestHead) -> Option<Headers> {
+        let asks = head.method == "OPTIONS" && head.headers.get("Access-Control-Request-Method").is_some();
+        if !asks || origin(head).is_none() || !self.serves_pages(head) {
+            return None;
+        }
+        let mut allowed = String::from(FIELDS);
+        let asked = head.headers.all("Access-Control-Request-Headers").flat_map(|fields| fields.split(','));
+        for name in asked.map(|name| name.trim_matches([' ', '\t'])).filter(|name| is_token(name)) {
+            if name.get(..PARAM.len()).is_some_and(|start| start.eq_ignore_ascii_case(PARAM)) {
+                allowed.push_str(", ");
+                allowed.push_str(name);
+            }
+        }
+        let headers = Headers::new()
+            .with("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers")
+            .with("Access-Control-Allow-Methods", METHODS)
+            .with("Access-Control-Allow-Headers", allowed)
+            .with("Access-Control-Max-Age", MAX_AGE);
+        Some(headers)
+    }
+
+    /// What is said on an exchange, with what lets the page that made the request read it. Nothing is added where other origins are not
+    /// served, or this one is not.
+    pub(in crate::server) fn with_cors(&self, x: ExchangeId, outgoing: Outgoing) -> Outgoing {
+        match self.exchanges.get(&x).and_then(|exchange| exchange.binding.http()) {
+            Some(http) => self.for_page(&http.head, outgoing),
+            None => outgoing,
+        }
+    }
+
+    /// The same, for an answer to this request.
+    pub(super) fn for_page(&self, request: &RequestHead, mut outgoing: Outgoing) -> Outgoing {
+        if self.shared.config.cors
+            && let Outgoing::Response { head, .. } = &mut outgoing
+            && self.serves_pages(request)
+        {
+            // Without an origin too: what is kept of that answer must not be given to a page.
+            head.headers.push("Vary", "Origin");
+            if let Some(origin) = origin(request) {
+                head.headers.push("Access-Control-Allow-Origin", origin);
+                head.headers.push("Access-Control-Expose-Headers", EXPOSED);
+            }
+        }
+        outgoing
+    }
+
+    fn serves_pages(&self, head: &RequestHead) -> bool {
+        self.shared.config.cors && self.stranger(head).is_none()
+    }
+}
+
+/// The one origin that a request comes from.
+fn origin(head: &RequestHead) -> Option<&str> {
+    let mut origins = head.headers.all("Origin").map(|origin| origin.trim_matches([' ', '\t']));
+    let origin = origins.next().filter(|_| origins.next().is_none())?;
+    (!origin.is_empty() && origin.bytes().all(|byte| byte.is_ascii_graphic())).then_some(origin)
+}

@@ -1,0 +1,27 @@
+//! Which hosts a request may name, and come from: what keeps other sites' pages out (2025-11-25 transports, security warning).
+
+use crate::exchange::RequestHead;
+use crate::server::Server;
+use alloc::format;
+use alloc::string::String;
+
+impl Server {
+    /// Why a request is refused for the host that it names, or the origin that it comes from: what the client is told, and what is told of
+    /// it here. An absent origin is none: only browsers say one.
+    pub(super) fn stranger(&self, head: &RequestHead) -> Option<(&'static str, String)> {
+        let hosts = &self.shared.config.hosts;
+        let named = head.headers.all("Host").chain(authority(&head.target));
+        let host = named.into_iter().find(|host| !hosts.allows_host(host));
+        let origin = || head.headers.all("Origin").find(|origin| !hosts.allows_origin(origin));
+        match host {
+            Some(host) => Some(("Forbidden: Host not allowed", format!("the host {:?}", host))),
+            None => origin().map(|origin| ("Forbidden: Origin not allowed", format!("the origin {:?}", origin))),
+        }
+    }
+}
+
+/// The host that a target in the absolute form names; it counts before the field (RFC 9112 section 3.2.2).
+fn authority(target: &str) -> Option<&str> {
+    let (_, rest) = target.split_once("://").filter(|_| !target.starts_with('/'))?;
+    rest.split(['/', '?', '#']).next()
+}

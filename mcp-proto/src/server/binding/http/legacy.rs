@@ -1,0 +1,410 @@
+//! The revisions from 2025-03-26 to 2025-11-25 over HTTP: what comes by POST, GET and DELETE, within a session or by itself. A JSON-RPC
+//! error of a well-formed request is a 200: there 404 says that a session has ended, and nothing else.
+
+use super::headers::VERSION;
+use super::no_batches;
+use crate::error::DiagnosticKind;
+use crate::exchange::{ExchangeId, Headers, RequestHead};
+use crate::input::SessionKey;
+use crate::model::headers::{CURSOR, SESSION, is_session_id};
+use crate::rpc::{
+    Defect, DefectKind, ErrorObject, Message, Notification, Object, Request, code, error_response, result_response,
+    write_batch,
+};
+use crate::server::era::{Admitted, Negotiated, Parts, Rejection, Transport};
+use crate::server::talk::{Party, Place};
+use crate::server::{Event, Server, SessionEnd, Sessions};
+use crate::version::{Era, ProtocolVersion};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+/// Under which rules a message of the older revisions stands.
+#[derive(Clone, Debug)]
+struct Under {
+    /// `None`: it is served by itself.
+    session: Option<SessionKey>,
+    negotiated: Negotiated,
+}
+
+/// What becomes of a request.
+enum Verdict {
+    Run(Box<Admitted>),
+    Reply(Object),
+}
+
+impl Server {
+    /// The one message of a POST.
+    pub(super) fn message(&mut self, x: ExchangeId, head: &RequestHead, message: Message) {
+        match message {
+            Message::Request(request) => {
+                let id = request.id.clone();
+                if let Err(rejection) = self.request(x, head, request) {
+                    let status = super::modern::status_of(Some(rejection.error.code));
+                    self.reject(x, Some(&id), status, &rejection);
+                }
+            }
+            Message::Notification(notification) => self.notification(x, head, notification),
+            Message::Response(response) => match self.answered_session(x, head) {
+                Ok(session) => {
+                    self.on_response(Party::Session(session), response);
+                    self.accept(x);
+                }
+                Err(rejection) => self.reject(x, None, 400, &rejection),
+            },
+            Message::Error(error) => match self.answered_session(x, head) {
+                Ok(_) => {
+                    self.diagnose(DiagnosticKind::IdlessError, &format!("{error}"));
+                    self.accept(x);
+                }
+                Err(rejection) => self.reject(x, None, 400, &rejection),
+            },
+        }
+    }
+
+    /// Decides which rules a request follows: by its metadata first, then by its method, then by its headers.
+    fn request(&mut self, x: ExchangeId, head: &RequestHead, request: Request) -> Result<(), Rejection> {
+        let parts = Parts::of(&request)?;
+        if parts.is_modern() {
+            return self.modern_request(x, head, request, parts);
+        }
+        if parts.is_half_modern() || names_modern(head) || !self.shared.config.serves_legacy() {
+            return Err(self.incomplete(head, &parts, &request.method));
+        }
+        if request.method == "initialize" {
+            return self.initialize(x, head, &request, &parts.params);
+        }
+        let under = self.rules_of(x, head)?;
+        let id = request.id.clone();
+        let error = match self.judge_older(x, &under, request, parts) {
+            Ok(Verdict::Run(admitted)) => {
+                let stream = self.open_stream(x, under.session, under.negotiated.version, false);
+                self.run(Place::Stream(stream), x, *admitted, None);
+                return Ok(());
+            }
+            Ok(Verdict::Reply(result)) => {
+                self.answer_one(x, Headers::new(), result_response(&id, &result));
+                return Ok(());
+            }
+            Err(rejection) => rejection,
+        };
+        let status = if error.error.code == code::INVALID_REQUEST { 400 } else { 200 };
+        Err(Rejection { status: error.status.or(Some(status)), ..error })
+    }
+
+    /// A request of the older revisions, other than `initialize`.
+    fn judge_older(
+        &mut self,
+        x: ExchangeId,
+        under: &Under,
+        request: Request,
+        parts: Parts,
+    ) -> Result<Verdict, Rejection> {
+        let party = under.session.map(Party::Session);
+        if party.and_then(|party| self.talk(party)).is_some_and(|talk| talk.has_used(&request.id)) {
+            let text = "a request with this id was sent before";
+            return Err(Rejection::new(DiagnosticKind::DuplicateRequestId, code::INVALID_REQUEST, text));
+        }
+        match request.method.as_str() {
+            "ping" => Ok(Verdict::Reply(Object::new())),
+            method @ ("server/discover" | "initialize") => Err(Rejection::method(method)),
+            _ => {
+                self.check_room(party, x)?;
+                let mut caller = self.caller(x);
+                caller.session = under.session;
+                Ok(Verdict::Run(parts.admit_legacy(request, &under.negotiated, caller)?.into()))
+            }
+        }
+    }
+
+    /// `initialize` opens a session, where there are sessions.
+    fn initialize(
+        &mut self,
+        x: ExchangeId,
+        head: &RequestHead,
+        request: &Request,
+        params: &Object,
+    ) -> Result<(), Rejection> {
+        if let Some(named) = head.headers.get(SESSION).map(str::trim)
+            && self.find_session(x, named).is_some()
+        {
+            let text = "the session is initialized already";
+            let rejection = Rejection::new(DiagnosticKind::SecondInitialize, code::INVALID_REQUEST, text);
+            return Err(Rejection { status: Some(400), ..rejection });
+        }
+        if !self.is_serving() {
+            return Err(Rejection::full("the server is shutting down"));
+        }
+        let (negotiated, result) = self.shared.config.initialize(params, Transport::Http)?;
+        let mut headers = Headers::new();
+        if self.shared.config.sessions != Sessions::Off {
+            headers.push(SESSION, self.open_session(x, negotiated)?);
+        }
+        self.answer_one(x, headers, result_response(&request.id, &result));
+        Ok(())
+    }
+
+    /// The rules that a message stands under: those of its session, or of the revision that its header names.
+    fn rules_of(&mut self, x: ExchangeId, head: &RequestHead) -> Result<Under, Rejection> {
+        let version = self.named_version(head)?;
+        if let Some(session) = self.named_session(x, head)? {
+            let negotiated = self.talk(Party::Session(session)).and_then(|talk| talk.negotiated.clone());
+            let Some(negotiated) = negotiated else { return Err(unknown_session()) };
+            if version.is_some_and(|version| version != negotiated.version) {
+                self.diagnose(DiagnosticKind::HeaderMismatch, "another revision than the one that was agreed on");
+            }
+            return Ok(Under { session: Some(session), negotiated });
+        }
+        let version = match (self.shared.config.sessions, version) {
+            (Sessions::Required, _) | (Sessions::Optional, None) => return Err(missing_session()),
+            (Sessions::Optional | Sessions::Off, Some(version)) => version,
+            (Sessions::Off, None) => self.older_version(ProtocolVersion::V2025_03_26.as_str())?,
+        };
+        // What a client can do is not known where nothing lasts.
+        Ok(Under {
+            session: None,
+            negotiated: Negotiated { version, client: None, capabilities: Arc::default(), said: 0 },
+        })
+    }
+
+    /// The older revision that a head names. `None`: it names none.
+    fn named_version(&self, head: &RequestHead) -> Result<Option<ProtocolVersion>, Rejection> {
+        let mut named = head.headers.all(VERSION).map(str::trim);
+        let Some(first) = named.next() else { return Ok(None) };
+        if named.any(|other| other != first) {
+            return Err(bad_request("the request names more than one revision"));
+        }
+        self.older_version(first).map(Some)
+    }
+
+    /// The revision of this name, if it is an older one that we have.
+    fn older_version(&self, name: &str) -> Result<ProtocolVersion, Rejection> {
+        let version = ProtocolVersion::parse(name)
+            .filter(|version| version.era() == Era::Legacy && self.shared.config.versions.contains(*version));
+        version.ok_or_else(|| {
+            let rejection = self.shared.config.unsupported(name, Transport::Http);
+            Rejection { status: Some(400), ..rejection }
+        })
+    }
+
+    /// The session that a request names. `None`: it names none.
+    fn named_session(&mut self, x: ExchangeId, head: &RequestHead) -> Result<Option<SessionKey>, Rejection> {
+        let mut named = head.headers.all(SESSION).map(str::trim);
+        let Some(first) = named.next().filter(|_| self.shared.config.sessions != Sessions::Off) else {
+            return Ok(None);
+        };
+        if !is_session_id(first) || named.any(|other| other != first) {
+            return Err(bad_request("Invalid session ID"));
+        }
+        self.find_session(x, first).map(Some).ok_or_else(unknown_session)
+    }
+
+    /// The session to which an answer of a client belongs: answers belong to nothing else.
+    fn answered_session(&mut self, x: ExchangeId, head: &RequestHead) -> Result<SessionKey, Rejection> {
+        if !self.shared.config.serves_legacy() || names_modern(head) {
+            let text = "this revision has no answers of clients";
+            return Err(Rejection::new(DiagnosticKind::UnexpectedResponse, code::INVALID_REQUEST, text));
+        }
+        self.named_version(head)?;
+        self.named_session(x, head)?.ok_or_else(missing_session)
+    }
+
+    /// Whether the revision that a head names, if it names one, is one that we have.
+    fn check_version(&self, head: &RequestHead) -> Result<(), Rejection> {
+        match head.headers.get(VERSION).map(str::trim).filter(|_| names_modern(head)) {
+            Some(name) => self.shared.config.modern_version(name, Transport::Http).map(drop),
+            None => self.named_version(head).map(drop),
+        }
+    }
+
+    fn notification(&mut self, x: ExchangeId, head: &RequestHead, notification: Notification) {
+        let is_modern = names_modern(head) || !self.shared.config.serves_legacy();
+        let has_session = head.headers.get(SESSION).is_some();
+        let needs_session = self.shared.config.sessions == Sessions::Required && head.headers.get(VERSION).is_some();
+        if is_modern || !has_session && !needs_session {
+            return match self.check_version(head) {
+                Ok(()) => self.modern_notification(x, head, notification),
+                Err(rejection) => self.reject(x, None, 400, &rejection),
+            };
+        }
+        match self.rules_of(x, head) {
+            Ok(under) => {
+                self.older_notification(x, &under, notification);
+                self.accept(x);
+                self.end_if_drained();
+            }
+            Err(rejection) => self.reject(x, None, 400, &rejection),
+        }
+    }
+
+    fn older_notification(&mut self, x: ExchangeId, under: &Under, notification: Notification) {
+        let Notification { method, params } = notification;
+        let party = under.session.map(Party::Session);
+        match method.as_str() {
+            "notifications/initialized" => {
+                if let Some(session) = under.session {
+                    self.session_is_ready(session);
+                }
+            }
+            "notifications/cancelled" => {
+                let id = Object::read_opt(params.as_ref()).ok().and_then(|params| params.id("requestId"));
+                let key = id.as_ref().and_then(|id| self.talk(party?)?.ids.get(id).copied());
+                match key {
+                    Some(key) => self.cancel(key, true),
+                    None => {
+                        let detail = id.map_or_else(|| "no legible id".into(), |id| format!("{id}"));
+                        self.diagnose(DiagnosticKind::UnknownCancel, &detail);
+                    }
+                }
+            }
+            "notifications/progress" => self.diagnose(DiagnosticKind::UnknownProgress, ""),
+            _ => self.queue.notification(Event::Notification { exchange: x, method, params }),
+        }
+    }
+
+    /// An array of messages, which 2025-03-26 has. Its answers leave together, unless something is said before.
+    pub(super) fn legacy_batch(&mut self, x: ExchangeId, head: &RequestHead, elements: Vec<Result<Message, Defect>>) {
+        let is_modern = names_modern(head) || !self.shared.config.serves_legacy();
+        let under = if is_modern { Err(no_batches()) } else { self.rules_of(x, head) };
+        let under = under.and_then(|under| match under.negotiated.version.rules().batches {
+            true => Ok(under),
+            false => Err(no_batches()),
+        });
+        let under = match under {
+            Ok(under) => under,
+            Err(rejection) => return self.reject(x, None, 400, &rejection),
+        };
+        let is_garbage = elements.iter().all(Result::is_err);
+        let (mut answers, mut stream) = (Vec::new(), None);
+        for element in elements {
+            match element {
+                Ok(Message::Request(request)) => {
+                    let id = request.id.clone();
+                    let parts = Parts::of(&request);
+                    match parts.and_then(|parts| self.judge_older(x, &under, request, parts)) {
+                        Ok(Verdict::Run(admitted)) => {
+                            let version = under.negotiated.version;
+                            let key = *stream.get_or_insert_with(|| self.open_stream(x, under.session, version, true));
+                            self.run(Place::Stream(key), x, *admitted, None);
+                        }
+                        Ok(Verdict::Reply(result)) => answers.push(result_response(&id, &result)),
+                        Err(Rejection { error, kind, .. }) => {
+                            self.diagnose(kind, &error.message);
+                            answers.push(error_response(Some(&id), &error));
+                        }
+                    }
+                }
+                Ok(Message::Notification(notification)) => self.older_notification(x, &under, notification),
+                Ok(Message::Response(response)) => match under.session {
+                    Some(session) => self.on_response(Party::Session(session), response),
+                    None => self.diagnose(DiagnosticKind::UnexpectedResponse, ""),
+                },
+                Ok(Message::Error(error)) => self.diagnose(DiagnosticKind::IdlessError, &format!("{error}")),
+                Err(defect) => {
+                    self.diagnose(DiagnosticKind::BadMessage, &legible(&defect));
+                    match (&defect.id, under.session) {
+                        (Some(id), _) if defect.has_method => {
+                            answers.push(error_response(Some(id), &defect.to_error()));
+                        }
+                        // An answer to a bad answer could be taken for that to a request.
+                        (id, Some(session)) => self.on_unreadable_answer(Party::Session(session), id.as_ref()),
+                        (_, None) => {}
+                    }
+                }
+            }
+        }
+        match stream {
+            Some(stream) => self.batch_is_read(stream, answers),
+            None if !answers.is_empty() => self.answer_one(x, Headers::new(), write_batch(&answers)),
+            None if is_garbage => {
+                let error = ErrorObject::new(code::INVALID_REQUEST, "nothing in the array is a message");
+                self.respond_error(x, 400, Headers::new(), None, &error);
+            }
+            None => self.accept(x),
+        }
+        self.end_if_drained();
+    }
+
+    /// Bytes that are no message.
+    pub(super) fn bad_message(&mut self, x: ExchangeId, head: &RequestHead, defect: &Defect) {
+        let denied = defect.kind == DefectKind::Denied;
+        let kind = if denied { DiagnosticKind::Denied } else { DiagnosticKind::BadMessage };
+        self.diagnose(kind, &legible(defect));
+        if !defect.has_method
+            && let Ok(Some(session)) = self.named_session(x, head)
+        {
+            self.on_unreadable_answer(Party::Session(session), defect.id.as_ref());
+        }
+        let id = defect.id.as_ref().filter(|_| defect.has_method);
+        let error = defect.to_error();
+        // A request that was refused was well-formed, and is answered like one that failed.
+        let status = if denied && id.is_some() { super::modern::status_of(Some(error.code)) } else { 400 };
+        self.respond_error(x, status, Headers::new(), id, &error);
+    }
+
+    /// GET: the stream that a session has of its own, or the rest of one that was cut off.
+    pub(super) fn get(&mut self, x: ExchangeId, head: &RequestHead) {
+        let session = match self.session_for(x, head) {
+            Ok(session) => session,
+            Err(rejection) => return self.reject(x, None, 400, &rejection),
+        };
+        let mut cursors = head.headers.all(CURSOR).map(str::trim);
+        let attached = match cursors.next() {
+            // An empty one is none (WHATWG HTML section 9.2.4).
+            None | Some("") if self.is_serving() => self.attach_own(x, session),
+            None | Some("") => Err(bad_request("nothing new is told any more")),
+            Some(cursor) if cursors.any(|other| other != cursor) => Err(bad_request("there is more than one cursor")),
+            Some(cursor) => self.attach_after(x, session, cursor),
+        };
+        match attached {
+            Ok(()) => {}
+            // Streams that no request ends are over then, which is no fault of the client.
+            Err(_) if !self.is_serving() => self.refuse_busy(x, None, "the server is shutting down"),
+            Err(rejection) => self.reject(x, None, 400, &rejection),
+        }
+        self.end_if_drained();
+    }
+
+    /// DELETE: the client needs its session no longer.
+    pub(super) fn delete(&mut self, x: ExchangeId, head: &RequestHead) {
+        match self.session_for(x, head) {
+            Ok(session) => {
+                self.answer_json(x, 200, Headers::new(), Bytes::from_static(br#"{"success":true}"#));
+                self.end_session(session, SessionEnd::Deleted);
+                self.end_if_drained();
+            }
+            Err(rejection) => self.reject(x, None, 400, &rejection),
+        }
+    }
+
+    /// The session that a GET or a DELETE is for.
+    fn session_for(&mut self, x: ExchangeId, head: &RequestHead) -> Result<SessionKey, Rejection> {
+        self.named_version(head)?;
+        self.named_session(x, head)?.ok_or_else(missing_session)
+    }
+}
+
+/// Whether the head says that the request is of the modern era.
+pub(super) fn names_modern(head: &RequestHead) -> bool {
+    head.headers.get(VERSION).map(str::trim).and_then(Era::of_name) == Some(Era::Modern)
+}
+
+pub(super) fn bad_request(why: &str) -> Rejection {
+    Rejection { status: Some(400), ..Rejection::new(DiagnosticKind::BadSession, code::INVALID_REQUEST, why) }
+}
+
+fn missing_session() -> Rejection {
+    bad_request("Missing session ID")
+}
+
+/// Ended, never opened, or another's: which of these is nobody's business.
+fn unknown_session() -> Rejection {
+    Rejection { status: Some(404), ..bad_request("Session not found") }
+}
+
+fn legible(defect: &Defect) -> String {
+    format!("{}: {}", defect.kind.as_str(), String::from_utf8_lossy(&defect.head))
+}

@@ -1,0 +1,132 @@
+//! 2026-07-28 over HTTP: one POST, one answer. No sessions, no GET, no request of ours, and a client that leaves has cancelled.
+//! Metadata is checked first, then headers, then the revision, then the method.
+
+use super::Stage;
+use super::headers::{METHOD, VERSION, check_headers, differs, mismatch};
+use crate::error::DiagnosticKind;
+use crate::exchange::{ExchangeId, Headers, Outgoing, RequestHead};
+use crate::rpc::{ErrorObject, Notification, Request, code, result_response};
+use crate::server::era::{Parts, Rejection, Transport};
+use crate::server::talk::Place;
+use crate::server::{Event, Server};
+use alloc::format;
+use alloc::string::{String, ToString};
+use bytes::Bytes;
+
+impl Server {
+    /// A request that names its revision, whatever its method is.
+    pub(super) fn modern_request(
+        &mut self,
+        x: ExchangeId,
+        head: &RequestHead,
+        request: Request,
+        parts: Parts,
+    ) -> Result<(), Rejection> {
+        let named = parts.named_version()?;
+        check_headers(head, &named, &request.method, &parts.params)?;
+        let version = self.shared.config.modern_version(&named, Transport::Http)?;
+        match request.method.as_str() {
+            "server/discover" => {
+                let result = self.shared.config.discover(Transport::Http);
+                let result = self.shared.complete(version, result, "complete");
+                self.http_answer(x, result_response(&request.id, &result), None);
+            }
+            "subscriptions/listen" if !self.takes_events(x) => {
+                let text = "the answer is an event stream, which is not accepted";
+                return Err(Rejection { status: Some(406), ..Rejection::params(text) });
+            }
+            "subscriptions/listen" => self.listen(x, request.id, &parts.params, version)?,
+            method @ ("initialize" | "ping") => return Err(Rejection::method(method)),
+            _ => {
+                self.check_room(None, x)?;
+                let admitted = parts.admit_modern(request, version, self.caller(x))?;
+                self.run(Place::Exchange(x), x, admitted, None);
+                self.keep_alive_in(x, self.shared.config.keep_alive.filter(|_| self.takes_events(x)));
+            }
+        }
+        Ok(())
+    }
+
+    /// A request that says half of what 2026-07-28 demands, or that no revision that we have can have sent.
+    pub(super) fn incomplete(&self, head: &RequestHead, parts: &Parts, method: &str) -> Rejection {
+        let header = head.headers.get(VERSION).map(str::trim);
+        let requested = parts.params.optional::<String>("protocolVersion").ok().flatten();
+        match (header, requested) {
+            _ if parts.is_half_modern() || super::legacy::names_modern(head) => {
+                parts.named_version().err().unwrap_or_else(|| Rejection::method(method))
+            }
+            (None, None) if method != "initialize" => mismatch(format!("the header {VERSION} is missing")),
+            (header, requested) => {
+                let requested = requested.or_else(|| header.map(ToString::to_string)).unwrap_or_default();
+                Rejection { status: Some(400), ..self.shared.config.unsupported(&requested, Transport::Http) }
+            }
+        }
+    }
+
+    /// A notification is accepted without an answer. Cancelling is closing the exchange, so `notifications/cancelled` has nothing to name.
+    pub(super) fn modern_notification(&mut self, x: ExchangeId, head: &RequestHead, notification: Notification) {
+        let Notification { method, params } = notification;
+        if differs(head, METHOD, &method) {
+            let text = format!("the header {METHOD} is not the method of the body");
+            self.diagnose(DiagnosticKind::HeaderMismatch, &text);
+            let error = ErrorObject::new(code::HEADER_MISMATCH, text);
+            return self.respond_error(x, 400, Headers::new(), None, &error);
+        }
+        match method.as_str() {
+            "notifications/initialized" => {}
+            "notifications/cancelled" => {
+                self.diagnose(
+                    DiagnosticKind::UnknownCancel,
+                    "a request without a session has no name outside its exchange",
+                );
+            }
+            "notifications/progress" => self.diagnose(DiagnosticKind::UnknownProgress, ""),
+            _ => self.queue.notification(Event::Notification { exchange: x, method, params }),
+        }
+        self.accept(x);
+    }
+
+    /// The answer of a request: one JSON object, or the last event if notifications went before it.
+    pub(in crate::server) fn http_answer(&mut self, x: ExchangeId, message: Bytes, code: Option<i64>) {
+        let Some(http) = self.http(x) else { return };
+        match (&http.stage, status_of(code)) {
+            (Stage::Answering { streams: true }, _) => self.say_last(x, message),
+            (_, 200) => self.answer_one(x, Headers::new(), message),
+            (_, status) => self.answer_json(x, status, Headers::new(), message),
+        }
+    }
+
+    /// A notification of a request. The first makes the answer a stream.
+    pub(in crate::server) fn http_note(&mut self, x: ExchangeId, note: Bytes) {
+        if !self.takes_events(x) {
+            return self.diagnose(DiagnosticKind::DroppedNotification, "the client accepts no event stream");
+        }
+        self.begin_answer(x);
+        self.send_on_stream(x, Outgoing::Event { id: None, retry: None, data: note });
+    }
+
+    /// Makes the answer a stream, unless it is one.
+    pub(super) fn begin_answer(&mut self, x: ExchangeId) {
+        let Some(http) = self.http(x) else { return };
+        if let Stage::Answering { streams } = &mut http.stage
+            && !core::mem::replace(streams, true)
+        {
+            self.begin_events(x, Headers::new());
+        }
+    }
+
+    /// Whether the client takes an event stream for an answer.
+    pub(super) fn takes_events(&self, x: ExchangeId) -> bool {
+        let http = self.exchanges.get(&x).and_then(|exchange| exchange.binding.http());
+        http.is_some_and(|http| http.accepts.events)
+    }
+}
+
+/// The status of an answer that is not streamed.
+pub(super) const fn status_of(code: Option<i64>) -> u16 {
+    match code {
+        Some(code::METHOD_NOT_FOUND) => 404,
+        Some(code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_VERSION) => 400,
+        _ => 200,
+    }
+}

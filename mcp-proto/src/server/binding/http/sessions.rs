@@ -1,0 +1,269 @@
+//! Sessions of the older revisions over HTTP (2025-11-25 transports, session management): opened by `initialize`, bound to the principal
+//! that opened them, ended by DELETE or after they have been idle.
+
+use super::history::History;
+use super::streams::{Stream, StreamKey};
+use crate::exchange::{ExchangeId, Peer};
+use crate::input::{AdmitKey, Principal, RequestKey, SessionKey};
+use crate::seed::Seed;
+use crate::server::era::{Negotiated, Rejection};
+use crate::server::talk::Talk;
+use crate::server::{Event, Output, Server, SessionEnd, Timer};
+use crate::time::Instant;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use core::time::Duration;
+use hmac_sha256::Hash;
+
+/// How many times its text something takes at most that is read.
+const READ: usize = 16;
+
+/// How far apart the looks through all sessions are, where clients that are refused for want of room ask again and again.
+const SWEEPS_APART: Duration = Duration::from_secs(1);
+
+/// What lasts longer than an exchange.
+#[derive(Debug)]
+pub(in crate::server) struct Web {
+    seed: Seed,
+    pub(super) sessions: BTreeMap<SessionKey, Session>,
+    /// By the digest of the id: how long a look takes says nothing about the ids that there are.
+    names: BTreeMap<[u8; 32], SessionKey>,
+    last_session: u64,
+    /// When idle sessions were last looked for.
+    swept: Instant,
+    pub(super) streams: BTreeMap<StreamKey, Stream>,
+    pub(super) last_stream: u64,
+    /// The exchanges that carry a session's own stream.
+    pub(super) own: BTreeSet<ExchangeId>,
+    /// Who sends the request that comes next.
+    pub(in crate::server) sender: Option<(ExchangeId, Peer)>,
+    /// The exchanges that wait for their admission.
+    pub(super) admitting: BTreeMap<AdmitKey, ExchangeId>,
+    /// What is kept of all clients, as it counts beside the histories.
+    pub(super) said: usize,
+    /// Bytes that all histories hold.
+    pub(in crate::server) kept: usize,
+    /// The latest exchange that was answered for its head alone: its body may be on the way.
+    pub(in crate::server) refused: Option<ExchangeId>,
+}
+
+/// A client of an older revision, between its requests.
+#[derive(Debug)]
+pub(in crate::server) struct Session {
+    digest: [u8; 32],
+    principal: Option<Principal>,
+    pub(in crate::server) talk: Talk,
+    /// When its client last showed itself.
+    active: Instant,
+    /// Whether anything came after `initialize`.
+    has_begun: bool,
+    pub(super) streams: BTreeSet<StreamKey>,
+    /// How many streams it has had.
+    pub(super) last_stream: u64,
+    /// The stream that belongs to no request.
+    pub(super) own: Option<StreamKey>,
+    pub(super) history: History,
+    /// What is kept of its client, as it counts.
+    weight: usize,
+}
+
+impl Web {
+    pub(in crate::server) fn new(seed: Seed) -> Self {
+        Self {
+            seed,
+            sessions: BTreeMap::new(),
+            names: BTreeMap::new(),
+            last_session: 0,
+            swept: Instant::ZERO,
+            streams: BTreeMap::new(),
+            last_stream: 0,
+            own: BTreeSet::new(),
+            sender: None,
+            admitting: BTreeMap::new(),
+            said: 0,
+            kept: 0,
+            refused: None,
+        }
+    }
+
+    pub(in crate::server) fn session(&self, key: SessionKey) -> Option<&Session> {
+        self.sessions.get(&key)
+    }
+
+    pub(in crate::server) fn session_mut(&mut self, key: SessionKey) -> Option<&mut Session> {
+        self.sessions.get_mut(&key)
+    }
+
+    pub(in crate::server) fn stream(&self, key: StreamKey) -> Option<&Stream> {
+        self.streams.get(&key)
+    }
+
+    pub(in crate::server) fn stream_mut(&mut self, key: StreamKey) -> Option<&mut Stream> {
+        self.streams.get_mut(&key)
+    }
+
+    /// How many sessions listen.
+    pub(in crate::server) fn open_streams(&self) -> usize {
+        self.own.len()
+    }
+
+    /// How many sessions there are.
+    pub(in crate::server) fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// How many streams are open or kept.
+    pub(in crate::server) fn streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    #[cfg(test)]
+    pub(in crate::server) fn swept(&self) -> Instant {
+        self.swept
+    }
+
+    #[cfg(test)]
+    pub(in crate::server) fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+            && self.names.is_empty()
+            && self.streams.is_empty()
+            && self.own.is_empty()
+            && self.admitting.is_empty()
+            && self.said + self.kept == 0
+    }
+}
+
+impl Server {
+    /// Opens a session and gives its id: 192 bits that nobody can guess, in characters that every header may hold.
+    pub(super) fn open_session(&mut self, x: ExchangeId, negotiated: Negotiated) -> Result<String, Rejection> {
+        let limits = &self.shared.config.limits.server;
+        let (max, sweep) = (limits.max_sessions, limits.session_sweep);
+        if self.web.sessions.len() >= max && self.now - self.web.swept >= SWEEPS_APART {
+            self.sweep_sessions();
+        }
+        if self.web.sessions.len() >= max {
+            return Err(Rejection::full("there are too many sessions"));
+        }
+        let weight = negotiated.said.saturating_mul(READ);
+        if self.web.said.saturating_add(weight) > self.shared.config.limits.server.history_total {
+            return Err(Rejection::full("there is no room for what the client says of itself"));
+        }
+        let id = URL_SAFE_NO_PAD.encode(&self.web.seed.next_bytes()[..24]);
+        self.web.last_session += 1;
+        let key = SessionKey(self.web.last_session);
+        let session = Session {
+            digest: Hash::hash(id.as_bytes()),
+            principal: self.caller(x).principal,
+            talk: Talk::new(Some(negotiated), self.changes),
+            active: self.now,
+            has_begun: false,
+            streams: BTreeSet::new(),
+            last_stream: 0,
+            own: None,
+            history: History::default(),
+            weight,
+        };
+        self.web.said += weight;
+        self.web.names.insert(session.digest, key);
+        self.web.sessions.insert(key, session);
+        if self.timers.get(Timer::Sweep).is_none() {
+            self.timers.set(Timer::Sweep, Some(self.now + sweep));
+        }
+        self.queue.push(Output::Event(Event::SessionOpened(key)));
+        Ok(id)
+    }
+
+    /// The session of this id, if it is alive and the request comes from whom it belongs to.
+    pub(super) fn find_session(&mut self, x: ExchangeId, id: &str) -> Option<SessionKey> {
+        let key = *self.web.names.get(&Hash::hash(id.as_bytes()))?;
+        let principal = self.caller(x).principal;
+        if self.web.sessions.get(&key)?.principal != principal {
+            return None;
+        }
+        if self.is_idle_too_long(key) {
+            self.end_session(key, SessionEnd::Idle);
+            return None;
+        }
+        let now = self.now;
+        let session = self.web.sessions.get_mut(&key)?;
+        (session.active, session.has_begun) = (now, true);
+        Some(key)
+    }
+
+    /// The client has said that it is ready: it can be told of changes.
+    pub(super) fn session_is_ready(&mut self, key: SessionKey) {
+        let Some(session) = self.web.sessions.get_mut(&key) else { return };
+        session.talk.ready = true;
+        let own = session.own.and_then(|own| self.web.streams.get(&own)).and_then(|stream| stream.exchange);
+        own.into_iter().for_each(|x| self.tell_changes(x));
+    }
+
+    /// The client of a session has shown itself, or something of it is over.
+    pub(super) fn touch_session(&mut self, key: SessionKey) {
+        let now = self.now;
+        if let Some(session) = self.web.sessions.get_mut(&key) {
+            session.active = now;
+        }
+    }
+
+    /// Ends a session: what runs is stopped and answered, its streams end, and nothing of it is known any more.
+    pub(super) fn end_session(&mut self, key: SessionKey, why: SessionEnd) {
+        let Some(session) = self.web.sessions.get(&key) else { return };
+        let streams: Vec<StreamKey> = session.streams.iter().copied().collect();
+        for stream in &streams {
+            let running: Vec<RequestKey> =
+                self.web.streams.get(stream).map(|stream| stream.running.iter().copied().collect()).unwrap_or_default();
+            running.into_iter().for_each(|request| self.end_request(request, "the session has ended"));
+        }
+        streams.into_iter().for_each(|stream| self.end_stream(stream));
+        let Some(session) = self.web.sessions.remove(&key) else { return };
+        self.web.names.remove(&session.digest);
+        self.web.kept -= session.history.bytes();
+        self.web.said -= session.weight;
+        if self.web.sessions.is_empty() {
+            self.timers.set(Timer::Sweep, None);
+        }
+        self.queue.push(Output::Event(Event::SessionEnded(key, why)));
+    }
+
+    /// Time to look for sessions that nobody needs.
+    pub(in crate::server) fn on_sweep(&mut self) {
+        self.sweep_sessions();
+        if !self.web.sessions.is_empty() {
+            self.timers.set(Timer::Sweep, Some(self.now + self.shared.config.limits.server.session_sweep));
+        }
+    }
+
+    fn sweep_sessions(&mut self) {
+        self.web.swept = self.now;
+        let idle: Vec<SessionKey> =
+            self.web.sessions.keys().copied().filter(|key| self.is_idle_too_long(*key)).collect();
+        idle.into_iter().for_each(|key| self.end_session(key, SessionEnd::Idle));
+    }
+
+    /// A session is not idle while a request of it runs or a stream of it is open.
+    fn is_idle_too_long(&self, key: SessionKey) -> bool {
+        let limits = &self.shared.config.limits.server;
+        let Some(session) = self.web.sessions.get(&key) else { return false };
+        let limit = if session.has_begun { limits.session_idle } else { limits.session_start };
+        let is_open = |stream: &StreamKey| {
+            self.web.streams.get(stream).is_some_and(|stream| stream.exchange.is_some() || !stream.running.is_empty())
+        };
+        self.now - session.active >= limit && !session.streams.iter().any(is_open)
+    }
+
+    /// The server ends: no session is told of, since all are over.
+    pub(in crate::server) fn clear_web(&mut self) {
+        let seed = self.web.seed.clone();
+        self.web = Web::new(seed);
+    }
+
+    /// Ends the streams that no request ends, since the server is to end.
+    pub(in crate::server) fn end_own_streams(&mut self) {
+        let own: Vec<StreamKey> = self.web.sessions.values().filter_map(|session| session.own).collect();
+        own.into_iter().for_each(|stream| self.end_stream(stream));
+    }
+}

@@ -1,0 +1,573 @@
+//! The streams of the older revisions over HTTP: the answer to a POST, and the stream that a session has of its own. A stream outlives the
+//! exchange that carries it. What is said on one that its client can come back to is kept before it is sent, and until it was taken; each
+//! message goes out on one stream, and a stream goes out on one exchange, the newest (2025-11-25 transports, multiple connections).
+
+use super::Stage;
+use super::history::{event_id, number_in};
+use super::legacy::bad_request;
+use crate::error::DiagnosticKind;
+use crate::exchange::{ExchangeId, Headers, Outgoing};
+use crate::input::{RequestKey, SessionKey};
+use crate::rpc::write_batch;
+use crate::server::era::Rejection;
+use crate::server::talk::Place;
+use crate::server::{Append, Event, Output, Server, Timer};
+use crate::version::ProtocolVersion;
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::string::String;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::time::Duration;
+
+/// Names a stream within an engine.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(in crate::server) struct StreamKey(u64);
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(in crate::server) struct Stream {
+    /// `None`: nobody can come back to it.
+    pub(in crate::server) session: Option<SessionKey>,
+    /// Its number within the session.
+    number: u64,
+    version: ProtocolVersion,
+    /// The exchange that carries it at the moment.
+    pub(in crate::server) exchange: Option<ExchangeId>,
+    /// Whether its client takes events at all.
+    can_stream: bool,
+    /// Whether it has begun as an event stream. Until then its answer can be plain JSON.
+    streams: bool,
+    /// The requests that it answers and that run.
+    pub(in crate::server) running: BTreeSet<RequestKey>,
+    /// The answers of a batch, as long as they can leave together.
+    batch: Option<Vec<Bytes>>,
+    /// Further requests of the batch may follow.
+    is_being_read: bool,
+    /// The numbers of its events that are kept.
+    kept: VecDeque<u64>,
+    /// The newest of its events that is not kept any more: whoever has it has missed nothing.
+    gone: Option<u64>,
+    /// The newest of its events that was said on an exchange.
+    said: Option<u64>,
+    /// It is the session's own, and belongs to no request.
+    is_own: bool,
+    /// All of it was said, or is kept.
+    is_over: bool,
+}
+
+/// What opening a stream has written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Opening {
+    /// Nothing: it was open, or nobody is there.
+    Nothing,
+    /// The head alone.
+    Head,
+    /// The head and an event.
+    Event,
+}
+
+impl Stream {
+    /// Whether its client was cut off before it knew an id that it could come back with.
+    pub(in crate::server) const fn is_lost(&self) -> bool {
+        self.exchange.is_none() && self.said.is_none() && !self.is_own
+    }
+
+    /// Whether it begins with an event that has an id and no data, and may be closed before its end.
+    fn is_primed(&self) -> bool {
+        self.session.is_some() && self.version.rules().polling
+    }
+}
+
+impl Server {
+    /// The stream that answers the POST of this exchange.
+    pub(super) fn open_stream(
+        &mut self,
+        x: ExchangeId,
+        session: Option<SessionKey>,
+        version: ProtocolVersion,
+        is_batch: bool,
+    ) -> StreamKey {
+        let can_stream = self.takes_events(x);
+        let key = self.new_stream(session, version, Some(x), can_stream, false);
+        let Some(stream) = self.web.streams.get_mut(&key) else { return key };
+        stream.batch = is_batch.then(Vec::new);
+        stream.is_being_read = is_batch;
+        let after =
+            if stream.is_primed() { Some(self.shared.config.stream_after) } else { self.shared.config.keep_alive };
+        if let Some(http) = self.http(x) {
+            http.stage = Stage::Carrying(key);
+        }
+        self.keep_alive_in(x, after.filter(|_| can_stream));
+        key
+    }
+
+    fn new_stream(
+        &mut self,
+        session: Option<SessionKey>,
+        version: ProtocolVersion,
+        exchange: Option<ExchangeId>,
+        can_stream: bool,
+        is_own: bool,
+    ) -> StreamKey {
+        self.web.last_stream += 1;
+        let key = StreamKey(self.web.last_stream);
+        let mut number = 0;
+        if let Some(session) = session.and_then(|session| self.web.session_mut(session)) {
+            session.last_stream += 1;
+            number = session.last_stream;
+            session.streams.insert(key);
+            session.own = if is_own { Some(key) } else { session.own };
+        }
+        let stream = Stream {
+            session,
+            number,
+            version,
+            exchange,
+            can_stream,
+            streams: is_own,
+            running: BTreeSet::new(),
+            batch: None,
+            is_being_read: false,
+            kept: VecDeque::new(),
+            gone: None,
+            said: None,
+            is_own,
+            is_over: false,
+        };
+        self.web.streams.insert(key, stream);
+        key
+    }
+
+    /// All of a batch was read; these answers were there at once.
+    pub(super) fn batch_is_read(&mut self, key: StreamKey, answers: Vec<Bytes>) {
+        let Some(stream) = self.web.streams.get_mut(&key) else { return };
+        stream.is_being_read = false;
+        stream.batch.get_or_insert_default().extend(answers);
+        self.finish_stream_if_quiet(key);
+    }
+
+    /// Says something that belongs to a request of the stream. The first thing makes the answer an event stream.
+    pub(in crate::server) fn stream_say(&mut self, key: StreamKey, message: Bytes) {
+        let Some(stream) = self.web.streams.get(&key) else { return };
+        if !stream.can_stream || stream.is_lost() {
+            return self.diagnose(DiagnosticKind::DroppedNotification, "its client can take no event");
+        }
+        self.open_events(key, None);
+        self.stream_event(key, None, message);
+    }
+
+    /// An answer of a request of the stream, which ends with the last.
+    pub(in crate::server) fn stream_answer(&mut self, key: StreamKey, answer: Bytes) {
+        let Some(stream) = self.web.streams.get_mut(&key) else { return };
+        if stream.streams {
+            if stream.is_lost() {
+                self.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and cannot come back for it");
+            } else {
+                self.stream_event(key, None, answer);
+            }
+        } else if let Some(batch) = &mut stream.batch {
+            batch.push(answer);
+        } else {
+            return self.answer_whole(key, Some(answer));
+        }
+        self.finish_stream_if_quiet(key);
+    }
+
+    /// Ends a stream that answers a POST once no request of it runs.
+    pub(in crate::server) fn finish_stream_if_quiet(&mut self, key: StreamKey) {
+        let Some(stream) = self.web.streams.get_mut(&key) else { return };
+        if stream.is_own || stream.is_over || stream.is_being_read || !stream.running.is_empty() {
+            return;
+        }
+        if stream.streams {
+            return self.finish_stream(key);
+        }
+        let array = stream.batch.take().filter(|answers| !answers.is_empty());
+        self.answer_whole(key, array.map(|answers| write_batch(&answers)));
+    }
+
+    /// Answers a POST whose stream has not begun, after which nothing is left of it. `None`: its requests were cancelled.
+    fn answer_whole(&mut self, key: StreamKey, body: Option<Bytes>) {
+        let Some(stream) = self.web.streams.get(&key) else { return };
+        let (x, can_stream, session) = (stream.exchange, stream.can_stream, stream.session);
+        self.remove_stream(key);
+        session.into_iter().for_each(|session| self.touch_session(session));
+        let Some(x) = x else {
+            if body.is_some() {
+                self.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and cannot come back for it");
+            }
+            return;
+        };
+        match body {
+            Some(body) => self.answer_one(x, Headers::new(), body),
+            None if !can_stream => self.accept(x),
+            None => {
+                self.begin_events(x, Headers::new());
+                self.send_comment(x);
+                self.send(x, Outgoing::End);
+                self.drop_exchange(x);
+            }
+        }
+    }
+
+    /// Makes the answer of a POST an event stream, if it is not one yet. `retry`: when the client should come back, if not as always.
+    pub(super) fn open_events(&mut self, key: StreamKey, retry: Option<Duration>) -> Opening {
+        let Some(stream) = self.web.streams.get_mut(&key) else { return Opening::Nothing };
+        if core::mem::replace(&mut stream.streams, true) {
+            return Opening::Nothing;
+        }
+        let (x, primed, batch) = (stream.exchange, stream.is_primed(), stream.batch.take());
+        let Some(x) = x else { return Opening::Nothing };
+        self.begin_events(x, Headers::new());
+        let mut opening = Opening::Head;
+        if primed {
+            self.stream_event(key, Some(retry.unwrap_or(self.shared.config.retry)), Bytes::new());
+            opening = Opening::Event;
+        }
+        for answer in batch.into_iter().flatten() {
+            self.stream_event(key, None, answer);
+            opening = Opening::Event;
+        }
+        opening
+    }
+
+    /// Keeps an event, then says it if someone is there.
+    fn stream_event(&mut self, key: StreamKey, retry: Option<Duration>, data: Bytes) {
+        let kept = self.keep_event(key, &data);
+        let Some(stream) = self.web.streams.get_mut(&key) else { return };
+        let Some(x) = stream.exchange else { return };
+        let id = kept.map(|(number, id)| {
+            stream.said = Some(number);
+            id
+        });
+        self.send_on_stream(x, Outgoing::Event { id, retry, data });
+    }
+
+    /// Keeps an event of a stream that its client can come back to, and lets go of older ones where there are too many.
+    fn keep_event(&mut self, key: StreamKey, data: &Bytes) -> Option<(u64, String)> {
+        let stream = self.web.streams.get_mut(&key)?;
+        let session_key = stream.session?;
+        let history = &mut self.web.sessions.get_mut(&session_key)?.history;
+        let is_too_large = data.len() > self.shared.config.limits.server.history_bytes;
+        let number = if is_too_large {
+            // Whoever has this event has missed nothing, and whoever comes back without it would.
+            let number = history.pass();
+            self.web.kept -= history.forget(core::mem::take(&mut stream.kept));
+            stream.gone = Some(number);
+            number
+        } else {
+            let (number, weight) = history.push(key, data.clone());
+            stream.kept.push_back(number);
+            self.web.kept += weight;
+            number
+        };
+        let (stream_number, id) = (stream.number, event_id(stream.number, number));
+        if is_too_large {
+            self.diagnose(DiagnosticKind::DroppedAnswer, "an event is larger than all that is kept of a session");
+        }
+        if self.shared.config.store {
+            let append = Append { session: session_key, stream: stream_number, id: id.clone(), data: data.clone() };
+            self.queue.push(Output::Event(Event::Store(append)));
+        }
+        self.purge(session_key);
+        Some((number, id))
+    }
+
+    /// Lets go of the oldest events until the history of the session, and all together, are within the limits.
+    fn purge(&mut self, session_key: SessionKey) {
+        let limits = &self.shared.config.limits.server;
+        let (max_events, max_bytes, max_total) = (limits.history_events, limits.history_bytes, limits.history_total);
+        self.shorten(session_key, max_events, max_bytes);
+        while self.web.said + self.web.kept > max_total {
+            // Whoever keeps most gives: no client can cost another what is kept for it. Half of it, so that a look at all serves many events.
+            let most = self.web.sessions.iter().max_by_key(|(_, session)| session.history.bytes());
+            let Some((key, bytes)) = most.map(|(key, session)| (*key, session.history.bytes())) else { return };
+            if bytes == 0 {
+                return;
+            }
+            self.shorten(key, max_events, bytes / 2);
+        }
+    }
+
+    /// Lets go of the oldest events of a session until it keeps no more than this.
+    fn shorten(&mut self, session_key: SessionKey, max_events: usize, max_bytes: usize) {
+        loop {
+            let Some(session) = self.web.session_mut(session_key) else { return };
+            let history = &mut session.history;
+            if history.len() <= max_events && history.bytes() <= max_bytes {
+                return;
+            }
+            let Some((number, key, weight)) = history.pop() else { return };
+            self.web.kept -= weight;
+            let Some(stream) = self.web.streams.get_mut(&key) else { continue };
+            stream.kept.pop_front();
+            let known = stream.gone.replace(number);
+            let (is_over, is_unheard) = (stream.is_over && stream.kept.is_empty(), stream.said < Some(number));
+            let is_there = stream.exchange.is_some();
+            if is_unheard && known <= stream.said {
+                self.diagnose(
+                    DiagnosticKind::DroppedAnswer,
+                    "an event that its client has not come for is not kept any longer",
+                );
+            }
+            if is_over && !is_there {
+                self.remove_stream(key);
+            }
+        }
+    }
+
+    /// Whether a client has yet to come for the end of a stream.
+    pub(in crate::server) fn is_awaited(&self) -> bool {
+        let waits =
+            |stream: &Stream| stream.is_over && stream.exchange.is_none() && stream.kept.back() > stream.said.as_ref();
+        self.web.streams.values().any(waits)
+    }
+
+    /// All of a stream is said, or kept for whoever comes back.
+    fn finish_stream(&mut self, key: StreamKey) {
+        let Some(stream) = self.web.streams.get_mut(&key) else { return };
+        stream.is_over = true;
+        let (session, is_lost, kept_none) = (stream.session, stream.is_lost(), stream.kept.is_empty());
+        match stream.exchange {
+            None if is_lost || session.is_none() || kept_none => self.remove_stream(key),
+            None => {}
+            Some(x) => self.end_of_stream(key, x, session),
+        }
+        session.into_iter().for_each(|session| self.touch_session(session));
+    }
+
+    /// Says the end of a stream on its exchange. Its events are kept until that was written, and some time more.
+    fn end_of_stream(&mut self, key: StreamKey, x: ExchangeId, session: Option<SessionKey>) {
+        self.send(x, Outgoing::End);
+        if session.is_none() {
+            self.remove_stream(key);
+            return self.drop_exchange(x);
+        }
+        self.timers.set(Timer::KeepAlive(x), None);
+        let limits = &self.shared.config.limits.server;
+        self.timers.set(Timer::Keep(key), Some(self.now + limits.history_keep + limits.write_stall));
+        if let Some(http) = self.http(x) {
+            http.stage = Stage::Written(key);
+        }
+    }
+
+    /// What was said on an exchange is written: if that was the end of a stream, the time runs for which it is kept.
+    pub(in crate::server) fn stream_is_written(&mut self, x: ExchangeId) {
+        let Some(http) = self.http(x) else { return };
+        let Stage::Written(key) = http.stage else { return };
+        self.timers.set(Timer::Keep(key), Some(self.now + self.shared.config.limits.server.history_keep));
+        self.let_go(key, x);
+    }
+
+    /// An exchange has said all of a stream, which is kept by its own timer from now on.
+    fn let_go(&mut self, key: StreamKey, x: ExchangeId) {
+        if let Some(stream) = self.web.streams.get_mut(&key) {
+            stream.exchange = None;
+        }
+        if let Some(http) = self.http(x) {
+            http.stage = Stage::Answering { streams: true };
+        }
+        self.drop_exchange(x);
+    }
+
+    /// The time for which a stream is kept is over, unless it is still being written.
+    pub(in crate::server) fn on_keep(&mut self, key: StreamKey) {
+        let Some(stream) = self.web.streams.get(&key) else { return };
+        let exchange = stream.exchange.and_then(|x| Some((x, self.exchanges.get(&x)?)));
+        // Who tells what is not written is waited for as long as there is something, and nobody else.
+        if exchange.is_some_and(|(_, exchange)| exchange.load.told && exchange.load.total() > 0) {
+            let keep = self.shared.config.limits.server.history_keep;
+            return self.timers.set(Timer::Keep(key), Some(self.now + keep));
+        }
+        if let Some(x) = stream.exchange {
+            self.let_go(key, x);
+        }
+        self.remove_stream(key);
+    }
+
+    /// The exchange that carried a stream is gone.
+    pub(super) fn detach(&mut self, key: StreamKey, x: ExchangeId) {
+        self.web.own.remove(&x);
+        let Some(stream) = self.web.streams.get_mut(&key).filter(|stream| stream.exchange == Some(x)) else { return };
+        stream.exchange = None;
+        let session = stream.session;
+        let nothing_left = stream.is_over && stream.kept.is_empty();
+        if stream.running.is_empty() && (stream.is_lost() || session.is_none() || nothing_left) {
+            self.remove_stream(key);
+        }
+        session.into_iter().for_each(|session| self.touch_session(session));
+    }
+
+    /// Closes a stream before its end, so that its client comes back for the rest. False where it could not.
+    pub(in crate::server) fn close_stream(&mut self, key: StreamKey, retry: Option<Duration>) -> bool {
+        let Some(stream) = self.web.streams.get(&key) else { return false };
+        if !stream.is_primed() || !stream.can_stream || stream.is_lost() {
+            return false;
+        }
+        let Some(x) = stream.exchange else { return true };
+        if self.open_events(key, retry) == Opening::Nothing {
+            let retry = retry.unwrap_or(self.shared.config.retry);
+            self.stream_event(key, Some(retry), Bytes::new());
+        }
+        self.send(x, Outgoing::End);
+        self.drop_exchange(x);
+        true
+    }
+
+    /// Ends a stream with its session, or with the server.
+    pub(super) fn end_stream(&mut self, key: StreamKey) {
+        let Some(stream) = self.web.streams.get(&key) else { return };
+        if let Some(x) = stream.exchange {
+            if self.http(x).is_some_and(|http| matches!(http.stage, Stage::Carrying(_))) {
+                self.send(x, Outgoing::End);
+            }
+            self.drop_exchange(x);
+        }
+        self.remove_stream(key);
+    }
+
+    fn remove_stream(&mut self, key: StreamKey) {
+        self.timers.set(Timer::Keep(key), None);
+        let Some(stream) = self.web.streams.remove(&key) else { return };
+        let Some(session) = stream.session.and_then(|session| self.web.sessions.get_mut(&session)) else { return };
+        session.streams.remove(&key);
+        session.own = session.own.filter(|own| *own != key);
+        self.web.kept -= session.history.forget(stream.kept);
+    }
+
+    /// Whether what is said on a stream is kept for a client that is not there.
+    pub(in crate::server) fn is_kept(&self, key: StreamKey) -> bool {
+        let stream = self.web.streams.get(&key);
+        stream.is_some_and(|stream| {
+            stream.exchange.is_none() && stream.session.is_some() && stream.can_stream && !stream.is_lost()
+        })
+    }
+
+    /// Where a question of a request is said: on its own stream, or on that of the session if the client could not see it there.
+    pub(in crate::server) fn stream_to_ask_on(&mut self, key: StreamKey) -> StreamKey {
+        let Some(stream) = self.web.streams.get(&key) else { return key };
+        match stream.session {
+            Some(session) if !stream.can_stream || stream.is_lost() => self.own_stream_of(session, stream.version),
+            _ => key,
+        }
+    }
+
+    /// The session and its own stream, if the exchange carries that.
+    pub(in crate::server) fn own_stream(&self, x: ExchangeId) -> Option<(SessionKey, StreamKey)> {
+        let http = self.exchanges.get(&x)?.binding.http()?;
+        let Stage::Carrying(key) = http.stage else { return None };
+        let stream = self.web.streams.get(&key).filter(|stream| stream.is_own)?;
+        Some((stream.session?, key))
+    }
+
+    /// Where the requests are answered whose notifications go out on this exchange.
+    pub(in crate::server) fn place_on(&self, x: ExchangeId) -> Place {
+        match self.exchanges.get(&x).and_then(|exchange| exchange.binding.http()).map(|http| &http.stage) {
+            Some(Stage::Carrying(stream)) => Place::Stream(*stream),
+            _ => Place::Exchange(x),
+        }
+    }
+
+    fn own_stream_of(&mut self, session: SessionKey, version: ProtocolVersion) -> StreamKey {
+        let own = self.web.session(session).and_then(|session| session.own);
+        own.unwrap_or_else(|| self.new_stream(Some(session), version, None, true, true))
+    }
+}
+
+/// Coming back.
+impl Server {
+    /// The stream that a session has of its own, from where nobody was there to hear it.
+    pub(super) fn attach_own(&mut self, x: ExchangeId, session: SessionKey) -> Result<(), Rejection> {
+        let talk = self.web.session(session).map(|session| &session.talk);
+        let version = talk.and_then(|talk| talk.negotiated.as_ref()).map(|negotiated| negotiated.version);
+        let Some(version) = version else { return Err(bad_request("Session not found")) };
+        let key = self.own_stream_of(session, version);
+        // Who listens is ready, even if its word for it was lost.
+        if let Some(session) = self.web.session_mut(session) {
+            session.talk.ready = true;
+        }
+        self.check_streams(key)?;
+        let after = self.web.streams.get(&key).and_then(|stream| stream.said).unwrap_or(0);
+        self.attach(x, key, after, true);
+        Ok(())
+    }
+
+    /// Whether there is room for a stream of a session, or it has its place.
+    fn check_streams(&self, key: StreamKey) -> Result<(), Rejection> {
+        let takes_place = |stream: &Stream| stream.is_own && stream.exchange.is_none();
+        let is_new = self.web.streams.get(&key).is_some_and(takes_place);
+        match is_new && self.open_streams() >= self.shared.config.limits.server.max_streams {
+            true => Err(Rejection::full("there are too many streams")),
+            false => Ok(()),
+        }
+    }
+
+    /// The rest of the stream to which an event belongs.
+    pub(super) fn attach_after(&mut self, x: ExchangeId, session: SessionKey, cursor: &str) -> Result<(), Rejection> {
+        let unknown = || bad_request("no event that is kept has this id");
+        let number = number_in(cursor).ok_or_else(unknown)?;
+        let found = self.web.session(session).and_then(|session| {
+            let is_gone = |key: &StreamKey| self.web.streams.get(key).is_some_and(|s| s.gone == Some(number));
+            session.history.stream_of(number).or_else(|| session.streams.iter().copied().find(is_gone))
+        });
+        let key = found.ok_or_else(unknown)?;
+        let stream = self.web.streams.get(&key).ok_or_else(unknown)?;
+        if event_id(stream.number, number) != cursor {
+            return Err(unknown());
+        }
+        self.check_streams(key)?;
+        self.attach(x, key, number, false);
+        Ok(())
+    }
+
+    /// Lets an exchange carry a stream, from after an event on. The one that carried it before ends.
+    fn attach(&mut self, x: ExchangeId, key: StreamKey, after: u64, is_fresh: bool) {
+        let Some(stream) = self.web.streams.get_mut(&key) else { return };
+        let before = stream.exchange.replace(x);
+        let missed: Vec<u64> = stream.kept.iter().copied().filter(|number| *number > after).collect();
+        let (session_key, number, is_own, is_over) = (stream.session, stream.number, stream.is_own, stream.is_over);
+        let primes = is_fresh && stream.is_primed();
+        stream.said = missed.last().copied().or(stream.said).max(Some(after)).filter(|said| *said > 0);
+        before.into_iter().for_each(|before| self.supersede(before));
+        if let Some(http) = self.http(x) {
+            http.stage = Stage::Carrying(key);
+        }
+        self.timers.set(Timer::Keep(key), None);
+        self.begin_events(x, Headers::new());
+        let session = session_key.and_then(|session| self.web.session(session));
+        let events = session.map(|session| session.history.data(missed)).unwrap_or_default();
+        if events.is_empty() && primes {
+            self.stream_event(key, Some(self.shared.config.retry), Bytes::new());
+        } else if events.is_empty() {
+            self.send_comment(x);
+        }
+        for (event, data) in events {
+            let id = Some(event_id(number, event));
+            self.send(x, Outgoing::Event { id, retry: None, data });
+        }
+        if is_over {
+            return self.end_of_stream(key, x, session_key);
+        }
+        self.keep_alive_in(x, self.shared.config.keep_alive);
+        self.send_held(Place::Stream(key));
+        if is_own {
+            self.web.own.insert(x);
+            self.watchers.insert(x);
+            self.tell_changes(x);
+        }
+    }
+
+    /// Another exchange carries on what this one carried.
+    fn supersede(&mut self, x: ExchangeId) {
+        let is_open = self.http(x).is_some_and(|http| matches!(http.stage, Stage::Carrying(_)));
+        let max = self.shared.config.limits.server.max_unsent;
+        if self.exchanges.get(&x).is_some_and(|exchange| exchange.load.total() > max) {
+            // Nobody reads it: what it holds is not held any longer.
+            return self.abort(x);
+        }
+        if is_open {
+            self.send(x, Outgoing::End);
+        }
+        self.drop_exchange(x);
+    }
+}

@@ -1,0 +1,182 @@
+//! Telling clients of changes: `subscriptions/listen` of 2026-07-28 on every transport, and the unasked `list_changed` that the older
+//! revisions have in its place, on a duplex exchange or on the stream that a session has of its own. A change is told once to each; changes
+//! that a client has no room for become one.
+
+use super::era::Rejection;
+use super::talk::{Party, Place};
+use super::{Life, Server};
+use crate::exchange::{ExchangeId, Outgoing};
+use crate::input::{Change, RequestKey};
+use crate::model::lifecycle::meta;
+use crate::rpc::{Id, Object, RawJson, notification, result_response};
+use crate::version::ProtocolVersion;
+use alloc::format;
+use alloc::vec::Vec;
+
+/// A subscription that is open.
+#[derive(Debug)]
+pub(super) struct Listen {
+    exchange: ExchangeId,
+    /// The id of its request, which all that is said of it repeats.
+    id: Id,
+    version: ProtocolVersion,
+    /// Whether it wants to know of the tools.
+    tools: bool,
+    /// Of how many changes it was told.
+    told: u64,
+}
+
+const TOOLS: &str = "notifications/tools/list_changed";
+const TOOLS_FILTER: &str = "toolsListChanged";
+
+impl Server {
+    pub(super) fn on_publish(&mut self, change: Change) {
+        let declared = match change {
+            Change::Tools => self.shared.config.capabilities.announces_tools(),
+        };
+        if !declared || self.is_terminated() {
+            return;
+        }
+        self.changes += 1;
+        let watchers: Vec<ExchangeId> = self.watchers.iter().copied().collect();
+        watchers.into_iter().for_each(|x| self.tell_changes(x));
+    }
+
+    /// Tells whoever is at the other end of an exchange what it does not know yet, as far as there is room.
+    pub(super) fn tell_changes(&mut self, x: ExchangeId) {
+        let Some(exchange) = self.exchanges.get(&x) else { return };
+        let subscriptions: Vec<RequestKey> = exchange.listens.iter().copied().collect();
+        for key in subscriptions {
+            self.tell_subscription(key);
+        }
+        let Some((party, place)) = self.older(x) else { return };
+        if self.talk(party).is_none_or(|talk| !talk.ready || talk.told >= self.changes) {
+            return;
+        }
+        let note = notification(TOOLS, None);
+        if self.has_room(place, note.len()) {
+            let changes = self.changes;
+            if let Some(talk) = self.talk_mut(party) {
+                talk.told = changes;
+            }
+            self.say(place, note);
+        }
+    }
+
+    fn tell_subscription(&mut self, key: RequestKey) {
+        let changes = self.changes;
+        let Some(listen) = self.listens.get(&key) else { return };
+        if !listen.tools || listen.told >= changes {
+            return;
+        }
+        let x = listen.exchange;
+        let note = notification(TOOLS, Some(&Object::new().with(meta::META, subscription(&listen.id))));
+        if !self.has_room(Place::Exchange(x), note.len()) {
+            return;
+        }
+        if let Some(listen) = self.listens.get_mut(&key) {
+            listen.told = changes;
+        }
+        self.say(Place::Exchange(x), note);
+    }
+
+    /// Where a client of an older revision is told of changes, if the exchange is such a place.
+    fn older(&self, x: ExchangeId) -> Option<(Party, Place)> {
+        let exchange = self.exchanges.get(&x)?;
+        match exchange.binding.duplex() {
+            Some(duplex) => duplex.talk.negotiated.as_ref().map(|_| (Party::Duplex(x), Place::Exchange(x))),
+            #[cfg(feature = "http")]
+            None => self.own_stream(x).map(|(session, stream)| (Party::Session(session), Place::Stream(stream))),
+            #[cfg(not(feature = "http"))]
+            None => None,
+        }
+    }
+
+    /// Opens a subscription (2026-07-28 subscriptions): what of it is honoured is said first. What we do not tell of is left out.
+    pub(super) fn listen(
+        &mut self,
+        x: ExchangeId,
+        id: Id,
+        params: &Object,
+        version: ProtocolVersion,
+    ) -> Result<(), Rejection> {
+        let filter = params.object("notifications").map_err(|e| Rejection::params(format!("{e}")))?;
+        let wanted = filter.optional::<bool>(TOOLS_FILTER).map_err(|e| Rejection::params(format!("{e}")))?;
+        let limits = &self.shared.config.limits.server;
+        let here = self.exchanges.get(&x).map_or(0, |exchange| exchange.listens.len());
+        if self.life != Life::Serving {
+            return Err(Rejection::full("the server is shutting down"));
+        }
+        if self.open_streams() >= limits.max_streams || here >= limits.max_streams_per_client {
+            return Err(Rejection::full("there are too many streams"));
+        }
+        let tools = wanted == Some(true) && self.shared.config.capabilities.announces_tools();
+        let mut honoured = Object::new();
+        if tools {
+            honoured.set(TOOLS_FILTER, true.into());
+        }
+        let params = Object::new().with(meta::META, subscription(&id)).with("notifications", honoured);
+        let key = self.mint_key();
+        let listen = Listen { exchange: x, id: id.clone(), version, tools, told: self.changes };
+        self.listens.insert(key, listen);
+        if let Some(exchange) = self.exchanges.get_mut(&x) {
+            exchange.listens.insert(key);
+        }
+        if let Some(talk) = self.talk_mut(Party::Duplex(x)) {
+            talk.ids.insert(id, key);
+        }
+        self.watchers.insert(x);
+        self.say(Place::Exchange(x), notification("notifications/subscriptions/acknowledged", Some(&params)));
+        Ok(())
+    }
+
+    /// How many streams are open that no request of theirs ends.
+    pub(super) fn open_streams(&self) -> usize {
+        #[cfg(feature = "http")]
+        let own = self.web.open_streams();
+        #[cfg(not(feature = "http"))]
+        let own = 0;
+        self.listens.len() + own
+    }
+
+    /// A subscription is over without a word. False if there is none of that key.
+    pub(super) fn forget_listen(&mut self, key: RequestKey) -> bool {
+        let Some(listen) = self.listens.remove(&key) else { return false };
+        if let Some(exchange) = self.exchanges.get_mut(&listen.exchange) {
+            exchange.listens.remove(&key);
+        }
+        if let Some(talk) = self.talk_mut(Party::Duplex(listen.exchange)) {
+            talk.ids.remove(&listen.id);
+        }
+        true
+    }
+
+    /// Ends all subscriptions by the book: the result, and on a duplex exchange the notification that 2026-07-28 (cancellation) wants.
+    pub(super) fn end_listens(&mut self) {
+        for (key, listen) in core::mem::take(&mut self.listens) {
+            let Listen { exchange: x, id, version, .. } = listen;
+            if let Some(exchange) = self.exchanges.get_mut(&x) {
+                exchange.listens.remove(&key);
+            }
+            let result = Object::new().with(meta::META, subscription(&id));
+            let result = result_response(&id, &self.shared.complete(version, result, "complete"));
+            match self.talk_mut(Party::Duplex(x)) {
+                Some(talk) => {
+                    talk.ids.remove(&id);
+                    let params = Object::new().with("requestId", &id);
+                    self.send(x, Outgoing::Message(result));
+                    self.send(x, Outgoing::Message(notification("notifications/cancelled", Some(&params))));
+                }
+                #[cfg(feature = "http")]
+                None => self.http_answer(x, result, None),
+                #[cfg(not(feature = "http"))]
+                None => {}
+            }
+        }
+    }
+}
+
+/// The metadata by which a client tells its subscriptions apart.
+fn subscription(id: &Id) -> RawJson {
+    Object::new().with(meta::SUBSCRIPTION_ID, id).into()
+}

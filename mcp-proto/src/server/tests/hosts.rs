@@ -1,0 +1,198 @@
+//! Which hosts a request may name, and come from.
+#![cfg(feature = "http")]
+
+use super::*;
+use crate::exchange::{Headers, RequestHead};
+
+fn only(entries: &[&str]) -> Hosts {
+    Hosts::Only(entries.iter().map(ToString::to_string).collect())
+}
+
+/// The status of a request with these fields, and what is told of a foreign host.
+fn asked(hosts: &Hosts, target: &str, fields: &[(&str, &str)]) -> (u16, Vec<String>) {
+    let mut bench = Bench::with(|config| {
+        config.hosts = hosts.clone();
+        config.path = None;
+    });
+    let headers = Headers::new()
+        .with("Content-Type", "application/json")
+        .with("Accept", "application/json, text/event-stream")
+        .with("MCP-Protocol-Version", "2026-07-28")
+        .with("Mcp-Method", "server/discover");
+    let headers = fields.iter().fold(headers, |headers, (name, value)| headers.with(name, *value));
+    bench.item(A, Item::Request(RequestHead { method: "POST".into(), target: target.into(), headers }));
+    bench.item(A, read(&modern("1", "server/discover", "")));
+    bench.item(A, Item::End);
+    let (mut status, mut told) = (0, vec![]);
+    for output in bench.outputs() {
+        match output {
+            Output::Send(A, Outgoing::Response { head, .. }) => status = head.status,
+            Output::Event(Event::Diagnostic(Diagnostic { kind: DiagnosticKind::ForeignHost, detail, .. })) => {
+                told.push(detail)
+            }
+            _ => {}
+        }
+    }
+    assert!(bench.server.exchanges.is_empty());
+    (status, told)
+}
+
+// covers: HTTP-S-002, SHTTP-S-002, B-180, B-181, B-182
+#[test]
+fn loopback_is_what_every_reader_takes_for_this_machine() {
+    let local = Hosts::default();
+    assert_eq!(local, Hosts::Loopback);
+    for host in [
+        "localhost",
+        "LocalHost:80",
+        "127.0.0.1",
+        "127.255.0.9:8000",
+        "[::1]",
+        "[0:0::1]:1",
+        "localhost:",
+        " localhost\t",
+    ] {
+        assert!(local.allows_host(host), "{host}");
+        for scheme in ["http", "https", "HTTP"] {
+            assert!(local.allows_origin(&format!("{scheme}://{}", host.trim())), "{host}");
+        }
+    }
+    for host in [
+        "",
+        ":80",
+        ".",
+        "localhost.",
+        "localhost.evil.example",
+        "evil.example",
+        "evil.localhost",
+        "localhostx",
+        "127.0.0.1.evil.example",
+        "127.0.0.1.",
+        "127.1",
+        "127.0.0.01",
+        "0x7f.0.0.1",
+        "2130706433",
+        "0x7f000001",
+        "128.0.0.1",
+        "0.0.0.0",
+        "0.0.0.0:80",
+        "[::]",
+        "[::]:80",
+        "[::ffff:0.0.0.0]",
+        "::1",
+        "[::1",
+        "[::1]x",
+        "[::1].evil.example",
+        "[::1%25lo]",
+        "[127.0.0.1]",
+        "localhost:80:80",
+        "localhost:+80",
+        "localhost:80a",
+        "localhost:65536",
+        "localhost:80@evil.example",
+        "user@localhost",
+        "localhost/",
+        "localhost?",
+        "localhost#",
+        "localhost\\",
+        "local host",
+        "localhost, evil.example",
+        "%6cocalhost",
+        "loc\u{e0}lhost",
+        "localhost\u{3002}evil.example",
+        "localhost\0",
+    ] {
+        assert!(!local.allows_host(host), "{host}");
+        assert!(!local.allows_origin(&format!("http://{host}")), "{host}");
+        assert_eq!(asked(&local, "/mcp", &[("hOST", host)]).0, 403, "{host}");
+        assert_eq!(asked(&local, "/mcp", &[("Host", "localhost"), ("oRIGIN", &format!("http://{host}"))]).0, 403);
+    }
+    for origin in ["null", "", "localhost", "://localhost", "ftp://localhost", "file://", "http:localhost", "*"] {
+        assert!(!local.allows_origin(origin), "{origin}");
+    }
+}
+
+// covers: B-181, B-182, B-184
+#[test]
+fn a_list_allows_its_hosts_at_its_ports() {
+    let hosts =
+        only(&["example.com", "Api.Example:8443", "2001:db8::1", "[2001:db8::2]:81", "10.0.0.1", "tls.example:443"]);
+    for host in [
+        "example.com",
+        "EXAMPLE.com:1",
+        "api.example:8443",
+        "[2001:DB8:0::1]",
+        "[2001:db8::1]:9",
+        "[2001:db8::2]:81",
+        "10.0.0.1:80",
+        "tls.example",
+        "tls.example:443",
+    ] {
+        assert!(hosts.allows_host(host), "{host}");
+    }
+    for host in [
+        "api.example",
+        "api.example:844",
+        "api.example:84430",
+        "example.com.evil.example",
+        "example.comx",
+        "wwwexample.com",
+        "www.example.com",
+        "[2001:db8::2]",
+        "[2001:db8::2]:80",
+        "2001:db8::1",
+        "10.0.0.10",
+        "tls.example:80",
+        "localhost",
+        "127.0.0.1",
+    ] {
+        assert!(!hosts.allows_host(host), "{host}");
+    }
+    assert!(hosts.allows_origin("https://tls.example") && !hosts.allows_origin("http://tls.example"));
+    assert!(hosts.allows_origin("http://example.com") && hosts.allows_origin("https://api.example:8443"));
+    // Where one listens is not where one is reached, and what is no host is no entry.
+    let odd = only(&["0.0.0.0", "::", "[::]:80", "", "*", "*.example.com", "http://example.com", "a@b", "127.1"]);
+    for host in ["0.0.0.0", "[::]", "[::]:80", "", "*", "www.example.com", "example.com", "b", "127.1", "127.0.0.1"] {
+        assert!(!odd.allows_host(host) && !odd.allows_origin(&format!("http://{host}")), "{host}");
+    }
+    assert!(!only(&[]).allows_host("localhost"));
+}
+
+// covers: HTTP-S-003, SHTTP-S-003, S3-43, B-180, B-183, B-184
+#[test]
+fn every_name_of_a_request_counts_and_the_one_that_is_refused_is_told() {
+    let local = Hosts::Loopback;
+    // Whoever is no browser says no origin.
+    for fields in
+        [&[][..], &[("Host", "localhost:3000")], &[("Host", "localhost"), ("Origin", "http://127.0.0.1:5173")]]
+    {
+        assert_eq!(asked(&local, "/mcp", fields), (200, vec![]));
+    }
+    let refused: [(&[(&str, &str)], &str); 6] = [
+        (&[("Host", "evil.example:80")], r#"the host "evil.example:80""#),
+        (&[("Host", "localhost"), ("Host", "evil.example")], r#"the host "evil.example""#),
+        (&[("Host", "localhost"), ("Origin", "https://evil.example")], r#"the origin "https://evil.example""#),
+        (&[("Origin", "http://localhost"), ("origin", "http://evil.example")], r#"the origin "http://evil.example""#),
+        (
+            &[("Origin", "http://localhost, http://evil.example")],
+            r#"the origin "http://localhost, http://evil.example""#,
+        ),
+        (&[("Origin", "null")], r#"the origin "null""#),
+    ];
+    for (fields, told) in refused {
+        assert_eq!(asked(&local, "/mcp", fields), (403, vec![told.to_string()]), "{fields:?}");
+    }
+    // A target in the absolute form says where the request goes to, whatever the field says.
+    let fields = [("Host", "localhost")];
+    assert_eq!(
+        asked(&local, "http://evil.example/mcp", &fields),
+        (403, vec![r#"the host "evil.example""#.to_string()])
+    );
+    assert_eq!(asked(&local, "http://localhost@evil.example?/", &fields).0, 403);
+    assert_eq!(asked(&local, "http://localhost/mcp", &fields).0, 200);
+    assert_eq!(asked(&local, "/mcp?url=http://evil.example/", &fields).0, 200);
+    // Behind something that checks, nothing is.
+    let all = [("Host", "0.0.0.0"), ("Host", "a@b"), ("Origin", "null"), ("Origin", "app://x")];
+    assert_eq!(asked(&Hosts::Any, "/mcp", &all), (200, vec![]));
+    assert_eq!(asked(&only(&["mcp.example"]), "/mcp", &[("Host", "mcp.example"), ("Origin", "null")]).0, 403);
+}

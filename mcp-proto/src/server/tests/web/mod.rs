@@ -1,0 +1,213 @@
+//! The older revisions over HTTP, the engine's side: requests as their parts, and what comes of each as lines of text.
+
+mod listening;
+mod requests;
+mod sessions;
+mod streams;
+
+use super::*;
+use crate::exchange::{Headers, ResponseHead};
+use alloc::collections::VecDeque;
+
+/// A server, the exchanges that are open, and what was said on each.
+pub(super) struct Site {
+    pub(super) bench: Bench,
+    last: u64,
+    said: BTreeMap<ExchangeId, VecDeque<String>>,
+    heads: BTreeMap<ExchangeId, ResponseHead>,
+    requests: VecDeque<Handed>,
+    events: VecDeque<Event>,
+}
+
+/// An open session: its id, and the revision.
+#[derive(Clone)]
+pub(super) struct Client {
+    pub(super) session: String,
+    version: &'static str,
+}
+
+impl Site {
+    pub(super) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub(super) fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
+        let bench = Bench::with(change);
+        Self {
+            bench,
+            last: 0,
+            said: BTreeMap::new(),
+            heads: BTreeMap::new(),
+            requests: VecDeque::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// A request without a body, or whose body is to follow.
+    pub(super) fn begin(&mut self, method: &str, headers: Headers) -> ExchangeId {
+        self.last += 1;
+        let x = ExchangeId(self.last);
+        self.bench.item(x, Item::Request(RequestHead { method: method.into(), target: "/mcp".into(), headers }));
+        self.take();
+        x
+    }
+
+    /// A POST of this body.
+    pub(super) fn post(&mut self, headers: Headers, body: &str) -> ExchangeId {
+        let headers = if headers.get("content-type").is_none() {
+            headers.with("Content-Type", "application/json")
+        } else {
+            headers
+        };
+        let x = self.begin("POST", headers);
+        self.bench.item(x, read(body));
+        self.bench.item(x, Item::End);
+        self.take();
+        x
+    }
+
+    /// A request without a body.
+    pub(super) fn bare(&mut self, method: &str, headers: Headers) -> ExchangeId {
+        let x = self.begin(method, headers);
+        self.bench.item(x, Item::End);
+        self.take();
+        x
+    }
+
+    /// A session of this revision whose client has said that it is ready.
+    pub(super) fn session(&mut self, version: &'static str, capabilities: &str) -> Client {
+        let x = self.post(Headers::new(), &initialize(version, capabilities));
+        let session = self.head(x).headers.get("mcp-session-id").expect("a session is opened").into();
+        let client = Client { session, version };
+        let x = self.post(client.headers(), r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        assert_eq!(self.said(x), ["202 "]);
+        client
+    }
+
+    /// What was said on an exchange since that was last asked. A response is its status and body, an event its id, `|` and its data.
+    pub(super) fn said(&mut self, x: ExchangeId) -> Vec<String> {
+        self.take();
+        self.said.remove(&x).unwrap_or_default().into()
+    }
+
+    /// The head of the answer.
+    pub(super) fn head(&mut self, x: ExchangeId) -> &ResponseHead {
+        self.take();
+        self.heads.get(&x).expect("it was answered")
+    }
+
+    /// The status of the answer, and the code of the JSON-RPC error in it.
+    pub(super) fn refusal(&mut self, x: ExchangeId) -> (u16, i64) {
+        let said = self.said(x);
+        let [only] = &said[..] else { panic!("{said:?}") };
+        let (status, body) = only.split_once(' ').unwrap();
+        (status.parse().unwrap(), error(body).code)
+    }
+
+    /// The request that was handed out first of those not yet taken.
+    pub(super) fn handed(&mut self) -> Handed {
+        self.take();
+        self.requests.pop_front().expect("a request was handed out")
+    }
+
+    pub(super) fn complete(&mut self, responder: Responder, result: &str) {
+        self.bench.complete(responder, result);
+        self.take();
+    }
+
+    /// The next event that is neither a request nor a diagnostic.
+    pub(super) fn event(&mut self) -> Option<Event> {
+        self.take();
+        let at = self.events.iter().position(|event| !matches!(event, Event::Diagnostic(_)))?;
+        self.events.remove(at)
+    }
+
+    /// The codes of the diagnostics since that was last asked.
+    pub(super) fn codes(&mut self) -> Vec<&'static str> {
+        self.take();
+        let (told, rest) = self.events.drain(..).partition(|event| matches!(event, Event::Diagnostic(_)));
+        self.events = rest;
+        let told: VecDeque<Event> = told;
+        told.iter()
+            .filter_map(|event| if let Event::Diagnostic(d) = event { Some(d.kind.code()) } else { None })
+            .collect()
+    }
+
+    /// The client of an exchange goes away.
+    pub(super) fn cut(&mut self, x: ExchangeId) {
+        self.bench.fact(x, failed());
+        self.take();
+    }
+
+    /// The driver tells how much is not written.
+    pub(super) fn unsent(&mut self, x: ExchangeId, n: usize) {
+        self.bench.fact(x, Fact::Unsent(n));
+        self.take();
+    }
+
+    pub(super) fn pass(&mut self, time: Duration) {
+        self.bench.pass(time);
+        self.take();
+    }
+
+    /// Whether nothing is left of any client.
+    pub(super) fn at_rest(&self) -> bool {
+        self.bench.at_rest() && self.bench.server.exchanges.is_empty() && self.bench.server.web.is_empty()
+    }
+
+    pub(super) fn take(&mut self) {
+        for output in self.bench.outputs() {
+            match output {
+                Output::Event(Event::Request(responder, incoming)) => self.requests.push_back((responder, incoming)),
+                Output::Event(event) => self.events.push_back(event),
+                Output::Send(x, outgoing) => {
+                    if let Outgoing::Response { head, .. } = &outgoing {
+                        self.heads.insert(x, head.clone());
+                    }
+                    let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+                    let line = match &outgoing {
+                        Outgoing::Event { id, retry, data } => {
+                            let retry = retry.map(|retry| format!("({})", retry.as_millis())).unwrap_or_default();
+                            format!("{}{retry}|{}", id.as_deref().unwrap_or_default(), text(data))
+                        }
+                        _ => on(x, &Output::Send(x, outgoing)).unwrap(),
+                    };
+                    self.said.entry(x).or_default().push_back(line);
+                }
+                Output::Abort(x) => self.said.entry(x).or_default().push_back("abort".into()),
+            }
+        }
+    }
+}
+
+impl Client {
+    /// What goes with every request of it.
+    pub(super) fn headers(&self) -> Headers {
+        Headers::new().with("Mcp-Session-Id", self.session.as_str()).with("MCP-Protocol-Version", self.version)
+    }
+
+    /// With what it asks for the rest of a stream.
+    pub(super) fn after(&self, cursor: &str) -> Headers {
+        self.headers().with("Last-Event-ID", cursor)
+    }
+
+    /// Calls a tool.
+    pub(super) fn call(&self, site: &mut Site, id: u32) -> ExchangeId {
+        site.post(self.headers(), &call(id))
+    }
+}
+
+pub(super) fn call(id: u32) -> String {
+    legacy(&id.to_string(), "tools/call", r#"{"name":"t","_meta":{"progressToken":"p"}}"#)
+}
+
+/// The answer to [`call`] with an empty result, as it stands on the wire.
+pub(super) fn answer(id: u32) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
+}
+
+/// The id of an event, and its data.
+pub(super) fn event(line: &str) -> (&str, &str) {
+    let (id, data) = line.split_once('|').unwrap_or_else(|| panic!("no event: {line}"));
+    (id.split('(').next().unwrap(), data)
+}
