@@ -21,8 +21,10 @@ pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 /// A channel on its way.
 pub(crate) type Opening = Pin<Box<dyn Future<Output = Result<Link, Closed>> + Send>>;
 
-/// Bytes of one read: as much as a pipe of Linux holds.
-const READ: usize = 64 << 10;
+/// Bytes of the first read, and of all reads of a channel that never has more.
+const READ: usize = 4 << 10;
+/// Bytes of the largest read: as much as a pipe of Linux holds.
+const MOST: usize = 64 << 10;
 
 /// What an open channel consists of.
 pub(crate) struct Link {
@@ -42,6 +44,8 @@ pub(crate) struct Channel {
     /// The step of writing that is under way.
     step: Option<Step>,
     aborted: bool,
+    /// Writing has failed: the other side takes nothing more.
+    refused: bool,
     closed: bool,
     buffer: Vec<u8>,
 }
@@ -57,6 +61,7 @@ impl Channel {
             queue: WriteQueue::default(),
             step: None,
             aborted: false,
+            refused: false,
             closed: false,
             buffer: Vec::new(),
         }
@@ -73,6 +78,11 @@ impl Channel {
     /// Queues bytes. Dropped if the other side reads no more, which the end of the channel tells.
     pub(crate) fn write(&mut self, bytes: Bytes) {
         self.queue.push(bytes);
+    }
+
+    /// Whether writing has failed. There may still be something to read.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused
     }
 
     /// Ends the channel in this way.
@@ -162,11 +172,15 @@ impl Channel {
                         self.step.take_if(|step| matches!(step, Step::Write(pieces) if pieces.is_empty()));
                         return Poll::Ready(n);
                     }
+                    self.refused = true;
                     self.stop_writing();
                 }
                 Some(Step::Flush) => match ready!(writer.poll_flush(cx)) {
                     Ok(()) => self.step = None,
-                    Err(_) => self.stop_writing(),
+                    Err(_) => {
+                        self.refused = true;
+                        self.stop_writing();
+                    }
                 },
                 Some(Step::End) => {
                     // Failing to close what is closed already changes nothing.
@@ -180,14 +194,22 @@ impl Channel {
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Wire> {
         let Some(reader) = &mut self.reader else { return Poll::Pending };
-        self.buffer.resize(READ, 0);
+        if self.buffer.is_empty() {
+            self.buffer.resize(READ, 0);
+        }
         let read = ready!(Pin::new(reader).poll_read(cx, &mut self.buffer));
         Poll::Ready(match read {
             Ok(0) => {
                 self.reader = None;
                 Wire::Eof
             }
-            Ok(n) => Wire::Bytes(Bytes::copy_from_slice(&self.buffer[..n])),
+            Ok(n) => {
+                let bytes = Bytes::copy_from_slice(&self.buffer[..n]);
+                if n == self.buffer.len() && n < MOST {
+                    self.buffer.resize(4 * n, 0);
+                }
+                Wire::Bytes(bytes)
+            }
             // A program speaks once more: with its exit status.
             Err(_) if self.process.is_some() => {
                 self.reader = None;

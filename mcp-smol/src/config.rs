@@ -1,10 +1,15 @@
 //! What is said once: how a client behaves and what it can do for its server, and what a server is told besides its router.
 
+use crate::server::Spawn;
 use crate::{ClientEvent, Handler, ServerEvent};
 #[cfg(feature = "http")]
 use mcp_proto::client::BadHeader;
 use mcp_proto::client::ClientConfig;
 use mcp_proto::driver::{Question, Reply};
+#[cfg(feature = "http")]
+use mcp_proto::exchange::{Peer, RequestHead};
+#[cfg(feature = "http")]
+use mcp_proto::input::Admission;
 use mcp_proto::process::Stderr;
 use mcp_proto::record::Recorder;
 use mcp_proto::server::ServerConfig;
@@ -15,6 +20,8 @@ use mcp_proto::{
 use smol::future::Future;
 use std::fmt;
 use std::pin::Pin;
+#[cfg(feature = "http")]
+use std::sync::Arc;
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -196,7 +203,14 @@ pub struct Service {
     pub(crate) router: Router<Handler>,
     pub(crate) config: ServerConfig,
     pub(crate) event: Option<Box<dyn FnMut(ServerEvent) + Send>>,
+    pub(crate) spawn: Option<Box<Spawn>>,
+    #[cfg(feature = "http")]
+    pub(crate) admit: Option<Box<Admit>>,
 }
+
+/// Decides about a request over HTTP.
+#[cfg(feature = "http")]
+pub(crate) type Admit = dyn Fn(Arc<RequestHead>, Peer) -> BoxFuture<Admission> + Send + Sync;
 
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -208,10 +222,22 @@ impl Service {
     /// Serves `router`.
     pub fn new(router: Router<Handler>) -> Self {
         let config = router.config();
-        Self { router, config, event: None }
+        Self {
+            router,
+            config,
+            event: None,
+            spawn: None,
+            #[cfg(feature = "http")]
+            admit: None,
+        }
     }
 
-    /// Is told of notifications and diagnostics, which are dropped otherwise. It runs under the lock of the server: it must not wait,
+    /// Is told of notifications of clients, of diagnostics, of sessions that open and end, and of events that are kept for clients to come
+    /// back for ([`ServerConfig::store`]), these before they are sent. Without a function all of them are dropped.
+    ///
+    /// It is called as things happen, and the server waits while it runs, so it misses nothing for being slow; [`ServerEvent::Lost`] tells
+    /// of notifications and diagnostics that came at once, more than
+    /// [`max_queued_events`](mcp_proto::limits::ServerLimits::max_queued_events). It runs under the lock of the server: it must not wait,
     /// and must not use the server. A panic in it is caught.
     #[must_use]
     pub fn on_event(mut self, told: impl FnMut(ServerEvent) + Send + 'static) -> Self {
@@ -224,6 +250,41 @@ impl Service {
     #[must_use]
     pub fn on_message(mut self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
         self.config.on_message = Some(MessageHook::new(ask));
+        self
+    }
+
+    /// Asks this function about every request over HTTP, by its head and before its body is read: who it comes from, or why it is refused.
+    /// The [`Peer`] is who is at the other end of the connection, as far as that is known; behind a proxy that is the proxy. It may take up
+    /// to [`admit_timeout`](mcp_proto::limits::ServerLimits::admit_timeout); a panic in it refuses. What the `Host` or the path forbids is
+    /// refused without it.
+    ///
+    /// ```
+    /// use mcp_smol::{Admission, Router, Service};
+    ///
+    /// let service = Service::new(Router::new("vault", "1.0")).on_admit(|head, _peer| async move {
+    ///     match head.headers.get("Authorization") {
+    ///         Some("Bearer good") => Admission::Accept(Some("ada".into())),
+    ///         _ => Admission::Unauthorized("Bearer".into()),
+    ///     }
+    /// });
+    /// ```
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn on_admit<F, R>(mut self, admit: F) -> Self
+    where
+        F: Fn(Arc<RequestHead>, Peer) -> R + Send + Sync + 'static,
+        R: Future<Output = Admission> + Send + 'static,
+    {
+        self.admit = Some(Box::new(move |head, peer| Box::pin(admit(head, peer))));
+        self.config.admit = true;
+        self
+    }
+
+    /// Runs the tasks of a server that has several (its listener, its connections, its handlers) with this function, and not on smol's
+    /// global executor: `|task| executor.spawn(task).detach()`. A task that is dropped ends in order.
+    #[must_use]
+    pub fn on_executor(mut self, spawn: impl Fn(smol::future::Boxed<()>) + Send + Sync + 'static) -> Self {
+        self.spawn = Some(Box::new(spawn));
         self
     }
 }

@@ -1,10 +1,12 @@
-//! Serving over HTTP.
+//! Serving over HTTP, with a listener of our own.
 
-use crate::accept::{Listener, Listening};
+use crate::accept::{Listener, listen};
 use crate::channel::{Reader, Writer};
 use crate::config::Service;
+use crate::serving::Server;
 use async_io::Async;
 use mcp_proto::exchange::Peer;
+use mcp_proto::input::Change;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
 use smol::net::{AsyncToSocketAddrs, TcpStream};
@@ -12,8 +14,13 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
-/// Serves over HTTP at an address, on every path of it. The tasks run on smol's global executor. Bind a loopback address unless there is
-/// something before the server that knows who may call it.
+/// Serves over HTTP at an address, to clients of every revision, on the path
+/// [`ServerConfig::path`](mcp_proto::ServerConfig::path): `/mcp`. Bind a loopback address, the only one that is answered to by default
+/// ([`ServerConfig::hosts`](mcp_proto::ServerConfig::hosts)), unless something knows who may call the server:
+/// [`Service::on_admit`], or whatever stands before it.
+///
+/// The tasks run on smol's global executor, or where [`Service::on_executor`] says. A handler that waits is a task of its own: it ends when
+/// its request is cancelled, which a client of 2026-07-28 does by closing the connection; one of an older revision comes back for the answer.
 ///
 /// # Errors
 /// No address could be bound, or the operating system gives no random bytes.
@@ -22,8 +29,9 @@ pub async fn serve_http(service: impl Into<Service>, address: impl AsyncToSocket
     for address in smol::net::resolve(address).await? {
         match Async::<TcpListener>::bind(address) {
             Ok(listener) => {
-                let address = listener.get_ref().local_addr()?;
-                return Ok(HttpServer { listening: Listening::start(service.into(), listener)?, address });
+                let (server, address) = (Server::new(service)?, listener.get_ref().local_addr()?);
+                listen(&server, listener);
+                return Ok(HttpServer { server, address });
             }
             Err(e) => failed = e,
         }
@@ -31,11 +39,11 @@ pub async fn serve_http(service: impl Into<Service>, address: impl AsyncToSocket
     Err(failed)
 }
 
-/// A server over HTTP. Dropping it ends every connection at once.
+/// A server over HTTP. Dropping it ends every connection and every handler at once.
 #[derive(Debug)]
 #[must_use = "dropping it stops the server"]
 pub struct HttpServer {
-    listening: Listening,
+    server: Server,
     address: SocketAddr,
 }
 
@@ -45,30 +53,35 @@ impl HttpServer {
         self.address
     }
 
+    /// Tells every client that wants to know of a change: see [`Server::publish`].
+    pub fn publish(&self, change: Change) {
+        self.server.publish(change);
+    }
+
     /// What the server holds at the moment and what it has done, in numbers.
     pub fn stats(&self) -> ServerStats {
-        self.listening.stats()
+        self.server.stats()
     }
 
     /// Waits until it has been stopped and every connection has ended.
     pub async fn wait(&self) {
-        self.listening.wait().await;
+        self.server.wait().await;
     }
 
-    /// Accepts no more, gives running requests so long to end, then ends every connection. Returns when all have ended.
+    /// Accepts no more, gives running requests so long to end, then ends every stream and connection: see [`Server::stop`].
     pub async fn stop(&self, grace: Duration) {
-        self.listening.stop(grace).await;
+        self.server.stop(grace).await;
     }
 }
 
 impl Listener for TcpListener {
     const KIND: Kind = Kind::HttpServer;
 
-    fn accept(&self) -> io::Result<(Reader, Writer, Peer)> {
+    fn accept(&self) -> io::Result<((Reader, Writer), Peer)> {
         let (stream, address) = Self::accept(self)?;
         // Without it small answers wait for the acknowledgement of earlier ones; failing to set it does no harm.
         let _ = stream.set_nodelay(true);
         let stream = TcpStream::from(Async::new(stream)?);
-        Ok((Box::new(stream.clone()), Box::new(stream), Peer { name: Some(address.to_string()) }))
+        Ok(((Box::new(stream.clone()), Box::new(stream)), Peer { name: Some(address.to_string()) }))
     }
 }

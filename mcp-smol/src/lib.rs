@@ -28,13 +28,14 @@
 //! A handler is a closure from [`Cx`] and its arguments to a future of a `Result<_, ToolError>`; of the types only that of the arguments
 //! must be written. `?` works in it on everything that turns into a [`ToolError`].
 //!
-//! To serve, hand the router to [`serve_stdio`], [`serve`] or [`serve_http`]. Handlers of one connection run concurrently, inside the
-//! future that serves it; cancelling a request drops its handler's future, and a handler that panics answers with an error. What computes for
-//! long belongs into `smol::unblock`.
+//! To serve, hand the router to [`serve_stdio`], [`serve`] or [`serve_http`], or give a [`Server`] the connections of a listener of your own.
+//! Handlers run concurrently; cancelling a request drops its handler's future, and a handler that panics answers with an error. What
+//! computes for long belongs into `smol::unblock`.
 //!
-//! **The executor is yours.** [`connect`] and [`serve_http`] use smol's global executor; [`connect_with`] gives a [`Driver`] to spawn
-//! anywhere, and [`serve`] is a plain future. No socket and no pipe has a thread; the blocking pool of smol resolves names, and reads and
-//! writes standard input and output, which may be files.
+//! **The executor is yours.** [`connect`] uses smol's global executor, and so do [`serve_http`] and [`Server`], with a task for each
+//! connection and for each handler that waits, unless [`Service::on_executor`] names another. [`connect_with`] gives a [`Driver`] to spawn
+//! anywhere, and [`serve`] is a plain future that runs its handlers inside. No socket and no pipe has a thread; the blocking pool of smol
+//! resolves names, and reads and writes standard input and output, which may be files.
 //!
 //! **Cancelling is dropping.** The future of a call may be dropped at any time: the server is told. So may every other future here: none
 //! holds protocol state across an await.
@@ -56,23 +57,26 @@ mod config;
 mod connection;
 mod dial;
 mod driver;
+mod handler;
 #[cfg(feature = "http")]
 mod http;
 mod process;
 mod server;
+mod serving;
 mod spawned;
 mod stdio;
 mod sync;
 mod target;
-mod tasks;
 #[cfg(all(test, shuttle))]
 mod tests;
 #[cfg(unix)]
 mod unix;
+mod work;
 
 pub use client::{Client, Closer, Pending};
 pub use config::{Config, Service};
 pub use driver::Driver;
+pub use handler::Handler;
 #[cfg(feature = "http")]
 pub use http::{HttpServer, serve_http};
 #[cfg(feature = "http")]
@@ -82,18 +86,20 @@ pub use mcp_proto::client::{
 };
 pub use mcp_proto::driver::ConnectError;
 pub use mcp_proto::error::{HttpError, StreamEnd};
-pub use mcp_proto::exchange::{Group, Inherit, Program, UnixSocket};
+pub use mcp_proto::exchange::{Group, Inherit, Peer, Program, RequestHead, UnixSocket};
+pub use mcp_proto::input::{Admission, Change, Principal, SessionKey};
 pub use mcp_proto::process::Stderr;
 pub use mcp_proto::record::{Recorder, Redaction};
 pub use mcp_proto::route::tool;
-pub use mcp_proto::server::Event as ServerEvent;
+pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions};
 pub use mcp_proto::stats::{ClientStats, ServerStats};
+pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
     self, Authorization, Call, CallError, CallToolResult, Challenge, Content, Cx, Denied, Direction, ElicitRequest,
     ElicitResult, ErrorObject, Headers, IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome,
     Progress, RawJson, ServerInfo, Tool, ToolError, WireMessage, custom, ping, tools,
 };
-pub use server::{Handler, serve, serve_stdio};
+pub use serving::{Server, serve, serve_stdio};
 pub use target::{IntoTarget, Target};
 #[cfg(unix)]
 pub use unix::{UnixServer, serve_unix};

@@ -1,195 +1,128 @@
-//! Serving: one future for each connection, which owns its lane and runs its handlers. The engine stands behind a lock that is held for
-//! synchronous calls only; parsing, framing and serialising happen outside of it.
+//! What the connections of one server share. The engine stands behind a lock that is held for synchronous calls only; parsing, framing and
+//! serialising happen outside of it. Handlers that wait are tasks of their own: which of them outlive their connection is up to the engine.
 
-use crate::ServerEvent;
 use crate::clock::{Alarm, Origin, seed};
 use crate::config::{BoxFuture, Service};
-use crate::connection::Connection;
-use crate::stdio::TakenStdio;
 use crate::sync::{Mutex, MutexGuard, Watchers, guarded, lock};
-use mcp_proto::exchange::Peer;
-use mcp_proto::input::RequestKey;
-use mcp_proto::route::FromFn;
+use crate::work::{Running, Work};
+use crate::{Handler, ServerEvent};
+#[cfg(feature = "http")]
+use mcp_proto::exchange::RequestHead;
+#[cfg(feature = "http")]
+use mcp_proto::input::{Admission, AdmitToken};
+use mcp_proto::input::{Answer, RequestKey};
+use mcp_proto::route::Routed;
 use mcp_proto::server::{Event, Incoming, Responder};
-use mcp_proto::wired::{Hub, Kind};
-use mcp_proto::{Cx, IntoOutput, Outcome, Router, ToolError};
-use serde::de::DeserializeOwned;
-use smol::future::Future;
-use smol::io::{AsyncRead, AsyncWrite};
+use mcp_proto::wired::Hub;
+use mcp_proto::{Cx, Instant, Outcome, Refusal, Router};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
-/// Serves over standard input and output until the input ends and what was asked is answered, or the client is gone.
-///
-/// While this runs, the two streams belong to it: whatever else reads standard input finds its end, and what is printed goes to standard
-/// error.
-///
-/// # Errors
-/// The streams cannot be taken, or the operating system gives no random bytes. How the client left is no error of the server.
-pub async fn serve_stdio(service: impl Into<Service>) -> io::Result<()> {
-    let taken = TakenStdio::take()?;
-    let (reader, writer) = taken.streams()?;
-    serve(service, reader, writer).await
-}
+/// Runs a task to its end, or drops it.
+pub(crate) type Spawn = dyn Fn(BoxFuture<()>) + Send + Sync;
 
-/// Serves over a reader and a writer until the input ends and what was asked is answered, or the channel breaks. Handlers run inside this
-/// future.
-///
-/// # Errors
-/// The operating system gives no random bytes. How the client left is no error of the server: one that goes away breaks the channel as
-/// often as it ends it.
-pub async fn serve(
-    service: impl Into<Service>,
-    reader: impl AsyncRead + Send + Unpin + 'static,
-    writer: impl AsyncWrite + Send + Unpin + 'static,
-) -> io::Result<()> {
-    let shared = Shared::new(service.into())?;
-    let connection = Connection::join(&shared, Kind::Lines, Peer::default(), Box::new(reader), Box::new(writer), true);
-    if let Some(connection) = connection {
-        connection.await;
-    }
-    Ok(())
-}
-
-/// What serves a request: a function from [`Cx`] to a future. Made of a closure by [`Router::tool`](crate::Router::tool), or by
-/// [`Handler::new`].
-pub struct Handler(pub(crate) Box<dyn Fn(Cx) -> BoxFuture<Outcome> + Send + Sync>);
-
-impl fmt::Debug for Handler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Handler")
-    }
-}
-
-impl Handler {
-    /// A handler that reads its arguments itself and makes the whole outcome.
-    pub fn new<F, R>(f: F) -> Self
-    where
-        F: Fn(Cx) -> R + Send + Sync + 'static,
-        R: Future<Output = Outcome> + Send + 'static,
-    {
-        Self(Box::new(move |cx| Box::pin(f(cx))))
-    }
-}
-
-impl<F, A, R, O> FromFn<F, A> for Handler
-where
-    F: Fn(Cx, A) -> R + Send + Sync + 'static,
-    A: DeserializeOwned + Send + 'static,
-    R: Future<Output = Result<O, ToolError>> + Send + 'static,
-    O: IntoOutput + Send + 'static,
-{
-    fn from_fn(f: F) -> Self {
-        Self(Box::new(move |cx| match cx.arguments::<A>() {
-            Ok(arguments) => {
-                let handled = f(cx.clone(), arguments);
-                Box::pin(async move { cx.outcome(handled.await) })
-            }
-            Err(e) => {
-                let outcome = cx.outcome(Err::<O, _>(e));
-                Box::pin(std::future::ready(outcome))
-            }
-        }))
-    }
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Shared")
-    }
-}
-
-/// What the connections of one server share.
 pub(crate) struct Shared {
-    pub(crate) router: Router<Handler>,
+    router: Router<Handler>,
     pub(crate) origin: Origin,
     state: Mutex<State>,
     /// Those who wait for the end.
     watchers: Watchers,
+    spawn: Box<Spawn>,
+    #[cfg(feature = "http")]
+    admit: Option<Box<crate::config::Admit>>,
+    #[cfg(feature = "http")]
+    admit_timeout: Duration,
+    /// How long a connection that is closed in order is given.
+    pub(crate) linger: Duration,
+    /// Connections beyond the limit that are being told so.
+    pub(crate) refusing: AtomicUsize,
 }
-
-/// A request to handle, and whether it was cancelled.
-pub(crate) type Request = (Responder, Incoming, Arc<AtomicBool>);
 
 pub(crate) struct State {
     pub(crate) hub: Hub,
     event: Option<Box<dyn FnMut(ServerEvent) + Send>>,
-    /// Requests that came up while no connection was there to take them.
-    pub(crate) requests: Vec<Request>,
-    /// Requests whose handler runs, or will: whether each was cancelled, and the lane whose connection runs it, if that is known.
-    pub(crate) running: BTreeMap<RequestKey, (Arc<AtomicBool>, Option<u64>)>,
+    /// Requests whose handlers are there.
+    running: BTreeMap<RequestKey, Arc<Running>>,
     /// The tasks of the open connections, by lane.
     pub(crate) connections: BTreeMap<u64, Option<Waker>>,
+    /// How many listen for further ones.
+    pub(crate) listeners: usize,
     /// Whoever keeps the time of the engine.
     keeper: Option<Waker>,
+    /// Nothing more is accepted.
+    closing: bool,
     /// Everything is to end at once.
     pub(crate) stopped: bool,
 }
 
 impl Shared {
-    pub(crate) fn new(service: Service) -> io::Result<Arc<Self>> {
+    /// A server whose handlers are run by `spawn`; `None`: as the service says.
+    pub(crate) fn new(service: Service, spawn: Option<Box<Spawn>>) -> io::Result<Arc<Self>> {
         let origin = Origin::new();
-        let Service { router, mut config, event } = service;
+        let Service { router, mut config, event, spawn: own, .. } = service;
         config.origin_unix = origin.unix;
+        let linger = config.limits.frame.linger_timeout;
+        #[cfg(feature = "http")]
+        let admit_timeout = config.limits.server.admit_timeout;
         let state = State {
             hub: Hub::new(Arc::new(config), seed()?, origin.now()),
             event,
-            requests: Vec::new(),
             running: BTreeMap::new(),
             connections: BTreeMap::new(),
+            listeners: 0,
             keeper: None,
+            closing: false,
             stopped: false,
         };
-        Ok(Arc::new(Self { router, origin, state: Mutex::new(state), watchers: Watchers::default() }))
+        Ok(Arc::new(Self {
+            router,
+            origin,
+            state: Mutex::new(state),
+            watchers: Watchers::default(),
+            spawn: spawn.or(own).unwrap_or_else(|| Box::new(crate::sync::spawn)),
+            #[cfg(feature = "http")]
+            admit: service.admit,
+            #[cfg(feature = "http")]
+            admit_timeout,
+            linger,
+            refusing: AtomicUsize::new(0),
+        }))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
-    /// Tells the engine something, and wakes whom its answer concerns.
-    pub(crate) fn tell<T>(&self, tell: impl FnOnce(&mut Hub, mcp_proto::Instant) -> T) -> T {
-        let (told, requests) = self.talk(None, tell);
-        if !requests.is_empty() {
-            let mut state = self.lock();
-            state.requests.extend(requests);
-            let woken = state.connections.values_mut().find_map(Option::take);
-            drop(state);
-            woken.into_iter().for_each(Waker::wake);
-        }
-        told
+    /// Hands a task to the executor.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        (self.spawn)(Box::pin(task));
     }
 
-    /// As [`tell`](Self::tell), for the connection of the lane `by`, which also takes the requests that come up.
-    pub(crate) fn talk<T>(
-        &self,
-        by: Option<u64>,
-        tell: impl FnOnce(&mut Hub, mcp_proto::Instant) -> T,
-    ) -> (T, Vec<Request>) {
+    /// Tells the engine something, wakes whom its answer concerns, and starts what it asks for.
+    pub(crate) fn tell<T>(self: &Arc<Self>, tell: impl FnOnce(&mut Hub, Instant) -> T) -> T {
         let mut guard = self.lock();
         let state = &mut *guard;
         let before = state.hub.poll_timeout();
         let told = tell(&mut state.hub, self.origin.now());
-        let (mut woken, mut requests, mut over) = (Vec::new(), Vec::new(), false);
+        let (mut woken, mut requests, mut cancelled, mut over) = (Vec::new(), Vec::new(), Vec::new(), false);
+        #[cfg(feature = "http")]
+        let mut admissions = Vec::new();
         while let Some(event) = state.hub.poll_event() {
             match event {
                 Event::Request(responder, incoming) => {
-                    let cancelled = Arc::<AtomicBool>::default();
-                    state.running.insert(responder.key(), (cancelled.clone(), by));
-                    requests.push((responder, incoming, cancelled));
+                    let running = Arc::<Running>::default();
+                    state.running.insert(responder.key(), running.clone());
+                    cancelled.extend(state.stopped.then(|| running.clone()));
+                    requests.push((responder, incoming, running));
                 }
-                Event::Cancelled(key) => {
-                    if let Some((cancelled, lane)) = state.running.get(&key) {
-                        cancelled.store(true, Ordering::Relaxed);
-                        let concerned =
-                            state.connections.iter_mut().filter(|(of, _)| lane.is_none_or(|lane| lane == **of));
-                        woken.extend(concerned.filter_map(|(_, waker)| waker.take()));
-                    }
-                }
+                #[cfg(feature = "http")]
+                Event::Admit(token, head) => admissions.push((token, head)),
+                Event::Cancelled(key) => cancelled.extend(state.running.get(&key).cloned()),
                 Event::Terminated => {
                     woken.extend(state.connections.values_mut().filter_map(Option::take));
                     woken.extend(state.keeper.take());
@@ -209,15 +142,19 @@ impl Shared {
             woken.extend(state.keeper.take());
         }
         drop(guard);
+        cancelled.iter().for_each(|running| running.cancel());
         woken.into_iter().for_each(Waker::wake);
         if over {
-            self.watchers.wake();
+            self.changed();
         }
-        (told, requests)
+        requests.into_iter().for_each(|(responder, incoming, running)| self.handle(responder, incoming, running));
+        #[cfg(feature = "http")]
+        admissions.into_iter().for_each(|(token, head)| self.ask_admission(token, head));
+        told
     }
 
     /// Whether the engine's own deadline has come, which then was told. Whoever polls this keeps the time.
-    pub(crate) fn poll_time(&self, cx: &mut Context<'_>, alarm: &mut Alarm) -> bool {
+    pub(crate) fn poll_time(self: &Arc<Self>, cx: &mut Context<'_>, alarm: &mut Alarm) -> bool {
         let (deadline, before) = {
             let mut state = self.lock();
             let before = state.keeper.replace(cx.waker().clone());
@@ -231,36 +168,128 @@ impl Shared {
         due
     }
 
-    /// Ends everything at once.
-    #[cfg(any(unix, feature = "http"))]
-    pub(crate) fn stop(&self) {
-        let mut state = self.lock();
-        state.stopped = true;
-        let mut woken: Vec<_> = state.connections.values_mut().filter_map(Option::take).collect();
-        woken.extend(state.keeper.take());
-        drop(state);
-        woken.into_iter().for_each(Waker::wake);
-        self.watchers.wake();
+    /// Accepts nothing more, and lets what runs end within this time.
+    pub(crate) fn shut_down(self: &Arc<Self>, grace: Duration) {
+        self.lock().closing = true;
+        self.tell(|hub, now| hub.shutdown(now, grace));
+        self.changed();
     }
 
-    /// Whether no more connections are accepted.
-    #[cfg(any(unix, feature = "http"))]
+    /// Ends everything at once.
+    pub(crate) fn end(&self) {
+        let mut state = self.lock();
+        (state.closing, state.stopped) = (true, true);
+        let mut woken: Vec<_> = state.connections.values_mut().filter_map(Option::take).collect();
+        woken.extend(state.keeper.take());
+        let cancelled: Vec<_> = state.running.values().cloned().collect();
+        drop(state);
+        cancelled.iter().for_each(|running| running.cancel());
+        woken.into_iter().for_each(Waker::wake);
+        self.changed();
+    }
+
+    /// Whether nothing has to be done any more but to let go.
     pub(crate) fn is_ending(&self) -> bool {
         let state = self.lock();
         state.stopped || state.hub.is_terminated()
     }
 
-    /// Waits until no connection is left and none can come.
+    /// Waits until nothing more is to be accepted.
     #[cfg(any(unix, feature = "http"))]
-    pub(crate) async fn over(&self) {
-        self.watchers.watch(|| (self.is_ending() && self.lock().connections.is_empty()).then_some(())).await;
+    pub(crate) async fn closing(&self) {
+        self.watchers.watch(|| self.lock().closing.then_some(())).await;
     }
 
-    pub(crate) fn leave(&self, lane: u64) {
+    /// Tells those who wait that they should look.
+    pub(crate) fn changed(&self) {
+        self.watchers.wake();
+    }
+
+    /// Waits until neither a connection nor a handler is left and none can come.
+    pub(crate) async fn over(&self) {
+        let is_over = || {
+            let state = self.lock();
+            let ending = state.stopped || state.hub.is_terminated();
+            let none_left = state.connections.is_empty() && state.running.is_empty() && state.listeners == 0;
+            (ending && none_left).then_some(())
+        };
+        self.watchers.watch(is_over).await;
+    }
+
+    pub(crate) fn leave(self: &Arc<Self>, lane: u64) {
         self.tell(|hub, now| hub.leave(now, lane));
         let waker = self.lock().connections.remove(&lane);
         // Outside the lock: it may be the last of a task that holds a server.
         drop(waker);
-        self.watchers.wake();
+        self.changed();
+    }
+
+    fn handle(self: &Arc<Self>, responder: Responder, incoming: Incoming, running: Arc<Running>) {
+        let key = responder.key();
+        let (handler, invocation, responder) = match self.router.route(responder, incoming) {
+            Routed::Answer(answer) => return self.answer(answer),
+            Routed::Handle { handler, invocation, responder } => (handler, invocation, responder),
+        };
+        let (told, tells) = (Arc::downgrade(self), Arc::downgrade(self));
+        let note = move |note| {
+            let server = told.upgrade().ok_or(Refusal::Gone)?;
+            server.tell(|hub, now| hub.notify(now, key, note)).map_err(|refused| refused.why)
+        };
+        let publish = move |change| {
+            if let Some(server) = tells.upgrade() {
+                server.tell(|hub, now| hub.publish(now, change));
+            }
+        };
+        let cx = Cx::linked(invocation, running.cancelled.clone(), note, publish);
+        // Serialised in the task of the handler, outside the lock.
+        let pay = move |server: &Arc<Self>, outcome: Result<Outcome, &str>| {
+            let outcome = outcome.unwrap_or_else(|why| Outcome::internal(&format!("the handler {why}")));
+            server.answer(responder.write(outcome));
+        };
+        match guarded(|| (handler.0)(cx)) {
+            Some(handling) => self.run(Work::new(self, running, handling, pay)),
+            None => pay(self, Err("panicked")),
+        }
+    }
+
+    /// Runs a future of the application: here, if it has nothing to wait for, which saves a task; else as one.
+    fn run(&self, mut work: impl Future<Output = ()> + Send + Unpin + 'static) {
+        if Pin::new(&mut work).poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            self.spawn(work);
+        }
+    }
+
+    fn answer(self: &Arc<Self>, answer: Answer) {
+        let closing = {
+            let mut state = self.lock();
+            state.running.remove(&answer.key());
+            state.closing
+        };
+        self.tell(|hub, now| hub.respond(now, answer));
+        if closing {
+            self.changed();
+        }
+    }
+
+    /// Asks the application about an HTTP request; what gives no answer refuses.
+    #[cfg(feature = "http")]
+    fn ask_admission(self: &Arc<Self>, token: AdmitToken, head: Arc<RequestHead>) {
+        let peer = token.peer().clone();
+        let pay = move |server: &Arc<Self>, admission: Result<Admission, &str>| {
+            let admission = admission.unwrap_or(Admission::Forbidden(None));
+            server.tell(|hub, now| hub.admit(now, token, admission));
+        };
+        match self.admit.as_ref().and_then(|admit| guarded(|| admit(head, peer))) {
+            Some(asking) => {
+                // By then the engine has answered: what never ends is not kept.
+                let limit = crate::clock::after(self.admit_timeout);
+                let asking = smol::future::or(asking, async {
+                    limit.await;
+                    Admission::Forbidden(None)
+                });
+                self.run(Work::new(self, Arc::default(), Box::pin(asking), pay));
+            }
+            None => pay(self, Err("panicked")),
+        }
     }
 }

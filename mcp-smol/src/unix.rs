@@ -1,10 +1,12 @@
 //! Serving over a Unix socket: messages by line, as over standard input and output, for many clients at once.
 
-use crate::accept::{Listener, Listening};
+use crate::accept::{Listener, listen};
 use crate::channel::{Reader, Writer};
 use crate::config::Service;
+use crate::serving::Server;
 use async_io::Async;
 use mcp_proto::exchange::Peer;
+use mcp_proto::input::Change;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
 use std::fs::{self, Permissions};
@@ -14,7 +16,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Serves on a Unix domain socket at this path, to any number of clients, messages by line. The tasks run on smol's global executor.
+/// Serves on a Unix domain socket at this path, to any number of clients, messages by line. The tasks run on smol's global executor,
+/// or where [`Service::on_executor`] says.
 ///
 /// The socket may be used by this user only (mode `0600`); whoever is to share it changes that mode once this has returned. Systems
 /// differ in whether they look at it, and all look at the directory, so put the socket in one that only its users may enter.
@@ -31,14 +34,16 @@ pub async fn serve_unix(service: impl Into<Service>, path: impl AsRef<Path>) -> 
     let listener = bind(&path).await?;
     let file = File { identity: identity(&path)?, path };
     fs::set_permissions(&file.path, Permissions::from_mode(0o600))?;
-    Ok(UnixServer { listening: Listening::start(service.into(), listener)?, file })
+    let server = Server::new(service)?;
+    listen(&server, listener);
+    Ok(UnixServer { server, file })
 }
 
 /// A server that listens on a Unix domain socket. Dropping it ends every connection at once, and removes the socket.
 #[derive(Debug)]
 #[must_use = "dropping it stops the server"]
 pub struct UnixServer {
-    listening: Listening,
+    server: Server,
     file: File,
 }
 
@@ -48,20 +53,25 @@ impl UnixServer {
         &self.file.path
     }
 
+    /// Tells every client that wants to know of a change: see [`Server::publish`].
+    pub fn publish(&self, change: Change) {
+        self.server.publish(change);
+    }
+
     /// What the server holds at the moment and what it has done, in numbers.
     pub fn stats(&self) -> ServerStats {
-        self.listening.stats()
+        self.server.stats()
     }
 
     /// Waits until it has been stopped and every connection has ended.
     pub async fn wait(&self) {
-        self.listening.wait().await;
+        self.server.wait().await;
     }
 
     /// Accepts no more, removes the socket, gives running requests so long to end, then ends every connection. Returns when all have ended.
     pub async fn stop(&self, grace: Duration) {
         self.file.remove();
-        self.listening.stop(grace).await;
+        self.server.stop(grace).await;
     }
 }
 
@@ -90,10 +100,10 @@ impl Drop for File {
 impl Listener for UnixListener {
     const KIND: Kind = Kind::Lines;
 
-    fn accept(&self) -> io::Result<(Reader, Writer, Peer)> {
+    fn accept(&self) -> io::Result<((Reader, Writer), Peer)> {
         let (stream, _) = Self::accept(self)?;
         let stream = smol::net::unix::UnixStream::from(Async::new(stream)?);
-        Ok((Box::new(stream.clone()), Box::new(stream), Peer::default()))
+        Ok(((Box::new(stream.clone()), Box::new(stream)), Peer::default()))
     }
 }
 

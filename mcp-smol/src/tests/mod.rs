@@ -4,6 +4,7 @@
 
 pub(crate) mod time;
 
+use crate::channel::{Reader, Writer};
 use crate::connection::Connection;
 use crate::server::Shared;
 use crate::spawned::Spawned;
@@ -465,14 +466,14 @@ fn a_handler_that_is_woken_from_elsewhere_goes_on() {
 }
 
 /// Two clients of one server; how the server is told to end is up to the caller.
-fn two_connections(stop: impl Fn(&Shared) + Send + Sync + 'static) {
+fn two_connections(stop: impl Fn(&Arc<Shared>) + Send + Sync + 'static) {
     check(2000, move || {
-        let shared = Shared::new(router(&Flag::default()).into()).expect("a seed");
+        let shared = Shared::new(router(&Flag::default()).into(), None).expect("a seed");
         let connected = || {
             let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
-            let (reader, writer) = (Box::new(their_reader), Box::new(their_writer));
-            let connection = Connection::join(&shared, Kind::Lines, Peer::default(), reader, writer, true);
-            let connection = shuttle::future::spawn(connection.expect("room"));
+            let streams: (Reader, Writer) = (Box::new(their_reader), Box::new(their_writer));
+            let connection = Connection::join(&shared, Kind::Lines, Peer::default(), streams, true).ok().expect("room");
+            let connection = shuttle::future::spawn(connection);
             let (client, driver) = connect_with((our_reader, our_writer), config()).expect("a target");
             (client, shuttle::future::spawn(driver), connection)
         };
@@ -497,11 +498,11 @@ fn two_connections(stop: impl Fn(&Shared) + Send + Sync + 'static) {
 // covers: B-143
 #[test]
 fn a_server_that_is_stopped_ends_every_connection() {
-    two_connections(Shared::stop);
+    two_connections(|shared| shared.end());
 }
 
 // covers: B-143
 #[test]
 fn a_server_that_is_shut_down_ends_every_connection() {
-    two_connections(|shared| shared.tell(|hub, now| hub.shutdown(now, Duration::ZERO)));
+    two_connections(|shared| shared.shut_down(Duration::ZERO));
 }

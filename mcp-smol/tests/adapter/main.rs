@@ -18,3 +18,5 @@ mod stalls;
 mod stderr;
 #[cfg(unix)]
 mod unix;
+#[cfg(all(unix, feature = "http"))]
+mod web;

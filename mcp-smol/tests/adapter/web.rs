@@ -1,0 +1,610 @@
+//! Serving over HTTP: limits, admission, streams of another listener, executors, and the end. Bytes by hand.
+
+use crate::calc::{Count, Nothing, Seen, name, router};
+use crate::common::{run, until};
+use mcp_smol::{
+    Admission, CallError, Change, Config, ElicitResult, Hosts, HttpServer, IntoTarget, Peer, Policy, Principal, Router,
+    Server, ServerEvent, Service, Termination, connect_configured, serve_http, tool, tools,
+};
+use smol::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use smol::net::TcpStream;
+use smol::net::unix::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A call in 2026-07-28, with further lines of its head.
+fn call(tool: &str, arguments: &str, fields: &str) -> String {
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}"#;
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments},{meta}}}}}"#
+    );
+    let length = body.len();
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n{fields}Content-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+fn add() -> String {
+    call("add", r#"{"a":1,"b":2}"#, "")
+}
+
+async fn read_until(stream: &mut (impl AsyncRead + Unpin), enough: &str) -> String {
+    let (mut all, mut buffer) = (Vec::new(), [0; 4096]);
+    while !String::from_utf8_lossy(&all).contains(enough) {
+        let n = stream.read(&mut buffer).await.expect("bytes");
+        assert!(n > 0, "the end came before {enough:?}: {}", String::from_utf8_lossy(&all));
+        all.extend_from_slice(&buffer[..n]);
+    }
+    String::from_utf8(all).expect("text")
+}
+
+/// An answer that has a length: its head and its body.
+async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> String {
+    let (mut all, mut buffer) = (String::new(), [0; 4096]);
+    loop {
+        if let Some((head, body)) = all.split_once("\r\n\r\n") {
+            let small = head.to_lowercase();
+            let length = small.lines().find_map(|line| line.strip_prefix("content-length:")).unwrap_or("0");
+            if body.len() >= length.trim().parse().expect("a length") {
+                return all;
+            }
+        }
+        let n = stream.read(&mut buffer).await.expect("bytes");
+        assert!(n > 0, "the end came within {all:?}");
+        all.push_str(&String::from_utf8_lossy(&buffer[..n]));
+    }
+}
+
+/// All that comes until the end.
+async fn rest(stream: &mut (impl AsyncRead + Unpin)) -> String {
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await.expect("an end in order");
+    said
+}
+
+async fn say(stream: &mut (impl AsyncWrite + Unpin), words: &str) {
+    stream.write_all(words.as_bytes()).await.expect("written");
+}
+
+async fn sum(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+    say(stream, &add()).await;
+    let answer = answer(stream).await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(r#""text":"3""#), "{answer}");
+}
+
+async fn dial(server: &HttpServer) -> TcpStream {
+    TcpStream::connect(server.local_addr()).await.expect("connected")
+}
+
+// covers: B-189
+#[test]
+fn a_connection_beyond_the_limit_is_told_so_and_the_others_are_served() {
+    run(async {
+        let limited = router(&Seen::default()).configure(|config| config.limits.server.max_exchanges = 2);
+        let server = serve_http(limited, "127.0.0.1:0").await.expect("an address");
+        let (mut first, mut second) = (dial(&server).await, dial(&server).await);
+        sum(&mut first).await;
+        sum(&mut second).await;
+        for _ in 0..200 {
+            let mut third = dial(&server).await;
+            // What it asks is not read, and must not cost it the answer.
+            say(&mut third, &add()).await;
+            let told = rest(&mut third).await;
+            assert!(told.starts_with("HTTP/1.1 503") && told.to_lowercase().contains("retry-after:"), "{told}");
+        }
+        sum(&mut first).await;
+        drop(second);
+        until(|| server.stats().channels == 1).await;
+        sum(&mut dial(&server).await).await;
+    });
+}
+
+// covers: B-075
+#[test]
+fn clients_beyond_the_limit_that_say_nothing_are_not_kept() {
+    run(async {
+        let limited = router(&Seen::default()).configure(|config| {
+            config.limits.server.max_exchanges = 1;
+            config.limits.frame.linger_timeout = Duration::from_millis(50);
+        });
+        let server = serve_http(limited, "127.0.0.1:0").await.expect("an address");
+        let mut first = dial(&server).await;
+        sum(&mut first).await;
+        let mut silent = Vec::new();
+        for _ in 0..100 {
+            silent.push(dial(&server).await);
+        }
+        for stream in &mut silent {
+            let mut told = Vec::new();
+            // One that came when too many were being told may have been closed without a word.
+            drop(stream.read_to_end(&mut told).await);
+        }
+        sum(&mut first).await;
+    });
+}
+
+// covers: HTTP-S-002, B-181, B-141
+#[test]
+fn on_every_address_only_the_hosts_that_are_named_are_served_and_a_stop_ends_it() {
+    run(async {
+        let named = Hosts::Only(vec!["mcp.example".into()]);
+        for (hosts, served, foreign) in
+            [(Hosts::Loopback, "localhost", "mcp.example"), (named, "mcp.example", "localhost")]
+        {
+            let router = router(&Seen::default()).configure(|config| config.hosts = hosts);
+            let server = serve_http(router, "0.0.0.0:0").await.expect("an address");
+            for (host, status) in [(served, "HTTP/1.1 200"), (foreign, "HTTP/1.1 403")] {
+                let at = ("127.0.0.1", server.local_addr().port());
+                let mut stream = TcpStream::connect(at).await.expect("connected");
+                say(&mut stream, &add().replace("Host: localhost", &format!("Host: {host}"))).await;
+                let told = answer(&mut stream).await;
+                assert!(told.starts_with(status), "{host}: {told}");
+            }
+            // Nobody connects any more who could wake it.
+            server.stop(Duration::ZERO).await;
+        }
+    });
+}
+
+// covers: S3-03, B-081
+#[test]
+fn streams_of_any_listener_share_one_engine() {
+    run(async {
+        let server = Server::new(router(&Seen::default())).expect("a seed");
+        let mut streams = Vec::new();
+        for _ in 0..3 {
+            let (ours, theirs) = UnixStream::pair().expect("a pair");
+            smol::spawn(server.serve_http(theirs, Peer::default())).detach();
+            streams.push(ours);
+        }
+        for stream in &mut streams {
+            sum(stream).await;
+        }
+        assert_eq!((server.stats().channels, server.stats().requests), (3, 3));
+        let (mut lines, theirs) = UnixStream::pair().expect("a pair");
+        let serving = smol::spawn(server.serve_lines(theirs, Peer::default()));
+        say(&mut lines, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await;
+        read_until(&mut lines, "\n").await;
+        drop(lines);
+        serving.await;
+        server.stop(Duration::from_secs(20)).await;
+        for stream in &mut streams {
+            assert_eq!(rest(stream).await, "");
+        }
+        // It is over, and says so to whoever comes.
+        let (mut late, theirs) = UnixStream::pair().expect("a pair");
+        let told = smol::future::zip(server.serve_http(theirs, Peer::default()), async {
+            let told = read_until(&mut late, "\r\n\r\n").await;
+            drop(late);
+            told
+        });
+        assert!(told.await.1.starts_with("HTTP/1.1 503"));
+    });
+}
+
+// covers: B-141, B-149
+#[test]
+fn dropping_the_last_server_ends_its_connections_and_handlers() {
+    run(async {
+        let seen = Seen::default();
+        let server = Server::new(router(&seen)).expect("a seed");
+        let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+        let serving = smol::spawn(server.serve_http(theirs, Peer::default()));
+        say(&mut ours, &call("hang", "{}", "")).await;
+        until(|| seen.entered.load(Ordering::SeqCst) == 1).await;
+        let other = server.clone();
+        drop(server);
+        assert_eq!(other.stats().running, 1);
+        drop(other);
+        serving.await;
+        until(|| seen.dropped.load(Ordering::SeqCst) == 1).await;
+    });
+}
+
+// covers: CANC-S-003, B-149
+#[test]
+fn a_client_that_disconnects_cancels_its_request() {
+    run(async {
+        let seen = Seen::default();
+        let server = serve_http(router(&seen), "127.0.0.1:0").await.expect("an address");
+        let mut stream = dial(&server).await;
+        say(&mut stream, &call("hang", "{}", "")).await;
+        until(|| seen.entered.load(Ordering::SeqCst) == 1).await;
+        drop(stream);
+        until(|| seen.dropped.load(Ordering::SeqCst) == 1).await;
+        until(|| server.stats().running == 0).await;
+    });
+}
+
+// covers: B-081
+#[test]
+fn a_server_runs_where_it_is_told_to() {
+    run(async {
+        let (executor, seen) = (Arc::new(smol::Executor::new()), Seen::default());
+        let (there, spawned) = (executor.clone(), Arc::<AtomicUsize>::default());
+        let count = spawned.clone();
+        let service = Service::new(router(&seen)).on_executor(move |task| {
+            count.fetch_add(1, Ordering::SeqCst);
+            there.spawn(task).detach();
+        });
+        let server = executor.run(serve_http(service, "127.0.0.1:0")).await.expect("an address");
+        let before = spawned.load(Ordering::SeqCst);
+        let mut stream = dial(&server).await;
+        say(&mut stream, &add()).await;
+        executor.run(read_until(&mut stream, r#""text":"3""#)).await;
+        // A connection; a handler that waits for nothing needs no task.
+        assert_eq!(spawned.load(Ordering::SeqCst), before + 1);
+        say(&mut stream, &call("meet", r#"{"count":2}"#, "")).await;
+        executor.run(until(|| seen.arrived.load(Ordering::SeqCst) == 1)).await;
+        assert_eq!(spawned.load(Ordering::SeqCst), before + 2);
+        seen.arrived.fetch_add(1, Ordering::SeqCst);
+        executor.run(read_until(&mut stream, "met")).await;
+        executor.run(server.stop(Duration::ZERO)).await;
+    });
+}
+
+// covers: B-066, B-281
+#[test]
+fn a_handler_that_its_executor_drops_is_answered_for() {
+    run(async {
+        let seen = Seen::default();
+        let tasks = Arc::<AtomicUsize>::default();
+        let service = Service::new(router(&seen)).on_executor(move |task| {
+            // Timers, listener, connection; then a handler.
+            match tasks.fetch_add(1, Ordering::SeqCst) {
+                3 => drop(task),
+                _ => smol::spawn(task).detach(),
+            }
+        });
+        let server = serve_http(service, "127.0.0.1:0").await.expect("an address");
+        let mut stream = dial(&server).await;
+        say(&mut stream, &call("hang", "{}", "")).await;
+        let answer = answer(&mut stream).await;
+        assert!(answer.contains("-32603") && answer.contains("the handler was dropped"), "{answer}");
+        sum(&mut stream).await;
+    });
+}
+
+/// A server that lets `ada` in, and has a tool that says who asks.
+fn guarded() -> Service {
+    let router = Router::new("guarded", "1").tool(tool("who"), |cx, _: Nothing| async move {
+        let context = cx.context();
+        let agent = context.http.as_ref().and_then(|head| head.headers.get("User-Agent").map(str::to_owned));
+        Ok(format!("{:?} with {:?}", context.principal, agent))
+    });
+    Service::new(router.configure(|config| config.limits.server.admit_timeout = Duration::from_secs(3))).on_admit(
+        |head, _peer| async move {
+            smol::future::yield_now().await;
+            match head.headers.get("Authorization") {
+                Some("Bearer ada") => Admission::Accept(Some(Principal("ada".into()))),
+                Some("Bearer weak") => Admission::Forbidden(Some("Bearer error=\"insufficient_scope\"".into())),
+                Some("Bearer boom") => panic!("on purpose"),
+                Some("Bearer slow") => smol::future::pending().await,
+                _ => Admission::Unauthorized("Bearer realm=\"calc\"".into()),
+            }
+        },
+    )
+}
+
+// covers: S3-45, HTTP-S-006, SHTTP-S-006
+#[test]
+fn a_request_is_admitted_by_its_head_or_refused() {
+    run(async {
+        let server = serve_http(guarded(), "127.0.0.1:0").await.expect("an address");
+        for (token, status, told) in [
+            ("ada", "200", r#"Some(Principal(\"ada\")) with Some(\"t/1\")"#),
+            ("weak", "403", "insufficient_scope"),
+            ("boom", "403", "\r\n"),
+            ("slow", "503", "\r\n"),
+            ("eve", "401", "WWW-Authenticate: Bearer realm=\"calc\""),
+        ] {
+            let mut stream = dial(&server).await;
+            let fields = format!("User-Agent: t/1\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n");
+            say(&mut stream, &call("who", "{}", &fields)).await;
+            let answer = rest(&mut stream).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{token}: {answer}");
+            assert!(answer.to_lowercase().contains(&told.to_lowercase()), "{token}: {answer}");
+        }
+    });
+}
+
+#[test]
+fn handlers_and_whoever_admits_see_the_address_of_the_client() {
+    run(async {
+        let router = Router::new("who", "1")
+            .tool(tool("who"), |cx, _: Nothing| async move { Ok(format!("{:?}", cx.context().peer.name)) });
+        let (tell, told) = smol::channel::unbounded();
+        let service = Service::new(router).on_admit(move |_, peer| {
+            drop(tell.try_send(peer));
+            std::future::ready(Admission::Accept(None))
+        });
+        let server = serve_http(service, "127.0.0.1:0").await.expect("an address");
+        let mut stream = dial(&server).await;
+        let name = stream.local_addr().expect("an address").to_string();
+        for _ in 0..2 {
+            say(&mut stream, &call("who", "{}", "")).await;
+            let answer = answer(&mut stream).await;
+            assert!(answer.contains(&format!(r#"Some(\"{name}\")"#)), "{answer}");
+            assert_eq!(told.recv().await, Ok(Peer { name: Some(name.clone()) }));
+        }
+    });
+}
+
+// covers: B-141
+#[test]
+fn stopping_ends_who_says_nothing_and_who_reads_nothing() {
+    run(async {
+        let server = serve_http(router(&Seen::default()), "127.0.0.1:0").await.expect("an address");
+        let (mute, mut deaf) = (dial(&server).await, dial(&server).await);
+        let large = call("echo", &format!(r#"{{"text":"{}"}}"#, "x".repeat(3 << 20)), "");
+        say(&mut deaf, &large).await;
+        until(|| server.stats().requests == 1 && server.stats().running == 0).await;
+        let began = Instant::now();
+        server.stop(Duration::from_millis(100)).await;
+        assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+        assert_eq!(server.stats().channels, 0);
+        assert!(TcpStream::connect(server.local_addr()).await.is_err());
+        drop((mute, deaf));
+    });
+}
+
+/// A request of 2025-11-25.
+fn older(method: &str, fields: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "{method} /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         MCP-Protocol-Version: 2025-11-25\r\n{fields}Content-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// Opens a session over this connection; the field that names it.
+async fn open_session(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> String {
+    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    say(stream, &older("POST", "", hello)).await;
+    let hello = answer(stream).await;
+    let session = hello.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id:")).expect("a session");
+    let field = format!("{}\r\n", session.trim());
+    say(stream, &older("POST", &field, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)).await;
+    let accepted = answer(stream).await;
+    assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
+    field
+}
+
+fn older_call(tool: &str, arguments: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#)
+}
+
+/// A server of the router that the tests use, which streams at once, and what it told.
+async fn streaming(seen: &Seen) -> (HttpServer, Arc<Mutex<Vec<String>>>) {
+    let heard = Arc::<Mutex<Vec<String>>>::default();
+    let told = heard.clone();
+    let router = router(seen)
+        .tools_change()
+        .tool(tool("change"), |cx, _: Nothing| async move {
+            cx.publish(Change::Tools);
+            Ok("told")
+        })
+        .configure(|config| (config.stream_after, config.store) = (Duration::ZERO, true));
+    let service = Service::new(router).on_event(move |event| {
+        told.lock().expect("no panic").push(match event {
+            ServerEvent::Store(append) => format!("Store {} {}", append.id, append.data.len()),
+            other => format!("{other:?}"),
+        });
+    });
+    (serve_http(service, "127.0.0.1:0").await.expect("an address"), heard)
+}
+
+// covers: SHTTP-S-028, B-222, B-039, S3-13, S3-34
+#[test]
+fn a_running_call_outlives_its_connection_and_is_answered_to_who_comes_back() {
+    run(async {
+        let seen = Seen::default();
+        let (server, heard) = streaming(&seen).await;
+        let mut stream = dial(&server).await;
+        let session = open_session(&mut stream).await;
+        say(&mut stream, &older("POST", &session, &older_call("meet", r#"{"count":2}"#))).await;
+        let begun = read_until(&mut stream, "\n\n").await;
+        let id = begun.lines().find_map(|line| line.strip_prefix("id:")).expect("an id").trim().to_owned();
+        drop(stream);
+        until(|| server.stats().channels == 0).await;
+        assert_eq!(server.stats().running, 1);
+        seen.arrived.fetch_add(1, Ordering::SeqCst);
+        until(|| server.stats().running == 0).await;
+        let mut stream = dial(&server).await;
+        say(&mut stream, &older("GET", &format!("{session}Last-Event-ID: {id}\r\n"), "")).await;
+        let resumed = read_until(&mut stream, "met").await;
+        assert!(resumed.starts_with("HTTP/1.1 200") && resumed.contains(r#""id":1"#), "{resumed}");
+        let mut stream = dial(&server).await;
+        say(&mut stream, &older("DELETE", &session, "")).await;
+        assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
+        let heard = heard.lock().expect("no panic");
+        assert!(heard[0].starts_with("SessionOpened") && heard[3].starts_with("SessionEnded"), "{heard:?}");
+        assert!(heard[3].contains("Deleted") && heard.len() == 4, "{heard:?}");
+        assert_eq!(heard[1], format!("Store {id} 0"));
+        assert!(heard[2].starts_with("Store"), "{heard:?}");
+    });
+}
+
+// covers: SHTTP-S-028, B-149
+#[test]
+fn a_session_that_ends_ends_its_handlers() {
+    run(async {
+        let seen = Seen::default();
+        let (server, _) = streaming(&seen).await;
+        let mut stream = dial(&server).await;
+        let session = open_session(&mut stream).await;
+        say(&mut stream, &older("POST", &session, &older_call("hang", "{}"))).await;
+        until(|| seen.entered.load(Ordering::SeqCst) == 1).await;
+        drop(stream);
+        until(|| server.stats().channels == 0).await;
+        assert_eq!(server.stats().running, 1, "who goes away cancels nothing");
+        let mut stream = dial(&server).await;
+        say(&mut stream, &older("DELETE", &session, "")).await;
+        assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
+        until(|| seen.dropped.load(Ordering::SeqCst) == 1).await;
+    });
+}
+
+// covers: B-173, S3-08
+#[test]
+fn a_change_reaches_every_stream_and_stopping_ends_them() {
+    run(async {
+        let (server, _) = streaming(&Seen::default()).await;
+        let mut streams = Vec::new();
+        for _ in 0..3 {
+            let mut stream = dial(&server).await;
+            let session = open_session(&mut stream).await;
+            say(&mut stream, &older("GET", &session, "")).await;
+            let head = read_until(&mut stream, "\r\n\r\n").await;
+            assert!(head.contains("text/event-stream"), "{head}");
+            streams.push(stream);
+        }
+        server.publish(Change::Tools);
+        for stream in &mut streams {
+            read_until(stream, "notifications/tools/list_changed").await;
+        }
+        let mut other = dial(&server).await;
+        say(&mut other, &call("change", "{}", "")).await;
+        assert!(answer(&mut other).await.contains("told"));
+        for stream in &mut streams {
+            read_until(stream, "notifications/tools/list_changed").await;
+        }
+        let began = Instant::now();
+        server.stop(Duration::from_secs(20)).await;
+        assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+        for stream in &mut streams {
+            let said = rest(stream).await;
+            assert!(said.ends_with("0\r\n\r\n") && !said.contains("data: {"), "{said}");
+        }
+    });
+}
+
+// covers: S3-28, B-033
+#[test]
+fn the_time_of_the_engine_is_kept_while_nobody_speaks() {
+    run(async {
+        let often = router(&Seen::default()).configure(|config| config.keep_alive = Some(Duration::from_millis(20)));
+        let server = Server::new(often).expect("a seed");
+        let (mut stream, theirs) = UnixStream::pair().expect("a pair");
+        smol::spawn(server.serve_http(theirs, Peer::default())).detach();
+        let session = open_session(&mut stream).await;
+        say(&mut stream, &older("GET", &session, "")).await;
+        for _ in 0..3 {
+            read_until(&mut stream, "\n:").await;
+        }
+    });
+}
+
+// covers: B-174, B-074
+#[test]
+fn clients_that_read_nothing_hold_nobody_up() {
+    run(async {
+        let server = serve_http(router(&Seen::default()), "127.0.0.1:0").await.expect("an address");
+        let large = call("echo", &format!(r#"{{"text":"{}"}}"#, "x".repeat(3 << 20)), "");
+        let mut deaf = Vec::new();
+        for _ in 0..10 {
+            let mut stream = dial(&server).await;
+            say(&mut stream, &large).await;
+            deaf.push(stream);
+        }
+        until(|| server.stats().requests == 10 && server.stats().running == 0).await;
+        for _ in 0..10 {
+            sum(&mut dial(&server).await).await;
+        }
+        assert!(server.stats().channels >= 10);
+    });
+}
+
+async fn calls_of(policy: Policy, target: impl IntoTarget) {
+    let config = Config::new()
+        .set(move |config| config.policy = policy)
+        .on_elicit(|_| async { ElicitResult::Accept(name("ada")) });
+    let client = connect_configured(target, config).await.expect("connected");
+    let mut seen = Vec::new();
+    let counted =
+        tools::call("count").arguments(&Count { count: 5 }).on_progress(|progress| seen.push(progress.progress));
+    assert_eq!(client.call(counted).await.expect("an answer").first_text(), Some("5"));
+    assert_eq!(seen, [1.0, 2.0, 3.0, 4.0, 5.0]);
+    let greeting = client.call(tools::call("greet").arguments(&Nothing {})).await.expect("an answer");
+    assert_eq!(greeting.first_text(), Some("hello ada"));
+    let failed = client.call(tools::call("panic").arguments(&Nothing {})).await.expect_err("an error");
+    assert!(matches!(&failed, CallError::Rpc(error) if error.code == -32603), "{failed:?}");
+    assert_eq!(client.close().await, Termination::Requested);
+}
+
+// covers: S3-03, B-073, S3-30
+#[test]
+fn clients_of_either_era_share_one_endpoint() {
+    run(async {
+        let server = serve_http(router(&Seen::default()), "127.0.0.1:0").await.expect("an address");
+        let url = format!("http://{}/mcp", server.local_addr());
+        let older = smol::future::zip(calls_of(Policy::Legacy, url.as_str()), calls_of(Policy::Legacy, url.as_str()));
+        smol::future::zip(older, calls_of(Policy::Modern, url.as_str())).await;
+        until(|| server.stats().channels == 0).await;
+        assert_eq!(server.stats().running, 0);
+    });
+}
+
+/// Set for the child that another test starts.
+const FEW: &str = "MCP_SMOL_TEST_FEW";
+
+/// A server that may open but few files: this binary, told to run this test alone. Otherwise it does nothing.
+#[test]
+fn few() {
+    if std::env::var_os(FEW).is_none() {
+        return;
+    }
+    smol::block_on(async {
+        let server = serve_http(router(&Seen::default()), "127.0.0.1:0").await.expect("an address");
+        println!("listens at {}!", server.local_addr());
+        smol::unblock(|| std::io::Read::read_to_end(&mut std::io::stdin(), &mut Vec::new())).await.expect("an end");
+    });
+}
+
+/// The time that a process has spent computing, in ticks of ten milliseconds.
+#[cfg(target_os = "linux")]
+fn ticks(process: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
+    let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
+    fields[11].parse::<u64>().expect("a number") + fields[12].parse::<u64>().expect("a number")
+}
+
+// covers: B-189
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_without_descriptors_rests_and_goes_on_when_there_are_some() {
+    run(async {
+        let mut few = smol::process::Command::new("/bin/sh")
+            .args(["-c", "ulimit -n 24; exec \"$0\" --exact web::few --nocapture --test-threads=1"])
+            .arg(std::env::current_exe().expect("a path"))
+            .env(FEW, "1")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("started");
+        let said = read_until(few.stdout.as_mut().expect("a pipe"), "!").await;
+        let address = said.split("listens at ").nth(1).and_then(|rest| rest.split('!').next()).expect("an address");
+        let dial = || async { TcpStream::connect(address).await.expect("connected") };
+        let mut first = dial().await;
+        sum(&mut first).await;
+        // More than it can accept: the rest waits in the queue of the system.
+        let mut many = Vec::new();
+        for _ in 0..60 {
+            many.push(dial().await);
+        }
+        sum(&mut first).await;
+        let before = ticks(few.id());
+        smol::Timer::after(Duration::from_millis(500)).await;
+        let spent = ticks(few.id()) - before;
+        assert!(spent < 12, "{spent} ticks of about 50: it spins");
+        sum(&mut first).await;
+        // As connections end, those that waited are served.
+        let mut last = many.pop().expect("sixty");
+        drop(many);
+        sum(&mut last).await;
+        drop(few.stdin.take());
+        assert!(few.status().await.expect("an end").success());
+    });
+}
