@@ -180,7 +180,7 @@ impl Shared {
         let unreachable = |why: &dyn std::fmt::Display| Closed::Unreachable(why.to_string());
         #[cfg(any(unix, feature = "http"))]
         let opened = |socket: Socket| {
-            let (reader, writer) = socket.ends().map_err(|e| unreachable(&e))?;
+            let (reader, writer) = socket.ends();
             Ok(Opened { reader, writer, errors: None, link: Link::Socket(socket) })
         };
         match endpoint {

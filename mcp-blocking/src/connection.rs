@@ -3,6 +3,7 @@
 //! The lane has a lock of its own, so bytes are parsed and framed while other connections use the engine. The engine's lock is taken while
 //! the lane's is held, never the other way round: so facts of a lane reach the engine, and the engine's words reach the lane, in order.
 
+use crate::events::Waiting;
 use crate::service::{Service, Todo};
 use crate::socket::Socket;
 use crate::stream;
@@ -12,11 +13,16 @@ use mcp_proto::Instant;
 use mcp_proto::driver::{Step, WriteQueue};
 use mcp_proto::exchange::{Closed, Shutdown};
 use mcp_proto::input::Wire;
+use mcp_proto::server::Event;
 use mcp_proto::wired::{Lane, LaneOutput};
 use std::io;
 use std::iter::from_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How often a connection that waits for the application looks whether it still is there.
+const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) struct Connection {
     number: u64,
@@ -57,21 +63,24 @@ impl Connection {
         mut writer: Writer,
     ) -> io::Result<()> {
         self.turn(service, |_| {});
+        let heard = service.lock().events.waiting();
         let (this, home) = (Arc::clone(self), Arc::downgrade(service));
         sync::spawn("mcp-writer", move || {
             let next = || this.next_step();
             let written = |n| this.told(&home, Wire::Written(n));
             let write = AssertUnwindSafe(|| stream::write(&mut *writer, next, written));
-            let panicked = catch_unwind(write).is_err();
+            let written = catch_unwind(write);
             drop(writer);
-            if panicked {
+            // A panic cuts the connection. So does a client that takes no answer any more and can only ask for answers: nobody might read on.
+            if written.as_ref().map_or(true, |written| written.is_err() && this.socket.is_some()) {
                 this.read_ended(&home, true);
             }
             this.write_ended(&home);
         })?;
         let (this, home) = (Arc::clone(self), Arc::downgrade(service));
         sync::spawn("mcp-reader", move || {
-            let received = |bytes| this.told(&home, Wire::Bytes(bytes)) && this.wait_wanted();
+            let received =
+                |bytes| this.told(&home, Wire::Bytes(bytes)) && this.wait_heard(&heard) && this.wait_wanted();
             let read = catch_unwind(AssertUnwindSafe(|| stream::read(&mut *reader, received)));
             drop(reader);
             this.read_ended(&home, !matches!(read, Ok(Ok(()))));
@@ -88,8 +97,9 @@ impl Connection {
     }
 
     /// The service has ended. Ends in order, as far as that takes no time that a peer could lengthen for ever.
-    #[cfg(any(unix, feature = "http"))]
     pub(crate) fn close(&self, service: &Arc<Service>) {
+        // First what the engine still had to say, which whoever made it say that may not have come to.
+        self.turn(service, |_| {});
         self.turn(service, |served| served.lane.close(service.clock.now()));
     }
 
@@ -124,6 +134,17 @@ impl Connection {
                 socket.shutdown(std::net::Shutdown::Write);
             }
         });
+    }
+
+    /// Waits until the application keeps up with what it is told and must not miss; false if nothing more is read. What clients make us
+    /// tell so never takes more memory than its bound.
+    fn wait_heard(&self, heard: &Waiting<Event>) -> bool {
+        while heard.is_behind(LOOK) {
+            if self.lock().gone {
+                return false;
+            }
+        }
+        true
     }
 
     /// Waits until the lane has room for more; false if nothing more is read.

@@ -1,27 +1,57 @@
 //! Events on their way to the application: in order, on a thread of their own, and bounded.
 
 use crate::pool::Pool;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Condvar, Mutex, lock, wait};
 use mcp_proto::wired::{Outbox, Weigh};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) type Told<E> = dyn Fn(E) + Send + Sync;
 
 /// Hands events to a function of the application, if there is one.
 pub(crate) struct Events<E> {
     told: Option<Arc<Told<E>>>,
-    waiting: Arc<Mutex<Outbox<E>>>,
+    waiting: Arc<Waiting<E>>,
     pool: Pool<Arc<Told<E>>>,
+}
+
+/// The events that wait.
+pub(crate) struct Waiting<E> {
+    outbox: Mutex<Outbox<E>>,
+    max: usize,
+    /// Told when fewer wait.
+    fewer: Condvar,
+}
+
+impl<E: Weigh> Waiting<E> {
+    /// Whether more wait than the bound, since they are of a kind that is never dropped. Waits a while if that is so, at most until it is
+    /// not: whoever brings more should.
+    pub(crate) fn is_behind(&self, patience: Duration) -> bool {
+        let mut outbox = lock(&self.outbox);
+        if outbox.len() > self.max {
+            outbox = wait(&self.fewer, outbox, Some(patience));
+        }
+        outbox.len() > self.max
+    }
 }
 
 impl<E: Weigh + Send + 'static> Events<E> {
     pub(crate) fn new(told: Option<Arc<Told<E>>>, max: usize) -> Self {
-        let waiting = Arc::new(Mutex::new(Outbox::new(max)));
+        // What is droppable never gets beyond its bound alone; the entry that counts what was dropped is one more.
+        let waiting = Waiting { outbox: Mutex::new(Outbox::new(max)), max: max + 1, fewer: Condvar::new() };
+        let waiting = Arc::new(waiting);
         let taken = Arc::clone(&waiting);
         // One thread, since events are told in order.
         let pool = Pool::new("mcp-events", 1, move |told: Arc<Told<E>>| {
-            let next = || lock(&taken).pop();
+            let next = || {
+                let mut outbox = lock(&taken.outbox);
+                let event = outbox.pop();
+                if outbox.len() == taken.max {
+                    taken.fewer.notify_all();
+                }
+                event
+            };
             while let Some(event) = next() {
                 drop(catch_unwind(AssertUnwindSafe(|| told(event))));
             }
@@ -32,7 +62,7 @@ impl<E: Weigh + Send + 'static> Events<E> {
     /// Hands an event over, or counts it if too many wait.
     pub(crate) fn tell(&mut self, event: E) {
         let Some(told) = &self.told else { return };
-        lock(&self.waiting).push(event);
+        lock(&self.waiting.outbox).push(event);
         // A job tells all that waits. Without a thread it waits for the next one.
         if self.pool.waiting() == 0 {
             drop(self.pool.submit(Arc::clone(told)));
@@ -41,8 +71,13 @@ impl<E: Weigh + Send + 'static> Events<E> {
 
     /// How many events wait, and how many notifications and diagnostics were lost.
     pub(crate) fn held(&self) -> (usize, (u64, u64)) {
-        let waiting = lock(&self.waiting);
+        let waiting = lock(&self.waiting.outbox);
         (waiting.len(), waiting.lost())
+    }
+
+    /// What those look at who bring events.
+    pub(crate) fn waiting(&self) -> Arc<Waiting<E>> {
+        Arc::clone(&self.waiting)
     }
 
     /// No further event is told. What was handed over is.

@@ -2,8 +2,8 @@
 
 use crate::listen::{Listening, WAKE};
 use crate::server::{Router, Serving};
-use crate::socket::Socket;
 use mcp_proto::exchange::Peer;
+use mcp_proto::input::Change;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
 use std::fmt;
@@ -11,8 +11,13 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// Serves `router` over HTTP at this address, on threads of its own: two for each connection. Use a loopback address
-/// (`127.0.0.1:8000`) unless the whole network is meant to reach it. Every path is the MCP endpoint.
+/// Serves `router` over HTTP at this address, to clients of every revision, on the path
+/// [`ServerConfig::path`](mcp_proto::ServerConfig::path): `/mcp`. It runs on threads of its own: two for each connection, of which there are
+/// at most [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges).
+///
+/// Use a loopback address (`127.0.0.1:8000`), the only one that is answered to by default
+/// ([`ServerConfig::hosts`](mcp_proto::ServerConfig::hosts)), unless something knows who may call the server: [`Serving::on_admit`], or
+/// whatever stands before it.
 ///
 /// # Errors
 /// What the operating system says when it cannot listen there, or no thread be started.
@@ -31,7 +36,7 @@ pub fn serve_http_with(router: Router, serving: Serving, address: impl ToSocketA
         let (socket, peer) = listener.accept()?;
         // Answers are small and waited for. Where the option does not exist they are merely slower.
         drop(socket.set_nodelay(true));
-        Ok((Socket::Tcp(socket), Peer { name: Some(peer.to_string()) }))
+        Ok((socket.into(), Peer { name: Some(peer.to_string()) }))
     };
     Ok(HttpServer { listening: Listening::start(router, serving, Kind::HttpServer, accept)?, address })
 }
@@ -49,6 +54,12 @@ impl HttpServer {
         self.address
     }
 
+    /// Tells every client that wants to know of a change. Never waits. A handler does the same with
+    /// [`Cx::publish`](crate::Cx::publish).
+    pub fn publish(&self, change: Change) {
+        self.listening.publish(change);
+    }
+
     /// What the server holds at the moment and what it has done, in numbers.
     pub fn stats(&self) -> ServerStats {
         self.listening.stats()
@@ -59,7 +70,8 @@ impl HttpServer {
         self.listening.wait();
     }
 
-    /// Stops accepting, gives what runs so much time to end, and closes every connection. Returns when that is done.
+    /// Stops accepting, gives what runs so much time to end, then ends every stream and connection. Returns when that is done, soon after
+    /// that time at the latest.
     pub fn stop(&self, grace: Duration) {
         self.listening.close(|| {
             let loopback = match self.address.ip() {

@@ -31,19 +31,22 @@
 //! ```
 //!
 //! The same server as a program of its own is [`serve_stdio`]`(server)`, over HTTP [`serve_http`]`(server, "127.0.0.1:8000")`, on
-//! a Unix domain socket [`serve_unix`]`(server, "/run/user/1000/calc")`.
+//! a Unix domain socket [`serve_unix`]`(server, "/run/user/1000/calc")`, and behind a listener of your own a [`Server`].
 //!
 //! # Threads
 //!
 //! A client has one thread for its timers; for each channel one that reads and one that writes, for a program one that awaits its end;
-//! and one for each question of the server that is being answered. A server has one for its timers, two for each connection, and as
-//! many for handlers as run at once, up to [`Serving::threads`]. Nothing spins, and nothing wakes without a reason.
+//! and one for each question of the server that is being answered. A server has one for its timers, one that accepts, two
+//! for each connection, and as many for handlers as run at once, up to [`Serving::threads`]; as many again at most for those who ask to be
+//! let in ([`Serving::on_admit`]), and a few to tell clients that there is no room. A client that does not read holds the threads of its own
+//! connection, and no other. Nothing spins, and nothing wakes without a reason.
 //!
 //! A thread that is stuck in the operating system, because a process that left its group still holds a pipe open, cannot be woken. It
 //! is left alone, holds nothing but its end of the pipe, and is counted in [`ClientStats::detached_threads`]; closing does not wait for it.
 //! One that still connects (a name that is looked up, a socket whose other side accepts nothing) is counted too, and keeps the memory of
 //! its client until the system lets it go.
 
+mod accepted;
 mod callbacks;
 mod channel;
 mod client;
@@ -69,6 +72,7 @@ mod tests;
 #[cfg(unix)]
 mod unix;
 
+pub use accepted::Stream;
 pub use client::{Client, Closer, Elements, Pending, connect, connect_with};
 pub use config::Config;
 #[cfg(feature = "http")]
@@ -80,17 +84,19 @@ pub use mcp_proto::client::{
 };
 pub use mcp_proto::driver::ConnectError;
 pub use mcp_proto::error::{HttpError, StreamEnd};
-pub use mcp_proto::exchange::{Group, Inherit, UnixSocket};
+pub use mcp_proto::exchange::{Group, Inherit, Peer, RequestHead, UnixSocket};
+pub use mcp_proto::input::{Admission, Change, Principal, SessionKey};
 pub use mcp_proto::process::Stderr;
 pub use mcp_proto::record::{Recorder, Redaction};
-pub use mcp_proto::server::Event as ServerEvent;
+pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions};
 pub use mcp_proto::stats::{ClientStats, ServerStats};
+pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
     self, Authorization, Call, CallError, CallToolResult, Challenge, Content, Cx, Denied, Direction, ElicitRequest,
     ElicitResult, ErrorObject, Headers, IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome, Program,
     Progress, RawJson, ServerInfo, Tool, ToolError, WireMessage, custom, ping, tool, tools,
 };
-pub use server::{Handler, Router, Serving, serve, serve_stdio, serve_stdio_with, serve_with};
+pub use server::{Handler, Router, Server, Serving, serve, serve_stdio, serve_stdio_with, serve_with};
 pub use target::{IntoTarget, Target};
 #[cfg(unix)]
 pub use unix::{UnixServer, serve_unix, serve_unix_with};

@@ -1,11 +1,12 @@
 //! A server that listens: its connections are accepted on a thread of their own until it is stopped.
 
+use crate::accepted::Stream;
 use crate::os::Flag;
 use crate::server::{Router, Serving};
 use crate::service::Service;
-use crate::socket::Socket;
 use crate::sync::{self, lock};
 use mcp_proto::exchange::Peer;
+use mcp_proto::input::Change;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
 use std::io::{self, ErrorKind};
@@ -31,7 +32,7 @@ impl Listening {
         router: Router,
         serving: Serving,
         kind: Kind,
-        accept: impl Fn() -> io::Result<(Socket, Peer)> + Send + 'static,
+        accept: impl Fn() -> io::Result<(Stream, Peer)> + Send + 'static,
     ) -> io::Result<Self> {
         let (open, ended) = mpsc::channel();
         let (service, stopping) = (Service::start(router, serving)?, Arc::<Flag>::default());
@@ -58,6 +59,10 @@ impl Listening {
         self.service.stats()
     }
 
+    pub(crate) fn publish(&self, change: Change) {
+        self.service.publish(change);
+    }
+
     /// Ends the accepting. Its thread is in a wait, which `wake` ends.
     pub(crate) fn close(&self, wake: impl FnOnce()) {
         if !self.stopping.set() {
@@ -73,13 +78,15 @@ impl Listening {
     }
 }
 
-fn serve_next(accept: &impl Fn() -> io::Result<(Socket, Peer)>, service: &Arc<Service>, kind: Kind, stopping: &Flag) {
-    let joined = accept().and_then(|(socket, peer)| {
+fn serve_next(accept: &impl Fn() -> io::Result<(Stream, Peer)>, service: &Arc<Service>, kind: Kind, stopping: &Flag) {
+    let joined = accept().and_then(|(stream, peer)| {
         if stopping.is_set() {
             return Ok(());
         }
-        let (reader, writer) = socket.ends()?;
-        service.join(kind, peer, Some(socket), reader, writer)
+        if let Err(stream) = service.join(kind, peer, stream)? {
+            service.refuse(kind, stream);
+        }
+        Ok(())
     });
     match joined.map_err(|e| e.kind()) {
         Ok(()) | Err(ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}

@@ -58,6 +58,16 @@ impl<T: Send + 'static> Pool<T> {
         Ok(())
     }
 
+    /// Drops the jobs that are not worth doing any more and that no thread has begun.
+    pub(crate) fn retain(&self, keep: impl Fn(&T) -> bool) {
+        let mut queue = self.inner.lock();
+        let (kept, dropped): (VecDeque<T>, VecDeque<T>) = queue.jobs.drain(..).partition(|job| keep(job));
+        queue.jobs = kept;
+        drop(queue);
+        // Outside the lock: it may hold anything of the application.
+        drop(dropped);
+    }
+
     /// How many jobs wait for a thread.
     pub(crate) fn waiting(&self) -> usize {
         self.inner.lock().jobs.len()
@@ -128,6 +138,25 @@ mod tests {
         assert!(seen.iter().all(|(_, at_once)| *at_once <= 3));
         seen.sort_unstable();
         assert!(seen.iter().map(|(job, _)| *job).eq(0..200));
+    }
+
+    // covers: B-075
+    #[test]
+    fn what_is_not_worth_doing_any_more_waits_no_longer() {
+        let (done, results) = mpsc::channel();
+        let (open, gate) = mpsc::channel();
+        let gate = Mutex::new(gate);
+        let pool = Pool::new("test", 1, move |job: u32| {
+            gate.lock().expect("no panic").recv_timeout(BOUND).expect("opened");
+            done.send(job).expect("heard");
+        });
+        pool.submit(0).expect("a thread");
+        (1..=100).for_each(|job| pool.submit(job).expect("a thread"));
+        pool.retain(|job| job % 50 == 0);
+        assert!(pool.waiting() <= 3);
+        (0..3).for_each(|_| open.send(()).expect("heard"));
+        let seen: Vec<u32> = (0..3).map(|_| results.recv_timeout(BOUND).expect("a result")).collect();
+        assert_eq!(seen, [0, 50, 100]);
     }
 
     // covers: B-281

@@ -1,18 +1,25 @@
-//! Serving a [`Router`]: handlers as functions, and the pairs of streams they are reached by.
+//! Serving a [`Router`]: handlers as functions, and the streams they are reached by.
 
+use crate::accepted::Stream;
 use crate::events::Told;
 use crate::os::TakenStdio;
 use crate::service::Service;
-use crate::sync::wait;
 use mcp_proto::exchange::Peer;
+#[cfg(feature = "http")]
+use mcp_proto::exchange::RequestHead;
+#[cfg(feature = "http")]
+use mcp_proto::input::Admission;
+use mcp_proto::input::Change;
 use mcp_proto::route::FromFn;
 use mcp_proto::server::Event;
+use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
 use mcp_proto::{Cx, Denied, IntoOutput, MessageHook, Outcome, WireMessage};
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a server offers. A handler is a function of a [`Cx`] and of its arguments: `|cx, a: Add| …`.
 pub type Router = mcp_proto::Router<Handler>;
@@ -54,11 +61,23 @@ pub struct Serving {
     pub(crate) threads: usize,
     pub(crate) event: Option<Arc<Told<Event>>>,
     pub(crate) message: Option<MessageHook>,
+    #[cfg(feature = "http")]
+    pub(crate) admit: Option<Arc<Admit>>,
 }
+
+/// Decides about a request over HTTP.
+#[cfg(feature = "http")]
+pub(crate) type Admit = dyn Fn(&RequestHead, &Peer) -> Admission + Send + Sync;
 
 impl Default for Serving {
     fn default() -> Self {
-        Self { threads: 64, event: None, message: None }
+        Self {
+            threads: 64,
+            event: None,
+            message: None,
+            #[cfg(feature = "http")]
+            admit: None,
+        }
     }
 }
 
@@ -74,7 +93,13 @@ impl Serving {
         self
     }
 
-    /// Hands notifications and diagnostics to this function, one at a time and in order. By default they are dropped.
+    /// Hands these to the function, one at a time, in order, on a thread of its own: notifications of clients, diagnostics, sessions that
+    /// open and end, events that are kept for clients to come back for ([`ServerConfig::store`](mcp_proto::ServerConfig::store)), and that
+    /// the server has shut down. Without a function all of them are dropped. A panic in it is caught.
+    ///
+    /// An event that is kept may be on the wire before the function hears of it. If the function is too slow, at most
+    /// [`max_queued_events`](mcp_proto::limits::ServerLimits::max_queued_events) notifications and diagnostics wait for it; those beyond
+    /// are counted and told as [`Event::Lost`]. The others are never lost: while too many wait, nothing is read from clients.
     pub fn on_event(mut self, told: impl Fn(Event) + Send + Sync + 'static) -> Self {
         self.event = Some(Arc::new(told));
         self
@@ -84,6 +109,25 @@ impl Serving {
     /// on the threads of the connections, several at once, and holds up the connection that it is asked for.
     pub fn on_message(mut self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
         self.message = Some(MessageHook::new(ask));
+        self
+    }
+
+    /// Asks this function about every request over HTTP, by its head and before its body is read: who it comes from, or why it is refused.
+    /// The [`Peer`] is who is at the other end of the connection, as far as that is known; behind a proxy that is the proxy. It may block
+    /// for up to [`admit_timeout`](mcp_proto::limits::ServerLimits::admit_timeout), and is asked on up to as many threads as handlers run
+    /// on, apart from these; a panic in it refuses. What the `Host` or the path forbids is refused without it.
+    ///
+    /// ```
+    /// use mcp_blocking::{Admission, Serving};
+    ///
+    /// let serving = Serving::new().on_admit(|head, _peer| match head.headers.get("Authorization") {
+    ///     Some("Bearer good") => Admission::Accept(Some("ada".into())),
+    ///     _ => Admission::Unauthorized("Bearer".into()),
+    /// });
+    /// ```
+    #[cfg(feature = "http")]
+    pub fn on_admit(mut self, admit: impl Fn(&RequestHead, &Peer) -> Admission + Send + Sync + 'static) -> Self {
+        self.admit = Some(Arc::new(admit));
         self
     }
 }
@@ -138,12 +182,106 @@ pub fn serve_with(
     writer: impl Write + Send + 'static,
 ) -> io::Result<()> {
     let service = Service::start(router, serving)?;
-    let joined = service.join(Kind::Lines, Peer::default(), None, Box::new(reader), Box::new(writer));
-    let mut desk = service.lock();
-    while joined.is_ok() && !desk.connections.is_empty() {
-        desk = wait(&service.changed, desk, None);
-    }
-    drop(desk);
+    let served = service.serve(Kind::Lines, Peer::default(), (reader, writer).into());
     service.end();
-    joined
+    served
+}
+
+/// A server for whoever owns the listener: it serves the connections that it is given, of which all share one engine, so a session that was
+/// opened on one goes on on another. [`serve_http`](crate::serve_http) is one with a listener of its own.
+///
+/// Cheap to clone. Whoever serves a connection has a clone for as long as that lasts, so dropping the others ends no connection:
+/// [`stop`](Self::stop) does. Dropping the last one ends the sessions, and cancels the handlers that outlived their connections.
+///
+/// ```no_run
+/// use mcp_blocking::{Peer, Router, Server, Serving, tool};
+///
+/// # fn main() -> std::io::Result<()> {
+/// let router = Router::new("clock", "1.0").tool(tool("tick"), |_cx, (): ()| "tock");
+/// let server = Server::new(router, Serving::new())?;
+/// for stream in std::net::TcpListener::bind("127.0.0.1:8000")?.incoming() {
+///     let (server, stream) = (server.clone(), stream?);
+///     std::thread::spawn(move || server.serve_http(stream, Peer::default()));
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Server(Arc<Owned>);
+
+/// Ends the server with its last owner: threads and connections share it, and own nothing.
+struct Owned(Arc<Service>);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.0.stop(Duration::ZERO);
+    }
+}
+
+impl Server {
+    /// A server without connections.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn new(router: Router, serving: Serving) -> io::Result<Self> {
+        Ok(Self(Arc::new(Owned(Service::start(router, serving)?))))
+    }
+
+    /// Serves one connection over HTTP, and returns when that has ended. Beyond
+    /// [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) connections, and while the server stops, it is told that there is
+    /// no room.
+    ///
+    /// # Errors
+    /// No thread can be started. How the client left is no error.
+    #[cfg(feature = "http")]
+    pub fn serve_http(&self, stream: impl Into<Stream>, peer: Peer) -> io::Result<()> {
+        self.0.0.serve(Kind::HttpServer, peer, stream.into())
+    }
+
+    /// Serves one connection that carries messages by line, and returns when that has ended.
+    ///
+    /// # Errors
+    /// As [`serve_http`](Self::serve_http).
+    pub fn serve_lines(&self, stream: impl Into<Stream>, peer: Peer) -> io::Result<()> {
+        self.0.0.serve(Kind::Lines, peer, stream.into())
+    }
+
+    /// Tells every client that wants to know of a change. Never waits. A handler does the same with [`Cx::publish`].
+    pub fn publish(&self, change: Change) {
+        self.0.0.publish(change);
+    }
+
+    /// What the server holds at the moment and what it has done, in numbers.
+    pub fn stats(&self) -> ServerStats {
+        self.0.0.stats()
+    }
+
+    /// Waits until it is stopped.
+    pub fn wait(&self) {
+        self.0.0.wait_end();
+    }
+
+    /// Takes no more connections, gives what runs so much time to end, then ends every stream and connection. Returns when that is done,
+    /// soon after that time at the latest.
+    pub fn stop(&self, grace: Duration) {
+        self.0.0.stop(grace);
+    }
+}
+
+/// A server with the options of [`Serving::new`].
+///
+/// # Errors
+/// As [`Server::new`].
+impl TryFrom<Router> for Server {
+    type Error = io::Error;
+
+    fn try_from(router: Router) -> io::Result<Self> {
+        Self::new(router, Serving::new())
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Server(..)")
+    }
 }

@@ -2,20 +2,21 @@
 //!
 //! Under the engine's lock only small things are done. Requests are routed, and what the engine says is framed, after it is let go.
 
+use crate::accepted::Stream;
 use crate::connection::Connection;
 use crate::events::Events;
 use crate::os::Clock;
 use crate::pool::Pool;
 use crate::server::{Handler, Router, Serving};
-use crate::socket::Socket;
-#[cfg(any(unix, feature = "http"))]
-use crate::sync::wait_until;
-use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
+use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait, wait_until};
 use mcp_proto::exchange::Peer;
-use mcp_proto::input::{Answer, RequestKey};
+#[cfg(feature = "http")]
+use mcp_proto::exchange::RequestHead;
+#[cfg(feature = "http")]
+use mcp_proto::input::{Admission, AdmitToken};
+use mcp_proto::input::{Answer, Change, RequestKey};
 use mcp_proto::route::{Invocation, Routed};
-use mcp_proto::server::{Event, Responder};
-#[cfg(any(unix, feature = "http"))]
+use mcp_proto::server::{Event, Incoming, Responder};
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::{Hub, Kind};
 use mcp_proto::{Cx, Instant, Outcome, Refusal};
@@ -24,12 +25,18 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-#[cfg(any(unix, feature = "http"))]
 use std::time::Duration;
 
 /// What a stop waits beyond the times that were given.
-#[cfg(any(unix, feature = "http"))]
 const MARGIN: Duration = Duration::from_secs(1);
+
+/// Connections beyond the limit that wait to be told so. Those beyond are closed.
+#[cfg(any(unix, feature = "http"))]
+const REFUSED: usize = 64;
+
+/// Requests that wait until the application is asked about them. What comes on top is refused by the engine when its time is over.
+#[cfg(feature = "http")]
+const ASKED: usize = 1024;
 
 /// What all threads of one server share.
 pub(crate) struct Service {
@@ -41,8 +48,12 @@ pub(crate) struct Service {
     pub(crate) clock: Clock,
     router: Router,
     tasks: Pool<Task>,
-    /// How long a connection that is closed in order is given.
+    /// Connections beyond the limit, to be told so.
     #[cfg(any(unix, feature = "http"))]
+    refused: Pool<(Kind, Stream)>,
+    #[cfg(feature = "http")]
+    admissions: Option<Pool<Asked>>,
+    /// How long a connection that is closed in order is given.
     linger: Duration,
 }
 
@@ -55,22 +66,31 @@ pub(crate) struct Desk {
     due: BTreeSet<(Instant, u64)>,
     /// Until when the timer thread sleeps; absent while it does not.
     alarm: Option<Option<Instant>>,
-    events: Events<Event>,
+    pub(crate) events: Events<Event>,
     ended: bool,
 }
 
 /// What is to be done once no lock is held.
 #[derive(Default)]
 pub(crate) struct Todo {
-    requests: VecDeque<Event>,
+    requests: VecDeque<(Responder, Incoming, Arc<AtomicBool>)>,
+    #[cfg(feature = "http")]
+    admissions: VecDeque<Asked>,
     woken: VecDeque<Arc<Connection>>,
+    /// A request was cancelled, that may wait for a thread.
+    cancelled: bool,
 }
 
 struct Task {
     handler: Handler,
     invocation: Invocation,
     responder: Responder,
+    cancelled: Arc<AtomicBool>,
 }
+
+/// A request over HTTP that waits for its admission.
+#[cfg(feature = "http")]
+type Asked = (AdmitToken, Arc<RequestHead>);
 
 impl Service {
     pub(crate) fn start(router: Router, serving: Serving) -> io::Result<Arc<Self>> {
@@ -78,7 +98,8 @@ impl Service {
         let mut config = router.config();
         config.origin_unix = crate::os::unix_time();
         config.on_message = serving.message.or(config.on_message);
-        #[cfg(any(unix, feature = "http"))]
+        #[cfg(feature = "http")]
+        let admit = serving.admit.inspect(|_| config.admit = true);
         let linger = config.limits.frame.linger_timeout;
         let events = Events::new(serving.event, config.limits.server.max_queued_events);
         let desk = Desk {
@@ -97,6 +118,18 @@ impl Service {
                     service.run(task);
                 }
             });
+            #[cfg(feature = "http")]
+            let admissions = admit.map(|admit| {
+                let home = this.clone();
+                // Apart from the handlers: what cancels one that all threads are busy with must be admitted.
+                Pool::new("mcp-admit", serving.threads, move |(token, head): Asked| {
+                    let admitted = catch_unwind(AssertUnwindSafe(|| admit(&head, token.peer())));
+                    if let Some(service) = Weak::upgrade(&home) {
+                        let admission = admitted.unwrap_or(Admission::Forbidden(None));
+                        service.act(|desk, now| desk.hub.admit(now, token, admission));
+                    }
+                })
+            });
             let (ticks, changed) = (Condvar::new(), Condvar::new());
             Self {
                 desk: Mutex::new(desk),
@@ -105,7 +138,13 @@ impl Service {
                 clock,
                 router,
                 tasks,
+                // How it goes is up to the client.
                 #[cfg(any(unix, feature = "http"))]
+                refused: Pool::new("mcp-refuse", 4, move |(kind, stream): (_, Stream)| {
+                    drop(stream.refuse(kind, linger))
+                }),
+                #[cfg(feature = "http")]
+                admissions,
                 linger,
             }
         });
@@ -118,25 +157,52 @@ impl Service {
         lock(&self.desk)
     }
 
-    /// Serves a channel that is open. A channel beyond the limits is closed at once.
-    pub(crate) fn join(
-        self: &Arc<Self>,
-        kind: Kind,
-        peer: Peer,
-        socket: Option<Socket>,
-        reader: crate::target::Reader,
-        writer: crate::target::Writer,
-    ) -> io::Result<()> {
+    /// Serves a channel that is open, on threads of its own, as the connection of this number.
+    ///
+    /// # Errors
+    /// No thread can be started. Within: the channel, if the server takes no more.
+    pub(crate) fn join(self: &Arc<Self>, kind: Kind, peer: Peer, stream: Stream) -> io::Result<Result<u64, Stream>> {
         let mut desk = self.lock();
-        let Some(lane) = desk.hub.join(self.clock.now(), kind, peer) else { return Ok(()) };
+        let Some(lane) = desk.hub.join(self.clock.now(), kind, peer) else { return Ok(Err(stream)) };
+        let Stream { socket, reader, writer } = stream;
         let connection = Arc::new(Connection::new(lane, socket));
         desk.connections.insert(connection.number(), Arc::clone(&connection));
         drop(desk);
-        let started = connection.start(self, reader, writer);
-        if started.is_err() {
-            connection.abort(self);
+        match connection.start(self, reader, writer) {
+            Ok(()) => Ok(Ok(connection.number())),
+            Err(e) => {
+                connection.abort(self);
+                Err(e)
+            }
         }
-        started
+    }
+
+    /// As [`join`](Self::join), and returns when the connection has ended.
+    pub(crate) fn serve(self: &Arc<Self>, kind: Kind, peer: Peer, stream: Stream) -> io::Result<()> {
+        match self.join(kind, peer, stream)? {
+            Ok(number) => {
+                let mut desk = self.lock();
+                while desk.connections.contains_key(&number) {
+                    desk = wait(&self.changed, desk, None);
+                }
+            }
+            // How it goes is up to the client.
+            Err(stream) => drop(stream.refuse(kind, self.linger)),
+        }
+        Ok(())
+    }
+
+    /// Has a connection beyond the limit told so, unless too many are.
+    #[cfg(any(unix, feature = "http"))]
+    pub(crate) fn refuse(&self, kind: Kind, stream: Stream) {
+        if self.refused.waiting() < REFUSED {
+            drop(self.refused.submit((kind, stream)));
+        }
+    }
+
+    /// Tells every client that wants to know.
+    pub(crate) fn publish(self: &Arc<Self>, change: Change) {
+        self.act(|desk, now| desk.hub.publish(now, change));
     }
 
     /// A connection is closed.
@@ -167,16 +233,18 @@ impl Service {
         loop {
             if let Some(connection) = todo.woken.pop_front() {
                 connection.deliver(self, &mut todo);
-            } else if let Some(request) = todo.requests.pop_front() {
-                self.request(request, &mut todo);
-            } else {
-                return;
+            } else if let Some((responder, incoming, cancelled)) = todo.requests.pop_front() {
+                self.request(responder, incoming, cancelled, &mut todo);
+            } else if !self.work_admission(&mut todo) {
+                break;
             }
+        }
+        if todo.cancelled {
+            self.tasks.retain(Task::is_wanted);
         }
     }
 
     /// What the engine says of itself, and what it cannot know.
-    #[cfg(any(unix, feature = "http"))]
     pub(crate) fn stats(&self) -> ServerStats {
         let desk = self.lock();
         let mut stats = desk.hub.stats();
@@ -189,7 +257,6 @@ impl Service {
     }
 
     /// Stops: what runs may end within `grace`, then everything is closed. Returns when that is done, or cannot be awaited any longer.
-    #[cfg(any(unix, feature = "http"))]
     pub(crate) fn stop(self: &Arc<Self>, grace: Duration) {
         self.act(|desk, now| desk.hub.shutdown(now, grace));
         let mut desk = self.wait(grace.saturating_add(MARGIN), |desk| desk.hub.is_terminated());
@@ -204,7 +271,6 @@ impl Service {
     }
 
     /// Waits for the end.
-    #[cfg(any(unix, feature = "http"))]
     pub(crate) fn wait_end(&self) {
         let mut desk = self.lock();
         while !desk.ended {
@@ -218,7 +284,6 @@ impl Service {
         drop(wait(&self.changed, self.lock(), Some(limit)));
     }
 
-    #[cfg(any(unix, feature = "http"))]
     fn wait(&self, limit: Duration, is_so: impl Fn(&Desk) -> bool) -> MutexGuard<'_, Desk> {
         wait_until(&self.changed, self.lock(), &self.clock, self.clock.now() + limit, is_so)
     }
@@ -247,14 +312,14 @@ impl Service {
         result
     }
 
-    fn request(&self, request: Event, todo: &mut Todo) {
-        let Event::Request(responder, incoming) = request else { return };
+    fn request(&self, responder: Responder, incoming: Incoming, cancelled: Arc<AtomicBool>, todo: &mut Todo) {
         let answer = match self.router.route(responder, incoming) {
             Routed::Answer(answer) => answer,
             Routed::Handle { handler, invocation, responder } => {
-                let task = Task { handler: handler.clone(), invocation, responder };
+                let task = Task { handler: handler.clone(), invocation, responder, cancelled: Arc::clone(&cancelled) };
                 match self.tasks.submit(task) {
-                    Ok(()) => return,
+                    // It may have been cancelled before it was there to be withdrawn.
+                    Ok(()) => return todo.cancelled |= cancelled.load(Ordering::Relaxed),
                     Err(task) => task.responder.write(Outcome::internal("the server has no thread to run this")),
                 }
             }
@@ -262,20 +327,48 @@ impl Service {
         self.respond(answer, todo);
     }
 
+    /// Has the application asked about a request; false if there is none. Of one that nobody comes to in time the engine disposes.
+    #[cfg(feature = "http")]
+    fn work_admission(&self, todo: &mut Todo) -> bool {
+        let Some((token, head)) = todo.admissions.pop_front() else { return false };
+        let refused = match &self.admissions {
+            Some(pool) if pool.waiting() >= ASKED => return true,
+            Some(pool) => pool.submit((token, head)).err(),
+            None => Some((token, head)),
+        };
+        if let Some((token, _)) = refused {
+            let mut desk = self.lock();
+            desk.hub.admit(self.clock.now(), token, Admission::Forbidden(None));
+            desk.collect(todo, None);
+            self.check_alarm(&desk);
+        }
+        true
+    }
+
+    #[cfg(not(feature = "http"))]
+    fn work_admission(&self, _: &mut Todo) -> bool {
+        false
+    }
+
     /// Runs a handler, and answers whatever comes of it.
     fn run(self: &Arc<Self>, task: Task) {
         let key = task.responder.key();
-        let cancelled = self.lock().running.get(&key).cloned().unwrap_or_default();
-        let outcome = if cancelled.load(Ordering::Relaxed) {
-            Outcome::internal("the request was cancelled before it was run")
-        } else {
-            let service = Arc::downgrade(self);
-            let cx = Cx::linked(task.invocation, cancelled, move |note| {
-                let service = Weak::upgrade(&service).ok_or(Refusal::Gone)?;
+        let outcome = if task.is_wanted() {
+            let (told, tells) = (Arc::downgrade(self), Arc::downgrade(self));
+            let note = move |note| {
+                let service = Weak::upgrade(&told).ok_or(Refusal::Gone)?;
                 service.act(|desk, now| desk.hub.notify(now, key, note)).map_err(|refused| refused.why)
-            });
+            };
+            let publish = move |change| {
+                if let Some(service) = Weak::upgrade(&tells) {
+                    service.publish(change);
+                }
+            };
+            let cx = Cx::linked(task.invocation, task.cancelled, note, publish);
             catch_unwind(AssertUnwindSafe(|| (task.handler.0)(cx)))
                 .unwrap_or_else(|_| Outcome::internal("the handler panicked"))
+        } else {
+            Outcome::internal("the request was cancelled before it was run")
         };
         let mut todo = Todo::default();
         self.respond(task.responder.write(outcome), &mut todo);
@@ -327,6 +420,12 @@ impl Service {
     }
 }
 
+impl Task {
+    fn is_wanted(&self) -> bool {
+        !self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
 impl Desk {
     /// Takes what the engine wants done: what takes no time is done at once. `at` is the connection that is being served.
     pub(crate) fn collect(&mut self, todo: &mut Todo, at: Option<u64>) {
@@ -334,12 +433,16 @@ impl Desk {
             match event {
                 Event::Request(responder, incoming) => {
                     // Known from here on, so that a cancellation finds it wherever it has come to.
-                    self.running.insert(responder.key(), Arc::default());
-                    todo.requests.push_back(Event::Request(responder, incoming));
+                    let cancelled = Arc::<AtomicBool>::default();
+                    self.running.insert(responder.key(), Arc::clone(&cancelled));
+                    todo.requests.push_back((responder, incoming, cancelled));
                 }
+                #[cfg(feature = "http")]
+                Event::Admit(token, head) => todo.admissions.push_back((token, head)),
                 Event::Cancelled(key) => {
-                    if let Some(cancelled) = self.running.get(&key) {
+                    if let Some(cancelled) = self.running.remove(&key) {
                         cancelled.store(true, Ordering::Relaxed);
+                        todo.cancelled = true;
                     }
                 }
                 other => self.events.tell(other),
@@ -357,3 +460,6 @@ impl Desk {
         first.into_iter().chain(self.hub.poll_timeout()).min()
     }
 }
+
+#[cfg(all(test, unix, feature = "http", not(shuttle)))]
+mod tests;

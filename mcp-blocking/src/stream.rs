@@ -4,8 +4,10 @@ use bytes::Bytes;
 use mcp_proto::driver::Step;
 use std::io::{self, ErrorKind, Read, Write};
 
-/// How much is read at once: what a pipe holds.
-const READ: usize = 64 << 10;
+/// How much is read at first, and always of a stream that never has more.
+const READ: usize = 4 << 10;
+/// How much is read at once at most: what a pipe holds.
+const MOST: usize = 64 << 10;
 
 /// Reads to the end. `received` is told of all bytes, and says whether to read on.
 pub(crate) fn read(reader: &mut dyn Read, mut received: impl FnMut(Bytes) -> bool) -> io::Result<()> {
@@ -16,6 +18,9 @@ pub(crate) fn read(reader: &mut dyn Read, mut received: impl FnMut(Bytes) -> boo
             Ok(n) => {
                 if !received(Bytes::copy_from_slice(buffer.get(..n).unwrap_or_default())) {
                     return Ok(());
+                }
+                if n == buffer.len() && n < MOST {
+                    buffer.resize(4 * n, 0);
                 }
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}

@@ -2,9 +2,9 @@
 
 use crate::listen::{Listening, WAKE};
 use crate::server::{Router, Serving};
-use crate::socket::Socket;
 use crate::sync;
 use mcp_proto::exchange::Peer;
+use mcp_proto::input::Change;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
 use std::fmt;
@@ -47,7 +47,7 @@ pub fn serve_unix_with(router: Router, serving: Serving, path: impl AsRef<Path>)
     fs::set_permissions(&file.path, Permissions::from_mode(0o600))?;
     let accept = move || {
         let (socket, _) = listener.accept()?;
-        Ok((Socket::Unix(socket), Peer::default()))
+        Ok((socket.into(), Peer::default()))
     };
     let listening = Listening::start(router, serving, Kind::Lines, accept)?;
     Ok(UnixServer { listening, waker: sync::Mutex::new(Some(waker)), file })
@@ -72,6 +72,12 @@ impl UnixServer {
     /// Where it listens.
     pub fn path(&self) -> &Path {
         &self.file.path
+    }
+
+    /// Tells every client that wants to know of a change. Never waits. A handler does the same with
+    /// [`Cx::publish`](crate::Cx::publish).
+    pub fn publish(&self, change: Change) {
+        self.listening.publish(change);
     }
 
     /// What the server holds at the moment and what it has done, in numbers.

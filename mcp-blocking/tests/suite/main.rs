@@ -14,3 +14,5 @@ mod served;
 mod stalls;
 mod stderr;
 mod unix;
+#[cfg(feature = "http")]
+mod web;

@@ -3,13 +3,14 @@
 use crate::common::{BOUND, bounded, quick, until};
 use crate::own::{Add, Count, Text, router};
 use mcp_blocking::{
-    CallError, CallToolResult, Client, Config, ElicitRequest, ElicitResult, Object, Program, connect, connect_with,
-    custom, serve, serve_stdio, tools,
+    CallError, CallToolResult, Client, Config, ElicitRequest, ElicitResult, Object, Peer, Program, Server, connect,
+    connect_with, custom, serve, serve_stdio, tools,
 };
 use mcp_proto::Era;
 use mcp_proto::client::{Policy, Termination, Verdict};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{scope, spawn};
 use std::time::Duration;
@@ -439,5 +440,31 @@ fn the_paved_path_needs_one_argument() {
     bounded(|| {
         let client = connect(router().0).expect("connected");
         assert_eq!(text(client.call(tools::call("add").arguments(&Add { a: 2, b: 2 }))), "4");
+    });
+}
+
+#[test]
+fn who_waits_for_a_server_waits_until_it_was_told_to_stop() {
+    bounded(|| {
+        let server = Server::try_from(router().0).expect("threads");
+        let stopped = AtomicBool::new(false);
+        let ((input, mut ask), (answers, output)) = (io::pipe().expect("a pipe"), io::pipe().expect("a pipe"));
+        scope(|scope| {
+            let waiting = scope.spawn(|| {
+                server.wait();
+                assert!(stopped.load(Ordering::SeqCst), "it waited for something else");
+            });
+            let serving = scope.spawn(|| server.serve_lines((input, output), Peer::default()));
+            ask.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").expect("written");
+            let mut answer = String::new();
+            BufReader::new(answers).read_line(&mut answer).expect("an answer");
+            drop(ask);
+            serving.join().expect("no panic").expect("served");
+            // The last connection has ended, and others may come.
+            assert_eq!((server.stats().channels, waiting.is_finished()), (0, false));
+            stopped.store(true, Ordering::SeqCst);
+            server.stop(BOUND);
+            waiting.join().expect("no panic");
+        });
     });
 }

@@ -1,0 +1,89 @@
+//! How many threads a server has, counted in a program of its own.
+#![cfg(all(target_os = "linux", feature = "http"))]
+
+use mcp_blocking::{Router, Serving, serve_http_with, tool};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// How many threads of this program have a name that begins so.
+fn count(name: &str) -> usize {
+    let threads = std::fs::read_dir("/proc/self/task").expect("/proc").flatten();
+    let names = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
+    names.filter(|found| found.starts_with(name)).count()
+}
+
+#[track_caller]
+fn until(mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < end, "the condition did not come true");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+}
+
+fn ask(stream: &mut TcpStream, tool: &str) {
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{{}},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"t","version":"1"}}}}}}}}"#
+    );
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).expect("written");
+}
+
+fn told(stream: &mut TcpStream, enough: &str) {
+    let (mut all, mut buffer) = (String::new(), [0; 4096]);
+    while !all.contains(enough) {
+        let n = stream.read(&mut buffer).expect("bytes");
+        assert!(n > 0, "the end came before {enough:?}: {all}");
+        all.push_str(&String::from_utf8_lossy(&buffer[..n]));
+    }
+}
+
+// covers: B-174
+#[test]
+fn a_server_has_two_threads_for_each_connection_and_no_more_handlers_than_it_may() {
+    const CONNECTIONS: usize = 20;
+    const HANDLERS: usize = 4;
+    let router = Router::new("threads", "1")
+        .tool(tool("large"), |_cx, (): ()| "x".repeat(8 << 20))
+        .tool(tool("slow"), |cx, (): ()| until(|| cx.is_cancelled()))
+        .tool(tool("quick"), |_cx, (): ()| "done")
+        .configure(|config| {
+            config.limits.server.max_exchanges = CONNECTIONS;
+            // Longer than the test takes, on any machine.
+            config.limits.frame.head_timeout = Duration::from_secs(600);
+            config.limits.frame.linger_timeout = Duration::from_millis(100);
+        });
+    let server = serve_http_with(router, Serving::new().threads(HANDLERS), "127.0.0.1:0").expect("listens");
+    let dial = || TcpStream::connect(server.local_addr()).expect("connected");
+    // Some say nothing, some read nothing, and those that ask are answered all the same.
+    let mut stuck: Vec<TcpStream> = (0..CONNECTIONS - 1).map(|_| dial()).collect();
+    stuck.iter_mut().step_by(5).for_each(|stream| ask(stream, "large"));
+    until(|| server.stats().requests == 4 && server.stats().running == 0);
+    let mut lively = dial();
+    for _ in 0..3 {
+        ask(&mut lively, "quick");
+        told(&mut lively, "done");
+    }
+    assert_eq!((count("mcp-reader"), count("mcp-writer")), (CONNECTIONS, CONNECTIONS));
+    // Those beyond the limit get none.
+    let mut beyond: Vec<TcpStream> = (0..50).map(|_| dial()).collect();
+    beyond.iter_mut().for_each(|stream| drop(stream.read_to_end(&mut Vec::new())));
+    assert_eq!((count("mcp-reader"), count("mcp-writer")), (CONNECTIONS, CONNECTIONS));
+    assert!(count("mcp-refuse") <= 4);
+    drop((beyond, stuck));
+    until(|| server.stats().channels == 1);
+    let mut slow: Vec<TcpStream> = (0..CONNECTIONS - 1).map(|_| dial()).collect();
+    slow.iter_mut().for_each(|stream| ask(stream, "slow"));
+    until(|| server.stats().running == CONNECTIONS - 1);
+    assert_eq!(count("mcp-handler"), HANDLERS);
+    drop((slow, lively));
+    until(|| count("mcp-reader") + count("mcp-writer") == 0);
+    assert_eq!((count("mcp-timer"), count("mcp-accept")), (1, 1));
+    drop(server);
+    until(|| count("mcp-timer") + count("mcp-accept") == 0);
+}
