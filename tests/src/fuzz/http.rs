@@ -1,4 +1,5 @@
-//! HTTP/1.1 and event streams: the first bytes choose the side, the limits, the request that was sent and how the rest is cut.
+//! HTTP/1.1 and event streams: the first bytes choose the side, the limits, the request that was sent, or whether a server looks at heads
+//! first, and how the rest is cut.
 
 use super::script::{Script, pieces};
 use bytes::Bytes;
@@ -12,9 +13,9 @@ use mcp_proto::limits::FrameLimits;
 /// If not.
 pub fn check(data: &[u8]) {
     let mut script = Script::new(data);
-    let mut case =
-        Case { kind: *script.pick(&[Kind::HttpClient, Kind::HttpServer]), limits: FrameLimits::default(), get: false };
-    case.get = script.below(4) == 3;
+    let kind = *script.pick(&[Kind::HttpClient, Kind::HttpServer]);
+    let other = script.below(4) == 3;
+    let mut case = Case { kind, limits: FrameLimits::default(), other };
     let limits = &mut case.limits;
     (limits.max_head, limits.max_headers) = *script.pick(&[(1000, 20), (100, 4), (64 << 10, 100)]);
     limits.max_request_body = *script.pick(&[500, 20, 4 << 20]);
@@ -30,7 +31,8 @@ pub fn check(data: &[u8]) {
 struct Case {
     kind: Kind,
     limits: FrameLimits,
-    get: bool,
+    /// A client asks with `GET`; a server wants a body only once its head was looked at.
+    other: bool,
 }
 
 /// What came of it.
@@ -45,6 +47,7 @@ struct Read {
 impl Case {
     fn read(&self, pieces: impl IntoIterator<Item = Bytes>, polls: bool) -> Read {
         let mut conn = Conn::new(self.kind, &self.limits);
+        conn.set_holding(self.other);
         if self.kind == Kind::HttpClient {
             conn.encode(self.request());
             while conn.poll_write().is_some() {}
@@ -67,7 +70,7 @@ impl Case {
     }
 
     fn request(&self) -> Outgoing {
-        let method = if self.get { "GET" } else { "POST" };
+        let method = if self.other { "GET" } else { "POST" };
         let head = RequestHead { method: method.into(), target: "/".into(), headers: Headers::new().with("Host", "a") };
         Outgoing::Request { head, body: Bytes::new() }
     }
@@ -75,6 +78,12 @@ impl Case {
     /// Takes all items, and answers each request when it has ended. Pieces of a body are one.
     fn poll(&self, conn: &mut Conn, items: &mut Vec<Item>, written: &mut Vec<u8>) {
         while let Some(item) = conn.poll_item() {
+            if let Item::Request(_) = &item
+                && conn.is_held()
+            {
+                assert_eq!(conn.poll_item(), None);
+                conn.encode(Outgoing::Continue);
+            }
             if self.kind == Kind::HttpServer && item == Item::End {
                 let head = ResponseHead { status: 200, headers: Headers::new() };
                 conn.encode(Outgoing::Response { head, body: Body::Full(Bytes::from_static(b"{}")) });

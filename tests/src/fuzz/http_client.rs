@@ -30,6 +30,8 @@ const STRICTER: &[&str] = &[
     "content-encoding",
     // It is told to take more than we do.
     "the head has too many fields",
+    // It passes over what stands behind the size of a chunk.
+    "in the extensions of a chunk",
     // It passes over empty lines before the status line.
     "the answer is not HTTP",
     // It hands the connection over.
@@ -120,7 +122,7 @@ impl Ours {
 }
 
 /// Takes all items. Pieces of a body are one.
-fn collect(items: &mut Vec<Item>, mut poll: impl FnMut() -> Option<Item>) {
+pub(super) fn collect(items: &mut Vec<Item>, mut poll: impl FnMut() -> Option<Item>) {
     for item in from_fn(&mut poll) {
         match (items.last_mut(), item) {
             (Some(Item::Body(last)), Item::Body(next)) => *last = [&last[..], &next[..]].concat().into(),
@@ -221,22 +223,26 @@ impl Theirs {
 
 /// Their head as we tell it.
 fn head_of(head: &hyper::http::response::Parts) -> ResponseHead {
-    let text = |value: &[u8]| match std::str::from_utf8(value) {
-        Ok(value) => value.to_owned(),
-        Err(_) => value.iter().map(|&byte| char::from(byte)).collect(),
-    };
     let fields = head.headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes())));
     ResponseHead { status: head.status.as_u16(), headers: sorted(fields.collect()) }
 }
 
+/// A value as we tell it.
+pub(super) fn text(value: &[u8]) -> String {
+    match std::str::from_utf8(value) {
+        Ok(value) => value.to_owned(),
+        Err(_) => value.iter().map(|&byte| char::from(byte)).collect(),
+    }
+}
+
 /// They know neither the case of names nor the order of fields with different names.
-fn sorted(mut fields: Vec<(String, String)>) -> Headers {
+pub(super) fn sorted(mut fields: Vec<(String, String)>) -> Headers {
     fields.iter_mut().for_each(|(name, _)| name.make_ascii_lowercase());
     fields.sort_by(|(a, _), (b, _)| a.cmp(b));
     fields.into_iter().fold(Headers::new(), |all, (name, value)| all.with(&name, value))
 }
 
-struct Flag(AtomicBool);
+pub(super) struct Flag(pub(super) AtomicBool);
 
 impl Wake for Flag {
     fn wake(self: Arc<Self>) {

@@ -5,6 +5,7 @@ pub mod client;
 pub mod envelope;
 pub mod http;
 pub mod http_client;
+pub mod http_server;
 pub mod line;
 pub mod replay;
 pub mod script;
@@ -16,11 +17,12 @@ pub mod talk;
 pub type Check = fn(&[u8]);
 
 /// The targets by the names of their folders in `fuzz/corpus`.
-pub const TARGETS: [(&str, Check); 8] = [
+pub const TARGETS: [(&str, Check); 9] = [
     ("client", client::check),
     ("envelope", envelope::check),
     ("http", http::check),
     ("http_client", http_client::check),
+    ("http_server", http_server::check),
     ("line", line::check),
     ("replay", replay::check),
     ("server", server::check),

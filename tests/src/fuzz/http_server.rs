@@ -1,0 +1,308 @@
+//! Requests of HTTP/1.1, read by somebody else too: the first byte chooses how the rest is cut.
+
+use super::http_client::{Flag, collect, sorted, text};
+use super::script::{Script, pieces};
+use bytes::Bytes;
+use hyper::body::{Body as _, Incoming};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use mcp_proto::exchange::{self, Item, Outgoing, RequestHead, ResponseHead};
+use mcp_proto::frame::{Body, Conn, Kind};
+use mcp_proto::limits::FrameLimits;
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::mem::take;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+
+/// What we refuse and hyper lets pass, by a part of the reason that we give.
+const STRICTER: &[&str] = &[
+    // It lets the coding win (RFC 9112 section 6.3 lets it); whoever sends both may mean to be read in two ways.
+    "both a content-length and a transfer-encoding",
+    // Any coding is fine with it if `chunked` is the last.
+    "the transfer-encoding is not known",
+    // It compares numbers, we compare what is written.
+    "content-lengths differ",
+    // httparse takes a bare LF for the end of a line (RFC 9112 section 2.2 lets it).
+    "does not end with CR LF",
+    // It leaves the host to the application, and most of the target.
+    "host",
+    "the request target",
+    // It takes that for an empty body.
+    "the length of the body is missing",
+    // It does not look into bodies, or at what is expected.
+    "content-encoding",
+    "the expectation is not known",
+    "a control character in the extensions of a chunk",
+    // It is told to take more than we do.
+    "the head has too many fields",
+    "larger than the limit",
+];
+
+/// It counts the fields of a trailer like those of a head; we count the bytes of a trailer. No input has so many.
+const MOST_FIELDS: usize = 1100;
+
+/// Any cut of a connection gives the requests of the whole one; what we read as a whole request, hyper reads as the same; where we stop, it
+/// stops too, but for where we are stricter.
+///
+/// # Panics
+/// If not.
+pub fn check(data: &[u8]) {
+    let mut script = Script::new(data);
+    let cut = u64::from(script.byte());
+    let bytes = script.rest();
+    let ours = Ours::read([Bytes::copy_from_slice(bytes)]);
+    assert_eq!(Ours::read(pieces(bytes, cut)), ours, "in pieces");
+    let theirs = Theirs::read(bytes);
+    let show = || format!("ours: {ours:#?}\ntheirs: {theirs:#?}");
+    let whole = theirs.requests.iter().filter(|request| request.whole).count();
+    for (ours, theirs) in ours.requests.iter().zip(&theirs.requests) {
+        assert!(theirs.head == ours.head && (!theirs.whole || theirs.items() == ours.items), "{}", show());
+    }
+    if whole < ours.requests.len() {
+        // It sees no word where one character is not ASCII, so HTTP/1.0 may end for it.
+        let unread =
+            whole > 0 && ours.requests[whole - 1].head.headers.all("connection").any(|value| !value.is_ascii());
+        return assert!(unread || theirs.is_stricter(&ours.requests[whole]), "{}", show());
+    }
+    let goes_on = whole > ours.requests.len();
+    let may = match &ours.stop {
+        Stop::Refused(why) => STRICTER.iter().any(|reason| why.contains(reason)),
+        // With several words it heeds the last.
+        Stop::Closed => ours.requests.last().is_some_and(|last| words(&last.head, "connection") > 1),
+        Stop::Cut | Stop::End => false,
+    };
+    assert!(!goes_on || may, "{}", show());
+}
+
+/// How many words the fields of that name have.
+fn words(head: &RequestHead, name: &str) -> usize {
+    head.headers.all(name).map(|value| value.split(',').count()).sum()
+}
+
+/// A request that we have read whole.
+#[derive(Debug, PartialEq)]
+struct Request {
+    head: RequestHead,
+    items: Vec<Item>,
+    /// How often its length was said.
+    lengths: usize,
+}
+
+/// What we make of it.
+#[derive(Debug, PartialEq)]
+struct Ours {
+    requests: Vec<Request>,
+    stop: Stop,
+}
+
+/// Why we read no further.
+#[derive(Debug, PartialEq)]
+enum Stop {
+    /// There is nothing more.
+    End,
+    /// The last request is cut short.
+    Cut,
+    /// The last answer ends the connection.
+    Closed,
+    Refused(String),
+}
+
+impl Ours {
+    fn read(pieces: impl IntoIterator<Item = Bytes>) -> Self {
+        let mut conn = Conn::new(Kind::HttpServer, &FrameLimits::default());
+        let mut ours = Self { requests: Vec::new(), stop: Stop::End };
+        let mut items = Vec::new();
+        for piece in pieces {
+            conn.bytes(piece);
+            ours.go_on(&mut conn, &mut items);
+        }
+        conn.eof();
+        ours.go_on(&mut conn, &mut items);
+        if conn.broken().is_some() {
+            ours.stop = Stop::Cut;
+        }
+        ours
+    }
+
+    fn go_on(&mut self, conn: &mut Conn, items: &mut Vec<Item>) {
+        while self.stop == Stop::End {
+            // The next request is not read before this one is answered.
+            let mut ended = false;
+            collect(items, || {
+                let item = if ended { None } else { conn.poll_item() };
+                ended = item == Some(Item::End);
+                item
+            });
+            match items.last() {
+                Some(Item::Reject(defect)) => self.stop = Stop::Refused(defect.why.into()),
+                Some(Item::End) => {
+                    let mut items = take(items);
+                    let Item::Request(head) = items.remove(0) else { panic!("a request begins with its head") };
+                    let lengths = words(&head, "content-length");
+                    self.requests.push(Request { head: tidied(head), items, lengths });
+                    let head = ResponseHead { status: 404, headers: exchange::Headers::new() };
+                    conn.encode(Outgoing::Response { head, body: exchange::Body::Full(Bytes::new()) });
+                    if !conn.keep_alive() {
+                        self.stop = Stop::Closed;
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+/// With what both know of a head: names without case, in any order, and of equal lengths one.
+fn tidied(head: RequestHead) -> RequestHead {
+    let mut fields: Vec<(String, String)> =
+        head.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.into())).collect();
+    let mut lengths = 0;
+    fields.retain(|(name, _)| {
+        lengths += usize::from(name == "content-length");
+        name != "content-length" || lengths == 1
+    });
+    RequestHead { headers: sorted(fields), ..head }
+}
+
+/// A request that hyper has read, or begun to.
+#[derive(Debug)]
+struct Theirs {
+    requests: Vec<Seen>,
+    why: Option<String>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    head: RequestHead,
+    body: Vec<u8>,
+    whole: bool,
+}
+
+impl Seen {
+    /// The items of what it has read.
+    fn items(&self) -> Vec<Item> {
+        let headers = &self.head.headers;
+        let none = headers.get("transfer-encoding").is_none() && self.body.is_empty() && self.head.method != "POST";
+        if none {
+            // Where nothing follows, the type says nothing.
+            return vec![Item::End];
+        }
+        let mut body = Body::of_request(&self.head, &FrameLimits::default());
+        body.bytes(Bytes::copy_from_slice(&self.body));
+        body.end();
+        let mut items = Vec::new();
+        collect(&mut items, || body.poll_item());
+        items
+    }
+}
+
+impl Theirs {
+    fn read(bytes: &[u8]) -> Self {
+        let woken = Arc::new(Flag(AtomicBool::new(true)));
+        let waker = Waker::from(woken.clone());
+        let cx = &mut Context::from_waker(&waker);
+        let ended = Rc::new(Cell::new(false));
+        let wire = Wire { rest: Bytes::copy_from_slice(bytes), ended: ended.clone() };
+        let requests = Rc::new(RefCell::new(Vec::new()));
+        let service = service_fn(|request: hyper::Request<Incoming>| {
+            let requests = requests.clone();
+            async move {
+                let (head, mut body) = request.into_parts();
+                let seen = Seen { head: head_of(&head), body: Vec::new(), whole: false };
+                requests.borrow_mut().push(seen);
+                loop {
+                    let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
+                    let mut requests = requests.borrow_mut();
+                    let seen: &mut Seen = requests.last_mut().expect("it was pushed");
+                    match frame {
+                        Some(Ok(frame)) => seen.body.extend(frame.into_data().into_iter().flatten()),
+                        Some(Err(_)) => break,
+                        None => {
+                            seen.whole = true;
+                            break;
+                        }
+                    }
+                }
+                let answer = hyper::Response::builder().status(404).body(String::new());
+                Ok::<_, Infallible>(answer.expect("it is an answer"))
+            }
+        });
+        let mut builder = http1::Builder::new();
+        builder.max_headers(MOST_FIELDS).header_read_timeout(None).auto_date_header(false);
+        let mut why = None;
+        {
+            let mut connection = pin!(builder.serve_connection(wire, service));
+            let mut over = false;
+            for end in [false, true] {
+                ended.set(end);
+                woken.0.store(true, Ordering::Relaxed);
+                while !over && woken.0.swap(false, Ordering::Relaxed) {
+                    if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
+                        why = ended.err().map(|why| why.to_string());
+                        over = true;
+                    }
+                }
+            }
+        }
+        let requests = requests.take();
+        Self { requests, why }
+    }
+
+    /// Whether it refuses this request, which we read.
+    fn is_stricter(&self, request: &Request) -> bool {
+        self.why.as_deref().is_some_and(|why| {
+            // Characters that many clients write as they are.
+            why.contains("invalid URI")
+                // RFC 9112 section 6.3 lets a list of equal lengths pass.
+                || why.contains("content-length") && request.lengths > 1
+        })
+    }
+}
+
+/// Their head as we tell it.
+fn head_of(head: &hyper::http::request::Parts) -> RequestHead {
+    let fields = head.headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes())));
+    let target = head.uri.path_and_query().map_or("/", |path| path.as_str());
+    // It does not give a path to a query that stands behind a host.
+    let target = if target.starts_with('?') { format!("/{target}") } else { target.into() };
+    RequestHead { method: head.method.to_string(), target, headers: sorted(fields.collect()) }
+}
+
+/// A connection on which these bytes come, and which ends when it is told to.
+struct Wire {
+    rest: Bytes,
+    ended: Rc<Cell<bool>>,
+}
+
+impl Read for Wire {
+    fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, mut buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        if self.rest.is_empty() {
+            // The end is no bytes.
+            return if self.ended.get() { Poll::Ready(Ok(())) } else { Poll::Pending };
+        }
+        let count = buf.remaining().min(self.rest.len());
+        buf.put_slice(&self.rest.split_to(count));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Write for Wire {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(buf.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
