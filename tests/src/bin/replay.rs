@@ -1,9 +1,9 @@
 //! Repeats a run: `cargo run -p mcp-tests --bin replay FILE`, where the file is a recorded client or the scenario of a simulation, or
-//! `replay [--web] --steps N [--seed S]` to simulate many. It fails where a recorded client acts differently, or the file cannot be read.
+//! `replay [--web | --both] --steps N [--seed S]` to simulate many. It fails where a recorded client acts differently, or the file cannot be read.
 #![forbid(unsafe_code)]
 
 use mcp_proto::record::{self, Summary};
-use mcp_tests::sim::{Report, Scenario, run, web};
+use mcp_tests::sim::{Report, Scenario, both, run, web};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -14,6 +14,9 @@ fn main() -> ExitCode {
         args.get(at + 1)?.parse::<u64>().ok()
     };
     if let Some(steps) = value("--steps") {
+        if args.iter().any(|arg| arg == "--both") {
+            return many_both(steps, value("--seed").unwrap_or(1));
+        }
         if args.iter().any(|arg| arg == "--web") {
             return many_web(steps, value("--seed").unwrap_or(1));
         }
@@ -30,8 +33,14 @@ fn main() -> ExitCode {
         println!("{report:#?}");
         return ExitCode::SUCCESS;
     }
+    if let Some(scenario) = both::Scenario::parse(text) {
+        let mut report = both::Report::default();
+        both::run(&scenario, &mut report, true);
+        println!("{report:#?}");
+        return ExitCode::SUCCESS;
+    }
     let Some(scenario) = Some(text).filter(|text| !text.is_empty()).and_then(Scenario::parse) else {
-        eprintln!("usage: replay FILE | replay [--web] --steps N [--seed S]");
+        eprintln!("usage: replay FILE | replay [--web | --both] --steps N [--seed S]");
         return ExitCode::FAILURE;
     };
     let mut report = Report::default();
@@ -118,6 +127,36 @@ fn many_web(steps: u64, first: u64) -> ExitCode {
     }
     let missing = report.missing(1000, 100);
     println!("pairs of state and input: {}; too seldom: {missing:?}", report.pairs.len());
+    println!("{} passed, {} failed", seed - first, missing.len());
+    if missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The same with both engines over HTTP.
+fn many_both(steps: u64, first: u64) -> ExitCode {
+    let (mut report, mut seed, begun) = (both::Report::default(), first, Instant::now());
+    while report.steps < steps {
+        both::run(&both::Scenario::from_seed(seed), &mut report, false);
+        seed += 1;
+    }
+    println!(
+        "seeds {first}..{seed}, {} steps, {} calls, {} completed, {} of them resumed, {} handed out, {:?}",
+        report.steps,
+        report.calls,
+        report.completed,
+        report.resumed,
+        report.handled,
+        begun.elapsed()
+    );
+    println!(
+        "{} sessions, {} of them forgotten, {} events kept, {} written again, {} questions answered, {} told of a change",
+        report.sessions, report.idled, report.kept, report.replayed, report.answered, report.told
+    );
+    println!("statuses: {:?}", report.statuses);
+    for (fault, n) in &report.faults {
+        println!("{fault:?}: {n}");
+    }
+    let missing = report.missing(1000, 100);
+    println!("pairs of state and input: {}; too seldom: {missing:?}", report.pairs.len() + report.server_pairs.len());
     println!("{} passed, {} failed", seed - first, missing.len());
     if missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

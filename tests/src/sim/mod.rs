@@ -5,6 +5,8 @@
 //! A step counts only if it delivered bytes, fired a timer or injected a fault.
 
 pub mod app;
+pub mod both;
+pub mod chaos;
 pub mod link;
 pub mod report;
 pub mod rng;

@@ -5,6 +5,7 @@ use mcp_proto::client::{self, State};
 use mcp_proto::exchange::{Action, ChannelId};
 use mcp_proto::input::{ClientCommand, Input, Wire, WiredClientInput};
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 /// What a run, or many, came to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -94,27 +95,40 @@ impl Report {
         self.completed += other.completed;
         self.restarts += other.restarts;
         self.pings_missed += other.pings_missed;
-        for (fault, n) in &other.faults {
-            *self.faults.entry(*fault).or_default() += n;
-        }
-        for (pair, n) in &other.pairs {
-            *self.pairs.entry(*pair).or_default() += n;
-        }
+        add_up(&mut self.faults, &other.faults);
+        add_up(&mut self.pairs, &other.pairs);
     }
 
     /// What occurred too seldom: faults below `faults` times, pairs below `pairs` times.
     pub fn missing(&self, faults: u64, pairs: u64) -> Vec<String> {
-        let few = |n: Option<&u64>, least: u64| n.copied().unwrap_or(0) < least;
-        let mut missing: Vec<String> =
-            Fault::ALL.iter().filter(|f| few(self.faults.get(f), faults)).map(|f| format!("{f:?}")).collect();
-        for state in Self::STATES {
-            for kind in InputKind::ALL {
-                if few(self.pairs.get(&(state, kind)), pairs) {
-                    missing.push(format!("{state:?} x {kind:?}"));
-                }
-            }
-        }
+        let mut missing = rare(&self.faults, &Fault::ALL, faults);
+        missing.extend(rare_pairs(&self.pairs, &Self::STATES, &InputKind::ALL, pairs));
         missing
+    }
+}
+
+/// Which of these occurred less than `least` times.
+pub(super) fn rare<K: Copy + Ord + Debug>(seen: &BTreeMap<K, u64>, all: &[K], least: u64) -> Vec<String> {
+    let few = |key: &&K| seen.get(key).copied().unwrap_or(0) < least;
+    all.iter().filter(few).map(|key| format!("{key:?}")).collect()
+}
+
+/// Which of these states met which of these inputs less than `least` times.
+pub(super) fn rare_pairs<S: Copy + Ord + Debug, I: Copy + Ord + Debug>(
+    seen: &BTreeMap<(S, I), u64>,
+    states: &[S],
+    inputs: &[I],
+    least: u64,
+) -> Vec<String> {
+    let pairs = states.iter().flat_map(|state| inputs.iter().map(move |input| (*state, *input)));
+    let few = |pair: &(S, I)| seen.get(pair).copied().unwrap_or(0) < least;
+    pairs.filter(few).map(|(state, input)| format!("{state:?} x {input:?}")).collect()
+}
+
+/// Adds the numbers of another run.
+pub(super) fn add_up<K: Copy + Ord>(to: &mut BTreeMap<K, u64>, more: &BTreeMap<K, u64>) {
+    for (key, n) in more {
+        *to.entry(*key).or_default() += n;
     }
 }
 

@@ -1,8 +1,5 @@
 //! What goes wrong in a run over HTTP, and the lots by which it does.
 
-use super::super::rng::Rng;
-use std::collections::BTreeMap;
-
 /// A fault that a run injects: first those of the network, then those of the server.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fault {
@@ -119,44 +116,5 @@ impl Fault {
     ];
 }
 
-/// Who decides by lot whether something goes wrong, and counts what did.
-#[derive(Clone, Debug)]
-pub struct Chaos {
-    /// The generator of all choices of a run.
-    pub rng: Rng,
-    /// How many of a thousand chances are taken; zero for a clean run.
-    pub rate: u64,
-    /// Steps that counted.
-    pub steps: u64,
-    /// Faults injected.
-    pub faults: BTreeMap<Fault, u64>,
-}
-
-impl Chaos {
-    /// One that takes so many of a thousand chances.
-    pub const fn new(rng: Rng, rate: u64) -> Self {
-        Self { rng, rate, steps: 0, faults: BTreeMap::new() }
-    }
-
-    /// Whether this fault happens here; `scale` is how much likelier than usual, in percent.
-    pub fn hit(&mut self, fault: Fault, scale: u64) -> bool {
-        let hit = self.rate > 0 && self.rng.below(100_000) < self.rate * scale;
-        if hit {
-            self.count(fault);
-        }
-        hit
-    }
-
-    /// Which of these faults happens here, if any does.
-    pub fn pick(&mut self, faults: &[Fault], scale: u64) -> Option<Fault> {
-        let hit = self.rate > 0 && self.rng.below(100_000) < self.rate * scale;
-        let fault = *faults.get(self.rng.below(faults.len() as u64) as usize).filter(|_| hit)?;
-        self.count(fault);
-        Some(fault)
-    }
-
-    fn count(&mut self, fault: Fault) {
-        self.steps += 1;
-        *self.faults.entry(fault).or_default() += 1;
-    }
-}
+/// The lots of a run over HTTP against a model of a server.
+pub type Chaos = super::super::chaos::Chaos<Fault>;

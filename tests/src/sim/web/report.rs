@@ -1,6 +1,6 @@
 //! What runs over HTTP came to.
 
-use super::super::report::InputKind;
+use super::super::report::{InputKind, add_up, rare, rare_pairs};
 use super::fault::Fault;
 use mcp_proto::client::State;
 use std::collections::BTreeMap;
@@ -42,26 +42,14 @@ impl Report {
         self.resumed += other.resumed;
         self.handshakes += other.handshakes;
         self.ended += other.ended;
-        for (fault, n) in &other.faults {
-            *self.faults.entry(*fault).or_default() += n;
-        }
-        for (pair, n) in &other.pairs {
-            *self.pairs.entry(*pair).or_default() += n;
-        }
+        add_up(&mut self.faults, &other.faults);
+        add_up(&mut self.pairs, &other.pairs);
     }
 
     /// What occurred too seldom: faults below `faults` times, pairs below `pairs` times.
     pub fn missing(&self, faults: u64, pairs: u64) -> Vec<String> {
-        let few = |n: Option<&u64>, least: u64| n.copied().unwrap_or(0) < least;
-        let rare = Fault::ALL.iter().filter(|fault| few(self.faults.get(fault), faults));
-        let mut missing: Vec<String> = rare.map(|fault| format!("{fault:?}")).collect();
-        for state in Self::STATES {
-            for kind in InputKind::ALL {
-                if few(self.pairs.get(&(state, kind)), pairs) {
-                    missing.push(format!("{state:?} x {kind:?}"));
-                }
-            }
-        }
+        let mut missing = rare(&self.faults, &Fault::ALL, faults);
+        missing.extend(rare_pairs(&self.pairs, &Self::STATES, &InputKind::ALL, pairs));
         missing
     }
 }

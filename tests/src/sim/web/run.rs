@@ -402,22 +402,7 @@ impl Run {
             assert!(self.ended.is_none(), "{event:?} after the end");
             self.event(at, event);
         }
-        for stream in std::mem::take(&mut self.web.tap.answered) {
-            let stream = &self.web.tap.streams[stream];
-            if let (Serves::Work(tag), false) = (&stream.serves, stream.asks) {
-                assert!(!self.alive.contains(tag), "the answer to the call {tag} came, and it goes on");
-            }
-        }
-        for sent in &self.web.tap.log[self.web.tap.looked..] {
-            let serves = sent.stream.map(|stream| &self.web.tap.streams[stream].serves);
-            if let (Some(Serves::Work(tag)), "GET") = (serves, sent.request.method.as_str()) {
-                assert!(
-                    self.alive.contains(tag),
-                    "the rest of the answer to the call {tag} is asked for after its end"
-                );
-            }
-        }
-        self.web.tap.looked = self.web.tap.log.len();
+        self.web.tap.look(&self.alive);
         let now = self.web.net.now;
         for (call, made) in self.made.iter().filter(|(_, made)| !made.ended && !made.held) {
             assert!(made.limit.is_none_or(|limit| now <= made.at + limit), "{call:?} outlives its timeout");

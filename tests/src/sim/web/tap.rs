@@ -8,7 +8,7 @@ use mcp_proto::exchange::{Action, ChannelId, Origin, Shutdown};
 use mcp_proto::input::{ClientCommand, Input, WiredClientInput};
 use mcp_proto::{ClientConfig, Instant};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The wait that nobody named.
@@ -80,6 +80,8 @@ pub struct Stream {
     retry_after: Option<u64>,
     over: Option<Instant>,
     refused: bool,
+    /// An attempt may have been made of which nothing is seen, since its connection did not open.
+    unseen: bool,
     /// The next attempt is the latest one once more, so that there is nothing to wait for: when the one before that ended.
     again: Option<Option<Instant>>,
 }
@@ -113,10 +115,6 @@ pub struct Tap {
     pub log: Vec<Sent>,
     /// Every stream.
     pub streams: Vec<Stream>,
-    /// The streams whose response arrived since this was last taken.
-    pub answered: Vec<usize>,
-    /// How many of `log` the application has looked at.
-    pub looked: usize,
     /// What the client was told in which state.
     pub pairs: BTreeMap<(State, InputKind), u64>,
     /// Bytes that were told and written.
@@ -139,6 +137,10 @@ pub struct Tap {
     resume: Resume,
     closing: bool,
     ends: u32,
+    /// The streams whose response arrived since `look`.
+    answered: Vec<usize>,
+    /// How many of `log` were looked at.
+    looked: usize,
 }
 
 impl Tap {
@@ -176,18 +178,35 @@ impl Tap {
         self.log.iter().filter(move |sent| sent.request.method == method)
     }
 
-    pub(super) fn input(&mut self, now: Instant, state: State, input: &WiredClientInput) {
+    /// Looks at what was new since this was last called; `alive` are the tags of the calls that run.
+    pub(in crate::sim) fn look(&mut self, alive: &BTreeSet<u64>) {
+        for stream in std::mem::take(&mut self.answered) {
+            let stream = &self.streams[stream];
+            if let (Serves::Work(tag), false) = (&stream.serves, stream.asks) {
+                assert!(!alive.contains(tag), "the answer to the call {tag} came, and it goes on");
+            }
+        }
+        for sent in &self.log[self.looked..] {
+            let serves = sent.stream.map(|stream| &self.streams[stream].serves);
+            if let (Some(Serves::Work(tag)), "GET") = (serves, sent.request.method.as_str()) {
+                assert!(alive.contains(tag), "the rest of the answer to the call {tag} is asked for after its end");
+            }
+        }
+        self.looked = self.log.len();
+    }
+
+    pub(in crate::sim) fn input(&mut self, now: Instant, state: State, input: &WiredClientInput) {
         self.now = now;
         *self.pairs.entry((state, InputKind::of(input))).or_default() += 1;
         self.closing |= *input == Input::Command(ClientCommand::Close);
     }
 
     /// From now on every request shows these credentials.
-    pub(super) fn grant(&mut self, authorization: String) {
+    pub(in crate::sim) fn grant(&mut self, authorization: String) {
         self.grants.push((self.now, Some(authorization)));
     }
 
-    pub(super) fn action(&mut self, action: &Action<client::Event>) {
+    pub(in crate::sim) fn action(&mut self, action: &Action<client::Event>) {
         match action {
             Action::Open(channel, _) => {
                 assert!(!self.closing || self.ends < 2, "a connection after the end");
@@ -381,7 +400,7 @@ impl Tap {
 
     // ---- what the client hears
 
-    pub(super) fn heard(&mut self, channel: ChannelId, bytes: &[u8]) {
+    pub(in crate::sim) fn heard(&mut self, channel: ChannelId, bytes: &[u8]) {
         self.bytes.0 += bytes.len() as u64;
         let Some(line) = self.lines.get_mut(&channel) else { return };
         let Some(open) = &mut line.open else { return };
@@ -396,8 +415,12 @@ impl Tap {
     }
 
     /// The connection has ended, by whichever side.
-    pub(super) fn ended(&mut self, channel: ChannelId) {
+    pub(in crate::sim) fn ended(&mut self, channel: ChannelId) {
         let Some(line) = self.lines.get_mut(&channel) else { return };
+        if line.carried == 0 {
+            let waits = |stream: &&mut Stream| stream.over.is_some() || stream.again.is_some();
+            self.streams.iter_mut().filter(waits).for_each(|stream| stream.unseen = true);
+        }
         for heard in line.responses.end() {
             self.take(channel, heard);
         }
@@ -507,6 +530,7 @@ impl Tap {
             true => (0, stream.fruitless + attempt, stream.advancing + attempt * u32::from(open.advanced)),
             false => (stream.empty + attempt, stream.fruitless + attempt, 0),
         };
+        stream.unseen &= stream.fruitless > 0;
         stream.over.get_or_insert(self.now);
     }
 }
@@ -541,6 +565,7 @@ impl Stream {
             retry_after: None,
             over: None,
             refused: false,
+            unseen: false,
             again: None,
         }
     }
@@ -561,7 +586,7 @@ impl Stream {
             Resume::Strict(most) => self.fruitless >= most,
             Resume::Never => true,
         };
-        if over || self.refused {
+        if (over && !self.unseen) || self.refused {
             assert!(self.serves == Serves::Listener, "an attempt after the last: {self:?}");
             assert!(waited >= CEILING.max(named), "{waited} ms after it was given up: {self:?}");
         }

@@ -1,0 +1,327 @@
+//! The server of a world and its application: who is admitted, what is answered when, how it ends and comes up again, and what must hold
+//! of the requests that it hands out.
+
+use super::app::{self, Deed};
+use super::host::Done;
+use super::net::RAW;
+use super::report::{Life, ServerInputKind};
+use super::{Fault, Rng, Scenario, World};
+use mcp_proto::Era;
+use mcp_proto::exchange::{Action, ChannelId, Closed, RequestHead};
+use mcp_proto::input::{
+    Admission, AdmitKey, AdmitToken, Change, Input, Note, Principal, RequestKey, ServerCommand, Wire, WiredServerInput,
+};
+use mcp_proto::server::{Event, Incoming, Responder, ServerConfig, SessionEnd};
+use mcp_proto::wired::WiredServer;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The configuration of the server of a scenario.
+pub(super) fn configure(mut config: ServerConfig, scenario: &Scenario, rng: &mut Rng) -> ServerConfig {
+    config.admit = scenario.admit;
+    config.sessions = scenario.sessions;
+    config.store = true;
+    config.retry = scenario.retry;
+    config.stream_after = scenario.stream_after;
+    config.keep_alive = Some(Duration::from_secs([5, 15][rng.below(2) as usize]));
+    let limits = &mut config.limits.server;
+    limits.page_size = 3;
+    limits.ask_timeout = Duration::from_secs(60);
+    limits.max_running_requests = [8, 64][rng.below(2) as usize];
+    limits.max_sessions = [4, 16][rng.below(2) as usize];
+    limits.max_streams = [4, 64][rng.below(2) as usize];
+    limits.max_unsent = scenario.max_unsent;
+    limits.session_idle = scenario.session_idle;
+    limits.session_sweep = Duration::from_secs(20);
+    limits.session_start = Duration::from_secs(20);
+    limits.history_events = scenario.history_events;
+    limits.history_bytes = scenario.history_bytes;
+    limits.history_keep = Duration::from_secs([5, 60][rng.below(2) as usize]);
+    limits.admit_timeout = Duration::from_secs(5);
+    limits.handler_deadline = scenario.handler_deadline;
+    limits.max_queued_events = usize::MAX;
+    config
+}
+
+impl World {
+    pub(super) fn count_server(&mut self, kind: ServerInputKind) {
+        *self.report.server_pairs.entry((self.life, kind)).or_default() += 1;
+    }
+
+    /// Tells the server something, and carries out what it says.
+    pub(super) fn tell_server(&mut self, input: WiredServerInput) {
+        self.count_server(match &input {
+            Input::Fact(_, Wire::Bytes(_)) => ServerInputKind::Bytes,
+            Input::Fact(_, Wire::Eof) => ServerInputKind::Eof,
+            Input::Fact(_, Wire::Written(_)) => ServerInputKind::Written,
+            Input::Fact(_, Wire::Closed(_) | Wire::Opened(_)) => ServerInputKind::Closed,
+            Input::Command(ServerCommand::Respond(_)) => ServerInputKind::Respond,
+            Input::Command(ServerCommand::Notify(..)) => ServerInputKind::Notify,
+            Input::Command(ServerCommand::Publish(_)) => ServerInputKind::Publish,
+            Input::Command(ServerCommand::Admit(..)) => ServerInputKind::Admit,
+            Input::Command(ServerCommand::Shutdown(_)) => ServerInputKind::Shutdown,
+            Input::Tick => ServerInputKind::Tick,
+        });
+        self.trace(|| format!("server {:?} <- {input:?}", self.life));
+        if self.life == Life::Serving && matches!(input, Input::Command(ServerCommand::Shutdown(_))) {
+            self.life = Life::Draining;
+            self.drain_until = self.now + Duration::from_secs(300);
+        }
+        let _ = self.server.apply(self.now, input);
+        self.drain_server();
+    }
+
+    pub(super) fn drain_server(&mut self) {
+        while let Some(action) = self.server.poll_output() {
+            self.trace(|| format!("server -> {action:?}"));
+            assert!(self.life != Life::Ended, "{action:?} after the end of the server");
+            match action {
+                Action::Open(..) => panic!("a server opens nothing"),
+                Action::Write(channel, bytes) => self.server_writes(channel, bytes),
+                Action::Close(channel, how) => self.server_closes(channel, how),
+                Action::Event(event) => self.server_event(event),
+            }
+        }
+        self.watch.settle();
+        for task in std::mem::take(&mut self.cancelled) {
+            // A disconnect cancels nothing in a session, and nobody cancels for another.
+            if let (Some(session), None) = (task.context.session, self.config.limits.server.handler_deadline) {
+                let may = self.life != Life::Serving || self.watch.may_cancel(session, task.mark);
+                assert!(may, "{:?} was cancelled, and nobody said so", task.mark);
+            }
+            self.late.extend(task.into_late_answer());
+            self.late.truncate(20);
+        }
+    }
+
+    fn server_event(&mut self, event: Event) {
+        self.watch.told(&event);
+        match event {
+            Event::Request(responder, incoming) => self.request(responder, incoming),
+            Event::Cancelled(key) => self.cancelled.extend(self.tasks.remove(&key)),
+            Event::Admit(token, head) => self.ask_to_admit(token, &head),
+            Event::SessionOpened(_) => self.report.sessions += 1,
+            Event::SessionEnded(_, why) => self.report.idled += u64::from(why == SessionEnd::Idle),
+            Event::Terminated => {
+                assert!(self.tasks.is_empty(), "tasks that nobody cancelled: {:?}", self.tasks.keys());
+                self.life = Life::Ended;
+            }
+            _ => {}
+        }
+    }
+
+    // ---- requests
+
+    fn request(&mut self, responder: Responder, incoming: Incoming) {
+        let key = responder.key();
+        self.runs += 1;
+        self.report.handled += 1;
+        match app::take(&self.router, responder, incoming, self.runs, self.now) {
+            Ok(task) => {
+                self.check_asker(&task);
+                *self.handed.entry((task.mark.tag, task.round)).or_default() += 1;
+                let done = Done { mark: task.mark, said: Vec::new(), answered: false, delivered: false };
+                self.done.insert(self.runs, done);
+                assert!(self.tasks.insert(key, task).is_none(), "a key was used twice");
+            }
+            Err(answer) => self.tell_server(Input::Command(ServerCommand::Respond(answer))),
+        }
+    }
+
+    /// A request is handed out as coming from whoever sent it.
+    fn check_asker(&self, task: &app::Task) {
+        let context = &task.context;
+        let principal = if task.mark.host >= RAW {
+            Some(RAW)
+        } else {
+            self.hosts.iter().find(|host| host.number == task.mark.host).map(|host| host.principal)
+        };
+        if let Some(principal) = principal.filter(|_| self.scenario.admit) {
+            let expected = Some(Principal(principal.to_string()));
+            assert_eq!(context.principal, expected, "{:?} on behalf of another", task.mark);
+        }
+        if let Some(session) = context.session {
+            let owner = self.watch.owner(session).map(|session| session.peer.number);
+            assert_eq!(owner, Some(task.mark.host), "{:?} in the session of another", task.mark);
+        }
+        assert!(context.http.is_some(), "a request over HTTP has a head");
+    }
+
+    pub(super) fn act(&mut self, key: RequestKey) {
+        let Some(task) = self.tasks.get_mut(&key) else { return };
+        let mark = task.mark;
+        match task.act(self.now) {
+            Deed::Note(key, note, number) => {
+                let closes = matches!(note, Note::CloseStream(_));
+                self.count_server(ServerInputKind::Notify);
+                self.trace(|| format!("{mark:?} notes {note:?}"));
+                let told = self.server.notify(self.now, key, note).is_ok();
+                if told && closes {
+                    self.chaos.count(Fault::CloseStream);
+                }
+                let said = number.filter(|_| told);
+                self.done.get_mut(&mark.run).expect("it runs").said.extend(said);
+                self.drain_server();
+            }
+            Deed::Answer(responder, outcome) => {
+                if self.chaos.hit(Fault::SlowHandler, 400) {
+                    return self.dawdle(key, *responder);
+                }
+                let task = self.tasks.remove(&key).expect("as above");
+                self.done.get_mut(&mark.run).expect("it runs").answered = !task.asks();
+                let answer = responder.write(outcome);
+                self.tell_server(Input::Command(ServerCommand::Respond(answer)));
+            }
+        }
+    }
+
+    fn dawdle(&mut self, key: RequestKey, responder: Responder) {
+        let until = self.now + Duration::from_secs(20 + self.rng.below(60));
+        if let Some(task) = self.tasks.get_mut(&key) {
+            task.resume(responder, until);
+        }
+    }
+
+    /// Where a client has gone, a request of 2026-07-28 is cancelled, and one of a session goes on.
+    pub(super) fn check_disconnected(&self, channel: ChannelId) {
+        for task in self.tasks.values() {
+            let here = task.exchange().is_some_and(|exchange| exchange.lane() == channel.0);
+            let modern = task.context.version.era() == Era::Modern;
+            assert!(!here || !modern, "{:?} goes on without a client", task.mark);
+        }
+    }
+
+    // ---- admission
+
+    fn ask_to_admit(&mut self, token: AdmitToken, head: &RequestHead) {
+        let principal = head
+            .headers
+            .get("Authorization")
+            .and_then(|value| value.strip_prefix("Bearer "))
+            .and_then(|value| value.split('.').next());
+        // A session was lost, and another is not to be had.
+        let anew = head.headers.get("Mcp-Session-Id").or(head.headers.get("MCP-Protocol-Version")).is_none();
+        let is_closed = anew && self.now < self.closed_until && self.chaos.rate > 0;
+        let admission = match principal {
+            Some(_) if is_closed && self.rng.per_mille(700) => {
+                self.chaos.count(Fault::Forbidden);
+                Admission::Forbidden(None)
+            }
+            Some(_) if self.chaos.hit(Fault::Unauthorized, 130) => {
+                Admission::Unauthorized("Bearer error=\"invalid_token\"".into())
+            }
+            Some(_) if self.chaos.hit(Fault::Forbidden, 120) => Admission::Forbidden(None),
+            Some(principal) => Admission::Accept(Some(Principal(principal.into()))),
+            None => Admission::Unauthorized("Bearer realm=\"sim\"".into()),
+        };
+        let after = match self.rng.below(3) {
+            _ if self.chaos.hit(Fault::AdmitLate, 120) => 6_000 + self.rng.below(6_000),
+            0 => self.rng.below(500),
+            _ => 0,
+        };
+        self.admits.push((self.now + Duration::from_millis(after), token, admission));
+    }
+
+    pub(super) fn admit(&mut self, n: usize) {
+        let (_, token, admission) = self.admits.swap_remove(n);
+        self.tell_server(Input::Command(ServerCommand::Admit(token.key(), admission)));
+    }
+
+    // ---- its life
+
+    pub(super) fn publish(&mut self) {
+        self.tell_server(Input::Command(ServerCommand::Publish(Change::Tools)));
+    }
+
+    /// It is gone without a word.
+    pub(super) fn crash(&mut self) {
+        if self.up.is_some() {
+            return;
+        }
+        self.chaos.count(Fault::Crash);
+        // What the clients hear of it they hear when it is gone.
+        self.server = WiredServer::new(Arc::clone(&self.config), [0; 32], self.now);
+        self.server.shutdown(self.now, Duration::ZERO);
+        while self.server.poll_output().is_some() {}
+        self.life = Life::Ended;
+        self.forget_server();
+        while !self.links.is_empty() {
+            self.cut(0, Closed::Reset, Closed::Reset);
+        }
+        self.up = Some(self.now + Duration::from_millis(self.rng.below(5_000)));
+    }
+
+    /// It ends in order.
+    pub(super) fn restart(&mut self) {
+        if self.up.is_some() {
+            return;
+        }
+        self.chaos.count(Fault::Restart);
+        let grace = Duration::from_millis([0, 500, 5_000][self.rng.below(3) as usize]);
+        self.tell_server(Input::Command(ServerCommand::Shutdown(grace)));
+        self.up = Some(self.now + grace + Duration::from_millis(self.rng.below(5_000)));
+        self.burst_at_server();
+    }
+
+    /// Another one comes up at its address.
+    pub(super) fn come_up(&mut self) {
+        if self.life == Life::Draining {
+            // Someone still reads what it said last.
+            assert!(self.now < self.drain_until, "it does not end: {:?}", self.server);
+            self.up = Some(self.now + Duration::from_secs(1));
+            return self.spurious_at_server();
+        }
+        self.up = None;
+        self.burst_at_server();
+        self.check_server_at_rest();
+        self.server = WiredServer::new(Arc::clone(&self.config), self.rng.seed(), self.now);
+        if self.rng.per_mille(800) {
+            self.closed_until = self.now + Duration::from_secs(30);
+        }
+        self.life = Life::Serving;
+        self.forget_server();
+    }
+
+    fn forget_server(&mut self) {
+        self.tasks.clear();
+        self.late.clear();
+        self.admits.clear();
+        self.watch.restarted();
+    }
+
+    fn burst_at_server(&mut self) {
+        for _ in 0..self.rng.below(8) {
+            self.spurious_at_server();
+        }
+    }
+
+    /// Something that no driver should say to a server, but one might.
+    pub(super) fn spurious_at_server(&mut self) {
+        let channel = ChannelId(1_000_000);
+        let input = match self.rng.below(9) {
+            0 => Input::Fact(channel, Wire::Bytes("late\r\n".into())),
+            1 => Input::Fact(channel, Wire::Eof),
+            2 => Input::Fact(channel, Wire::Written(7)),
+            3 => Input::Fact(channel, Wire::Closed(Closed::Reset)),
+            4 => match self.late.pop_front() {
+                Some(answer) => Input::Command(ServerCommand::Respond(answer)),
+                None => Input::Tick,
+            },
+            5 => Input::Command(ServerCommand::Notify(RequestKey(9999), Note::Progress(mcp_proto::Progress::new(1.0)))),
+            6 => Input::Command(ServerCommand::Admit(AdmitKey(9999), Admission::Accept(None))),
+            7 if self.life != Life::Serving => Input::Command(ServerCommand::Shutdown(Duration::from_secs(5))),
+            7 | 8 if self.rng.per_mille(500) => {
+                self.count_server(ServerInputKind::Accept);
+                let accepted = self.life == Life::Serving;
+                if !accepted {
+                    let kind = mcp_proto::wired::Kind::HttpServer;
+                    assert_eq!(self.server.accept(self.now, kind, Default::default()), None, "it takes no more");
+                }
+                return;
+            }
+            _ if self.life == Life::Serving => Input::Tick,
+            _ => Input::Command(ServerCommand::Publish(Change::Tools)),
+        };
+        self.tell_server(input);
+    }
+}

@@ -1,0 +1,47 @@
+//! The lots of a run: what goes wrong, and how often it did.
+
+use super::rng::Rng;
+use std::collections::BTreeMap;
+
+/// Who decides by lot whether something goes wrong, and counts what did.
+#[derive(Clone, Debug)]
+pub struct Chaos<F> {
+    /// The generator of all choices of a run.
+    pub rng: Rng,
+    /// How many of a thousand chances are taken; zero for a clean run.
+    pub rate: u64,
+    /// Steps that counted.
+    pub steps: u64,
+    /// Faults injected.
+    pub faults: BTreeMap<F, u64>,
+}
+
+impl<F: Copy + Ord> Chaos<F> {
+    /// One that takes so many of a thousand chances.
+    pub const fn new(rng: Rng, rate: u64) -> Self {
+        Self { rng, rate, steps: 0, faults: BTreeMap::new() }
+    }
+
+    /// Whether this fault happens here; `scale` is how much likelier than usual, in percent.
+    pub fn hit(&mut self, fault: F, scale: u64) -> bool {
+        let hit = self.rate > 0 && self.rng.below(100_000) < self.rate * scale;
+        if hit {
+            self.count(fault);
+        }
+        hit
+    }
+
+    /// Which of these faults happens here, if any does.
+    pub fn pick(&mut self, faults: &[F], scale: u64) -> Option<F> {
+        let hit = self.rate > 0 && self.rng.below(100_000) < self.rate * scale;
+        let fault = *faults.get(self.rng.below(faults.len() as u64) as usize).filter(|_| hit)?;
+        self.count(fault);
+        Some(fault)
+    }
+
+    /// This fault happens.
+    pub fn count(&mut self, fault: F) {
+        self.steps += 1;
+        *self.faults.entry(fault).or_default() += 1;
+    }
+}

@@ -1,0 +1,42 @@
+//! Both engines over HTTP in virtual time: the standing properties over simulated runs.
+//! `cargo run --release -p mcp-tests --bin replay -- --both --steps N` runs as many steps as one likes.
+
+use mcp_tests::sim::both::{self, Report, Scenario};
+
+// covers: HTTP-S-028, SHTTP-S-028, SHTTP-S-045, SHTTP-S-053, S3-13, S3-20, S3-42, S3-50
+#[test]
+fn many_runs_of_both_engines_under_faults_violate_nothing_and_leave_nothing_behind() {
+    let mut report = Report::default();
+    for seed in 1.. {
+        if report.steps >= 60_000 {
+            break;
+        }
+        both::run(&Scenario::from_seed(seed), &mut report, false);
+    }
+    assert!(report.calls > 1500 && report.completed > 700 && report.resumed > 60, "{report:?}");
+    assert!(report.replayed > 10 && report.answered > 100 && report.idled > 20, "{report:?}");
+    assert_eq!(report.missing(10, 1), Vec::<String>::new(), "every fault and every pair of state and input occurs");
+}
+
+#[test]
+fn a_seed_is_one_run() {
+    for seed in 1..20 {
+        let run = || {
+            let mut report = Report::default();
+            both::run(&Scenario::from_seed(seed), &mut report, false);
+            report
+        };
+        assert_eq!(run(), run());
+    }
+}
+
+#[test]
+fn a_scenario_of_both_engines_written_down_is_read_back() {
+    for seed in 0..50 {
+        let scenario = Scenario::from_seed(seed);
+        assert_eq!(Scenario::parse(&scenario.to_string()), Some(scenario));
+    }
+    for text in ["nonsense", "both = 1\ncapacity = 0", "both = 1\nclients = 0", "both = -1", "web = 1"] {
+        assert_eq!(Scenario::parse(text), None, "{text}");
+    }
+}
