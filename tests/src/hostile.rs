@@ -1,13 +1,16 @@
-//! Servers that misbehave, and bytes that are hostile, against every driver: what comes of it, how much memory and how much time it takes.
+//! Servers and clients that misbehave, and bytes that are hostile, against every driver: what comes of it, how much memory and how much time
+//! it takes.
 //!
 //! Each row runs in a process of its own, so that the peak of its memory is its own.
 
 mod client;
 mod engine;
 mod rows;
+mod server;
 mod web;
 
 pub use rows::{ROWS, Row};
+pub use server::SERVER;
 pub use web::WEB;
 
 use crate::orphans::Adapter;
@@ -100,7 +103,7 @@ impl Row {
         let status = running.wait().map_err(|e| e.to_string())?;
         let took = began.elapsed();
         let Some((peak, outcome)) = said.trim_end().split_once('\t').filter(|_| status.success()) else {
-            return Err(format!("{status}: {said}"));
+            return Err(format!("{status}: {}", said.trim_end()));
         };
         let peak = peak.parse().map_err(|_| format!("{peak} is no number"))?;
         if peak > self.peak << 10 {

@@ -10,7 +10,7 @@
 mod channel;
 mod server;
 
-pub use server::{Handler, serve_http, serve_stdio};
+pub use server::{Handler, Hooks, serve_http, serve_http_with, serve_stdio};
 
 use channel::Channel;
 use mcp_proto::call::RawResult;

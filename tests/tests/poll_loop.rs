@@ -8,11 +8,11 @@ use mcp_proto::error::{DiagnosticKind, NegotiationCause, Stage};
 use mcp_proto::exchange::{Closed, ExitStatus, Program, Sent};
 use mcp_proto::input::CallId;
 use mcp_proto::rpc::Object;
-use mcp_proto::{Call, CallError, ClientConfig, ElicitResult, InputAnswer, Method, tools};
+use mcp_proto::{Call, CallError, ClientConfig, ElicitResult, InputAnswer, Method, Router, tools};
 use mcp_tests::poll_loop::PollLoop;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpListener};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
@@ -296,6 +296,25 @@ fn over_http_the_whole_conversation_works_and_cancelling_closes_the_connection()
     conversation(&mut client);
     client.close().expect("poll works");
     assert!(server.succeeds(), "the cancelled call took one of two connections with it");
+}
+
+// covers: B-189
+#[test]
+fn a_connection_beyond_the_cap_reads_why_it_is_closed() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let address = listener.local_addr().expect("it is bound");
+    let server = thread::spawn(move || {
+        let router = Router::new("capped", "1.0").configure(|config| config.limits.server.max_exchanges = 1);
+        mcp_tests::poll_loop::serve_http(&router, listener, 2)
+    });
+    let first = TcpStream::connect(address).expect("it listens");
+    let mut second = TcpStream::connect(address).expect("it listens");
+    second.set_read_timeout(Some(Duration::from_secs(20))).expect("it is not zero");
+    let mut text = String::new();
+    second.read_to_string(&mut text).expect("it is answered, and closed in order");
+    assert!(text.starts_with("HTTP/1.1 503 ") && text.to_lowercase().contains("retry-after: "), "{text}");
+    drop((first, second));
+    server.join().expect("no panic").expect("no error");
 }
 
 /// Passes on what comes, to the end, and keeps it.

@@ -1,8 +1,9 @@
-//! Prints what comes of servers that misbehave: `hostile` programs, `hostile web` web servers, `hostile orphans` what is left. `--size BYTES`
-//! says how much a gibibyte is, `--only TEXT` which rows are run. Build the other programs of this package first: it starts them.
+//! Prints what comes of peers that misbehave: `hostile` programs, `hostile web` web servers, `hostile server` web clients, `hostile orphans`
+//! what is left. `--size BYTES` says how much a gibibyte is, `--only TEXT` which rows are run. Build the other programs of this package
+//! first: it starts them.
 #![forbid(unsafe_code)]
 
-use mcp_tests::hostile::{Bench, Host, ROWS, Row, Shown, WEB};
+use mcp_tests::hostile::{Bench, Host, ROWS, Row, SERVER, Shown, WEB};
 use mcp_tests::orphans::groups;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::{env, io, thread};
 
-/// How many rows of web servers run at once: most of them wait. A row measures its own memory, and no row is about speed.
+/// How many rows of web servers, or web clients, run at once: most of them wait. A row measures its own memory, and no row is about speed.
 const WORKERS: usize = 4;
 
 fn main() -> ExitCode {
@@ -37,6 +38,7 @@ fn run(args: &[String]) -> Result<bool, String> {
         }
         Some("orphans") => orphans(only),
         Some("web") => table(&WEB.concat(), size, only, WORKERS),
+        Some("server") => table(&SERVER.concat(), size, only, WORKERS),
         _ => table(ROWS, size, only, 1),
     }
 }
@@ -47,7 +49,7 @@ fn beside(name: &str) -> Result<PathBuf, String> {
 }
 
 fn one(name: &str, host: &str, size: u64) -> Result<bool, String> {
-    let mut rows = ROWS.iter().chain(WEB.iter().copied().flatten());
+    let mut rows = ROWS.iter().chain(WEB.iter().chain(SERVER).copied().flatten());
     let row = rows.find(|row| row.name == name).ok_or("there is no such row")?;
     let host = row.hosts.iter().find(|one| one.name() == host).ok_or("it does not meet this row")?;
     let said = row.run(&Bench { host: *host, child: beside("misbehaving")?, size });
@@ -61,7 +63,7 @@ fn table(rows: &[Row], size: u64, only: &str, workers: usize) -> Result<bool, St
     let rows = rows.iter().filter(|row| row.name.contains(only));
     let cases: Vec<(&Row, Host)> = rows.flat_map(|row| row.hosts.iter().map(move |host| (row, *host))).collect();
     let width = cases.iter().map(|(row, _)| row.name.len() + 2).max().unwrap_or(20);
-    println!("{:<width$}{:<9}{:>7} {:>8}  outcome", "server or bytes", "host", "MiB", "s");
+    println!("{:<width$}{:<9}{:>7} {:>8}  outcome", "peer or bytes", "host", "MiB", "s");
     let (next, told) = (AtomicUsize::new(0), Mutex::new(Told { width, ..Told::default() }));
     thread::scope(|scope| {
         for _ in 0..workers {

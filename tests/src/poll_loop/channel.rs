@@ -33,6 +33,8 @@ pub(super) struct Channel {
     /// `None` once we have ended, or writing failed.
     writer: Option<File>,
     queue: VecDeque<Bytes>,
+    /// It was accepted to serve HTTP: once writing has failed there is nothing to read for.
+    serves: bool,
     /// Nothing is written after what is queued.
     finishing: bool,
     cut: Option<Closed>,
@@ -80,6 +82,11 @@ impl Channel {
         Ok(Self { reader: Some(reader.into()), writer: Some(writer.into()), ..Self::unopened() })
     }
 
+    /// The same, of somebody who asks over HTTP.
+    pub(super) fn accepted(pair: [OwnedFd; 2]) -> io::Result<Self> {
+        Self::of(pair).map(|channel| Self { serves: true, ..channel })
+    }
+
     fn start(program: &Program) -> io::Result<Self> {
         let mut child = program.to_piped(&Stderr::Inherit, std::env::vars_os()).spawn()?;
         let (Some(output), Some(input)) = (child.stdout.take(), child.stdin.take()) else {
@@ -93,7 +100,7 @@ impl Channel {
 
     fn unopened() -> Self {
         let (connecting, reader, writer, cut, process) = (None, None, None, None, None);
-        Self { connecting, reader, writer, queue: VecDeque::new(), finishing: false, cut, process }
+        Self { connecting, reader, writer, queue: VecDeque::new(), serves: false, finishing: false, cut, process }
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -180,6 +187,7 @@ impl Channel {
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(_) if self.serves => self.end(Closed::Reset),
                 Err(_) => {
                     self.queue.clear();
                     self.writer = None;

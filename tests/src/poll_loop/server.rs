@@ -2,11 +2,11 @@
 
 use super::channel::{self, Channel};
 use super::{Clock, seed};
-use mcp_proto::exchange::{Action, ChannelId, Peer};
-use mcp_proto::input::{Input, Note, Wire};
+use mcp_proto::exchange::{Action, ChannelId, Peer, RequestHead, Shutdown};
+use mcp_proto::input::{Admission, Input, Note, Wire};
 use mcp_proto::route::{Cx, Port, Routed};
 use mcp_proto::server::{Event, Responder};
-use mcp_proto::wired::{Kind, WiredServer};
+use mcp_proto::wired::{Kind, WiredServer, refusal};
 use mcp_proto::{Outcome, Refusal, Router};
 use std::collections::BTreeMap;
 use std::io;
@@ -19,6 +19,22 @@ use std::time::Duration;
 /// A handler. It runs on the loop, so nothing else happens before it returns. `None` means "not yet": it is entered again soon, and once
 /// more after its request was cancelled, so that it can stop what it has begun.
 pub type Handler = fn(&Cx) -> Option<Outcome>;
+
+/// What a loop that serves HTTP asks and tells the application. Both run on the loop.
+#[derive(Clone, Copy)]
+pub struct Hooks {
+    /// Decides about a request from its head, if the configuration asks for that.
+    pub admit: fn(&RequestHead) -> Admission,
+    /// Is told after each turn what the server holds.
+    pub watch: fn(&WiredServer),
+}
+
+impl Default for Hooks {
+    /// Lets everyone in, and tells nobody.
+    fn default() -> Self {
+        Self { admit: |_| Admission::Accept(None), watch: |_| {} }
+    }
+}
 
 /// How soon a handler that is not done is entered again.
 const AGAIN: Duration = Duration::from_millis(5);
@@ -40,9 +56,30 @@ pub fn serve_stdio(router: &Router<Handler>) -> io::Result<()> {
 /// # Errors
 /// As [`serve_stdio`].
 pub fn serve_http(router: &Router<Handler>, listener: TcpListener, connections: usize) -> io::Result<()> {
-    listener.set_nonblocking(true)?;
-    ServeLoop::new(router, Some(listener), connections)?.run()
+    serve_http_with(router, listener, connections, Hooks::default())
 }
+
+/// The same, with hooks.
+///
+/// # Errors
+/// As [`serve_stdio`].
+pub fn serve_http_with(
+    router: &Router<Handler>,
+    listener: TcpListener,
+    connections: usize,
+    hooks: Hooks,
+) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let mut server = ServeLoop::new(router, Some(listener), connections)?;
+    server.hooks = hooks;
+    server.run()
+}
+
+/// The channels from here on are those of connections that were one too many: the engine does not know them.
+const REFUSED: ChannelId = ChannelId(1 << 63);
+
+/// How many of them there are while they read what they are told. Then the oldest goes.
+const MAX_REFUSED: usize = 64;
 
 struct ServeLoop<'a> {
     engine: WiredServer,
@@ -53,6 +90,8 @@ struct ServeLoop<'a> {
     listener: Option<TcpListener>,
     /// Connections still to be accepted.
     left: usize,
+    hooks: Hooks,
+    refused: u64,
 }
 
 /// A request whose handler is not done.
@@ -69,12 +108,14 @@ impl<'a> ServeLoop<'a> {
         let mut config = router.config();
         config.origin_unix = clock.origin_unix;
         let engine = WiredServer::new(Arc::new(config), seed()?, clock.now());
-        Ok(Self { engine, router, clock, channels: BTreeMap::new(), jobs: Vec::new(), listener, left })
+        let (channels, jobs, hooks) = (BTreeMap::new(), Vec::new(), Hooks::default());
+        Ok(Self { engine, router, clock, channels, jobs, listener, left, hooks, refused: 0 })
     }
 
     fn run(mut self) -> io::Result<()> {
         loop {
             self.carry_out();
+            (self.hooks.watch)(&self.engine);
             if self.left == 0 && self.channels.is_empty() {
                 return Ok(());
             }
@@ -126,6 +167,10 @@ impl<'a> ServeLoop<'a> {
                     self.work(job);
                 }
             }
+            Action::Event(Event::Admit(token, head)) => {
+                let admission = (self.hooks.admit)(&head);
+                self.engine.admit(self.clock.now(), token, admission);
+            }
             // Notifications and diagnostics: a server that logs does so here.
             Action::Event(_) => {}
         }
@@ -149,10 +194,10 @@ impl<'a> ServeLoop<'a> {
     fn wait(&mut self) -> io::Result<()> {
         let timer = self.engine.poll_timeout().map(|at| at - self.clock.now());
         let sleep = if self.jobs.is_empty() { timer } else { Some(timer.unwrap_or(AGAIN).min(AGAIN)) };
-        let wants_read = |id: ChannelId| self.engine.wants_read(id);
+        let wants_read = |id: ChannelId| id >= REFUSED || self.engine.wants_read(id);
         let listener = self.listener.as_ref().filter(|_| self.left > 0);
         for id in channel::wait(&self.channels, wants_read, listener, sleep)? {
-            let wants_read = self.engine.wants_read(id);
+            let wants_read = id >= REFUSED || self.engine.wants_read(id);
             let facts = self.channels.get_mut(&id).map(|channel| channel.transfer(wants_read));
             for fact in facts.into_iter().flatten() {
                 self.tell(id, fact);
@@ -168,11 +213,20 @@ impl<'a> ServeLoop<'a> {
         Ok(())
     }
 
-    /// Takes a channel in; it is closed at once if the engine has no room for it.
+    /// Takes a channel in. If the engine has no room for it, it is told so and closed, once its other side has heard it.
     fn accept(&mut self, kind: Kind, pair: [OwnedFd; 2]) -> io::Result<()> {
-        let channel = Channel::of(pair)?;
+        let mut channel = if kind == Kind::HttpServer { Channel::accepted(pair)? } else { Channel::of(pair)? };
         if let Some(id) = self.engine.accept(self.clock.now(), kind, Peer::default()) {
             self.channels.insert(id, channel);
+        } else if let Some(word) = refusal(kind) {
+            channel.write(word);
+            channel.close(Shutdown::WriteHalf);
+            let refused: Vec<ChannelId> = self.channels.range(REFUSED..).map(|(id, _)| *id).collect();
+            if let (true, Some(oldest)) = (refused.len() >= MAX_REFUSED, refused.first()) {
+                self.channels.remove(oldest);
+            }
+            self.channels.insert(ChannelId(REFUSED.0 + self.refused), channel);
+            self.refused += 1;
         }
         Ok(())
     }

@@ -1,0 +1,245 @@
+//! Clients that end their side, or break off, at every point of an exchange.
+
+use super::ask::{Ask, LEGACY};
+use super::link::Link;
+use super::parts::{DRIVERS, FLAT, proper};
+use super::site::{Site, good};
+use super::tools::{self, free, has_begun, was_stopped};
+use crate::hostile::rows::{expect, row, soon};
+use crate::hostile::{Bench, Row};
+use serde_json::json;
+
+pub(super) const ROWS: &[Row] = &[
+    row("ends its side at every byte of a request", DRIVERS, FLAT, |b| ends_at(b, &Ask::mark().bytes(), Link::finish)),
+    row("ends its side at every byte of a request in chunks", DRIVERS, FLAT, |b| {
+        ends_at(b, &Ask::mark().chunked().bytes(), Link::finish)
+    }),
+    row("breaks off at every byte of a request", DRIVERS, FLAT, |b| breaks_at(b, &Ask::mark().bytes())),
+    row("breaks off at every byte of a request in chunks", DRIVERS, FLAT, |b| {
+        breaks_at(b, &Ask::mark().chunked().bytes())
+    }),
+    row("ends its side between two requests", DRIVERS, FLAT, |b| {
+        let site = b.site(|_| {})?;
+        let mut link = site.visit()?;
+        good(&mut link)?;
+        link.finish();
+        link.is_over()?;
+        site.serves()?;
+        site.at_rest()?;
+        Ok("closed without a word".into())
+    }),
+    row("ends its side behind a request", DRIVERS, FLAT, |b| {
+        let site = b.site(|_| {})?;
+        // It may be taken for one that has left, since it looks the same; what it must not be is kept, or answered by half.
+        for _ in 0..50 {
+            let mut link = site.visit()?;
+            link.say(&Ask::call("echo").with("text", "x").bytes());
+            link.finish();
+            match link.answer() {
+                Ok(answer) => {
+                    expect(answer.status == 200, || format!("{answer} in place of 200"))?;
+                    link.is_over()?;
+                }
+                Err(why) => expect(why == "it ends without an answer", || why)?,
+            }
+        }
+        site.serves()?;
+        site.at_rest()?;
+        Ok("answered or cancelled, and closed".into())
+    }),
+    row("ends its side while a call runs", DRIVERS, FLAT, |b| {
+        let (site, link) = waiting(b)?;
+        link.finish();
+        stopped(&site, Some(link))
+    }),
+    row("breaks off while a call runs", DRIVERS, FLAT, |b| {
+        let (site, link) = waiting(b)?;
+        link.reset();
+        stopped(&site, None)
+    }),
+    row("ends its side while a call runs, 2025-11-25", DRIVERS, FLAT, |b| {
+        let (site, mut link) = waiting_in_a_session(b)?;
+        link.finish();
+        goes_on(&site)?;
+        free("call");
+        // Whether it still gets the answer is open: it looks like one that has left.
+        let told = match link.answer() {
+            Ok(answer) if answer.json()?["result"]["content"][0]["text"] == "call" => "and is answered",
+            Ok(answer) => return Err(format!("it is answered with {answer}")),
+            Err(why) if why == "it ends without an answer" => "and nobody is answered",
+            Err(why) => return Err(why),
+        };
+        link.is_over()?;
+        site.at_rest()?;
+        expect(!was_stopped("call"), || "a disconnect is taken for a cancellation".into())?;
+        Ok(format!("it goes on, {told}"))
+    }),
+    row("breaks off while a call runs, 2025-11-25", DRIVERS, FLAT, |b| {
+        let (site, link) = waiting_in_a_session(b)?;
+        link.reset();
+        goes_on(&site)?;
+        free("call");
+        site.at_rest()?;
+        expect(!was_stopped("call"), || "a disconnect is taken for a cancellation".into())?;
+        Ok("it goes on".into())
+    }),
+    row("breaks off in an answer of 8 MiB", DRIVERS, 120, |b| {
+        let site = b.site(|_| {})?;
+        for _ in 0..4 {
+            let mut link = site.visit()?;
+            link.say(&Ask::call("big").with("bytes", 8 << 20).bytes());
+            let answer = link.head()?;
+            expect(answer.status == 200, || format!("{answer} in place of 200"))?;
+            link.reset();
+            site.serves()?;
+        }
+        site.at_rest()?;
+        Ok("let go of".into())
+    }),
+    row("breaks off in an event stream", DRIVERS, FLAT, |b| {
+        let (site, link) = told(b)?;
+        link.reset();
+        stopped(&site, None)
+    }),
+    row("ends its side in an event stream", DRIVERS, FLAT, |b| {
+        let (site, link) = told(b)?;
+        link.finish();
+        soon(|| was_stopped("call"));
+        expect(was_stopped("call"), || "the call goes on".into())?;
+        let (mut link, limit) = (link, 64 << 20);
+        let rest = link.rest()?.len();
+        expect(rest < limit, || format!("{rest} more bytes"))?;
+        site.serves()?;
+        site.at_rest()?;
+        Ok("the call is stopped, and the connection closed".into())
+    }),
+    row("connects and breaks off, 1,000 times", DRIVERS, FLAT, |b| comes_and_goes(b, Link::reset)),
+    row("connects and leaves, 1,000 times", DRIVERS, FLAT, |b| comes_and_goes(b, drop)),
+];
+
+/// How many connections are open at once, at most: each takes some descriptors.
+const AT_ONCE: usize = 50;
+
+/// Cut short there, and its side ended: the server ends its own, with a refusal or without a word, and runs nothing.
+fn ends_at(bench: &Bench, bytes: &[u8], end: fn(&Link)) -> Result<String, String> {
+    let site = bench.site(|_| {})?;
+    let cuts: Vec<usize> = (0..bytes.len()).collect();
+    let (mut silent, mut refused) = (0, 0);
+    for cuts in cuts.chunks(AT_ONCE) {
+        let mut links = Vec::new();
+        for cut in cuts {
+            let mut link = site.visit()?;
+            link.say(&bytes[..*cut]);
+            end(&link);
+            links.push((cut, link));
+        }
+        for (cut, mut link) in links {
+            match link.answer() {
+                Ok(answer) => {
+                    proper(&answer)?;
+                    let is_so = [400, 408].contains(&answer.status);
+                    expect(is_so, || format!("cut at {cut} it is answered with {answer}"))?;
+                    link.is_over()?;
+                    refused += 1;
+                }
+                Err(why) if why == "it ends without an answer" => silent += 1,
+                Err(why) => return Err(format!("cut at {cut}: {why}")),
+            }
+        }
+        site.serves()?;
+    }
+    expect(tools::marks() == 0, || "a part of a call has run".into())?;
+    site.at_rest()?;
+    Ok(format!("{silent} times closed without a word, {refused} times refused"))
+}
+
+fn breaks_at(bench: &Bench, bytes: &[u8]) -> Result<String, String> {
+    let site = bench.site(|_| {})?;
+    for cut in 0..bytes.len() {
+        let mut link = site.visit()?;
+        link.say(&bytes[..cut]);
+        link.reset();
+        if cut % AT_ONCE == 0 {
+            in_turn(&site)?;
+        }
+    }
+    site.serves()?;
+    site.at_rest()?;
+    expect(tools::marks() == 0, || "a part of a call has run".into())?;
+    Ok(format!("{} times let go of", bytes.len()))
+}
+
+/// A call of 2026-07-28 that has begun.
+fn waiting(bench: &Bench) -> Result<(Site, Link), String> {
+    let site = bench.site(|_| {})?;
+    let mut link = site.visit()?;
+    link.say(&Ask::call("wait").with("tag", "call").bytes());
+    begun(&site)?;
+    Ok((site, link))
+}
+
+/// A call of 2025-11-25 that has begun. It will be answered with JSON.
+fn waiting_in_a_session(bench: &Bench) -> Result<(Site, Link), String> {
+    let site = bench.site(|config| config.stream_after = std::time::Duration::from_secs(60))?;
+    let session = site.session(LEGACY)?;
+    let mut link = site.visit()?;
+    link.say(&Ask::legacy_call(LEGACY, Some(&session), 5, "wait", &json!({"tag": "call"})).bytes());
+    begun(&site)?;
+    Ok((site, link))
+}
+
+/// A call of 2026-07-28 that has told something.
+fn told(bench: &Bench) -> Result<(Site, Link), String> {
+    let site = bench.site(|_| {})?;
+    let mut link = site.visit()?;
+    link.say(&Ask::call("tell").with("tag", "call").bytes());
+    let head = link.head()?;
+    expect(head.status == 200, || format!("{head} in place of 200"))?;
+    link.until("notifications/news")?;
+    Ok((site, link))
+}
+
+fn begun(site: &Site) -> Result<(), String> {
+    soon(|| has_begun("call"));
+    expect(has_begun("call"), || "the call does not begin".into())?;
+    site.serves()
+}
+
+/// The call was stopped, and its connection is closed without an answer.
+fn stopped(site: &Site, link: Option<Link>) -> Result<String, String> {
+    soon(|| was_stopped("call"));
+    expect(was_stopped("call"), || "the call goes on".into())?;
+    if let Some(mut link) = link {
+        link.is_over()?;
+    }
+    site.serves()?;
+    site.at_rest()?;
+    Ok("the call is stopped".into())
+}
+
+/// The call goes on though its client is gone: others are served for a while, which the server must have noticed in.
+fn goes_on(site: &Site) -> Result<(), String> {
+    for _ in 0..20 {
+        site.serves()?;
+    }
+    expect(!was_stopped("call"), || "a disconnect is taken for a cancellation".into())
+}
+
+fn comes_and_goes(bench: &Bench, go: fn(Link)) -> Result<String, String> {
+    let site = bench.site(|_| {})?;
+    for n in 0..1000 {
+        go(site.visit()?);
+        if n % AT_ONCE == 0 {
+            in_turn(&site)?;
+        }
+    }
+    site.serves()?;
+    site.at_rest()?;
+    Ok("let go of".into())
+}
+
+/// Whoever came before has been accepted: what the operating system keeps of those who were not is bounded, and it tells nobody.
+fn in_turn(site: &Site) -> Result<(), String> {
+    site.serves()?;
+    good(&mut site.visit()?)
+}

@@ -1,0 +1,251 @@
+//! A connection of a client that writes any bytes, and reads as a strict client would.
+
+use crate::stub::SOON;
+use rustix::net::sockopt::{set_socket_linger, set_socket_recv_buffer_size};
+use serde_json::Value;
+use std::fmt;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How much is written at once of what has no end.
+const BLOCK: usize = 64 << 10;
+
+/// The most that an answer may be: nothing that these clients ask for is as long.
+const LONGEST: usize = 64 << 20;
+
+pub(super) struct Link {
+    stream: TcpStream,
+    /// What was read and not looked at.
+    held: Vec<u8>,
+    /// How much is read at once, and how long apart, if that is slow.
+    pace: Option<(usize, Duration)>,
+}
+
+/// What a server said.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) fields: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    /// A field, whatever the case of its name.
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(one, _)| one.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// The message in it: the body, or the last event with data.
+    pub(super) fn json(&self) -> Result<Value, String> {
+        let body = String::from_utf8_lossy(&self.body);
+        let events = self.field("Content-Type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+        let mut data =
+            body.lines().filter_map(|line| line.strip_prefix("data:")).filter(|data| !data.trim().is_empty());
+        let text = if events { data.next_back().unwrap_or_default() } else { &body };
+        serde_json::from_str(text).map_err(|e| format!("{e}: {self}"))
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let body = String::from_utf8_lossy(&self.body);
+        write!(f, "{} {}", self.status, body.chars().take(200).collect::<String>())
+    }
+}
+
+impl Link {
+    pub(super) fn to(address: SocketAddr) -> Result<Self, String> {
+        let stream = TcpStream::connect_timeout(&address, SOON).map_err(|e| format!("no connection: {e}"))?;
+        let set = stream.set_nodelay(true).and_then(|()| stream.set_read_timeout(Some(SOON)));
+        set.map_err(|e| e.to_string())?;
+        Ok(Self { stream, held: Vec::new(), pace: None })
+    }
+
+    /// Takes little in at once, so that the server notices how slowly it is read.
+    pub(super) fn narrow(&self) -> Result<(), String> {
+        set_socket_recv_buffer_size(&self.stream, 64 << 10).map_err(|e| e.to_string())
+    }
+
+    /// Writes this. What comes of it is seen by reading: a server may have refused, and closed, before all of it was written.
+    pub(super) fn say(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes);
+    }
+
+    /// Writes this again and again on a thread of its own, so many bytes or as long as it is taken; then gives how many were.
+    pub(super) fn pour(&self, part: &[u8], bytes: u64) -> Result<JoinHandle<u64>, String> {
+        let mut out = self.stream.try_clone().map_err(|e| e.to_string())?;
+        let block = part.repeat((BLOCK / part.len()).max(1));
+        Ok(thread::spawn(move || {
+            let mut taken = 0;
+            while taken < bytes && out.write_all(&block).is_ok() {
+                taken += block.len() as u64;
+            }
+            taken
+        }))
+    }
+
+    /// Writes this on a thread of its own: it may be more than the server takes before it is read.
+    pub(super) fn say_beside(&self, bytes: Vec<u8>) -> Result<JoinHandle<u64>, String> {
+        let length = bytes.len() as u64;
+        self.pour(&bytes, length)
+    }
+
+    /// Writes this again and again, so long apart, on a thread of its own, until it is not taken.
+    pub(super) fn drip(&self, part: &'static [u8], gap: Duration) -> Result<JoinHandle<()>, String> {
+        let mut out = self.stream.try_clone().map_err(|e| e.to_string())?;
+        Ok(thread::spawn(move || {
+            while out.write_all(part).is_ok() {
+                thread::park_timeout(gap);
+            }
+        }))
+    }
+
+    /// The next answer, whole, read in parts of this size, so long apart.
+    pub(super) fn answer_in_parts(&mut self, part: usize, gap: Duration) -> Result<Answer, String> {
+        self.pace = Some((part, gap));
+        let answer = self.answer();
+        self.pace = None;
+        answer
+    }
+
+    /// The next answer, whole.
+    pub(super) fn answer(&mut self) -> Result<Answer, String> {
+        let mut answer = self.head()?;
+        answer.body = match (answer.field("Transfer-Encoding"), answer.field("Content-Length")) {
+            _ if answer.status < 200 || matches!(answer.status, 204 | 304) => Vec::new(),
+            (Some("chunked"), None) => {
+                let mut body = Vec::new();
+                while let Some(chunk) = self.chunk()? {
+                    body.extend(chunk);
+                }
+                body
+            }
+            (None, Some(length)) => {
+                let length = length.parse().map_err(|e| format!("its length is {length:?}: {e}"))?;
+                self.take(length)?
+            }
+            (None, None) => {
+                while self.more()? {}
+                std::mem::take(&mut self.held)
+            }
+            other => return Err(format!("its framing is {other:?}")),
+        };
+        Ok(answer)
+    }
+
+    /// The head of the next answer, for one without a body, or with a stream.
+    pub(super) fn head(&mut self) -> Result<Answer, String> {
+        let end = loop {
+            match self.held.windows(4).position(|end| end == b"\r\n\r\n") {
+                Some(at) => break at + 4,
+                None if self.more()? => {}
+                None if self.held.is_empty() => return Err("it ends without an answer".into()),
+                None => return Err(format!("it ends in a head: {}", self.shown())),
+            }
+        };
+        let head = String::from_utf8(self.take(end)?).map_err(|e| e.to_string())?;
+        let mut lines = head.trim_end().split("\r\n");
+        let line = lines.next().unwrap_or_default();
+        let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)).and_then(|code| code.parse().ok());
+        let status = status.ok_or_else(|| format!("no status: {line:?}"))?;
+        let fields = lines.map(|line| match line.split_once(": ") {
+            Some((name, value)) => Ok((name.to_string(), value.to_string())),
+            None => Err(format!("no field: {line:?}")),
+        });
+        Ok(Answer { status, fields: fields.collect::<Result<_, _>>()?, body: Vec::new() })
+    }
+
+    /// The next chunk of a body; `None` after the last.
+    pub(super) fn chunk(&mut self) -> Result<Option<Vec<u8>>, String> {
+        let end = loop {
+            match self.held.windows(2).position(|end| end == b"\r\n") {
+                Some(at) => break at,
+                None if self.more()? => {}
+                None => return Err(format!("it ends in a chunk: {}", self.shown())),
+            }
+        };
+        let line = String::from_utf8(self.take(end + 2)?).map_err(|e| e.to_string())?;
+        let size = usize::from_str_radix(line.trim_end(), 16).map_err(|e| format!("a chunk of {line:?}: {e}"))?;
+        let mut chunk = self.take(size + 2)?;
+        chunk.truncate(size);
+        Ok(Some(chunk).filter(|_| size > 0))
+    }
+
+    /// Reads chunks of a stream until what they say holds this; gives all of it.
+    pub(super) fn until(&mut self, text: &str) -> Result<String, String> {
+        let mut all = String::new();
+        while !all.contains(text) {
+            match self.chunk()? {
+                Some(chunk) => all += &String::from_utf8(chunk).map_err(|e| e.to_string())?,
+                None => return Err(format!("the stream ends without {text:?}: {all:?}")),
+            }
+        }
+        Ok(all)
+    }
+
+    /// The server ends the connection, and says nothing more before.
+    pub(super) fn is_over(&mut self) -> Result<(), String> {
+        match self.more() {
+            Ok(true) => Err(format!("more is said: {}", self.shown())),
+            Ok(false) if self.held.is_empty() => Ok(()),
+            Ok(false) => Err(format!("more was said: {}", self.shown())),
+            Err(why) => Err(format!("it is not closed: {why}")),
+        }
+    }
+
+    /// What the server says before it ends the connection.
+    pub(super) fn rest(&mut self) -> Result<Vec<u8>, String> {
+        while self.more()? {}
+        Ok(std::mem::take(&mut self.held))
+    }
+
+    /// Writes no more, and goes on reading.
+    pub(super) fn finish(&self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+
+    /// Breaks it off.
+    pub(super) fn reset(self) {
+        let _ = set_socket_linger(&self.stream, Some(Duration::ZERO));
+    }
+
+    /// Reads something. False at the end, which may be a reset.
+    fn more(&mut self) -> Result<bool, String> {
+        let mut buffer = [0; 16 << 10];
+        if self.held.len() > LONGEST {
+            return Err("it says too much".into());
+        }
+        let size = self.pace.map_or(buffer.len(), |(size, gap)| {
+            thread::park_timeout(gap);
+            size.min(buffer.len())
+        });
+        match self.stream.read(&mut buffer[..size]) {
+            Ok(n) => {
+                self.held.extend_from_slice(&buffer[..n]);
+                Ok(n > 0)
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => Ok(false),
+            Err(e) if e.kind() == ErrorKind::Interrupted => Ok(true),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                Err(format!("nothing is said for {SOON:?}: {}", self.shown()))
+            }
+            Err(e) => Err(e.to_string()),
+        }
+    }
+
+    fn take(&mut self, count: usize) -> Result<Vec<u8>, String> {
+        while self.held.len() < count {
+            if !self.more()? {
+                return Err(format!("it ends too soon: {}", self.shown()));
+            }
+        }
+        let rest = self.held.split_off(count);
+        Ok(std::mem::replace(&mut self.held, rest))
+    }
+
+    fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.held[..self.held.len().min(200)]).into_owned()
+    }
+}

@@ -1,0 +1,207 @@
+//! Clients that write too slowly, or read too slowly, or not at all. What is slow is paid for by whoever is slow.
+
+use super::ask::Ask;
+use super::link::Link;
+use super::parts::{DRIVERS, FLAT, SHORT, closes, proper, short, shown};
+use super::site::{Site, good};
+use super::tools;
+use crate::hostile::rows::{expect, row, soon};
+use crate::hostile::{Bench, Row};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub(super) const ROWS: &[Row] = &[
+    row("connects and says nothing", DRIVERS, FLAT, |b| stalls(b, b"")),
+    row("says half a line and nothing more", DRIVERS, FLAT, |b| stalls(b, b"POST /mc")),
+    row("says half a head and nothing more", DRIVERS, FLAT, |b| {
+        let head = Ask::mark().head();
+        stalls(b, &head[..head.len() - 2])
+    }),
+    row("says its head and never a body", DRIVERS, FLAT, |b| stalls(b, &Ask::mark().head())),
+    row("says half a body and nothing more", DRIVERS, FLAT, |b| {
+        let all = Ask::mark().bytes();
+        stalls(b, &all[..all.len() - 1])
+    }),
+    row("says half a size of a chunk and nothing more", DRIVERS, FLAT, |b| stalls(b, &Ask::mark().chunks("1").bytes())),
+    row("says half a chunk and nothing more", DRIVERS, FLAT, |b| stalls(b, &Ask::mark().chunks("5\r\n{").bytes())),
+    row("never says the last chunk", DRIVERS, FLAT, |b| {
+        let all = Ask::mark().chunked().bytes();
+        stalls(b, &all[..all.len() - 5])
+    }),
+    row("never says the end of its trailer", DRIVERS, FLAT, |b| {
+        let all = Ask::mark().chunked().bytes();
+        stalls(b, &[&all[..all.len() - 2], b"X: y\r\n"].concat())
+    }),
+    row("is told to go on and does not", DRIVERS, FLAT, |b| {
+        let site = b.site(short)?;
+        let mut link = site.visit()?;
+        link.say(&Ask::mark().set("Expect", "100-continue").head());
+        let told = link.answer()?;
+        expect(told.status == 100, || format!("{told} in place of 100"))?;
+        ended(&site, &mut link, Instant::now())
+    }),
+    row("says its head by one byte in 50 ms", DRIVERS, FLAT, |b| drips(b, b"POST /mcp HTTP/1.1\r\nX-A: ", b"a")),
+    row("says a header in 50 ms", DRIVERS, FLAT, |b| drips(b, b"POST /mcp HTTP/1.1\r\n", b"X-A: b\r\n")),
+    row("says an empty line in 50 ms", DRIVERS, FLAT, |b| drips(b, b"", b"\r\n")),
+    row("says an empty line in 50 ms, after an answer", DRIVERS, FLAT, |b| {
+        drips(b, &Ask::call("echo").with("text", "x").bytes(), b"\r\n")
+    }),
+    row("says its body by one byte in 50 ms", DRIVERS, FLAT, |b| {
+        drips(b, &Ask::mark().unframed().set("Content-Length", "10000").head(), b" ")
+    }),
+    row("says its body in chunks of one byte in 50 ms", DRIVERS, FLAT, |b| {
+        drips(b, &Ask::mark().chunks("").head(), b"1\r\n \r\n")
+    }),
+    row("says its body by 64 bytes in 10 ms", DRIVERS, FLAT, |b| {
+        let site = b.site(short)?;
+        let mut link = site.visit()?;
+        let ask = Ask::mark();
+        let ask = ask.clone().body([ask.content(), vec![b' '; 12 << 10]].concat());
+        link.say(&ask.head());
+        for part in ask.content().chunks(64) {
+            link.say(part);
+            thread::park_timeout(Duration::from_millis(10));
+        }
+        let answer = link.answer()?;
+        expect(answer.status == 200, || format!("{answer} in place of 200"))?;
+        Ok("200: slow is no fault".into())
+    }),
+    row("rests after an answer", DRIVERS, FLAT, |b| {
+        let site = b.site(short)?;
+        let mut link = site.visit()?;
+        good(&mut link)?;
+        let began = Instant::now();
+        link.is_over()?;
+        in_time(began)?;
+        site.serves()?;
+        site.at_rest()?;
+        Ok("closed without a word".into())
+    }),
+    // Two answers of 8 MiB are there at once, in several forms as they are made.
+    row("never reads a large answer", DRIVERS, 160, never_reads),
+    row("never reads an event stream", DRIVERS, 64, never_reads_events),
+    row("asks without end and never reads", DRIVERS, 64, asks_and_never_reads),
+    row("reads an answer of 8 MiB by 8 KiB in 2 ms", DRIVERS, 120, |b| {
+        let site = b.site(short)?;
+        let mut link = site.visit()?;
+        link.narrow()?;
+        link.say(&Ask::call("big").with("bytes", 8 << 20).bytes());
+        let began = Instant::now();
+        let answer = link.answer_in_parts(8 << 10, Duration::from_millis(2))?;
+        let (length, took) = (answer.body.len(), began.elapsed());
+        expect(answer.status == 200 && length > 8 << 20, || format!("{length} bytes: {answer}"))?;
+        expect(took > SHORT, || format!("that is not slow: {took:?}"))?;
+        site.serves()?;
+        Ok(format!("200, all of it, in {:.1} s", took.as_secs_f64()))
+    }),
+];
+
+/// Who says this and no more is let go of in time, perhaps with 408.
+fn stalls(bench: &Bench, bytes: &[u8]) -> Result<String, String> {
+    let site = bench.site(short)?;
+    let mut link = site.visit()?;
+    link.say(bytes);
+    let told = ended(&site, &mut link, Instant::now())?;
+    let answered = told.starts_with("408");
+    expect(answered || bytes.is_empty(), || format!("{told} in place of 408"))?;
+    Ok(told)
+}
+
+/// Who says this again and again is let go of in time, however it goes on.
+fn drips(bench: &Bench, start: &[u8], part: &'static [u8]) -> Result<String, String> {
+    let site = bench.site(short)?;
+    let mut link = site.visit()?;
+    link.say(start);
+    if start.ends_with(b"}") {
+        let answer = link.answer()?;
+        expect(answer.status == 200, || format!("{answer} in place of 200"))?;
+    }
+    let began = Instant::now();
+    let dripping = link.drip(part, Duration::from_millis(50))?;
+    let told = ended(&site, &mut link, began)?;
+    drop(link);
+    dripping.join().map_err(|_| "the writer panics")?;
+    Ok(told)
+}
+
+/// The connection ends in time, with 408 or without a word. Others are served meanwhile and afterwards.
+fn ended(site: &Site, link: &mut Link, began: Instant) -> Result<String, String> {
+    site.serves()?;
+    let told = match link.answer() {
+        Err(why) if why == "it ends without an answer" => "closed without a word".to_string(),
+        Err(why) => return Err(why),
+        Ok(answer) => {
+            proper(&answer)?;
+            expect([400, 408].contains(&answer.status), || format!("{answer} in place of 408"))?;
+            closes(&[]).after(&answer, link)?;
+            format!("{}, closed", shown(&answer))
+        }
+    };
+    in_time(began)?;
+    site.serves()?;
+    site.at_rest()?;
+    expect(tools::marks() == 0, || "half a call has run".into())?;
+    Ok(told)
+}
+
+/// The limit has passed, and not much more: a loaded machine is slow.
+fn in_time(began: Instant) -> Result<(), String> {
+    let took = began.elapsed();
+    let is_so = took > SHORT * 8 / 10 && took < SHORT * 6;
+    expect(is_so, || format!("it took {took:?}, and the limit is {SHORT:?}"))
+}
+
+/// Its answer is cut off, and nobody else waits.
+fn never_reads(bench: &Bench) -> Result<String, String> {
+    let site = bench.site(short)?;
+    let mut links = Vec::new();
+    for _ in 0..2 {
+        let mut link = site.visit()?;
+        link.say(&Ask::call("big").with("bytes", 8 << 20).bytes());
+        links.push(link);
+    }
+    // The others are served while the limit passes.
+    for _ in 0..20 {
+        site.serves()?;
+        thread::park_timeout(Duration::from_millis(20));
+    }
+    site.at_rest()?;
+    let mut most = 0;
+    for mut link in links {
+        let told = link.rest()?.len();
+        expect(told < 8 << 20, || format!("{told} bytes are there"))?;
+        most = most.max(told);
+    }
+    site.serves()?;
+    Ok(format!("cut off, {} KiB at most were taken", most >> 10))
+}
+
+/// What is told is bounded, and its end is the end of the call.
+fn never_reads_events(bench: &Bench) -> Result<String, String> {
+    let site = bench.site(short)?;
+    let mut link = site.visit()?;
+    link.say(&Ask::call("tell").with("tag", "told").bytes());
+    soon(|| tools::has_begun("told"));
+    site.serves()?;
+    soon(|| tools::was_stopped("told"));
+    expect(tools::was_stopped("told"), || "the call goes on".into())?;
+    site.serves()?;
+    site.at_rest()?;
+    let told = link.rest()?.len();
+    Ok(format!("cut off, {} KiB were taken; the call is stopped", told >> 10))
+}
+
+/// It is read no further, and then cut off.
+fn asks_and_never_reads(bench: &Bench) -> Result<String, String> {
+    let site = bench.site(short)?;
+    let link = site.visit()?;
+    let ask = Ask::call("big").with("bytes", 64 << 10).bytes();
+    let pouring = link.pour(&ask, 1 << 30)?;
+    site.serves()?;
+    // It blocks until the connection is gone.
+    let taken = pouring.join().map_err(|_| "the writer panics")?;
+    expect(taken < 68 << 20, || format!("{taken} bytes are taken"))?;
+    site.serves()?;
+    site.at_rest()?;
+    Ok(format!("cut off, {} KiB were taken", taken >> 10))
+}

@@ -1,0 +1,245 @@
+//! Our own server on one of the drivers, and a good client of it.
+
+use super::ask::Ask;
+use super::link::{Answer, Link};
+use super::tools::{self, Tool};
+use crate::hostile::rows::{expect, soon};
+use crate::hostile::{Bench, Host};
+use crate::orphans::Adapter;
+use crate::poll_loop::{self, Hooks};
+use crate::stub::SOON;
+use mcp_proto::ServerConfig;
+use mcp_proto::exchange::RequestHead;
+use mcp_proto::input::{Admission, Principal};
+use mcp_proto::model::lifecycle::Implementation;
+use mcp_proto::route::Cx;
+use mcp_proto::stats::ServerStats;
+use mcp_proto::wired::WiredServer;
+use serde_json::{Value, json};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How soon a tool that is not done is entered again.
+const AGAIN: Duration = Duration::from_millis(5);
+
+/// A server that runs. It ends when it is dropped, but for the loop, which ends with the process.
+pub(super) struct Site {
+    address: SocketAddr,
+    server: Server,
+    /// The connection of the good client.
+    good: Mutex<Option<Link>>,
+    /// An idle connection does not last here, so the good client does not count on it.
+    brief: bool,
+}
+
+enum Server {
+    Blocking(mcp_blocking::HttpServer),
+    Smol(mcp_smol::HttpServer),
+    Loop,
+}
+
+impl Bench {
+    /// Starts our server, its configuration changed like this.
+    pub(super) fn site(&self, change: fn(&mut ServerConfig)) -> Result<Site, String> {
+        self.start_site(change, None)
+    }
+
+    /// The same, of one that serves only those who say who they are: see [`Ask::who`].
+    pub(super) fn guarded_site(&self, change: fn(&mut ServerConfig)) -> Result<Site, String> {
+        self.start_site(change, Some(admit))
+    }
+
+    fn start_site(
+        &self,
+        change: fn(&mut ServerConfig),
+        admit: Option<fn(&RequestHead) -> Admission>,
+    ) -> Result<Site, String> {
+        let nowhere = "127.0.0.1:0";
+        let (address, server) = match self.host {
+            Host::Driver(Adapter::Blocking) => {
+                let router = tools::router(on_a_thread, change).configure(linger);
+                let mut serving = mcp_blocking::Serving::new();
+                if let Some(admit) = admit {
+                    serving = serving.on_admit(move |head, _| admit(head));
+                }
+                let server = mcp_blocking::serve_http_with(router, serving, nowhere).map_err(|e| e.to_string())?;
+                (server.local_addr(), Server::Blocking(server))
+            }
+            Host::Driver(Adapter::Smol) => {
+                let router = tools::router(in_a_task, change).configure(linger);
+                let mut service = mcp_smol::Service::new(router);
+                if let Some(admit) = admit {
+                    service = service.on_admit(move |head, _| std::future::ready(admit(&head)));
+                }
+                let server = smol::block_on(mcp_smol::serve_http(service, nowhere)).map_err(|e| e.to_string())?;
+                (server.local_addr(), Server::Smol(server))
+            }
+            Host::Driver(Adapter::Loop) => {
+                let router = tools::router(|tool| tool, change).configure(linger);
+                let listener = TcpListener::bind(nowhere).map_err(|e| e.to_string())?;
+                let address = listener.local_addr().map_err(|e| e.to_string())?;
+                let hooks = Hooks { watch, ..Hooks::default() };
+                let hooks = admit.map_or(hooks, |admit| Hooks { admit, ..hooks });
+                let router = router.configure(|config| config.admit = admit.is_some());
+                thread::spawn(move || poll_loop::serve_http_with(&router, listener, usize::MAX, hooks));
+                (address, Server::Loop)
+            }
+            Host::Engine => return Err("an engine listens nowhere".into()),
+        };
+        let mut config = ServerConfig::new(Implementation::new("", ""));
+        change(&mut config);
+        let brief = config.limits.frame.idle_timeout < SOON;
+        let site = Site { address, server, good: Mutex::default(), brief };
+        site.serves()?;
+        Ok(site)
+    }
+}
+
+/// What the loop held after its last turn.
+static LOOP: Mutex<Option<ServerStats>> = Mutex::new(None);
+
+fn watch(server: &WiredServer) {
+    *LOOP.lock().unwrap_or_else(PoisonError::into_inner) = Some(server.stats());
+}
+
+/// Lets in whoever says who they are, but for one.
+fn admit(head: &RequestHead) -> Admission {
+    match head.headers.get("Authorization").and_then(|value| value.strip_prefix("Bearer ")) {
+        None => Admission::Unauthorized("Bearer realm=\"target\"".into()),
+        Some("nobody") => Admission::Forbidden(None),
+        Some(name) => Admission::Accept(Some(Principal(name.into()))),
+    }
+}
+
+/// Whoever was refused reads the answer at once, so nobody has to be waited for.
+fn linger(config: &mut ServerConfig) {
+    config.limits.frame.linger_timeout = Duration::from_millis(300);
+}
+
+fn on_a_thread(tool: Tool) -> mcp_blocking::Handler {
+    mcp_blocking::Handler::new(move |cx| {
+        loop {
+            match tool(&cx) {
+                Some(outcome) => return outcome,
+                None => thread::park_timeout(AGAIN),
+            }
+        }
+    })
+}
+
+fn in_a_task(tool: Tool) -> mcp_smol::Handler {
+    /// A task that is cancelled is dropped.
+    struct Running(Option<Cx>);
+    impl Running {
+        fn is_done(&mut self) {
+            self.0.take();
+        }
+    }
+    impl Drop for Running {
+        fn drop(&mut self) {
+            self.0.as_ref().inspect(|cx| tools::dropped(cx));
+        }
+    }
+    mcp_smol::Handler::new(move |cx| {
+        let mut running = Running(Some(cx.clone()));
+        async move {
+            loop {
+                if let Some(outcome) = tool(&cx) {
+                    running.is_done();
+                    return outcome;
+                }
+                smol::Timer::after(AGAIN).await;
+            }
+        }
+    })
+}
+
+impl Site {
+    /// A new connection.
+    pub(super) fn visit(&self) -> Result<Link, String> {
+        Link::to(self.address)
+    }
+
+    /// Its good client is served, on the connection that it has kept.
+    pub(super) fn serves(&self) -> Result<(), String> {
+        let mut kept = self.good.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut link = match kept.take() {
+            Some(link) => link,
+            None => self.visit()?,
+        };
+        good(&mut link).map_err(|why| format!("the good client: {why}"))?;
+        *kept = Some(link).filter(|_| !self.brief);
+        Ok(())
+    }
+
+    /// Of all that came, only the connection of the good client is left, and nothing runs.
+    pub(super) fn at_rest(&self) -> Result<(), String> {
+        let good = usize::from(self.good.lock().unwrap_or_else(PoisonError::into_inner).is_some());
+        soon(|| self.holds() == (good, 0));
+        let (connections, running) = self.holds();
+        expect((connections, running) == (good, 0), || {
+            format!("{connections} connections are left, and {running} requests")
+        })
+    }
+
+    /// How many connections are open, and how many requests run.
+    fn holds(&self) -> (usize, usize) {
+        let stats = match &self.server {
+            Server::Blocking(server) => server.stats(),
+            Server::Smol(server) => server.stats(),
+            Server::Loop => LOOP.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default(),
+        };
+        (stats.channels, stats.running)
+    }
+
+    /// Asks something on a new connection.
+    pub(super) fn asked(&self, ask: &Ask) -> Result<Answer, String> {
+        let mut link = self.visit()?;
+        link.say(&ask.bytes());
+        link.answer()
+    }
+
+    /// A new session of this revision: its id.
+    pub(super) fn session(&self, revision: &str) -> Result<String, String> {
+        self.session_of(revision, "good")
+    }
+
+    /// The same, of this principal.
+    pub(super) fn session_of(&self, revision: &str, who: &str) -> Result<String, String> {
+        let answer = self.asked(&Ask::initialize(revision).who(who))?;
+        let id = answer.field("Mcp-Session-Id").map(str::to_string);
+        let id = id.ok_or_else(|| format!("initialize of {revision} opens no session: {answer}"))?;
+        let agreed = &answer.json()?["result"]["protocolVersion"];
+        expect(agreed == revision, || format!("{agreed} instead of {revision}"))?;
+        let initialized =
+            Ask::legacy(revision, Some(&id), &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        let answer = self.asked(&initialized.who(who))?;
+        expect(answer.status == 202, || format!("initialized is answered with {answer}"))?;
+        Ok(id)
+    }
+
+    /// A session is served.
+    pub(super) fn serves_session(&self, revision: &str, id: &str) -> Result<(), String> {
+        self.serves_session_of(revision, id, "good")
+    }
+
+    /// The same, of this principal.
+    pub(super) fn serves_session_of(&self, revision: &str, id: &str, who: &str) -> Result<(), String> {
+        let ask = Ask::legacy_call(revision, Some(id), 77, "echo", &json!({"text": "here"}));
+        let answer = self.asked(&ask.who(who))?;
+        let said = answer.json().unwrap_or(Value::Null);
+        let is_so = answer.status == 200 && said["result"]["content"][0]["text"] == "here";
+        expect(is_so, || format!("the session is answered with {answer}"))
+    }
+}
+
+/// A call on this connection is answered as it should be.
+pub(super) fn good(link: &mut Link) -> Result<(), String> {
+    link.say(&Ask::call("echo").with("text", "still here").who("good").bytes());
+    let answer = link.answer()?;
+    let said = answer.json().unwrap_or(Value::Null);
+    let is_so = answer.status == 200 && said["result"]["content"][0]["text"] == "still here";
+    expect(is_so, || format!("a good call is answered with {answer}"))
+}

@@ -1,0 +1,141 @@
+//! What the server in the middle of all this offers: the same functions on each driver.
+
+use crate::poll_loop::Handler;
+use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult};
+use mcp_proto::route::Cx;
+use mcp_proto::rpc::Object;
+use mcp_proto::{Outcome, Router, ServerConfig, ToolError, tool};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A tool; `None`: it is to be entered again soon.
+pub(super) type Tool = Handler;
+
+const TOOLS: &[(&str, Tool)] =
+    &[("echo", echo), ("mark", mark), ("big", big), ("wait", wait), ("tell", tell), ("ask", ask)];
+
+/// How often the tool has run that nobody should be able to slip in.
+static MARKS: AtomicUsize = AtomicUsize::new(0);
+
+static WAITS: Mutex<Waits> =
+    Mutex::new(Waits { begun: BTreeSet::new(), freed: BTreeSet::new(), left: BTreeSet::new() });
+
+/// What has become of the calls of `wait`, by their tags.
+struct Waits {
+    begun: BTreeSet<String>,
+    freed: BTreeSet<String>,
+    left: BTreeSet<String>,
+}
+
+pub(super) fn router<H>(wrap: fn(Tool) -> H, change: fn(&mut ServerConfig)) -> Router<H> {
+    let empty = Router::new("target", "1.0").configure(change);
+    TOOLS.iter().fold(empty, |router, (name, function)| router.add(tool(name), wrap(*function)))
+}
+
+/// How often `mark` has run.
+pub(super) fn marks() -> usize {
+    MARKS.load(Ordering::SeqCst)
+}
+
+/// Whether this call of `wait` has begun.
+pub(super) fn has_begun(tag: &str) -> bool {
+    waits().begun.contains(tag)
+}
+
+/// Whether this call of `wait` was stopped before it was freed.
+pub(super) fn was_stopped(tag: &str) -> bool {
+    waits().left.contains(tag)
+}
+
+/// Lets this call of `wait` end.
+pub(super) fn free(tag: &str) {
+    waits().freed.insert(tag.into());
+}
+
+/// The driver has dropped this call, since it was cancelled.
+pub(super) fn dropped(cx: &Cx) {
+    if let Ok(Tag { tag }) = cx.arguments() {
+        waits().left.insert(tag);
+    }
+}
+
+fn waits() -> MutexGuard<'static, Waits> {
+    WAITS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Deserialize)]
+struct Text {
+    text: String,
+}
+
+fn echo(cx: &Cx) -> Option<Outcome> {
+    let echo = || cx.arguments().map(|Text { text }| text);
+    Some(cx.outcome(echo()))
+}
+
+fn mark(cx: &Cx) -> Option<Outcome> {
+    MARKS.fetch_add(1, Ordering::SeqCst);
+    Some(cx.outcome("marked"))
+}
+
+#[derive(Deserialize)]
+struct Big {
+    bytes: usize,
+}
+
+fn big(cx: &Cx) -> Option<Outcome> {
+    let big = || cx.arguments().map(|Big { bytes }| "x".repeat(bytes));
+    Some(cx.outcome(big()))
+}
+
+#[derive(Deserialize)]
+struct Tag {
+    tag: String,
+}
+
+/// Waits until it is freed or cancelled.
+fn wait(cx: &Cx) -> Option<Outcome> {
+    let tag = match cx.arguments() {
+        Ok(Tag { tag }) => tag,
+        Err(e) => return Some(cx.outcome(Err::<String, ToolError>(e))),
+    };
+    let mut waits = waits();
+    if cx.is_cancelled() {
+        waits.left.insert(tag);
+        return Some(cx.outcome(Err::<String, ToolError>("cancelled".into())));
+    }
+    waits.begun.insert(tag.clone());
+    waits.freed.contains(&tag).then(|| cx.outcome(tag))
+}
+
+/// How much is told at once of what is told without end.
+const AT_ONCE: usize = 32;
+
+/// Tells without end, as much as is taken.
+fn tell(cx: &Cx) -> Option<Outcome> {
+    if cx.is_cancelled() {
+        dropped(cx);
+        return Some(cx.outcome(Err::<String, ToolError>("cancelled".into())));
+    }
+    if let Ok(Tag { tag }) = cx.arguments() {
+        waits().begun.insert(tag);
+    }
+    for _ in 0..AT_ONCE {
+        if cx.notify("notifications/news", Object::new().with("news", "x".repeat(4 << 10).as_str())).is_err() {
+            break;
+        }
+    }
+    None
+}
+
+fn ask(cx: &Cx) -> Option<Outcome> {
+    let ask = || {
+        Ok::<_, ToolError>(match cx.elicit("name", ElicitRequest::form("What is your name?").text("name"))? {
+            ElicitResult::Accept(content) => format!("accepted {content:?}"),
+            ElicitResult::Decline | ElicitResult::Cancel => "declined".into(),
+        })
+    };
+    Some(cx.outcome(ask()))
+}
