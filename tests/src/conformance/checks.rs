@@ -1,21 +1,21 @@
 //! What the suite writes of a scenario, against the list of what it must have written.
 //!
-//! The list is `tests/conformance/checks.tsv`: every check of every scenario, and how it ends. So a scenario that passes because nothing
-//! happened in it does not pass here, nor does one whose checks have changed.
+//! The lists are `client-checks.tsv` and `server-checks.tsv` in `tests/conformance`: every check of every scenario, and how it ends. So a
+//! scenario that passes because nothing happened in it does not pass here, nor does one whose checks have changed.
 
 use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::sources;
+use super::setup::folder;
 
-/// One line of the list.
+/// One line of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     /// The scenario.
     pub scenario: String,
-    /// The revision that its server speaks.
+    /// The revision that is spoken in it.
     pub revision: String,
     /// How the check must end: `SUCCESS`, or `SKIPPED` for what there is nothing to check of.
     pub status: String,
@@ -38,12 +38,12 @@ pub struct Check {
 /// What is told of what happened, and judges nothing.
 const TOLD: &str = "INFO";
 
-/// Reads the list.
+/// Reads a list: of what our clients are checked for, or our servers.
 ///
 /// # Errors
 /// It cannot be read, or a line of it is none.
-pub fn expected() -> Result<Vec<Expected>, String> {
-    let path = sources::root().join("tests/conformance/checks.tsv");
+pub fn expected(leg: &str) -> Result<Vec<Expected>, String> {
+    let path = folder().join(format!("{leg}-checks.tsv"));
     let text = fs::read_to_string(&path).map_err(|why| format!("{}: {why}", path.display()))?;
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines
@@ -103,6 +103,21 @@ pub fn judge(expected: &[Expected], (scenario, revision): (&str, &str), checks: 
 }
 
 impl Check {
+    /// Whether a server that does not do yet what is checked fails it.
+    pub fn is_failure(&self) -> bool {
+        ["FAILURE", "WARNING"].contains(&self.status.as_str())
+    }
+
+    /// Whether it says that something is as it must be.
+    pub fn is_success(&self) -> bool {
+        self.status == "SUCCESS"
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
     fn told(&self) -> String {
         let message = self.message.as_deref().unwrap_or_default();
         format!("{} {message}", self.status).trim_end().to_owned()

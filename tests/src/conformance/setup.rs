@@ -1,4 +1,4 @@
-//! Installs the suite and builds our clients.
+//! Installs the suite and builds our clients and servers.
 
 use std::env;
 use std::path::PathBuf;
@@ -17,11 +17,11 @@ pub struct Installed {
     pub node: PathBuf,
     /// The suite.
     pub suite: PathBuf,
-    /// The folder of our clients.
-    pub clients: PathBuf,
+    /// The folder of our clients and servers.
+    pub programs: PathBuf,
 }
 
-/// Installs what is missing, and builds our clients anew.
+/// Installs what is missing, and builds our programs anew.
 ///
 /// # Errors
 /// What could not be installed, and what the installer said.
@@ -39,7 +39,7 @@ pub fn install() -> Result<Installed, String> {
     // The one of the lock file, which has none for some machines.
     let node = Some(modules.join(".bin/node")).filter(|node| node.exists());
     let node = node.or_else(|| env::var_os("NODE").map(PathBuf::from));
-    Ok(Installed { node: node.unwrap_or_else(|| "node".into()), suite, clients: clients()? })
+    Ok(Installed { node: node.unwrap_or_else(|| "node".into()), suite, programs: programs()? })
 }
 
 /// The folder of what is pinned and listed.
@@ -47,13 +47,18 @@ pub fn folder() -> PathBuf {
     sources::root().join("tests/conformance")
 }
 
-/// Our clients, of the same profile as this program, beside which they lie.
-fn clients() -> Result<PathBuf, String> {
+/// Our clients and servers, of the same profile as this program, beside which they lie.
+fn programs() -> Result<PathBuf, String> {
     let folder = target()?;
     let mut build = cargo();
     build.args(["build", "--quiet", "-p", "mcp-tests"]).current_dir(sources::root());
     for adapter in ADAPTERS {
-        build.args(["--bin", &format!("conformance-client-{adapter}")]);
+        build.args([
+            "--bin",
+            &format!("conformance-client-{adapter}"),
+            "--bin",
+            &format!("everything-server-{adapter}"),
+        ]);
     }
     if folder.ends_with("release") {
         build.arg("--release");

@@ -1,17 +1,26 @@
 //! What judges must itself be right: a run that proves nothing must not pass.
 
-use std::process::Command;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{self, Command};
 use std::time::{Duration, Instant};
+use std::{env, fs};
 
 use mcp_proto::{ElicitRequest, ElicitResult, RawJson};
 use serde_json::{Value, json};
 
 use super::checks::{Check, Expected, expected, judge, scenarios};
 use super::client::fill;
+use super::failures::Failures;
 use super::plan::{Step, plan};
+use super::refusing;
+use super::servers::LEAN;
+use super::setup::folder;
+use super::started::Started;
 use super::suite::wait;
 
-/// What must pass, in each revision.
+/// What a client must pass, in each revision.
 const MUST: [(&str, &[&str]); 11] = [
     ("initialize", &["2025-11-25"]),
     ("tools_call", &["2025-11-25", "2026-07-28"]),
@@ -24,6 +33,59 @@ const MUST: [(&str, &[&str]); 11] = [
     ("http-invalid-tool-headers", &["2026-07-28"]),
     ("json-schema-ref-no-deref", &["2026-07-28"]),
     ("json-schema-2020-12-preservation", &["2025-11-25", "2026-07-28"]),
+];
+
+/// What a server of 2025-11-25 must pass.
+const MUST_2025: [&str; 18] = [
+    "server-initialize",
+    "ping",
+    "tools-list",
+    "tools-call-simple-text",
+    "tools-call-image",
+    "tools-call-audio",
+    "tools-call-embedded-resource",
+    "tools-call-mixed-content",
+    "tools-call-error",
+    "tools-call-with-progress",
+    "tools-call-elicitation",
+    "elicitation-sep1034-defaults",
+    "elicitation-sep1330-enums",
+    "server-sse-multiple-streams",
+    "dns-rebinding-protection",
+    "server-session-lifecycle",
+    "server-sse-polling",
+    "json-schema-2020-12",
+];
+
+/// What a server of 2026-07-28 must pass.
+const MUST_2026: [&str; 27] = [
+    "server-stateless",
+    "tools-list",
+    "tools-call-simple-text",
+    "tools-call-image",
+    "tools-call-audio",
+    "tools-call-embedded-resource",
+    "tools-call-mixed-content",
+    "tools-call-error",
+    "tools-call-with-progress",
+    "server-sse-multiple-streams",
+    "dns-rebinding-protection",
+    "input-required-result-basic-elicitation",
+    "input-required-result-basic-sampling",
+    "input-required-result-basic-list-roots",
+    "input-required-result-request-state",
+    "input-required-result-multiple-input-requests",
+    "input-required-result-multi-round",
+    "input-required-result-missing-input-response",
+    "input-required-result-result-type",
+    "input-required-result-unsupported-methods",
+    "input-required-result-tampered-state",
+    "input-required-result-capability-check",
+    "input-required-result-ignore-extra-params",
+    "input-required-result-validate-input",
+    "http-header-validation",
+    "http-custom-header-server-validation",
+    "json-schema-2020-12",
 ];
 
 fn listed(lines: &[(&str, &str)]) -> Vec<Expected> {
@@ -64,7 +126,7 @@ fn only_what_is_listed_passes_and_all_of_it() {
 
 #[test]
 fn every_scenario_that_must_pass_is_listed_and_has_a_plan() {
-    let list = expected().expect("the list can be read");
+    let list = expected("client").expect("the list can be read");
     let must = MUST.iter().flat_map(|(scenario, revisions)| revisions.iter().map(|revision| (*scenario, *revision)));
     assert_eq!(scenarios(&list), must.collect::<Vec<_>>());
     let skipped: Vec<&str> =
@@ -77,6 +139,78 @@ fn every_scenario_that_must_pass_is_listed_and_has_a_plan() {
     }
     plan("another", None).expect_err("nobody has planned it");
     plan("http-custom-headers", None).expect_err("it needs to be told the calls");
+}
+
+#[test]
+fn every_scenario_that_a_server_must_pass_is_listed_and_succeeds() {
+    let list = expected("server").expect("the list can be read");
+    let listed = scenarios(&list);
+    let must = MUST_2025.map(|scenario| (scenario, "2025-11-25")).into_iter();
+    let must: Vec<_> = must.chain(MUST_2026.map(|scenario| (scenario, "2026-07-28"))).collect();
+    assert_eq!(listed, must);
+    for (scenario, revision) in must {
+        let mut of_it =
+            list.iter().filter(|line| (line.scenario.as_str(), line.revision.as_str()) == (scenario, revision));
+        assert!(of_it.any(|line| line.status == "SUCCESS" && line.id != "wire-schema-valid"), "{scenario} {revision}");
+    }
+    // The server has no prompts.
+    let skipped = list.iter().filter(|line| line.status == "SKIPPED").map(|line| line.name.as_str());
+    assert_eq!(skipped.collect::<Vec<_>>(), ["ServerSendsPromptsListChangedOnSubscription"]);
+    let polling = |line: &Expected| line.scenario == "server-sse-polling" && line.id == "server-sse-disconnect-resume";
+    assert!(list.iter().any(|line| polling(line) && line.status == "SUCCESS"), "the rest of the stream is awaited");
+    // What a scenario leans on is judged before it.
+    for (leaning, on) in LEAN {
+        let at = |scenario| listed.iter().position(|(of, revision)| *of == scenario && *revision == "2026-07-28");
+        assert!(at(on) < at(leaning) && at(on).is_some(), "{leaning} leans on {on}");
+    }
+}
+
+#[test]
+fn what_is_expected_to_fail_must_fail_and_nothing_else() {
+    let text = "server:\n  # why\n  - whole\n  - part:id\nclient:\n  - other\n";
+    let failures = Failures::of(text);
+    let judge = |scenario, lines: &[(&str, &str)]| failures.judge(scenario, &written(lines)).is_none();
+    assert!(judge("whole", &[("A", "SUCCESS"), ("B", "FAILURE")]));
+    assert!(judge("whole", &[("A", "WARNING")]));
+    assert!(!judge("whole", &[("A", "SUCCESS"), ("B", "SKIPPED")]), "it passes");
+    assert!(judge("whole", &[("A", "SKIPPED")]), "nothing is checked of it");
+    assert!(judge("part", &[("A", "FAILURE")]));
+    assert!(!judge("part", &[("A", "SUCCESS")]), "it passes");
+    let other = [("another", "FAILURE"), ("id", "FAILURE")]
+        .map(|(id, status)| json!({ "id": id, "name": "A", "status": status }));
+    let other: Vec<Check> = serde_json::from_value(other.to_vec().into()).expect("checks as the suite writes them");
+    assert!(failures.judge("part", &other).is_some(), "another check fails too");
+    assert!(!judge("other", &[("A", "FAILURE")]), "expected of a client alone");
+    assert!(!judge("new", &[("A", "SUCCESS")]), "listed nowhere");
+    Failures::read(&folder().join("expected-failures.yml")).expect("the file that the suite gets");
+}
+
+#[test]
+fn the_server_that_refuses_everything_does() {
+    let url = refusing::serve().expect("loopback");
+    let address = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).expect("of this form");
+    for body in [r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#, ""] {
+        let mut connection = TcpStream::connect(address).expect("it listens");
+        let head = format!("POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n", body.len());
+        connection.write_all((head + body).as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).expect("it answers and closes");
+        let (head, answer) = answer.split_once("\r\n\r\n").expect("a head");
+        assert!(head.starts_with("HTTP/1.1 404 "), "{head}");
+        let answer: Value = serde_json::from_str(answer).expect("JSON");
+        assert_eq!(answer["error"]["code"], -32601);
+        assert_eq!(answer["id"], if body.is_empty() { Value::Null } else { json!(7) });
+    }
+}
+
+#[test]
+fn a_program_that_does_not_listen_is_no_server() {
+    let log = || env::temp_dir().join(format!("mcp-conformance-{}.log", process::id()));
+    let why = Started::start(Path::new("true"), log()).expect_err("it ends at once");
+    assert!(why.contains("does not listen"), "{why}");
+    let why = Started::start(Path::new("echo"), log()).expect_err("it says something else");
+    assert!(why.contains("it says"), "{why}");
+    fs::remove_file(log()).expect("both wrote there");
 }
 
 #[test]

@@ -1,0 +1,89 @@
+//! Our clients before the suite.
+//!
+//! Each scenario runs alone, with a client that finds out what its server speaks (`auto`) and with one that is told (`fixed`); then all
+//! scenarios of a revision run at once (`together`).
+
+use std::fs;
+
+use super::checks::{Expected, expected, scenarios};
+use super::setup::ADAPTERS;
+use super::suite::{Ended, Tested, alone, together};
+use super::table::{Row, Table, discontent};
+
+/// A client that does nothing. The suite is content with it where it has nothing to check; the list must not be.
+const NOTHING: &str = "true";
+/// Scenarios with which the suite is content all the same.
+const VACUOUS: [(&str, &str); 2] = [("initialize", "2025-11-25"), ("http-standard-headers", "2026-07-28")];
+
+/// Runs the scenarios whose name contains the word.
+///
+/// # Errors
+/// The list cannot be read.
+pub fn run(table: &mut Table, word: &str) -> Result<(), String> {
+    let listed = expected("client")?;
+    let all = scenarios(&listed);
+    for adapter in ADAPTERS {
+        let program = table.installed.programs.join(format!("conformance-client-{adapter}"));
+        let told = format!("{} --fixed", program.display());
+        let program = program.display().to_string();
+        for (how, client) in [("auto", &program), ("fixed", &told)] {
+            for (scenario, revision) in all.iter().filter(|(scenario, _)| scenario.contains(word)) {
+                one(table, &listed, Row::begin(scenario, revision, adapter, how), (scenario, revision), client);
+            }
+        }
+        if word.is_empty() {
+            for revision in ["2025-11-25", "2026-07-28"] {
+                all_of(table, &listed, &program, adapter, revision);
+            }
+        }
+    }
+    for (scenario, revision) in VACUOUS.iter().filter(|(scenario, _)| scenario.contains(word)) {
+        nothing(table, &listed, (scenario, revision));
+    }
+    Ok(())
+}
+
+/// A scenario alone.
+fn one(table: &mut Table, listed: &[Expected], row: Row<'_>, scenario: (&str, &str), client: &str) {
+    let ended = alone(&table.installed, Tested::Client(client), scenario, &table.folder(&row));
+    let (passed, mut faults) = row.judge(listed, ended.as_ref());
+    if ended.as_ref().is_ok_and(|ended| !ended.content) {
+        faults.push("the suite is not content".to_owned());
+    }
+    table.show(&row, passed, &faults, &said(ended.as_ref(), scenario.0));
+}
+
+/// All scenarios of a revision, and what the suite says of them as a whole.
+fn all_of(table: &mut Table, listed: &[Expected], client: &str, adapter: &str, revision: &str) {
+    let row = |scenario| Row::begin(scenario, revision, adapter, "together");
+    let whole = row("(all that a client must)");
+    let ended = together(&table.installed, Tested::Client(client), revision, &table.folder(&whole));
+    let faults = discontent(ended.as_ref());
+    table.show(&whole, usize::from(faults.is_empty()), &faults, "");
+    for (scenario, _) in scenarios(listed).iter().filter(|(_, of)| *of == revision) {
+        let row = row(scenario);
+        let (passed, faults) = row.judge(listed, ended.as_ref());
+        table.show(&row, passed, &faults, &said(ended.as_ref(), scenario));
+    }
+}
+
+/// A client that does nothing: that the suite is content, and the list is not.
+fn nothing(table: &mut Table, listed: &[Expected], (scenario, revision): (&str, &str)) {
+    let row = Row::begin(scenario, revision, "none", "nothing");
+    let ended = alone(&table.installed, Tested::Client(NOTHING), (scenario, revision), &table.folder(&row));
+    let (_, faults) = row.judge(listed, ended.as_ref());
+    let mut wrong = Vec::new();
+    if faults.is_empty() {
+        wrong.push("a client that does nothing passes".to_owned());
+    }
+    if !ended.is_ok_and(|ended| ended.content) {
+        wrong.push("the suite is not content with a client that does nothing: it need not be listed here".to_owned());
+    }
+    table.show(&row, usize::from(wrong.is_empty()), &wrong, "");
+}
+
+/// What the client of a scenario wrote to standard error, as the suite kept it.
+fn said(ended: Result<&Ended, &String>, scenario: &str) -> String {
+    let folder = ended.ok().and_then(|ended| ended.folder(scenario).ok());
+    folder.and_then(|folder| fs::read_to_string(folder.join("stderr.txt")).ok()).unwrap_or_default()
+}

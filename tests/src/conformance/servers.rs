@@ -1,0 +1,145 @@
+//! Our servers before the suite.
+//!
+//! Each adapter's server is started once, and serves both revisions. Each scenario runs alone (`alone`), then all of a revision
+//! (`together`), where those that are not listed must be among the expected failures, and fail. A server that refuses everything
+//! (`refusing`) must pass in none of them.
+
+use super::checks::{Expected, expected, scenarios, written};
+use super::failures::Failures;
+use super::refusing;
+use super::setup::{ADAPTERS, folder};
+use super::started::Started;
+use super::suite::{Ended, Tested, alone, together};
+use super::table::{Row, Table, discontent};
+
+const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
+
+/// Scenarios that a server passes with every check that also refuses everything, and the scenario that shows that it does not: in both the
+/// same is asked for, and must be there.
+pub(super) const LEAN: [(&str, &str); 2] = [
+    ("input-required-result-unsupported-methods", "tools-list"),
+    ("input-required-result-validate-input", "input-required-result-basic-elicitation"),
+];
+
+/// Runs the scenarios whose name contains the word.
+///
+/// # Errors
+/// A list cannot be read, or a server does not start.
+pub fn run(table: &mut Table, word: &str) -> Result<(), String> {
+    let listed = expected("server")?;
+    let chosen: Vec<_> = scenarios(&listed).into_iter().filter(|(scenario, _)| is_chosen(scenario, word)).collect();
+    if chosen.is_empty() {
+        return Ok(());
+    }
+    for adapter in ADAPTERS {
+        let program = table.installed.programs.join(format!("everything-server-{adapter}"));
+        let mut leg = Leg { server: Started::start(&program, table.log(adapter))?, adapter, listed: &listed };
+        leg.each_alone(table, &chosen);
+        if word.is_empty() {
+            let failures = Failures::read(&folder().join("expected-failures.yml"))?;
+            REVISIONS.iter().for_each(|revision| leg.together(table, revision, &failures));
+        }
+        let row = Row::begin("(the server as a whole)", "both", adapter, "process");
+        let faults: Vec<String> = leg.server.fault().into_iter().collect();
+        table.show(&row, usize::from(faults.is_empty()), &faults, &leg.server.said());
+    }
+    if word.is_empty() {
+        let url = refusing::serve().map_err(|why| why.to_string())?;
+        REVISIONS.iter().for_each(|revision| refused(table, &listed, &url, revision));
+    }
+    Ok(())
+}
+
+/// Whether a scenario runs: it is meant, or one that is leans on it.
+fn is_chosen(scenario: &str, word: &str) -> bool {
+    scenario.contains(word) || LEAN.iter().any(|(leaning, on)| leaning.contains(word) && *on == scenario)
+}
+
+/// An adapter's server, and what is expected of it.
+struct Leg<'a> {
+    server: Started,
+    adapter: &'a str,
+    listed: &'a [Expected],
+}
+
+impl Leg<'_> {
+    fn each_alone(&self, table: &mut Table, chosen: &[(&str, &str)]) {
+        let url = self.server.url();
+        let mut faulty = Vec::new();
+        for (scenario, revision) in chosen {
+            let row = Row::begin(scenario, revision, self.adapter, "alone");
+            let before = self.server.said().len();
+            let ended = alone(&table.installed, Tested::Server(&url), (scenario, revision), &table.folder(&row));
+            let (passed, mut faults) = row.judge(self.listed, ended.as_ref());
+            if ended.is_ok_and(|ended| !ended.content) {
+                faults.push("the suite is not content".to_owned());
+            }
+            faults.extend(leaning(scenario, |on| faulty.contains(&(on, *revision))));
+            if !faults.is_empty() {
+                faulty.push((scenario, *revision));
+            }
+            table.show(&row, passed, &faults, self.server.said().get(before..).unwrap_or_default());
+        }
+    }
+
+    fn together(&self, table: &mut Table, revision: &str, failures: &Failures) {
+        let row = |scenario| Row::begin(scenario, revision, self.adapter, "together");
+        let whole = row("(all that a server must)");
+        let ended = together(&table.installed, Tested::Server(&self.server.url()), revision, &table.folder(&whole));
+        let mut faults = discontent(ended.as_ref());
+        if let Ok(ended) = &ended {
+            faults.extend(self.others(ended, revision, failures).unwrap_or_else(|why| vec![why]));
+        }
+        table.show(&whole, usize::from(faults.is_empty()), &faults, "");
+        for (scenario, _) in scenarios(self.listed).iter().filter(|(_, of)| *of == revision) {
+            let row = row(scenario);
+            let (passed, faults) = judge(self.listed, revision, &row, scenario, ended.as_ref());
+            table.show(&row, passed, &faults, "");
+        }
+    }
+
+    /// What is wrong with the scenarios that are not listed. The suite judges those alone that it scores.
+    fn others(&self, ended: &Ended, revision: &str, failures: &Failures) -> Result<Vec<String>, String> {
+        let mut faults = Vec::new();
+        for (scenario, folder) in ended.folders()? {
+            if !scenarios(self.listed).contains(&(&scenario, revision)) {
+                faults.extend(failures.judge(&scenario, &written(&folder)?));
+            }
+        }
+        Ok(faults)
+    }
+}
+
+/// A server that refuses everything: that no scenario passes.
+fn refused(table: &mut Table, listed: &[Expected], url: &str, revision: &str) {
+    let row = |scenario| Row::begin(scenario, revision, "none", "refusing");
+    let ended =
+        together(&table.installed, Tested::Server(url), revision, &table.folder(&row("(all that a server must)")));
+    for (scenario, _) in scenarios(listed).iter().filter(|(_, of)| *of == revision) {
+        let row = row(scenario);
+        let (_, faults) = judge(listed, revision, &row, scenario, ended.as_ref());
+        let passes = faults.is_empty().then(|| "a server that refuses everything passes".to_owned());
+        let unwritten = ended.as_ref().map_err(String::clone).and_then(|ended| ended.folder(scenario)).err();
+        let wrong: Vec<String> = passes.into_iter().chain(unwritten).collect();
+        table.show(&row, usize::from(wrong.is_empty()), &wrong, "");
+    }
+}
+
+/// Judges a scenario of a run of many, and what it leans on.
+fn judge(
+    listed: &[Expected],
+    revision: &str,
+    row: &Row<'_>,
+    scenario: &str,
+    ended: Result<&Ended, &String>,
+) -> (usize, Vec<String>) {
+    let (passed, mut faults) = row.judge(listed, ended);
+    faults.extend(leaning(scenario, |on| !Row::begin(on, revision, "", "").judge(listed, ended).1.is_empty()));
+    (passed, faults)
+}
+
+/// Why a scenario does not count, if it leans on one that `failed`.
+fn leaning(scenario: &str, failed: impl Fn(&str) -> bool) -> Option<String> {
+    let (_, on) = LEAN.iter().find(|(leaning, on)| *leaning == scenario && failed(on))?;
+    Some(format!("it proves nothing where {on} fails"))
+}

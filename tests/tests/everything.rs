@@ -1,0 +1,112 @@
+#![forbid(unsafe_code)]
+//! The servers that the conformance suite meets, before our own client: both programs, over each of their transports, in both eras.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use mcp_blocking::{Client, ClientEvent, Config, IntoTarget, Policy, Progress, connect_with, tools};
+use mcp_proto::{CallError, ElicitRequest, ElicitResult, Object};
+use mcp_tests::conformance::server;
+use mcp_tests::conformance::started::Started;
+use serde_json::json;
+
+const PROGRAMS: [&str; 2] =
+    [env!("CARGO_BIN_EXE_everything-server-blocking"), env!("CARGO_BIN_EXE_everything-server-smol")];
+/// How long anything may take.
+const SOON: Duration = Duration::from_secs(30);
+
+fn connect(target: impl IntoTarget, policy: Policy, changed: mpsc::Sender<()>) -> Client {
+    let config = Config::new()
+        .on_elicit(|question: ElicitRequest| {
+            ElicitResult::accept(&question, Object::new().with("ok", true).with("name", "Ada"))
+        })
+        .on_event(move |event| {
+            if matches!(event, ClientEvent::ToolsChanged) {
+                // Nobody waits for the second.
+                let _ = changed.send(());
+            }
+        })
+        .set(move |config| {
+            config.policy = policy;
+            config.timeout = Some(SOON);
+            config.watch_tools = true;
+        });
+    connect_with(target, config).expect("it serves")
+}
+
+/// Calls a tool of each kind.
+fn tour(target: impl IntoTarget, policy: Policy) {
+    let (say, changed) = mpsc::channel();
+    let client = connect(target, policy, say);
+    let listed: Vec<String> = client.pages(tools::list()).map(|tool| tool.expect("a tool").name).collect();
+    let all: Vec<String> = server::tools::all().into_iter().map(|fixture| fixture.tool.name).collect();
+    assert_eq!(listed, all);
+
+    let text = |name: &str| {
+        let result = client.call(tools::call(name)).unwrap_or_else(|why| panic!("{name}: {why}"));
+        assert!(!result.is_error, "{name}: {result:?}");
+        result.first_text().unwrap_or_default().to_owned()
+    };
+    assert_eq!(text("test_simple_text"), "This is a simple text response for testing.");
+    assert_eq!(text("test_input_required_result_request_state"), "state-ok");
+    assert!(text("test_elicitation_sep1034_defaults").contains("95.5"));
+    assert_eq!(text("test_reconnection"), "The stream was closed before this answer.");
+
+    let (say, told) = mpsc::channel();
+    let counting = tools::call("test_tool_with_progress").on_progress(move |progress: Progress| {
+        say.send(progress.progress).expect("it is waited for");
+    });
+    client.call(counting).expect("it counts");
+    assert_eq!(told.iter().collect::<Vec<_>>(), [0.0, 50.0, 100.0]);
+
+    // One of each kind of failure.
+    assert!(client.call(tools::call("test_error_handling")).expect("a result").is_error);
+    let needed = client.call(tools::call("test_missing_capability"));
+    match policy {
+        Policy::Legacy => assert!(needed.expect("a result").is_error),
+        _ => assert!(matches!(&needed, Err(CallError::Rpc(why)) if why.code == -32021), "{needed:?}"),
+    }
+    let value = client.call(tools::call("test_custom_header").arguments(&json!({ "value": "Hello, 世界" })));
+    assert_eq!(value.expect("a result").first_text(), Some("The value is: Hello, 世界"));
+
+    while changed.try_recv().is_ok() {}
+    assert_eq!(text("test_trigger_tool_change"), "Said.");
+    changed.recv_timeout(SOON).expect("the change is told");
+    client.close();
+}
+
+// covers: SUB-S-015, RSUB-S-003
+#[test]
+fn each_serves_its_standard_streams_in_both_eras() {
+    for program in PROGRAMS {
+        for policy in [Policy::Modern, Policy::Legacy] {
+            let mut command = Command::new(program);
+            command.arg("--stdio");
+            tour(command, policy);
+        }
+    }
+}
+
+// covers: S3-03, SUB-S-015, RSUB-S-003
+#[test]
+fn each_serves_http_in_both_eras_on_one_endpoint_at_once() {
+    for program in PROGRAMS {
+        let log = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.log", name(program)));
+        let mut server = Started::start(Path::new(program), log).expect("it listens");
+        let url = server.url();
+        thread::scope(|scope| {
+            for policy in [Policy::Modern, Policy::Legacy, Policy::Auto] {
+                let url = url.as_str();
+                scope.spawn(move || tour(url, policy));
+            }
+        });
+        assert_eq!(server.fault(), None);
+    }
+}
+
+fn name(program: &str) -> &str {
+    Path::new(program).file_name().and_then(|name| name.to_str()).expect("a name")
+}
