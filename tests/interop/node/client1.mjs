@@ -1,7 +1,13 @@
-// A client on the official TypeScript SDK, 1.x: `client1.mjs legacy REVISION PROGRAM ARGUMENTS...`.
+// A client on the official TypeScript SDK, 1.x: `client1.mjs legacy REVISION PROGRAM ARGUMENTS...`, or a URL in the place of the program.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import {
+    CreateMessageRequestSchema,
+    ElicitRequestSchema,
+    ListRootsRequestSchema,
+    ToolListChangedNotificationSchema,
+} from '@modelcontextprotocol/sdk/types.js';
 import { elicit, heard, roots, run, sample } from './steps.mjs';
 
 await run(async (_mode, server) => {
@@ -10,15 +16,20 @@ await run(async (_mode, server) => {
     client.setRequestHandler(ElicitRequestSchema, () => elicit());
     client.setRequestHandler(CreateMessageRequestSchema, (request) => sample(request.params));
     client.setRequestHandler(ListRootsRequestSchema, () => roots());
+    client.setNotificationHandler(ToolListChangedNotificationSchema, () => void (heard.changes += 1));
     client.fallbackNotificationHandler = async ({ method }) => {
         if (method === 'notifications/interop') heard.notes += 1;
     };
     const errors = [];
     client.onerror = (why) => errors.push(why);
-    const transport = new StdioClientTransport(server);
+    const transport = server.url ? new StreamableHTTPClientTransport(server.url) : new StdioClientTransport(server);
     // The SDK keeps the revision to itself but for the transports that put it into a header: it tells those.
     let revision;
-    transport.setProtocolVersion = (version) => (revision = version);
+    const tell = transport.setProtocolVersion?.bind(transport);
+    transport.setProtocolVersion = (version) => {
+        revision = version;
+        tell?.(version);
+    };
     await client.connect(transport);
     return {
         errors,
@@ -35,6 +46,11 @@ await run(async (_mode, server) => {
         },
         call: (name, args, options) => client.callTool({ name, arguments: args }, undefined, options),
         ping: () => client.ping(),
-        close: () => client.close(),
+        // Without a word to the server.
+        leave: () => client.close(),
+        async close() {
+            await transport.terminateSession?.();
+            await client.close();
+        },
     };
 });

@@ -1,13 +1,16 @@
-// A client on the official TypeScript SDK, 2.x: `client2.mjs auto|modern|legacy REVISION PROGRAM ARGUMENTS...`.
-import { Client } from '@modelcontextprotocol/client';
+// A client on the official TypeScript SDK, 2.x: `client2.mjs auto|modern|legacy REVISION PROGRAM ARGUMENTS...`, or a URL in the place of
+// the program.
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { elicit, heard, roots, run, sample } from './steps.mjs';
 
-const modes = { auto: 'auto', modern: { pin: '2026-07-28' }, legacy: 'legacy' };
+const modes = { auto: 'auto', modern: { pin: '2026-07-28' }, legacy: 'legacy', stateless: 'legacy' };
 
 await run(async (mode, server) => {
     const capabilities = { elicitation: {}, sampling: {}, roots: {} };
-    const options = { capabilities, versionNegotiation: { mode: modes[mode] } };
+    const onChanged = () => (heard.changes += 1);
+    const listChanged = { tools: { autoRefresh: false, debounceMs: 0, onChanged } };
+    const options = { capabilities, listChanged, versionNegotiation: { mode: modes[mode] } };
     const client = new Client({ name: 'interop-node', version: '1.0.0' }, options);
     client.setRequestHandler('elicitation/create', () => elicit());
     client.setRequestHandler('sampling/createMessage', (request) => sample(request.params));
@@ -17,13 +20,20 @@ await run(async (mode, server) => {
     };
     const errors = [];
     client.onerror = (why) => errors.push(why);
-    await client.connect(new StdioClientTransport(server));
+    const transport = server.url ? new StreamableHTTPClientTransport(server.url) : new StdioClientTransport(server);
+    await client.connect(transport);
     return {
         errors,
         revision: () => client.getNegotiatedProtocolVersion(),
         list: async () => (await client.listTools()).tools.map((tool) => tool.name),
         call: (name, args, options) => client.callTool({ name, arguments: args }, options),
         ping: () => client.ping(),
-        close: () => client.close(),
+        listen: () => client.listen({ toolsListChanged: true }),
+        // Without a word to the server.
+        leave: () => client.close(),
+        async close() {
+            await transport.terminateSession?.();
+            await client.close();
+        },
     };
 });

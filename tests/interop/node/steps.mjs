@@ -1,14 +1,20 @@
 // The steps that a client takes with our server, one line of output for each. `session` hides what differs between the SDKs.
 import { strict as assert } from 'node:assert';
+import { createInterface } from 'node:readline';
 
 const MANY = 100;
 const LARGE = 1 << 20;
 const SOON = 10_000;
 
+const tools = [
+    ...['add', 'echo', 'count', 'greet', 'sample', 'roots', 'fail'],
+    ...['wait', 'cancelled', 'print', 'note', 'change', 'poll'],
+];
+
 export const name = 'Ann';
 
 // What the callbacks of a client have heard, and what its user answers.
-export const heard = { asked: [], notes: 0, accept: true };
+export const heard = { asked: [], notes: 0, changes: 0, accept: true };
 
 export function elicit() {
     heard.asked.push('user');
@@ -45,14 +51,29 @@ async function counted(session, pause) {
     return seen;
 }
 
+// The tools change until that is heard of: the stream for it may not be open yet, or again.
+async function changed(session) {
+    const before = heard.changes;
+    const end = Date.now() + SOON;
+    while (heard.changes === before) {
+        assert.ok(Date.now() < end, 'it did not come');
+        await session.call('change', {});
+        await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+}
+
+// What needs a session, in the era that has some.
+const inSession = [
+    ...['form', 'declined', 'model', 'roots', 'cancel', 'cancelled', 'changed'],
+    ...['resumed', 'cut', 'changed again', 'changed still'],
+];
+
 const steps = {
     async revision(session, { revision }) {
         assert.equal(session.revision(), revision);
     },
     async list(session) {
-        const names = await session.list();
-        const wanted = ['add', 'echo', 'count', 'greet', 'sample', 'roots', 'fail', 'wait', 'cancelled', 'print', 'note'];
-        assert.deepEqual(names, wanted);
+        assert.deepEqual(await session.list(), tools);
     },
     async structured(session) {
         const result = await session.call('add', { a: 2, b: 3 });
@@ -92,8 +113,13 @@ const steps = {
     async unknown(session) {
         await assert.rejects(session.call('no-such-tool', {}), /no-such-tool/);
     },
-    async 'bad arguments'(session) {
-        const result = await session.call('add', { a: 'two' });
+    async 'bad arguments'(session, { revision }) {
+        const call = session.call('add', { a: 'two' });
+        if (revision < '2025-11-25') {
+            await assert.rejects(call, /invalid arguments/);
+            return;
+        }
+        const result = await call;
         assert.equal(result.isError, true);
         assert.match(text(result), /invalid arguments/);
     },
@@ -137,27 +163,89 @@ const steps = {
     async burst(session) {
         assert.deepEqual(await counted(session, 0), [1, 2, 3]);
     },
+    async changed(session) {
+        await session.call('change', {});
+        await until(() => heard.changes === 1);
+    },
+    // The server closes the stream of the call at each step, and at last before the result.
+    async resumed(session, { web, resumes }) {
+        if (!web) return false;
+        const seen = [];
+        const onprogress = (step) => seen.push(step.progress);
+        const result = await session.call('poll', { times: 3 }, { onprogress });
+        assert.equal(text(result), `closed ${resumes ? 3 : 0} times`);
+        assert.deepEqual(seen, [1, 2, 3]);
+    },
+    // All connections are cut at the first progress.
+    async cut(session, { web, resumes }) {
+        if (!web || !resumes) return false;
+        const seen = [];
+        let cut;
+        const onprogress = (step) => {
+            seen.push(step.progress);
+            cut ??= ask('cut');
+        };
+        assert.equal(text(await session.call('count', { steps: 3, pause: 300 }, { onprogress })), 'counted to 3');
+        await cut;
+        // Of what a server tells meanwhile, the newest is enough.
+        assert.ok(['1,2,3', '1,3'].includes(seen.join()), `${seen}`);
+    },
+    async 'changed again'(session, { web, resumes }) {
+        if (!web || !resumes) return false;
+        await changed(session);
+    },
+    // The server knows nothing of a session from before: 404, whereupon these SDKs leave it to the program to begin another.
+    async gone(session, context) {
+        if (!context.web) return false;
+        await ask('restart');
+        if (!context.legacy || context.mode === 'stateless') return false;
+        await assert.rejects(session.call('add', { a: 1, b: 1 }), (why) => (why.status ?? why.code) === 404);
+        await session.leave();
+        context.session = await context.connect();
+    },
+    async restarted(session, { web }) {
+        if (!web) return false;
+        assert.deepEqual((await session.call('add', { a: 2, b: 3 })).structuredContent, { sum: 5 });
+    },
+    async 'changed still'(session, { web, legacy }) {
+        if (!web) return false;
+        if (!legacy) await session.listen();
+        await changed(session);
+    },
     async close(session) {
         await session.close();
     },
 };
 
+const told = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+// Asks whoever started this program for something, and waits until it is done.
+async function ask(what) {
+    console.log(what);
+    await told.next();
+}
+
 // Runs all steps. A step that does not apply says `false` and has no line.
 export async function run(connect) {
-    const [mode, revision, command, ...args] = process.argv.slice(2);
-    let session;
+    const [mode, revision, target, ...args] = process.argv.slice(2);
+    const web = target.startsWith('http:');
+    const server = web ? { url: new URL(target) } : { command: target, args, stderr: 'inherit' };
+    const context = { mode, revision, web, legacy: revision < '2026-07-28', connect: () => connect(mode, server) };
+    context.resumes = revision === '2025-11-25' && mode !== 'stateless';
     try {
-        session = await connect(mode, { command, args, stderr: 'inherit' });
+        context.session = await context.connect();
     } catch (why) {
         console.log(`FAIL connect: ${why.message}`);
         process.exit(1);
     }
     for (const [name, step] of Object.entries(steps)) {
+        if (mode === 'stateless' && inSession.includes(name)) continue;
         try {
-            if ((await step(session, { revision, legacy: revision < '2026-07-28' })) !== false) console.log(`ok ${name}`);
+            if ((await step(context.session, context)) !== false) console.log(`ok ${name}`);
         } catch (why) {
             console.log(`FAIL ${name}: ${String(why.message ?? why).replaceAll('\n', ' ').slice(0, 500)}`);
         }
     }
     console.log('done');
+    process.stdin.destroy();
 }

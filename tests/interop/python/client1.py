@@ -1,11 +1,12 @@
-"""A client on the official Python SDK, 1.x: `client1.py legacy REVISION PROGRAM ARGUMENTS...`."""
+"""A client on the official Python SDK, 1.x: `client1.py legacy REVISION PROGRAM ARGUMENTS...`, or a URL in the place of the program."""
 
 from contextlib import asynccontextmanager
 
 from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
-from steps import heard, run
+from steps import heard, run, web
 
 
 class Session:
@@ -42,6 +43,11 @@ class Session:
         await self.session.send_notification(types.ClientNotification(types.CancelledNotification(params=params)))
         call.cancel()
 
+    async def changed(self, change):
+        heard.changed.clear()
+        await change()
+        await heard.changed.wait()
+
     async def ping(self):
         await self.session.send_ping()
 
@@ -75,14 +81,17 @@ async def roots(_):
 async def message(message):
     if isinstance(message, Exception):
         heard.faults.append(message)
+    elif isinstance(getattr(message, "root", None), types.ToolListChangedNotification):
+        heard.changed.set()
 
 
 @asynccontextmanager
 async def connected(_, command, arguments):
+    stdio = StdioServerParameters(command=command, args=arguments)
     async with (
-        stdio_client(StdioServerParameters(command=command, args=arguments)) as streams,
+        streamable_http_client(command) if web else stdio_client(stdio) as streams,
         ClientSession(
-            *streams,
+            *streams[:2],
             elicitation_callback=elicit,
             sampling_callback=sample,
             list_roots_callback=roots,

@@ -1,4 +1,5 @@
-"""A client on the official Python SDK, 2.x: `client2.py auto|modern|legacy REVISION PROGRAM ARGUMENTS...`."""
+"""A client on the official Python SDK, 2.x: `client2.py auto|modern|legacy REVISION PROGRAM ARGUMENTS...`, or a URL in the place of the
+program."""
 
 from contextlib import asynccontextmanager
 
@@ -6,9 +7,10 @@ import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client.extension import ClientExtension, NotificationBinding
 from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from pydantic import BaseModel
 
-from steps import heard, run
+from steps import heard, run, web
 
 
 class Session:
@@ -37,6 +39,16 @@ class Session:
 
     async def cancel(self, call):
         call.cancel()
+
+    async def changed(self, change):
+        if self.revision() < "2026-07-28":
+            heard.changed.clear()
+            await change()
+            await heard.changed.wait()
+            return
+        async with self.client.listen(tools_list_changed=True) as subscription:
+            await change()
+            await anext(subscription)
 
     async def ping(self):
         await self.client.send_ping()
@@ -86,13 +98,18 @@ async def roots(_):
 async def message(message):
     if isinstance(message, Exception):
         heard.faults.append(message)
+    elif isinstance(message, types.ToolListChangedNotification):
+        heard.changed.set()
 
 
 @asynccontextmanager
 async def connected(mode, command, arguments):
     client = Client(
-        StdioServerParameters(command=command, args=arguments),
-        mode="2026-07-28" if mode == "modern" else mode,
+        # By default it takes events of 1 MiB at most.
+        streamable_http_client(command, max_sse_event_size=4 << 20)
+        if web
+        else StdioServerParameters(command=command, args=arguments),
+        mode={"modern": "2026-07-28", "stateless": "legacy"}.get(mode, mode),
         elicitation_callback=elicit,
         sampling_callback=sample,
         list_roots_callback=roots,

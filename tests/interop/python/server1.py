@@ -28,10 +28,11 @@ async def echo(text: str) -> str:
     return text
 
 
-@server.tool(description="Counts, and reports each step", structured_output=False)
-async def count(steps: int, ctx: Context) -> str:
+@server.tool(description="Counts, reports each step, and pauses so many seconds after it", structured_output=False)
+async def count(steps: int, ctx: Context, pause: float = 0) -> str:
     for step in range(1, steps + 1):
         await ctx.report_progress(step, steps, f"step {step}")
+        await asyncio.sleep(pause)
     return f"counted to {steps}"
 
 
@@ -66,8 +67,8 @@ async def wait() -> str:
 
 
 @server.tool(description="Waits until a call of wait was cancelled", structured_output=False)
-async def cancelled() -> str:
-    await asyncio.wait_for(cancellations.acquire(), 5)
+async def cancelled(within: float = 5) -> str:
+    await asyncio.wait_for(cancellations.acquire(), within)
     return "1 cancelled"
 
 

@@ -3,12 +3,13 @@
 import asyncio
 import sys
 import traceback
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 MANY = 100
 LARGE = 1 << 20
 SOON = 10
-TOOLS = ["add", "echo", "count", "greet", "sample", "roots", "fail", "wait", "cancelled", "print", "note"]
+TOOLS = ["add", "echo", "count", "greet", "sample", "roots", "fail", "wait", "cancelled", "print", "note", "change", "poll"]
 
 
 @dataclass
@@ -18,10 +19,15 @@ class Heard:
     asked: list = field(default_factory=list)
     faults: list = field(default_factory=list)
     noted: asyncio.Event = field(default_factory=asyncio.Event)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
     accept: bool = True
 
 
 heard = Heard()
+# Whether the server is at a URL, and not a program.
+web = sys.argv[3].startswith("http:")
+# Whether the client can come back for the rest of a stream.
+resumes = sys.argv[1] != "stateless" and sys.argv[2] == "2025-11-25"
 
 
 def text(result):
@@ -101,7 +107,14 @@ async def unknown(session, _):
     raise AssertionError(f"{result!r}, expected an error")
 
 
-async def bad_arguments(session, _):
+async def bad_arguments(session, wanted):
+    if wanted < "2025-11-25":
+        try:
+            result = await session.call("add", {"a": "two"})
+        except session.Error as why:
+            assert "invalid arguments" in str(why), why
+            return
+        raise AssertionError(f"{result!r}, expected an error")
     result = await session.call("add", {"a": "two"})
     assert session.failed(result) and "invalid arguments" in text(result), result
 
@@ -159,6 +172,69 @@ async def burst(session, _):
     same(await counted(session, 0), [1, 2, 3])
 
 
+async def changed(session, _):
+    async def change():
+        await session.call("change", {})
+
+    await asyncio.wait_for(session.changed(change), SOON)
+
+
+async def resumed(session, _):
+    """The server closes the stream of the call at each step, and at last before the result."""
+    seen = []
+
+    async def told(progress, total, message):
+        seen.append(progress)
+
+    same(text(await session.call("poll", {"times": 3}, told)), f"closed {3 if resumes else 0} times")
+    same(seen, [1, 2, 3])
+
+
+async def cut(session, _):
+    """All connections are cut at the first progress."""
+    if not resumes:
+        return False
+    seen = []
+
+    async def told(progress, total, message):
+        seen.append(progress)
+        if len(seen) == 1:
+            await ask("cut")
+
+    same(text(await session.call("count", {"steps": 3, "pause": 300}, told)), "counted to 3")
+    # Of what a server tells meanwhile, the newest is enough.
+    assert seen in ([1, 2, 3], [1, 3]), seen
+
+
+async def changed_again(session, wanted):
+    if not resumes:
+        return False
+    await changed_still(session, wanted)
+
+
+async def gone(session, _):
+    """The server knows nothing of a session from before: 404, whereupon these SDKs leave it to the program to begin another."""
+    try:
+        result = await session.call("add", {"a": 2, "b": 3})
+    except session.Error as why:
+        # 1.x puts it into its own words.
+        assert any(said in str(why) for said in ("Session not found", "Session terminated")), why
+        return
+    raise AssertionError(f"{result!r}, expected an error")
+
+
+async def changed_still(session, wanted):
+    async def change():
+        # On older revisions the stream for it may not be open yet, or again.
+        for _ in range(1 if wanted >= "2026-07-28" else 40):
+            await session.call("change", {})
+            await asyncio.sleep(0.1)
+            if heard.changed.is_set():
+                return
+
+    await asyncio.wait_for(session.changed(change), SOON)
+
+
 STEPS = {
     "revision": revision,
     "list": listing,
@@ -182,12 +258,26 @@ STEPS = {
     "ping": ping,
     "no fault": no_fault,
     "burst": burst,
+    "changed": changed,
 }
+WEB = {"resumed": resumed, "cut": cut, "changed again": changed_again}
+ANEW = {"restarted": structured, "changed still": changed_still}
+# What needs a session, in the era that has some.
+IN_SESSION = ["form", "declined", "model", "roots", "cancel", "cancelled", "changed"]
+IN_SESSION += ["resumed", "cut", "changed again", "changed still"]
 
 
-async def steps(session, wanted):
-    """Runs all steps. One that does not apply says `False` and has no line."""
-    for name, step in STEPS.items():
+async def ask(what):
+    """Asks whoever started this program for something, and waits until it is done."""
+    print(what, flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+
+
+async def steps(session, wanted, steps):
+    """Runs these steps. One that does not apply says `False` and has no line."""
+    for name, step in steps.items():
+        if sys.argv[1] == "stateless" and name in IN_SESSION:
+            continue
         try:
             if await asyncio.wait_for(step(session, wanted), 3 * SOON) is not False:
                 print("ok", name, flush=True)
@@ -196,16 +286,26 @@ async def steps(session, wanted):
 
 
 def run(connected):
-    """Runs the client: `PROGRAM MODE REVISION COMMAND ARGUMENTS...`."""
+    """Runs the client: `PROGRAM MODE REVISION COMMAND ARGUMENTS...`, or a URL in the place of the command."""
     mode, wanted, command, *arguments = sys.argv[1:]
 
     at = "connect"
 
     async def whole():
         nonlocal at
-        async with connected(mode, command, arguments) as session:
+        async with AsyncExitStack() as sessions:
+            session = await sessions.enter_async_context(connected(mode, command, arguments))
             at = "close"
-            await steps(session, wanted)
+            await steps(session, wanted, STEPS)
+            if web:
+                await steps(session, wanted, WEB)
+                await ask("restart")
+                if wanted < "2026-07-28" and mode != "stateless":
+                    await steps(session, wanted, {"gone": gone})
+                    at = "connect again"
+                    session = await sessions.enter_async_context(connected(mode, command, arguments))
+                    at = "close"
+                await steps(session, wanted, ANEW)
 
     try:
         asyncio.run(whole())

@@ -1,27 +1,93 @@
 #![forbid(unsafe_code)]
 //! Installs clients and servers that this project did not write, and runs ours against each, over stdio and HTTP, in both adapters and every
-//! era that the peer has. What cannot be installed fails. `interop [--steps] [WORD]`: only the peers whose name contains the word, and
-//! all their steps.
+//! era that the peer has. What cannot be installed fails. `interop [--steps] [WORDS]`: only the peers whose name, with `server` or `client` after
+//! it, contains the words, and all their steps.
 //!
-//! Prints the matrix: a line for each peer, era and adapter. All steps of a line that is not as it must be are shown, with what the peer wrote
+//! Prints the matrix: a line for each peer, era and adapter, those over stdio first and one by one, since they look at all that descends from
+//! this process; those over HTTP several at once, since they wait most of the time. All steps of a line that is not as it must be are shown, with what the peer wrote
 //! to standard error; what a peer is known to get wrong is listed below with the reason.
 
 use std::collections::BTreeSet;
 use std::env;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Instant;
 
-use mcp_tests::interop::clients::{self, clients};
-use mcp_tests::interop::servers::servers;
+use mcp_proto::client::Policy;
+use mcp_tests::interop::callers::{self, callers};
+use mcp_tests::interop::clients::{self, Client, Ours, Reach, clients};
+use mcp_tests::interop::servers::{Server, servers};
+use mcp_tests::interop::setup::Installed;
 use mcp_tests::interop::steps::{self, Connect};
 use mcp_tests::interop::{Mark, Row, Shows, blocking, setup, smol, web};
 
 /// The adapters by name.
 const ADAPTERS: [(&str, Connect); 2] = [("mcp-blocking", blocking::connect), ("mcp-smol", smol::connect)];
+/// How many lines over HTTP are worked on at once.
+const AT_ONCE: usize = 3;
+
+/// A line of the table that is to be.
+#[derive(Clone, Copy)]
+enum Plan<'a> {
+    /// Our client reaches this server.
+    Reach(&'a Server, Policy, &'static str, (&'static str, Connect)),
+    /// Our client is refused by this server.
+    Refuse(&'a Server, Policy, (&'static str, Connect)),
+    /// This client reaches our server.
+    Meet(&'a Client, Reach, &'static str),
+}
+
+impl Plan<'_> {
+    /// The peer, and what it is.
+    fn name(&self) -> String {
+        match self {
+            Self::Reach(server, ..) | Self::Refuse(server, ..) => format!("{} server", server.name),
+            Self::Meet(client, ..) => format!("{} client", client.name),
+        }
+    }
+
+    fn is_web(&self) -> bool {
+        match self {
+            Self::Reach(server, ..) | Self::Refuse(server, ..) => server.web.is_some(),
+            Self::Meet(client, ..) => client.web,
+        }
+    }
+
+    /// How the two come together.
+    fn how(&self) -> String {
+        match self {
+            Self::Reach(_, policy, ..) | Self::Refuse(_, policy, _) => format!("{policy:?}").to_lowercase(),
+            Self::Meet(_, Reach { ours: Ours::Older, .. }, _) => "fallback".to_owned(),
+            Self::Meet(_, Reach { mode, .. }, _) => (*mode).to_owned(),
+        }
+    }
+
+    fn run(self, installed: &Installed) -> Row {
+        let began = Instant::now();
+        let mut row = match (self, self.is_web()) {
+            (Self::Reach(server, policy, revision, (adapter, connect)), true) => {
+                web::run(server, policy, revision, adapter, connect)
+            }
+            (Self::Reach(server, policy, revision, (adapter, connect)), false) => {
+                steps::run(server, policy, revision, adapter, connect)
+            }
+            (Self::Refuse(server, policy, (adapter, connect)), true) => web::refuse(server, policy, adapter, connect),
+            (Self::Refuse(server, policy, (adapter, connect)), false) => {
+                steps::refuse(server, policy, adapter, connect)
+            }
+            (Self::Meet(client, reached, adapter), true) => callers::run(client, reached, adapter, installed),
+            (Self::Meet(client, reached, adapter), false) => clients::run(client, reached, adapter, installed),
+        };
+        row.time = began.elapsed();
+        row
+    }
+}
 
 fn main() -> ExitCode {
     let (flags, words): (Vec<String>, Vec<String>) = env::args().skip(1).partition(|word| word.starts_with("--"));
-    let (all, word) = (flags.iter().any(|flag| flag == "--steps"), words.concat());
+    let (all, word) = (flags.iter().any(|flag| flag == "--steps"), words.join(" "));
     let began = Instant::now();
     let installed = match setup::install() {
         Ok(installed) => installed,
@@ -32,32 +98,45 @@ fn main() -> ExitCode {
     };
     println!("installed in {} s", began.elapsed().as_secs());
     println!("{:<34} {:<7} {:<8} {:<11} {:<13} time    steps passed", "peer", "role", "how", "revision", "adapter");
-    let (mut servers, clients) = (servers(&installed), clients(&installed));
+    let (mut servers, mut clients) = (servers(&installed), clients(&installed));
     servers.extend(web::servers(&installed));
-    let mut rows = Vec::new();
-    let mut last = Instant::now();
-    let mut show = |how: &str, mut row: Row| {
-        row.time = last.elapsed();
-        last = Instant::now();
-        print(how, &row, all);
-        rows.push(row);
-    };
-    for (server, (adapter, connect)) in servers.iter().flat_map(|server| ADAPTERS.map(|adapter| (server, adapter))) {
-        for (policy, revision) in server.reached.iter().filter(|_| server.name.contains(&word)) {
-            let run = if server.web.is_some() { web::run } else { steps::run };
-            show(&format!("{policy:?}").to_lowercase(), run(server, *policy, revision, adapter, connect));
-        }
-        for policy in server.refuses.iter().filter(|_| server.name.contains(&word)) {
-            let refuse = if server.web.is_some() { web::refuse } else { steps::refuse };
-            show(&format!("{policy:?}").to_lowercase(), refuse(server, *policy, adapter, connect));
-        }
+    clients.extend(callers(&installed));
+    let mut plans = Vec::new();
+    for (server, adapter) in servers.iter().flat_map(|server| ADAPTERS.map(|adapter| (server, adapter))) {
+        plans.extend(server.reached.iter().map(|(policy, revision)| Plan::Reach(server, *policy, revision, adapter)));
+        plans.extend(server.refuses.iter().map(|policy| Plan::Refuse(server, *policy, adapter)));
     }
     for (client, (adapter, _)) in clients.iter().flat_map(|client| ADAPTERS.map(|adapter| (client, adapter))) {
-        for (mode, old, revision) in client.reached.iter().filter(|_| client.name.contains(&word)) {
-            let how = if *old { "fallback" } else { *mode };
-            show(how, clients::run(client, (mode, *old, revision), adapter, &installed));
-        }
+        plans.extend(client.reached.iter().map(|reached| Plan::Meet(client, *reached, adapter)));
     }
+    plans.retain(|plan| plan.name().contains(&word));
+    let (web, stdio): (Vec<Plan<'_>>, Vec<Plan<'_>>) = plans.into_iter().partition(Plan::is_web);
+    let mut rows = Vec::new();
+    let mut show = |plan: Plan<'_>, row: Row| {
+        print(&plan.how(), &row, all);
+        rows.push(row);
+    };
+    for plan in stdio {
+        show(plan, plan.run(&installed));
+    }
+    println!("over stdio {} s", began.elapsed().as_secs());
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let (done, rows) = mpsc::channel();
+        for _ in 0..AT_ONCE {
+            let (done, web, next, installed) = (done.clone(), &web, &next, &installed);
+            scope.spawn(move || {
+                while let Some(plan) = web.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    // Nobody hears of it only if the main thread has panicked.
+                    let _ = done.send((*plan, plan.run(installed)));
+                }
+            });
+        }
+        drop(done);
+        for (plan, row) in rows {
+            show(plan, row);
+        }
+    });
     let known: BTreeSet<_> = rows.iter().flat_map(deviations).collect();
     for (peer, step, reason) in known {
         println!("known of {peer}: {step}: {reason}");

@@ -1,28 +1,58 @@
 #![forbid(unsafe_code)]
-//! Our server for other peoples' clients: `interop_server [--smol] [--legacy] [--report FILE]`, on standard input and output.
-//! `--legacy`: it knows only the revisions with `initialize`.
+//! Our server for other peoples' clients: `interop_server [--smol] [--legacy | --only REVISION] [--report FILE]` on standard input and output,
+//! or `interop_server [--smol] [--legacy | --only REVISION] [--stateless] --http PORT` on a port of loopback. `--legacy`: it knows only the
+//! revisions with `initialize`. `--stateless`: it has no sessions.
 
 use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use mcp_tests::interop::offer;
+use mcp_proto::{ProtocolVersion, Versions};
+use mcp_tests::interop::offer::Offer;
 
 fn main() -> ExitCode {
-    let (mut smol, mut legacy, mut report) = (false, false, None);
+    let (mut offer, mut report, mut port) = (Offer::default(), None, None);
     let mut words = env::args_os().skip(1);
     while let Some(word) = words.next() {
-        match word.to_str() {
-            Some("--smol") => smol = true,
-            Some("--legacy") => legacy = true,
-            Some("--report") => report = words.next().map(PathBuf::from),
-            _ => {
-                eprintln!("interop_server: unknown argument {}", word.display());
-                return ExitCode::from(2);
+        let mut next = || words.next().and_then(|word| word.into_string().ok());
+        let known = match word.to_str() {
+            Some("--smol") => {
+                offer.smol = true;
+                true
             }
+            Some("--legacy") => {
+                offer.versions = Some(Offer::older());
+                true
+            }
+            Some("--only") => {
+                let version = next().and_then(|word| ProtocolVersion::parse(&word));
+                offer.versions = version.map(|version| Versions::new([version]));
+                offer.versions.is_some()
+            }
+            Some("--stateless") => {
+                offer.stateless = true;
+                true
+            }
+            Some("--report") => {
+                report = next().map(PathBuf::from);
+                report.is_some()
+            }
+            Some("--http") => {
+                port = next().and_then(|word| word.parse().ok());
+                port.is_some()
+            }
+            _ => false,
+        };
+        if !known {
+            eprintln!("interop_server: {} is unknown, or what follows it", word.display());
+            return ExitCode::from(2);
         }
     }
-    match offer::serve(smol, legacy, report.as_deref()) {
+    let served = match port {
+        Some(port) => offer.serve_http(port),
+        None => offer.serve(report.as_deref()),
+    };
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("interop_server: {why}");

@@ -18,18 +18,58 @@ pub struct Client {
     pub name: &'static str,
     /// The program and its first arguments; how to negotiate, the revision and our server follow.
     pub command: Vec<OsString>,
-    /// How it can be told to negotiate, whether our server then knows older revisions only, and the revision that this leads to.
-    pub reached: &'static [(&'static str, bool, &'static str)],
+    /// How it can be told to negotiate, and with what.
+    pub reached: &'static [Reach],
     /// It starts our server once more to probe it, and kills that process.
     pub probes: fn(&str) -> bool,
     /// Steps that it has no means for.
     pub lacks: &'static [&'static str],
     /// What it is known to get wrong.
     pub deviations: &'static [Deviation],
+    /// It reaches our server over HTTP.
+    pub web: bool,
+    /// What our server complains of, by the code of the diagnostic, and why that is the peer's doing.
+    pub faults: &'static [(&'static str, &'static str)],
+}
+
+/// How a client is told to negotiate, and with what.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach {
+    /// `auto`, `modern` or `legacy`; `stateless` is `legacy` without what needs a session.
+    pub mode: &'static str,
+    /// What our server is.
+    pub ours: Ours,
+    /// The revision that this leads to.
+    pub revision: &'static str,
+}
+
+/// What our server is for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ours {
+    /// It has all that it can have.
+    Whole,
+    /// It knows only the revisions with `initialize`.
+    Older,
+    /// It knows only this revision.
+    Only(&'static str),
+    /// It has no sessions.
+    Stateless,
+}
+
+impl Ours {
+    /// The arguments that make it so.
+    pub(super) fn flags(self) -> Vec<OsString> {
+        match self {
+            Self::Whole => Vec::new(),
+            Self::Older => vec!["--legacy".into()],
+            Self::Only(revision) => vec!["--only".into(), revision.into()],
+            Self::Stateless => vec!["--stateless".into()],
+        }
+    }
 }
 
 /// The steps that every program takes, in their order.
-const STEPS: &[&str] = &[
+pub(super) const STEPS: &[&str] = &[
     "revision",
     "list",
     "structured",
@@ -52,18 +92,19 @@ const STEPS: &[&str] = &[
     "ping",
     "no fault",
     "burst",
+    "changed",
     "close",
 ];
 
 /// How long a program may take for all of them.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(super) const LIMIT: Duration = Duration::from_secs(120);
 /// How often it is looked whether it has ended.
-const LOOK: Duration = Duration::from_millis(10);
+pub(super) const LOOK: Duration = Duration::from_millis(10);
 
 /// A server that knows only older revisions answers a request of 2026-07-28 with -32022 and their names, one of which this client knows too.
-const OLDER: &str = "it does not use `initialize` where -32022 names older revisions only";
+pub(super) const OLDER: &str = "it does not use `initialize` where -32022 names older revisions only";
 /// Both SDKs hand a notification to its listener in a later turn of the event loop than an answer, at which they drop the listener.
-const BURST: &str = "progress that is read together with the answer is dropped";
+pub(super) const BURST: &str = "progress that is read together with the answer is dropped";
 
 /// The table.
 pub fn clients(installed: &Installed) -> Vec<Client> {
@@ -71,9 +112,13 @@ pub fn clients(installed: &Installed) -> Vec<Client> {
     let python = |interpreter: &std::path::PathBuf, program: &str| {
         vec![interpreter.into(), "-B".into(), programs().join("python").join(program).into()]
     };
-    let both: &[_] =
-        &[("auto", false, MODERN), ("modern", false, MODERN), ("auto", true, LEGACY), ("legacy", false, LEGACY)];
-    let legacy: &[_] = &[("legacy", false, LEGACY)];
+    let both: &[_] = &[
+        Reach { mode: "auto", ours: Ours::Whole, revision: MODERN },
+        Reach { mode: "modern", ours: Ours::Whole, revision: MODERN },
+        Reach { mode: "auto", ours: Ours::Older, revision: LEGACY },
+        Reach { mode: "legacy", ours: Ours::Whole, revision: LEGACY },
+    ];
+    let legacy: &[_] = &[Reach { mode: "legacy", ours: Ours::Whole, revision: LEGACY }];
     vec![
         Client {
             name: "client 2.4.0 (TypeScript)",
@@ -82,6 +127,8 @@ pub fn clients(installed: &Installed) -> Vec<Client> {
             probes: |mode| mode != "legacy",
             lacks: &[],
             deviations: &[(MODERN, "burst", BURST, Shows::AtTimes), (LEGACY, "burst", BURST, Shows::AtTimes)],
+            web: false,
+            faults: &[],
         },
         Client {
             name: "sdk 1.32.2 (TypeScript)",
@@ -90,6 +137,8 @@ pub fn clients(installed: &Installed) -> Vec<Client> {
             probes: |_| false,
             lacks: &[],
             deviations: &[(LEGACY, "burst", BURST, Shows::AtTimes)],
+            web: false,
+            faults: &[],
         },
         Client {
             name: "mcp 2.3.0 (Python)",
@@ -98,6 +147,8 @@ pub fn clients(installed: &Installed) -> Vec<Client> {
             probes: |_| false,
             lacks: &[],
             deviations: &[],
+            web: false,
+            faults: &[],
         },
         Client {
             name: "mcp 1.30.0 (Python)",
@@ -106,6 +157,8 @@ pub fn clients(installed: &Installed) -> Vec<Client> {
             probes: |_| false,
             lacks: &[],
             deviations: &[],
+            web: false,
+            faults: &[],
         },
         Client {
             name: "rmcp 3.9.0 (Rust)",
@@ -114,22 +167,20 @@ pub fn clients(installed: &Installed) -> Vec<Client> {
             probes: |_| false,
             lacks: &["no fault"],
             deviations: &[(LEGACY, "connect", OLDER, Shows::Always)],
+            web: false,
+            faults: &[],
         },
     ]
 }
 
 /// Runs one client against our server over one adapter.
-pub fn run(
-    client: &Client,
-    (mode, old, revision): (&str, bool, &'static str),
-    adapter: &'static str,
-    installed: &Installed,
-) -> Row {
+pub fn run(client: &Client, reach: Reach, adapter: &'static str, installed: &Installed) -> Row {
+    let Reach { mode, revision, .. } = reach;
     let mut row = Row::new(client.name, "client", revision, adapter);
     let mut note = |name: &str, result| {
         row.steps.push((name.to_owned(), judge(client.deviations, revision, name, result)));
     };
-    let ended = match play(client, (mode, old, revision), adapter, installed) {
+    let ended = match play(client, reach, adapter, installed) {
         Ok(ended) => ended,
         Err(why) => {
             note("start", Err(why));
@@ -171,12 +222,7 @@ struct Ended {
 }
 
 /// Runs the program to its end.
-fn play(
-    client: &Client,
-    (mode, old, revision): (&str, bool, &str),
-    adapter: &str,
-    installed: &Installed,
-) -> Result<Ended, String> {
+fn play(client: &Client, reach: Reach, adapter: &str, installed: &Installed) -> Result<Ended, String> {
     let file = |kind: &str| installed.scratch.join(format!("client.{kind}"));
     let told = |why: std::io::Error| why.to_string();
     for kind in ["stdout", "stderr", "report"] {
@@ -184,13 +230,16 @@ fn play(
     }
     let (program, arguments) = client.command.split_first().ok_or("no program")?;
     let mut command = Command::new(program);
-    command.args(arguments).args([mode, revision]).arg(&installed.server).arg("--report").arg(file("report"));
+    command
+        .args(arguments)
+        .args([reach.mode, reach.revision])
+        .arg(&installed.server)
+        .arg("--report")
+        .arg(file("report"));
     if adapter == "mcp-smol" {
         command.arg("--smol");
     }
-    if old {
-        command.arg("--legacy");
-    }
+    command.args(reach.ours.flags());
     command.stdin(Stdio::null());
     command.stdout(File::create(file("stdout")).map_err(told)?).stderr(File::create(file("stderr")).map_err(told)?);
     let mut child = command.spawn().map_err(told)?;

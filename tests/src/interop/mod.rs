@@ -5,6 +5,7 @@
 //! meets over HTTP, [`clients`] that of clients that meet our server ([`offer`]).
 
 pub mod blocking;
+pub mod callers;
 pub mod clients;
 pub mod listening;
 pub mod offer;

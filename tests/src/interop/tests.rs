@@ -8,10 +8,12 @@ use std::thread;
 
 use serde_json::json;
 
-use super::clients::verdict;
+use super::callers::{applies, complaints};
+use super::clients::{Client, Ours, Reach, verdict};
 use super::listening::{Listening, PORT};
 use super::processes::Watch;
 use super::relay::Relay;
+use super::servers::{LEGACY, MODERN};
 use super::steps::Expect;
 use super::{Answer, Mark, Shows, judge};
 
@@ -118,4 +120,49 @@ fn a_relay_passes_each_way_on_its_own_until_it_is_cut() {
     client.read_to_end(&mut rest).expect("an end in order");
     assert_eq!(rest, b"bye");
     echo.join().expect("the server is content");
+}
+
+#[test]
+fn a_complaint_of_our_server_is_excused_only_where_it_must_come() {
+    let client = Client {
+        name: "a client",
+        command: Vec::new(),
+        reached: &[],
+        probes: |_| false,
+        lacks: &[],
+        deviations: &[],
+        web: true,
+        faults: &[("late-answer", "it is slow")],
+    };
+    let judged = |lines: &[&str], restarted, ours| {
+        let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+        complaints(&client, &lines, restarted, Reach { mode: "legacy", ours, revision: LEGACY })
+    };
+    let (gone, newer) = ("diagnostic bad-session: who?", "diagnostic unsupported-version: no");
+    let passed = |mark| matches!(mark, Mark::Passed(_));
+    assert!(passed(judged(&["session opened", "LISTENING"], 1, Ours::Whole)));
+    assert!(passed(judged(&["session opened", gone], 1, Ours::Whole)));
+    assert_eq!(judged(&[gone, "LISTENING"], 1, Ours::Whole), Mark::Failed("bad-session: who?".to_owned()));
+    assert!(passed(judged(&[newer], 9, Ours::Older)));
+    assert_eq!(judged(&[newer], 0, Ours::Whole), Mark::Failed("unsupported-version: no".to_owned()));
+    let late = judged(&["diagnostic late-answer: to 3"], 0, Ours::Whole);
+    assert_eq!(late, Mark::Deviates("late-answer: to 3".to_owned(), "it is slow"));
+    let both = judged(&["diagnostic late-answer: to 3", newer], 0, Ours::Whole);
+    assert!(matches!(both, Mark::Failed(_)), "{both:?}");
+}
+
+#[test]
+fn a_step_is_taken_where_there_is_what_it_needs() {
+    let reach = |mode, ours, revision| Reach { mode, ours, revision };
+    let whole = reach("legacy", Ours::Whole, LEGACY);
+    let older = reach("auto", Ours::Older, LEGACY);
+    let alone = reach("stateless", Ours::Stateless, LEGACY);
+    let modern = reach("auto", Ours::Whole, MODERN);
+    let taken = |step| [whole, older, alone, modern].map(|reach| applies(step, reach));
+    assert_eq!(taken("list"), [true; 4]);
+    assert_eq!(taken("form"), [true, true, false, true]);
+    assert_eq!(taken("gone"), [true, true, false, false]);
+    assert_eq!(taken("cut"), [true, false, false, false]);
+    assert_eq!(taken("ping"), [true, true, true, false]);
+    assert_eq!(taken("restarted"), [true; 4]);
 }

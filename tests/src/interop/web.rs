@@ -48,7 +48,7 @@ pub struct Cut {
 /// The first revision with this transport.
 const FIRST: &str = "2025-03-26";
 /// The first revision whose requests name it, and with questions for the user.
-const SECOND: &str = "2025-06-18";
+pub(super) const SECOND: &str = "2025-06-18";
 
 const UNHEARD: &str = "where it answers with JSON, it does not notice that the client has left";
 const DEAF: &[Deviation] =
@@ -76,29 +76,39 @@ const ALL: &[(Policy, &str)] = &[
     (Policy::Legacy, FIRST),
 ];
 
+/// Of a server that knows nothing newer.
+const LEGACY_ALL: &[(Policy, &str)] =
+    &[(Policy::Auto, LEGACY), (Policy::Legacy, LEGACY), (Policy::Legacy, SECOND), (Policy::Legacy, FIRST)];
+const LEGACY_SOME: &[(Policy, &str)] = &[(Policy::Auto, LEGACY), (Policy::Legacy, FIRST)];
+
 const SOME: &[(Policy, &str)] = &[(Policy::Auto, MODERN), (Policy::Legacy, LEGACY), (Policy::Legacy, FIRST)];
 
 /// The table.
 pub fn servers(installed: &Installed) -> Vec<Server> {
-    let script = |flags: &[&str]| -> Vec<OsString> {
-        let program = programs().join("python/web2.py");
-        let flags = flags.iter().map(|flag| OsString::from(*flag));
-        [installed.python2.clone().into(), "-B".into(), program.into(), PORT.into()].into_iter().chain(flags).collect()
-    };
-    let python = |name: &'static str, flags: &[&str]| {
+    let python = |name: &'static str, program: &str, flags: &'static [&'static str]| {
+        let second = program == "web2.py";
+        let interpreter = if second { &installed.python2 } else { &installed.python1 };
+        let program = programs().join("python").join(program);
+        let words = [interpreter.into(), "-B".into(), program.into(), PORT.into()];
         let has = |flag: &str| flags.contains(&flag);
         Server {
             name,
-            command: script(flags),
+            command: words.into_iter().chain(flags.iter().map(OsString::from)).collect(),
             env: Vec::new(),
-            reached: if flags.is_empty() { ALL } else { SOME },
-            refuses: &[],
+            reached: match (second, flags) {
+                (true, []) => ALL,
+                (true, _) => SOME,
+                (false, []) => LEGACY_ALL,
+                (false, _) => LEGACY_SOME,
+            },
+            refuses: if second || !flags.is_empty() { &[] } else { &[Policy::Modern] },
             tools: OFFERED,
-            steps: python,
-            deviations: match (has("--json"), has("--stateless")) {
-                (false, _) => &[],
-                (true, false) => DEAF,
-                (true, true) => DEAF_ALWAYS,
+            steps: if second { python } else { python1 },
+            deviations: match (second, has("--json"), has("--stateless")) {
+                (_, false, _) => &[],
+                (true, true, false) => DEAF,
+                (true, true, true) => DEAF_ALWAYS,
+                (false, true, _) => &[],
             },
             faults: &[],
             folder: installed.scratch.join("web"),
@@ -108,6 +118,31 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
                 json: has("--json"),
                 store: has("--store"),
                 ended: "DELETE 200",
+                restarted: python_restarted,
+                cuts: python_cuts,
+            }),
+        }
+    };
+    let rmcp = |name: &'static str, flags: &'static [&'static str]| {
+        let words = [installed.rmcp.clone().into(), "listen".into(), PORT.into()];
+        let has = |flag: &str| flags.contains(&flag);
+        Server {
+            name,
+            command: words.into_iter().chain(flags.iter().map(OsString::from)).collect(),
+            env: Vec::new(),
+            reached: if flags.is_empty() { ALL } else { SOME },
+            refuses: &[],
+            tools: OFFERED,
+            steps: rmcp,
+            deviations: &[],
+            faults: &[],
+            folder: installed.scratch.join("web"),
+            web: Some(Web {
+                sessions: !has("--stateless"),
+                renews: true,
+                json: has("--json"),
+                store: !has("--stateless"),
+                ended: "DELETE 20",
                 restarted: python_restarted,
                 cuts: python_cuts,
             }),
@@ -145,11 +180,18 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
                 cuts: everything_cuts,
             }),
         },
-        python("mcp 2.3.0 (Python), HTTP", &[]),
-        python("mcp 2.3.0 (Python), HTTP store", &["--store"]),
-        python("mcp 2.3.0 (Python), HTTP JSON", &["--json"]),
-        python("mcp 2.3.0 (Python), HTTP stateless", &["--stateless"]),
-        python("mcp 2.3.0 (Python), HTTP stateless JSON", &["--stateless", "--json"]),
+        python("mcp 2.3.0 (Python), HTTP", "web2.py", &[]),
+        python("mcp 2.3.0 (Python), HTTP store", "web2.py", &["--store"]),
+        python("mcp 2.3.0 (Python), HTTP JSON", "web2.py", &["--json"]),
+        python("mcp 2.3.0 (Python), HTTP stateless", "web2.py", &["--stateless"]),
+        python("mcp 2.3.0 (Python), HTTP stateless JSON", "web2.py", &["--stateless", "--json"]),
+        python("mcp 1.30.0 (Python), HTTP", "web1.py", &[]),
+        python("mcp 1.30.0 (Python), HTTP store", "web1.py", &["--store"]),
+        python("mcp 1.30.0 (Python), HTTP JSON", "web1.py", &["--json"]),
+        python("mcp 1.30.0 (Python), HTTP stateless", "web1.py", &["--stateless"]),
+        rmcp("rmcp 3.9.0 (Rust), HTTP", &[]),
+        rmcp("rmcp 3.9.0 (Rust), HTTP stateless", &["--stateless"]),
+        rmcp("rmcp 3.9.0 (Rust), HTTP stateless JSON", &["--stateless", "--json"]),
     ]
 }
 
@@ -200,6 +242,32 @@ fn python(server: &Server, revision: &str) -> Vec<Step> {
     if web.sessions && revision != MODERN {
         steps.push(call("forget", "forget", json!({}), Expect::text("forgot 1")));
         steps.push(call("a new session", "add", json!({ "a": 2, "b": 2 }), Expect::text("4")));
+    }
+    fit(&mut steps, revision);
+    steps
+}
+
+/// What asks the client.
+const ASKING: [&str; 4] = ["form", "declined", "model", "roots"];
+
+/// This SDK waits for ever for what it has asked where nobody can hear it.
+fn python1(server: &Server, revision: &str) -> Vec<Step> {
+    let mut steps = python(server, revision);
+    steps.retain(|step| server.web.is_some_and(|web| web.sessions && !web.json) || !ASKING.contains(&step.name));
+    steps
+}
+
+fn rmcp(server: &Server, revision: &str) -> Vec<Step> {
+    let Some(web) = server.web else { return Vec::new() };
+    let mut steps = offered(revision);
+    let hears = web.sessions || revision == MODERN;
+    // Where every request is a server of its own, the answer to a question finds nobody.
+    steps.retain(|step| step.name != "changed" && (hears || !ASKING.contains(&step.name)));
+    steps.push(step("unknown", Does::Refused("no-such-tool", json!({}), "no-such-tool")));
+    steps.push(step("timeout", Does::TimeOut("wait", json!({}))));
+    steps.push(call("timeout told", "cancelled", json!({}), Expect::text("1 cancelled")));
+    if hears {
+        steps.push(step("changed", Does::Changed("note")));
     }
     fit(&mut steps, revision);
     steps

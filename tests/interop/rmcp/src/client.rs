@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use rmcp::model::*;
 use rmcp::service::{NotificationContext, PeerRequestOptions, RequestContext, RunningService, ServiceError};
-use rmcp::transport::TokioChildProcess;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, ErrorData, RoleClient};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -16,8 +17,23 @@ use tokio::time::{sleep, timeout};
 const MANY: usize = 100;
 const LARGE: usize = 1 << 20;
 const SOON: Duration = Duration::from_secs(10);
-const TOOLS: [&str; 11] =
-    ["add", "echo", "count", "greet", "sample", "roots", "fail", "wait", "cancelled", "print", "note"];
+const TOOLS: [&str; 13] = [
+    "add",
+    "echo",
+    "count",
+    "greet",
+    "sample",
+    "roots",
+    "fail",
+    "wait",
+    "cancelled",
+    "print",
+    "note",
+    "change",
+    "poll",
+];
+/// The revision with subscriptions.
+const MODERN: &str = "2026-07-28";
 
 type Step = Result<(), String>;
 
@@ -33,6 +49,7 @@ struct Heard {
 struct Handler {
     heard: Arc<Mutex<Heard>>,
     noted: Arc<Notify>,
+    changed: Arc<Notify>,
 }
 
 impl Handler {
@@ -88,6 +105,10 @@ impl ClientHandler for Handler {
         self.hear(|heard| heard.progress.push(told.progress));
     }
 
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
     async fn on_custom_notification(&self, told: CustomNotification, _: NotificationContext<RoleClient>) {
         if told.method == "notifications/interop" {
             self.noted.notify_one();
@@ -109,10 +130,17 @@ pub async fn run(era: &str, revision: &str, command: &[String]) -> Result<(), Bo
         "modern" => ClientLifecycleMode::Discover { preferred_versions },
         _ => ClientLifecycleMode::Initialize,
     };
-    let mut command = Command::new(program);
-    command.args(arguments);
     let handler = Handler::default();
-    let service = match handler.clone().serve_with_lifecycle(TokioChildProcess::new(command)?, mode).await {
+    let web = program.starts_with("http:");
+    let served = if web {
+        let config = StreamableHttpClientTransportConfig::with_uri(program.as_str());
+        handler.clone().serve_with_lifecycle(StreamableHttpClientTransport::from_config(config), mode).await
+    } else {
+        let mut command = Command::new(program);
+        command.args(arguments);
+        handler.clone().serve_with_lifecycle(TokioChildProcess::new(command)?, mode).await
+    };
+    let service = match served {
         Ok(service) => service,
         Err(why) => {
             told("connect", Err(why.to_string()));
@@ -125,27 +153,60 @@ pub async fn run(era: &str, revision: &str, command: &[String]) -> Result<(), Bo
     told("structured", session.add(2, 3).await);
     told("text", session.echo("gr\u{fc}\u{df} \u{2028}\u{1f600}\n").await);
     told("progress", session.counted(30).await);
-    told("form", session.ask("greet", "hello Ann", "user").await);
-    session.handler.hear(|heard| heard.declines = true);
-    told("declined", session.ask("greet", "no name: decline", "user").await);
-    told("model", session.ask("sample", "the model said: forty-two", "model").await);
-    told("roots", session.ask("roots", "roots: file:///somewhere", "roots").await);
+    // Whether there is what needs a session, in the era that has some.
+    let lasts = era != "stateless";
+    if lasts {
+        told("form", session.ask("greet", "hello Ann", "user").await);
+        session.handler.hear(|heard| heard.declines = true);
+        told("declined", session.ask("greet", "no name: decline", "user").await);
+        told("model", session.ask("sample", "the model said: forty-two", "model").await);
+        told("roots", session.ask("roots", "roots: file:///somewhere", "roots").await);
+    }
     told("failing", session.says("fail", json!({}), "this tool always fails", true).await);
     told("unknown", session.unknown().await);
     told("bad arguments", session.bad_arguments().await);
-    told("cancel", session.cancel().await);
-    told("cancelled", session.says("cancelled", json!({}), "1 cancelled", false).await);
+    if lasts {
+        told("cancel", session.cancel().await);
+        told("cancelled", session.says("cancelled", json!({}), "1 cancelled", false).await);
+    }
     told("after", session.add(20, 3).await);
     told("many", session.many().await);
     told("large", session.large().await);
     told("print", session.says("print", json!({}), "printed", false).await);
     told("note", session.note().await);
-    if revision < "2026-07-28" {
+    if revision < MODERN {
         told("ping", session.ping().await);
     }
     told("burst", session.counted(0).await);
+    if lasts {
+        told("changed", session.changed(revision).await);
+    }
+    if web {
+        // Whether the client can come back for the rest of a stream.
+        let resumes = lasts && revision == "2025-11-25";
+        if lasts {
+            told("resumed", session.resumed(resumes).await);
+        }
+        if resumes {
+            told("cut", session.cut().await);
+            told("changed again", session.changed(revision).await);
+        }
+        ask("restart").await?;
+        // It begins a new session by itself where the server knows nothing of the one before.
+        told("restarted", session.add(2, 3).await);
+        if lasts {
+            told("changed still", session.changed(revision).await);
+        }
+    }
     told("close", session.service.cancel().await.map(drop).map_err(|why| why.to_string()));
     println!("done");
+    Ok(())
+}
+
+/// Asks whoever started this program for something, and waits until it is done.
+async fn ask(what: &str) -> Result<(), Box<dyn Error>> {
+    println!("{what}");
+    tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new())).await??;
     Ok(())
 }
 
@@ -202,14 +263,66 @@ impl Session {
     /// A call that pauses so many milliseconds after each of its steps. The SDK tells progress to a handler of the whole client, which
     /// may run after the call has ended.
     async fn counted(&self, pause: u64) -> Step {
+        self.progressed("count", json!({ "steps": 3, "pause": pause }), "counted to 3", pause > 0).await
+    }
+
+    /// The server closes the stream of the call at each step, and at last before the result.
+    async fn resumed(&self, resumes: bool) -> Step {
+        let closed = if resumes { "closed 3 times" } else { "closed 0 times" };
+        self.progressed("poll", json!({ "times": 3 }), closed, false).await
+    }
+
+    /// All connections are cut at the first progress.
+    async fn cut(&self) -> Step {
         self.handler.hear(|heard| heard.progress.clear());
-        self.says("count", json!({ "steps": 3, "pause": pause }), "counted to 3", false).await?;
+        let call = self.says("count", json!({ "steps": 3, "pause": 300 }), "counted to 3", false);
+        let cut = async {
+            while self.handler.hear(|heard| heard.progress.is_empty()) {
+                sleep(Duration::from_millis(5)).await;
+            }
+            ask("cut").await.map_err(|why| why.to_string())
+        };
+        tokio::try_join!(call, cut)?;
+        let until = tokio::time::Instant::now() + SOON;
+        while self.handler.hear(|heard| !heard.progress.contains(&3.0)) && tokio::time::Instant::now() < until {
+            sleep(Duration::from_millis(5)).await;
+        }
+        let mut seen = self.handler.hear(|heard| heard.progress.clone());
+        seen.sort_by(f64::total_cmp);
+        // Of what a server tells meanwhile, the newest is enough.
+        if seen == [1.0, 3.0] { Ok(()) } else { same(&seen, &vec![1.0, 2.0, 3.0]) }
+    }
+
+    async fn changed(&self, revision: &str) -> Step {
+        if revision >= MODERN {
+            let wanted = SubscriptionFilter::builder().tools_list_changed().build();
+            let mut subscription = self.service.peer().listen(wanted).await.map_err(|why| why.to_string())?;
+            self.says("change", json!({}), "changed", false).await?;
+            let told = timeout(SOON, subscription.next()).await.map_err(|_| "it did not come".to_owned())?;
+            let told = told.map_err(|why| why.to_string())?;
+            subscription.cancel().await.map_err(|why| why.to_string())?;
+            return if told.is_some() { Ok(()) } else { Err("the subscription ended".to_owned()) };
+        }
+        let until = tokio::time::Instant::now() + SOON;
+        // The stream for it may not be open yet, or again.
+        while tokio::time::Instant::now() < until {
+            self.says("change", json!({}), "changed", false).await?;
+            if timeout(Duration::from_millis(300), self.handler.changed.notified()).await.is_ok() {
+                return Ok(());
+            }
+        }
+        Err("it did not come".to_owned())
+    }
+
+    async fn progressed(&self, tool: &str, arguments: Value, says: &str, in_order: bool) -> Step {
+        self.handler.hear(|heard| heard.progress.clear());
+        self.says(tool, arguments, says, false).await?;
         let until = tokio::time::Instant::now() + SOON;
         while self.handler.hear(|heard| heard.progress.len()) < 3 && tokio::time::Instant::now() < until {
             sleep(Duration::from_millis(5)).await;
         }
         let mut seen = self.handler.hear(|heard| heard.progress.clone());
-        if pause == 0 {
+        if !in_order {
             // Each notification is a task of its own, so that they may overtake each other.
             seen.sort_by(f64::total_cmp);
         }

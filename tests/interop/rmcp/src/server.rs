@@ -15,10 +15,12 @@ use tokio::sync::{Mutex, Semaphore};
 const PAGE: usize = 3;
 
 /// The tools and the arguments that they need.
-const TOOLS: [(&str, &[(&str, &str)]); 10] = [
+const TOOLS: [(&str, &[(&str, &str)]); 11] = [
     ("add", &[("a", "integer"), ("b", "integer")]),
     ("echo", &[("text", "string")]),
     ("count", &[("steps", "integer")]),
+    // As the one before, and may not be asked to twice.
+    ("tally", &[("steps", "integer")]),
     ("greet", &[]),
     ("sample", &[]),
     ("roots", &[]),
@@ -28,17 +30,23 @@ const TOOLS: [(&str, &[(&str, &str)]); 10] = [
     ("note", &[]),
 ];
 
+/// One server, whatever it is reached by.
 #[derive(Clone)]
-struct Interop {
+pub struct Interop {
     cancelled: Arc<Semaphore>,
     /// Those who want to know of changed tools, in the revision with subscriptions.
     listening: Arc<Mutex<Vec<SubscriptionSink>>>,
 }
 
+impl Default for Interop {
+    fn default() -> Self {
+        Self { cancelled: Arc::new(Semaphore::new(0)), listening: Arc::default() }
+    }
+}
+
 /// Serves standard input and output until the client is gone.
 pub async fn run() -> Result<(), Box<dyn Error>> {
-    let interop = Interop { cancelled: Arc::new(Semaphore::new(0)), listening: Arc::default() };
-    interop.serve(stdio()).await?.waiting().await?;
+    Interop::default().serve(stdio()).await?.waiting().await?;
     Ok(())
 }
 
@@ -84,7 +92,8 @@ impl ServerHandler for Interop {
                 Ok(CallToolResult::structured(json!({ "sum": a + b })).into())
             }
             "echo" => text(arguments["text"].as_str().ok_or_else(|| wrong("the text"))?.to_owned()),
-            "count" => {
+            "count" | "tally" => {
+                let pause = Duration::from_secs_f64(arguments["pause"].as_f64().unwrap_or_default());
                 let steps = arguments["steps"].as_u64().ok_or_else(|| wrong("the steps"))?;
                 for step in 1..=steps {
                     let token = request.meta.as_ref().and_then(|meta| meta.get_progress_token());
@@ -93,6 +102,7 @@ impl ServerHandler for Interop {
                         let progress = ProgressNotificationParam::new(token, step as f64).with_total(steps as f64);
                         context.peer.notify_progress(progress).await.map_err(failed)?;
                     }
+                    tokio::time::sleep(pause).await;
                 }
                 text(format!("counted to {steps}"))
             }
@@ -129,11 +139,16 @@ impl ServerHandler for Interop {
                 text(if seen.is_ok() { "1 cancelled" } else { "0 cancelled" }.to_owned())
             }
             "note" => {
-                let listening = self.listening.lock().await.clone();
-                for sink in &listening {
+                let mut listening = self.listening.lock().await;
+                let mut left = Vec::new();
+                for sink in listening.drain(..) {
                     let changed = ToolListChangedNotification::default();
-                    sink.send(ServerNotification::ToolListChangedNotification(changed)).await.map_err(failed)?;
+                    // One that cannot be told is gone.
+                    if sink.send(ServerNotification::ToolListChangedNotification(changed)).await.is_ok() {
+                        left.push(sink);
+                    }
                 }
+                *listening = left;
                 if listening.is_empty() {
                     context.peer.notify_tool_list_changed().await.map_err(failed)?;
                 }
@@ -202,6 +217,7 @@ fn tool(name: &'static str, arguments: &[(&str, &str)]) -> Tool {
     let required: Vec<&str> = arguments.iter().map(|(name, _)| *name).collect();
     let schema = json!({ "type": "object", "properties": properties, "required": required });
     Tool::new(name, "A tool to try a client with", schema.as_object().cloned().unwrap_or_default())
+        .with_annotations(ToolAnnotations::new().read_only(["add", "count"].contains(&name)))
 }
 
 fn wrong(what: &str) -> ErrorData {

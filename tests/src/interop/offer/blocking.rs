@@ -1,22 +1,39 @@
 //! The server with threads.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-use mcp_blocking::{ElicitRequest, ElicitResult, Json, Object, Progress, Router, ToolError, serve_stdio};
-
-use super::{
-    Add, Count, Echo, LOOK, LOOKS, Name, Nothing, Sum, add, configure, count, echo, listed, question, said, whereabouts,
+use mcp_blocking::{
+    Change, ElicitRequest, ElicitResult, Json, Object, Progress, Router, Serving, ToolError, serve_http_with,
+    serve_stdio,
 };
 
-pub(super) fn serve(legacy: bool) -> io::Result<()> {
+use super::{
+    AWAY, Add, Count, Echo, LOOK, LOOKS, Name, Nothing, Offer, Poll, Sum, add, count, echo, hang_up, listed, listening,
+    poll, question, said, tell, whereabouts,
+};
+
+pub(super) fn serve(offer: &Offer) -> io::Result<()> {
+    serve_stdio(router(offer))
+}
+
+pub(super) fn serve_http(offer: &Offer, port: u16) -> io::Result<()> {
+    let serving = Serving::new().on_event(|event| tell(&event));
+    let server = serve_http_with(router(offer), serving, (Ipv4Addr::LOCALHOST, port))?;
+    listening(server.local_addr());
+    server.wait();
+    Ok(())
+}
+
+fn router(offer: &Offer) -> Router {
     let ended = Arc::new(AtomicUsize::new(0));
     let cancelled = Arc::clone(&ended);
-    let router = Router::new("interop", env!("CARGO_PKG_VERSION"))
-        .configure(|config| configure(config, legacy))
+    Router::new("interop", env!("CARGO_PKG_VERSION"))
+        .configure(|config| offer.configure(config))
         .tool(add(), |_cx, add: Add| add.a.checked_add(add.b).map(|sum| Json(Sum { sum })).ok_or("too large"))
         .tool(echo(), |_cx, echo: Echo| echo.text)
         .tool(count(), |cx, count: Count| {
@@ -62,6 +79,21 @@ pub(super) fn serve(legacy: bool) -> io::Result<()> {
         .tool("note", |cx, _: Nothing| {
             cx.notify("notifications/interop", Object::new().with("n", 1_i64)).map_err(|why| why.to_string())?;
             Ok::<_, ToolError>("noted")
-        });
-    serve_stdio(router)
+        })
+        .tools_change()
+        .tool("change", |cx, _: Nothing| {
+            cx.publish(Change::Tools);
+            "changed"
+        })
+        .tool(poll(), |cx, poll: Poll| {
+            let mut closed = 0;
+            for step in 1..=poll.times {
+                cx.progress(Progress::new(f64::from(step))).map_err(|why| why.to_string())?;
+                closed += u32::from(hang_up(&cx)?);
+                if step < poll.times {
+                    sleep(AWAY);
+                }
+            }
+            Ok::<_, ToolError>(format!("closed {closed} times"))
+        })
 }

@@ -6,10 +6,14 @@ mod smol;
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use mcp_proto::{Era, InputAnswer, InputRequest, Object, RawJson, ServerConfig, Tool, ToolError, Versions, tool};
+use mcp_proto::server::{Event, Sessions};
+use mcp_proto::{
+    Cx, Era, InputAnswer, InputRequest, Object, RawJson, Refusal, ServerConfig, Tool, ToolError, Versions, tool,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -19,36 +23,94 @@ const PAGE: usize = 3;
 const LOOK: Duration = Duration::from_millis(10);
 /// How long `cancelled` waits, in looks.
 const LOOKS: usize = 500;
+/// When a client is to come back for the rest of a stream.
+const RETRY: Duration = Duration::from_millis(50);
+/// How long `poll` goes on while its stream is closed: the client comes back meanwhile.
+const AWAY: Duration = Duration::from_millis(300);
 
-/// Serves standard input and output until the client is gone. Both the beginning and the orderly end are told in the file `report`, as lines
-/// `started PID` and `ended PID`: a client hides how its server ended. `legacy`: only the revisions with `initialize`.
-///
-/// # Errors
-/// What the operating system says.
-pub fn serve(smol: bool, legacy: bool, report: Option<&Path>) -> io::Result<()> {
-    let tell = |what: &str| match report {
-        // One write, so that two servers of one client do not mix their lines.
-        Some(path) => OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(path)?
-            .write_all(format!("{what} {}\n", std::process::id()).as_bytes()),
-        None => Ok(()),
-    };
-    tell("started")?;
-    if smol {
-        smol::serve(legacy)?
-    } else {
-        blocking::serve(legacy)?
-    }
-    tell("ended")
+/// What is to be served.
+#[derive(Clone, Debug, Default)]
+pub struct Offer {
+    /// With the adapter for smol, not with threads.
+    pub smol: bool,
+    /// In these revisions; without, in all.
+    pub versions: Option<Versions>,
+    /// Without sessions over HTTP.
+    pub stateless: bool,
 }
 
-/// What differs from the defaults.
-fn configure(config: &mut ServerConfig, legacy: bool) {
-    config.limits.server.page_size = PAGE;
-    if legacy {
-        config.versions = Versions::new(Versions::all().newest_first().filter(|version| version.era() == Era::Legacy));
+impl Offer {
+    /// Serves standard input and output until the client is gone. Both the beginning and the orderly end are told in the file `report`, as
+    /// lines `started PID` and `ended PID`: a client hides how its server ended.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn serve(&self, report: Option<&Path>) -> io::Result<()> {
+        let tell = |what: &str| match report {
+            // One write, so that two servers of one client do not mix their lines.
+            Some(path) => OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(path)?
+                .write_all(format!("{what} {}\n", std::process::id()).as_bytes()),
+            None => Ok(()),
+        };
+        tell("started")?;
+        if self.smol {
+            smol::serve(self)?
+        } else {
+            blocking::serve(self)?
+        }
+        tell("ended")
+    }
+
+    /// Serves a port of loopback over HTTP (0: any that is free) for ever. Lines on standard output tell where it listens, which sessions
+    /// begin and end, and what the engine complains of.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn serve_http(&self, port: u16) -> io::Result<()> {
+        if self.smol { smol::serve_http(self, port) } else { blocking::serve_http(self, port) }
+    }
+
+    /// Only the revisions with `initialize`.
+    pub fn older() -> Versions {
+        Versions::new(Versions::all().newest_first().filter(|version| version.era() == Era::Legacy))
+    }
+
+    /// What differs from the defaults.
+    fn configure(&self, config: &mut ServerConfig) {
+        config.limits.server.page_size = PAGE;
+        if let Some(versions) = &self.versions {
+            config.versions = versions.clone();
+        }
+        if self.stateless {
+            config.sessions = Sessions::Off;
+        }
+    }
+}
+
+/// Tells where a server listens.
+fn listening(address: SocketAddr) {
+    println!("LISTENING {address}");
+}
+
+/// Tells what a server says of its clients.
+fn tell(event: &Event) {
+    match event {
+        Event::SessionOpened(_) => println!("session opened"),
+        Event::SessionEnded(_, why) => println!("session ended: {why:?}"),
+        Event::Diagnostic(diagnostic) => println!("diagnostic {diagnostic}"),
+        _ => {}
+    }
+}
+
+/// Ends the stream of a call for now, where its client can come back for the rest; otherwise `false`.
+fn hang_up(cx: &Cx) -> Result<bool, String> {
+    match cx.close_stream(Some(RETRY)) {
+        Ok(()) => Ok(true),
+        Err(Refusal::NotWanted) => Ok(false),
+        Err(why) => Err(why.to_string()),
     }
 }
 
@@ -74,6 +136,11 @@ struct Count {
     /// Milliseconds after each step.
     #[serde(default)]
     pause: u64,
+}
+
+#[derive(Deserialize)]
+struct Poll {
+    times: u32,
 }
 
 /// A tool without arguments.
@@ -104,6 +171,14 @@ fn echo() -> Tool {
 
 fn count() -> Tool {
     described("count", "Counts, and reports each step", json!({ "steps": { "type": "integer" } }))
+}
+
+fn poll() -> Tool {
+    described(
+        "poll",
+        "Reports progress, and closes its own stream each time",
+        json!({ "times": { "type": "integer" } }),
+    )
 }
 
 /// What `sample` asks a language model.

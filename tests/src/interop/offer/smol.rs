@@ -1,15 +1,17 @@
 //! The server with smol.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcp_smol::{ElicitRequest, ElicitResult, Json, Object, Progress, Router, ToolError, serve_stdio};
+use mcp_smol::{Change, ElicitRequest, ElicitResult, Json, Object, Progress, Router, Service, ToolError, serve_stdio};
 use smol::Timer;
 
 use super::{
-    Add, Count, Echo, LOOK, LOOKS, Name, Nothing, Sum, add, configure, count, echo, listed, question, said, whereabouts,
+    AWAY, Add, Count, Echo, LOOK, LOOKS, Name, Nothing, Offer, Poll, Sum, add, count, echo, hang_up, listed, listening,
+    poll, question, said, tell, whereabouts,
 };
 
 /// Counts a future that is dropped before its end.
@@ -21,11 +23,25 @@ impl Drop for Dropped {
     }
 }
 
-pub(super) fn serve(legacy: bool) -> io::Result<()> {
+pub(super) fn serve(offer: &Offer) -> io::Result<()> {
+    smol::block_on(serve_stdio(router(offer)))
+}
+
+pub(super) fn serve_http(offer: &Offer, port: u16) -> io::Result<()> {
+    let service = Service::new(router(offer)).on_event(|event| tell(&event));
+    smol::block_on(async {
+        let server = mcp_smol::serve_http(service, (Ipv4Addr::LOCALHOST, port)).await?;
+        listening(server.local_addr());
+        server.wait().await;
+        Ok(())
+    })
+}
+
+fn router(offer: &Offer) -> Router {
     let ended = Arc::new(AtomicUsize::new(0));
     let cancelled = Arc::clone(&ended);
-    let router = Router::new("interop", env!("CARGO_PKG_VERSION"))
-        .configure(|config| configure(config, legacy))
+    Router::new("interop", env!("CARGO_PKG_VERSION"))
+        .configure(|config| offer.configure(config))
         .tool(add(), |_cx, add: Add| async move { Ok(Json(Sum { sum: add.a.checked_add(add.b).ok_or("too large")? })) })
         .tool(echo(), |_cx, echo: Echo| async move { Ok(echo.text) })
         .tool(count(), |cx, count: Count| async move {
@@ -75,6 +91,21 @@ pub(super) fn serve(legacy: bool) -> io::Result<()> {
         .tool("note", |cx, _: Nothing| async move {
             cx.notify("notifications/interop", Object::new().with("n", 1_i64)).map_err(|why| why.to_string())?;
             Ok("noted")
-        });
-    smol::block_on(serve_stdio(router))
+        })
+        .tools_change()
+        .tool("change", |cx, _: Nothing| async move {
+            cx.publish(Change::Tools);
+            Ok("changed")
+        })
+        .tool(poll(), |cx, poll: Poll| async move {
+            let mut closed = 0;
+            for step in 1..=poll.times {
+                cx.progress(Progress::new(f64::from(step))).map_err(|why| why.to_string())?;
+                closed += u32::from(hang_up(&cx)?);
+                if step < poll.times {
+                    Timer::after(AWAY).await;
+                }
+            }
+            Ok(format!("closed {closed} times"))
+        })
 }

@@ -1,0 +1,115 @@
+"""What the servers of `web1.py` and `web2.py` have in common: `PORT [--stateless] [--json] [--store]`.
+
+Each tells its answers as lines `METHOD STATUS`, with ` after ID` where the client has asked for the rest of a stream. `--store`: it keeps what
+it sends, so that a stream that was cut can be resumed.
+"""
+
+import argparse
+import asyncio
+from collections import Counter
+
+import uvicorn
+from mcp.server.streamable_http import EventMessage, EventStore
+
+# How long a client is asked to wait before it resumes a stream, in milliseconds.
+RETRY = 100
+
+
+class Store(EventStore):
+    """Everything that was sent, by stream."""
+
+    def __init__(self):
+        self.events = []
+        self.begun = Counter()
+        self.changed = asyncio.Condition()
+
+    async def store_event(self, stream_id, message):
+        self.events.append((stream_id, message))
+        if message is None:
+            async with self.changed:
+                self.begun[stream_id] += 1
+                self.changed.notify_all()
+        return f"{stream_id}/{len(self.events)}"
+
+    async def replay_events_after(self, last_event_id, send_callback):
+        stream, _, number = last_event_id.rpartition("/")
+        for at, (stream_id, message) in enumerate(list(self.events), 1):
+            if at > int(number) and stream_id == stream and message is not None:
+                await send_callback(EventMessage(message, f"{stream_id}/{at}"))
+        return stream
+
+    async def resumed(self, stream, times):
+        """Waits until a stream was resumed so many times."""
+        async with self.changed:
+            await asyncio.wait_for(self.changed.wait_for(lambda: self.begun[stream] > times), 10)
+
+
+store = Store()
+tasks = []
+
+
+def offer(server, Context, count):
+    """Adds the tools that there are over HTTP only. `Context` is that of the SDK, `count` the tool of that name."""
+
+    @server.tool(
+        description="Closes its own stream so many times, and waits each time until it is resumed", structured_output=False
+    )
+    async def poll(times: int, ctx: Context) -> str:
+        for n in range(1, times + 1):
+            await ctx.report_progress(n, times)
+            await ctx.close_sse_stream()
+            await store.resumed(str(ctx.request_id), n)
+        # What the client does not see of the end it is to ask for once more.
+        await ctx.close_sse_stream()
+        return f"polled {times} times"
+
+    @server.tool(description="Does what count does, and may not be asked to twice", structured_output=False)
+    async def tally(steps: int, ctx: Context, pause: float = 0) -> str:
+        return await count(steps, ctx, pause)
+
+    @server.tool(description="Closes the stream of what belongs to no call", structured_output=False)
+    async def hush(ctx: Context) -> str:
+        await ctx.close_standalone_sse_stream()
+        return "hushed"
+
+    @server.tool(description="Forgets all sessions once this was answered", structured_output=False)
+    async def forget(ctx: Context) -> str:
+        sessions = server.session_manager._server_instances
+        ended = dict(sessions)
+        sessions.clear()
+
+        async def end():
+            await asyncio.sleep(0.1)
+            for session in ended.values():
+                await session.terminate()
+
+        tasks.append(asyncio.create_task(end()))
+        return f"forgot {len(ended)}"
+
+
+def telling(app):
+    """The same application, which tells each answer."""
+
+    async def told(scope, receive, send):
+        async def noted(message):
+            if message["type"] == "http.response.start":
+                resumed = [value.decode() for name, value in scope["headers"] if name == b"last-event-id"]
+                print(scope["method"], message["status"], *(f"after {last}" for last in resumed), flush=True)
+            await send(message)
+
+        await app(scope, receive, noted if scope["type"] == "http" else send)
+
+    return told
+
+
+def options():
+    """What the command line says."""
+    words = argparse.ArgumentParser()
+    words.add_argument("port", type=int)
+    for flag in ("--stateless", "--json", "--store"):
+        words.add_argument(flag, action="store_true")
+    return words.parse_args()
+
+
+def serve(app, port):
+    uvicorn.run(telling(app), host="127.0.0.1", port=port, log_level="warning")

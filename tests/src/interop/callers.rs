@@ -1,0 +1,282 @@
+//! The clients that meet our server over HTTP: the programs of [`clients`](super::clients), given a URL. Beyond the steps over stdio they
+//! come back for the rest of a stream that our server closes or that is cut, and go on once it was killed and started anew.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Instant;
+
+use super::clients::{BURST, Client, LIMIT, LOOK, OLDER, Ours, Reach, STEPS, clients, verdict};
+use super::listening::{Listening, PORT};
+use super::processes::Watch;
+use super::relay::Relay;
+use super::servers::{LEGACY, MODERN};
+use super::setup::Installed;
+use super::web::SECOND;
+use super::{Deviation, Mark, Row, Shows, judge};
+
+/// The further steps over HTTP, in their order, before the last of [`STEPS`].
+const WEB: &[&str] = &["resumed", "cut", "changed again", "gone", "restarted", "changed still"];
+/// Those that need a session, of the eras that have some: nothing tells of which request a cancellation is without one.
+const IN_SESSION: &[&str] = &[
+    "form",
+    "declined",
+    "model",
+    "roots",
+    "cancel",
+    "cancelled",
+    "changed",
+    "resumed",
+    "cut",
+    "changed again",
+    "gone",
+    "changed still",
+];
+
+/// What a program says that wants our server to be killed and started anew. It goes on at the next line of its standard input.
+const RESTART: &str = "restart";
+/// What it says that wants all its connections to be cut.
+const CUT: &str = "cut";
+
+/// As over stdio.
+const DROPPED: &[Deviation] = &[(MODERN, "burst", BURST, Shows::AtTimes), (LEGACY, "burst", BURST, Shows::AtTimes)];
+
+/// As over stdio.
+const NEWER: &[Deviation] = &[(LEGACY, "connect", OLDER, Shows::Always)];
+
+const BOTH: &[Reach] = &[
+    Reach { mode: "auto", ours: Ours::Whole, revision: MODERN },
+    Reach { mode: "modern", ours: Ours::Whole, revision: MODERN },
+    Reach { mode: "auto", ours: Ours::Older, revision: LEGACY },
+    Reach { mode: "legacy", ours: Ours::Whole, revision: LEGACY },
+    Reach { mode: "stateless", ours: Ours::Stateless, revision: LEGACY },
+];
+const OLD: &[Reach] = &[
+    Reach { mode: "legacy", ours: Ours::Whole, revision: LEGACY },
+    Reach { mode: "legacy", ours: Ours::Only(SECOND), revision: SECOND },
+    Reach { mode: "stateless", ours: Ours::Stateless, revision: LEGACY },
+];
+
+/// The table.
+pub fn callers(installed: &Installed) -> Vec<Client> {
+    let mut callers = clients(installed);
+    for caller in &mut callers {
+        caller.web = true;
+        let known: (_, &[_], &[_], _) = match caller.name {
+            "client 2.4.0 (TypeScript)" => ("client 2.4.0 (TypeScript), HTTP", &[], DROPPED, BOTH),
+            "sdk 1.32.2 (TypeScript)" => ("sdk 1.32.2 (TypeScript), HTTP", &[], DROPPED, OLD),
+            "mcp 2.3.0 (Python)" => ("mcp 2.3.0 (Python), HTTP", &[], &[], BOTH),
+            "mcp 1.30.0 (Python)" => ("mcp 1.30.0 (Python), HTTP", &[], &[], OLD),
+            // It begins a new session by itself.
+            _ => ("rmcp 3.9.0 (Rust), HTTP", &["no fault", "gone"], NEWER, BOTH),
+        };
+        (caller.name, caller.lacks, caller.deviations, caller.reached) = known;
+    }
+    callers
+}
+
+/// Runs one client against our server over one adapter.
+pub fn run(client: &Client, reach: Reach, adapter: &'static str, installed: &Installed) -> Row {
+    let mut row = Row::new(client.name, "client", reach.revision, adapter);
+    let mut note = |name: &str, result| {
+        row.steps.push((name.to_owned(), judge(client.deviations, reach.revision, name, result)));
+    };
+    let mut server = vec![installed.server.clone().into(), "--http".into(), PORT.into()];
+    server.extend(reach.ours.flags());
+    if adapter == "mcp-smol" {
+        server.push("--smol".into());
+    }
+    let mut listening = match Listening::start(&server, &[]) {
+        Ok(listening) => listening,
+        Err(why) => {
+            note("start", Err(why));
+            return row;
+        }
+    };
+    // Where a client can come back for the rest of a stream, its connections are cut.
+    let relay = (reach.mode == "legacy" && reach.revision == LEGACY).then(|| Relay::to(listening.port()));
+    let played = relay.transpose().map_err(|why| why.to_string()).and_then(|relay| {
+        let url = relay.as_ref().map_or(listening.url(), Relay::url);
+        Program::start(client, reach, &url, &listening, installed)?.play(&mut listening, relay.as_ref())
+    });
+    let (mut stderr, mut restarted) = (String::new(), usize::MAX);
+    match played {
+        Err(why) => note("start", Err(why)),
+        Ok(ended) => {
+            if let Some(why) = ended.said.iter().find_map(|line| verdict(line, "connect")) {
+                note("connect", why);
+            } else {
+                let (last, first) = STEPS.split_last().expect("there are steps");
+                let applies = |step: &&str| !client.lacks.contains(step) && applies(step, reach);
+                for name in first.iter().chain(WEB).chain([last]).copied().filter(applies) {
+                    let told = ended.said.iter().find_map(|line| verdict(line, name));
+                    note(name, told.unwrap_or_else(|| Err("nothing was said of it".to_owned())));
+                }
+                note("sessions", sessions(&listening, ended.restarted, reach));
+                let success = ended.status.is_some_and(|status| status.success());
+                let exit =
+                    if success { Ok("exited with success".to_owned()) } else { Err(format!("{:?}", ended.status)) };
+                note("exit", exit);
+            }
+            (stderr, restarted) = (ended.stderr, ended.restarted);
+        }
+    }
+    let watch = Watch::these(vec![listening.id()]);
+    note("server's end", listening.end());
+    note("no process", watch.gone());
+    let lines = listening.lines();
+    row.steps.push(("no complaint".to_owned(), complaints(client, &lines, restarted, reach)));
+    row.stderr = stderr.lines().map(str::to_owned).chain(lines).collect();
+    row
+}
+
+/// Whether a step is taken.
+pub(super) fn applies(step: &str, reach: Reach) -> bool {
+    let modern = reach.revision == MODERN;
+    match step {
+        // What a server prints is no matter of this transport.
+        "print" => false,
+        "ping" => !modern,
+        step if reach.ours == Ours::Stateless && IN_SESSION.contains(&step) => false,
+        "cut" | "changed again" => reach.mode == "legacy" && reach.revision == LEGACY,
+        "gone" => !modern,
+        _ => true,
+    }
+}
+
+/// Whether the client has begun a session of our server's last life where its revision has sessions, and ended all that it began.
+fn sessions(listening: &Listening, restarted: usize, reach: Reach) -> Result<String, String> {
+    let count = |what: &str| {
+        let lines = listening.lines();
+        lines.iter().skip(restarted).filter(|line| line.starts_with(what)).count()
+    };
+    let opened = count("session opened");
+    if reach.revision == MODERN || reach.ours == Ours::Stateless {
+        return if opened == 0 { Ok("none".to_owned()) } else { Err(format!("{opened} opened")) };
+    }
+    let until = Instant::now() + super::SOON;
+    while count("session ended: Deleted") < opened && Instant::now() < until {
+        thread::sleep(LOOK);
+    }
+    match (opened, count("session ended: Deleted")) {
+        (1.., ended) if ended == opened => Ok(format!("{opened} opened and ended")),
+        (_, ended) => Err(format!("{opened} opened, {ended} ended")),
+    }
+}
+
+/// Judges what our server complained of, beside what must come: `restarted` lines are of the life before.
+pub(super) fn complaints(client: &Client, lines: &[String], restarted: usize, reach: Reach) -> Mark {
+    let complaint = |(at, line): (usize, &'_ String)| {
+        let text = line.strip_prefix("diagnostic ")?;
+        let is = |complaint: &str| text.starts_with(complaint);
+        let must = match reach.ours {
+            // A client that tries the newer era first.
+            Ours::Older if is("unsupported-version:") => true,
+            // One that asks for a stream of its own.
+            Ours::Stateless if is("http-defect: the method is not served here") => true,
+            // One whose session is from before.
+            _ => at >= restarted && is("bad-session:"),
+        };
+        (!must).then(|| text.to_owned())
+    };
+    let complaints: Vec<String> = lines.iter().enumerate().filter_map(complaint).collect();
+    let reason = |fault: &String| client.faults.iter().find(|(code, _)| fault.starts_with(&format!("{code}:")));
+    let known = complaints.iter().find_map(reason);
+    match (complaints.iter().any(|fault| reason(fault).is_none()), known) {
+        (true, _) => Mark::Failed(complaints.join("; ")),
+        (false, Some((_, reason))) => Mark::Deviates(complaints.join("; "), reason),
+        (false, None) => Mark::Passed("none".to_owned()),
+    }
+}
+
+/// A client that runs.
+struct Program {
+    child: Child,
+    lines: Receiver<String>,
+    stdin: ChildStdin,
+    stderr: PathBuf,
+}
+
+/// What a program left behind.
+struct Ended {
+    /// None: it did not end in time.
+    status: Option<ExitStatus>,
+    /// Its lines.
+    said: Vec<String>,
+    stderr: String,
+    /// How many lines our server had said when it was started anew.
+    restarted: usize,
+}
+
+impl Program {
+    fn start(
+        client: &Client,
+        reach: Reach,
+        url: &str,
+        listening: &Listening,
+        installed: &Installed,
+    ) -> Result<Self, String> {
+        let told = |why: std::io::Error| why.to_string();
+        // No other server that runs has the port.
+        let stderr = installed.scratch.join(format!("caller-{}.stderr", listening.port()));
+        let (program, arguments) = client.command.split_first().ok_or("no program")?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .args([reach.mode, reach.revision, url])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(File::create(&stderr).map_err(told)?)
+            .spawn()
+            .map_err(told)?;
+        let (stdout, stdin) = child.stdout.take().zip(child.stdin.take()).ok_or("no pipes")?;
+        let (say, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
+                if say.send(String::from_utf8_lossy(&line).trim_end().to_owned()).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Self { child, lines, stdin, stderr })
+    }
+
+    /// Lets it take its steps, to their end.
+    fn play(mut self, listening: &mut Listening, relay: Option<&Relay>) -> Result<Ended, String> {
+        let told = |why: std::io::Error| why.to_string();
+        let until = Instant::now() + LIMIT;
+        let (mut said, mut restarted) = (Vec::new(), 0);
+        // The end of its output is an error as well.
+        while let Ok(line) = self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            if let Some(relay) = relay.filter(|_| [RESTART, CUT].contains(&line.as_str())) {
+                relay.cut();
+            }
+            if line == RESTART {
+                restarted = listening.lines().len();
+                listening.restart()?;
+            }
+            if [RESTART, CUT].contains(&line.as_str()) {
+                // It fails if the program has ended meanwhile, which shows otherwise.
+                let _ = self.stdin.write_all(b"\n");
+            }
+            said.push(line);
+        }
+        let mut status = None;
+        while status.is_none() && Instant::now() < until {
+            status = self.child.try_wait().map_err(told)?;
+            thread::sleep(LOOK);
+        }
+        let stderr = fs::read(&self.stderr).map_err(told)?;
+        Ok(Ended { status, said, stderr: String::from_utf8_lossy(&stderr).into_owned(), restarted })
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It fails only if the process has ended, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
