@@ -1,5 +1,6 @@
 #![forbid(unsafe_code)]
-//! Lists per area which requirements have tests and which do not. Fails when one that binds has neither a test nor a waiver.
+//! Lists per area which requirements have tests and which do not. Fails when one that binds has neither a test nor a waiver, and
+//! when a mark names what does not exist.
 
 use std::fs;
 use std::process::ExitCode;

@@ -1,0 +1,73 @@
+//! Load over real sockets: `load` plays every scene with a server on each adapter and prints what it takes, and what the engine alone
+//! holds. `--only TEXT` chooses scenes by name.
+#![forbid(unsafe_code)]
+
+use mcp_tests::load::heap::{Meter, table};
+use mcp_tests::load::{Adapter, SCENES, Scale, Scene, server};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::System;
+use std::process::ExitCode;
+use std::time::Duration;
+use std::{env, io};
+
+/// Counts what this process has of the heap, also as a server.
+#[global_allocator]
+static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+fn used() -> usize {
+    let stats = HEAP.stats();
+    stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated)
+}
+
+fn made() -> usize {
+    let stats = HEAP.stats();
+    stats.allocations + stats.reallocations
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["serve", adapter, patience] => serve(adapter, patience),
+        ["--only", only] => all(only),
+        [] => all(""),
+        _ => Err("load [--only TEXT]".into()),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("load: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(adapter: &str, patience: &str) -> Result<bool, String> {
+    let adapter = Adapter::ALL.into_iter().find(|one| one.name() == adapter).ok_or("there is no such adapter")?;
+    let patience = patience.parse().map_err(|_| "that is no time in milliseconds")?;
+    server::serve(adapter, Duration::from_millis(patience), used).map_err(|e| e.to_string())?;
+    Ok(true)
+}
+
+fn all(only: &str) -> Result<bool, String> {
+    let (mut passed, mut failed) = (0, 0);
+    let mut count = |good: bool| if good { passed += 1 } else { failed += 1 };
+    let this = env::current_exe().map_err(|e: io::Error| e.to_string())?;
+    println!("{:<30}{:<9}{}", "scene", "server", Scene::columns());
+    for scene in SCENES.iter().filter(|scene| scene.name.contains(only)) {
+        for adapter in Adapter::ALL {
+            let shown = scene.show(&this, adapter, &Scale::FULL);
+            count(shown.is_ok());
+            let line = shown.unwrap_or_else(|why| format!("  FAILED: {why}"));
+            println!("{:<30}{:<9}{line}", scene.name, adapter.name());
+        }
+    }
+    println!("\nthe engine alone, of each of 1000");
+    for (name, line) in table(Meter { used, made }) {
+        count(line.is_ok());
+        println!("{name:<39}{}", line.unwrap_or_else(|why| format!("  FAILED: {why}")));
+    }
+    println!("load: {passed} passed, {failed} failed");
+    Ok(failed == 0 && passed > 0)
+}

@@ -1,0 +1,9 @@
+//! `mcp-smol` for measurements: `peer-smol serve stdio|http`, `peer-smol drive stdio|http`. See [`mcp_tests::peer`].
+#![forbid(unsafe_code)]
+
+use mcp_tests::peer;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    peer::main(peer::smol::run)
+}

@@ -1,0 +1,206 @@
+//! What the engine alone holds, in bytes of heap: a [`WiredServer`] in this process, no socket and no thread. What a driver adds, the scenes
+//! show.
+
+use super::raw;
+use bytes::Bytes;
+use mcp_proto::exchange::{Action, ChannelId, Closed, Peer};
+use mcp_proto::route::{Cx, Routed};
+use mcp_proto::server::Event;
+use mcp_proto::wired::{Kind, WiredServer};
+use mcp_proto::{Instant, Outcome, Router, tool};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What counts the heap of this process.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter {
+    /// Bytes that are in use.
+    pub used: fn() -> usize,
+    /// Allocations that were made, those that were given back included.
+    pub made: fn() -> usize,
+}
+
+/// How many there are of everything.
+const COUNT: usize = 1000;
+
+/// Something that a server holds.
+struct Row {
+    name: &'static str,
+    /// The most that one of it may take, in bytes.
+    most: i64,
+    make: fn(&mut Engine, u64) -> ChannelId,
+}
+
+const ROWS: &[Row] = &[
+    Row { name: "connection that says nothing", most: 2048, make: |engine, _| engine.open() },
+    Row { name: "connection with half a head", most: 4096, make: half_a_head },
+    Row { name: "connection that has asked once", most: 4096, make: asked_once },
+    Row { name: "session", most: 4096, make: session },
+    Row { name: "session with its stream", most: 8192, make: stream_of_session },
+    Row { name: "subscription", most: 8192, make: subscription },
+];
+
+/// A line for each row, and one for what a call takes.
+///
+/// # Errors
+/// What takes more than it may, or stays when it is gone.
+pub fn table(meter: Meter) -> Vec<(&'static str, Result<String, String>)> {
+    let mut lines: Vec<_> = ROWS.iter().map(|row| (row.name, row.measure(meter))).collect();
+    lines.push(("allocations of one call", calls(meter)));
+    lines
+}
+
+impl Row {
+    fn measure(&self, meter: Meter) -> Result<String, String> {
+        let used = || (meter.used)() as i64;
+        let mut engine = Engine::new();
+        let mut open = Vec::with_capacity(COUNT);
+        // Whatever is made once is made by the first.
+        self.come_and_go(meter, &mut engine, &mut open, 1);
+        let before = used();
+        let during = self.come_and_go(meter, &mut engine, &mut open, COUNT);
+        // Queues that grew for so many are kept; a second time nothing may stay.
+        let after = used();
+        self.come_and_go(meter, &mut engine, &mut open, COUNT);
+        let each = |bytes: i64| bytes / COUNT as i64;
+        let (each, kept, left) = (each(during - before), each(after - before), each(used() - after));
+        match each {
+            _ if left != 0 => Err(format!("{left} bytes of each stay")),
+            _ if each > self.most => Err(format!("{each} bytes each, more than {}", self.most)),
+            _ => Ok(format!("{each:>8} bytes each, of which {kept} are kept for the next, and none is lost")),
+        }
+    }
+
+    /// Makes so many, and ends them; how much of the heap was in use meanwhile.
+    fn come_and_go(&self, meter: Meter, engine: &mut Engine, open: &mut Vec<ChannelId>, count: usize) -> i64 {
+        (0..count as u64).for_each(|n| open.push((self.make)(engine, n)));
+        let during = (meter.used)() as i64;
+        open.drain(..).for_each(|channel| engine.close(channel));
+        engine.pass(Duration::from_secs(24 * 3600));
+        during
+    }
+}
+
+/// Calls on one connection, one after the other.
+fn calls(meter: Meter) -> Result<String, String> {
+    let mut engine = Engine::new();
+    let channel = engine.open();
+    let call = raw::call(1, "echo", json!({ "text": "x".repeat(64) }));
+    let before_first = engine.tell(channel, &call);
+    let before = ((meter.made)(), (meter.used)());
+    for _ in 0..COUNT {
+        if engine.tell(channel, &call) != before_first {
+            return Err("the answers differ".into());
+        }
+    }
+    let made = ((meter.made)() - before.0) as f64 / COUNT as f64;
+    let kept = (meter.used)() as i64 - before.1 as i64;
+    // An answer and the bytes of the request are copied by this program.
+    Ok(format!("{made:>8.1} each, {kept} bytes kept after {COUNT}"))
+}
+
+fn half_a_head(engine: &mut Engine, _: u64) -> ChannelId {
+    let channel = engine.open();
+    engine.tell(channel, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-");
+    channel
+}
+
+fn asked_once(engine: &mut Engine, id: u64) -> ChannelId {
+    let channel = engine.open();
+    let said = engine.tell(channel, &raw::call(id, "echo", json!({ "text": "x" })));
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    channel
+}
+
+/// Its connection is closed: what rests is the session.
+fn session(engine: &mut Engine, id: u64) -> ChannelId {
+    let (channel, _) = begun(engine, id);
+    engine.close(channel);
+    channel
+}
+
+fn stream_of_session(engine: &mut Engine, id: u64) -> ChannelId {
+    let (channel, session) = begun(engine, id);
+    let said = engine.tell(channel, &raw::get(&session));
+    assert!(said.contains("text/event-stream"), "{said}");
+    channel
+}
+
+fn subscription(engine: &mut Engine, id: u64) -> ChannelId {
+    let channel = engine.open();
+    let said = engine.tell(channel, &raw::listen(id));
+    assert!(said.contains("notifications/subscriptions/acknowledged"), "{said}");
+    channel
+}
+
+/// A connection, and a session that was begun on it.
+fn begun(engine: &mut Engine, id: u64) -> (ChannelId, String) {
+    let channel = engine.open();
+    let said = engine.tell(channel, &raw::initialize(id));
+    let session = raw::field(&said, "mcp-session-id").unwrap_or_else(|| panic!("no session: {said}")).to_string();
+    let said = engine.tell(channel, &raw::initialized(&session));
+    assert!(said.starts_with("HTTP/1.1 202"), "{said}");
+    (channel, session)
+}
+
+/// A server, and what it says.
+struct Engine {
+    server: WiredServer,
+    router: Router<fn(&Cx) -> Outcome>,
+    now: Instant,
+    said: Vec<u8>,
+}
+
+impl Engine {
+    fn new() -> Self {
+        let echo: fn(&Cx) -> Outcome = |cx| cx.outcome(cx.raw().as_str());
+        let router = Router::new("load", "1").tools_change().add(tool("echo"), echo);
+        let server = WiredServer::new(Arc::new(router.config()), [7; 32], Instant::ZERO);
+        Self { server, router, now: Instant::ZERO, said: Vec::new() }
+    }
+
+    fn open(&mut self) -> ChannelId {
+        let peer = Peer { name: Some("127.0.0.1:50000".into()) };
+        self.server.accept(self.now, Kind::HttpServer, peer).expect("there is room")
+    }
+
+    /// Says something, and gives what is answered at once.
+    fn tell(&mut self, channel: ChannelId, text: &str) -> String {
+        self.server.bytes(self.now, channel, Bytes::copy_from_slice(text.as_bytes()));
+        self.carry_out();
+        String::from_utf8(std::mem::take(&mut self.said)).expect("it is unicode")
+    }
+
+    fn close(&mut self, channel: ChannelId) {
+        self.server.closed(self.now, channel, Closed::Eof);
+        self.carry_out();
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now = self.now + time;
+        self.server.handle_timeout(self.now);
+        self.carry_out();
+    }
+
+    fn carry_out(&mut self) {
+        while let Some(action) = self.server.poll_output() {
+            match action {
+                Action::Write(channel, bytes) => {
+                    self.said.extend_from_slice(&bytes);
+                    self.server.written(self.now, channel, bytes.len());
+                }
+                Action::Event(Event::Request(responder, incoming)) => {
+                    let answer = match self.router.route(responder, incoming) {
+                        Routed::Answer(answer) => answer,
+                        Routed::Handle { handler, invocation, responder } => {
+                            responder.write(handler(&Cx::detached(invocation)))
+                        }
+                    };
+                    self.server.respond(self.now, answer);
+                }
+                _ => {}
+            }
+        }
+    }
+}

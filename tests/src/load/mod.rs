@@ -1,0 +1,146 @@
+//! Load over real sockets, on loopback and bounded: connections that never finish what they begin, connections and streams that rest,
+//! callers beside readers that never read. Each scene meets each adapter as a server in a process of its own, and tells what it takes of
+//! memory, what went wrong, and that nothing was lost.
+
+mod child;
+pub mod heap;
+mod raw;
+mod scenes;
+pub mod server;
+mod streams;
+
+pub use scenes::SCENES;
+
+use child::Child;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::fmt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Which adapter serves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Adapter {
+    /// `mcp-blocking`.
+    Blocking,
+    /// `mcp-smol`.
+    Smol,
+}
+
+impl Adapter {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Blocking, Self::Smol];
+
+    /// Its name, as the arguments of a program have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Blocking => "blocking",
+            Self::Smol => "smol",
+        }
+    }
+}
+
+/// How much of everything there is.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// Connections that never finish a request.
+    pub half_open: usize,
+    /// Connections, sessions and streams that rest.
+    pub resting: usize,
+    /// Callers.
+    pub callers: usize,
+    /// Calls of each.
+    pub calls: usize,
+    /// Readers that never read.
+    pub readers: usize,
+    /// How long the server is patient with each of those: for a head, for a body, for a write.
+    pub patience: Duration,
+}
+
+impl Scale {
+    /// What is promised.
+    pub const FULL: Self =
+        Self { half_open: 1000, resting: 500, callers: 64, calls: 50, readers: 20, patience: Duration::from_secs(4) };
+
+    /// Enough to see that the scenes do what they say.
+    pub const SMALL: Self =
+        Self { half_open: 30, resting: 12, callers: 8, calls: 10, readers: 4, patience: Duration::from_secs(1) };
+
+    /// Descriptors that one process needs: of a server on threads each connection takes three.
+    const fn descriptors(&self) -> u64 {
+        let most = if self.half_open > self.resting { self.half_open } else { self.resting };
+        3 * (most + self.callers + self.readers) as u64 + 100
+    }
+}
+
+/// One thing that is done to a server.
+#[derive(Clone, Copy)]
+pub struct Scene {
+    /// What it is.
+    pub name: &'static str,
+    /// The most memory that the server may take, in MiB, at [`Scale::FULL`].
+    peak: u64,
+    run: fn(&mut Child, &Scale) -> Result<Shown, String>,
+}
+
+impl fmt::Debug for Scene {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scene").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What a scene showed.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    /// How many there were of what the scene is about.
+    count: usize,
+    /// What each of them takes of the heap of the server while it is there, in bytes.
+    heap: Option<i64>,
+    /// What each takes of its resident memory, in bytes: with the stacks of threads.
+    resident: Option<i64>,
+    /// What is left of each in the heap once it is gone.
+    left: Option<i64>,
+    /// What was seen.
+    outcome: String,
+}
+
+impl Scene {
+    /// Runs it with a server of its own, which the program `load` is started as.
+    ///
+    /// # Errors
+    /// What is not as it should be.
+    pub fn show(&self, load: &Path, adapter: Adapter, scale: &Scale) -> Result<String, String> {
+        descriptors(scale.descriptors())?;
+        let began = Instant::now();
+        let mut child = Child::start(load, adapter, scale.patience)?;
+        let shown = (self.run)(&mut child, scale)?;
+        let peak = child.usage().peak;
+        child.end()?;
+        let took = began.elapsed().as_secs_f64();
+        if peak > self.peak << 10 {
+            return Err(format!("{}; but it took {peak} KiB, more than {} MiB", shown.outcome, self.peak));
+        }
+        let each = |bytes: Option<i64>| bytes.map_or_else(|| "-".into(), |bytes| bytes.to_string());
+        let Shown { count, heap, resident, left, outcome } = shown;
+        let (heap, resident, left) = (each(heap), each(resident), each(left));
+        let peak = peak as f64 / 1024.0;
+        Ok(format!("{count:>6}{heap:>9}{resident:>9}{left:>7}{peak:>9.1}{took:>7.1}  {outcome}"))
+    }
+
+    /// The heads of the columns.
+    pub fn columns() -> String {
+        let (each, peak) = ("heap each", "peak MiB");
+        format!("{:>6}{each:>9}{:>9}{:>7}{peak:>9}{:>7}  outcome", "count", "RSS each", "left", "s")
+    }
+}
+
+/// Sees to it that this process and its children may have so many descriptors.
+fn descriptors(needed: u64) -> Result<(), String> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    if maximum.is_some_and(|maximum| maximum < needed) {
+        return Err(format!("it needs {needed} descriptors, and the system gives {maximum:?} at most"));
+    }
+    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum }).map_err(|e| format!("descriptors: {e}"))
+}

@@ -1,0 +1,69 @@
+//! What a process uses, as `/proc` has it. Where there is none, everything is zero.
+
+use std::fs;
+use std::time::Duration;
+
+/// The unit of processor time in `/proc`: it is the same on every machine that matters, whatever the kernel counts in.
+const TICK: Duration = Duration::from_millis(10);
+
+/// What a process uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// Resident memory, in KiB.
+    pub resident: u64,
+    /// The most that it ever was, in KiB.
+    pub peak: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Processor time of all threads so far, in steps of 10 ms.
+    pub time: Duration,
+}
+
+impl Usage {
+    /// That of this process.
+    pub fn own() -> Self {
+        Self::of(Some(std::process::id()))
+    }
+
+    /// That of the process of this id; of one that is not there it is zero.
+    pub fn of(pid: Option<u32>) -> Self {
+        let Some(pid) = pid else { return Self::default() };
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let field = |name: &str| {
+            let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            value.and_then(|value| value.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+        };
+        let ticks: u32 = stat(pid).map_or(0, |fields| {
+            let field = |at: usize| fields.get(at).and_then(|field| field.parse::<u32>().ok()).unwrap_or_default();
+            field(11) + field(12)
+        });
+        Self { resident: field("VmRSS"), peak: field("VmHWM"), threads: field("Threads"), time: TICK * ticks }
+    }
+}
+
+/// The process that this one has started, if it is one.
+pub fn child() -> Option<u32> {
+    let own = std::process::id().to_string();
+    let all = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut children = all.filter(|pid| stat(*pid).is_some_and(|fields| fields.get(1) == Some(&own)));
+    children.next().filter(|_| children.next().is_none())
+}
+
+/// The fields of `/proc/PID/stat` after the name, which may hold anything: the state, the parent, and so on.
+fn stat(pid: u32) -> Option<Vec<String>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = text.rsplit_once(')')?;
+    Some(fields.split_whitespace().map(String::from).collect())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_memory_and_a_thread_at_least() {
+        let own = Usage::own();
+        assert!(own.peak >= own.resident && own.resident > 100 && own.threads > 0, "{own:?}");
+        assert_eq!(Usage::of(None), Usage::default());
+    }
+}

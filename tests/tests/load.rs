@@ -1,0 +1,48 @@
+#![forbid(unsafe_code)]
+//! The scenes of `load`, with few of everything: that nothing is lost, and that they can be played at all.
+#![cfg(target_os = "linux")]
+
+use mcp_tests::load::{Adapter, SCENES, Scale};
+use std::path::Path;
+
+/// Plays one scene with every adapter.
+#[track_caller]
+fn scene(name: &str) {
+    let scene = SCENES.iter().find(|scene| scene.name == name).expect("there is such a scene");
+    for adapter in Adapter::ALL {
+        let shown = scene.show(Path::new(env!("CARGO_BIN_EXE_load")), adapter, &Scale::SMALL);
+        shown.unwrap_or_else(|why| panic!("{name}, {}: {why}", adapter.name()));
+    }
+}
+
+// covers: B-189
+#[test]
+fn connections_that_finish_nothing_are_ended_and_others_served() {
+    scene("half-open connections");
+}
+
+#[test]
+fn connections_that_rest_are_kept_and_work_on() {
+    scene("resting connections");
+}
+
+#[test]
+fn sessions_that_rest_are_begun_and_ended_once() {
+    scene("resting sessions");
+}
+
+#[test]
+fn streams_of_sessions_bring_each_change_once() {
+    scene("streams of sessions");
+}
+
+#[test]
+fn subscriptions_bring_each_change_once() {
+    scene("subscriptions");
+}
+
+// covers: B-074
+#[test]
+fn readers_that_never_read_delay_only_themselves() {
+    scene("callers beside slow readers");
+}
