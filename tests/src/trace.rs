@@ -1,7 +1,7 @@
 //! Which requirements have tests: marks in the sources against the kept lists.
 //!
 //! A mark is a comment `covers: ID, ID` directly above a test. `tests/trace/ids.tsv` holds the ids in scope, `tests/trace/waived.tsv` those
-//! that no test can or should prove now, each with its reason.
+//! that no test can or should prove now, each with its reason. A mark may name what is out of scope too, if that exists: see `PARTIAL`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -43,8 +43,9 @@ pub struct Waiver {
 
 const CLASSES: [&str; 3] = ["host", "later", "n/a"];
 
-/// Areas whose every row is in the list, so that an id missing there does not exist. Of the others only some rows are in scope.
-const SELECTED: [&str; 4] = ["S0", "S2", "S3", "B"];
+/// Areas of which only some rows are in the list, or none as of the decisions `R` and `X`, with the number of the last row of each: a mark
+/// may name any up to that. Of every other area the list holds all that a mark may name.
+const PARTIAL: [(&str, u32); 6] = [("S0", 65), ("S2", 45), ("S3", 50), ("B", 292), ("R", 34), ("X", 53)];
 
 impl Wanted {
     /// Whether it must be covered or waived. A row without a strength counts as one that must.
@@ -203,11 +204,9 @@ impl Trace {
     }
 
     fn mark(&mut self, id: &str, at: &str) {
-        let of_list = self.wanted.iter().any(|wanted| wanted.id == id);
-        let whole = !SELECTED.contains(&area(id)) && self.wanted.iter().any(|wanted| wanted.area() == area(id));
         if !well_formed(id) {
             self.defects.push(format!("{at}: {id:?} is no id"));
-        } else if whole && !of_list {
+        } else if !outside_the_list(id) && !self.wanted.iter().any(|wanted| wanted.id == id) {
             self.defects.push(format!("{at}: {id} does not exist"));
         } else {
             self.marks.entry(id.to_owned()).or_default().push(at.to_owned());
@@ -229,6 +228,13 @@ fn well_formed(id: &str) -> bool {
         ["R" | "X" | "S0" | "S1" | "S2" | "S3" | "S4", number] => digits(number, 2),
         _ => false,
     }
+}
+
+/// Whether a row of this id exists whatever the list says.
+fn outside_the_list(id: &str) -> bool {
+    let number = id.split_once('-').and_then(|(_, number)| number.parse::<u32>().ok());
+    let last = PARTIAL.iter().find(|(name, _)| *name == area(id)).map(|(_, last)| *last);
+    number.zip(last).is_some_and(|(number, last)| (1..=last).contains(&number))
 }
 
 /// The rows of a table with three columns. Empty lines and lines that begin with `#` are skipped.
@@ -269,10 +275,20 @@ mod tests {
     fn unknown_ids_and_bad_waivers_are_defects() {
         let bad = trace(
             "RPC-B-001\tlater\tsoon\nRPC-B-009\thost\twho\nB-044\tnever\twhy\n",
-            "// covers: RPC-B-999, RPC-1, HTTP-C-014, S1-06, B-045",
+            "// covers: RPC-B-999, RPC-1, B-045",
         );
         assert_eq!(bad.defects.len(), 5, "{:?}", bad.defects);
-        assert_eq!(bad.outside(), 3);
+        assert_eq!(bad.outside(), 1);
+    }
+
+    #[test]
+    fn a_mark_names_a_row_of_the_list_or_one_that_the_list_leaves_out() {
+        let there = trace("", "// covers: RPC-B-002, B-001, B-292, R-01, R-34, X-53, S0-65, S2-45, S3-50");
+        assert_eq!(there.defects, [""; 0]);
+        assert_eq!(there.outside(), 8);
+        for id in ["RPC-B-004", "HTTP-C-014", "RB-S-001", "S1-06", "B-000", "B-293", "R-35", "X-00", "S3-51", "Y-01"] {
+            assert_eq!(trace("", &format!("// covers: {id}")).defects.len(), 1, "{id}");
+        }
     }
 
     #[test]

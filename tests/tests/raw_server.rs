@@ -8,6 +8,7 @@ use mcp_proto::input::{Note, RequestKey};
 use mcp_proto::model::lifecycle::Implementation;
 use mcp_proto::rpc::Object;
 use mcp_proto::server::{Event, Incoming, Responder};
+use mcp_proto::version::{ProtocolVersion, Versions};
 use mcp_proto::wired::{Kind, WiredServer};
 use mcp_proto::{CallToolResult, Instant, Outcome, Progress, ServerConfig};
 use std::sync::Arc;
@@ -28,9 +29,14 @@ struct Raw {
 
 impl Raw {
     fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
         let mut config = ServerConfig::new(Implementation::new("raw", "1.0"));
         config.capabilities.tools = Some(Object::new());
         config.limits.frame.max_request_body = 1000;
+        change(&mut config);
         let mut server = WiredServer::new(Arc::new(config), [7; 32], Instant::ZERO);
         let channel = server.accept(Instant::ZERO, Kind::HttpServer, Peer::default()).expect("there is room");
         let (closes, requests, cancelled, diagnostics) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -121,11 +127,9 @@ fn error_answer(status: &str, id: u32, error: &str) -> String {
 }
 
 /// An answer of HTTP itself, after which the connection ends.
-fn refusal(status: &str, body: &str) -> String {
-    format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    )
+fn refusal(status: &str, why: &str) -> String {
+    let error = format!(r#"{{"jsonrpc":"2.0","error":{{"code":-32600,"message":"{why}"}}}}"#);
+    json_answer(status, &error).replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n")
 }
 
 fn result(id: u32, text: &str) -> String {
@@ -156,7 +160,8 @@ fn discovery_needs_no_application() {
     let mut raw = Raw::new();
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{{{META}}}}}"#);
     let answer = concat!(
-        r#"{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26"],"#,
+        r#""capabilities":{"tools":{}},"#,
         r#""ttlMs":0,"cacheScope":"private","resultType":"complete","#,
         r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"raw","version":"1.0"}}}}"#
     );
@@ -169,8 +174,8 @@ fn discovery_needs_no_application() {
 fn progress_makes_the_answer_a_stream_that_its_response_ends() {
     let mut raw = Raw::new();
     assert_eq!(raw.feed(&post("tools/call", Some("add"), &call(1, r#","progressToken":"t""#))), "");
-    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n\
-                X-Accel-Buffering: no\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache, no-transform\r\n\
+                X-Accel-Buffering: no\r\ntransfer-encoding: chunked\r\nconnection: keep-alive\r\n\r\n";
     let note = |n: u32| {
         let params = format!(r#"{{"progressToken":"t","progress":{n},"total":2}}"#);
         format!("data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{params}}}\n\n")
@@ -215,14 +220,9 @@ fn two_lengths_are_refused_and_nothing_after_them_is_believed() {
 #[test]
 fn methods_other_than_post_are_refused_with_what_is_allowed() {
     for method in ["GET", "DELETE"] {
-        let mut raw = Raw::new();
-        let why = "only POST is served here";
-        let answer = format!(
-            "HTTP/1.1 405 Method Not Allowed\r\nAllow: POST\r\nContent-Type: text/plain; charset=utf-8\r\n\
-             content-length: {}\r\n\r\n{why}",
-            why.len()
-        );
-        assert_eq!(raw.feed(&format!("{method} /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n")), answer);
+        let mut raw = Raw::with(|config| config.versions = Versions::new([ProtocolVersion::V2026_07_28]));
+        let answer = raw.feed(&format!("{method} /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        assert!(answer.starts_with("HTTP/1.1 405 Method Not Allowed\r\nAllow: POST\r\n"), "{answer}");
         // The request was understood, so the connection goes on.
         raw.feed(&post("tools/call", Some("add"), &call(1, "")));
         assert_eq!(raw.requests.len(), 1);
@@ -286,7 +286,7 @@ fn headers_must_be_there_and_say_what_the_body_says() {
         (format!("{version}Mcp-Method: Tools/Call\r\n{name}"), differs("Mcp-Method")),
         (format!("{version}{method}Mcp-Name: sub\r\n"), differs("Mcp-Name")),
         (format!("{version}{method}{name}Mcp-Name: sub\r\n"), differs("Mcp-Name")),
-        (format!("{version}{method}Mcp-Name: ädd\r\n"), differs("Mcp-Name")),
+        (format!("{version}{method}Mcp-Name: ädd\r\n"), "the header Mcp-Name holds what no header may hold".into()),
         (format!("{version}{method}Mcp-Name: =?base64?c3Vi?=\r\n"), differs("Mcp-Name")),
     ] {
         let mut raw = Raw::new();
@@ -349,7 +349,7 @@ fn a_revision_that_is_not_served_is_refused_with_those_that_are() {
     let request = post("tools/call", Some("add"), &call(1, "")).replace("2026-07-28", "2099-01-01");
     let error = concat!(
         r#"{"code":-32022,"message":"Unsupported protocol version: 2099-01-01","#,
-        r#""data":{"supported":["2026-07-28"],"requested":"2099-01-01"}}"#
+        r#""data":{"supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26"],"requested":"2099-01-01"}}"#
     );
     assert_eq!(raw.feed(&request), error_answer("400 Bad Request", 1, error));
 }
@@ -394,7 +394,6 @@ fn a_client_that_leaves_cancels_its_request_and_forgoes_those_behind_it() {
 // covers: HTTP-S-002, HTTP-S-003
 #[test]
 fn a_host_or_an_origin_that_is_not_of_this_machine_is_forbidden_before_anything_else() {
-    let body = "this host or origin is not served";
     for (host, origin, served) in [
         ("localhost:8000", None, true),
         ("127.0.0.1:8000", Some("http://localhost:3000"), true),
@@ -411,16 +410,10 @@ fn a_host_or_an_origin_that_is_not_of_this_machine_is_forbidden_before_anything_
         let origin = origin.map_or_else(String::new, |origin| format!("Origin: {origin}\r\n"));
         let answer = raw.feed(&format!("GET /mcp HTTP/1.1\r\nHost: {host}\r\n{origin}\r\n"));
         if served {
-            assert!(answer.starts_with("HTTP/1.1 405"), "{host} {origin} {answer}");
+            assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("session"), "{host} {origin} {answer}");
         } else {
-            assert_eq!(
-                answer,
-                format!(
-                    "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\r\n{body}",
-                    body.len()
-                ),
-                "{host} {origin}"
-            );
+            let what = if origin.is_empty() { "Host" } else { "Origin" };
+            assert_eq!(answer, refusal("403 Forbidden", &format!("Forbidden: {what} not allowed")), "{host} {origin}");
         }
     }
 }

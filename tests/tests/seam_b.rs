@@ -3,8 +3,8 @@
 //!
 //! This is what a user of such a library writes. A [`Client`] wants exchanges started and aborted, and is told what came of them; a
 //! [`Server`] is told of requests, and wants answers given. [`frame::Body`] turns the body of either direction, in whatever pieces the
-//! library gives it, into the items that an engine understands, and [`frame::encode_event`] writes an event of a stream. Nothing else is
-//! needed: the library keeps its connections, its framing and its pool to itself.
+//! library gives it, into the items that an engine understands, and [`frame::encode_event`] and [`frame::encode_comment`] write what
+//! goes on a stream. Nothing else is needed: the library keeps its connections, its framing and its pool to itself.
 //!
 //! Time stands still here. A program gives the time that it is to every call, and sleeps until `poll_timeout` of each engine at most, to
 //! call its `handle_timeout` then.
@@ -20,6 +20,7 @@ use mcp_proto::model::lifecycle::Implementation;
 use mcp_proto::route::{Cx, Port, Routed};
 use mcp_proto::rpc::Object;
 use mcp_proto::server::{self, Incoming, Responder};
+use mcp_proto::version::{ProtocolVersion, Versions};
 use mcp_proto::{
     CallError, Client, ClientConfig, ElicitRequest, ElicitResult, InputAnswer, Instant, Limits, Outcome, Progress,
     Refusal, Router, Server, ServerConfig, ToolError, frame, tool, tools,
@@ -212,7 +213,8 @@ impl HttpServer {
                 }
             }
             Outgoing::Event { id, retry, data } => say(Part::Chunk(frame::encode_event(id.as_deref(), retry, &data))),
-            Outgoing::Comment => say(Part::Chunk(Bytes::from_static(b":\n\n"))),
+            Outgoing::Continue => {}
+            Outgoing::Comment(text) => say(Part::Chunk(frame::encode_comment(&text))),
             Outgoing::End => say(Part::End),
             // The one is said by clients, the other on duplex exchanges.
             Outgoing::Request { .. } | Outgoing::Message(_) => unreachable!("{outgoing:?}"),
@@ -537,7 +539,9 @@ fn the_end_withdraws_what_is_open_and_lets_go_of_every_exchange() {
 #[test]
 fn a_server_answers_whatever_a_library_lets_through() {
     let mut server = HttpServer::new();
-    server.engine = Server::new(Arc::new(ServerConfig::new(Implementation::new("greeter", "1.0"))), [3; 32], NOW);
+    let mut config = ServerConfig::new(Implementation::new("greeter", "1.0"));
+    config.versions = Versions::new([ProtocolVersion::V2026_07_28]);
+    server.engine = Server::new(Arc::new(config), [3; 32], NOW);
     let head = RequestHead { method: "GET".into(), target: "/mcp".into(), headers: Headers::new() };
     let x = ExchangeId(9);
     for item in [Item::Request(head), Item::End] {
