@@ -253,7 +253,13 @@ impl Field {
             std::thread::sleep(Duration::from_millis(20));
         }
         let text = reader.join().map_err(|_| "the reader of the test's output panicked".to_owned())?;
-        Ok(Some(Counts::of(&text)))
+        let status = child.wait().map_err(|why| format!("cargo: {why}"))?;
+        let mut counts = Counts::of(&text);
+        if !status.success() {
+            // A test that takes the whole process with it is not counted.
+            counts.failed = counts.failed.max(1);
+        }
+        Ok(Some(counts))
     }
 
     fn cargo(&self) -> Command {
