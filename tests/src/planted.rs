@@ -150,7 +150,7 @@ impl Field {
 
     /// Runs the tests of all `faults` in the unbroken copy, which compiles each of them once, then plants one fault after the other.
     /// `tell` hears of each verdict as soon as it stands.
-    pub fn run(&self, faults: &[Fault], mut tell: impl FnMut(&Fault, &Verdict, Duration)) -> Result<(), String> {
+    pub fn run(&self, faults: &[&Fault], mut tell: impl FnMut(&Fault, &Verdict, Duration)) -> Result<(), String> {
         let mut sound = Vec::new();
         for fault in faults {
             let began = Instant::now();

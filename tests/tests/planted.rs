@@ -51,7 +51,11 @@ fn each_verdict_is_told_from_the_others() {
         fault("unbroken", "--offline fails", "    n * 2", "    n * 3"),
     ];
     let mut verdicts = Vec::new();
-    field.run(&faults, |fault, verdict, _| verdicts.push((fault.name.clone(), verdict.clone()))).unwrap();
+    field
+        .run(&faults.iter().collect::<Vec<_>>(), |fault, verdict, _| {
+            verdicts.push((fault.name.clone(), verdict.clone()))
+        })
+        .unwrap();
 
     assert_eq!(verdicts.len(), faults.len(), "each fault has one verdict");
     for (name, verdict) in &verdicts {
