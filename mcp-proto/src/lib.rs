@@ -1,4 +1,4 @@
-#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(not(any(feature = "std", test)), no_std)]
 #![forbid(unsafe_code)]
 //! A sans-IO [Model Context Protocol](https://modelcontextprotocol.io) engine: client and server, every published revision from
 //! 2024-11-05 to 2026-07-28.

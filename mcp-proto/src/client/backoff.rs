@@ -107,7 +107,7 @@ fn clamp(wait: Duration) -> Duration {
     wait.clamp(SHORTEST, LONGEST)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "http"))]
 mod tests {
     use super::*;
 

@@ -49,10 +49,13 @@ fn config() -> ClientConfig {
 
 #[test]
 fn a_configuration_is_read_back_as_it_was() {
-    let mut configs = vec![config(), ClientConfig::given(), ClientConfig::unix("/run/x.sock")];
-    #[cfg(feature = "http")]
-    configs.push(ClientConfig::url("https://[::1]:8080/mcp?q=%20#part").unwrap());
-    for config in configs {
+    for config in [
+        config(),
+        ClientConfig::given(),
+        ClientConfig::unix("/run/x.sock"),
+        #[cfg(feature = "http")]
+        ClientConfig::url("https://[::1]:8080/mcp?q=%20#part").unwrap(),
+    ] {
         assert_eq!(ClientConfig::read(&config.write()).as_ref(), Ok(&config));
     }
 }

@@ -280,16 +280,15 @@ fn the_debug_of_what_is_configured_shows_no_secret() {
     let mut headers = Headers::new().with("Referer", "https://example.com/?code=hunter2").with("Accept", "text/html");
     fields.iter().for_each(|name| headers.push(name, "hunter2"));
     let head = RequestHead { method: "GET".into(), target: "/mcp?sessionId=hunter2".into(), headers };
-    let mut shown = [
+    let shown = [
         format!("{program:?}"),
         format!("{:?}", ClientConfig::program(program.clone())),
         format!("{:?}", Start::Duplex(Endpoint::Program(program))),
         format!("{server:?}"),
         format!("{head:#?}"),
-    ]
-    .to_vec();
-    #[cfg(feature = "http")]
-    shown.push(format!("{:?}", ClientConfig::url("https://example.com/mcp?api_key=hunter2").unwrap()));
+        #[cfg(feature = "http")]
+        format!("{:?}", ClientConfig::url("https://example.com/mcp?api_key=hunter2").unwrap()),
+    ];
     for text in &shown {
         assert!(!text.contains("hunter2") && !text.contains("77, 77"), "{text}");
     }

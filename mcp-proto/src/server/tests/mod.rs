@@ -9,12 +9,14 @@ mod legacy;
 mod limits;
 mod modern;
 mod progress;
+#[cfg(feature = "http")]
 mod properties;
 mod rounds;
 #[cfg(feature = "http")]
 mod web;
 
 use super::*;
+#[cfg(feature = "http")]
 use crate::error::Diagnostic;
 #[cfg(feature = "http")]
 use crate::exchange::RequestHead;

@@ -62,10 +62,12 @@ fn line(message: &WireMessage<'_>) -> String {
 /// Targets: lines in both eras, and HTTP where it is built.
 fn targets() -> Vec<(&'static str, ClientConfig)> {
     let lines = |policy| ClientConfig { policy, ..ClientConfig::given() };
-    let mut all = [("legacy", lines(Policy::Legacy)), ("modern", lines(Policy::Modern))].to_vec();
-    #[cfg(feature = "http")]
-    all.push(("http", ClientConfig::url("http://localhost/mcp").expect("it is a url")));
-    all
+    Vec::from([
+        ("legacy", lines(Policy::Legacy)),
+        ("modern", lines(Policy::Modern)),
+        #[cfg(feature = "http")]
+        ("http", ClientConfig::url("http://localhost/mcp").expect("it is a url")),
+    ])
 }
 
 fn server(hook: Option<MessageHook>) -> ServerConfig {
