@@ -505,7 +505,7 @@ impl DiagnosticKind {
             Self::HeaderMismatch => {
                 ("header-mismatch", "answered -32020; within a session the session's revision counts")
             }
-            Self::ForeignHost => ("foreign-host", "answered 403"),
+            Self::ForeignHost => ("foreign-host", "answered 403: `ServerConfig::hosts` does not allow it"),
             Self::UnknownContentType => ("unknown-content-type", "the call failed"),
             Self::BadEvent => ("bad-event", "skipped"),
             Self::WriteStalled => ("write-stalled", "the exchange was aborted"),

@@ -159,7 +159,12 @@ impl Server {
             return Ok(Under { session: Some(session), negotiated });
         }
         let version = match (self.shared.config.sessions, version) {
-            (Sessions::Required, _) | (Sessions::Optional, None) => return Err(missing_session()),
+            (Sessions::Required, _) => return Err(missing_session()),
+            (Sessions::Optional, None) => {
+                return Err(bad_request(
+                    "Missing session ID; a request without one names its revision (MCP-Protocol-Version)",
+                ));
+            }
             (Sessions::Optional | Sessions::Off, Some(version)) => version,
             (Sessions::Off, None) => self.older_version(ProtocolVersion::V2025_03_26.as_str())?,
         };

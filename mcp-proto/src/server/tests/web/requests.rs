@@ -296,6 +296,14 @@ fn a_request_that_names_its_revision_is_served_without_a_session() {
         }
         assert!(site.at_rest());
     }
+    // One that names neither is told both ways out of it.
+    let mut site = Site::with(|config| config.sessions = Sessions::Optional);
+    let x = site.post(Headers::new(), &call(1));
+    let said = site.said(x);
+    assert!(
+        ["400 ", "Missing session ID", "MCP-Protocol-Version"].iter().all(|text| said[0].contains(text)),
+        "{said:?}"
+    );
     let mut site = Site::with(|config| config.sessions = Sessions::Off);
     let x = site.post(Headers::new().with("Mcp-Session-Id", "ignored"), &call(1));
     let (responder, incoming) = site.handed();
