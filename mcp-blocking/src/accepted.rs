@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 
 /// A connection that was accepted: made of a TCP or Unix domain socket, or of a `(reader, writer)` pair. A `read` of a pair that blocks for
 /// ever costs its thread, and no more: it cannot be woken, as one of a socket is.
+///
+/// A pair is read and written at the same time, on two threads. The two ends of one TLS stream behind a lock are no such pair: a read that
+/// waits would hold up every write. Let a proxy end the TLS, or take `mcp-smol`.
 pub struct Stream {
     pub(crate) socket: Option<Socket>,
     pub(crate) reader: Reader,

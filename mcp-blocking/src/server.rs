@@ -115,7 +115,8 @@ impl Serving {
     /// Asks this function about every request over HTTP, by its head and before its body is read: who it comes from, or why it is refused.
     /// The [`Peer`] is who is at the other end of the connection, as far as that is known; behind a proxy that is the proxy. It may block
     /// for up to [`admit_timeout`](mcp_proto::limits::ServerLimits::admit_timeout), and is asked on up to as many threads as handlers run
-    /// on, apart from these; a panic in it refuses. What the `Host` or the path forbids is refused without it.
+    /// on, apart from these; a panic in it refuses. What the `Host` or the path forbids is refused without it, and the preflight of a browser
+    /// ([`ServerConfig::cors`](mcp_proto::ServerConfig::cors)) is answered without it.
     ///
     /// ```
     /// use mcp_blocking::{Admission, Serving};
@@ -199,11 +200,13 @@ pub fn serve_with(
 /// # fn main() -> std::io::Result<()> {
 /// let router = Router::new("clock", "1.0").tool(tool("tick"), |_cx, (): ()| "tock");
 /// let server = Server::new(router, Serving::new())?;
-/// for stream in std::net::TcpListener::bind("127.0.0.1:8000")?.incoming() {
-///     let (server, stream) = (server.clone(), stream?);
-///     std::thread::spawn(move || server.serve_http(stream, Peer::default()));
+/// let listener = std::net::TcpListener::bind("127.0.0.1:8000")?;
+/// loop {
+///     let (stream, address) = listener.accept()?;
+///     stream.set_nodelay(true)?; // answers are small and waited for
+///     let (server, peer) = (server.clone(), Peer { name: Some(address.to_string()) });
+///     std::thread::spawn(move || server.serve_http(stream, peer));
 /// }
-/// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
@@ -227,7 +230,7 @@ impl Server {
         Ok(Self(Arc::new(Owned(Service::start(router, serving)?))))
     }
 
-    /// Serves one connection over HTTP, and returns when that has ended. Beyond
+    /// Serves one connection over HTTP on two threads of its own, and returns when that has ended. Beyond
     /// [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) connections, and while the server stops, it is told that there is
     /// no room.
     ///

@@ -169,7 +169,8 @@ impl AdmitToken {
 pub enum Admission {
     /// It is served, as coming from this principal; `None`: from nobody in particular.
     Accept(Option<Principal>),
-    /// It has no credentials, or they are not valid: 401 with this `WWW-Authenticate` (RFC 9110 section 11.6.1).
+    /// It has no credentials, or they are not valid: 401 with this `WWW-Authenticate` (RFC 9110 section 11.6.1). A document that it points
+    /// to (`resource_metadata`, RFC 9728) is for whatever stands before the server to serve: it answers on its one path alone.
     Unauthorized(String),
     /// Its credentials do not suffice: 403, with this `WWW-Authenticate` if another scope would (RFC 6750 section 3.1).
     Forbidden(Option<String>),

@@ -22,7 +22,8 @@
 //! # A driving loop
 //!
 //! A driver carries out [`Action`](exchange::Action)s, tells what happened, and sleeps until
-//! [`poll_timeout`](wired::WiredClient::poll_timeout). Here both ends run in one thread, and the "socket" is a variable.
+//! [`poll_timeout`](wired::WiredClient::poll_timeout). Here both ends run in one thread, and the "socket" is a variable. A server over HTTP
+//! differs in one word, `Kind::HttpServer`, and has a channel for each connection.
 //!
 //! ```
 //! use mcp_proto::exchange::{Action, ChannelId, Closed, Peer, Shutdown};

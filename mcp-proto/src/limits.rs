@@ -1,4 +1,7 @@
 //! Every bound of the engine, its default, and why that number. Each field says what happens when it is reached.
+//!
+//! They are set in [`ServerConfig::limits`](crate::ServerConfig::limits), with [`Router::configure`](crate::Router::configure), and in
+//! [`ClientConfig::limits`](crate::ClientConfig::limits), with the `Config::set` of an adapter.
 
 use core::time::Duration;
 
@@ -74,7 +77,8 @@ pub struct ServerLimits {
     pub max_running_requests: usize,
     /// Bytes of the params of all requests that run. While there are as many, a further request is answered "busy". Default 256 MiB.
     pub max_running_bytes: usize,
-    /// Requests that run at once on one duplex exchange or in one session over HTTP, with the same answer. Default 256, so that one client cannot take all.
+    /// Requests that run at once on one duplex exchange or in one session over HTTP, with the same answer. Default 256, so that one client
+    /// cannot take all.
     pub max_running_per_exchange: usize,
     /// Exchanges that are open at once, and connections. A further exchange is aborted, over HTTP answered 503; a further connection is told
     /// the same where there are words for it, and closed. Default 4096.

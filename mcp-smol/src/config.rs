@@ -233,7 +233,8 @@ impl Service {
     }
 
     /// Is told of notifications of clients, of diagnostics, of sessions that open and end, and of events that are kept for clients to come
-    /// back for ([`ServerConfig::store`]), these before they are sent. Without a function all of them are dropped.
+    /// back for ([`ServerConfig::store`]), these before they are sent. Without a function all of them are dropped. That the server has shut
+    /// down it is not told: [`Server::stop`](crate::Server::stop) and [`Server::wait`](crate::Server::wait) return then.
     ///
     /// It is called as things happen, and the server waits while it runs, so it misses nothing for being slow; [`ServerEvent::Lost`] tells
     /// of notifications and diagnostics that came at once, more than
@@ -256,7 +257,7 @@ impl Service {
     /// Asks this function about every request over HTTP, by its head and before its body is read: who it comes from, or why it is refused.
     /// The [`Peer`] is who is at the other end of the connection, as far as that is known; behind a proxy that is the proxy. It may take up
     /// to [`admit_timeout`](mcp_proto::limits::ServerLimits::admit_timeout); a panic in it refuses. What the `Host` or the path forbids is
-    /// refused without it.
+    /// refused without it, and the preflight of a browser ([`ServerConfig::cors`]) is answered without it.
     ///
     /// ```
     /// use mcp_smol::{Admission, Router, Service};

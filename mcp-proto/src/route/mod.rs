@@ -112,7 +112,17 @@ impl<H> Router<H> {
         self
     }
 
-    /// Changes the configuration: limits, revisions, cache hints, the sealing key.
+    /// Changes the configuration: limits, revisions, cache hints, the sealing key; of a server over HTTP its hosts, path and sessions.
+    ///
+    /// ```
+    /// # use mcp_proto::{Cx, Outcome, Router};
+    /// # let router: Router<fn(&Cx) -> Outcome> = Router::new("calc", "1.0");
+    /// let router = router.configure(|config| {
+    ///     config.limits.server.max_running_requests = 64;
+    ///     config.limits.frame.max_request_body = 1 << 20;
+    /// });
+    /// # assert_eq!(router.config().limits.server.max_running_requests, 64);
+    /// ```
     #[must_use]
     pub fn configure(mut self, change: impl FnOnce(&mut ServerConfig)) -> Self {
         change(&mut self.config);

@@ -29,7 +29,9 @@ pub struct ServerConfig {
     /// Whether an id that an earlier, answered request of the same older connection or session used is accepted. Default yes. If not, the
     /// last 1024 ids of each are remembered.
     pub reuse_ids: bool,
-    /// Which names an HTTP server answers to. Default: those of loopback.
+    /// Which names an HTTP server answers to, whatever address it is bound to; a request for another is answered 403. Default: those of
+    /// loopback. Behind a proxy the name is the one that the proxy writes in `Host`, which is not always the one that it was asked for;
+    /// the `Origin` of a page stays what the browser wrote.
     pub hosts: Hosts,
     /// The path of the one HTTP endpoint; any other is answered 404. `None`: every path is the endpoint, for a server behind something that
     /// routes. Default `/mcp`.

@@ -36,8 +36,10 @@ pub enum Event {
         /// Its params.
         params: Option<RawJson>,
     },
-    /// The head of an HTTP request, to be admitted with [`Server::admit`](super::Server::admit). Only where [`ServerConfig::admit`](super::ServerConfig::admit) is set; not for a request
-    /// that is refused for its host or its path. From where it came, [`AdmitToken::peer`] tells.
+    /// The head of an HTTP request, to be admitted with [`Server::admit`](super::Server::admit). Only where
+    /// [`ServerConfig::admit`](super::ServerConfig::admit) is set; not for a request that is refused for its host or its path, nor for the
+    /// question of a browser whether a page may ask (CORS preflight), which carries no credentials. From where it came,
+    /// [`AdmitToken::peer`] tells.
     #[cfg(feature = "http")]
     Admit(AdmitToken, Arc<RequestHead>),
     /// A client of an older revision has opened a session over HTTP.
@@ -113,8 +115,7 @@ pub struct Context {
     /// Who the client says it is. For people: draw no conclusions from it.
     pub client: Option<Arc<Implementation>>,
     /// What the client declared: for this request (modern), or for its connection or session (legacy); nothing where an older request is
-    /// served without a session. Shared by all requests that it holds for: a
-    /// client may declare much, once, and ask much.
+    /// served without a session. Shared by all requests that it holds for: a client may declare much, once, and ask much.
     pub capabilities: Arc<ClientCapabilities>,
     /// Who is at the other end.
     pub peer: Peer,
