@@ -33,8 +33,8 @@
 //! use std::sync::Arc;
 //!
 //! // A server: what it offers, and who serves it. Here handlers are plain functions; an adapter brings its own kind.
-//! let router: Router<fn(&Cx) -> Outcome> =
-//!     Router::new("calc", "1.0").add(tool("hello").describe("says hello"), |cx: &Cx| cx.outcome("hello"));
+//! let router = Router::<fn(&Cx) -> Outcome>::new("calc", "1.0")
+//!     .add(tool("hello").describe("says hello"), |cx: &Cx| cx.outcome("hello"));
 //! let now = Instant::ZERO; // a real driver reads its clock once a turn
 //! let mut server = WiredServer::new(Arc::new(router.config()), [1; 32], now); // 32 unguessable bytes
 //! let mut client = WiredClient::new(Arc::new(ClientConfig::given()), [2; 32], now);
@@ -76,6 +76,7 @@
 //!             Action::Event(server::Event::Request(responder, incoming)) => match router.route(responder, incoming) {
 //!                 Routed::Answer(answer) => server.respond(now, answer),
 //!                 Routed::Handle { handler, invocation, responder } => {
+//!                     // One that takes time runs elsewhere, with `Cx::linked`, and its answer is handed in when it comes.
 //!                     let outcome = handler(&Cx::detached(invocation));
 //!                     server.respond(now, responder.write(outcome));
 //!                 }

@@ -80,7 +80,9 @@ impl Cx {
     }
 
     /// As [`new`](Self::new), of a flag that says whether the request was cancelled, a function that sends a notification on it, and one
-    /// that tells every client of the server.
+    /// that tells every client of the server. For a driver that runs its handlers elsewhere: it sets the flag at
+    /// [`Event::Cancelled`](crate::server::Event::Cancelled). Where the functions only pass on what the engine is to be told, the first
+    /// returns `Ok(())`; what the engine then refuses is dropped.
     pub fn linked(
         invocation: Invocation,
         cancelled: Arc<AtomicBool>,

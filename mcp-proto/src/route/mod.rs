@@ -32,7 +32,8 @@ pub fn tool(name: &str) -> Tool {
     Tool::new(name)
 }
 
-/// What a server offers, and who serves it: `H` is whatever the driver can run.
+/// What a server offers, and who serves it: `H` is whatever the driver can run. An adapter has a `Router` of its own handlers; without one
+/// say it at the beginning, `Router::<fn(&Cx) -> Outcome>::new(..)`, since each closure has a type of its own.
 #[derive(Debug)]
 pub struct Router<H> {
     config: ServerConfig,
@@ -116,7 +117,7 @@ impl<H> Router<H> {
     ///
     /// ```
     /// # use mcp_proto::{Cx, Outcome, Router};
-    /// # let router: Router<fn(&Cx) -> Outcome> = Router::new("calc", "1.0");
+    /// # let router = Router::<fn(&Cx) -> Outcome>::new("calc", "1.0");
     /// let router = router.configure(|config| {
     ///     config.limits.server.max_running_requests = 64;
     ///     config.limits.frame.max_request_body = 1 << 20;
