@@ -163,7 +163,8 @@ impl AdmitToken {
     }
 }
 
-/// The decision about an HTTP request, made from its head.
+/// The decision about an HTTP request, made from its head. Where the text of a challenge is none that a header field can hold, the answer
+/// is 500.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Admission {

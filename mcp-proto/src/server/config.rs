@@ -33,8 +33,8 @@ pub struct ServerConfig {
     /// loopback. Behind a proxy the name is the one that the proxy writes in `Host`, which is not always the one that it was asked for;
     /// the `Origin` of a page stays what the browser wrote.
     pub hosts: Hosts,
-    /// The path of the one HTTP endpoint; any other is answered 404. `None`: every path is the endpoint, for a server behind something that
-    /// routes. Default `/mcp`.
+    /// The path of the one HTTP endpoint, from its first `/` on, without a query; any other, also with a `/` more at its end, is answered
+    /// 404. `None`: every path is the endpoint, for a server behind something that routes. Default `/mcp`.
     pub path: Option<String>,
     /// Whether clients of the older revisions get sessions over HTTP.
     pub sessions: Sessions,
