@@ -75,7 +75,8 @@ pub struct ServerLimits {
     /// Requests that run at once, over all exchanges. A further one is answered "busy" (`-32603`) at once; answers, cancellations and
     /// pings pass. Default 1024.
     pub max_running_requests: usize,
-    /// Bytes of the params of all requests that run. While there are as many, a further request is answered "busy". Default 256 MiB.
+    /// Bytes of the params of all requests that run, and of what older clients answered to their questions. While there are as many, a
+    /// further request is answered "busy", and what a client answers counts as an error. Default 256 MiB.
     pub max_running_bytes: usize,
     /// Requests that run at once on one duplex exchange or in one session over HTTP, with the same answer. Default 256, so that one client
     /// cannot take all.

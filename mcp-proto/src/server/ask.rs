@@ -41,7 +41,10 @@ impl Server {
         if let Some(entry) = &mut running.entry {
             entry.rounds += 1;
             // An answer to an earlier question of the same name is out of date.
-            questions.iter().for_each(|question| drop(entry.inputs.remove(&question.name)));
+            let old = questions.iter().filter_map(|question| entry.inputs.remove(&question.name));
+            let freed: usize = old.map(|input| weight(&input)).sum();
+            running.size -= freed;
+            self.running_bytes -= freed;
         }
         let mut asking = Asking { open: BTreeMap::new(), state };
         let mut messages = Vec::with_capacity(questions.len());
@@ -121,9 +124,12 @@ impl Server {
     fn on_input(&mut self, party: Party, id: i64, outcome: Result<RawJson, ErrorObject>) {
         let Some(talk) = self.talk_mut(party) else { return };
         let Some(key) = talk.asked.remove(&id) else { return };
+        let outcome = self.if_there_is_room(outcome);
         let Some(running) = self.requests.get_mut(&key) else { return };
         let Stage::Asking(asking) = &mut running.stage else { return };
         if let (Some(name), Some(entry)) = (asking.open.remove(&id), &mut running.entry) {
+            running.size += weight(&outcome);
+            self.running_bytes += weight(&outcome);
             entry.inputs.insert(name, outcome);
         }
         if asking.open.is_empty() {
@@ -131,6 +137,16 @@ impl Server {
             self.timers.set(Timer::Ask(key), None);
             self.enter_again(key, state);
         }
+    }
+
+    /// An answer, or an error in its place: it is held for as long as its request runs, like the params of that.
+    fn if_there_is_room(&mut self, outcome: Result<RawJson, ErrorObject>) -> Result<RawJson, ErrorObject> {
+        if self.running_bytes < self.shared.config.limits.server.max_running_bytes {
+            return outcome;
+        }
+        let why = "there is no room for the client's answer";
+        self.diagnose(DiagnosticKind::TooManyInputs, why);
+        Err(ErrorObject::new(code::INTERNAL_ERROR, why))
     }
 
     /// Takes questions out of the table of those that are open.
@@ -147,5 +163,13 @@ impl Server {
             let params = Object::new().with("requestId", id);
             self.say(at, notification("notifications/cancelled", Some(&params)));
         }
+    }
+}
+
+/// Bytes of what a client said in an answer.
+fn weight(input: &Result<RawJson, ErrorObject>) -> usize {
+    match input {
+        Ok(result) => result.as_bytes().len(),
+        Err(error) => error.message.len() + error.data.as_ref().map_or(0, |data| data.as_bytes().len()),
     }
 }

@@ -77,7 +77,7 @@ pub struct Server {
     life: Life,
     exchanges: BTreeMap<ExchangeId, Exchange>,
     requests: BTreeMap<RequestKey, Running>,
-    /// Bytes of the params of all of them.
+    /// Bytes of the params of all of them, and of the answers of their clients.
     running_bytes: usize,
     next_key: u64,
     timers: Timers<Timer>,

@@ -44,8 +44,8 @@ pub(super) struct Running {
     pub(super) stage: Stage,
     /// What a further entry needs; only where the engine itself asks the client.
     pub(super) entry: Option<Box<Entry>>,
-    /// Bytes of its params.
-    size: usize,
+    /// Bytes of its params, and of the answers of its client.
+    pub(super) size: usize,
 }
 
 /// Where a request is.

@@ -228,3 +228,48 @@ fn requests_that_run_hold_no_more_bytes_than_may_be_and_nothing_that_is_not_coun
     bench.complete(third, "{}");
     assert_eq!(bench.server.running_bytes, 0);
 }
+
+// covers: B-187
+#[test]
+fn what_a_client_answers_counts_as_what_its_request_holds() {
+    let mut bench = Bench::with(|config| config.limits.server.max_running_bytes = 100_000).initialized(
+        A,
+        "2025-06-18",
+        r#"{"elicitation":{}}"#,
+    );
+    let reply = |id: usize| {
+        let long = "x".repeat(60_000);
+        let what = match id {
+            1 => format!(r#""error":{{"code":1,"message":"m","data":"{long}"}}"#),
+            _ => format!(r#""result":{{"action":"accept","content":{{"it":"{long}"}}}}"#),
+        };
+        format!(r#"{{"jsonrpc":"2.0","id":{id},{what}}}"#)
+    };
+    for id in 1..=3 {
+        let (responder, _) = bench.request(A, &legacy(&id.to_string(), "tools/call", "{}"));
+        bench.answer(responder, ask("q"));
+    }
+    bench.heard(A);
+    let mut again = Vec::new();
+    for id in 1..=3 {
+        bench.item(A, read(&reply(id)));
+        again.push(bench.handed());
+    }
+    let held = |handed: &Handed| match &handed.1.inputs["q"] {
+        Ok(result) => result.as_str().len(),
+        Err(error) => error.data.as_ref().map_or(0, |data| data.as_str().len()),
+    };
+    assert_eq!(again.iter().map(|handed| held(handed) > 60_000).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(error(&bench.say(A, &legacy("4", "tools/call", "{}"))[0]).code, -32603);
+    // A question that is asked anew lets go of its earlier answer.
+    let (first, _) = again.remove(0);
+    bench.answer(first, ask("q"));
+    assert!(bench.server.running_bytes < 100_000);
+    bench.heard(A);
+    bench.item(A, read(r#"{"jsonrpc":"2.0","id":4,"result":{"action":"decline"}}"#));
+    again.push(bench.handed());
+    for (responder, _) in again {
+        bench.complete(responder, "{}");
+    }
+    assert_eq!(bench.server.running_bytes, 0);
+}
