@@ -455,6 +455,12 @@ impl Server {
         self.terminate();
     }
 
+    /// When a timer is due that arms itself anew whenever it fires: never at once, or a tick would have no end.
+    #[cfg(feature = "http")]
+    fn again(&self, after: Duration) -> Instant {
+        self.now + after.max(Duration::from_millis(1))
+    }
+
     fn on_tick(&mut self) {
         while let Some(timer) = self.timers.pop_due(self.now) {
             match timer {

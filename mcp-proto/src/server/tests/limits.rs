@@ -273,3 +273,32 @@ fn what_a_client_answers_counts_as_what_its_request_holds() {
     }
     assert_eq!(bench.server.running_bytes, 0);
 }
+
+// covers: B-059
+#[cfg(feature = "http")]
+#[test]
+fn no_tick_goes_on_for_ever_whatever_is_configured() {
+    let cases: [fn(&mut ServerConfig); 3] = [
+        |config| config.keep_alive = Some(Duration::ZERO),
+        |config| config.limits.server.session_sweep = Duration::ZERO,
+        |config| config.limits.server.history_keep = Duration::ZERO,
+    ];
+    for change in cases {
+        let mut site = web::Site::with(change);
+        let client = site.session("2025-11-25", "{}");
+        let own = site.bare("GET", client.headers());
+        let x = client.call(&mut site, 1);
+        let (responder, _) = site.handed();
+        site.pass(Duration::from_secs(1));
+        // Of what is said from now on nothing is told.
+        site.unsent(x, 0);
+        site.complete(responder, "{}");
+        for _ in 0..3 {
+            site.pass(Duration::from_secs(20));
+        }
+        site.cut(x);
+        site.cut(own);
+        site.bare("DELETE", client.headers());
+        assert!(site.at_rest());
+    }
+}

@@ -316,7 +316,8 @@ impl Server {
         if reads {
             self.send_comment(x);
         }
-        self.keep_alive_in(x, self.shared.config.keep_alive);
+        let next = self.shared.config.keep_alive.map(|after| self.again(after));
+        self.timers.set(Timer::KeepAlive(x), next);
     }
 
     /// An HTTP exchange is over: what it carried goes on without it.

@@ -233,7 +233,8 @@ impl Server {
     pub(in crate::server) fn on_sweep(&mut self) {
         self.sweep_sessions();
         if !self.web.sessions.is_empty() {
-            self.timers.set(Timer::Sweep, Some(self.now + self.shared.config.limits.server.session_sweep));
+            let next = self.again(self.shared.config.limits.server.session_sweep);
+            self.timers.set(Timer::Sweep, Some(next));
         }
     }
 

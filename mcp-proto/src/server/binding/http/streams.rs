@@ -376,8 +376,8 @@ impl Server {
         let exchange = stream.exchange.and_then(|x| Some((x, self.exchanges.get(&x)?)));
         // Who tells what is not written is waited for as long as there is something, and nobody else.
         if exchange.is_some_and(|(_, exchange)| exchange.load.told && exchange.load.total() > 0) {
-            let keep = self.shared.config.limits.server.history_keep;
-            return self.timers.set(Timer::Keep(key), Some(self.now + keep));
+            let next = self.again(self.shared.config.limits.server.history_keep);
+            return self.timers.set(Timer::Keep(key), Some(next));
         }
         if let Some(x) = stream.exchange {
             self.let_go(key, x);
