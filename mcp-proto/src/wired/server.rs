@@ -100,7 +100,10 @@ impl Hub {
         self.advance(now);
         for diagnostic in diagnostics {
             self.tally.diagnostic(diagnostic.kind);
-            self.events.push(Event::Diagnostic(diagnostic));
+            // The end is the last that the application is told.
+            if !self.server.is_terminated() {
+                self.events.push(Event::Diagnostic(diagnostic));
+            }
         }
         for (exchange, fact) in facts {
             let fact = match fact {

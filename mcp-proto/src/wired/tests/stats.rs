@@ -3,17 +3,18 @@
 use super::net::Net;
 use crate::Limits;
 use crate::client::{ClientConfig, Event, Policy, Restart};
-use crate::error::DiagnosticKind;
+use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::*;
 use crate::frame::Kind;
 use crate::input::*;
 use crate::model::lifecycle::Implementation;
 use crate::model::tools;
-use crate::server::ServerConfig;
+use crate::server::{self, ServerConfig};
 use crate::stats::{ClientStats, ServerStats, Traffic};
 use crate::time::Instant;
 use crate::wired::{Hub, Lane, LaneOutput, WiredClient};
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
@@ -204,4 +205,15 @@ fn a_hub_counts_what_its_lanes_carried() {
     assert_eq!((traffic.messages_in, traffic.defects_in), (1, 1));
     assert_eq!(diagnostics.get(&DiagnosticKind::BadMessage), Some(&1));
     assert!(traffic.messages_out >= 1);
+}
+
+#[test]
+fn nothing_follows_the_end_of_a_server() {
+    let now = Instant::ZERO;
+    let mut hub = Hub::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
+    hub.shutdown(now, Duration::ZERO);
+    hub.facts(now, vec![], vec![Diagnostic::new(DiagnosticKind::Denied, "")]);
+    let events: Vec<server::Event> = core::iter::from_fn(|| hub.poll_event()).collect();
+    assert_eq!(events, [server::Event::Terminated]);
+    assert_eq!(hub.stats().diagnostics.get(&DiagnosticKind::Denied), Some(&1), "it is counted");
 }

@@ -237,8 +237,9 @@ impl Server {
         }
         match self.rules_of(x, head) {
             Ok(under) => {
-                self.older_notification(x, &under, notification);
+                // Accepted first: it may end the last request that a shutdown waits for.
                 self.accept(x);
+                self.older_notification(x, &under, notification);
                 self.end_if_drained();
             }
             Err(rejection) => self.reject(x, None, 400, &rejection),
@@ -285,6 +286,10 @@ impl Server {
         let is_garbage = elements.iter().all(Result::is_err);
         let (mut answers, mut stream) = (Vec::new(), None);
         for element in elements {
+            // An element may have ended the whole engine.
+            if self.is_terminated() {
+                return;
+            }
             match element {
                 Ok(Message::Request(request)) => {
                     let id = request.id.clone();

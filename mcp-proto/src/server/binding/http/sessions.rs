@@ -211,14 +211,17 @@ impl Server {
 
     /// Ends a session: what runs is stopped and answered, its streams end, and nothing of it is known any more.
     pub(super) fn end_session(&mut self, key: SessionKey, why: SessionEnd) {
-        let Some(session) = self.web.sessions.get(&key) else { return };
-        let streams: Vec<StreamKey> = session.streams.iter().copied().collect();
-        for stream in &streams {
-            let running: Vec<RequestKey> =
-                self.web.streams.get(stream).map(|stream| stream.running.iter().copied().collect()).unwrap_or_default();
+        for stream in self.streams_of(key) {
+            let running: Vec<RequestKey> = self
+                .web
+                .streams
+                .get(&stream)
+                .map(|stream| stream.running.iter().copied().collect())
+                .unwrap_or_default();
             running.into_iter().for_each(|request| self.end_request(request, "the session has ended"));
         }
-        streams.into_iter().for_each(|stream| self.end_stream(stream));
+        // Among them one on which questions were withdrawn just now.
+        self.streams_of(key).into_iter().for_each(|stream| self.end_stream(stream));
         let Some(session) = self.web.sessions.remove(&key) else { return };
         self.web.names.remove(&session.digest);
         self.web.kept -= session.history.bytes();
@@ -229,6 +232,10 @@ impl Server {
         self.queue.push(Output::Event(Event::SessionEnded(key, why)));
     }
 
+    fn streams_of(&self, key: SessionKey) -> Vec<StreamKey> {
+        self.web.sessions.get(&key).map(|session| session.streams.iter().copied().collect()).unwrap_or_default()
+    }
+
     /// Time to look for sessions that nobody needs.
     pub(in crate::server) fn on_sweep(&mut self) {
         self.sweep_sessions();
@@ -236,6 +243,7 @@ impl Server {
             let next = self.again(self.shared.config.limits.server.session_sweep);
             self.timers.set(Timer::Sweep, Some(next));
         }
+        self.end_if_drained();
     }
 
     fn sweep_sessions(&mut self) {

@@ -400,3 +400,55 @@ fn what_clients_say_of_themselves_has_a_bound_in_all() {
     site.bare("DELETE", first.headers());
     site.session("2025-11-25", &said);
 }
+
+// covers: B-173
+#[test]
+fn who_cancels_the_last_request_of_a_server_that_shuts_down_is_answered_too() {
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    let others = format!(r#"{cancel},{{"jsonrpc":"2.0","method":"x"}},{},{{"jsonrpc":"2.0","id":1}}"#, call(2));
+    for (body, answered) in [(cancel.to_string(), "202 "), (format!("[{others}]"), "503 ")] {
+        let mut site = Site::new();
+        let client = site.session("2025-03-26", "{}");
+        let x = client.call(&mut site, 1);
+        let (responder, _) = site.handed();
+        site.bench.server.shutdown(site.bench.now, Duration::from_secs(5));
+        while site.event().is_some() {}
+        let note = site.post(client.headers(), &body);
+        assert!(site.said(note)[0].starts_with(answered));
+        assert_eq!(site.said(x).last().map(String::as_str), Some("end"));
+        assert_eq!(site.event(), Some(Event::Cancelled(responder.key())));
+        assert_eq!(site.events.pop_back(), Some(Event::Terminated), "nothing follows it");
+        assert!(site.at_rest());
+    }
+}
+
+// covers: B-173, S3-38
+#[test]
+fn a_shutdown_does_not_wait_for_a_client_whose_session_is_over() {
+    let mut site = Site::new();
+    let client = site.session("2025-11-25", "{}");
+    client.call(&mut site, 1);
+    let (responder, _) = site.handed();
+    site.bench.server.notify(site.bench.now, responder.key(), Note::CloseStream(None)).unwrap();
+    site.bench.server.shutdown(site.bench.now, Duration::from_secs(24 * 3600));
+    site.complete(responder, "{}");
+    site.pass(Duration::from_secs(29 * 60));
+    assert!(!site.bench.server.is_terminated());
+    site.pass(Duration::from_secs(6 * 60));
+    assert!(site.bench.server.is_terminated() && site.at_rest());
+}
+
+// covers: S3-36, S3-50
+#[test]
+fn a_session_that_ends_while_the_server_shuts_down_leaves_nothing_behind() {
+    let mut site = Site::new();
+    let (client, other) = (site.session("2025-11-25", r#"{"elicitation":{}}"#), site.session("2025-11-25", "{}"));
+    other.call(&mut site, 1);
+    let (_responder, _) = site.handed();
+    site.post(client.headers().with("Accept", "application/json"), &call(1));
+    let (responder, _) = site.handed();
+    site.bench.answer(responder, ask("who"));
+    site.bench.server.shutdown(site.bench.now, Duration::from_secs(5));
+    site.bare("DELETE", client.headers());
+    assert_eq!((site.bench.server.sessions(), site.bench.server.streams()), (1, 1));
+}
