@@ -369,6 +369,10 @@ impl Server {
 
     /// Enters a new exchange, if there is room.
     fn enter(&mut self, x: ExchangeId, peer: Peer, binding: Binding) -> bool {
+        #[cfg(feature = "http")]
+        if self.exchanges.len() >= self.shared.config.limits.server.max_exchanges {
+            self.let_go_of_untold();
+        }
         if self.exchanges.len() >= self.shared.config.limits.server.max_exchanges {
             self.diagnose(DiagnosticKind::TooManyExchanges, "");
             return false;

@@ -370,6 +370,15 @@ impl Server {
         self.drop_exchange(x);
     }
 
+    /// Lets go of the oldest exchange that has said all of a stream, if nobody tells whether that was written: its place is needed.
+    pub(in crate::server) fn let_go_of_untold(&mut self) {
+        let found = self.exchanges.iter().find_map(|(x, exchange)| match exchange.binding.http()?.stage {
+            Stage::Written(key) if !exchange.load.told => Some((key, *x)),
+            _ => None,
+        });
+        found.into_iter().for_each(|(key, x)| self.let_go(key, x));
+    }
+
     /// The time for which a stream is kept is over, unless it is still being written.
     pub(in crate::server) fn on_keep(&mut self, key: StreamKey) {
         let Some(stream) = self.web.streams.get(&key) else { return };

@@ -491,3 +491,22 @@ fn an_event_that_is_too_large_to_be_kept_takes_nothing_else_with_it() {
     let never = site.bare("GET", client.after("s2-3"));
     assert_eq!(site.refusal(never).0, 400);
 }
+
+// covers: B-189
+#[test]
+fn streams_of_which_nobody_tells_whether_they_are_written_take_no_place_from_others() {
+    let mut site = Site::with(|config| config.limits.server.max_exchanges = 2);
+    let client = site.session("2025-11-25", "{}");
+    for id in 1..=5 {
+        let x = client.call(&mut site, id);
+        let (responder, _) = site.handed();
+        tell(&mut site, &responder, 1.0);
+        site.complete(responder, "{}");
+        assert_eq!(site.said(x).last().map(String::as_str), Some("end"), "{id}");
+    }
+    // Each can still be come back for, as long as if it had its place.
+    site.pass(Duration::from_secs(89));
+    assert_eq!(site.bench.server.web.streams(), 5);
+    site.pass(Duration::from_secs(1));
+    assert_eq!(site.bench.server.web.streams(), 0);
+}
