@@ -293,8 +293,11 @@ impl Server {
             match element {
                 Ok(Message::Request(request)) => {
                     let id = request.id.clone();
-                    let parts = Parts::of(&request);
-                    match parts.and_then(|parts| self.judge_older(x, &under, request, parts)) {
+                    let judged = Parts::of(&request).and_then(|parts| match parts.is_modern() {
+                        true => Err(no_batches()),
+                        false => self.judge_older(x, &under, request, parts),
+                    });
+                    match judged {
                         Ok(Verdict::Run(admitted)) => {
                             let version = under.negotiated.version;
                             let key = *stream.get_or_insert_with(|| self.open_stream(x, under.session, version, true));

@@ -536,3 +536,15 @@ fn an_answer_that_cannot_be_read_counts_as_an_error() {
     let (_responder, incoming) = site.handed();
     assert!(incoming.inputs["q"].is_err());
 }
+
+// covers: X-06, B-188
+#[test]
+fn a_request_of_2026_07_28_within_a_batch_is_not_run_as_an_older_one() {
+    let mut site = Site::new();
+    let client = site.session("2025-03-26", "{}");
+    let x = site.post(client.headers(), &format!("[{},{}]", modern("1", "tools/call", ""), legacy("2", "ping", "{}")));
+    let said = site.said(x);
+    let Item::Batch(elements) = read(said[0].strip_prefix("200 ").unwrap()) else { panic!("{said:?}") };
+    assert_eq!((elements.len(), said[0].matches("-32600").count()), (2, 1));
+    assert!(site.requests.is_empty());
+}
