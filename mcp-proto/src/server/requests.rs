@@ -68,9 +68,6 @@ pub(super) struct Entry {
 impl Server {
     /// Whether a further request of this exchange may run. `party`: the talk that it belongs to.
     pub(super) fn check_room(&mut self, party: Option<Party>, x: ExchangeId) -> Result<(), Rejection> {
-        if self.is_full() {
-            self.cancel_unheard();
-        }
         let limits = &self.shared.config.limits.server;
         let here = party.and_then(|party| self.talk(party)).map_or(0, |talk| talk.ids.len());
         let backlog = self.exchanges.get(&x).map_or(0, |exchange| exchange.load.total());
@@ -79,11 +76,19 @@ impl Server {
         } else if backlog > limits.max_backlog {
             // Answers are never refused, so the requests that lead to them are.
             Err(Rejection::full("the client does not read its answers"))
-        } else if self.is_full() || here >= limits.max_running_per_exchange {
+        } else if here >= limits.max_running_per_exchange || !self.makes_room() {
             Err(Rejection::full("the server is busy"))
         } else {
             Ok(())
         }
+    }
+
+    /// Whether a further request may run, in the place of one that nobody hears of if need be.
+    fn makes_room(&mut self) -> bool {
+        if self.is_full() {
+            self.cancel_unheard();
+        }
+        !self.is_full()
     }
 
     /// Whether no further request may run at all.

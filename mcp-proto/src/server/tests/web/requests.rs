@@ -548,3 +548,16 @@ fn a_request_of_2026_07_28_within_a_batch_is_not_run_as_an_older_one() {
     assert_eq!((elements.len(), said[0].matches("-32600").count()), (2, 1));
     assert!(site.requests.is_empty());
 }
+
+// covers: B-189
+#[test]
+fn nothing_is_cancelled_for_a_request_that_is_refused_all_the_same() {
+    let mut site = Site::with(|config| config.limits.server.max_running_requests = 1);
+    let alone = || Headers::new().with("MCP-Protocol-Version", "2025-06-18");
+    let gone = site.post(alone(), &call(1));
+    let (_responder, _) = site.handed();
+    site.cut(gone);
+    site.bench.server.shutdown(site.bench.now, Duration::from_secs(5));
+    let late = site.post(alone(), &call(2));
+    assert_eq!((site.refusal(late).0, site.event()), (503, None));
+}
