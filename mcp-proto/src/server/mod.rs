@@ -494,13 +494,15 @@ impl Server {
 
     /// Ends if it is to end, nothing runs any more, and no client has yet to come for an answer.
     fn end_if_drained(&mut self) {
-        #[cfg(feature = "http")]
-        let is_awaited = self.is_awaited();
-        #[cfg(not(feature = "http"))]
-        let is_awaited = false;
-        if self.life == Life::Draining && self.requests.is_empty() && !is_awaited {
-            self.terminate();
+        if self.life != Life::Draining || !self.requests.is_empty() {
+            return;
         }
+        // Last, since it looks at all streams.
+        #[cfg(feature = "http")]
+        if self.is_awaited() {
+            return;
+        }
+        self.terminate();
     }
 
     /// The end: every exchange is told, and nothing follows.
