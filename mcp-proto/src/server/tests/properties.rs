@@ -29,7 +29,7 @@ fn line() -> impl Strategy<Value = String> {
     ];
     let all = r#"{"elicitation":{},"roots":{}}"#;
     prop_oneof![
-        4 => (id.clone(), method.clone()).prop_map(|(id, method)| modern_with(id, method, r#"{"elicitation":{}}"#, "")),
+        4 => (id.clone(), method.clone()).prop_map(|(id, method)| modern_with(id, method, r#"{"elicitation":{}}"#, r#","name":"t""#)),
         4 => (id.clone(), method.clone()).prop_map(|(id, method)| legacy(id, method, r#"{"_meta":{"progressToken":1},"name":"t"}"#)),
         2 => method.prop_map(|m| format!(r#"{{"jsonrpc":"2.0","method":"{m}","params":{{"requestId":1}}}}"#)),
         2 => prop_oneof![Just("2024-11-05"), Just("2025-03-26"), Just("2025-11-25")].prop_map(move |v| initialize(v, all)),
@@ -47,7 +47,7 @@ fn fact() -> impl Strategy<Value = Fact> {
             .with("MCP-Protocol-Version", "2026-07-28")
             .with("Mcp-Method", "tools/call")
             .with("Mcp-Name", "t");
-        Fact::Item(Item::Request(RequestHead { method: method.into(), target: "/".into(), headers }))
+        Fact::Item(Item::Request(RequestHead { method: method.into(), target: "/mcp".into(), headers }))
     };
     prop_oneof![
         4 => Just(Fact::Opened(Peer::default())),
@@ -255,7 +255,7 @@ proptest! {
                     (Form::Owed, Some(Outgoing::Response { body: Body::Full(_), .. })) => None,
                     (Form::Duplex, Some(Outgoing::Message(_))) => Some(Form::Duplex),
                     (Form::Owed, Some(Outgoing::Response { body: Body::Stream, .. })) => Some(Form::Stream),
-                    (Form::Stream, Some(Outgoing::Event { .. })) => Some(Form::Stream),
+                    (Form::Stream, Some(Outgoing::Event { .. } | Outgoing::Comment(_))) => Some(Form::Stream),
                     (form, outgoing) => panic!("{outgoing:?} in {form:?}"),
                 };
                 open.extend(goes_on.map(|form| (x, form)));
