@@ -549,7 +549,6 @@ fn a_request_of_2026_07_28_within_a_batch_is_not_run_as_an_older_one() {
     assert!(site.requests.is_empty());
 }
 
-// covers: B-189
 #[test]
 fn nothing_is_cancelled_for_a_request_that_is_refused_all_the_same() {
     let mut site = Site::with(|config| config.limits.server.max_running_requests = 1);
