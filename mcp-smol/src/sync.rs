@@ -102,7 +102,36 @@ impl Drop for Seat<'_> {
 mod tests {
     use super::*;
     use std::pin::pin;
-    use std::task::Context;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::{Context, Wake};
+
+    /// Whether it was woken.
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    // covers: B-277
+    #[test]
+    fn a_change_that_comes_right_after_the_look_is_not_missed() {
+        let (watchers, woken) = (Watchers::default(), Arc::<Woken>::default());
+        let waker = Waker::from(woken.clone());
+        let mut seen = None;
+        let mut watching = pin!(watchers.watch(|| {
+            let looked = seen.replace(());
+            // As another thread would make it, at the worst moment.
+            watchers.wake();
+            looked
+        }));
+        assert!(watching.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        assert!(woken.0.load(Ordering::SeqCst), "nobody looks again");
+        assert!(watching.poll(&mut Context::from_waker(&waker)).is_ready());
+    }
 
     // covers: B-277
     #[test]

@@ -37,8 +37,9 @@ fn check(runs: usize, scenario: impl Fn() + Send + Sync + 'static) {
     let mut config = shuttle::Config::new();
     // The default is too little for an engine without optimisation.
     config.stack_size = 256 << 10;
-    Runner::new(RandomScheduler::new(runs / 2), config.clone()).run(move || scenario());
-    Runner::new(PctScheduler::new(3, runs / 2), config).run(move || again());
+    // The same schedules in every run: what is found is found again.
+    Runner::new(RandomScheduler::new_from_seed(1, runs / 2), config.clone()).run(move || scenario());
+    Runner::new(PctScheduler::new_from_seed(2, 3, runs / 2), config).run(move || again());
     eprintln!("{} schedules", runs / 2 * 2);
 }
 
