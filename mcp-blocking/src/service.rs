@@ -296,6 +296,9 @@ impl Service {
         let held = desk.events.end();
         drop(desk);
         drop(held);
+        // Nobody waits any more for what the application would say of them.
+        #[cfg(feature = "http")]
+        self.admissions.iter().for_each(|asked| asked.retain(|_| false));
         self.ticks.notify_all();
         self.changed.notify_all();
     }
