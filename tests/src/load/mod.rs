@@ -63,7 +63,7 @@ impl Scale {
 
     /// Enough to see that the scenes do what they say.
     pub const SMALL: Self =
-        Self { half_open: 30, resting: 12, callers: 8, calls: 10, readers: 4, patience: Duration::from_secs(1) };
+        Self { half_open: 30, resting: 12, callers: 8, calls: 10, readers: 4, patience: Duration::from_secs(3) };
 
     /// Descriptors that one process needs: of a server on threads each connection takes three.
     const fn descriptors(&self) -> u64 {
