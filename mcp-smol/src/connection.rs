@@ -89,7 +89,7 @@ impl Connection {
         let (facts, diagnostics) = self.lane.take_facts();
         let moved = !facts.is_empty() || !diagnostics.is_empty();
         if moved {
-            self.server.tell(|hub, now| hub.facts(now, facts, diagnostics));
+            self.server.tell_of(self.lane.number(), |hub, now| hub.facts(now, facts, diagnostics));
         }
         moved
     }

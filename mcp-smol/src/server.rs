@@ -9,7 +9,7 @@ use crate::{Handler, ServerEvent};
 #[cfg(feature = "http")]
 use mcp_proto::exchange::RequestHead;
 #[cfg(feature = "http")]
-use mcp_proto::input::{Admission, AdmitToken};
+use mcp_proto::input::{Admission, AdmitKey, AdmitToken};
 use mcp_proto::input::{Answer, RequestKey};
 use mcp_proto::route::Routed;
 use mcp_proto::server::{Event, Incoming, Responder};
@@ -48,6 +48,9 @@ pub(crate) struct State {
     event: Option<Box<dyn FnMut(ServerEvent) + Send>>,
     /// Requests whose handlers are there.
     running: BTreeMap<RequestKey, Arc<Running>>,
+    /// Requests that the application is asked about, by lane.
+    #[cfg(feature = "http")]
+    asked: BTreeMap<(u64, AdmitKey), Arc<Running>>,
     /// The tasks of the open connections, by lane.
     pub(crate) connections: BTreeMap<u64, Option<Waker>>,
     /// How many listen for further ones.
@@ -73,6 +76,8 @@ impl Shared {
             hub: Hub::new(Arc::new(config), seed()?, origin.now()),
             event,
             running: BTreeMap::new(),
+            #[cfg(feature = "http")]
+            asked: BTreeMap::new(),
             connections: BTreeMap::new(),
             listeners: 0,
             keeper: None,
@@ -105,6 +110,12 @@ impl Shared {
 
     /// Tells the engine something, wakes whom its answer concerns, and starts what it asks for.
     pub(crate) fn tell<T>(self: &Arc<Self>, tell: impl FnOnce(&mut Hub, Instant) -> T) -> T {
+        self.tell_of(0, tell)
+    }
+
+    /// As [`tell`](Self::tell), of this lane: what is to be admitted comes from it.
+    #[cfg_attr(not(feature = "http"), expect(unused_variables, reason = "nothing is admitted"))]
+    pub(crate) fn tell_of<T>(self: &Arc<Self>, lane: u64, tell: impl FnOnce(&mut Hub, Instant) -> T) -> T {
         let mut guard = self.lock();
         let state = &mut *guard;
         let before = state.hub.poll_timeout();
@@ -149,7 +160,7 @@ impl Shared {
         }
         requests.into_iter().for_each(|(responder, incoming, running)| self.handle(responder, incoming, running));
         #[cfg(feature = "http")]
-        admissions.into_iter().for_each(|(token, head)| self.ask_admission(token, head));
+        admissions.into_iter().for_each(|(token, head)| self.ask_admission(lane, token, head));
         told
     }
 
@@ -211,6 +222,8 @@ impl Shared {
             let state = self.lock();
             let ending = state.stopped || state.hub.is_terminated();
             let none_left = state.connections.is_empty() && state.running.is_empty() && state.listeners == 0;
+            #[cfg(feature = "http")]
+            let none_left = none_left && state.asked.is_empty();
             (ending && none_left).then_some(())
         };
         self.watchers.watch(is_over).await;
@@ -218,9 +231,19 @@ impl Shared {
 
     pub(crate) fn leave(self: &Arc<Self>, lane: u64) {
         self.tell(|hub, now| hub.leave(now, lane));
-        let waker = self.lock().connections.remove(&lane);
+        let mut state = self.lock();
+        let waker = state.connections.remove(&lane);
+        // Nobody waits any more for what the application would say of them.
+        #[cfg(feature = "http")]
+        let asked: Vec<_> = {
+            let of_lane = (lane, AdmitKey(0))..=(lane, AdmitKey(u64::MAX));
+            state.asked.range(of_lane).map(|(_, asked)| asked.clone()).collect()
+        };
+        drop(state);
         // Outside the lock: it may be the last of a task that holds a server.
         drop(waker);
+        #[cfg(feature = "http")]
+        asked.iter().for_each(|asked| asked.cancel());
         self.changed();
     }
 
@@ -273,11 +296,20 @@ impl Shared {
 
     /// Asks the application about an HTTP request; what gives no answer refuses.
     #[cfg(feature = "http")]
-    fn ask_admission(self: &Arc<Self>, token: AdmitToken, head: Arc<RequestHead>) {
-        let peer = token.peer().clone();
+    fn ask_admission(self: &Arc<Self>, lane: u64, token: AdmitToken, head: Arc<RequestHead>) {
+        let (peer, key, asked) = (token.peer().clone(), (lane, token.key()), Arc::<Running>::default());
+        self.lock().asked.insert(key, asked.clone());
         let pay = move |server: &Arc<Self>, admission: Result<Admission, &str>| {
             let admission = admission.unwrap_or(Admission::Forbidden(None));
+            let closing = {
+                let mut state = server.lock();
+                state.asked.remove(&key);
+                state.closing
+            };
             server.tell(|hub, now| hub.admit(now, token, admission));
+            if closing {
+                server.changed();
+            }
         };
         match self.admit.as_ref().and_then(|admit| guarded(|| admit(head, peer))) {
             Some(asking) => {
@@ -287,7 +319,7 @@ impl Shared {
                     limit.await;
                     Admission::Forbidden(None)
                 });
-                self.run(Work::new(self, Arc::default(), Box::pin(asking), pay));
+                self.run(Work::new(self, asked, Box::pin(asking), pay));
             }
             None => pay(self, Err("panicked")),
         }

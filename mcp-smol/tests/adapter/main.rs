@@ -1,6 +1,8 @@
 //! The adapter for real: child processes, pipes, sockets, and misbehaving peers. Nothing sleeps for a guessed time: each test waits for
 //! what it expects, and fails if that takes longer than its bound.
 
+#[cfg(feature = "http")]
+mod asked;
 mod calc;
 mod common;
 mod endings;

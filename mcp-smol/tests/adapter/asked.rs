@@ -1,0 +1,74 @@
+//! Requests that the application is asked about, and that nobody waits for any more.
+
+use crate::common::{run, until};
+use mcp_smol::{Admission, Router, Service, serve_http};
+use smol::io::AsyncWriteExt;
+use smol::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+const HEAD: &str =
+    "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n";
+
+/// How often the application was asked, and how often that was let go.
+#[derive(Default)]
+struct Asked {
+    begun: AtomicUsize,
+    dropped: AtomicUsize,
+}
+
+/// One question.
+struct Question(Arc<Asked>);
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        self.0.dropped.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A server whose application never decides, and has long to do so.
+fn undecided(asked: &Arc<Asked>) -> Service {
+    let router =
+        Router::new("undecided", "1").configure(|config| config.limits.server.admit_timeout = Duration::from_secs(600));
+    let asked = asked.clone();
+    Service::new(router).on_admit(move |_, _| {
+        asked.begun.fetch_add(1, Ordering::SeqCst);
+        let question = Question(asked.clone());
+        async move {
+            let _question = question;
+            std::future::pending::<Admission>().await
+        }
+    })
+}
+
+// covers: B-141
+#[test]
+fn a_server_that_was_stopped_waits_for_no_decision() {
+    run(async {
+        let asked = Arc::<Asked>::default();
+        let server = serve_http(undecided(&asked), "127.0.0.1:0").await.expect("an address");
+        let mut stream = TcpStream::connect(server.local_addr()).await.expect("connected");
+        stream.write_all(HEAD.as_bytes()).await.expect("written");
+        until(|| asked.begun.load(Ordering::SeqCst) == 1).await;
+        server.stop(Duration::ZERO).await;
+        assert_eq!(asked.dropped.load(Ordering::SeqCst), 1, "it is asked still");
+    });
+}
+
+// covers: B-174, B-149
+#[test]
+fn a_client_that_goes_away_is_asked_about_no_longer() {
+    run(async {
+        let asked = Arc::<Asked>::default();
+        let server = serve_http(undecided(&asked), "127.0.0.1:0").await.expect("an address");
+        for n in 1..=3 {
+            let mut stream = TcpStream::connect(server.local_addr()).await.expect("connected");
+            stream.write_all(HEAD.as_bytes()).await.expect("written");
+            until(|| asked.begun.load(Ordering::SeqCst) == n).await;
+            assert_eq!(asked.dropped.load(Ordering::SeqCst), n - 1);
+            drop(stream);
+            until(|| asked.dropped.load(Ordering::SeqCst) == n).await;
+        }
+    });
+}
