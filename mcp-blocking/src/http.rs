@@ -2,13 +2,14 @@
 
 use crate::listen::{Listening, WAKE};
 use crate::server::{Router, Serving};
+use crate::sync;
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::Change;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 /// Serves `router` over HTTP at this address, to clients of every revision, on the path
@@ -31,20 +32,34 @@ pub fn serve_http(router: Router, address: impl ToSocketAddrs) -> io::Result<Htt
 /// As [`serve_http`].
 pub fn serve_http_with(router: Router, serving: Serving, address: impl ToSocketAddrs) -> io::Result<HttpServer> {
     let listener = TcpListener::bind(address)?;
-    let address = listener.local_addr()?;
+    let (address, waker) = (listener.local_addr()?, waker(&listener)?);
     let accept = move || {
         let (socket, peer) = listener.accept()?;
         // Answers are small and waited for. Where the option does not exist they are merely slower.
         drop(socket.set_nodelay(true));
         Ok((socket.into(), Peer { name: Some(peer.to_string()) }))
     };
-    Ok(HttpServer { listening: Listening::start(router, serving, Kind::HttpServer, accept)?, address })
+    let listening = Listening::start(router, serving, Kind::HttpServer, accept)?;
+    Ok(HttpServer { listening, waker: sync::Mutex::new(waker), address })
+}
+
+/// The listening socket once more, where that can end the wait for a connection.
+#[cfg(unix)]
+fn waker(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
+    Ok(Some(std::os::fd::OwnedFd::from(listener.try_clone()?).into()))
+}
+
+#[cfg(not(unix))]
+fn waker(_: &TcpListener) -> io::Result<Option<TcpStream>> {
+    Ok(None)
 }
 
 /// A server that listens. Dropping it stops it at once.
 #[must_use = "a server that is dropped stops"]
 pub struct HttpServer {
     listening: Listening,
+    /// See [`waker`]; absent once it was used.
+    waker: sync::Mutex<Option<TcpStream>>,
     address: SocketAddr,
 }
 
@@ -73,13 +88,18 @@ impl HttpServer {
     /// Stops accepting, gives what runs so much time to end, then ends every stream and connection. Returns when that is done, soon after
     /// that time at the latest.
     pub fn stop(&self, grace: Duration) {
+        let waker = sync::lock(&self.waker).take();
         self.listening.close(|| {
-            let loopback = match self.address.ip() {
-                IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-                IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-                ip => ip,
-            };
-            drop(TcpStream::connect_timeout(&SocketAddr::new(loopback, self.address.port()), WAKE));
+            // Not every system ends a wait like this. A connection does it everywhere, where one can be made.
+            if waker.is_none_or(|waker| waker.shutdown(Shutdown::Both).is_err()) {
+                let mut address = self.address;
+                match address.ip() {
+                    IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+                    IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+                    _ => {}
+                }
+                drop(TcpStream::connect_timeout(&address, WAKE));
+            }
         });
         self.listening.stop(grace);
     }

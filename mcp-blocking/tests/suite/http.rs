@@ -9,8 +9,10 @@ use mcp_blocking::{
 use mcp_proto::client::Termination;
 use mcp_proto::error::{NegotiationCause, Stage};
 use mcp_proto::exchange::Closed;
-use std::io::{BufRead, BufReader, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
@@ -249,12 +251,58 @@ fn stopping_a_server_ends_everything_in_time() {
         deaf.write_all(large.as_bytes()).expect("written");
         let began = Instant::now();
         server.stop(Duration::from_millis(100));
-        assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+        assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
         assert!(slow.wait().is_err());
         seen.wait(|counts| counts.cancelled == 1);
         assert!(TcpStream::connect_timeout(&server.local_addr(), Duration::from_secs(1)).is_err());
         server.wait();
         drop((mute, deaf));
+    });
+}
+
+/// Set for the child that another test starts.
+const FULL: &str = "MCP_BLOCKING_TEST_FULL";
+
+/// A server that is stopped when no descriptor is left: this binary, told to run this test alone. Otherwise it does nothing.
+#[test]
+fn full() {
+    if std::env::var_os(FULL).is_none() {
+        return;
+    }
+    let (server, _seen, _url) = served();
+    let mut stream = TcpStream::connect(server.local_addr()).expect("connected");
+    write!(stream, "{}", post(1, "add", r#"{"a":1,"b":2}"#, false)).expect("written");
+    read_message(&mut BufReader::new(&stream)).expect("an answer");
+    let taken: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    server.stop(Duration::ZERO);
+    println!("stopped at {}!", server.local_addr());
+    std::io::stdin().read_to_end(&mut Vec::new()).expect("an end");
+    drop(taken);
+}
+
+// covers: B-141, B-189
+#[test]
+fn a_server_without_descriptors_listens_no_longer_when_it_is_stopped() {
+    bounded(|| {
+        let mut full = Command::new("/bin/sh")
+            .args(["-c", "ulimit -n 64; exec \"$0\" --exact http::full --nocapture --test-threads=1"])
+            .arg(std::env::current_exe().expect("a path"))
+            .env(FULL, "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("started");
+        let mut said = BufReader::new(full.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        while !line.contains('!') {
+            line.clear();
+            assert!(said.read_line(&mut line).expect("readable") > 0, "it ends");
+        }
+        let address = line.split("stopped at ").nth(1).and_then(|rest| rest.split('!').next()).expect("an address");
+        let refused = TcpStream::connect(address).expect_err("it listens still");
+        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+        drop(full.stdin.take());
+        assert!(full.wait().expect("an end").success());
     });
 }
 
