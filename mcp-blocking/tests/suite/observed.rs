@@ -62,10 +62,9 @@ fn over_http_both_sides_have_the_same_numbers() {
         for _ in 0..3 {
             client.call(tools::call("add").arguments(&crate::own::Add { a: 1, b: 2 })).expect("a sum");
         }
-        let ours = client.stats().traffic;
-        // Who has written is told of it a little later.
-        until(|| server.stats().traffic.bytes_out == ours.bytes_in);
-        let theirs = server.stats();
+        // Who has written is told of it a little later, and the last chunk of a stream comes after its answer.
+        until(|| server.stats().traffic.bytes_out == client.stats().traffic.bytes_in);
+        let (ours, theirs) = (client.stats().traffic, server.stats());
         assert_eq!((theirs.requests, theirs.running), (3, 0));
         assert!(theirs.channels >= 1);
         until(|| client.stats().traffic.bytes_out == theirs.traffic.bytes_in);

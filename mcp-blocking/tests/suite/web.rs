@@ -434,9 +434,8 @@ fn a_change_reaches_every_stream_and_stopping_ends_them() {
         say(&mut other, &call("change", "{}", ""));
         answer(&mut other);
         streams.iter_mut().for_each(|stream| drop(read_until(stream, "notifications/tools/list_changed")));
-        let began = Instant::now();
-        server.stop(BOUND);
-        assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+        // Nothing runs that it could wait for so long.
+        server.stop(Duration::MAX);
         for stream in &mut streams {
             let said = rest(stream);
             assert!(said.ends_with("0\r\n\r\n") && !said.contains("data: {"), "{said}");
@@ -488,12 +487,17 @@ fn an_application_that_does_not_keep_up_holds_clients_up_and_misses_no_session()
                 }
             });
             until(|| opened.load(Ordering::SeqCst) > 4);
-            let began = Instant::now();
-            while began.elapsed() < Duration::from_millis(300) {
-                assert!(opened.load(Ordering::SeqCst) < 10, "nothing holds the client up");
-                assert!(server.stats().queued < 10);
-                thread::park_timeout(Duration::from_millis(10));
-            }
+            // Others ask twice as often meanwhile. They are answered, and held up as well: each makes a connection of its own.
+            let others: Vec<TcpStream> = (0..4 * SESSIONS)
+                .map(|_| {
+                    let mut other = dial(&server);
+                    sum(&mut other);
+                    assert!(opened.load(Ordering::SeqCst) < 10, "nothing holds the client up");
+                    assert!(server.stats().queued < 10);
+                    other
+                })
+                .collect();
+            drop(others);
             drop(open);
         });
         let heard: Vec<String> = (0..SESSIONS).map(|_| heard.recv_timeout(BOUND).expect("told")).collect();

@@ -148,7 +148,7 @@ fn closing_does_not_wait_for_a_grandchild_that_holds_the_pipes_from_another_sess
         let start = Instant::now();
         assert_eq!(client.close().await, Termination::Requested);
         let took = start.elapsed();
-        assert!(took < Duration::from_secs(3), "{took:?}");
+        assert!(took < Duration::from_secs(10), "{took:?}");
         assert!(stat(pid, 0).is_none(), "reaped");
         assert!(is_alive(sleep), "it has left the group");
         kill(sleep);

@@ -225,7 +225,7 @@ fn stopping_ends_what_takes_longer_than_its_grace() {
         until(|| seen.entered.load(Ordering::SeqCst) == 1).await;
         let start = Instant::now();
         server.stop(Duration::from_millis(50)).await;
-        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
         assert_eq!(seen.dropped.load(Ordering::SeqCst), 1);
         hang.await.expect_err("no result");
     });

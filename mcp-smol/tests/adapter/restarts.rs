@@ -125,7 +125,7 @@ fn a_program_that_ignores_everything_shows_each_step_of_its_end_at_its_time() {
         for ((step, at), millis) in steps.iter().zip([0, 100, 200]) {
             let due = Duration::from_millis(millis);
             // Generous above, since the machine may be busy; exact below.
-            assert!(*at >= due && *at < due + Duration::from_secs(2), "{step:?} after {at:?}");
+            assert!(*at >= due && *at < due + Duration::from_secs(10), "{step:?} after {at:?}");
         }
         assert_eq!(ends, [Closed::Exited(ExitStatus::killed(9))]);
         assert_eq!(announced(&told), [], "it was to end");

@@ -79,7 +79,7 @@ fn a_grandchild_that_holds_standard_error_does_not_hide_the_exit() {
         let group = group(&client);
         let start = Instant::now();
         let Err(CallError::Closed { why: Closed::Exited(status), .. }) = call(&client).await else { panic!("no end") };
-        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
         assert_eq!(status, ExitStatus::exited(5).with_stderr("gone\n"));
         until(|| members(group).is_empty()).await;
     });

@@ -36,6 +36,9 @@ const SMOL: Host = Host::Driver(Adapter::Smol);
 const MILLION: u64 = 1_000_000;
 const NONSENSE: u64 = 100_000;
 
+/// What comes by itself comes within this time, also on a machine that is busy.
+const SOON: Duration = Duration::from_secs(10);
+
 /// All rows, in the order of the table.
 pub const ROWS: &[Row] = &[
     row("a line of 1 GiB", DRIVERS, 48, long_line),
@@ -200,7 +203,7 @@ fn deaf(bench: &Bench) -> Result<String, String> {
     };
     expect(refused == Err(CallError::Refused(Refusal::Full)), || format!("{timeouts} timeouts, then {refused:?}"))?;
     let took = client.close()?;
-    expect(took < Duration::from_secs(3), || format!("the close takes {took:?}"))?;
+    expect(took < SOON, || format!("the close takes {took:?}"))?;
     gone(&pid)?;
     Ok(format!("{timeouts} timeouts, then refused: full; closed in {:.1} s", took.as_secs_f64()))
 }
@@ -212,7 +215,7 @@ fn closes(bench: &Bench) -> Result<String, String> {
     let ended = client.call(tools::call("close"));
     let took = began.elapsed();
     let Err(CallError::Closed { sent: Sent::Maybe, why }) = ended else { return Err(format!("{ended:?}")) };
-    expect(took < Duration::from_secs(3), || format!("it takes {took:?}"))?;
+    expect(took < SOON, || format!("it takes {took:?}"))?;
     client.close()?;
     gone(&pid)?;
     Ok(format!("the call ends in {:.1} s: {why}; the program is ended", took.as_secs_f64()))
@@ -252,7 +255,7 @@ fn crashes(bench: &Bench, args: &[&str]) -> Result<String, String> {
     let began = Instant::now();
     let ended = client.call(tools::call("crash"));
     let took = began.elapsed();
-    expect(took < Duration::from_secs(5), || format!("it takes {took:?}"))?;
+    expect(took < SOON, || format!("it takes {took:?}"))?;
     let Err(CallError::Closed { sent: Sent::Maybe, why: Closed::Exited(status) }) = &ended else {
         return Err(format!("{ended:?}"));
     };
@@ -264,12 +267,13 @@ fn crashes(bench: &Bench, args: &[&str]) -> Result<String, String> {
 
 fn cannot_start(bench: &Bench, program: &str, says: &[&str]) -> Result<String, String> {
     let began = Instant::now();
-    let Err(failed) = bench.connect(Program::new(program), Setup::default()) else {
+    let setup = Setup { handshake: SOON, ..Setup::default() };
+    let Err(failed) = bench.connect(Program::new(program), setup) else {
         return Err("it connects".into());
     };
     expect(says.iter().all(|part| failed.contains(part)), || failed.clone())?;
     // At once, and not when the handshake times out.
-    expect(began.elapsed() < Duration::from_millis(900), || format!("after {:?}", began.elapsed()))?;
+    expect(began.elapsed() < SOON, || format!("after {:?}", began.elapsed()))?;
     Ok(failed)
 }
 
@@ -295,7 +299,7 @@ fn gone(pid: &str) -> Result<(), String> {
 
 /// Waits until it is so, for a while: some things are told on a thread of their own.
 pub(super) fn soon(is_so: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + SOON;
     while !is_so() && Instant::now() < end {
         std::thread::park_timeout(Duration::from_millis(2));
     }
