@@ -68,3 +68,52 @@ async fn accept_all<L: Listener>(shared: &Arc<Shared>, listener: Async<L>) {
         }
     }
 }
+
+#[cfg(all(test, unix, not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::Router;
+    use smol::channel::{Sender, bounded};
+    use std::os::fd::{AsFd, BorrowedFd};
+    use std::os::unix::net::UnixStream;
+    use std::time::Instant;
+
+    /// A listener of a system that has no descriptor left; it tells of each attempt for which there is room.
+    struct Exhausted(UnixStream, Sender<()>);
+
+    impl AsFd for Exhausted {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            self.0.as_fd()
+        }
+    }
+
+    impl Listener for Exhausted {
+        const KIND: Kind = Kind::Lines;
+
+        fn accept(&self) -> io::Result<((Reader, Writer), Peer)> {
+            // Without room it is one of many at once.
+            let _ = self.1.try_send(());
+            Err(ErrorKind::OutOfMemory.into())
+        }
+    }
+
+    // covers: B-189
+    #[test]
+    fn a_listener_without_descriptors_rests_between_its_attempts() {
+        const ATTEMPTS: u32 = 10;
+        smol::block_on(async {
+            let shared = Shared::new(Router::new("full", "1").into(), None).expect("a seed");
+            let (tries, tried) = bounded(1);
+            let socket = UnixStream::pair().expect("a pair").0;
+            let listener = Async::new(Exhausted(socket, tries)).expect("a socket");
+            let began = Instant::now();
+            let counted = async {
+                for _ in 0..ATTEMPTS {
+                    tried.recv().await.expect("it goes on");
+                }
+            };
+            or(accept_all(&shared, listener), counted).await;
+            assert!(began.elapsed() >= REST * (ATTEMPTS - 1), "it spins: {:?}", began.elapsed());
+        });
+    }
+}

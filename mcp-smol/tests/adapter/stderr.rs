@@ -3,7 +3,7 @@
 use crate::common::{HELLO, group, legacy, members, run, server, sh, until};
 use mcp_proto::exchange::{Closed, ExitStatus, Program};
 use mcp_proto::{CallError, CallToolResult};
-use mcp_smol::{Client, Stderr, Termination, connect_with, tools};
+use mcp_smol::{Client, Closer, Stderr, Termination, connect_with, tools};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -122,15 +122,20 @@ fn a_function_that_panics_at_every_line_costs_nothing() {
 #[test]
 fn a_function_that_gets_the_lines_may_close_the_client() {
     run(async {
-        let slot = Arc::new(std::sync::Mutex::new(None::<Client>));
+        let slot = Arc::new(std::sync::Mutex::new(None::<Closer>));
         let here = slot.clone();
-        let closes = Stderr::Lines(Arc::new(move |_: &str| drop(here.lock().expect("no panic").take())));
+        let closes = Stderr::Lines(Arc::new(move |_: &str| {
+            if let Some(closer) = here.lock().expect("no panic").take() {
+                // It begins at once. Its end comes when whoever calls this goes on.
+                drop(smol::block_on(smol::future::poll_once(closer.close())));
+            }
+        }));
         let (client, driver) =
             connect_with(server("read -r line; echo fatal >&2; read -r line"), legacy().stderr(closes))
                 .expect("a target");
+        *slot.lock().expect("no panic") = Some(client.closer());
         let pending = client.start(tools::call("add"));
-        *slot.lock().expect("no panic") = Some(client);
         let (ended, ()) = smol::future::zip(pending, driver).await;
-        ended.expect_err("no answer");
+        assert!(matches!(ended, Err(CallError::Closed { .. })), "{ended:?}");
     });
 }
