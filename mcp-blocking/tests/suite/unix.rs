@@ -8,7 +8,7 @@ use mcp_blocking::{
 use mcp_proto::client::{Policy, Termination};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -130,9 +130,10 @@ fn a_socket_that_took_the_place_of_ours_is_left_alone() {
         let kept = dir.0.join("kept");
         std::fs::rename(dir.socket(), &kept).expect("moved");
         let other = UnixListener::bind(dir.socket()).expect("bound");
-        // It accepts, so its thread is there.
+        // It is served, so the thread that accepts is there, and waits for the next.
         let mut idle = UnixStream::connect(&kept).expect("connected");
-        until(|| server.stats().channels == 1);
+        idle.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").expect("written");
+        BufReader::new(&idle).read_line(&mut String::new()).expect("an answer");
         server.stop(Duration::ZERO);
         assert!(dir.socket().exists());
         // Nothing listens any more, though no connection could be made to tell that to the thread that accepts.
