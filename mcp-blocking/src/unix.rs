@@ -1,6 +1,7 @@
 //! A server that listens on a Unix domain socket.
 
 use crate::listen::{Listening, WAKE};
+use crate::os::Flag;
 use crate::server::{Router, Serving};
 use crate::sync;
 use mcp_proto::exchange::Peer;
@@ -43,7 +44,7 @@ pub fn serve_unix_with(router: Router, serving: Serving, path: impl AsRef<Path>)
     let path = std::path::absolute(path)?;
     let listener = bind(&path)?;
     let waker = UnixStream::from(OwnedFd::from(listener.try_clone()?));
-    let file = File { identity: identity(&path)?, path };
+    let file = File { identity: identity(&path)?, path, removed: Flag::default() };
     fs::set_permissions(&file.path, Permissions::from_mode(0o600))?;
     let accept = move || {
         let (socket, _) = listener.accept()?;
@@ -65,7 +66,9 @@ pub struct UnixServer {
 /// The socket in the file system. Dropping it removes it, unless another has taken its place.
 struct File {
     path: PathBuf,
+    /// It tells until it is removed: then the next file may get the same.
     identity: (u64, u64),
+    removed: Flag,
 }
 
 impl UnixServer {
@@ -95,12 +98,14 @@ impl UnixServer {
         let waker = sync::lock(&self.waker).take();
         self.listening.close(|| {
             // Not every system ends a wait like this. A connection does it everywhere, while the path is still ours.
-            if waker.is_none_or(|waker| waker.shutdown(Shutdown::Both).is_err()) {
+            if waker.as_ref().is_none_or(|waker| waker.shutdown(Shutdown::Both).is_err()) {
                 // Whether it is heard is seen by the one who listens.
                 let _ = try_connect(&self.file.path);
             }
         });
         self.file.remove();
+        // Until here it holds the number of the file, so that no other got it.
+        drop(waker);
         self.listening.stop(grace);
     }
 }
@@ -119,7 +124,7 @@ impl fmt::Debug for UnixServer {
 
 impl File {
     fn remove(&self) {
-        if identity(&self.path).is_ok_and(|found| found == self.identity) {
+        if !self.removed.set() && identity(&self.path).is_ok_and(|found| found == self.identity) {
             // Whoever removes it at this moment does what is wanted.
             drop(fs::remove_file(&self.path));
         }

@@ -14,6 +14,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Serves on a Unix domain socket at this path, to any number of clients, messages by line. The tasks run on smol's global executor,
@@ -32,19 +33,20 @@ pub async fn serve_unix(service: impl Into<Service>, path: impl AsRef<Path>) -> 
     // The working directory may be another one when the file is to be removed.
     let path = std::path::absolute(path)?;
     let listener = bind(&path).await?;
-    let file = File { identity: identity(&path)?, path };
+    let file = File { identity: identity(&path)?, path, removed: AtomicBool::new(false) };
     fs::set_permissions(&file.path, Permissions::from_mode(0o600))?;
     let server = Server::new(service)?;
     listen(&server, listener);
-    Ok(UnixServer { server, file })
+    Ok(UnixServer { file, server })
 }
 
 /// A server that listens on a Unix domain socket. Dropping it ends every connection at once, and removes the socket.
 #[derive(Debug)]
 #[must_use = "dropping it stops the server"]
 pub struct UnixServer {
-    server: Server,
+    /// Dropped before the server, which holds the number of the file so that no other gets it.
     file: File,
+    server: Server,
 }
 
 impl UnixServer {
@@ -79,12 +81,15 @@ impl UnixServer {
 #[derive(Debug)]
 struct File {
     path: PathBuf,
+    /// It tells until it is removed: then the next file may get the same.
     identity: (u64, u64),
+    removed: AtomicBool,
 }
 
 impl File {
     fn remove(&self) {
-        if identity(&self.path).is_ok_and(|found| found == self.identity) {
+        let ours = || identity(&self.path).is_ok_and(|found| found == self.identity);
+        if !self.removed.swap(true, Ordering::Relaxed) && ours() {
             // Whoever removes it at this moment does what is wanted.
             let _ = fs::remove_file(&self.path);
         }

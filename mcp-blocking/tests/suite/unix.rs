@@ -144,6 +144,19 @@ fn a_socket_that_took_the_place_of_ours_is_left_alone() {
     });
 }
 
+#[test]
+fn a_server_that_was_stopped_leaves_its_path_to_whoever_comes_after_it() {
+    bounded(|| {
+        let dir = Dir::new("after");
+        let first = serve_unix(router().0, dir.socket()).expect("served");
+        first.stop(Duration::ZERO);
+        // Its file may have the number that the file of the first had.
+        let second = serve_unix(router().0, dir.socket()).expect("served");
+        drop(first);
+        assert_eq!(add(&connected(&second, Policy::Modern)).as_deref(), Ok("3"));
+    });
+}
+
 // covers: B-145, B-094
 #[test]
 fn where_nobody_listens_the_connect_fails_at_once() {

@@ -79,6 +79,22 @@ fn stopping_lets_what_runs_end_and_removes_the_socket() {
     });
 }
 
+#[test]
+fn a_server_that_was_stopped_leaves_its_path_to_whoever_comes_after_it() {
+    run(async {
+        let (seen, path) = (Seen::default(), free("after"));
+        let first = serving(&seen, &path).await;
+        first.stop(Duration::ZERO).await;
+        // Its file may have the number that the file of the first had.
+        let second = serving(&seen, &path).await;
+        drop(first);
+        let client = connect(to(&path)).await.expect("connected");
+        let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
+        assert_eq!(sum.first_text(), Some("3"));
+        drop(second);
+    });
+}
+
 // covers: S2-44
 #[test]
 fn dropping_the_server_ends_its_connections_at_once() {
