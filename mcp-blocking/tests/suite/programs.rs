@@ -1,6 +1,6 @@
 //! Programs as servers, well behaved and not: what the user gets, and that nothing of them is left.
 
-use crate::common::{ANSWER, BOUND, bounded, group, legacy, members, quick, server, sh, until};
+use crate::common::{ANSWER, BOUND, HELLO, bounded, group, legacy, members, quick, server, sh, until};
 use mcp_blocking::{
     CallError, CallToolResult, Client, Config, ConnectError, Group, Object, Program, Stderr, connect_with, tools,
 };
@@ -226,9 +226,10 @@ fn close_ends_a_program_by_closing_its_input() {
 fn a_program_that_ignores_the_end_of_its_input_is_terminated() {
     bounded(|| {
         let file = std::env::temp_dir().join(format!("mcp-blocking-term-{}", std::process::id()));
-        let script = format!("trap 'echo terminated > {}; exit 0' TERM; while :; do sleep 0.02; done", file.display());
+        // Before it says hello, or it could be ended sooner than it ignores anything.
+        let trap = format!("trap 'echo terminated > {}; exit 0' TERM", file.display());
         let client = connect_with(
-            server(&script),
+            sh(&format!("{trap}\n{HELLO}while :; do sleep 0.02; done")),
             quick(legacy()).set(|config| {
                 config.limits.frame.terminate_timeout = BOUND;
             }),

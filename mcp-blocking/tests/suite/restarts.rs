@@ -1,6 +1,6 @@
 //! Programs that end by themselves and are started anew, and the steps in which one is ended, as the application is told them.
 
-use crate::common::{BOUND, bounded, group, legacy, members, quick, server, sh, until};
+use crate::common::{BOUND, HELLO, bounded, group, legacy, members, quick, server, sh, until};
 use mcp_blocking::{CallError, Client, Config, connect_with, tools};
 use mcp_proto::client::{Event, Restart, Termination};
 use mcp_proto::exchange::{Closed, ExitStatus, Sent, Shutdown};
@@ -112,8 +112,9 @@ fn a_program_that_always_exits_uses_up_its_starts_and_ends_the_client_with_its_s
 fn a_program_that_ignores_everything_shows_each_step_of_its_end_at_its_time() {
     bounded(|| {
         let (config, events) = told(quick(legacy()));
-        let script = "trap '' TERM; while :; do read -r line || sleep 0.02; done";
-        let client = connect_with(server(script), config).expect("hello");
+        // Before it says hello, or it could be ended sooner than it ignores anything.
+        let script = format!("trap '' TERM\n{HELLO}while :; do read -r line || sleep 0.02; done");
+        let client = connect_with(sh(&script), config).expect("hello");
         let began = Instant::now();
         assert_eq!(client.close(), Termination::Requested);
         let (mut steps, mut ends) = (Vec::new(), Vec::new());

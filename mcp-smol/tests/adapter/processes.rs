@@ -345,7 +345,8 @@ fn a_program_that_ignores_the_end_of_input_and_the_signal_is_killed() {
                 config.limits.frame.exit_timeout = Duration::from_millis(100);
                 config.limits.frame.terminate_timeout = Duration::from_millis(100);
             });
-            let program = server("trap '' TERM; while :; do sleep 1000; done");
+            // Before it says hello, or it could be ended sooner than it ignores anything.
+            let program = sh(&format!("trap '' TERM\n{}while :; do sleep 1000; done", crate::common::HELLO));
             let (client, driver) = connect_with(program, config).expect("a target");
             let driver = smol::spawn(driver);
             client.ready().await.expect("ready");

@@ -1,6 +1,6 @@
 //! Programs that end by themselves and are started anew, and the steps in which one is ended, as the application is told them.
 
-use crate::common::{group, legacy, members, run, server, sh, until};
+use crate::common::{HELLO, group, legacy, members, run, sh, until};
 use mcp_proto::client::{Restart, Termination};
 use mcp_proto::exchange::{Closed, ExitStatus, Program, Sent, Shutdown};
 use mcp_proto::{CallError, ClientConfig};
@@ -106,8 +106,9 @@ fn a_program_that_ignores_everything_shows_each_step_of_its_end_at_its_time() {
             config.limits.frame.exit_timeout = Duration::from_millis(100);
             config.limits.frame.terminate_timeout = Duration::from_millis(100);
         });
-        let script = "trap '' TERM; while :; do read -r line || sleep 0.02; done";
-        let (client, driver, told) = restarting(server(script), quick, 10);
+        // Before it says hello, or it could be ended sooner than it ignores anything.
+        let script = format!("trap '' TERM\n{HELLO}while :; do read -r line || sleep 0.02; done");
+        let (client, driver, told) = restarting(sh(&script), quick, 10);
         client.ready().await.expect("hello");
         let began = Instant::now();
         assert_eq!(client.close().await, Termination::Requested);
