@@ -256,8 +256,9 @@ impl Service {
 
     /// Asks this function about every request over HTTP, by its head and before its body is read: who it comes from, or why it is refused.
     /// The [`Peer`] is who is at the other end of the connection, as far as that is known; behind a proxy that is the proxy. It may take up
-    /// to [`admit_timeout`](mcp_proto::limits::ServerLimits::admit_timeout); a panic in it refuses. What the `Host` or the path forbids is
-    /// refused without it, and the preflight of a browser ([`ServerConfig::cors`]) is answered without it.
+    /// to [`admit_timeout`](mcp_proto::limits::ServerLimits::admit_timeout), and is dropped when the connection has gone; a panic in it
+    /// refuses. What the `Host` or the path forbids is refused without it, and the preflight of a browser ([`ServerConfig::cors`]) is
+    /// answered without it.
     ///
     /// ```
     /// use mcp_smol::{Admission, Router, Service};
