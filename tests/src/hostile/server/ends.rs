@@ -163,7 +163,7 @@ fn breaks_at(bench: &Bench, bytes: &[u8]) -> Result<String, String> {
             in_turn(&site)?;
         }
     }
-    site.serves()?;
+    in_turn(&site)?;
     site.at_rest()?;
     expect(tools::marks() == 0, || "a part of a call has run".into())?;
     Ok(format!("{} times let go of", bytes.len()))
@@ -233,7 +233,7 @@ fn comes_and_goes(bench: &Bench, go: fn(Link)) -> Result<String, String> {
             in_turn(&site)?;
         }
     }
-    site.serves()?;
+    in_turn(&site)?;
     site.at_rest()?;
     Ok("let go of".into())
 }
