@@ -13,8 +13,8 @@ use std::process::Command;
 pub(crate) type Reader = Box<dyn Read + Send>;
 pub(crate) type Writer = Box<dyn Write + Send>;
 
-/// Whatever names a server: a [`Program`] or a [`Command`], an `http:` URL, a [`UnixSocket`], a `(reader, writer)` pair, or a [`Router`] to be served in
-/// this process.
+/// Whatever names a server: a [`Program`] or a [`Command`], an `http:` URL, a [`UnixSocket`], a `(reader, writer)` pair, or a [`Router`] to
+/// be served in this process.
 pub trait IntoTarget {
     /// The target that it names.
     ///

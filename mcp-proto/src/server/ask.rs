@@ -1,5 +1,6 @@
-//! Asking an older client: the engine's own requests, on its duplex exchange or on the stream of the request that asks (`elicitation/create`, `sampling/createMessage`, `roots/list`).
-//! In 2026-07-28 a server sends no request; there questions are results, see `responder.rs`.
+//! Asking an older client: the engine's own requests (`elicitation/create`, `sampling/createMessage`, `roots/list`), on its duplex
+//! exchange or on the stream of the request that asks. In 2026-07-28 a server sends no request; there questions are results, see
+//! `responder.rs`.
 
 use super::Timer;
 use super::requests::Stage;

@@ -4,8 +4,8 @@
 //! it, contains the words, and all their steps.
 //!
 //! Prints the matrix: a line for each peer, era and adapter, those over stdio first and one by one, since they look at all that descends from
-//! this process; those over HTTP several at once, since they wait most of the time. All steps of a line that is not as it must be are shown, with what the peer wrote
-//! to standard error; what a peer is known to get wrong is listed below with the reason.
+//! this process; those over HTTP several at once, since they wait most of the time. All steps of a line that is not as it must be are shown,
+//! with what the peer wrote to standard error; what a peer is known to get wrong is listed below with the reason.
 
 use std::collections::BTreeSet;
 use std::env;

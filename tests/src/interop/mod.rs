@@ -1,4 +1,5 @@
-//! Other peoples' clients and servers over stdio, and their servers over HTTP: how they are installed and started, and what must happen between them and ours.
+//! Other peoples' clients and servers, over stdio and over HTTP: how they are installed and started, and what must happen between them and
+//! ours.
 //!
 //! `tests/interop` holds exact versions. They are installed below the target folder, once for each content of the lock files; what cannot be
 //! installed is a failure, never a reason to skip. [`servers`] is the table of servers that our client meets over stdio, [`web`] that of those it

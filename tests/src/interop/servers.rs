@@ -58,7 +58,8 @@ pub fn versions(revision: &str) -> Versions {
 }
 
 impl Server {
-    /// How our client reaches it: what starts it, with an empty folder, and so that its exit code can be asked for later: a client tells nobody how its server ended.
+    /// How our client reaches it: what starts it, with an empty folder, and so that its exit code can be asked for later: a client tells
+    /// nobody how its server ended.
     ///
     /// # Errors
     /// The folder is not writable.

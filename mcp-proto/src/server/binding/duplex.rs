@@ -169,7 +169,8 @@ impl Server {
         }
     }
 
-    /// Decides what a request comes to (2026-07-28 versioning, compatibility matrix): by its metadata first, then by its method, then by the connection.
+    /// Decides what a request comes to (2026-07-28 versioning, compatibility matrix): by its metadata first, then by its method, then by
+    /// the connection.
     fn judge(&mut self, x: ExchangeId, request: Request, in_batch: bool) -> Result<Verdict, Rejection> {
         let config = self.shared.config.clone();
         let Some(duplex) = self.duplex(x) else { return Err(Rejection::method(&request.method)) };
