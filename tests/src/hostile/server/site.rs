@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use std::cell::Cell;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 /// How soon a tool that is not done is entered again.
@@ -38,7 +38,8 @@ pub(super) struct Site {
 enum Server {
     Blocking(mcp_blocking::HttpServer),
     Smol(mcp_smol::HttpServer),
-    Loop,
+    /// It runs on this thread.
+    Loop(ThreadId),
 }
 
 impl Bench {
@@ -84,8 +85,8 @@ impl Bench {
                 let hooks = Hooks { watch, ..Hooks::default() };
                 let hooks = admit.map_or(hooks, |admit| Hooks { admit, ..hooks });
                 let router = router.configure(|config| config.admit = admit.is_some());
-                thread::spawn(move || poll_loop::serve_http_with(&router, listener, usize::MAX, hooks));
-                (address, Server::Loop)
+                let running = thread::spawn(move || poll_loop::serve_http_with(&router, listener, usize::MAX, hooks));
+                (address, Server::Loop(running.thread().id()))
             }
             Host::Engine => return Err("an engine listens nowhere".into()),
         };
@@ -98,11 +99,14 @@ impl Bench {
     }
 }
 
-/// What the loop held after its last turn.
-static LOOP: Mutex<Option<ServerStats>> = Mutex::new(None);
+/// What each loop held after its last turn. A row may start several, and the earlier ones go on.
+static LOOPS: Mutex<Vec<(ThreadId, ServerStats)>> = Mutex::new(Vec::new());
 
 fn watch(server: &WiredServer) {
-    *LOOP.lock().unwrap_or_else(PoisonError::into_inner) = Some(server.stats());
+    let here = thread::current().id();
+    let mut loops = LOOPS.lock().unwrap_or_else(PoisonError::into_inner);
+    loops.retain(|(thread, _)| *thread != here);
+    loops.push((here, server.stats()));
 }
 
 /// Lets in whoever says who they are, but for one.
@@ -195,7 +199,10 @@ impl Site {
         let stats = match &self.server {
             Server::Blocking(server) => server.stats(),
             Server::Smol(server) => server.stats(),
-            Server::Loop => LOOP.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default(),
+            Server::Loop(running) => {
+                let loops = LOOPS.lock().unwrap_or_else(PoisonError::into_inner);
+                loops.iter().find(|(thread, _)| thread == running).map(|(_, stats)| stats.clone()).unwrap_or_default()
+            }
         };
         (stats.channels, stats.running)
     }
