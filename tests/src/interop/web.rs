@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use mcp_proto::CallError;
 use mcp_proto::client::{Policy, Verdict};
 use serde_json::{Value, json};
 
@@ -372,7 +373,13 @@ impl Visit<'_> {
         match listening.restart() {
             Ok(()) => {
                 for step in (self.web.restarted)(self.web, self.revision) {
-                    row.note(server, step.name, step.run(session.as_mut(), Some(&mut *listening)));
+                    let mut done = step.run(session.as_mut(), Some(&mut *listening));
+                    // If another message hears first that the session is gone, a call that is on its way may have run for all that the client
+                    // knows. Whoever made it decides, and these may run twice.
+                    if done.as_ref().is_err_and(|why| *why == CallError::SessionEnded.to_string()) {
+                        done = step.run(session.as_mut(), Some(&mut *listening));
+                    }
+                    row.note(server, step.name, done);
                 }
             }
             Err(why) => row.note(server, "restart", Err(why)),
