@@ -193,7 +193,7 @@ impl Shared {
             }
             #[cfg(feature = "http")]
             Endpoint::Origin(origin) => {
-                opened(crate::socket::connect(&origin, self.config.limits.frame.connect_timeout, &self.clock)?)
+                opened(crate::socket::connect(&origin, self.config.limits.frame.open_timeout, &self.clock)?)
             }
             #[cfg(unix)]
             Endpoint::Unix(path) => opened(crate::socket::connect_unix(&path)?),

@@ -180,8 +180,9 @@ pub struct FrameLimits {
     pub max_response_body: usize,
     /// Bytes read and not yet turned into facts that a lane holds before it stops reading. Default 1 MiB.
     pub max_read_ahead: usize,
-    /// How long a channel may take to open. Default 10 s.
-    pub connect_timeout: Duration,
+    /// How long one channel may take to open. Then it is closed and its exchange fails with
+    /// [`Closed::Timeout`](crate::exchange::Closed::Timeout). Default 10 s.
+    pub open_timeout: Duration,
     /// How long an HTTP request head may take from its first byte, and the first head from the accept. A head of which a byte came is then
     /// rejected with 408; without one the connection is closed. Default 10 s.
     pub head_timeout: Duration,
@@ -288,7 +289,7 @@ impl Default for FrameLimits {
             max_request_body: 4 << 20,
             max_response_body: 16 << 20,
             max_read_ahead: 1 << 20,
-            connect_timeout: Duration::from_secs(10),
+            open_timeout: Duration::from_secs(10),
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             write_stall: Duration::from_secs(30),

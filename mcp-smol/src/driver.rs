@@ -33,7 +33,7 @@ pub struct Driver {
     shared: Arc<Shared>,
     hooks: Hooks,
     stderr: Stderr,
-    connect_timeout: Duration,
+    open_timeout: Duration,
     given: Option<(Reader, Writer)>,
     /// A server in this process.
     guest: Option<BoxFuture<()>>,
@@ -51,8 +51,8 @@ impl Driver {
         guest: Option<BoxFuture<()>>,
     ) -> Self {
         let (channels, answers) = (BTreeMap::new(), BTreeMap::new());
-        let connect_timeout = shared.lock().engine.client().config().limits.frame.connect_timeout;
-        Self { shared, hooks, stderr, connect_timeout, given, guest, channels, answers, alarm: Alarm::new() }
+        let open_timeout = shared.lock().engine.client().config().limits.frame.open_timeout;
+        Self { shared, hooks, stderr, open_timeout, given, guest, channels, answers, alarm: Alarm::new() }
     }
 
     /// Takes what the engine wants done. `None`: it has ended.
@@ -70,7 +70,7 @@ impl Driver {
         for action in actions {
             match action {
                 Action::Open(id, endpoint) => {
-                    let opening = channel::open(endpoint, self.connect_timeout, &mut self.given, &self.stderr);
+                    let opening = channel::open(endpoint, self.open_timeout, &mut self.given, &self.stderr);
                     self.channels.insert(id, Channel::open(opening));
                 }
                 Action::Write(id, bytes) => {

@@ -33,7 +33,7 @@
 //! computes for long belongs into `smol::unblock`.
 //!
 //! **The executor is yours.** [`connect`] uses smol's global executor, and so do [`serve_http`] and [`Server`], with a task for each
-//! connection and for each handler that waits, unless [`Service::on_executor`] names another. [`connect_with`] gives a [`Driver`] to spawn
+//! connection and for each handler that waits, unless [`Service::on_executor`] names another. [`connect_driven`] gives a [`Driver`] to spawn
 //! anywhere, and [`serve`] is a plain future that runs its handlers inside. No socket and no pipe has a thread; the blocking pool of smol
 //! resolves names, and reads and writes standard input and output, which may be files.
 //!
@@ -42,7 +42,7 @@
 //!
 //! **Programs** run in a process group of their own. However a client ends (closed, dropped, its driver dropped, a panic), the group
 //! ends with it: closing goes down the ladder end of input, `SIGTERM`, `SIGKILL`; dropping the driver kills at once. A process that
-//! leaves the group (`setsid`) is beyond reach. With [`connect_with`] it is the driver that must run to its end, or be dropped, before
+//! leaves the group (`setsid`) is beyond reach. With [`connect_driven`] it is the driver that must run to its end, or be dropped, before
 //! `main` returns.
 //!
 //! **On Windows** a program runs in a job, which ends with the client; it is found as the shell finds it (`npx.cmd` for `npx`), and opens no
@@ -125,19 +125,19 @@ pub type Router = mcp_proto::Router<Handler>;
 /// # Errors
 /// [`ConnectError`] says at which stage it failed, and how a program ended.
 pub async fn connect(target: impl IntoTarget) -> Result<Client, ConnectError> {
-    connect_configured(target, Config::new()).await
+    connect_with(target, Config::new()).await
 }
 
 /// As [`connect`], with a configuration.
 ///
 /// ```
-/// use mcp_smol::{Config, Router, connect_configured, tool, tools};
+/// use mcp_smol::{Config, Router, connect_with, tool, tools};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # smol::block_on(async {
 /// let server = Router::new("clock", "1.0").tool(tool("tick"), |_cx, _: ()| async { Ok("tock") });
 /// let config = Config::new().on_event(|event| eprintln!("{event:?}"));
-/// let client = connect_configured(server, config).await?;
+/// let client = connect_with(server, config).await?;
 /// assert_eq!(client.call(tools::call("tick")).await?.first_text(), Some("tock"));
 /// client.close().await;
 /// # Ok(())
@@ -147,7 +147,7 @@ pub async fn connect(target: impl IntoTarget) -> Result<Client, ConnectError> {
 ///
 /// # Errors
 /// As [`connect`].
-pub async fn connect_configured(target: impl IntoTarget, config: Config) -> Result<Client, ConnectError> {
+pub async fn connect_with(target: impl IntoTarget, config: Config) -> Result<Client, ConnectError> {
     let (shared, driver) = build(target, config)?;
     let driver = Spawned::new(driver);
     let client = Client::new(shared, Some(driver.clone()));
@@ -161,7 +161,7 @@ pub async fn connect_configured(target: impl IntoTarget, config: Config) -> Resu
 ///
 /// # Errors
 /// [`ConnectError`] if the target cannot be understood, or the system does not provide what is needed.
-pub fn connect_with(target: impl IntoTarget, config: Config) -> Result<(Client, Driver), ConnectError> {
+pub fn connect_driven(target: impl IntoTarget, config: Config) -> Result<(Client, Driver), ConnectError> {
     let (shared, driver) = build(target, config)?;
     Ok((Client::new(shared, None), driver))
 }

@@ -86,7 +86,7 @@ fn blocking(target: impl mcp_blocking::IntoTarget, policy: Policy, recorder: Rec
 fn smol(target: impl mcp_smol::IntoTarget, policy: Policy, recorder: Recorder) {
     let config =
         mcp_smol::Config::new().set(set(policy)).on_elicit(|_| std::future::ready(accepted())).record(recorder);
-    let (client, driver) = mcp_smol::connect_with(target, config).expect("it is made");
+    let (client, driver) = mcp_smol::connect_driven(target, config).expect("it is made");
     smol::block_on(async {
         let driver = smol::spawn(driver);
         assert!(client.call(echo()).await.expect("an answer").first_text().is_some_and(|text| text.contains(SECRET)));

@@ -128,7 +128,7 @@ impl Driver {
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
-            .timeout_connect(Some(config.limits.frame.connect_timeout))
+            .timeout_connect(Some(config.limits.frame.open_timeout))
             .build()
             .new_agent();
         let engine = Client::new(Arc::new(config), [7; 32], Instant::ZERO);

@@ -27,7 +27,7 @@ fn gone(pids: &Path) -> bool {
 #[test]
 fn a_client_that_has_not_begun_has_no_program_and_no_calls() {
     let (server, pids) = program("begin");
-    let (client, driver) = mcp_smol::connect_with(server.clone(), mcp_smol::Config::new()).expect("a target");
+    let (client, driver) = mcp_smol::connect_driven(server.clone(), mcp_smol::Config::new()).expect("a target");
     let bare = PollLoop::new(ClientConfig::program(server)).expect("there is randomness");
     assert!(client.server().is_none());
     assert!(bare.engine.client().server_info().is_none());
@@ -64,7 +64,7 @@ fn where_bad_bytes_are_fatal_they_end_the_call_the_client_and_the_program() {
     until_gone(&pids);
 
     let (server, pids) = program("smol");
-    let (client, driver) = mcp_smol::connect_with(server, mcp_smol::Config::new().set(fatal)).expect("a target");
+    let (client, driver) = mcp_smol::connect_driven(server, mcp_smol::Config::new().set(fatal)).expect("a target");
     let driver = smol::spawn(driver);
     broken(&smol::block_on(client.call(nonsense())).expect_err("it is ended"));
     smol::block_on(driver);

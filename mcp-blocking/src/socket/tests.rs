@@ -100,7 +100,7 @@ fn a_server_on_one_family_is_found_by_a_name_that_has_both() {
 #[test]
 fn where_no_address_answers_the_connect_ends_in_time() {
     let hole = Hole::at((Ipv4Addr::LOCALHOST, 0));
-    let config = Config::new().set(|config| config.limits.frame.connect_timeout = Duration::from_millis(300));
+    let config = Config::new().set(|config| config.limits.frame.open_timeout = Duration::from_millis(300));
     let began = Instant::now();
     let failed = connect_with(format!("http://{}/mcp", hole.address), config).expect_err("nobody answers");
     assert!(failed.to_string().contains(&Closed::Timeout.to_string()), "{failed}");

@@ -191,7 +191,7 @@ fn a_server_that_is_stuck_keeps_its_socket_and_stops_nobody() {
         let in_use = serve_unix(router().0, dir.socket()).expect_err("in use");
         assert_eq!(in_use.kind(), ErrorKind::AddrInUse);
         let config = Config::new().set(|config| {
-            config.limits.frame.connect_timeout = Duration::from_millis(200);
+            config.limits.frame.open_timeout = Duration::from_millis(200);
         });
         assert!(connect_with(at(&dir.socket()), config).is_err());
         assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());

@@ -112,7 +112,7 @@ fields!(FrameLimits {
     max_request_body,
     max_response_body,
     max_read_ahead,
-    connect_timeout,
+    open_timeout,
     head_timeout,
     body_timeout,
     write_stall,

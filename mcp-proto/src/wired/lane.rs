@@ -107,10 +107,10 @@ enum Answer {
 
 impl Lane {
     /// A channel of a client, to be opened. `program`: ending it goes down the ladder `WriteHalf`, `Terminate`, `Abort`; else `WriteHalf`,
-    /// `Abort`. If it is not open after [`FrameLimits::connect_timeout`], its exchange fails and it is closed.
+    /// `Abort`. If it is not open after [`FrameLimits::open_timeout`], its exchange fails and it is closed.
     pub fn client(kind: Kind, program: bool, limits: &FrameLimits, now: Instant) -> Self {
         let mut lane = Self::new(0, kind, Side::DuplexClient { program }, limits, now);
-        lane.timer = Some((now + limits.connect_timeout, Due::Connect));
+        lane.timer = Some((now + limits.open_timeout, Due::Connect));
         lane
     }
 

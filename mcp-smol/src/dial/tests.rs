@@ -1,7 +1,7 @@
 //! Connecting, over real sockets: addresses that refuse, addresses that never answer, and clients that end while they connect.
 
 use super::*;
-use crate::{Client, Config, HttpServer, Router, connect, connect_with, serve_http, tool, tools};
+use crate::{Client, Config, HttpServer, Router, connect, connect_driven, serve_http, tool, tools};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
 use serde::Deserialize;
 use smol::Timer;
@@ -120,10 +120,10 @@ fn a_server_on_one_family_is_found_by_a_name_that_has_both() {
 #[test]
 fn where_no_address_answers_the_connect_ends_in_time() {
     let hole = Hole::at((Ipv4Addr::LOCALHOST, 0));
-    let config = Config::new().set(|config| config.limits.frame.connect_timeout = Duration::from_millis(300));
+    let config = Config::new().set(|config| config.limits.frame.open_timeout = Duration::from_millis(300));
     run(async {
         let began = Instant::now();
-        let (client, driver) = connect_with(format!("http://{}/mcp", hole.address), config).expect("a target");
+        let (client, driver) = connect_driven(format!("http://{}/mcp", hole.address), config).expect("a target");
         let _driver = smol::spawn(driver);
         let failed = client.ready().await.expect_err("nobody answers");
         assert!(failed.to_string().contains(&Closed::Timeout.to_string()), "{failed}");

@@ -9,7 +9,7 @@ use crate::connection::Connection;
 use crate::server::Shared;
 use crate::spawned::Spawned;
 use crate::sync::{Mutex, Watchers, lock};
-use crate::{Client, Config, Driver, Policy, Router, ToolError, build, connect_with, serve, tool, tools};
+use crate::{Client, Config, Driver, Policy, Router, ToolError, build, connect_driven, serve, tool, tools};
 use mcp_proto::CallError;
 use mcp_proto::client::Termination;
 use mcp_proto::exchange::Peer;
@@ -186,7 +186,7 @@ fn config() -> Config {
 /// A client, its driver, and the server at the other end of two pipes.
 fn pair(room: usize, config: Config, flag: &Flag) -> (Client, Driver, impl Future<Output = io::Result<()>> + use<>) {
     let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(room), pipe(room));
-    let (client, driver) = connect_with((our_reader, our_writer), config).expect("a target");
+    let (client, driver) = connect_driven((our_reader, our_writer), config).expect("a target");
     (client, driver, serve(router(flag), their_reader, their_writer))
 }
 
@@ -475,7 +475,7 @@ fn two_connections(stop: impl Fn(&Arc<Shared>) + Send + Sync + 'static) {
             let streams: (Reader, Writer) = (Box::new(their_reader), Box::new(their_writer));
             let connection = Connection::join(&shared, Kind::Lines, Peer::default(), streams, true).ok().expect("room");
             let connection = shuttle::future::spawn(connection);
-            let (client, driver) = connect_with((our_reader, our_writer), config()).expect("a target");
+            let (client, driver) = connect_driven((our_reader, our_writer), config()).expect("a target");
             (client, shuttle::future::spawn(driver), connection)
         };
         let (first, second) = (connected(), connected());

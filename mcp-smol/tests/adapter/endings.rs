@@ -5,7 +5,7 @@ use crate::common::{group, legacy, members, run, server, sh, until};
 use mcp_proto::exchange::{Closed, Group};
 use mcp_proto::{CallError, CallToolResult};
 use mcp_smol::{
-    Client, Config, ElicitResult, Policy, Service, Termination, ToolError, connect, connect_with, tool, tools,
+    Client, Config, ElicitResult, Policy, Service, Termination, ToolError, connect, connect_driven, tool, tools,
 };
 use std::future::pending;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ async fn call(client: &Client) -> Result<CallToolResult, CallError> {
 }
 
 fn spawned(target: impl mcp_smol::IntoTarget, config: Config) -> Client {
-    let (client, driver) = connect_with(target, config).expect("a target");
+    let (client, driver) = connect_driven(target, config).expect("a target");
     smol::spawn(driver).detach();
     client
 }
@@ -90,7 +90,7 @@ fn a_program_leads_a_group_of_its_own_or_stays_in_ours() {
 fn an_executor_that_is_dropped_ends_the_group_and_the_calls() {
     let executor = smol::Executor::new();
     let (client, driver) =
-        connect_with(server("trap '' TERM; sleep 1000 & while :; do read -r line || sleep 1; done"), legacy())
+        connect_driven(server("trap '' TERM; sleep 1000 & while :; do read -r line || sleep 1; done"), legacy())
             .expect("a target");
     executor.spawn(driver).detach();
     let waiting = run(executor.run(async {
@@ -165,7 +165,7 @@ fn a_panic_in_the_callback_for_events_ends_nothing() {
             count.fetch_add(1, Ordering::SeqCst);
             std::panic::resume_unwind(Box::new("on purpose"));
         });
-        let (client, driver) = connect_with(router(&Seen::default()), config).expect("a target");
+        let (client, driver) = connect_driven(router(&Seen::default()), config).expect("a target");
         let driver = smol::spawn(driver);
         client.ready().await.expect("ready");
         assert_eq!(call(&client).await.expect("an answer").first_text(), Some("3"));

@@ -2,7 +2,7 @@
 
 use crate::calc::Add;
 use crate::common::run;
-use mcp_smol::{Config, connect_with, tools};
+use mcp_smol::{Config, connect_driven, tools};
 use smol::stream::StreamExt;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -75,7 +75,7 @@ fn arguments_and_fields_of_the_application_are_in_the_header_and_a_stale_list_is
         std::thread::spawn(move || renaming_server(listener, methods));
         assert!(Config::new().header("X-User", "a\r\nHost: b").is_err());
         let config = Config::new().header("X-User", "José").expect("a legal field");
-        let (client, driver) = connect_with(url.as_str(), config).expect("a target");
+        let (client, driver) = connect_driven(url.as_str(), config).expect("a target");
         smol::spawn(driver).detach();
         let tools: Vec<_> = client.pages(tools::list()).map(|tool| tool.expect("a page").name).collect().await;
         assert_eq!(tools, ["add"]);

@@ -4,7 +4,7 @@ use crate::calc::{Add, Seen, Text, router};
 use crate::common::run;
 use mcp_proto::exchange::Sent;
 use mcp_proto::{CallError, Denied, Direction, WireMessage};
-use mcp_smol::{Config, Policy, Service, Termination, connect_with, serve, tools};
+use mcp_smol::{Config, Policy, Service, Termination, connect_driven, serve, tools};
 use smol::net::unix::UnixStream;
 use std::sync::{Arc, Mutex};
 
@@ -35,7 +35,7 @@ fn both_sides_of_a_pair_are_asked_in_both_eras() {
             let serving = smol::spawn(serve(service, theirs.clone(), theirs));
             let config = Config::new().on_message(refusing("unsent", Direction::Out, &at_client));
             let config = config.set(move |config| config.policy = policy);
-            let (client, driver) = connect_with((ours.clone(), ours), config).expect("a target");
+            let (client, driver) = connect_driven((ours.clone(), ours), config).expect("a target");
             smol::spawn(driver).detach();
             let echo = |text: &str| client.call(tools::call("echo").arguments(&Text { text: text.into() }));
             let denied = |reason: &str| CallError::Denied { sent: Sent::No, reason: reason.into() };

@@ -5,8 +5,8 @@ use crate::common::{run, until};
 use mcp_proto::CallError;
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_smol::{
-    Authorization, Client, Config, ConnectError, ElicitResult, Headers, HttpServer, Termination, connect, connect_with,
-    serve_http, tools,
+    Authorization, Client, Config, ConnectError, ElicitResult, Headers, HttpServer, Termination, connect,
+    connect_driven, serve_http, tools,
 };
 use smol::io::{AsyncReadExt, AsyncWriteExt};
 use smol::net::TcpStream;
@@ -80,7 +80,7 @@ fn a_handler_asks_the_user_over_http() {
     run(async {
         let (_server, url) = serving(&Seen::default()).await;
         let config = Config::new().on_elicit(|_| async { ElicitResult::Accept(name("ada")) });
-        let (client, driver) = connect_with(url, config).expect("a target");
+        let (client, driver) = connect_driven(url, config).expect("a target");
         let _driver = smol::spawn(driver);
         let greeting = client.call(tools::call("greet").arguments(&Nothing {})).await.expect("an answer");
         assert_eq!(greeting.first_text(), Some("hello ada"));
@@ -189,7 +189,7 @@ fn a_port_where_nobody_listens_fails_the_connect() {
 
 #[test]
 fn urls_that_cannot_be_reached_are_errors_at_once() {
-    assert!(matches!(connect_with("ftp://localhost/", Config::new()), Err(ConnectError::Url(_))));
+    assert!(matches!(connect_driven("ftp://localhost/", Config::new()), Err(ConnectError::Url(_))));
     run(async {
         let failed = connect("https://127.0.0.1:1/").await.expect_err("no TLS");
         assert!(failed.to_string().contains("https needs TLS"), "{failed}");
@@ -306,7 +306,7 @@ fn credentials_are_asked_for_once_and_the_request_is_made_once_more() {
             assert_eq!((challenge.status, challenge.hints.www_authenticate), (401, vec!["Bearer".to_owned()]));
             async { Authorization::Headers(Headers::new().with("Authorization", "Bearer good")) }
         });
-        let client = mcp_smol::connect_configured(url.as_str(), config).await.expect("connected");
+        let client = mcp_smol::connect_with(url.as_str(), config).await.expect("connected");
         for _ in 0..2 {
             let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
             assert_eq!(sum.first_text(), Some("3"));
@@ -314,10 +314,9 @@ fn credentials_are_asked_for_once_and_the_request_is_made_once_more() {
         client.close().await;
         assert_eq!(asked.load(Ordering::SeqCst), 1);
         let refused =
-            mcp_smol::connect_configured(url.as_str(), Config::new().on_authorize(|_| async { Authorization::Refuse }))
-                .await;
+            mcp_smol::connect_with(url.as_str(), Config::new().on_authorize(|_| async { Authorization::Refuse })).await;
         assert!(matches!(refused, Err(ConnectError::Negotiation(_))), "{refused:?}");
         let panics = Config::new().on_authorize(|_| async { panic!("on purpose") });
-        assert!(matches!(mcp_smol::connect_configured(url.as_str(), panics).await, Err(ConnectError::Negotiation(_))));
+        assert!(matches!(mcp_smol::connect_with(url.as_str(), panics).await, Err(ConnectError::Negotiation(_))));
     });
 }

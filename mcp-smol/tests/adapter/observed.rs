@@ -1,7 +1,7 @@
 //! What can be seen of a connection from outside: its numbers, and its pings.
 
 use crate::common::{legacy, run, server, until};
-use mcp_smol::{ClientEvent, Termination, connect_with, tools};
+use mcp_smol::{ClientEvent, Termination, connect_driven, tools};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn a_program_that_hangs_misses_its_pings_and_goes_on_being_waited_for() {
                 told.lock().expect("no panic").push((waited >= Duration::from_millis(30), in_a_row));
             }
         });
-        let (client, driver) = connect_with(server("while read -r line; do :; done"), config).expect("a target");
+        let (client, driver) = connect_driven(server("while read -r line; do :; done"), config).expect("a target");
         let driver = smol::spawn(driver);
         client.ready().await.expect("hello");
         until(|| missed.lock().expect("no panic").len() >= 3).await;
@@ -36,7 +36,7 @@ fn a_program_that_hangs_misses_its_pings_and_goes_on_being_waited_for() {
 #[test]
 fn a_call_is_seen_in_the_numbers_of_its_client() {
     run(async {
-        let (client, driver) = connect_with(server("while read -r line; do :; done"), legacy()).expect("a target");
+        let (client, driver) = connect_driven(server("while read -r line; do :; done"), legacy()).expect("a target");
         let driver = smol::spawn(driver);
         client.ready().await.expect("hello");
         until(|| client.stats().unsent == 0).await;

@@ -5,14 +5,14 @@ use mcp_proto::client::Termination;
 use mcp_proto::error::{NegotiationCause, Stage};
 use mcp_proto::exchange::{Closed, ExitStatus, Program, Sent};
 use mcp_proto::{CallError, CallToolResult, Object};
-use mcp_smol::{Client, ClientEvent, Config, ConnectError, Driver, Stderr, connect, connect_with, tools};
+use mcp_smol::{Client, ClientEvent, Config, ConnectError, Driver, Stderr, connect, connect_driven, tools};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const ANSWER: &str = r#"echo '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"3"}]}}'"#;
 
 fn connected(program: Program) -> (Client, smol::Task<()>) {
-    let (client, driver): (Client, Driver) = connect_with(program, legacy()).expect("a target");
+    let (client, driver): (Client, Driver) = connect_driven(program, legacy()).expect("a target");
     (client, smol::spawn(driver))
 }
 
@@ -48,7 +48,7 @@ fn a_command_of_the_standard_library_is_a_program() {
     run(async {
         let mut command = std::process::Command::new("/bin/sh");
         command.args(["-c", &format!("{}read -r line; {ANSWER}; read -r line", crate::common::HELLO)]);
-        let (client, driver) = connect_with(command, legacy()).expect("a target");
+        let (client, driver) = connect_driven(command, legacy()).expect("a target");
         let _driver = smol::spawn(driver);
         assert_eq!(call(&client).await.expect("an answer").first_text(), Some("3"));
     });
@@ -137,7 +137,7 @@ fn observed(program: Program, config: Config) -> (Client, smol::Task<()>, Arc<Mu
             told.lock().expect("no panic").push(diagnostic.kind.code());
         }
     });
-    let (client, driver) = connect_with(program, config).expect("a target");
+    let (client, driver) = connect_driven(program, config).expect("a target");
     (client, smol::spawn(driver), codes)
 }
 
@@ -347,7 +347,7 @@ fn a_program_that_ignores_the_end_of_input_and_the_signal_is_killed() {
             });
             // Before it says hello, or it could be ended sooner than it ignores anything.
             let program = sh(&format!("trap '' TERM\n{}while :; do sleep 1000; done", crate::common::HELLO));
-            let (client, driver) = connect_with(program, config).expect("a target");
+            let (client, driver) = connect_driven(program, config).expect("a target");
             let driver = smol::spawn(driver);
             client.ready().await.expect("ready");
             let group = group(&client);
@@ -366,7 +366,7 @@ fn a_program_that_ignores_the_end_of_input_and_the_signal_is_killed() {
 fn a_program_that_ends_its_output_and_stays_is_ended() {
     run(async {
         let config = legacy().set(|config| config.limits.frame.exit_timeout = Duration::from_millis(100));
-        let (client, driver) = connect_with(server("read -r line; exec >&-; sleep 1000"), config).expect("a target");
+        let (client, driver) = connect_driven(server("read -r line; exec >&-; sleep 1000"), config).expect("a target");
         let driver = smol::spawn(driver);
         client.ready().await.expect("ready");
         let group = group(&client);
@@ -417,7 +417,7 @@ fn standard_error_is_read_always_and_line_by_line() {
             legacy().stderr(Stderr::Lines(Arc::new(move |line| told.lock().expect("no panic").push(line.to_string()))));
         let flood = "echo first >&2; head -c 1048576 /dev/zero | tr '\\0' 'x' >&2; echo >&2; echo last >&2";
         let (client, driver) =
-            connect_with(sh(&format!("{flood}\n{} read -r line; {ANSWER}; exit 0", crate::common::HELLO)), config)
+            connect_driven(sh(&format!("{flood}\n{} read -r line; {ANSWER}; exit 0", crate::common::HELLO)), config)
                 .expect("a target");
         let driver = smol::spawn(driver);
         assert_eq!(call(&client).await.expect("an answer").first_text(), Some("3"));

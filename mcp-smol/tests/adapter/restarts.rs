@@ -4,7 +4,7 @@ use crate::common::{HELLO, group, legacy, members, run, sh, until};
 use mcp_proto::client::{Restart, Termination};
 use mcp_proto::exchange::{Closed, ExitStatus, Program, Sent, Shutdown};
 use mcp_proto::{CallError, ClientConfig};
-use mcp_smol::{Client, ClientEvent, Config, connect_with, tools};
+use mcp_smol::{Client, ClientEvent, Config, connect_driven, tools};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ fn restarting(program: Program, config: Config, wait: u64) -> (Client, smol::Tas
         restart.waits = vec![Duration::from_millis(wait)];
         config.restart = Some(restart);
     });
-    let (client, driver) = connect_with(program, config).expect("a target");
+    let (client, driver) = connect_driven(program, config).expect("a target");
     (client, smol::spawn(driver), told)
 }
 
@@ -169,7 +169,7 @@ fn a_unix_socket_is_connected_to_anew_when_its_server_is_back() {
         });
         let target = ClientConfig::unix(path.to_str().expect("unicode")).target;
         let config = config.set(move |config| config.target = target);
-        let (client, driver) = connect_with(Program::new("none"), config).expect("a target");
+        let (client, driver) = connect_driven(Program::new("none"), config).expect("a target");
         let driver = smol::spawn(driver);
         let add = || client.call(tools::call("add").arguments(&crate::calc::Add { a: 1, b: 2 }));
         assert_eq!(add().await.expect("a sum").first_text(), Some("3"));

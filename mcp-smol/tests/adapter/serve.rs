@@ -5,7 +5,7 @@ use crate::common::{run, until};
 use mcp_proto::CallError;
 use mcp_proto::exchange::{Closed, Program};
 use mcp_smol::{
-    Client, ClientEvent, Config, ElicitResult, Policy, Stderr, Termination, connect, connect_with, custom, serve,
+    Client, ClientEvent, Config, ElicitResult, Policy, Stderr, Termination, connect, connect_driven, custom, serve,
     serve_stdio, tool, tools,
 };
 use smol::net::unix::UnixStream;
@@ -47,7 +47,7 @@ fn me() -> Program {
 }
 
 fn spawned(target: impl mcp_smol::IntoTarget, config: Config) -> Client {
-    let (client, driver) = connect_with(target, config).expect("a target");
+    let (client, driver) = connect_driven(target, config).expect("a target");
     smol::spawn(driver).detach();
     client
 }
@@ -187,7 +187,7 @@ fn a_connection_that_ends_drops_its_handlers() {
         let seen = Seen::default();
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         let serving = smol::spawn(serve(router(&seen), theirs.clone(), theirs));
-        let (client, driver) = connect_with((ours.clone(), ours), Config::new()).expect("a target");
+        let (client, driver) = connect_driven((ours.clone(), ours), Config::new()).expect("a target");
         let driver = smol::spawn(driver);
         let pending = client.start(tools::call("hang").arguments(&Nothing {}));
         until(|| seen.entered.load(Ordering::SeqCst) == 1).await;
@@ -310,7 +310,7 @@ fn what_a_handler_or_its_child_prints_never_reaches_the_wire() {
 #[test]
 fn client_and_server_run_on_one_thread_without_an_executor() {
     run(async {
-        let (client, driver) = connect_with(router(&Seen::default()), Config::new()).expect("a target");
+        let (client, driver) = connect_driven(router(&Seen::default()), Config::new()).expect("a target");
         let work = async {
             let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
             assert_eq!(sum.first_text(), Some("3"));
@@ -375,7 +375,7 @@ fn a_waker_that_is_the_last_of_a_task_is_let_go_outside_the_lock() {
 #[test]
 fn calls_from_many_threads_end_once_each_whatever_is_dropped() {
     run(async {
-        let (client, driver) = connect_with(router(&Seen::default()), Config::new()).expect("a target");
+        let (client, driver) = connect_driven(router(&Seen::default()), Config::new()).expect("a target");
         let driver = std::thread::spawn(move || smol::block_on(driver));
         let threads: Vec<_> = (0..4)
             .map(|thread| {
@@ -406,7 +406,7 @@ fn calls_from_many_threads_end_once_each_whatever_is_dropped() {
 #[test]
 fn a_client_that_is_dropped_first_ends_its_driver() {
     run(async {
-        let (client, driver) = connect_with(me(), Config::new()).expect("a target");
+        let (client, driver) = connect_driven(me(), Config::new()).expect("a target");
         drop(client);
         driver.await;
     });

@@ -4,7 +4,7 @@ use crate::calc::Text;
 use crate::common::run;
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::limits::FrameLimits;
-use mcp_smol::{CallError, Client, Config, connect_with, tools};
+use mcp_smol::{CallError, Client, Config, connect_driven, tools};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Sender, channel};
@@ -61,7 +61,7 @@ fn patient(url: String, set: fn(&mut FrameLimits)) -> Client {
         config.timeout = None;
         set(&mut config.limits.frame);
     });
-    let (client, driver) = connect_with(url, config).expect("a target");
+    let (client, driver) = connect_driven(url, config).expect("a target");
     smol::spawn(driver).detach();
     client
 }

@@ -3,13 +3,13 @@
 use crate::common::{HELLO, group, legacy, members, run, server, sh, until};
 use mcp_proto::exchange::{Closed, ExitStatus, Program};
 use mcp_proto::{CallError, CallToolResult};
-use mcp_smol::{Client, Closer, Stderr, Termination, connect_with, tools};
+use mcp_smol::{Client, Closer, Stderr, Termination, connect_driven, tools};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 fn connected(program: Program, stderr: Stderr) -> Client {
-    let (client, driver) = connect_with(program, legacy().stderr(stderr)).expect("a target");
+    let (client, driver) = connect_driven(program, legacy().stderr(stderr)).expect("a target");
     smol::spawn(driver).detach();
     client
 }
@@ -134,7 +134,7 @@ fn a_function_that_gets_the_lines_may_close_the_client() {
             }
         }));
         let (client, driver) =
-            connect_with(server("read -r line; echo fatal >&2; read -r line"), legacy().stderr(closes))
+            connect_driven(server("read -r line; echo fatal >&2; read -r line"), legacy().stderr(closes))
                 .expect("a target");
         *slot.lock().expect("no panic") = Some(client.closer());
         let pending = client.start(tools::call("add"));

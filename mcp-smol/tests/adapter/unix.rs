@@ -3,7 +3,7 @@
 use crate::calc::{Add, Count, Nothing, Seen, router};
 use crate::common::{run, until};
 use mcp_proto::CallError;
-use mcp_smol::{Config, Policy, UnixServer, UnixSocket, connect, connect_with, serve, serve_unix, tools};
+use mcp_smol::{Config, Policy, UnixServer, UnixSocket, connect, connect_driven, serve, serve_unix, tools};
 use smol::io::{AsyncReadExt, AsyncWriteExt};
 use smol::net::unix::UnixStream;
 use std::io::ErrorKind;
@@ -41,7 +41,7 @@ fn clients_of_either_era_call_over_one_socket_at_once() {
         for n in 0..16 {
             let policy = if n % 2 == 0 { Policy::Modern } else { Policy::Legacy };
             let config = Config::new().set(move |config| config.policy = policy);
-            let (client, driver) = connect_with(to(&path), config).expect("a target");
+            let (client, driver) = connect_driven(to(&path), config).expect("a target");
             smol::spawn(driver).detach();
             clients.push(client);
         }

@@ -4,7 +4,7 @@ use crate::calc::{Count, Nothing, Seen, name, router};
 use crate::common::{run, until};
 use mcp_smol::{
     Admission, CallError, Change, Config, ElicitResult, Hosts, HttpServer, IntoTarget, Peer, Policy, Principal, Router,
-    Server, ServerEvent, Service, Termination, connect_configured, serve_http, tool, tools,
+    Server, ServerEvent, Service, Termination, connect_with, serve_http, tool, tools,
 };
 use smol::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use smol::net::TcpStream;
@@ -518,7 +518,7 @@ async fn calls_of(policy: Policy, target: impl IntoTarget) {
     let config = Config::new()
         .set(move |config| config.policy = policy)
         .on_elicit(|_| async { ElicitResult::Accept(name("ada")) });
-    let client = connect_configured(target, config).await.expect("connected");
+    let client = connect_with(target, config).await.expect("connected");
     let mut seen = Vec::new();
     let counted =
         tools::call("count").arguments(&Count { count: 5 }).on_progress(|progress| seen.push(progress.progress));

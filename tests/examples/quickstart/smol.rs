@@ -3,7 +3,7 @@
 use crate::{Add, Count, Name, Nothing, Options, print_result, print_tools};
 use mcp_smol::{
     CallError, Client, Config, ElicitRequest, ElicitResult, IntoTarget, Object, Progress, Router, ToolError,
-    connect_with, serve_http, serve_stdio, tool, tools,
+    connect_driven, serve_http, serve_stdio, tool, tools,
 };
 use smol::Timer;
 use smol::stream::StreamExt;
@@ -79,7 +79,7 @@ async fn tour(options: &Options, transport: &str, target: impl IntoTarget) -> Re
             if own { ElicitResult::Accept(Object::new().with("name", "Ada")) } else { ElicitResult::Decline }
         },
     );
-    let (client, driver) = connect_with(target, config)?;
+    let (client, driver) = connect_driven(target, config)?;
     let driver = smol::spawn(driver);
     client.ready().await?;
     let info = client.server().ok_or("not connected")?;

@@ -105,7 +105,7 @@ fn with_smol(end: &str, program: Program, forward: bool) -> Done {
     match end {
         // The connection fails, and with it everything ends.
         "handshake" => {
-            let (client, driver) = smol_adapter::connect_with(program, config())?;
+            let (client, driver) = smol_adapter::connect_driven(program, config())?;
             let driver = smol::spawn(driver);
             let failed = smol::block_on(client.ready());
             smol::block_on(driver);
@@ -119,7 +119,7 @@ fn with_smol(end: &str, program: Program, forward: bool) -> Done {
         }
         "runtime" => {
             let executor = smol::Executor::new();
-            let (client, driver) = smol_adapter::connect_with(program, config())?;
+            let (client, driver) = smol_adapter::connect_driven(program, config())?;
             executor.spawn(driver).detach();
             smol::block_on(executor.run(client.call(tools::call("pid"))))?;
             say("ready")?;
@@ -143,7 +143,7 @@ fn with_smol(end: &str, program: Program, forward: bool) -> Done {
                 _ => Ok(()),
             };
         }
-        let (client, driver) = smol_adapter::connect_with(program, config())?;
+        let (client, driver) = smol_adapter::connect_driven(program, config())?;
         let driver = smol::spawn(driver);
         client.call(tools::call("pid")).await?;
         if forward {

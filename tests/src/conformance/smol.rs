@@ -26,7 +26,7 @@ pub fn connect(task: &Task) -> Result<Box<dyn Session>, String> {
             eprintln!("{message:?}");
             Ok(())
         });
-    let connecting = mcp_smol::connect_configured(task.url.as_str(), config);
+    let connecting = mcp_smol::connect_with(task.url.as_str(), config);
     let client = smol::block_on(connecting).map_err(|why| why.to_string())?;
     Ok(Box::new(Smol(client)))
 }

@@ -139,8 +139,8 @@ impl Bench {
                     config = config.on_event(move |event| told.note(&event));
                 }
                 let (client, driver) = match place {
-                    Place::Program(program) => mcp_smol::connect_with(program, config)?,
-                    Place::Url(url) => mcp_smol::connect_with(url, config)?,
+                    Place::Program(program) => mcp_smol::connect_driven(program, config)?,
+                    Place::Url(url) => mcp_smol::connect_driven(url, config)?,
                 };
                 let driver = smol::spawn(driver);
                 smol::block_on(client.ready())?;

@@ -39,7 +39,7 @@ pub fn connect(plan: Plan<'_>) -> Result<Box<dyn Session>, String> {
         Place::Program(command) => command.into_target(),
         Place::Url(url) => url.into_target(),
     };
-    let (client, driver) = mcp_smol::connect_with(target.map_err(told)?, config).map_err(told)?;
+    let (client, driver) = mcp_smol::connect_driven(target.map_err(told)?, config).map_err(told)?;
     let driver = smol::spawn(driver);
     smol::block_on(client.ready()).map_err(|why| why.to_string())?;
     Ok(Box::new(Smol { client, driver: Box::pin(driver), ear }))

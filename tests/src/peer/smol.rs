@@ -1,7 +1,7 @@
 //! `mcp-smol` as a peer.
 
 use super::{Clock, Drive, Echo, Failure, Report, Style, Task, To};
-use mcp_smol::{Client, Config, Program, Router, connect_with, serve_http, serve_stdio, tool, tools};
+use mcp_smol::{Client, Config, Program, Router, connect_driven, serve_http, serve_stdio, tool, tools};
 use smol::LocalExecutor;
 use std::cell::RefCell;
 use std::env;
@@ -37,8 +37,8 @@ async fn serve(style: Style) -> Result<(), Failure> {
 fn busy(drive: &Drive) -> Result<Report, Failure> {
     let config = Config::new().set(drive.configure());
     let (client, driver) = match &drive.to {
-        To::Program(words) => connect_with(program(words)?, config)?,
-        To::Url { url, .. } => connect_with(url.as_str(), config)?,
+        To::Program(words) => connect_driven(program(words)?, config)?,
+        To::Url { url, .. } => connect_driven(url.as_str(), config)?,
     };
     let executor = LocalExecutor::new();
     let driver = match env::var("RT").as_deref() {

@@ -82,7 +82,7 @@ fn a_program_that_exits_in_order_is_told_with_its_status_and_without_further_ste
 fn a_channel_that_never_opens_is_aborted_and_closed() {
     let mut client = WiredClient::new(Arc::new(program()), [1; 32], Instant::ZERO);
     drain(&mut client);
-    let now = Instant::ZERO + Limits::default().frame.connect_timeout;
+    let now = Instant::ZERO + Limits::default().frame.open_timeout;
     client.handle_timeout(now);
     assert_eq!(drain(&mut client), step(Shutdown::Abort));
     client.closed(now, CHANNEL, Closed::Aborted);
