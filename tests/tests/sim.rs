@@ -1,8 +1,11 @@
 //! The standing properties, over simulated runs. `cargo run --release -p mcp-tests --bin replay -- --steps N` runs as many as one likes.
 
 use mcp_proto::input::{Input, Wire, WiredClientInput};
+use mcp_tests::sim::campaign::{Campaign, Simulation, Until, Violation};
+use mcp_tests::sim::less::Less;
 use mcp_tests::sim::rng::Rng;
 use mcp_tests::sim::{Report, Scenario, World, run};
+use std::collections::BTreeSet;
 
 /// Runs scenarios from `first` on until so many steps counted.
 fn runs(first: u64, steps: u64) -> Report {
@@ -86,4 +89,98 @@ fn a_scenario_written_down_is_read_back() {
     for text in ["nonsense", "clients = 0", "clients = 1001", "capacity = 0", "seed = -1"] {
         assert_eq!(Scenario::parse(text), None, "{text}");
     }
+}
+
+/// A simulation that fails with every tenth seed, if a certain fault and a certain operation are in the run.
+#[derive(Clone, PartialEq, Debug)]
+struct Toy {
+    seed: u64,
+    operations: u64,
+    less: Less,
+}
+
+impl std::fmt::Display for Toy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "toy = {}\noperations = {}\n{}", self.seed, self.operations, self.less)
+    }
+}
+
+impl Simulation for Toy {
+    const NAME: &'static str = "toy";
+    type Report = Report;
+
+    fn from_seed(seed: u64) -> Self {
+        Self { seed, operations: 40, less: Less::default() }
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn attempt(&self, _trace: bool) -> Result<Report, Violation> {
+        let has = |skipped: &BTreeSet<u64>, number| !skipped.contains(&number);
+        let fails = self.seed.is_multiple_of(10) && self.operations > 7;
+        if fails && has(&self.less.operations, 7) && has(&self.less.faults, 3) {
+            let message = format!("call {} ended twice: Call {{ id: {} }}", self.seed, self.operations);
+            return Err(Violation { message, place: "toy.rs:1".into(), faults: 20, operations: self.operations });
+        }
+        Ok(Report { steps: 1, ..Report::default() })
+    }
+
+    fn operations(&mut self) -> &mut u64 {
+        &mut self.operations
+    }
+
+    fn less(&mut self) -> &mut Less {
+        &mut self.less
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        Vec::new()
+    }
+}
+
+#[test]
+fn campaign_with_violations_runs_on_and_counts_writes_and_shrinks() {
+    let folder = std::env::temp_dir().join(format!("mcp-campaign-{}", std::process::id()));
+    for threads in [1, 3] {
+        let campaign = Campaign { first: 1, until: Until::Runs(55), threads, folder: folder.clone() };
+        let summary = campaign.run::<Toy>(|_| {});
+        assert_eq!((summary.runs, summary.report.steps), (55, 50));
+        let kinds: Vec<_> =
+            summary.found.iter().map(|(kind, found)| (kind.as_str(), found.count, found.seed)).collect();
+        assert_eq!(kinds, [("call N ended twice: Call", 5, 10)]);
+        campaign.shrink::<Toy>(&summary, 500);
+        assert!(folder.join("toy-50.txt").exists());
+        let small = std::fs::read_to_string(folder.join("toy-10-small.txt")).unwrap();
+        let lines: Vec<&str> = small.lines().collect();
+        assert_eq!(lines[..3], ["# toy.rs:1 call 10 ended twice: Call { id: 8 }", "toy = 10", "operations = 8"]);
+        assert_eq!(lines[3], "skip_faults = 0 1 2 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19");
+        assert_eq!(lines[4], "skip_operations = 0 1 2 3 4 5 6");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
+
+#[test]
+fn campaign_over_steps_ends_with_the_run_that_completes_them() {
+    let folder = std::env::temp_dir();
+    let steps = |threads| {
+        let campaign = Campaign { first: 1, until: Until::Steps(2_000), threads, folder: folder.clone() };
+        let summary = campaign.run::<Scenario>(|_| {});
+        (summary.runs, summary.report, summary.found.len())
+    };
+    let one = steps(1);
+    assert!(one.1.steps >= 2_000 && one.2 == 0);
+    assert_eq!(one, steps(2), "the runs that count do not depend on the threads");
+}
+
+#[test]
+fn what_a_scenario_leaves_out_is_written_down_and_read_back() {
+    let mut scenario = Scenario::from_seed(1);
+    scenario.less.faults.extend([3, 5]);
+    scenario.less.operations.insert(7);
+    let text = scenario.to_string();
+    assert!(text.ends_with("skip_faults = 3 5\nskip_operations = 7\n"), "{text}");
+    assert_eq!(Scenario::parse(&text), Some(scenario));
+    assert_eq!(Scenario::parse("skip_faults = 3 x"), None);
 }

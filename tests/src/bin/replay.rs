@@ -1,52 +1,182 @@
-//! Repeats a run: `cargo run -p mcp-tests --bin replay FILE`, where the file is a recorded client or the scenario of a simulation, or
-//! `replay [--web | --both] --steps N [--seed S]` to simulate many. It fails where a recorded client acts differently, or the file cannot be read.
+//! Repeats a run, or makes many. `replay FILE` repeats a recorded client, or the scenario of a simulation with everything that happens
+//! printed; `replay --shrink FILE` makes a scenario that fails smaller.
+//!
+//! `replay [--web | --both] (--steps N | --runs N) [--seed S | --fresh] [--threads N] [--failures FOLDER]` simulates many scenarios, of the
+//! seeds from S (1) on, or from a random one, which is printed. It runs them all, writes those that violate a property to the folder
+//! (`target/sim-failures`), counts them by kind, and makes one of each kind smaller. It fails if there were any, and with `--steps` also if
+//! a kind of fault or a pair of state and input occurred too seldom.
 #![forbid(unsafe_code)]
 
 use mcp_proto::record::{self, Summary};
-use mcp_tests::sim::{Report, Scenario, both, run, web};
+use mcp_tests::sim::campaign::{self, Campaign, Simulation, Tally, Until};
+use mcp_tests::sim::{Report, Scenario, both, web};
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+const USAGE: &str = "usage: replay [--shrink] FILE | replay [--web | --both] (--steps N | --runs N) [--seed S | --fresh] \
+                     [--threads N] [--failures FOLDER]";
+/// How often a kind of fault, and a pair of state and input, must occur in the runs of `--steps`.
+const OFTEN: (u64, u64) = (1000, 100);
+/// How many runs it may take to make a scenario smaller.
+const SHRINK_RUNS: u32 = 600;
+/// How often a campaign prints how far it is.
+const PROGRESS: Duration = Duration::from_secs(60);
+
+/// What the command line says.
+#[derive(Default)]
+struct Options {
+    world: Option<String>,
+    until: Option<Until>,
+    seed: Option<u64>,
+    threads: Option<u64>,
+    failures: Option<PathBuf>,
+    shrink: bool,
+    file: Option<PathBuf>,
+}
+
+impl Options {
+    /// `None` if an argument is unknown, or its value is missing.
+    fn read(mut args: impl Iterator<Item = String>) -> Option<Self> {
+        let mut options = Self::default();
+        while let Some(arg) = args.next() {
+            let mut number = || args.next()?.parse::<u64>().ok();
+            match arg.as_str() {
+                "--web" | "--both" => options.world = Some(arg),
+                "--steps" => options.until = Some(Until::Steps(number()?)),
+                "--runs" => options.until = Some(Until::Runs(number()?)),
+                "--seed" => options.seed = Some(number()?),
+                // 40 bits: short enough to be typed.
+                "--fresh" => options.seed = Some(RandomState::new().hash_one(std::time::SystemTime::now()) >> 24),
+                "--threads" => options.threads = Some(number()?),
+                "--failures" => options.failures = Some(args.next()?.into()),
+                "--shrink" => options.shrink = true,
+                file if !file.starts_with("--") && options.file.is_none() => options.file = Some(arg.into()),
+                _ => return None,
+            }
+        }
+        (options.until.is_some() != options.file.is_some()).then_some(options)
+    }
+}
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let value = |name: &str| {
-        let at = args.iter().position(|arg| arg == name)?;
-        args.get(at + 1)?.parse::<u64>().ok()
-    };
-    if let Some(steps) = value("--steps") {
-        if args.iter().any(|arg| arg == "--both") {
-            return many_both(steps, value("--seed").unwrap_or(1));
-        }
-        if args.iter().any(|arg| arg == "--web") {
-            return many_web(steps, value("--seed").unwrap_or(1));
-        }
-        return many(steps, value("--seed").unwrap_or(1));
-    }
-    let file = args.first().and_then(|file| std::fs::read(file).ok()).unwrap_or_default();
-    if record::is_recording(&file) {
-        return recorded(&file);
-    }
-    let text = std::str::from_utf8(&file).unwrap_or_default();
-    if let Some(scenario) = web::Scenario::parse(text) {
-        let mut report = web::Report::default();
-        web::run(&scenario, &mut report, true);
-        println!("{report:#?}");
-        return ExitCode::SUCCESS;
-    }
-    if let Some(scenario) = both::Scenario::parse(text) {
-        let mut report = both::Report::default();
-        both::run(&scenario, &mut report, true);
-        println!("{report:#?}");
-        return ExitCode::SUCCESS;
-    }
-    let Some(scenario) = Some(text).filter(|text| !text.is_empty()).and_then(Scenario::parse) else {
-        eprintln!("usage: replay FILE | replay [--web | --both] --steps N [--seed S]");
+    let Some(options) = Options::read(std::env::args().skip(1)) else {
+        eprintln!("{USAGE}");
         return ExitCode::FAILURE;
     };
-    let mut report = Report::default();
-    run(&scenario, &mut report, true);
-    println!("{report:#?}");
-    ExitCode::SUCCESS
+    match (&options.file, options.world.as_deref()) {
+        (Some(file), _) => one(&std::fs::read(file).unwrap_or_default(), options.shrink),
+        (None, Some("--web")) => many::<web::Scenario>(&options, tell_web),
+        (None, Some(_)) => many::<both::Scenario>(&options, tell_both),
+        (None, None) => many::<Scenario>(&options, tell_duplex),
+    }
+}
+
+fn one(file: &[u8], shrink: bool) -> ExitCode {
+    if record::is_recording(file) {
+        return recorded(file);
+    }
+    let text = std::str::from_utf8(file).unwrap_or_default();
+    if let Some(scenario) = web::Scenario::parse(text) {
+        return repeat(&scenario, shrink);
+    }
+    if let Some(scenario) = both::Scenario::parse(text) {
+        return repeat(&scenario, shrink);
+    }
+    if let Some(scenario) = Some(text).filter(|text| !text.is_empty()).and_then(Scenario::parse) {
+        return repeat(&scenario, shrink);
+    }
+    eprintln!("{USAGE}");
+    ExitCode::FAILURE
+}
+
+/// Runs one scenario and prints what happens, or makes it smaller and prints the smaller one.
+fn repeat<S: Simulation>(scenario: &S, shrink: bool) -> ExitCode
+where
+    S::Report: std::fmt::Debug,
+{
+    campaign::quiet();
+    match scenario.attempt(!shrink) {
+        Ok(report) => {
+            println!("{report:#?}");
+            ExitCode::SUCCESS
+        }
+        Err(violation) if shrink => {
+            let (scenario, violation) = campaign::shrink(scenario, &violation, SHRINK_RUNS);
+            eprintln!("{violation}");
+            print!("{scenario}");
+            ExitCode::FAILURE
+        }
+        Err(violation) => {
+            eprintln!("{violation}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Makes many runs, and prints what they came to.
+fn many<S: Simulation>(options: &Options, tell: impl Fn(&S::Report)) -> ExitCode {
+    let (Some(until), begun) = (options.until, Instant::now()) else { return ExitCode::FAILURE };
+    let first = options.seed.unwrap_or(1);
+    let threads = usize::try_from(options.threads.unwrap_or(1)).unwrap_or(1);
+    let folder = options.failures.clone().unwrap_or_else(|| "target/sim-failures".into());
+    let campaign = Campaign { first, until, threads, folder };
+    println!("{}: {until:?} from seed {first} on, {threads} threads", S::NAME);
+    campaign::quiet();
+    let told = Mutex::new(begun);
+    let summary = campaign.run::<S>(|summary| {
+        let mut told = told.lock().unwrap();
+        if told.elapsed() >= PROGRESS {
+            *told = Instant::now();
+            let failed: u64 = summary.found.values().map(|found| found.count).sum();
+            println!("{} runs, {failed} failed, {:?}", summary.runs, begun.elapsed());
+        }
+    });
+    campaign.shrink::<S>(&summary, SHRINK_RUNS);
+    println!("seeds {first}..{}, {} steps, {:?}", first + summary.runs, summary.report.steps(), begun.elapsed());
+    tell(&summary.report);
+    let missing = match until {
+        Until::Steps(_) => summary.report.missing(OFTEN.0, OFTEN.1),
+        Until::Runs(_) => Vec::new(),
+    };
+    println!("too seldom: {missing:?}");
+    for (kind, found) in &summary.found {
+        println!("{} x {kind} (first: seed {}, {})", found.count, found.seed, found.violation.place);
+    }
+    let failed: u64 = summary.found.values().map(|found| found.count).sum();
+    println!("{} passed, {} failed", summary.runs - failed, failed + missing.len() as u64);
+    if failed == 0 && missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn tell_duplex(report: &Report) {
+    let Report { calls, completed, restarts, pings_missed, .. } = report;
+    println!("{calls} calls, {completed} completed, {restarts} restarts, {pings_missed} missed pings");
+    println!("faults: {:?}", report.faults);
+    println!("pairs of state and input: {}", report.pairs.len());
+}
+
+fn tell_web(report: &web::Report) {
+    let web::Report { calls, completed, requests, resumed, handshakes, ended, .. } = report;
+    println!(
+        "{calls} calls, {completed} completed, {requests} requests, {resumed} resumed, {handshakes} handshakes, {ended} ended"
+    );
+    println!("faults: {:?}", report.faults);
+    println!("pairs of state and input: {}", report.pairs.len());
+}
+
+fn tell_both(report: &both::Report) {
+    let both::Report { calls, completed, resumed, handled, sessions, idled, kept, replayed, answered, told, .. } =
+        report;
+    println!("{calls} calls, {completed} completed, {resumed} of them resumed, {handled} handed out");
+    println!(
+        "{sessions} sessions, {idled} of them forgotten, {kept} events kept, {replayed} written again, {answered} questions \
+         answered, {told} told of a change"
+    );
+    println!("statuses: {:?}", report.statuses);
+    println!("faults: {:?}", report.faults);
+    println!("pairs of state and input: {}", report.pairs.len() + report.server_pairs.len());
 }
 
 /// Tells a client of the same configuration and seed the same as the recorded one, and compares what it does.
@@ -77,86 +207,4 @@ fn recorded(file: &[u8]) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Runs one scenario after another until so many steps counted, then says what occurred and what occurred too seldom.
-fn many(steps: u64, first: u64) -> ExitCode {
-    let (mut report, mut seed, begun) = (Report::default(), first, Instant::now());
-    while report.steps < steps {
-        run(&Scenario::from_seed(seed), &mut report, false);
-        seed += 1;
-    }
-    println!(
-        "seeds {first}..{seed}, {} steps, {} calls, {} completed, {} restarts, {} missed pings, {:?}",
-        report.steps,
-        report.calls,
-        report.completed,
-        report.restarts,
-        report.pings_missed,
-        begun.elapsed()
-    );
-    for (fault, n) in &report.faults {
-        println!("{fault:?}: {n}");
-    }
-    let missing = report.missing(1000, 100);
-    println!("pairs of state and input: {}; too seldom: {missing:?}", report.pairs.len());
-    println!("{} passed, {} failed", seed - first, missing.len());
-    if missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// The same over HTTP.
-fn many_web(steps: u64, first: u64) -> ExitCode {
-    let (mut report, mut seed, begun) = (web::Report::default(), first, Instant::now());
-    while report.steps < steps {
-        web::run(&web::Scenario::from_seed(seed), &mut report, false);
-        seed += 1;
-    }
-    println!(
-        "seeds {first}..{seed}, {} steps, {} calls, {} completed, {} requests, {} resumed, {} handshakes, {} ended, {:?}",
-        report.steps,
-        report.calls,
-        report.completed,
-        report.requests,
-        report.resumed,
-        report.handshakes,
-        report.ended,
-        begun.elapsed()
-    );
-    for (fault, n) in &report.faults {
-        println!("{fault:?}: {n}");
-    }
-    let missing = report.missing(1000, 100);
-    println!("pairs of state and input: {}; too seldom: {missing:?}", report.pairs.len());
-    println!("{} passed, {} failed", seed - first, missing.len());
-    if missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// The same with both engines over HTTP.
-fn many_both(steps: u64, first: u64) -> ExitCode {
-    let (mut report, mut seed, begun) = (both::Report::default(), first, Instant::now());
-    while report.steps < steps {
-        both::run(&both::Scenario::from_seed(seed), &mut report, false);
-        seed += 1;
-    }
-    println!(
-        "seeds {first}..{seed}, {} steps, {} calls, {} completed, {} of them resumed, {} handed out, {:?}",
-        report.steps,
-        report.calls,
-        report.completed,
-        report.resumed,
-        report.handled,
-        begun.elapsed()
-    );
-    println!(
-        "{} sessions, {} of them forgotten, {} events kept, {} written again, {} questions answered, {} told of a change",
-        report.sessions, report.idled, report.kept, report.replayed, report.answered, report.told
-    );
-    println!("statuses: {:?}", report.statuses);
-    for (fault, n) in &report.faults {
-        println!("{fault:?}: {n}");
-    }
-    let missing = report.missing(1000, 100);
-    println!("pairs of state and input: {}; too seldom: {missing:?}", report.pairs.len() + report.server_pairs.len());
-    println!("{} passed, {} failed", seed - first, missing.len());
-    if missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -1,7 +1,7 @@
 //! The lots of a run: what goes wrong, and how often it did.
 
 use super::rng::Rng;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Who decides by lot whether something goes wrong, and counts what did.
 #[derive(Clone, Debug)]
@@ -14,17 +14,21 @@ pub struct Chaos<F> {
     pub steps: u64,
     /// Faults injected.
     pub faults: BTreeMap<F, u64>,
+    /// How many faults were drawn by lot.
+    pub drawn: u64,
+    /// Which of these are left out.
+    pub skip: BTreeSet<u64>,
 }
 
 impl<F: Copy + Ord> Chaos<F> {
     /// One that takes so many of a thousand chances.
     pub const fn new(rng: Rng, rate: u64) -> Self {
-        Self { rng, rate, steps: 0, faults: BTreeMap::new() }
+        Self { rng, rate, steps: 0, faults: BTreeMap::new(), drawn: 0, skip: BTreeSet::new() }
     }
 
     /// Whether this fault happens here; `scale` is how much likelier than usual, in percent.
     pub fn hit(&mut self, fault: F, scale: u64) -> bool {
-        let hit = self.rate > 0 && self.rng.below(100_000) < self.rate * scale;
+        let hit = self.draw(scale);
         if hit {
             self.count(fault);
         }
@@ -33,10 +37,18 @@ impl<F: Copy + Ord> Chaos<F> {
 
     /// Which of these faults happens here, if any does.
     pub fn pick(&mut self, faults: &[F], scale: u64) -> Option<F> {
-        let hit = self.rate > 0 && self.rng.below(100_000) < self.rate * scale;
+        let hit = self.draw(scale);
         let fault = *faults.get(self.rng.below(faults.len() as u64) as usize).filter(|_| hit)?;
         self.count(fault);
         Some(fault)
+    }
+
+    fn draw(&mut self, scale: u64) -> bool {
+        let hit = self.rate > 0 && self.rng.below(100_000) < self.rate * scale;
+        if hit {
+            self.drawn += 1;
+        }
+        hit && !self.skip.contains(&(self.drawn - 1))
     }
 
     /// This fault happens.

@@ -6,7 +6,9 @@
 
 pub mod app;
 pub mod both;
+pub mod campaign;
 pub mod chaos;
+pub mod less;
 pub mod link;
 pub mod report;
 pub mod rng;
@@ -17,6 +19,8 @@ pub use link::Fault;
 pub use report::Report;
 pub use world::World;
 
+use campaign::{Simulation, Tally, Violation};
+use less::Less;
 use mcp_proto::client::{Policy, State};
 use std::fmt;
 
@@ -50,6 +54,8 @@ pub struct Scenario {
     pub restart: bool,
     /// Whether the clients ping the server.
     pub ping: bool,
+    /// What the run leaves out.
+    pub less: Less,
 }
 
 impl Scenario {
@@ -66,7 +72,8 @@ impl Scenario {
         let faults = [0, 40, 100][rng.below(3) as usize];
         let (clients, operations) = (1 + rng.below(3) as usize, 5 + rng.below(50));
         let (restart, ping) = (rng.per_mille(500), rng.per_mille(200));
-        Self { seed, transport, policy, clients, operations, faults, capacity, restart, ping }
+        let less = Less::default();
+        Self { seed, transport, policy, clients, operations, faults, capacity, restart, ping, less }
     }
 
     /// Whether a client that was in the one state may be in the other after one input.
@@ -85,6 +92,9 @@ impl Scenario {
         let mut scenario = Self::from_seed(0);
         for line in text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
             let (key, value) = line.split_once('=')?;
+            if scenario.less.read(key.trim(), value).is_some() {
+                continue;
+            }
             let number = || value.trim().parse::<u64>().ok();
             match (key.trim(), value.trim()) {
                 ("seed", _) => scenario.seed = number()?,
@@ -122,7 +132,8 @@ impl fmt::Display for Scenario {
         writeln!(f, "seed = {}\ntransport = {transport}\npolicy = {policy}", self.seed)?;
         writeln!(f, "clients = {}\noperations = {}", self.clients, self.operations)?;
         writeln!(f, "faults = {}\ncapacity = {}", self.faults, self.capacity)?;
-        writeln!(f, "restart = {}\nping = {}", self.restart, self.ping)
+        writeln!(f, "restart = {}\nping = {}", self.restart, self.ping)?;
+        self.less.fmt(f)
     }
 }
 
@@ -131,18 +142,58 @@ impl fmt::Display for Scenario {
 /// # Panics
 /// If a standing property is violated. The scenario is written to a file first, and the command that repeats it is printed.
 pub fn run(scenario: &Scenario, report: &mut Report, trace: bool) {
-    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let mut world = World::new(scenario, trace);
-        world.run();
-        world.report
-    }));
-    match ran {
-        Ok(done) => report.add(&done),
-        Err(panic) => {
-            let file = std::env::temp_dir().join(format!("mcp-sim-{}.txt", scenario.seed));
-            let _ = std::fs::write(&file, scenario.to_string());
-            eprintln!("repeat with: cargo run -p mcp-tests --bin replay {}", file.display());
-            std::panic::resume_unwind(panic);
-        }
+    campaign::run(scenario, report, trace);
+}
+
+impl Simulation for Scenario {
+    const NAME: &'static str = "duplex";
+    type Report = Report;
+
+    fn from_seed(seed: u64) -> Self {
+        Self::from_seed(seed)
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn attempt(&self, trace: bool) -> Result<Report, Violation> {
+        let run = |world: &mut World| {
+            world.run();
+            std::mem::take(&mut world.report)
+        };
+        campaign::attempt(|| World::new(self, trace), run, World::drawn)
+    }
+
+    fn operations(&mut self) -> &mut u64 {
+        &mut self.operations
+    }
+
+    fn less(&mut self) -> &mut Less {
+        &mut self.less
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        vec![
+            Self { clients: 1, ..self.clone() },
+            Self { faults: 0, ..self.clone() },
+            Self { capacity: 1 << 20, ..self.clone() },
+            Self { restart: false, ..self.clone() },
+            Self { ping: false, ..self.clone() },
+        ]
+    }
+}
+
+impl Tally for Report {
+    fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.add(other);
+    }
+
+    fn missing(&self, faults: u64, pairs: u64) -> Vec<String> {
+        self.missing(faults, pairs)
     }
 }

@@ -92,7 +92,9 @@ pub struct World {
     clients: Vec<Side>,
     links: Vec<Link>,
     opening: Vec<(Instant, usize, ChannelId)>,
-    operations_left: u64,
+    operations: u64,
+    /// How many faults were drawn by lot.
+    faults: u64,
     next_operation: Instant,
     tag: u64,
     trace: bool,
@@ -127,7 +129,8 @@ impl World {
         config.limits.server.ask_timeout = Duration::from_secs(60);
         let server = WiredServer::new(Arc::new(config), rng.seed(), Instant::ZERO);
         let mut world = Self {
-            operations_left: scenario.operations,
+            operations: 0,
+            faults: 0,
             scenario: scenario.clone(),
             now: Instant::ZERO,
             server,
@@ -250,7 +253,7 @@ impl World {
     /// Of all that can happen first in time, one by lot.
     fn choose(&mut self) -> Option<Next> {
         let mut options: Vec<(Instant, Next)> = Vec::new();
-        if self.operations_left > 0 {
+        if self.has_operations() {
             options.push((self.next_operation, Next::Operation));
         }
         for (n, (at, ..)) in self.opening.iter().enumerate() {
@@ -276,7 +279,7 @@ impl World {
         for (n, client) in self.clients.iter().enumerate() {
             if let Some(at) = client.engine.poll_timeout() {
                 // Pings go on for ever; a run does not.
-                if self.operations_left > 0 || client.engine.timeout_reason() != Some(Timer::Ping) {
+                if self.has_operations() || client.engine.timeout_reason() != Some(Timer::Ping) {
                     options.push((at, Next::ClientTimer(n)));
                 }
             }
@@ -294,6 +297,15 @@ impl World {
         Some(options.swap_remove(chosen).1)
     }
 
+    const fn has_operations(&self) -> bool {
+        self.operations < self.scenario.operations
+    }
+
+    /// How many faults were drawn by lot, and how many operations were made.
+    pub(super) const fn drawn(&self) -> (u64, u64) {
+        (self.faults, self.operations)
+    }
+
     fn trace(&self, text: impl FnOnce() -> String) {
         if self.trace {
             println!("{:>12?} {}", self.now, text());
@@ -303,8 +315,11 @@ impl World {
     // ---- the applications
 
     fn operate(&mut self) {
-        self.operations_left -= 1;
+        self.operations += 1;
         self.next_operation = self.now + Duration::from_millis(self.rng.below(400));
+        if self.scenario.less.operations.contains(&(self.operations - 1)) {
+            return;
+        }
         let client = self.rng.below(self.clients.len() as u64) as usize;
         let call = self.some_call(client);
         let command = match self.rng.below(26) {

@@ -21,6 +21,8 @@ pub use fault::{Chaos, Fault};
 pub use report::Report;
 pub use world::World;
 
+use super::campaign::{self, Simulation, Tally, Violation};
+use super::less::Less;
 use super::rng::Rng;
 use mcp_proto::server::Sessions;
 use std::fmt;
@@ -57,6 +59,8 @@ pub struct Scenario {
     pub stream_after: Duration,
     /// How long a client is told to wait before it comes back.
     pub retry: Duration,
+    /// What the run leaves out.
+    pub less: Less,
 }
 
 impl Scenario {
@@ -83,6 +87,7 @@ impl Scenario {
             handler_deadline: Some(of(&[0, 0, 25])).filter(|n| *n > 0).map(Duration::from_secs),
             stream_after: Duration::from_millis(of(&[0, 50, 500])),
             retry: Duration::from_millis(of(&[20, 500, 3000])),
+            less: Less::default(),
         }
     }
 
@@ -93,6 +98,9 @@ impl Scenario {
         let mut scenario = Self::from_seed(seed);
         for line in lines {
             let (key, value) = line.split_once('=')?;
+            if scenario.less.read(key.trim(), value).is_some() {
+                continue;
+            }
             let number = value.trim().parse::<u64>().ok()?;
             match key.trim() {
                 "clients" => scenario.clients = Some(number).filter(|n| (1..=1000).contains(n))?,
@@ -109,7 +117,8 @@ impl Scenario {
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "both = {}\nclients = {}", self.seed, self.clients)?;
-        writeln!(f, "operations = {}\nfaults = {}\ncapacity = {}", self.operations, self.faults, self.capacity)
+        writeln!(f, "operations = {}\nfaults = {}\ncapacity = {}", self.operations, self.faults, self.capacity)?;
+        self.less.fmt(f)
     }
 }
 
@@ -118,14 +127,52 @@ impl fmt::Display for Scenario {
 /// # Panics
 /// If a standing property is violated. The scenario is written to a file first, and the command that repeats it is printed.
 pub fn run(scenario: &Scenario, report: &mut Report, trace: bool) {
-    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| World::new(scenario, trace).run()));
-    match ran {
-        Ok(done) => report.add(&done),
-        Err(panic) => {
-            let file = std::env::temp_dir().join(format!("mcp-both-{}.txt", scenario.seed));
-            let _ = std::fs::write(&file, scenario.to_string());
-            eprintln!("repeat with: cargo run -p mcp-tests --bin replay {}", file.display());
-            std::panic::resume_unwind(panic);
-        }
+    campaign::run(scenario, report, trace);
+}
+
+impl Simulation for Scenario {
+    const NAME: &'static str = "both";
+    type Report = Report;
+
+    fn from_seed(seed: u64) -> Self {
+        Self::from_seed(seed)
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn attempt(&self, trace: bool) -> Result<Report, Violation> {
+        campaign::attempt(|| World::new(self, trace), World::run, World::drawn)
+    }
+
+    fn operations(&mut self) -> &mut u64 {
+        &mut self.operations
+    }
+
+    fn less(&mut self) -> &mut Less {
+        &mut self.less
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        vec![
+            Self { clients: 1, ..self.clone() },
+            Self { faults: 0, ..self.clone() },
+            Self { capacity: 1 << 20, ..self.clone() },
+        ]
+    }
+}
+
+impl Tally for Report {
+    fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.add(other);
+    }
+
+    fn missing(&self, faults: u64, pairs: u64) -> Vec<String> {
+        self.missing(faults, pairs)
     }
 }

@@ -169,7 +169,7 @@ impl World {
         assert!(!self.links.iter().any(|link| link.owner != Owner::Raw));
     }
 
-    pub(super) fn count(mut self) -> Report {
+    pub(super) fn count(&mut self) -> Report {
         self.report.steps = self.chaos.steps;
         self.report.faults = self.chaos.faults.clone();
         self.report.statuses = self.watch.statuses.clone();
@@ -177,6 +177,6 @@ impl World {
         self.report.resumed =
             self.done.values().filter(|run| run.delivered && self.watch.resumed.contains(&run.mark.tag)).count() as u64;
         self.report.answered = self.hosts.iter().map(super::host::Host::answers).sum();
-        self.report
+        std::mem::take(&mut self.report)
     }
 }

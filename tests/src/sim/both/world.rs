@@ -75,6 +75,7 @@ pub struct World {
     /// The next connection of somebody who is no client.
     pub(super) raw_channel: u64,
     next_operation: Instant,
+    operations: u64,
 }
 
 impl World {
@@ -83,7 +84,8 @@ impl World {
         let mut rng = Rng::new(scenario.seed);
         let router = app::router();
         let config = Arc::new(super::server::configure(router.config(), scenario, &mut rng));
-        let chaos = Chaos::new(Rng::new(rng.draw()), scenario.faults);
+        let mut chaos = Chaos::new(Rng::new(rng.draw()), scenario.faults);
+        chaos.skip.clone_from(&scenario.less.faults);
         let mut world = Self {
             scenario: scenario.clone(),
             now: Instant::ZERO,
@@ -114,6 +116,7 @@ impl World {
             closing: Vec::new(),
             raw_channel: 0,
             next_operation: Instant::ZERO,
+            operations: 0,
             rng,
         };
         for _ in 0..scenario.clients {
@@ -321,12 +324,15 @@ impl World {
 
     /// Runs to the end: the operations, a time without faults in which every client must find its way, then the end of every client, of
     /// every session and of the server, after which nothing may be left.
-    pub fn run(mut self) -> Report {
-        for _ in 0..self.scenario.operations {
+    pub fn run(&mut self) -> Report {
+        while self.operations < self.scenario.operations {
             while self.step(self.next_operation) {}
             self.now = self.now.max(self.next_operation);
             self.next_operation = self.now + Duration::from_millis([20, 100, 400, 4_000][self.rng.below(4) as usize]);
-            self.operate();
+            if !self.scenario.less.operations.contains(&self.operations) {
+                self.operate();
+            }
+            self.operations += 1;
             self.look();
         }
         self.wait(Duration::from_secs(150), |world| world.hosts.iter().all(|host| host.alive.is_empty()));
@@ -338,6 +344,11 @@ impl World {
         self.check_rest();
         self.spurious_after_the_end();
         self.count()
+    }
+
+    /// How many faults were drawn by lot, and how many operations were made.
+    pub(super) fn drawn(&self) -> (u64, u64) {
+        (self.chaos.drawn, self.operations)
     }
 
     fn operate(&mut self) {

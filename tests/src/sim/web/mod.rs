@@ -20,6 +20,8 @@ pub use report::Report;
 pub use stub::{Stub, Turn};
 pub use tap::Tap;
 
+use super::campaign::{self, Simulation, Tally, Violation};
+use super::less::Less;
 use super::rng::Rng;
 use mcp_proto::Era;
 use mcp_proto::client::{ListenerStart, Policy, Repeat, Resume, SseDecode};
@@ -58,6 +60,8 @@ pub struct Scenario {
     pub faults: u64,
     /// Bytes that a link holds in one direction.
     pub capacity: usize,
+    /// What the run leaves out.
+    pub less: Less,
 }
 
 impl Scenario {
@@ -107,6 +111,7 @@ impl Scenario {
             operations,
             faults,
             capacity,
+            less: Less::default(),
         }
     }
 
@@ -117,6 +122,9 @@ impl Scenario {
         let mut scenario = Self::from_seed(seed);
         for line in lines {
             let (key, value) = line.split_once('=')?;
+            if scenario.less.read(key.trim(), value).is_some() {
+                continue;
+            }
             let number = value.trim().parse::<u64>().ok()?;
             match key.trim() {
                 "operations" => scenario.operations = number,
@@ -132,7 +140,8 @@ impl Scenario {
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "web = {}", self.seed)?;
-        writeln!(f, "operations = {}\nfaults = {}\ncapacity = {}", self.operations, self.faults, self.capacity)
+        writeln!(f, "operations = {}\nfaults = {}\ncapacity = {}", self.operations, self.faults, self.capacity)?;
+        self.less.fmt(f)
     }
 }
 
@@ -167,14 +176,48 @@ impl Flavour {
 /// # Panics
 /// If a standing property is violated. The scenario is written to a file first, and the command that repeats it is printed.
 pub fn run(scenario: &Scenario, report: &mut Report, trace: bool) {
-    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| Run::new(scenario, trace).run()));
-    match ran {
-        Ok(done) => report.add(&done),
-        Err(panic) => {
-            let file = std::env::temp_dir().join(format!("mcp-web-{}.txt", scenario.seed));
-            let _ = std::fs::write(&file, scenario.to_string());
-            eprintln!("repeat with: cargo run -p mcp-tests --bin replay {}", file.display());
-            std::panic::resume_unwind(panic);
-        }
+    campaign::run(scenario, report, trace);
+}
+
+impl Simulation for Scenario {
+    const NAME: &'static str = "web";
+    type Report = Report;
+
+    fn from_seed(seed: u64) -> Self {
+        Self::from_seed(seed)
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn attempt(&self, trace: bool) -> Result<Report, Violation> {
+        campaign::attempt(|| Run::new(self, trace), Run::run, Run::drawn)
+    }
+
+    fn operations(&mut self) -> &mut u64 {
+        &mut self.operations
+    }
+
+    fn less(&mut self) -> &mut Less {
+        &mut self.less
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        vec![Self { faults: 0, ..self.clone() }, Self { capacity: 1 << 20, ..self.clone() }]
+    }
+}
+
+impl Tally for Report {
+    fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.add(other);
+    }
+
+    fn missing(&self, faults: u64, pairs: u64) -> Vec<String> {
+        self.missing(faults, pairs)
     }
 }

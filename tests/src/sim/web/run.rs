@@ -54,7 +54,7 @@ pub(super) struct Run {
     web: Web<Model>,
     scenario: Scenario,
     rng: Rng,
-    operations_left: u64,
+    operations: u64,
     next_operation: Instant,
     tag: u64,
     made: BTreeMap<CallId, Made>,
@@ -101,11 +101,12 @@ impl Run {
         config.limits.client.max_queued_events = usize::MAX;
         let mut model = Model::new(scenario.flavour.clone());
         model.wants_tokens = scenario.authorize;
-        let chaos = Chaos::new(Rng::new(rng.draw()), scenario.faults);
+        let mut chaos = Chaos::new(Rng::new(rng.draw()), scenario.faults);
+        chaos.skip.clone_from(&scenario.less.faults);
         Self {
             web: Web::new(config, model, chaos, scenario.capacity, trace),
             scenario: scenario.clone(),
-            operations_left: scenario.operations,
+            operations: 0,
             next_operation: Instant::ZERO,
             rng,
             tag: 0,
@@ -125,8 +126,8 @@ impl Run {
     }
 
     /// Runs to the end: the operations, a time without faults in which a call must succeed, then the end, then nothing may be left.
-    pub(super) fn run(mut self) -> Report {
-        while self.operations_left > 0 {
+    pub(super) fn run(&mut self) -> Report {
+        while self.operations < self.scenario.operations {
             self.advance();
         }
         self.wait(Duration::from_secs(130), |run| run.alive.is_empty());
@@ -211,13 +212,20 @@ impl Run {
             Some(at) if at < self.next_operation => self.web.step(),
             _ => {
                 self.web.net.now = self.web.net.now.max(self.next_operation);
-                self.operations_left -= 1;
                 self.next_operation =
                     self.web.net.now + Duration::from_millis([30, 400, 400, 8_000][self.rng.below(4) as usize]);
-                self.operate();
+                if !self.scenario.less.operations.contains(&self.operations) {
+                    self.operate();
+                }
+                self.operations += 1;
             }
         }
         self.look();
+    }
+
+    /// How many faults were drawn by lot, and how many operations were made.
+    pub(super) fn drawn(&self) -> (u64, u64) {
+        (self.web.net.chaos.drawn, self.operations)
     }
 
     // ---- the application
@@ -504,7 +512,7 @@ impl Run {
         assert!(posts.values().all(|n| *n <= 16), "a request that is made again and again: {posts:?}");
     }
 
-    fn count(mut self) -> Report {
+    fn count(&mut self) -> Report {
         let tap = &self.web.tap;
         self.report.steps = self.web.net.chaos.steps;
         self.report.faults = self.web.net.chaos.faults.clone();
@@ -516,6 +524,6 @@ impl Run {
         let handshakes = tap.log.iter().filter(|sent| sent.body["method"].as_str().is_some_and(handshake));
         self.report.handshakes = handshakes.count() as u64;
         self.report.ended = u64::from(!matches!(self.ended, Some(Termination::Requested)));
-        self.report
+        std::mem::take(&mut self.report)
     }
 }

@@ -24,7 +24,11 @@ impl World {
             Fault::Garbage | Fault::Drop | Fault::Duplicate => rate,
             Fault::TextId => rate * 2,
         };
-        let hit = rate > 0 && self.rng.per_mille(rate);
+        let mut hit = rate > 0 && self.rng.per_mille(rate);
+        if hit {
+            hit = !self.scenario.less.faults.contains(&self.faults);
+            self.faults += 1;
+        }
         if hit {
             self.report.steps += 1;
             *self.report.faults.entry(fault).or_default() += 1;

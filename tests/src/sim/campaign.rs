@@ -1,0 +1,347 @@
+//! Runs many scenarios on several threads. A violation does not stop the campaign: its scenario is written to a file, counted by kind,
+//! and made smaller at the end.
+
+use super::less::Less;
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Scenario files written for one kind of violation. Later ones are only counted.
+const FILES: u64 = 20;
+
+/// A kind of simulated world: what a seed stands for, and how it runs.
+pub trait Simulation: Clone + fmt::Display + Send + Sync {
+    /// The name of the kind, used in file names.
+    const NAME: &'static str;
+    /// What its runs add up to.
+    type Report: Tally;
+
+    /// The scenario that a seed stands for.
+    fn from_seed(seed: u64) -> Self;
+    /// The seed.
+    fn seed(&self) -> u64;
+    /// Runs to the end. With `trace`, everything that happens is printed.
+    ///
+    /// # Errors
+    /// If a standing property is violated.
+    fn attempt(&self, trace: bool) -> Result<Self::Report, Violation>;
+    /// How many operations the applications make.
+    fn operations(&mut self) -> &mut u64;
+    /// What the run leaves out.
+    fn less(&mut self) -> &mut Less;
+    /// Scenarios that are simpler in one of the other numbers.
+    fn simpler(&self) -> Vec<Self>;
+}
+
+/// Numbers that add up over runs.
+pub trait Tally: Default + Send {
+    /// Steps that counted.
+    fn steps(&self) -> u64;
+    /// Adds the numbers of another run.
+    fn add(&mut self, other: &Self);
+    /// Faults that occurred less than `faults` times, pairs of a state and an input that occurred less than `pairs` times.
+    fn missing(&self, faults: u64, pairs: u64) -> Vec<String>;
+}
+
+/// A standing property that did not hold.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    /// What the check says.
+    pub message: String,
+    /// The line of the check, if [`quiet`] was called.
+    pub place: String,
+    /// Faults that were drawn by lot until then.
+    pub faults: u64,
+    /// Operations that were made until then.
+    pub operations: u64,
+}
+
+impl Violation {
+    /// The message without what differs from run to run: numbers, quoted text, and the fields of printed values.
+    pub fn kind(&self) -> String {
+        let line = self.message.trim_start_matches("assertion `left == right` failed: ");
+        let mut kind = String::new();
+        let (mut depth, mut is_quoted) = (0_u32, false);
+        for c in line.lines().next().unwrap_or_default().chars() {
+            match c {
+                '"' => is_quoted = !is_quoted,
+                _ if is_quoted => {}
+                '{' | '[' | '(' => depth += 1,
+                '}' | ']' | ')' => depth = depth.saturating_sub(1),
+                _ if depth > 0 => {}
+                '0'..='9' if kind.ends_with('N') => {}
+                '0'..='9' => kind.push('N'),
+                ' ' if kind.ends_with(' ') => {}
+                c => kind.push(c),
+            }
+        }
+        kind.trim_end().chars().take(100).collect()
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.place, self.message)
+    }
+}
+
+thread_local! {
+    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Panics of this process are no longer printed; [`Violation::place`] names their line.
+pub fn quiet() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(|at| format!("{}:{}", at.file(), at.line())).unwrap_or_default();
+        PLACE.with_borrow_mut(|last| *last = place);
+    }));
+}
+
+/// Runs a world, whose checks panic. `drawn` returns how many faults were drawn and how many operations were made.
+pub(super) fn attempt<W, R>(
+    new: impl FnOnce() -> W,
+    run: impl FnOnce(&mut W) -> R,
+    drawn: impl FnOnce(&W) -> (u64, u64),
+) -> Result<R, Violation> {
+    let mut world = None;
+    let ran = catch_unwind(AssertUnwindSafe(|| run(world.insert(new()))));
+    ran.map_err(|panic| {
+        let (faults, operations) = world.as_ref().map_or((0, 0), drawn);
+        let place = PLACE.with_borrow_mut(std::mem::take);
+        // A world may panic again while it is dropped halfway through a step.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(world)));
+        Violation { message: text(&*panic), place, faults, operations }
+    })
+}
+
+fn text(panic: &(dyn Any + Send)) -> String {
+    match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
+        (Some(text), _) => text.clone(),
+        (None, Some(text)) => (*text).into(),
+        (None, None) => "a panic without a message".into(),
+    }
+}
+
+/// Runs one scenario to its end and adds what happened to `report`.
+///
+/// # Panics
+/// If a standing property is violated. The scenario is written to a file first, and the command that repeats it is printed.
+pub(super) fn run<S: Simulation>(scenario: &S, report: &mut S::Report, trace: bool) {
+    match scenario.attempt(trace) {
+        Ok(done) => report.add(&done),
+        Err(violation) => {
+            let file = std::env::temp_dir().join(format!("mcp-{}-{}.txt", S::NAME, scenario.seed()));
+            let _ = std::fs::write(&file, written(scenario, &violation));
+            eprintln!("repeat with: cargo run -p mcp-tests --bin replay {}", file.display());
+            std::panic::resume_unwind(Box::new(violation.message));
+        }
+    }
+}
+
+/// The scenario as a file, the violation in comments above it.
+fn written<S: Simulation>(scenario: &S, violation: &Violation) -> String {
+    let mut text = String::new();
+    for line in violation.to_string().lines() {
+        text.extend(["# ", line.trim_end(), "\n"]);
+    }
+    text + &scenario.to_string()
+}
+
+/// Which runs a campaign makes.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The first seed. Each run takes the next one.
+    pub first: u64,
+    /// When it ends.
+    pub until: Until,
+    /// Threads that run scenarios at the same time. The runs do not depend on it.
+    pub threads: usize,
+    /// The folder for scenarios that fail.
+    pub folder: PathBuf,
+}
+
+/// When a campaign ends.
+#[derive(Clone, Copy, Debug)]
+pub enum Until {
+    /// After so many runs.
+    Runs(u64),
+    /// After the run with which so many steps counted.
+    Steps(u64),
+}
+
+/// The violations of one kind.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// How many there were.
+    pub count: u64,
+    /// The seed of the first one.
+    pub seed: u64,
+    /// The first one.
+    pub violation: Violation,
+}
+
+/// What a campaign came to.
+#[derive(Debug, Default)]
+pub struct Summary<R> {
+    /// Runs that were made.
+    pub runs: u64,
+    /// The numbers of those that violated nothing.
+    pub report: R,
+    /// Violations by kind.
+    pub found: BTreeMap<String, Found>,
+}
+
+impl Campaign {
+    /// Makes the runs. Writes and prints each violation when it occurs, and calls `progress` after each run that counts.
+    pub fn run<S: Simulation>(&self, progress: impl Fn(&Summary<S::Report>) + Sync) -> Summary<S::Report> {
+        let next = AtomicU64::new(self.first);
+        let is_over = AtomicBool::new(matches!(self.until, Until::Runs(0) | Until::Steps(0)));
+        // Results wait for those of lower seeds, so that the runs that count do not depend on the threads.
+        let state = Mutex::new((Summary::default(), BTreeMap::new()));
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads.max(1) {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        let seed = next.fetch_add(1, Ordering::Relaxed);
+                        let ran = S::from_seed(seed).attempt(false);
+                        let mut state = state.lock().expect("no panic while it is held");
+                        let (summary, waiting) = &mut *state;
+                        waiting.insert(seed, ran);
+                        while let Some(ran) = waiting.remove(&(self.first + summary.runs)) {
+                            if is_over.load(Ordering::Relaxed) {
+                                break;
+                            }
+                            self.take::<S>(summary, ran);
+                            is_over.store(self.is_over(summary), Ordering::Relaxed);
+                            progress(summary);
+                        }
+                    }
+                });
+            }
+        });
+        state.into_inner().expect("as above").0
+    }
+
+    fn is_over<R: Tally>(&self, summary: &Summary<R>) -> bool {
+        match self.until {
+            Until::Runs(runs) => summary.runs >= runs,
+            Until::Steps(steps) => summary.report.steps() >= steps,
+        }
+    }
+
+    fn take<S: Simulation>(&self, summary: &mut Summary<S::Report>, ran: Result<S::Report, Violation>) {
+        let seed = self.first + summary.runs;
+        summary.runs += 1;
+        match ran {
+            Ok(report) => summary.report.add(&report),
+            Err(violation) => {
+                let new = || Found { count: 0, seed, violation: violation.clone() };
+                let found = summary.found.entry(violation.kind()).or_insert_with(new);
+                found.count += 1;
+                if found.count <= FILES {
+                    keep(&self.folder, &S::from_seed(seed), "", &violation);
+                }
+            }
+        }
+    }
+
+    /// Makes the first scenario of each kind smaller and writes it beside the one that was found.
+    pub fn shrink<S: Simulation>(&self, summary: &Summary<S::Report>, most: u32) {
+        for found in summary.found.values() {
+            let (smaller, violation) = shrink(&S::from_seed(found.seed), &found.violation, most);
+            keep(&self.folder, &smaller, "-small", &violation);
+        }
+    }
+}
+
+fn keep<S: Simulation>(folder: &Path, scenario: &S, suffix: &str, violation: &Violation) {
+    let file = folder.join(format!("{}-{}{suffix}.txt", S::NAME, scenario.seed()));
+    let kept = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&file, written(scenario, violation)));
+    match kept {
+        Ok(()) => eprintln!("{}: {}", file.display(), violation.kind()),
+        Err(e) => eprintln!("{}: {e}\n{}", file.display(), written(scenario, violation)),
+    }
+}
+
+/// A smaller scenario that violates the same property, after at most `most` runs.
+pub fn shrink<S: Simulation>(scenario: &S, violation: &Violation, most: u32) -> (S, Violation) {
+    let mut smallest = Smallest { scenario: scenario.clone(), violation: violation.clone(), runs_left: most };
+    loop {
+        let before = smallest.runs_left;
+        let mut changed = smallest.cut_operations();
+        for simpler in smallest.scenario.simpler() {
+            changed |= smallest.take(simpler);
+        }
+        changed |= smallest.skip(smallest.violation.faults, |less| &mut less.faults);
+        changed |= smallest.skip(smallest.violation.operations, |less| &mut less.operations);
+        if !changed || smallest.runs_left == 0 || smallest.runs_left == before {
+            return (smallest.scenario, smallest.violation);
+        }
+    }
+}
+
+struct Smallest<S> {
+    scenario: S,
+    violation: Violation,
+    runs_left: u32,
+}
+
+impl<S: Simulation> Smallest<S> {
+    /// Whether the scenario violates the same property. Then it is the smallest one.
+    fn take(&mut self, scenario: S) -> bool {
+        if self.runs_left == 0 {
+            return false;
+        }
+        self.runs_left -= 1;
+        match scenario.attempt(false) {
+            Err(violation) if violation.kind() == self.violation.kind() => {
+                (self.scenario, self.violation) = (scenario, violation);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Leaves out the last operations.
+    fn cut_operations(&mut self) -> bool {
+        let mut changed = false;
+        let mut step = (*self.scenario.operations()).div_ceil(2);
+        while step > 0 {
+            let mut fewer = self.scenario.clone();
+            let left = fewer.operations().checked_sub(step);
+            let taken = left.is_some_and(|left| {
+                *fewer.operations() = left;
+                self.take(fewer)
+            });
+            changed |= taken;
+            step = if taken { step } else { step / 2 };
+        }
+        changed
+    }
+
+    /// Leaves out what has the numbers below `end`, the last first: what comes before it stays the same.
+    fn skip(&mut self, end: u64, set: impl Fn(&mut Less) -> &mut std::collections::BTreeSet<u64>) -> bool {
+        let mut changed = false;
+        let mut size = end.div_ceil(2);
+        while size > 0 {
+            let mut upper = end;
+            while upper > 0 && self.runs_left > 0 {
+                let lower = upper.saturating_sub(size);
+                let mut fewer = self.scenario.clone();
+                let before = set(fewer.less()).len();
+                set(fewer.less()).extend(lower..upper);
+                if set(fewer.less()).len() > before {
+                    changed |= self.take(fewer);
+                }
+                upper = lower;
+            }
+            size /= 2;
+        }
+        changed
+    }
+}
