@@ -186,7 +186,7 @@ pub struct FrameLimits {
     /// How long an HTTP request head may take from its first byte, and the first head from the accept. A head of which a byte came is then
     /// rejected with 408; without one the connection is closed. Default 10 s.
     pub head_timeout: Duration,
-    /// How long a body may stand still. That of a request to a server is then rejected with 408, and the time is shorter by what it lags
+    /// How long a body may stand still: content counts, and the framing of chunks does not. That of a request to a server is then rejected with 408, and the time is shorter by what it lags
     /// behind `min_rate`; that of a response to a client fails its exchange with [`Closed::Timeout`](crate::exchange::Closed::Timeout),
     /// unless it is an event stream, which may rest. Default 30 s.
     pub body_timeout: Duration,
@@ -196,8 +196,8 @@ pub struct FrameLimits {
     pub write_stall: Duration,
     /// Bytes per second at which a client at least sends the body of a request, and takes an answer of which all is said. A slower one
     /// falls behind, a faster one catches up and gains nothing beyond; who has fallen behind by `body_timeout` or `write_stall` has the
-    /// same outcome as one that stands still. So no trickle holds a connection, however fast it began. Zero: there is no minimum.
-    /// Default 1 KiB.
+    /// same outcome as one that stands still. So no trickle holds a connection, however fast it began. The framing of chunks does not
+    /// count. Zero: there is no minimum. Default 1 KiB.
     pub min_rate: usize,
     /// How long a server may take to begin its answer, from the last byte of the HTTP request to the end of the head of the response. Then
     /// the exchange fails with [`Closed::Timeout`](crate::exchange::Closed::Timeout). Default `None`: the timeout of a call rules, and a

@@ -57,6 +57,7 @@ fn bad_chunks_fail_their_call_at_once() {
         "the size of a chunk is no number",
         "a chunk longer than its size",
         "extensions of a chunk without end",
+        "extensions of chunks of one byte without end",
         "a trailer without end",
     ]);
 }

@@ -200,6 +200,18 @@ impl Conn {
         }
     }
 
+    /// HTTP: bytes of content of the current body that were polled since this was last called. Neither heads nor the framing of chunks are
+    /// content. Always 0 for lines, and once the body has ended.
+    pub(crate) fn take_content(&mut self) -> usize {
+        match &mut self.codec {
+            Codec::Lines(_) => 0,
+            #[cfg(feature = "http")]
+            Codec::Client(client) => client.take_content(),
+            #[cfg(feature = "http")]
+            Codec::Server(server) => server.take_content(),
+        }
+    }
+
     /// Whether nothing is half read: the channel could end here in order. Bytes that were not polled count as half read. A client that
     /// waits for a response of which no byte has come is at a boundary.
     pub fn at_boundary(&self) -> bool {

@@ -399,9 +399,8 @@ impl Lane {
         match (self.side, self.exchange) {
             // After a refusal the channel is read so that the client sees the answer and no reset (RFC 9112 section 9.6).
             (Side::HttpServer, None) if self.ending.is_some() => return,
-            (Side::HttpServer, Some(_)) if !self.asked => self.body_goes_on(bytes.len()),
             (Side::HttpClient, None) => return self.late_bytes(),
-            (Side::HttpClient, Some(_)) => self.answer_goes_on(),
+            (Side::HttpClient, Some(_)) => self.answer_comes(),
             (Side::DuplexClient { .. } | Side::DuplexServer, None) => return,
             _ => {}
         }
@@ -491,6 +490,7 @@ impl Lane {
         let Some(exchange) = self.exchange else { return self.side == Side::HttpServer && self.accept() };
         if !self.holds() {
             let item = self.conn.poll_item();
+            self.content_comes();
             // Reading an HTTP request may ask for its body (`100 Continue`).
             if self.collect() {
                 self.facts.push_back((exchange, Fact::Unsent(self.unsent)));
@@ -520,6 +520,16 @@ impl Lane {
         let Some(why) = self.gone.clone().or(cut.then_some(Closed::Eof)) else { return false };
         self.fail(exchange, why);
         true
+    }
+
+    /// Time is earned by content and not by the framing around it, which a sender can stretch.
+    fn content_comes(&mut self) {
+        match (self.conn.take_content(), self.side) {
+            (0, _) => {}
+            (n, Side::HttpServer) if !self.asked => self.body_goes_on(n),
+            (_, Side::HttpClient) => self.answer_goes_on(),
+            _ => {}
+        }
     }
 
     fn item(&mut self, exchange: ExchangeId, item: Item) {

@@ -32,6 +32,10 @@ const STRICTER: &[&str] = &[
     "the head has too many fields",
     // It passes over what stands behind the size of a chunk.
     "in the extensions of a chunk",
+    "the chunk extensions are too long",
+    "too many blanks after the size of a chunk",
+    // Zeros before it do not count.
+    "the size of a chunk has too many digits",
     // It passes over empty lines before the status line.
     "the answer is not HTTP",
     // It hands the connection over.

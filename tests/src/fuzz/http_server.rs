@@ -25,7 +25,7 @@ use std::task::{Context, Poll, Waker};
 const STRICTER: &[&str] = &[
     // It lets the coding win (RFC 9112 section 6.3 lets it); whoever sends both may mean to be read in two ways.
     "both a content-length and a transfer-encoding",
-    // Any coding is fine with it if `chunked` is the last.
+    // Any coding is fine with it if `chunked` is the last. If another is, it refuses the request as we do.
     "the transfer-encoding is not known",
     // It compares numbers, we compare what is written.
     "content-lengths differ",
@@ -39,7 +39,11 @@ const STRICTER: &[&str] = &[
     // It does not look into bodies, or at what is expected.
     "content-encoding",
     "the expectation is not known",
-    "a control character in the extensions of a chunk",
+    // It passes over what stands behind the size of a chunk, and over zeros before it.
+    "in the extensions of a chunk",
+    "the chunk extensions are too long",
+    "too many blanks after the size of a chunk",
+    "the size of a chunk has too many digits",
     // It is told to take more than we do.
     "the head has too many fields",
     "larger than the limit",

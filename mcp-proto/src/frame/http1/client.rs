@@ -73,8 +73,16 @@ impl Client {
             + match &self.reading {
                 Reading::Idle => 0,
                 Reading::Head { gather, .. } => gather.buffered(),
-                Reading::Body(framed) => framed.body.buffered(),
+                Reading::Body(framed) => framed.buffered(),
             }
+    }
+
+    /// Bytes of content of the current body that were read since this was last called.
+    pub(in super::super) fn take_content(&mut self) -> usize {
+        match &mut self.reading {
+            Reading::Body(framed) => framed.take_content(),
+            _ => 0,
+        }
     }
 
     pub(in super::super) fn at_boundary(&self) -> bool {
@@ -154,9 +162,9 @@ impl Client {
         let length = match declared(&headers, old) {
             Declared::Invalid(why) => return Err(why.into()),
             _ if bodiless => Length::Known(0),
-            Declared::Unknown => return Err("the transfer-encoding is not known".into()),
+            Declared::Unknown | Declared::Unfinished => return Err("the transfer-encoding is not known".into()),
             Declared::Known(length) => Length::Known(length),
-            Declared::Chunked => Length::chunked(),
+            Declared::Chunked => Length::chunked_response(),
             Declared::Nothing => {
                 self.keep_alive = false;
                 Length::Close
@@ -173,7 +181,7 @@ impl Client {
         {
             return Err("the body is larger than the limit".into());
         }
-        self.reading = Reading::Body(Box::new(Framed { length, body }));
+        self.reading = Reading::Body(Box::new(Framed::new(length, body)));
         Ok(Some(response))
     }
 

@@ -6,10 +6,16 @@ use crate::exchange::Headers;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
-/// The longest line of a chunk's size with its extensions.
-const MAX_SIZE_LINE: usize = 4 << 10;
+/// Maximum number of digits in the size of a chunk: as many as 64 bits need.
+const MAX_DIGITS: usize = 16;
 
-/// The most that trailer fields may hold together. They are dropped.
+/// Maximum number of blanks between the size of a chunk in a response and what follows it.
+const MAX_BLANKS: usize = 16;
+
+/// Maximum size of the chunk extensions of one message in all, in bytes. They mean nothing here and are dropped.
+const MAX_EXTENSIONS: usize = 16 << 10;
+
+/// Maximum size of the trailer fields of one message in all, in bytes. They are dropped.
 const MAX_TRAILER: usize = 16 << 10;
 
 /// What is still to come of a body.
@@ -18,14 +24,25 @@ pub(super) enum Length {
     /// So many bytes.
     Known(u64),
     /// Chunks.
-    Chunked(Chunk),
+    Chunked(Chunks),
     /// All up to the end of the connection.
     Close,
 }
 
+/// A body in chunks, and what its framing may still have. Without these totals a sender could hold a connection with framing that carries
+/// no content (CVE-2024-22019).
+#[derive(Debug)]
+pub(super) struct Chunks {
+    at: Chunk,
+    /// How many bytes of extensions may still come.
+    extensions: usize,
+    /// How many blanks may follow a size. RFC 9112 section 7.1 allows none; some servers pad the size.
+    blanks: usize,
+}
+
 /// Where in the chunks.
 #[derive(Debug)]
-pub(super) enum Chunk {
+enum Chunk {
     Size(Vec<u8>),
     Data(u64),
     DataEnd(Vec<u8>),
@@ -50,8 +67,10 @@ pub(super) enum Declared {
     Nothing,
     Known(u64),
     Chunked,
-    /// A coding other than `chunked`.
+    /// Codings of which the last is `chunked`, and it is not the only one.
     Unknown,
+    /// Codings of which the last is not `chunked`: a request has no end that way (RFC 9112 section 6.3).
+    Unfinished,
     Invalid(&'static str),
 }
 
@@ -73,14 +92,39 @@ pub(super) fn declared(headers: &Headers, old: bool) -> Declared {
             }
         }
         (None, Some(_)) if old => Declared::Invalid("a transfer-encoding in HTTP/1.0"),
-        (None, Some(coding)) if coding.eq_ignore_ascii_case("chunked") && codings.next().is_none() => Declared::Chunked,
-        (None, Some(_)) => Declared::Unknown,
+        (None, Some(first)) => {
+            let (last, more) = codings.fold((first, false), |_, next| (next, true));
+            match (last.eq_ignore_ascii_case("chunked"), more) {
+                (true, false) => Declared::Chunked,
+                (true, true) => Declared::Unknown,
+                (false, _) => Declared::Unfinished,
+            }
+        }
     }
 }
 
 impl Length {
-    pub(super) fn chunked() -> Self {
-        Self::Chunked(Chunk::Size(Vec::new()))
+    pub(super) fn chunked_request() -> Self {
+        Self::chunked(0)
+    }
+
+    pub(super) fn chunked_response() -> Self {
+        Self::chunked(MAX_BLANKS)
+    }
+
+    fn chunked(blanks: usize) -> Self {
+        Self::Chunked(Chunks { at: Chunk::Size(Vec::new()), extensions: MAX_EXTENSIONS, blanks })
+    }
+
+    /// Bytes held of framing that is half read.
+    pub(super) fn buffered(&self) -> usize {
+        match self {
+            Self::Chunked(chunks) => match &chunks.at {
+                Chunk::Size(line) | Chunk::DataEnd(line) | Chunk::Trailer { line, .. } => line.capacity(),
+                Chunk::Data(_) | Chunk::Done => 0,
+            },
+            Self::Known(_) | Self::Close => 0,
+        }
     }
 
     /// The next part; the text of an error is for people.
@@ -91,7 +135,7 @@ impl Length {
                 Piece::More if eof => Ok(Piece::Cut),
                 piece => Ok(piece),
             },
-            Self::Chunked(chunk) => match chunk.next(input)? {
+            Self::Chunked(chunks) => match chunks.next(input)? {
                 Piece::More if eof => Ok(Piece::Cut),
                 piece => Ok(piece),
             },
@@ -103,34 +147,39 @@ impl Length {
     }
 }
 
-impl Chunk {
+impl Chunks {
     fn next(&mut self, input: &mut Input) -> Result<Piece, &'static str> {
         loop {
-            *self = match self {
-                Self::Size(line) => match input.line(line, MAX_SIZE_LINE) {
+            self.at = match &mut self.at {
+                Chunk::Size(line) => match input.line(line, MAX_DIGITS + self.blanks + self.extensions + 2) {
                     None => return Ok(Piece::More),
                     Some(false) => return Err("the line of a chunk's size is too long"),
-                    Some(true) => match size(line)? {
-                        0 => Self::Trailer { line: Vec::new(), room: MAX_TRAILER },
-                        size => Self::Data(size),
-                    },
+                    Some(true) => {
+                        let line = size_line(line, self.blanks)?;
+                        let left = self.extensions.checked_sub(line.extensions);
+                        self.extensions = left.ok_or("the chunk extensions are too long")?;
+                        match line.size {
+                            0 => Chunk::Trailer { line: Vec::new(), room: MAX_TRAILER },
+                            size => Chunk::Data(size),
+                        }
+                    }
                 },
-                Self::Data(0) => Self::DataEnd(Vec::new()),
-                Self::Data(left) => return Ok(take(input, left)),
-                Self::DataEnd(line) => match input.line(line, 2) {
+                Chunk::Data(0) => Chunk::DataEnd(Vec::new()),
+                Chunk::Data(left) => return Ok(take(input, left)),
+                Chunk::DataEnd(line) => match input.line(line, 2) {
                     None if b"\r\n".starts_with(line) => return Ok(Piece::More),
-                    Some(true) if line == b"\r\n" => Self::Size(Vec::new()),
+                    Some(true) if line == b"\r\n" => Chunk::Size(Vec::new()),
                     _ => return Err("a chunk is longer than its size"),
                 },
-                Self::Trailer { line, room } => match input.line(line, *room) {
+                Chunk::Trailer { line, room } => match input.line(line, *room) {
                     None => return Ok(Piece::More),
-                    Some(true) if line == b"\r\n" => Self::Done,
+                    Some(true) if line == b"\r\n" => Chunk::Done,
                     Some(true) if !line.ends_with(b"\r\n") => return Err("a trailer line does not end with CR LF"),
-                    Some(true) if is_field(line) => Self::Trailer { room: *room - line.len(), line: Vec::new() },
+                    Some(true) if is_field(line) => Chunk::Trailer { room: *room - line.len(), line: Vec::new() },
                     Some(true) => return Err("a trailer is not legal"),
                     Some(false) => return Err("the trailer is too long"),
                 },
-                Self::Done => return Ok(Piece::End),
+                Chunk::Done => return Ok(Piece::End),
             };
         }
     }
@@ -147,25 +196,54 @@ fn take(input: &mut Input, left: &mut u64) -> Piece {
     }
 }
 
-/// Hexadecimal digits, and perhaps extensions, which mean nothing to us.
-fn size(line: &[u8]) -> Result<u64, &'static str> {
+/// What stands in the line before the bytes of a chunk.
+struct SizeLine {
+    size: u64,
+    /// The length of the extensions, with the semicolon before them.
+    extensions: usize,
+}
+
+/// Hexadecimal digits, perhaps blanks, and perhaps extensions (RFC 9112 section 7.1).
+fn size_line(line: &[u8], most_blanks: usize) -> Result<SizeLine, &'static str> {
     const FAULT: &str = "the size of a chunk is not a number";
     let line = line.strip_suffix(b"\r\n").ok_or("the line of a chunk's size does not end with CR LF")?;
     if memchr::memchr(b'\r', line).is_some() {
         return Err("a CR without LF");
     }
     let (digits, extensions) = line.split_at(memchr::memchr(b';', line).unwrap_or(line.len()));
-    if extensions.iter().any(|byte| *byte != b'\t' && byte.is_ascii_control()) {
-        return Err("a control character in the extensions of a chunk");
-    }
+    check_extensions(extensions)?;
     let blanks = digits.iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     let digits = &digits[..digits.len() - blanks];
     if digits.is_empty() {
         return Err(FAULT);
     }
-    digits.iter().try_fold(0_u64, |n, &digit| match char::from(digit).to_digit(16) {
-        Some(_) if n >> 60 > 0 => Err("the size of a chunk is too large"),
+    if blanks > most_blanks {
+        return Err("too many blanks after the size of a chunk");
+    }
+    if digits.len() > MAX_DIGITS {
+        return Err("the size of a chunk has too many digits");
+    }
+    let size = digits.iter().try_fold(0, |n, &digit| match char::from(digit).to_digit(16) {
         Some(digit) => Ok(n << 4 | u64::from(digit)),
         None => Err(FAULT),
-    })
+    })?;
+    Ok(SizeLine { size, extensions: extensions.len() })
+}
+
+/// Refuses what could make another reader end the line elsewhere: a control character, or a quoted string that is still open.
+fn check_extensions(extensions: &[u8]) -> Result<(), &'static str> {
+    if extensions.iter().any(|byte| *byte != b'\t' && byte.is_ascii_control()) {
+        return Err("a control character in the extensions of a chunk");
+    }
+    let mut rest = extensions.iter();
+    let mut quoted = false;
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'"' => quoted = !quoted,
+            // The next one is itself, whatever it is (RFC 9110 section 5.6.4).
+            b'\\' if quoted => drop(rest.next()),
+            _ => {}
+        }
+    }
+    if quoted { Err("a string without an end in the extensions of a chunk") } else { Ok(()) }
 }

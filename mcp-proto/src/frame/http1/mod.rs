@@ -13,6 +13,7 @@ use super::body::Body;
 use super::input::Input;
 use crate::exchange::Item;
 use alloc::string::String;
+use core::mem;
 use length::Length;
 
 /// A body with the framing around it.
@@ -20,6 +21,8 @@ use length::Length;
 struct Framed {
     length: Length,
     body: Body,
+    /// Bytes of content that were read and not yet taken by [`take_content`](Self::take_content): the framing around them is none.
+    content: usize,
 }
 
 /// Why a body cannot be read on.
@@ -34,6 +37,20 @@ enum Fault {
 }
 
 impl Framed {
+    fn new(length: Length, body: Body) -> Self {
+        Self { length, body, content: 0 }
+    }
+
+    /// Bytes held that are not yet items.
+    fn buffered(&self) -> usize {
+        self.length.buffered() + self.body.buffered()
+    }
+
+    /// Bytes of content that were read since this was last called.
+    fn take_content(&mut self) -> usize {
+        mem::take(&mut self.content)
+    }
+
     /// The next item of the body; `None` when more bytes are needed. With `eof` none will come.
     fn poll_item(&mut self, input: &mut Input, eof: bool) -> Result<Option<Item>, Fault> {
         loop {
@@ -44,7 +61,10 @@ impl Framed {
                 return Err(Fault::Limit(why.clone()));
             }
             match self.length.next(input, eof).map_err(Fault::Framing)? {
-                length::Piece::Data(bytes) => self.body.bytes(bytes),
+                length::Piece::Data(bytes) => {
+                    self.content += bytes.len();
+                    self.body.bytes(bytes);
+                }
                 length::Piece::More => return Ok(None),
                 length::Piece::Cut => return self.body.cut().map(Some).ok_or(Fault::Cut),
                 length::Piece::End => self.body.end(),

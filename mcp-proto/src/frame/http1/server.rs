@@ -103,9 +103,17 @@ impl Server {
         self.input.held()
             + match &self.reading {
                 Reading::Head(gather) => gather.buffered(),
-                Reading::Body(framed) => framed.body.buffered(),
+                Reading::Body(framed) => framed.buffered(),
                 Reading::Nothing => 0,
             }
+    }
+
+    /// Bytes of content of the current body that were read since this was last called.
+    pub(in super::super) fn take_content(&mut self) -> usize {
+        match &mut self.reading {
+            Reading::Body(framed) => framed.take_content(),
+            _ => 0,
+        }
     }
 
     pub(in super::super) fn at_boundary(&self) -> bool {
@@ -165,12 +173,13 @@ impl Server {
                 return Err(defect(413, "the body is larger than the limit"));
             }
             Declared::Known(length) => Length::Known(length),
-            Declared::Chunked => Length::chunked(),
+            Declared::Chunked => Length::chunked_request(),
             Declared::Nothing if matches!(line.method.as_str(), "POST" | "PUT" | "PATCH") => {
                 return Err(defect(411, "the length of the body is missing"));
             }
             Declared::Nothing => Length::Known(0),
             Declared::Unknown => return Err(defect(501, "the transfer-encoding is not known")),
+            Declared::Unfinished => return Err(defect(400, "the last transfer-encoding is not chunked")),
             Declared::Invalid(why) => return Err(defect(400, why)),
         };
         self.expects = false;
@@ -184,7 +193,7 @@ impl Server {
         let empty = matches!(length, Length::Known(0)) && request.method != "POST";
         // Where nothing follows, the type says nothing.
         let body = if empty { Body::none(&self.limits) } else { Body::of_request(&request, &self.limits) };
-        self.reading = Reading::Body(Box::new(Framed { length, body }));
+        self.reading = Reading::Body(Box::new(Framed::new(length, body)));
         self.held = self.holding;
         Ok(Item::Request(request))
     }

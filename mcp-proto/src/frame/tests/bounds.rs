@@ -9,7 +9,7 @@ const HEAD: usize = 4000;
 const BODY: usize = 6000;
 const EVENT: usize = 3000;
 /// What the codec allows of its own for the line of a chunk's size, and for all trailers.
-const SIZE: usize = 4 << 10;
+const SIZE: usize = (16 << 10) + 100;
 const TRAILER: usize = 16 << 10;
 /// How many bytes come at once, and what holding them costs.
 const PIECE: usize = 1000;

@@ -122,7 +122,8 @@ fn chunks_may_have_extensions_trailers_and_zeros_before_their_size() {
     let bodies = [
         ("5;a=b;c=\"d;\\\"e\"\r\nhello\r\n0;x\r\n\r\n", "hello"),
         ("1 \t; a = b\r\nh\r\n004\t \r\nello\r\n0\r\n\r\n", "hello"),
-        ("00000000000000000000000000000005\r\nhello\r\n000000000000000000000000000\r\n\r\n", "hello"),
+        ("0000000000000005\r\nhello\r\n0000000000000000\r\n\r\n", "hello"),
+        ("5                \r\nhello\r\n0\t \t \t \t \t \t \t \t ;x\r\n\r\n", "hello"),
         ("A\r\n0123456789\r\na\r\n\r\n\r\n\r\n\r\n\r\n\r\n0\r\n\r\n", "0123456789\r\n\r\n\r\n\r\n\r\n"),
         ("0\r\n\r\n", ""),
         ("5\r\nhello\r\n0\r\nExpires: never\r\nContent-Length: 9\r\nX:\r\n\r\n", "hello"),
@@ -448,9 +449,25 @@ fn chunks_that_are_not_what_they_say_break_the_connection() {
             &["x", "", " 1", "+1", "-1", "0x1", "1 1", "1g", ";a=b", "1\u{c}", "1\u{b}", "1\0", "\u{ff11}", "1_0"],
         ),
         (
-            "size of a chunk is too large",
-            &["10000000000000000", "fffffffffffffffff", "00FFFFFFFFFFFFFFFFF", "999999999999999999999999"],
+            "size of a chunk has too many digits",
+            &[
+                "10000000000000000",
+                "fffffffffffffffff",
+                "00FFFFFFFFFFFFFFFFF",
+                "00000000000000001",
+                "00000000000000000",
+            ],
         ),
+        (
+            "too many blanks",
+            &[
+                "1                 ",
+                "1\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t",
+                "0                 ;x",
+                "1                 ;x",
+            ],
+        ),
+        ("a string without an end", &["5;a=\"b", "5;a=\"b\\\"", "5;a=\"b\\", "5;a=\"b\";c=\"", "0;\""]),
         ("CR without LF", &["1\r", "1;a\rb", "\r"]),
     ];
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -465,6 +482,8 @@ fn chunks_that_are_not_what_they_say_break_the_connection() {
             check(&format!("2\r\nhi\r\n{size}\r\n"), why);
         }
     }
+    let extension = format!("1;{}\r\na\r\n", "x".repeat(1023));
+    check(&format!("{}0;\r\n\r\n", extension.repeat(16)), "extensions are too long");
     check("1\na\r\n", "does not end with CR LF");
     for end in ["b\r\n", "\n", "\r\r\n", "\rb", "0\r\n\r\n"] {
         check(&format!("1\r\na{end}"), "longer than its size");

@@ -102,12 +102,18 @@ impl Lane {
         }
     }
 
-    /// HTTP client: bytes of the answer came. Those of the head extend nothing, those of a body do.
+    /// HTTP client: bytes of the answer came. Those of the head extend nothing.
+    pub(super) fn answer_comes(&mut self) {
+        if self.answer == Answer::Awaited {
+            self.answer = Answer::Begun;
+        }
+    }
+
+    /// HTTP client: content of the answer came.
     pub(super) fn answer_goes_on(&mut self) {
         match self.answer {
-            Answer::Awaited => self.answer = Answer::Begun,
-            Answer::Begun | Answer::Stream => {}
             Answer::Body => self.arm(self.limits.body_timeout, Due::Body),
+            Answer::Awaited | Answer::Begun | Answer::Stream => {}
         }
     }
 

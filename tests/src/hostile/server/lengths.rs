@@ -123,8 +123,21 @@ pub(super) const ROWS: &[Row] = &[
         ];
         each(b, |_| {}, bodies.map(|body| (body.to_string(), Ask::mark().chunks(body).bytes())), &closes(&[400]))
     }),
+    row("smuggles: blanks or an open string behind the size of a chunk", DRIVERS, FLAT, |b| {
+        let sizes = ["2 ", "2\t", "2 ;a", "2                 ", "2;a=\"b", "2;a=\"b\\\"", "00000000000000002"];
+        let chunks = |size: &str| Ask::mark().chunks(format!("{size}\r\n{{}}\r\n0\r\n\r\n")).bytes();
+        each(b, |_| {}, sizes.map(|size| (size.to_string(), chunks(size))), &closes(&[400]))
+    }),
+    row("smuggles: a transfer coding after chunked", DRIVERS, FLAT, |b| {
+        let codings = ["chunked, gzip", "chunked, identity", "identity", "gzip", "chunked, x"];
+        each_ask(b, &codings, |coding| Ask::mark().chunked().set("Transfer-Encoding", coding), &closes(&[400]))
+    }),
     row("writes a chunk without end", DRIVERS, FLAT, |b| poured(b, "ffffffffffff\r\n", "        ")),
     row("extends a chunk without end", DRIVERS, FLAT, |b| poured(b, "2;", "aaaaaaaa")),
+    row("extends chunks of one byte without end", DRIVERS, FLAT, |b| {
+        let part = format!("1;{}\r\n \r\n", "x".repeat(1000));
+        poured(b, "", &part)
+    }),
     row("writes zeros before the size of a chunk, without end", DRIVERS, FLAT, |b| poured(b, "", "00000000")),
     row("writes a trailer without end", DRIVERS, FLAT, |b| poured(b, "2\r\n{}\r\n0\r\nX: ", "aaaaaaaa")),
     row("writes trailers without end", DRIVERS, FLAT, |b| poured(b, "2\r\n{}\r\n0\r\n", "X: yyyy\r\n")),

@@ -52,6 +52,11 @@ pub(super) const ROWS: &[Row] = &[
     row("says its body in chunks of one byte in 50 ms", DRIVERS, FLAT, |b| {
         drips(b, &Ask::mark().chunks("").head(), b"1\r\n \r\n")
     }),
+    // More than the least rate in all, and 20 bytes of content a second.
+    row("says its body in chunks of one byte with extensions in 50 ms", DRIVERS, FLAT, |b| {
+        let part = b"1;xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n \r\n";
+        drips(b, &Ask::mark().chunks("").head(), part)
+    }),
     row("says its body by 64 bytes in 10 ms", DRIVERS, FLAT, |b| {
         let site = b.site(short)?;
         let mut link = site.visit()?;

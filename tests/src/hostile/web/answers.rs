@@ -57,6 +57,10 @@ pub(super) const ROWS: &[Row] = &[
     row("extensions of a chunk without end", DRIVERS, 32, |b| {
         raw(b, [chunked("2;"), vec![endless("x=y;")]].concat(), "a chunk's size is too long")
     }),
+    row("extensions of chunks of one byte without end", DRIVERS, 32, |b| {
+        let part = "1;xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n \r\n";
+        raw(b, [chunked(""), vec![endless(part)]].concat(), "the chunk extensions are too long")
+    }),
     row("a trailer without end", DRIVERS, 32, |b| {
         raw(b, [chunked("2\r\n{}\r\n0\r\n"), vec![endless("X: y\r\n")]].concat(), "the trailer is too long")
     }),

@@ -383,6 +383,33 @@ fn whoever_was_fast_at_first_has_earned_nothing_for_a_trickle() {
     }
 }
 
+// covers: B-189
+#[test]
+fn chunk_framing_earns_no_time_for_a_request_body() {
+    let head = "POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    let given_up = |each: &str, min_rate: usize| {
+        let mut bench = Bench::server_within(Kind::HttpServer, &FrameLimits { min_rate, ..FrameLimits::default() });
+        bench.feed(head);
+        for second in 1..=100 {
+            pass(&mut bench, 1_000);
+            bench.lane.handle_timeout(bench.now);
+            if bench.told() != NOTHING {
+                return second;
+            }
+            bench.feed(each);
+        }
+        0
+    };
+    // More than 1 KiB a second in all, 50 bytes of it content.
+    let framing = "0000000000000001\r\n \r\n".repeat(50);
+    assert_eq!(given_up(&framing, 1 << 10), 32);
+    let padded = format!("1;{}\r\n \r\n", "x".repeat(100));
+    assert_eq!(given_up(&padded, 1 << 10), 31);
+    assert_eq!(given_up(&padded, 0), 0, "without a rate any content will do");
+    let half = format!("1;{}", "x".repeat(20));
+    assert_eq!(given_up(&half, 0), 30, "but framing alone stands still");
+}
+
 #[test]
 fn a_client_that_keeps_to_the_rate_is_never_given_up() {
     let text = "POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: 4194304\r\n\r\n";

@@ -103,6 +103,25 @@ fn a_body_that_stands_still_fails_its_exchange_whatever_it_is() {
 
 // covers: B-164
 #[test]
+fn chunk_framing_earns_no_time_for_a_response_body() {
+    let mut bench = begun();
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    assert_eq!(bench.feed(head), ["7 200"]);
+    for part in ["1;", "aaaa", "\r\n"] {
+        pass(&mut bench, 1_000);
+        assert_eq!(bench.feed(part), NOTHING);
+    }
+    assert_eq!(bench.timer(), Some(27_000));
+    bench.feed("1");
+    assert_eq!(bench.timer(), Some(30_000), "content");
+    pass(&mut bench, 1_000);
+    bench.feed("\r\n0\r\nx: y\r\n");
+    assert_eq!(bench.timer(), Some(29_000), "nor does a trailer");
+    assert_eq!(bench.tick(), ["7 failed Maybe Timeout", "close Abort"]);
+}
+
+// covers: B-164
+#[test]
 fn an_event_stream_may_rest_and_has_no_timer() {
     let mut bench = asked();
     assert_eq!(bench.feed(STREAM), ["7 200"]);
