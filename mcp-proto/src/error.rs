@@ -465,6 +465,7 @@ pub enum DiagnosticKind {
     ControlEvent,
     DroppedResponse,
     DroppedAnswer,
+    MissingStructure,
 }
 
 impl DiagnosticKind {
@@ -530,6 +531,7 @@ impl DiagnosticKind {
             }
             Self::ControlEvent => ("control-event", "ignored: an event of a type that is not the protocol's"),
             Self::DroppedAnswer => ("dropped-answer", "dropped: its client cannot come back for it"),
+            Self::MissingStructure => ("missing-structure", "sent with `isError`: its tool declares an output schema"),
             Self::DroppedResponse => ("dropped-response", "the server does not have our response"),
         }
     }

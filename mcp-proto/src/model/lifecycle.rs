@@ -197,12 +197,17 @@ impl CacheHints {
         Self { ttl_ms, scope: if public { CacheScope::Public } else { CacheScope::Private } }
     }
 
-    pub(crate) fn write(&self, result: &mut Object) {
-        result.set("ttlMs", RawJson::from(self.ttl_ms));
-        let scope = match self.scope {
-            CacheScope::Public => "public",
-            CacheScope::Private => "private",
-        };
-        result.set("cacheScope", scope.into());
+    /// Adds the hints that the result does not have.
+    pub(crate) fn add_to(&self, result: &mut Object) {
+        if result.get("ttlMs").is_none() {
+            result.set("ttlMs", RawJson::from(self.ttl_ms));
+        }
+        if result.get("cacheScope").is_none() {
+            let scope = match self.scope {
+                CacheScope::Public => "public",
+                CacheScope::Private => "private",
+            };
+            result.set("cacheScope", scope.into());
+        }
     }
 }

@@ -215,6 +215,10 @@ impl Tool {
 
     /// The JSON Schema of its structured result. Not sent before 2025-06-18; until 2025-11-25 only one whose `type` is `"object"` is.
     ///
+    /// Where the schema is sent, a result needs structured content: return [`Json`](crate::route::Json). A complete result without it, and
+    /// without `isError`, is sent as an error of the tool, and the application gets the diagnostic `missing-structure`. Whether the content
+    /// matches the schema is not checked.
+    ///
     /// # Panics
     /// If it is not JSON or not an object: the program is wrong.
     #[must_use]
@@ -272,9 +276,7 @@ impl Tool {
         }
         object = object.with_opt("description", self.description.as_deref());
         object.set("inputSchema", self.input_schema.clone());
-        if let (Some(schema), true) =
-            (&self.output_schema, rules.titles && (rules.any_structured || self.has_object_output()))
-        {
+        if let Some(schema) = self.output_schema_in(version) {
             object.set("outputSchema", schema.clone());
         }
         let annotations = self.annotations.write();
@@ -284,9 +286,12 @@ impl Tool {
         self.other.iter().fold(object, |object, (key, value)| object.with(key, value.clone()))
     }
 
-    fn has_object_output(&self) -> bool {
-        let schema = self.output_schema.as_ref().and_then(|schema| Object::read(schema).ok());
-        schema.is_some_and(|schema| schema.get("type") == Some(&"object".into()))
+    /// The output schema, if this revision can carry it.
+    pub(crate) fn output_schema_in(&self, version: ProtocolVersion) -> Option<&RawJson> {
+        let rules = version.rules();
+        let is_object =
+            |schema: &RawJson| Object::read(schema).is_ok_and(|schema| schema.get("type") == Some(&"object".into()));
+        self.output_schema.as_ref().filter(|schema| rules.titles && (rules.any_structured || is_object(schema)))
     }
 
     /// The names of the arguments that a call must have, as its schema says at the top level.

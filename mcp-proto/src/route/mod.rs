@@ -75,7 +75,7 @@ pub enum Routed<'a, H> {
 
 /// What serves a request.
 enum Found<'a, H> {
-    Tool(&'a H, RawJson),
+    Tool(&'a Offered<H>, RawJson),
     Method(&'a H),
     Result(Object),
 }
@@ -192,7 +192,10 @@ impl<H> Router<H> {
     pub fn route(&self, mut responder: Responder, mut incoming: Incoming) -> Routed<'_, H> {
         let found = self.look_up(&responder, &incoming);
         match found.and_then(|found| responder.open(&mut incoming).map(|()| found)) {
-            Ok(Found::Tool(handler, arguments)) => {
+            Ok(Found::Tool(Offered { tool, handler, .. }, arguments)) => {
+                if tool.output_schema_in(responder.version()).is_some() {
+                    responder.expect_structure();
+                }
                 Routed::Handle { handler, invocation: Invocation::of_tool(incoming, arguments), responder }
             }
             Ok(Found::Method(handler)) => {
@@ -230,22 +233,18 @@ impl<H> Router<H> {
 
     /// One page of `tools/list`.
     fn list(&self, responder: &Responder, incoming: &Incoming) -> Result<Object, ErrorObject> {
-        let config = responder.config();
         let start = match incoming.params.get("cursor") {
             None => 0,
             Some(cursor) if cursor.kind() == JsonKind::Null => 0,
             Some(cursor) => self.after(cursor).ok_or_else(|| invalid("the cursor is not valid"))?,
         };
-        let size = config.limits.server.page_size.max(1);
+        let size = responder.config().limits.server.page_size.max(1);
         let rest = self.tools.get(start..).unwrap_or_default();
         let page: Vec<RawJson> =
             rest.iter().take(size).map(|offered| offered.tool.write(responder.version()).into()).collect();
         let mut result = Object::new().with("tools", page);
         if let (true, Some(last)) = (rest.len() > size, rest.get(size - 1)) {
             result.set("nextCursor", URL_SAFE_NO_PAD.encode(&last.tool.name).as_str().into());
-        }
-        if responder.version().era() == Era::Modern {
-            config.list_cache.write(&mut result);
         }
         Ok(result)
     }
@@ -267,7 +266,7 @@ impl<H> Router<H> {
             Some(arguments) if arguments.kind() == JsonKind::Object => arguments.clone(),
             Some(_) => return Err(invalid("`arguments` is not an object")),
         };
-        Ok(Found::Tool(&offered.handler, arguments))
+        Ok(Found::Tool(offered, arguments))
     }
 
     fn offered(&self, name: &str) -> Option<&Offered<H>> {

@@ -46,13 +46,19 @@ struct Bench {
     router: Router<Run>,
     server: Server,
     cancelled: Arc<AtomicBool>,
+    codes: Vec<&'static str>,
 }
 
 impl Bench {
     fn new(router: Router<Run>) -> Self {
         let mut server = Server::new(Arc::new(router.config()), [1; 32], NOW);
         server.fact(NOW, X, Fact::Opened(Peer::default()));
-        Self { router, server, cancelled: Arc::default() }
+        Self { router, server, cancelled: Arc::default(), codes: Vec::new() }
+    }
+
+    /// The codes of the diagnostics since the last call.
+    fn codes(&mut self) -> Vec<&'static str> {
+        core::mem::take(&mut self.codes)
     }
 
     fn legacy(router: Router<Run>, version: &str) -> Self {
@@ -85,6 +91,7 @@ impl Bench {
                     };
                     self.server.respond(NOW, answer);
                 }
+                Output::Event(Event::Diagnostic(diagnostic)) => self.codes.push(diagnostic.kind.code()),
                 Output::Send(_, Outgoing::Message(bytes)) => said.push(String::from_utf8(bytes.to_vec()).unwrap()),
                 _ => {}
             }
@@ -323,6 +330,73 @@ fn outputs_are_lowered_to_what_the_revision_can_carry() {
             .get("structuredContent")
             .is_none()
     );
+}
+
+/// A tool with an output schema whose handler returns what is wrong with it, by its name.
+fn promising(schema: &str) -> Router<Run> {
+    let promises = |name: &str| tool(name).output_schema(schema);
+    Router::<Run>::new("n", "1")
+        .tool(promises("text"), |_cx, (): ()| "plain text")
+        .tool(promises("nothing"), |_cx, (): ()| ())
+        .tool(promises("object"), |_cx, (): ()| Json(Add { a: 1, b: 2 }))
+        .tool(promises("array"), |_cx, (): ()| Json([1, 2]))
+        .tool(promises("null"), |_cx, (): ()| Json(()))
+        .tool(promises("fails"), |_cx, (): ()| Err::<(), _>("broken"))
+        .tool(promises("asks"), |cx: Cx, (): ()| {
+            cx.elicit("name", ElicitRequest::form("Name?").text("name"))?;
+            Ok::<_, ToolError>(Json(Add { a: 1, b: 2 }))
+        })
+        .tool("free", |_cx, (): ()| "plain text")
+}
+
+const NO_STRUCTURE: &str = "the tool declares an output schema, and its result has no structured content";
+
+// covers: TOOL-S-025, TOOL-B-019
+#[test]
+fn a_result_without_the_structure_its_tool_declares_is_an_error() {
+    let call = |bench: &mut Bench, name: &str| {
+        let result = bench.modern("tools/call", &format!(r#","name":"{name}""#)).unwrap();
+        let texts: Vec<String> = result
+            .optional_array("content")
+            .unwrap()
+            .unwrap_or_default()
+            .iter()
+            .map(|block| Content::read(block).unwrap().as_text().unwrap().into())
+            .collect();
+        (result.optional::<bool>("isError").unwrap().unwrap_or(false), texts, bench.codes())
+    };
+    let mut bench = Bench::new(promising(r#"{"type":"object"}"#));
+    let missing = |rest: &[&str]| {
+        let texts = [&[NO_STRUCTURE], rest].concat().iter().map(ToString::to_string).collect::<Vec<_>>();
+        (true, texts, vec!["missing-structure"])
+    };
+    assert_eq!(call(&mut bench, "text"), missing(&["plain text"]));
+    assert_eq!(call(&mut bench, "nothing"), missing(&[]));
+    // Nothing is missing in these.
+    let fine = |is_error: bool, text: &str| (is_error, vec![text.to_string()], Vec::new());
+    assert_eq!(call(&mut bench, "object"), fine(false, r#"{"a":1,"b":2}"#));
+    assert_eq!(call(&mut bench, "null"), fine(false, "null"));
+    assert_eq!(call(&mut bench, "fails"), fine(true, "broken"));
+    assert_eq!(call(&mut bench, "free"), fine(false, "plain text"));
+    assert_eq!(call(&mut bench, "asks"), (false, vec![], vec![]));
+}
+
+// covers: TOOL-B-018, TOOL-B-019
+#[test]
+fn the_structure_is_missed_only_where_the_schema_was_sent() {
+    let call = |schema: &str, version: &str, name: &str| {
+        let mut bench = Bench::legacy(promising(schema), version);
+        let result = bench.legacy_call(&format!(r#"{{"name":"{name}"}}"#)).unwrap();
+        assert_eq!(bench.codes().is_empty(), result.get("isError").is_none());
+        result.get("isError").is_some()
+    };
+    // Before 2025-06-18 there are no output schemas, and before 2026-07-28 only those of objects.
+    for (version, sent) in [("2024-11-05", false), ("2025-03-26", false), ("2025-06-18", true), ("2025-11-25", true)] {
+        assert_eq!(call(r#"{"type":"object"}"#, version, "text"), sent, "{version}");
+        assert_eq!(call(r#"{"type":"object"}"#, version, "array"), sent, "{version}: no array can be sent");
+        assert!(!call(r#"{"type":"object"}"#, version, "object"), "{version}");
+        assert!(!call(r#"{"type":"array"}"#, version, "text"), "{version}");
+    }
 }
 
 #[test]

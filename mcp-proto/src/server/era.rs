@@ -262,12 +262,10 @@ impl ServerConfig {
 
     /// The result of `server/discover`, before it is completed as every modern result is.
     pub(super) fn discover(&self, over: Transport) -> Object {
-        let mut result = Object::new()
+        Object::new()
             .with("supportedVersions", self.supported(over))
-            .with("capabilities", self.capabilities.write());
-        result = result.with_opt("instructions", self.instructions.as_deref());
-        self.discover_cache.write(&mut result);
-        result
+            .with("capabilities", self.capabilities.write())
+            .with_opt("instructions", self.instructions.as_deref())
     }
 
     /// Negotiates by `initialize`: the requested revision if we have it, else our newest of the legacy era.

@@ -159,7 +159,8 @@ impl Server {
                 exchange.listens.remove(&key);
             }
             let result = Object::new().with(meta::META, subscription(&id));
-            let result = result_response(&id, &self.shared.complete(version, result, "complete"));
+            let result =
+                result_response(&id, &self.shared.complete(version, "subscriptions/listen", result, "complete"));
             match self.talk_mut(Party::Duplex(x)) {
                 Some(talk) => {
                     talk.ids.remove(&id);

@@ -193,6 +193,7 @@ impl Server {
             came,
             fault,
             state_fault: None,
+            expects_structure: false,
             shared: self.shared.clone(),
         };
         self.queue.push(Output::Event(Event::Request(responder, incoming)));

@@ -5,7 +5,8 @@ use super::{Incoming, RequestState, ServerConfig};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::ExchangeId;
 use crate::input::{Answer, Answered, InputRequest, Outcome, Principal, Question, RequestKey};
-use crate::model::lifecycle::{ClientCapabilities, Implementation, meta};
+use crate::model::content::Content;
+use crate::model::lifecycle::{CacheHints, ClientCapabilities, Implementation, meta};
 use crate::model::tools::CallToolResult;
 use crate::rpc::{ErrorObject, Id, Object, RawJson, code, error_response, result_response};
 use crate::version::{Era, ProtocolVersion};
@@ -32,8 +33,8 @@ impl Shared {
         Self { config, seal_key, server_info }
     }
 
-    /// Completes a result as its revision demands (2026-07-28: `resultType` and who we are; before: neither).
-    pub(super) fn complete(&self, version: ProtocolVersion, mut result: Object, kind: &str) -> Object {
+    /// Completes a result as its revision demands (2026-07-28: `resultType`, who we are, cache hints; before: nothing of these).
+    pub(super) fn complete(&self, version: ProtocolVersion, method: &str, mut result: Object, kind: &str) -> Object {
         if version.era() == Era::Legacy {
             result.remove("resultType");
             return result;
@@ -41,12 +42,30 @@ impl Shared {
         if result.get("resultType").is_none() {
             result.set("resultType", kind.into());
         }
+        if let Some(hints) = self.cache_hints(method)
+            && result.get("resultType") == Some(&"complete".into())
+        {
+            hints.add_to(&mut result);
+        }
         let mut meta = result.optional_object(meta::META).ok().flatten().unwrap_or_default();
         if meta.get(meta::SERVER_INFO).is_none() {
             meta.set(meta::SERVER_INFO, self.server_info.clone());
         }
         result.set(meta::META, meta.into());
         result
+    }
+
+    /// What a complete result of this method gets where it has no cache hints of its own. `None`: its results carry none (2026-07-28,
+    /// caching: cacheable results).
+    fn cache_hints(&self, method: &str) -> Option<CacheHints> {
+        match method {
+            "server/discover" => Some(self.config.discover_cache.clone()),
+            "tools/list" => Some(self.config.list_cache.clone()),
+            "resources/list" | "resources/templates/list" | "resources/read" | "prompts/list" => {
+                Some(CacheHints::default())
+            }
+            _ => None,
+        }
     }
 }
 
@@ -85,6 +104,8 @@ pub struct Responder {
     pub(super) fault: Option<Box<ErrorObject>>,
     /// Why the state that came with it was refused.
     pub(super) state_fault: Option<&'static str>,
+    /// The tool that is called promises structured content.
+    pub(super) expects_structure: bool,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -124,12 +145,19 @@ impl Responder {
     /// [`max_questions`](crate::limits::ServerLimits::max_questions) or [`max_state`](crate::limits::ServerLimits::max_state), with a
     /// name that stands twice, or on a modern request of a method that cannot ask, become `-32603`. Whatever is not an error becomes that
     /// which [`open`](Self::open) gives, if the request brought answers that are none.
+    ///
+    /// On 2026-07-28 a complete result of `server/discover`, `tools/list`, `prompts/list`, `resources/list`, `resources/templates/list` or
+    /// `resources/read` gets the cache hints that it does not have: `tools/list` those of
+    /// [`list_cache`](super::ServerConfig::list_cache), the others `ttlMs` 0 and `cacheScope` `private`. A result that a
+    /// [`Router`](crate::Router) expects to have structured content, and that has none, becomes one with `isError`: see
+    /// [`Tool::output_schema`](crate::Tool::output_schema).
     pub fn write(mut self, outcome: Outcome) -> Answer {
         let fault = self.fault.take();
         match outcome {
             Outcome::Error(error) => self.error(error, None),
             _ if let Some(fault) = fault => self.error(*fault, None),
-            Outcome::Complete(result) => self.result(result, "complete"),
+            Outcome::Complete(result) if self.lacks_structure(&result) => self.missing_structure(result),
+            Outcome::Complete(result) => self.result(result, "complete", None),
             Outcome::NeedInput { requests, state } => self.questions(requests, state),
         }
     }
@@ -175,9 +203,31 @@ impl Responder {
         seal::Binding { key, principal, method: &self.method, params: &self.params }
     }
 
-    fn result(self, result: Object, kind: &str) -> Answer {
-        let result = self.shared.complete(self.version, result, kind);
-        self.message(result_response(&self.id, &result), None, None)
+    /// From now on a complete result without structured content is sent as an error of the tool.
+    pub(crate) fn expect_structure(&mut self) {
+        self.expects_structure = true;
+    }
+
+    /// Whether the result is complete, no error, and without the structured content that the schema of its tool promises. A client that
+    /// checks results takes such a result for a fault of the protocol, and its model would see nothing of it.
+    fn lacks_structure(&self, result: &Object) -> bool {
+        let is_complete = result.get("resultType").is_none_or(|kind| *kind == "complete".into());
+        let is_error = result.get("isError").is_some_and(|is_error| *is_error == true.into());
+        self.expects_structure && is_complete && !is_error && result.get("structuredContent").is_none()
+    }
+
+    /// The result as an error of the tool. What the tool said stays in it.
+    fn missing_structure(self, result: Object) -> Answer {
+        const WHY: &str = "the tool declares an output schema, and its result has no structured content";
+        let mut content = alloc::vec![Content::text(WHY).write().into()];
+        content.extend(result.array("content").unwrap_or_default());
+        let result = result.with("content", content).with("isError", true);
+        self.result(result, "complete", Some(Diagnostic::new(DiagnosticKind::MissingStructure, WHY)))
+    }
+
+    fn result(self, result: Object, kind: &str, diagnostic: Option<Diagnostic>) -> Answer {
+        let result = self.shared.complete(self.version, &self.method, result, kind);
+        self.message(result_response(&self.id, &result), None, diagnostic)
     }
 
     fn error(self, mut error: ErrorObject, diagnostic: Option<Diagnostic>) -> Answer {
@@ -282,7 +332,7 @@ impl Responder {
         }
         let questions = (!questions.is_empty()).then_some(questions);
         let result = Object::new().with_opt("inputRequests", questions).with("requestState", sealed.as_str());
-        self.result(result, "input_required")
+        self.result(result, "input_required", None)
     }
 }
 

@@ -32,6 +32,7 @@ await run(async (_mode, server) => {
     };
     await client.connect(transport);
     return {
+        client,
         errors,
         revision: () => revision,
         async list() {

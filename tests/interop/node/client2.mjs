@@ -23,6 +23,7 @@ await run(async (mode, server) => {
     const transport = server.url ? new StreamableHTTPClientTransport(server.url) : new StdioClientTransport(server);
     await client.connect(transport);
     return {
+        client,
         errors,
         revision: () => client.getNegotiatedProtocolVersion(),
         list: async () => (await client.listTools()).tools.map((tool) => tool.name),

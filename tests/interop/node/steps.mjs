@@ -75,6 +75,17 @@ const steps = {
     async list(session) {
         assert.deepEqual(await session.list(), tools);
     },
+    // What our server serves without knowing the types: each result must be valid in its revision.
+    async resources({ client }) {
+        const { resources } = await client.listResources();
+        const { resourceTemplates } = await client.listResourceTemplates();
+        const { contents } = await client.readResource({ uri: 'note://one' });
+        const { prompts } = await client.listPrompts();
+        assert.deepEqual(
+            [resources[0].uri, resourceTemplates[0].uriTemplate, contents[0].text, prompts[0].name],
+            ['note://one', 'note://{name}', 'the first note', 'greeting'],
+        );
+    },
     async structured(session) {
         const result = await session.call('add', { a: 2, b: 3 });
         assert.deepEqual(result.structuredContent, { sum: 5 });

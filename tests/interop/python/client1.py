@@ -30,6 +30,18 @@ class Session:
             if cursor is None:
                 return names
 
+    async def resources(self):
+        resources = await self.session.list_resources()
+        templates = await self.session.list_resource_templates()
+        read = await self.session.read_resource("note://one")
+        prompts = await self.session.list_prompts()
+        return [
+            *(str(resource.uri) for resource in resources.resources),
+            *(template.uriTemplate for template in templates.resourceTemplates),
+            *(content.text for content in read.contents),
+            *(prompt.name for prompt in prompts.prompts),
+        ]
+
     async def call(self, name, arguments, told=None):
         return await self.session.call_tool(name, arguments, progress_callback=told)
 

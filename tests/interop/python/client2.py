@@ -32,6 +32,18 @@ class Session:
             if cursor is None:
                 return names
 
+    async def resources(self):
+        resources = await self.client.list_resources()
+        templates = await self.client.list_resource_templates()
+        read = await self.client.read_resource("note://one")
+        prompts = await self.client.list_prompts()
+        return [
+            *(str(resource.uri) for resource in resources.resources),
+            *(template.uri_template for template in templates.resource_templates),
+            *(content.text for content in read.contents),
+            *(prompt.name for prompt in prompts.prompts),
+        ]
+
     async def call(self, name, arguments, told=None):
         return await self.client.call_tool(name, arguments, progress_callback=told)
 

@@ -57,6 +57,11 @@ async def listing(session, _):
     same(await session.list(), TOOLS)
 
 
+async def resources(session, _):
+    """What our server serves without knowing the types: each result must be valid in its revision."""
+    same(await session.resources(), ["note://one", "note://{name}", "the first note", "greeting"])
+
+
 async def structured(session, _):
     same(session.structured(await session.call("add", {"a": 2, "b": 3})), {"sum": 5})
 
@@ -238,6 +243,7 @@ async def changed_still(session, wanted):
 STEPS = {
     "revision": revision,
     "list": listing,
+    "resources": resources,
     "structured": structured,
     "text": plain,
     "progress": progress,

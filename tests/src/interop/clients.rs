@@ -72,6 +72,7 @@ impl Ours {
 pub(super) const STEPS: &[&str] = &[
     "revision",
     "list",
+    "resources",
     "structured",
     "text",
     "progress",

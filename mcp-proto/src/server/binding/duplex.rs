@@ -217,7 +217,7 @@ impl Server {
             "server/discover" => {
                 self.timers.set(Timer::Handshake(x), None);
                 let result = self.shared.config.discover(Transport::Duplex);
-                Ok(Verdict::Reply(self.shared.complete(version, result, "complete")))
+                Ok(Verdict::Reply(self.shared.complete(version, "server/discover", result, "complete")))
             }
             "subscriptions/listen" => {
                 self.timers.set(Timer::Handshake(x), None);

@@ -166,6 +166,54 @@ fn codes_of_older_revisions_do_not_go_out_in_the_modern_era() {
     }
 }
 
+// covers: CACHE-S-001, CACHE-S-005
+#[test]
+fn cacheable_results_without_hints_are_given_them() {
+    let cacheable = ["tools/list", "resources/list", "resources/templates/list", "resources/read", "prompts/list"];
+    let mut bench = bench_after_initialize();
+    for method in cacheable {
+        for (given, hints) in [
+            ("{}", ("0", r#""private""#)),
+            (r#"{"resultType":"complete"}"#, ("0", r#""private""#)),
+            (r#"{"ttlMs":5}"#, ("5", r#""private""#)),
+            (r#"{"cacheScope":"public"}"#, ("0", r#""public""#)),
+            (r#"{"ttlMs":5,"cacheScope":"public"}"#, ("5", r#""public""#)),
+        ] {
+            let (ttl, scope) = hints;
+            let expected = (Some(ttl.to_string()), Some(scope.to_string()));
+            assert_eq!(hints_of(&mut bench, &modern("1", method, ""), given), expected, "{method} {given}");
+        }
+        assert_eq!(hints_of(&mut bench, &legacy("2", method, "{}"), "{}"), (None, None), "{method}, 2025-06-18");
+    }
+}
+
+// covers: CACHE-S-002
+#[test]
+fn only_complete_cacheable_results_are_given_hints() {
+    let mut bench = Bench::new().open(A);
+    for method in ["tools/call", "prompts/get", "completion/complete", "x/y"] {
+        assert_eq!(hints_of(&mut bench, &modern("1", method, ""), "{}"), (None, None), "{method}");
+    }
+    for kind in ["input_required", "task"] {
+        let given = format!(r#"{{"resultType":"{kind}"}}"#);
+        assert_eq!(hints_of(&mut bench, &modern("1", "resources/read", ""), &given), (None, None), "{kind}");
+    }
+    let (responder, _) = bench.request(A, &modern_with("1", "resources/read", r#"{"elicitation":{}}"#, ""));
+    bench.answer(responder, ask("q"));
+    let asked = result(&bench.heard(A)[0]);
+    assert_eq!(asked.required::<String>("resultType").unwrap(), "input_required");
+    assert!(asked.get("ttlMs").is_none() && asked.get("cacheScope").is_none());
+}
+
+/// `ttlMs` and `cacheScope` of the answer to a request whose handler gives this result, as JSON text.
+fn hints_of(bench: &mut Bench, request: &str, given: &str) -> (Option<String>, Option<String>) {
+    let (responder, _) = bench.request(A, request);
+    bench.complete(responder, given);
+    let result = result(&bench.heard(A)[0]);
+    let text = |key: &str| result.get(key).map(|value| value.as_str().to_string());
+    (text("ttlMs"), text("cacheScope"))
+}
+
 // covers: RPC-C-027, X-05, B-052
 #[test]
 fn answers_that_nobody_asked_for_are_told_and_dropped() {

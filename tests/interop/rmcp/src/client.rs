@@ -150,6 +150,7 @@ pub async fn run(era: &str, revision: &str, command: &[String]) -> Result<(), Bo
     let session = Session { service, handler };
     told("revision", session.revision(revision));
     told("list", session.list().await);
+    told("resources", session.resources().await);
     told("structured", session.add(2, 3).await);
     told("text", session.echo("gr\u{fc}\u{df} \u{2028}\u{1f600}\n").await);
     told("progress", session.counted(30).await);
@@ -291,6 +292,16 @@ impl Session {
         seen.sort_by(f64::total_cmp);
         // Of what a server tells meanwhile, the newest is enough.
         if seen == [1.0, 3.0] { Ok(()) } else { same(&seen, &vec![1.0, 2.0, 3.0]) }
+    }
+
+    /// What our server serves without knowing the types: each result must be valid in its revision.
+    async fn resources(&self) -> Step {
+        let (peer, text) = (self.service.peer(), |why: ServiceError| why.to_string());
+        let resources = peer.list_resources(None).await.map_err(text)?.resources.len();
+        let templates = peer.list_resource_templates(None).await.map_err(text)?.resource_templates.len();
+        peer.read_resource(ReadResourceRequestParams::new("note://one")).await.map_err(text)?;
+        let prompts = peer.list_prompts(None).await.map_err(text)?.prompts.len();
+        same(&[resources, templates, prompts], &[1, 1, 1])
     }
 
     async fn changed(&self, revision: &str) -> Step {

@@ -13,8 +13,8 @@ use mcp_blocking::{
 };
 
 use super::{
-    AWAY, Add, Count, Echo, LOOK, LOOKS, Name, Nothing, Offer, Poll, Sum, add, count, echo, hang_up, listed, listening,
-    poll, question, said, tell, whereabouts,
+    AWAY, Add, Count, Echo, LOOK, LOOKS, Name, Nothing, Offer, Poll, Read, Sum, add, count, echo, hang_up, listed,
+    listening, poll, prompts, question, resource, resources, said, tell, templates, whereabouts,
 };
 
 pub(super) fn serve(offer: &Offer) -> io::Result<()> {
@@ -80,6 +80,10 @@ fn router(offer: &Offer) -> Router {
             cx.notify("notifications/interop", Object::new().with("n", 1_i64)).map_err(|why| why.to_string())?;
             Ok::<_, ToolError>("noted")
         })
+        .method("resources/list", |_cx, _: Nothing| Json(resources()))
+        .method("resources/templates/list", |_cx, _: Nothing| Json(templates()))
+        .method("resources/read", |_cx, read: Read| Json(resource(&read)))
+        .method("prompts/list", |_cx, _: Nothing| Json(prompts()))
         .tools_change()
         .tool("change", |cx, _: Nothing| {
             cx.publish(Change::Tools);

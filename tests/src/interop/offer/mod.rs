@@ -81,6 +81,9 @@ impl Offer {
     /// What differs from the defaults.
     fn configure(&self, config: &mut ServerConfig) {
         config.limits.server.page_size = PAGE;
+        for capability in ["resources", "prompts"] {
+            config.capabilities.other.set(capability, Object::new().into());
+        }
         if let Some(versions) = &self.versions {
             config.versions = versions.clone();
         }
@@ -150,6 +153,28 @@ struct Nothing {}
 #[derive(Deserialize)]
 struct Name {
     name: String,
+}
+
+#[derive(Deserialize)]
+struct Read {
+    uri: String,
+}
+
+/// What the methods return that the router serves raw, without the members that 2026-07-28 adds.
+fn resources() -> serde_json::Value {
+    json!({ "resources": [{ "uri": "note://one", "name": "one" }] })
+}
+
+fn templates() -> serde_json::Value {
+    json!({ "resourceTemplates": [{ "uriTemplate": "note://{name}", "name": "notes" }] })
+}
+
+fn resource(read: &Read) -> serde_json::Value {
+    json!({ "contents": [{ "uri": read.uri, "text": "the first note" }] })
+}
+
+fn prompts() -> serde_json::Value {
+    json!({ "prompts": [{ "name": "greeting" }] })
 }
 
 fn described(name: &str, what: &str, properties: serde_json::Value) -> Tool {

@@ -10,8 +10,8 @@ use mcp_smol::{Change, ElicitRequest, ElicitResult, Json, Object, Progress, Rout
 use smol::Timer;
 
 use super::{
-    AWAY, Add, Count, Echo, LOOK, LOOKS, Name, Nothing, Offer, Poll, Sum, add, count, echo, hang_up, listed, listening,
-    poll, question, said, tell, whereabouts,
+    AWAY, Add, Count, Echo, LOOK, LOOKS, Name, Nothing, Offer, Poll, Read, Sum, add, count, echo, hang_up, listed,
+    listening, poll, prompts, question, resource, resources, said, tell, templates, whereabouts,
 };
 
 /// Counts a future that is dropped before its end.
@@ -92,6 +92,10 @@ fn router(offer: &Offer) -> Router {
             cx.notify("notifications/interop", Object::new().with("n", 1_i64)).map_err(|why| why.to_string())?;
             Ok("noted")
         })
+        .method("resources/list", |_cx, _: Nothing| async move { Ok(Json(resources())) })
+        .method("resources/templates/list", |_cx, _: Nothing| async move { Ok(Json(templates())) })
+        .method("resources/read", |_cx, read: Read| async move { Ok(Json(resource(&read))) })
+        .method("prompts/list", |_cx, _: Nothing| async move { Ok(Json(prompts())) })
         .tools_change()
         .tool("change", |cx, _: Nothing| async move {
             cx.publish(Change::Tools);

@@ -28,7 +28,7 @@ impl Server {
         match request.method.as_str() {
             "server/discover" => {
                 let result = self.shared.config.discover(Transport::Http);
-                let result = self.shared.complete(version, result, "complete");
+                let result = self.shared.complete(version, "server/discover", result, "complete");
                 self.http_answer(x, result_response(&request.id, &result), None);
             }
             "subscriptions/listen" if !self.takes_events(x) => {
