@@ -174,6 +174,31 @@ mod tests {
         assert_eq!(results.recv_timeout(BOUND), Ok(2));
     }
 
+    // covers: B-075
+    #[test]
+    fn two_jobs_and_one_idle_thread_make_a_second_thread() {
+        // The idle thread may take the first job before the second one is there, so this is done often.
+        for _ in 0..100 {
+            let (done, results) = mpsc::channel();
+            let (ready, gate) = mpsc::channel();
+            let gate = Mutex::new(gate);
+            let pool = Pool::new("test", 2, move |job: u32| match job {
+                0 => {}
+                1 => done.send(gate.lock().expect("no panic").recv_timeout(BOUND)).expect("heard"),
+                _ => ready.send(job).expect("heard"),
+            });
+            pool.submit(0).expect("a thread");
+            let end = std::time::Instant::now() + BOUND;
+            while pool.inner.lock().idle == 0 {
+                assert!(std::time::Instant::now() < end, "the thread is never idle");
+                std::thread::yield_now();
+            }
+            // The first waits for the second.
+            (1..=2).for_each(|job| pool.submit(job).expect("a thread"));
+            assert_eq!(results.recv_timeout(BOUND * 2).expect("an end"), Ok(2));
+        }
+    }
+
     #[test]
     fn what_was_submitted_is_done_after_the_pool_is_dropped_and_its_threads_end() {
         let (done, results) = mpsc::channel();

@@ -12,10 +12,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Facts taken from the channel before the rest of the connection has its turn.
-const TURN: usize = 16;
-/// Turns taken before other tasks of the executor have theirs: what another client asks takes several of those.
-const TURNS: usize = 4;
+/// Maximum facts of the channel that one poll takes; at most one of them is bytes that were read. Without this bound, a client that sends its
+/// next request as soon as it has its answer is served again and again while the others wait.
+const TURN: usize = 4;
 
 /// One connection: a future of how its channel ended. Dropping it ends the connection.
 pub(crate) struct Connection {
@@ -57,14 +56,12 @@ impl Connection {
         })
     }
 
+    /// Takes one turn's facts from the channel. Returns whether it has to be polled again: it may have more, or it was not asked for more.
     fn poll_channel(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut moved = false;
+        let mut read = false;
         for _ in 0..TURN {
-            if self.answers_only && self.channel.is_refused() {
-                self.channel.close(Shutdown::Abort);
-            }
-            let Poll::Ready(wire) = self.channel.poll_wire(cx, self.lane.wants_read()) else { break };
-            moved = true;
+            let Poll::Ready(wire) = self.poll_wire(cx, !read) else { return read };
+            read |= matches!(wire, Wire::Bytes(_));
             if let Wire::Closed(why) = &wire {
                 self.end = Some(why.clone());
             }
@@ -72,7 +69,22 @@ impl Connection {
             // Before the next: what was read is turned into facts only as they are taken.
             self.settle(cx);
         }
-        moved
+        true
+    }
+
+    /// The next fact of the channel.
+    fn poll_wire(&mut self, cx: &mut Context<'_>, reads: bool) -> Poll<Wire> {
+        loop {
+            let refused = self.answers_only && self.channel.is_refused();
+            if refused {
+                self.channel.close(Shutdown::Abort);
+            }
+            let wire = self.channel.poll_wire(cx, reads && self.lane.wants_read());
+            // A write that fails in this very poll ends the connection in it too: it has registered no waker.
+            if wire.is_ready() || refused || !(self.answers_only && self.channel.is_refused()) {
+                return wire;
+            }
+        }
     }
 
     /// Lets the lane and the engine talk until both are silent; whether either said anything.
@@ -144,16 +156,14 @@ impl Future for Connection {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Closed> {
         let this = self.get_mut();
-        for _ in 0..TURNS {
-            let mut moved = this.settle(cx);
-            moved |= this.poll_channel(cx);
-            moved |= this.poll_alarms(cx);
-            if !moved {
-                return this.end.clone().map_or(Poll::Pending, Poll::Ready);
-            }
+        this.settle(cx);
+        let more = this.poll_channel(cx);
+        if this.poll_alarms(cx) || more {
+            // Behind the other tasks that are ready.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
-        cx.waker().wake_by_ref();
-        Poll::Pending
+        this.end.clone().map_or(Poll::Pending, Poll::Ready)
     }
 }
 
@@ -167,3 +177,6 @@ impl Drop for Connection {
         self.server.lock().hub.count(self.lane.take_traffic());
     }
 }
+
+#[cfg(all(test, feature = "http", not(shuttle)))]
+mod tests;

@@ -215,3 +215,6 @@ impl fmt::Debug for Driver {
         f.debug_struct("Driver").field("channels", &self.channels.len()).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(shuttle)))]
+mod tests;

@@ -205,6 +205,48 @@ fn dropping_the_last_server_ends_its_connections_and_handlers() {
 
 // covers: CANC-S-003, B-149
 #[test]
+fn dropping_a_serving_future_cancels_its_request_and_frees_its_place() {
+    run(async {
+        let seen = Seen::default();
+        let server =
+            Server::new(router(&seen).configure(|config| config.limits.server.max_exchanges = 1)).expect("a seed");
+        let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+        let serving = smol::spawn(server.serve_http(theirs, Peer::default()));
+        say(&mut ours, &call("hang", "{}", "")).await;
+        until(|| seen.entered.load(Ordering::SeqCst) == 1).await;
+        assert_eq!(server.stats().running, 1);
+        serving.cancel().await;
+        // The engine knows at once; the task of the handler ends soon.
+        assert_eq!((server.stats().running, server.stats().channels), (0, 0));
+        until(|| seen.dropped.load(Ordering::SeqCst) == 1).await;
+        assert_eq!(rest(&mut ours).await, "");
+        let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+        smol::spawn(server.serve_http(theirs, Peer::default())).detach();
+        sum(&mut ours).await;
+    });
+}
+
+// covers: B-141, B-149
+#[test]
+fn dropping_the_future_of_a_stop_leaves_the_server_stopping() {
+    run(async {
+        let seen = Seen::default();
+        let server = Server::new(router(&seen)).expect("a seed");
+        let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+        let serving = smol::spawn(server.serve_http(theirs, Peer::default()));
+        say(&mut ours, &call("hang", "{}", "")).await;
+        until(|| seen.entered.load(Ordering::SeqCst) == 1).await;
+        let stop = server.stop(Duration::from_millis(50));
+        assert!(smol::future::poll_once(stop).await.is_none(), "the call has not ended");
+        // Nobody waits for the stop, and it goes on: the grace ends, and with it the call and the connection.
+        server.wait().await;
+        serving.await;
+        until(|| seen.dropped.load(Ordering::SeqCst) == 1).await;
+    });
+}
+
+// covers: CANC-S-003, B-149
+#[test]
 fn a_client_that_disconnects_cancels_its_request() {
     run(async {
         let seen = Seen::default();

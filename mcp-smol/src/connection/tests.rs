@@ -1,0 +1,294 @@
+//! How connections share an executor: polled by hand or by a single-threaded executor, over streams in memory. No time passes, so what is
+//! counted depends on nothing but the order of polls.
+
+use super::*;
+use crate::{Router, tool};
+use smol::Executor;
+use smol::io::{AsyncRead, AsyncWrite};
+use std::io;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Wake, Waker};
+
+/// Requests of each client.
+const REQUESTS: usize = 40;
+
+/// Whether its task was woken.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// A client over HTTP, as both ends of its connection.
+#[derive(Clone)]
+struct Client(Arc<Mutex<Talk>>);
+
+struct Talk {
+    number: usize,
+    /// Bytes of the requests that were not read yet.
+    unread: Vec<u8>,
+    /// Requests that it sends once `unread` was read and, if it is patient, answered.
+    left: usize,
+    patient: bool,
+    /// It has no answer to its latest request.
+    waits: bool,
+    /// It ends its side after its last answer.
+    ends: bool,
+    /// Bytes of the largest read and write.
+    at_once: usize,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    takes: Takes,
+    /// The numbers of the clients that were answered, in order.
+    served: Served,
+}
+
+/// What it does with answers.
+#[derive(Clone, Copy, PartialEq)]
+enum Takes {
+    All,
+    NothingYet,
+    NothingAnyMore,
+}
+
+type Served = Arc<Mutex<Vec<usize>>>;
+
+impl Client {
+    /// One that sends each request once the one before it is answered.
+    fn patient(number: usize, served: &Served) -> Self {
+        let (unread, served) = (Vec::new(), served.clone());
+        let (left, patient, waits, takes) = (REQUESTS, true, false, Takes::All);
+        Self(Arc::new(Mutex::new(Talk {
+            number,
+            unread,
+            left,
+            patient,
+            waits,
+            ends: true,
+            at_once: usize::MAX,
+            reader: None,
+            writer: None,
+            takes,
+            served,
+        })))
+    }
+
+    /// One that sends every request at once, each in a write of its own.
+    fn impatient(served: &Served) -> Self {
+        let client = Self::patient(0, served);
+        client.talk(|talk| talk.patient = false);
+        client
+    }
+
+    fn talk<T>(&self, change: impl FnOnce(&mut Talk) -> T) -> T {
+        change(&mut self.0.lock().expect("no panic"))
+    }
+}
+
+impl AsyncRead for Client {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.talk(|talk| {
+            if talk.unread.is_empty() && talk.left > 0 && !(talk.patient && talk.waits) {
+                talk.left -= 1;
+                talk.waits = true;
+                talk.unread = request();
+            }
+            let n = buffer.len().min(talk.unread.len()).min(talk.at_once);
+            talk.unread.drain(..n).zip(buffer).for_each(|(byte, to)| *to = byte);
+            match n {
+                0 if talk.left == 0 && !talk.waits && talk.ends => Poll::Ready(Ok(0)),
+                0 => {
+                    talk.reader = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+                n => Poll::Ready(Ok(n)),
+            }
+        })
+    }
+}
+
+impl AsyncWrite for Client {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.talk(|talk| match talk.takes {
+            Takes::All => {
+                let bytes = &bytes[..bytes.len().min(talk.at_once)];
+                let answers = bytes.windows(13).filter(|part| part == b"HTTP/1.1 200 ").count();
+                talk.served.lock().expect("no panic").extend(vec![talk.number; answers]);
+                if answers > 0 {
+                    talk.waits = false;
+                    talk.reader.take().into_iter().for_each(Waker::wake);
+                }
+                Poll::Ready(Ok(bytes.len()))
+            }
+            Takes::NothingYet => {
+                talk.writer = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            Takes::NothingAnyMore => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+        })
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A call of the tool `tick`.
+fn request() -> Vec<u8> {
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tick","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+        Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n\
+        Mcp-Name: tick\r\nContent-Length: ";
+    format!("{head}{}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+fn server() -> Arc<Shared> {
+    let router = Router::new("clock", "1").tool(tool("tick"), |_cx, _: ()| async { Ok("tock") });
+    Shared::new(router.into(), None).expect("a seed")
+}
+
+fn connection(server: &Arc<Shared>, client: &Client) -> Connection {
+    let streams: (Reader, Writer) = (Box::new(client.clone()), Box::new(client.clone()));
+    Connection::join(server, Kind::HttpServer, Peer::default(), streams, true).ok().expect("room")
+}
+
+/// Polls a connection as an executor does, only when it was woken. Calls `polled` after each poll.
+fn run(mut connection: Connection, mut polled: impl FnMut()) -> Option<Closed> {
+    let woken = Arc::<Woken>::default();
+    let waker = Waker::from(woken.clone());
+    woken.wake_by_ref();
+    while woken.0.swap(false, Ordering::SeqCst) {
+        let end = Pin::new(&mut connection).poll(&mut Context::from_waker(&waker));
+        polled();
+        if let Poll::Ready(end) = end {
+            return Some(end);
+        }
+    }
+    None
+}
+
+#[test]
+fn a_poll_serves_at_most_one_request() {
+    let served = Served::default();
+    let mut before = 0;
+    let end = run(connection(&server(), &Client::patient(0, &served)), || {
+        let now = served.lock().expect("no panic").len();
+        assert!(now <= before + 1, "{} requests in one poll", now - before);
+        before = now;
+    });
+    assert_eq!((end, before), (Some(Closed::Eof), REQUESTS));
+}
+
+#[test]
+fn a_poll_answers_few_of_the_requests_of_one_read() {
+    let (served, mut before, mut polls) = (Served::default(), 0, 0);
+    let client = Client::impatient(&served);
+    // As many as the first read takes.
+    let requests = (4 << 10) / request().len();
+    client.talk(|talk| (talk.unread, talk.left, talk.ends) = (request().repeat(requests), 0, false));
+    let end = run(connection(&server(), &client), || {
+        let now = served.lock().expect("no panic").len();
+        assert!(now <= before + TURN, "{} requests in one poll", now - before);
+        (before, polls) = (now, polls + 1);
+    });
+    assert_eq!((end, before), (None, requests));
+    assert!(requests > TURN && polls > 1, "{requests} requests in {polls} polls");
+}
+
+#[test]
+fn clients_that_never_pause_are_served_in_turn() {
+    const CLIENTS: usize = 5;
+    let (executor, server, served) = (Executor::new(), server(), Served::default());
+    let tasks: Vec<_> =
+        (0..CLIENTS).map(|number| executor.spawn(connection(&server, &Client::patient(number, &served)))).collect();
+    smol::block_on(executor.run(async {
+        for task in tasks {
+            assert_eq!(task.await, Closed::Eof);
+        }
+    }));
+    let served = served.lock().expect("no panic");
+    assert_eq!(served.len(), CLIENTS * REQUESTS);
+    for round in served.chunks(CLIENTS) {
+        let mut round = round.to_vec();
+        round.sort_unstable();
+        assert!(round.into_iter().eq(0..CLIENTS), "not in turn: {served:?}");
+    }
+}
+
+// covers: B-277
+#[test]
+fn a_connection_that_has_used_its_turn_is_polled_again() {
+    let served = Served::default();
+    // Nothing else wakes it: all that the client has to send is there from the start.
+    let end = run(connection(&server(), &Client::impatient(&served)), || ());
+    assert_eq!((end, served.lock().expect("no panic").len()), (Some(Closed::Eof), REQUESTS));
+}
+
+// covers: B-277
+#[test]
+fn a_connection_whose_answer_fails_to_be_written_ends_at_once() {
+    let (server, client, woken) = (server(), Client::impatient(&Served::default()), Arc::<Woken>::default());
+    // It sends one request, takes no answer, and says nothing any more.
+    client.talk(|talk| (talk.left, talk.takes) = (1, Takes::NothingYet));
+    let mut connection = connection(&server, &client);
+    let waker = Waker::from(woken.clone());
+    let mut poll = || Pin::new(&mut connection).poll(&mut Context::from_waker(&waker));
+    while woken.0.swap(false, Ordering::SeqCst) || client.talk(|talk| talk.writer.is_none()) {
+        assert!(poll().is_pending());
+    }
+    client.talk(|talk| talk.takes = Takes::NothingAnyMore);
+    let mut end = poll();
+    while end.is_pending() && woken.0.swap(false, Ordering::SeqCst) {
+        end = poll();
+    }
+    assert_eq!(end, Poll::Ready(Closed::Aborted));
+}
+
+// covers: B-149, B-141
+#[test]
+fn a_connection_dropped_after_any_poll_leaves_nothing() {
+    for hangs in [true, false] {
+        let mut states = std::collections::BTreeSet::new();
+        for polls in 0..60 {
+            let executor = Arc::new(Executor::new());
+            let there = executor.clone();
+            let router = Router::new("clock", "1").tool(tool("tick"), move |_cx, _: ()| async move {
+                for _ in 0..3 {
+                    smol::future::yield_now().await;
+                }
+                if hangs {
+                    std::future::pending::<()>().await;
+                }
+                Ok("tock")
+            });
+            let spawn = move |task| there.spawn(task).detach();
+            let server = Shared::new(router.into(), Some(Box::new(spawn))).expect("a seed");
+            let client = Client::impatient(&Served::default());
+            client.talk(|talk| (talk.left, talk.at_once) = (2, 50));
+            let mut connection = connection(&server, &client);
+            for _ in 0..polls {
+                let _ = Pin::new(&mut connection).poll(&mut Context::from_waker(Waker::noop()));
+                executor.try_tick();
+            }
+            states.insert(server.lock().hub.stats().running);
+            drop(connection);
+            // What the drop has cancelled ends.
+            while executor.try_tick() {}
+            let state = server.lock();
+            let stats = state.hub.stats();
+            assert_eq!((stats.running, stats.channels), (0, 0), "after {polls} polls");
+            assert!(state.connections.is_empty(), "after {polls} polls");
+            drop(state);
+            assert!(executor.is_empty(), "after {polls} polls a handler is left");
+        }
+        assert!(states.contains(&0) && states.contains(&1), "{states:?}");
+    }
+}
