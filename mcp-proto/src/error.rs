@@ -1,7 +1,7 @@
 //! What can go wrong, sorted by whose fault it is: ours (`Refused`), the call's (`CallError`), the peer's (`Diagnostic`), the link's
 //! (`Closed`, in `exchange`). All are `Clone + PartialEq`; match on variants, not on texts.
 
-use crate::exchange::{Closed, Sent};
+use crate::exchange::{Closed, ExitStatus, Sent};
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, Id, Object, code};
 use alloc::boxed::Box;
 use alloc::format;
@@ -317,6 +317,21 @@ pub struct NegotiationError {
     pub stage: Stage,
     /// What happened.
     pub cause: NegotiationCause,
+    /// How much time had passed since the start began. In a [`Termination`](crate::client::Termination) the end of the connection is
+    /// included, since the client ends after it: a program that does not exit by itself is given time.
+    pub after: Duration,
+    /// How the first process ended, if the server was started a second time
+    /// ([`ClientConfig::restart_after_probe`](crate::ClientConfig::restart_after_probe)). Then `cause` is about the second one.
+    pub first: Option<Box<StartFailure>>,
+}
+
+/// How a process, or the connection to a Unix socket, ended before the two sides had agreed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StartFailure {
+    /// The step that it did not survive.
+    pub stage: Stage,
+    /// How it ended.
+    pub why: Closed,
 }
 
 /// The step of a negotiation.
@@ -340,8 +355,10 @@ pub enum NegotiationCause {
     Http(Box<HttpError>),
     /// The server answered something that cannot be read.
     Decode(DecodeError),
-    /// Nothing came in time.
+    /// No answer to the request of this step came within this time.
     Timeout(Duration),
+    /// The start as a whole took longer than [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout), which is this.
+    StartTimeout(Duration),
     /// The connection ended.
     Closed(Closed),
     /// The server speaks only these revisions, and the client none of them (or its policy forbids them).
@@ -352,20 +369,55 @@ pub enum NegotiationCause {
 
 impl fmt::Display for NegotiationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stage = match self.stage {
-            Stage::Connect => "connecting",
-            Stage::Discover => "server/discover",
-            Stage::Initialize => "initialize",
-        };
-        write!(f, "{stage} failed: ")?;
-        match &self.cause {
-            NegotiationCause::Rpc(e) => e.fmt(f),
-            NegotiationCause::Http(e) => e.fmt(f),
-            NegotiationCause::Decode(e) => e.fmt(f),
-            NegotiationCause::Timeout(after) => write!(f, "no answer within {} ms", after.as_millis()),
-            NegotiationCause::Closed(why) => why.fmt(f),
-            NegotiationCause::Denied(reason) => write!(f, "refused by the message hook: {reason}"),
-            NegotiationCause::NoMutualVersion(theirs) => {
+        write!(f, "{} failed after {} ms: ", self.stage, self.after.as_millis())?;
+        match (&self.first, &self.cause) {
+            (None, cause) => cause.fmt(f),
+            (Some(first), NegotiationCause::Closed(why)) => {
+                write!(f, "started twice: {first}, {}", StartFailure { stage: self.stage, why: why.clone() })?;
+                let words = |why: &Closed| match why {
+                    Closed::Exited(status) => status.last_words().map(String::from),
+                    _ => None,
+                };
+                words(why).or_else(|| words(&first.why)).map_or(Ok(()), |last| write!(f, "; its last words: {last}"))
+            }
+            (Some(first), cause) => write!(f, "{cause}; started twice: {first}"),
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "connecting",
+            Self::Discover => "server/discover",
+            Self::Initialize => "initialize",
+        })
+    }
+}
+
+impl fmt::Display for StartFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.why {
+            Closed::Exited(ExitStatus { code: Some(code), .. }) => write!(f, "exit {code}")?,
+            Closed::Exited(ExitStatus { signal: Some(signal), .. }) => write!(f, "signal {signal}")?,
+            Closed::Exited(_) => f.write_str("exit")?,
+            why => why.fmt(f)?,
+        }
+        write!(f, " after {}", self.stage)
+    }
+}
+
+impl fmt::Display for NegotiationCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rpc(e) => e.fmt(f),
+            Self::Http(e) => e.fmt(f),
+            Self::Decode(e) => e.fmt(f),
+            Self::Timeout(limit) => write!(f, "no answer within {} ms", limit.as_millis()),
+            Self::StartTimeout(limit) => write!(f, "the start took longer than {} ms", limit.as_millis()),
+            Self::Closed(why) => why.fmt(f),
+            Self::Denied(reason) => write!(f, "refused by the message hook: {reason}"),
+            Self::NoMutualVersion(theirs) => {
                 write!(f, "no mutual protocol version; the server has {}", theirs.join(", "))
             }
         }

@@ -299,6 +299,11 @@ impl ExitStatus {
         Self { signal: Some(signal), ..Self::default() }
     }
 
+    /// The last line that it wrote to standard error: what a program that gives up has to say stands there.
+    pub(crate) fn last_words(&self) -> Option<&str> {
+        self.stderr.trim_end().lines().next_back().map(str::trim)
+    }
+
     /// With the end of what it wrote to standard error.
     #[must_use]
     pub fn with_stderr(mut self, tail: impl Into<String>) -> Self {
@@ -314,11 +319,7 @@ impl fmt::Display for ExitStatus {
             (None, Some(signal)) => write!(f, "the program was killed by signal {signal}")?,
             (None, None) => f.write_str("the program ended")?,
         }
-        // What a program that gives up has to say stands at the end.
-        match self.stderr.trim_end().lines().next_back() {
-            Some(last) => write!(f, "; its last words: {}", last.trim()),
-            None => Ok(()),
-        }
+        self.last_words().map_or(Ok(()), |last| write!(f, "; its last words: {last}"))
     }
 }
 

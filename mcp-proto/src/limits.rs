@@ -181,7 +181,8 @@ pub struct FrameLimits {
     /// Bytes read and not yet turned into facts that a lane holds before it stops reading. Default 1 MiB.
     pub max_read_ahead: usize,
     /// How long one channel may take to open. Then it is closed and its exchange fails with
-    /// [`Closed::Timeout`](crate::exchange::Closed::Timeout). Default 10 s.
+    /// [`Closed::Timeout`](crate::exchange::Closed::Timeout). The start of a client as a whole is bounded by
+    /// [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout). Default 10 s.
     pub open_timeout: Duration,
     /// How long an HTTP request head may take from its first byte, and the first head from the accept. A head of which a byte came is then
     /// rejected with 408; without one the connection is closed. Default 10 s.

@@ -34,6 +34,12 @@ pub struct ClientConfig {
     pub reset_on_progress: bool,
     /// The limit in total of calls for which `reset_on_progress` is on and that set no other. Default 10 min.
     pub max_total: Duration,
+    /// How long a start may take in all, from the first channel to the agreement: opening channels, starting the program, the probe,
+    /// `initialize`, whatever is retried, and the second start after a probe. The time in which the application looks for credentials does
+    /// not count. Then the client ends with [`NegotiationCause::StartTimeout`](crate::error::NegotiationCause::StartTimeout); the end of a
+    /// program takes its own time after that, at most [`Limits::end_time`]. It bounds each start of [`restart`](Self::restart) and each
+    /// new session too. Default 60 s, which a package runner may need that downloads the server first.
+    pub connect_timeout: Duration,
     /// How long the probe `server/discover` may go unanswered on a duplex channel before the server counts as legacy. Default 10 s.
     pub probe_timeout: Duration,
     /// How long `initialize` may go unanswered, and the probe over HTTP, where silence tells nothing of the era. Default 30 s.
@@ -44,6 +50,12 @@ pub struct ClientConfig {
     pub ping: Option<Duration>,
     /// How long the answer to such a ping is waited for. Default 10 s.
     pub ping_timeout: Duration,
+    /// Whether a program that ends during the probe, or after `initialize` that followed a refused probe, is started a second time, with
+    /// `initialize` as its first message. Servers of older revisions exist that exit on a request they do not know. Not after exit status
+    /// 126 or 127, and not if [`policy`](Self::policy) or [`verdict`](Self::verdict) leave no probe. The same holds for a connection to a
+    /// Unix socket. `false`: a server is started once, whatever happens; for servers whose start has effects that must not happen twice.
+    /// Default `true`.
+    pub restart_after_probe: bool,
     /// Whether and how a server that ends by itself is started anew. Default `None`: the client ends with it.
     pub restart: Option<Restart>,
     /// Fields of our own that go with every HTTP request. [`header`](Self::header) adds one and checks it; what it would refuse is not
@@ -243,10 +255,12 @@ impl ClientConfig {
             timeout: Some(Duration::from_secs(30)),
             reset_on_progress: false,
             max_total: Duration::from_secs(600),
+            connect_timeout: Duration::from_secs(60),
             probe_timeout: Duration::from_secs(10),
             initialize_timeout: Duration::from_secs(30),
             ping: None,
             ping_timeout: Duration::from_secs(10),
+            restart_after_probe: true,
             restart: None,
             headers: Headers::new(),
             listener: ListenerStart::AfterInitialized,

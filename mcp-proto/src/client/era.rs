@@ -17,7 +17,7 @@ use super::ids::Purpose;
 use super::{Client, Event, Policy, State, Target, Termination, Timer, Verdict};
 #[cfg(feature = "http")]
 use crate::error::HttpError;
-use crate::error::{DiagnosticKind, NegotiationCause, NegotiationError, Stage};
+use crate::error::{DiagnosticKind, NegotiationCause, Stage};
 use crate::exchange::{Closed, Endpoint, ExchangeId, Start};
 use crate::model::lifecycle::{Implementation, ServerCapabilities, ServerInfo, meta};
 use crate::rpc::{DecodeError, ErrorObject, Object, Payload, RawJson, code};
@@ -25,7 +25,7 @@ use crate::version::{Era, ProtocolVersion};
 #[cfg(feature = "http")]
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 /// The life of a client.
@@ -93,6 +93,7 @@ impl Phase {
 impl Client {
     /// The first step: what the policy, the revisions and the verdict allow.
     pub(super) fn begin(&mut self) {
+        self.begin_start();
         let modern = self.newest(Era::Modern);
         let legacy = self.newest(Era::Legacy);
         let known = self
@@ -174,6 +175,7 @@ impl Client {
         let is_probe = self.phase.state() == State::Probing && self.is_duplex();
         let limit = if is_probe { self.config.probe_timeout } else { self.config.initialize_timeout };
         self.timers.set(Timer::Handshake, Some(self.now + limit));
+        self.resume_start();
     }
 
     /// The answer to `server/discover`.
@@ -212,7 +214,7 @@ impl Client {
     fn fall_back(&mut self, why: NegotiationCause) {
         match self.newest(Era::Legacy) {
             Some(version) if !self.is_last_resort() => {
-                self.diagnose(DiagnosticKind::FellBackToLegacy, cause_text(&why));
+                self.diagnose(DiagnosticKind::FellBackToLegacy, format!("{}: {why}", Stage::Discover));
                 self.initialize(version, After::Probe, false);
             }
             _ => self.fail(Stage::Discover, why),
@@ -274,7 +276,7 @@ impl Client {
     }
 
     fn ready(&mut self, info: ServerInfo) {
-        self.timers.set(Timer::Handshake, None);
+        self.end_start();
         self.restarts.learn(Verdict { version: info.version });
         self.phase = Phase::Ready(info.clone());
         self.out.event(Event::Ready(info));
@@ -353,8 +355,10 @@ impl Client {
             (
                 Phase::Probing { last_resort: false, .. } | Phase::Initializing { after: After::Probe, .. },
                 Some(version),
-            ) if opened && again && self.restarts.learnt().is_none() => {
-                self.diagnose(DiagnosticKind::FellBackToLegacy, why.to_string());
+            ) if opened && again && self.restarts.learnt().is_none() && self.may_start_again(&why) => {
+                self.diagnose(DiagnosticKind::FellBackToLegacy, format!("{why}; it is started a second time"));
+                let stage = if self.phase.state() == State::Probing { Stage::Discover } else { Stage::Initialize };
+                self.note_first_end(stage, why);
                 self.open_duplex();
                 self.initialize(version, After::Else, false);
             }
@@ -364,22 +368,26 @@ impl Client {
         }
     }
 
-    fn fail(&mut self, stage: Stage, cause: NegotiationCause) {
+    pub(super) fn fail(&mut self, stage: Stage, cause: NegotiationCause) {
         let renews = matches!(self.phase, Phase::Initializing { after: After::Session, .. });
         match cause {
             cause if renews && !matches!(cause, NegotiationCause::NoMutualVersion(_)) => {
                 self.retire_handshake();
-                self.on_renewal_failed(&NegotiationError { stage, cause });
+                let why = self.negotiation_error(stage, cause);
+                self.on_renewal_failed(&why);
             }
             // It was agreed with before: it is gone, and that need not be the end.
             NegotiationCause::Closed(why) if self.restarts.learnt().is_some() => self.lost(why),
-            NegotiationCause::Timeout(_) if self.restarts.learnt().is_some() => {
+            NegotiationCause::Timeout(_) | NegotiationCause::StartTimeout(_) if self.restarts.learnt().is_some() => {
                 if let Some(exchange) = self.duplex() {
                     self.drop_exchange(exchange);
                 }
                 self.lost(Closed::Timeout);
             }
-            cause => self.shut(Termination::Negotiation(NegotiationError { stage, cause })),
+            cause => {
+                let why = self.negotiation_error(stage, cause);
+                self.shut(Termination::Negotiation(why));
+            }
         }
     }
 
@@ -450,8 +458,4 @@ fn read_initialize(result: &RawJson) -> Result<(String, ServerInfo), DecodeError
 /// The revisions that an error names in `data.supported`; `None` if it names none that can be read.
 fn supported(error: &ErrorObject) -> Option<Vec<String>> {
     Object::read(error.data.as_ref()?).ok()?.optional("supported").ok()?
-}
-
-fn cause_text(cause: &NegotiationCause) -> String {
-    NegotiationError { stage: Stage::Discover, cause: cause.clone() }.to_string()
 }

@@ -20,6 +20,7 @@ mod pings;
 #[cfg(feature = "http")]
 mod refresh;
 mod restart;
+mod starting;
 mod subscription;
 #[cfg(feature = "http")]
 mod tools;
@@ -67,6 +68,7 @@ use ids::Ids;
 use outbox::Outbox;
 use pings::Pings;
 use restart::Restarts;
+use starting::Starting;
 use subscription::Subscription;
 
 /// What a client tells its driver (seam B), in order.
@@ -236,6 +238,8 @@ pub enum Termination {
 pub enum Timer {
     /// The probe or the handshake goes unanswered.
     Handshake,
+    /// The start as a whole takes too long: [`ClientConfig::connect_timeout`].
+    Start,
     /// The server has closed its output, and its exit status has not come.
     ExitGrace,
     /// A server that has ended is started anew.
@@ -301,6 +305,7 @@ pub struct Client {
     next_exchange: u64,
     timers: Timers<Timer>,
     restarts: Restarts,
+    starting: Starting,
     pings: Pings,
     subscription: Subscription,
     #[cfg(feature = "http")]
@@ -327,6 +332,7 @@ impl Client {
             next_exchange: 0,
             timers: Timers::new(),
             restarts: Restarts::default(),
+            starting: Starting::default(),
             pings: Pings::default(),
             subscription: Subscription::default(),
             #[cfg(feature = "http")]
@@ -479,6 +485,7 @@ impl Client {
         while let Some(timer) = self.timers.pop_due(self.now) {
             match timer {
                 Timer::Handshake => self.on_handshake_timeout(),
+                Timer::Start => self.on_start_timeout(),
                 Timer::ExitGrace => self.on_exit_grace(),
                 Timer::Restart => self.on_restart(),
                 Timer::Ping => self.on_ping_timer(),
@@ -535,6 +542,7 @@ impl Client {
         }
         if let Phase::Closing(why) = core::mem::replace(&mut self.phase, Phase::Terminated) {
             self.timers.clear();
+            let why = self.date_termination(why);
             self.out.finish(Event::Terminated(why));
         }
     }

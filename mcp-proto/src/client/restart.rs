@@ -97,9 +97,8 @@ impl Client {
         self.end_watching();
         self.ids.retire_handshake();
         self.withdraw_all();
-        for timer in [Timer::Handshake, Timer::ExitGrace] {
-            self.timers.set(timer, None);
-        }
+        self.end_start();
+        self.timers.set(Timer::ExitGrace, None);
         self.restarts.is_due = false;
         self.phase = Phase::Restarting;
         self.timers.set(Timer::Restart, Some(self.now + wait));

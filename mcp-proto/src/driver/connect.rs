@@ -16,7 +16,12 @@ pub enum ConnectError {
     /// The command cannot be described.
     #[cfg(feature = "std")]
     Command(crate::process::NotUnicode),
-    /// The two sides did not agree, or never got so far; says at which step and why.
+    /// The two sides did not agree, or never got so far: at which step, why, and after how much time.
+    ///
+    /// A program that ended during the probe was started twice, and `first` says how the first process ended. To start it once, set
+    /// [`ClientConfig::policy`](crate::ClientConfig::policy) to [`Policy::Legacy`](crate::client::Policy::Legacy), give the
+    /// [`verdict`](crate::ClientConfig::verdict) of an earlier client, or turn
+    /// [`restart_after_probe`](crate::ClientConfig::restart_after_probe) off.
     Negotiation(NegotiationError),
     /// The connection ended.
     Closed(Closed),
@@ -33,6 +38,9 @@ impl fmt::Display for ConnectError {
             Self::Url(e) => e.fmt(f),
             #[cfg(feature = "std")]
             Self::Command(e) => e.fmt(f),
+            Self::Negotiation(e) if e.first.is_some() => {
+                write!(f, "{e} (it is started once with Policy::Legacy, a verdict, or restart_after_probe = false)")
+            }
             Self::Negotiation(e) => e.fmt(f),
             Self::Closed(why) => why.fmt(f),
             Self::System(why) => write!(f, "the system does not provide what a connection needs: {why}"),
@@ -86,8 +94,12 @@ pub fn not_opened(what: &dyn fmt::Display, e: &std::io::Error) -> Closed {
 #[cfg(all(test, feature = "std"))]
 mod tests {
     use super::*;
+    use crate::error::{NegotiationCause, Stage, StartFailure};
+    use crate::exchange::ExitStatus;
+    use alloc::boxed::Box;
     use alloc::string::ToString;
     use core::error::Error;
+    use core::time::Duration;
     use std::io::{self, ErrorKind};
 
     #[test]
@@ -105,5 +117,20 @@ mod tests {
         assert_eq!(closed.source().map(ToString::to_string), Some(Closed::Reset.to_string()));
         assert_eq!(ConnectError::from(Termination::Requested), ConnectError::Closed(Closed::Aborted));
         assert!(ConnectError::Thread("none".into()).source().is_none());
+    }
+
+    #[test]
+    fn error_of_a_second_start_names_the_switches() {
+        let exited = Closed::Exited(ExitStatus::exited(1));
+        let cause = NegotiationCause::Closed(exited.clone());
+        let first = Some(Box::new(StartFailure { stage: Stage::Discover, why: exited }));
+        let e = NegotiationError { stage: Stage::Initialize, cause, after: Duration::from_millis(7), first };
+        let text = ConnectError::Negotiation(e).to_string();
+        let twice =
+            "initialize failed after 7 ms: started twice: exit 1 after server/discover, exit 1 after initialize";
+        assert!(text.starts_with(twice), "{text}");
+        for switch in ["Policy::Legacy", "verdict", "restart_after_probe"] {
+            assert!(text[twice.len()..].contains(switch), "{text}");
+        }
     }
 }

@@ -10,9 +10,9 @@ mod no_http;
 pub(super) use http::Web;
 
 use super::ids::{Match, Purpose};
-use super::{CancelSignal, Client, Event, State, Termination, Timer};
+use super::{CancelSignal, Client, Event, State, Target, Termination, Timer};
 use crate::error::{CallError, DiagnosticKind, StreamEnd};
-use crate::exchange::{ExchangeId, Fact, Item, Outgoing, Sent};
+use crate::exchange::{Endpoint, ExchangeId, Fact, Item, Outgoing, Sent};
 use crate::input::CallId;
 use crate::model::lifecycle::meta;
 use crate::rpc::{self, DecodeError, Defect, DefectKind, Id, Message, Object, Payload, RawJson};
@@ -204,11 +204,14 @@ impl Client {
         let _ = exchange;
     }
 
-    /// Ends all exchanges: a duplex one in order, HTTP ones at once.
+    /// Ends all exchanges: a duplex one in order, HTTP ones at once. A connection that is still being made is dropped too: its other side
+    /// has seen nothing. A program is running by then, or about to, and is given the time to end in order.
     pub(super) fn end_exchanges(&mut self) {
+        let is_program = matches!(self.config.target, Target::Duplex(Endpoint::Program(_)));
         let all: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
         for exchange in all {
             match self.exchanges.get_mut(&exchange) {
+                Some(Exchange::Duplex(Duplex { opened: false, .. })) if !is_program => self.drop_exchange(exchange),
                 Some(Exchange::Duplex(duplex)) => duplex.say_end(exchange, &mut self.out),
                 #[cfg(feature = "http")]
                 Some(Exchange::Http(http)) if http.is_delete() => {}
@@ -217,6 +220,15 @@ impl Client {
                 None => {}
             }
         }
+    }
+
+    /// Whether anything was written to the server, or may have been: a duplex exchange was opened, or a request over HTTP made.
+    pub(super) fn has_reached_server(&self) -> bool {
+        self.exchanges.values().next_back().is_none_or(|exchange| match exchange {
+            Exchange::Duplex(duplex) => duplex.opened,
+            #[cfg(feature = "http")]
+            Exchange::Http(_) => true,
+        })
     }
 
     /// Whether as many HTTP exchanges are open as calls may be: for notifications, which are no calls.

@@ -381,3 +381,138 @@ fn a_server_that_answers_the_probe_and_exits_is_started_again_once() {
     assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::Closed(exited(2))));
     assert_eq!(rig.starts.len(), 2, "only once");
 }
+
+/// A client whose program has exited on the probe with this status.
+fn exited_on_probe(config: ClientConfig, status: Closed) -> Rig {
+    let mut rig = Rig::new(config);
+    rig.open();
+    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: status });
+    rig
+}
+
+fn program() -> ClientConfig {
+    ClientConfig::program(Program::new("server"))
+}
+
+/// What the error says of why the two sides did not agree.
+fn text(rig: &Rig) -> String {
+    match rig.termination() {
+        Some(Termination::Negotiation(e)) => e.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+// covers: B-087
+#[test]
+fn exit_status_of_a_missing_command_starts_no_second_process() {
+    for code in [126, 127] {
+        let mut rig = exited_on_probe(program(), exited(code));
+        assert_eq!(rig.starts.len(), 1, "{code}");
+        assert_eq!(cause(&mut rig), (Stage::Discover, NegotiationCause::Closed(exited(code))));
+    }
+    for status in [exited(1), exited(125), exited(128), Closed::Exited(ExitStatus::killed(9))] {
+        assert_eq!(exited_on_probe(program(), status.clone()).starts.len(), 2, "{status}");
+    }
+}
+
+// covers: B-094, B-087
+#[test]
+fn failed_second_start_reports_both_ends() {
+    let mut rig = exited_on_probe(program(), exited(1));
+    rig.open();
+    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: Closed::Exited(ExitStatus::killed(9)) });
+    let said = text(&rig);
+    assert!(said.contains("started twice: exit 1 after server/discover, signal 9 after initialize"), "{said}");
+}
+
+// covers: B-094
+#[test]
+fn error_of_a_silent_program_names_stage_and_elapsed_time() {
+    let mut rig = Rig::program();
+    rig.open();
+    rig.tick(ms(10_000));
+    rig.tick(ms(30_000));
+    rig.tick(ms(2_000));
+    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: Closed::Exited(ExitStatus::killed(15)) });
+    assert_eq!(text(&rig), "initialize failed after 42000 ms: no answer within 30000 ms");
+}
+
+// covers: B-094, B-135
+#[test]
+fn connect_timeout_bounds_retries_and_the_second_start() {
+    let config = || ClientConfig { connect_timeout: ms(15_000), ..program() };
+    let expired = |rig: &Rig| text(rig) == "initialize failed after 15000 ms: the start took longer than 15000 ms";
+    // A probe that is not answered, then `initialize`: 40 s by their own limits.
+    let mut rig = Rig::new(config());
+    rig.open();
+    rig.tick(ms(10_000));
+    rig.tick(ms(4_999));
+    assert_eq!(rig.client.state(), State::Initializing);
+    rig.tick(ms(1));
+    assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::StartTimeout(ms(15_000))));
+    assert!(expired(&rig), "{}", text(&rig));
+    rig.assert_at_rest();
+    // The clock does not begin again with the second process.
+    let mut rig = Rig::new(config());
+    rig.open();
+    rig.tick(ms(9_000));
+    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: exited(1) });
+    rig.open();
+    rig.tick(ms(6_000));
+    assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::StartTimeout(ms(15_000))));
+    let said = text(&rig);
+    assert!(said.ends_with("longer than 15000 ms; started twice: exit 1 after server/discover"), "{said}");
+}
+
+// covers: B-094, B-135
+#[test]
+fn connect_timeout_names_the_stage_that_took_too_long() {
+    let config = |config: ClientConfig| ClientConfig { connect_timeout: ms(3_000), ..config };
+    for (given, stage) in [(ClientConfig::unix("/s"), "connecting"), (ClientConfig::given(), "connecting")] {
+        let mut rig = Rig::new(config(given));
+        rig.tick(ms(3_000));
+        assert_eq!(rig.aborted, [rig.exchange()], "nothing was seen of it, and nothing is waited for");
+        assert_eq!(text(&rig), format!("{stage} failed after 3000 ms: the start took longer than 3000 ms"));
+    }
+    let mut rig = Rig::new(config(program()));
+    rig.open();
+    rig.tick(ms(3_000));
+    assert_eq!(rig.ended, [rig.exchange()], "a program is given time to exit");
+    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: exited(0) });
+    assert_eq!(text(&rig), "server/discover failed after 3000 ms: the start took longer than 3000 ms");
+}
+
+#[test]
+fn connect_timeout_ends_with_the_start() {
+    let mut rig = Rig::new(ClientConfig { connect_timeout: ms(15_000), ..program() });
+    rig.open();
+    rig.answer(&rig.last_id(), discover(&[MODERN]));
+    assert_eq!(rig.client.poll_timeout(), None, "{:?}", rig.client.timeout_reason());
+    rig.tick(ms(60_000));
+    assert_eq!(rig.client.state(), State::Ready);
+}
+
+// covers: B-087
+#[test]
+fn program_is_started_once_where_a_second_start_is_forbidden() {
+    let verdict = Some(Verdict { version: ProtocolVersion::V2025_11_25 });
+    for (config, stage) in [
+        (ClientConfig { restart_after_probe: false, ..program() }, Stage::Discover),
+        (ClientConfig { policy: Policy::Legacy, ..program() }, Stage::Initialize),
+        (ClientConfig { policy: Policy::Modern, ..program() }, Stage::Discover),
+        (ClientConfig { verdict, ..program() }, Stage::Initialize),
+    ] {
+        let mut rig = exited_on_probe(config, exited(1));
+        assert_eq!(rig.starts.len(), 1, "{stage}");
+        assert_eq!(cause(&mut rig), (stage, NegotiationCause::Closed(exited(1))));
+        assert_eq!(text(&rig), format!("{stage} failed after 0 ms: the program exited with code 1"));
+    }
+    // Nor after an answer to the probe.
+    let mut rig = Rig::new(ClientConfig { restart_after_probe: false, ..program() });
+    rig.open();
+    let id = rig.last_id();
+    rig.say(error(&id, -32601));
+    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: exited(1) });
+    assert_eq!(rig.starts.len(), 1);
+    assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::Closed(exited(1))));
+}

@@ -394,7 +394,7 @@ fn no_instant_overflows_an_id() {
     assert_eq!(client.state(), State::Probing);
     // All that is due at the end of time is due at once.
     client.handle_timeout(Instant::new(Duration::MAX));
-    assert_eq!(client.state(), State::Closing);
+    assert_eq!(client.state(), State::Terminated);
 }
 
 #[test]

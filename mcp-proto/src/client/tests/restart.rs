@@ -332,3 +332,19 @@ fn a_wait_that_is_over_shortens_no_later_one() {
         rig.agrees(LEGACY);
     }
 }
+
+#[test]
+fn connect_timeout_bounds_each_start_after_a_restart() {
+    let mut rig = Rig::ready(LEGACY, ClientConfig { connect_timeout: ms(5_000), ..config() });
+    rig.exits();
+    rig.tick(ms(500));
+    rig.open();
+    rig.tick(ms(4_999));
+    assert_eq!(rig.client.state(), State::Initializing);
+    rig.tick(ms(1));
+    assert_eq!(rig.announced().last(), Some(&(2, 1000, Closed::Timeout)), "a start that takes too long is lost");
+    rig.tick(ms(1000));
+    rig.agrees(LEGACY);
+    rig.tick(ms(60_000));
+    assert_eq!(rig.client.state(), State::Ready);
+}

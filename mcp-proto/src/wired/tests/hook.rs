@@ -232,7 +232,8 @@ fn a_refused_handshake_ends_the_negotiation_and_tries_nothing_else() {
             let mut net = Net::between(config, server(None), usize::MAX);
             net.rest();
             let cause = NegotiationCause::Denied("not today".into());
-            let why = Termination::Negotiation(NegotiationError { stage, cause });
+            let (after, first) = (Duration::ZERO, None);
+            let why = Termination::Negotiation(NegotiationError { stage, cause, after, first });
             let ended = format!("terminated {why:?}");
             assert!(net.log.contains(&ended), "{name} {refused}: {:?}", net.log);
         }

@@ -1,6 +1,6 @@
 //! How channels end, as the application is told it.
 
-use crate::client::{ClientConfig, Event, Restart, Termination};
+use crate::client::{ClientConfig, Event, Restart, Termination, Timer};
 use crate::exchange::*;
 use crate::input::*;
 use crate::limits::Limits;
@@ -123,4 +123,40 @@ fn a_program_is_opened_anew_and_what_is_told_of_the_dead_one_changes_nothing() {
     assert!(matches!(&said[..], [Action::Write(channel, _)] if *channel == next), "{said:?}");
     client.bytes(now, next, hello(3));
     assert!(drain(&mut client).iter().any(|action| matches!(action, Action::Event(Event::Ready(_)))));
+}
+
+// covers: B-094, STDIO-C-016
+#[test]
+fn silent_program_fails_with_the_time_that_passed_until_its_end() {
+    let mut client = WiredClient::new(Arc::new(program()), [1; 32], Instant::ZERO);
+    client.opened(Instant::ZERO, CHANNEL, Peer::default());
+    // With the defaults: the probe 10 s, `initialize` 30 s, then 2 s until SIGTERM.
+    for (at, reason) in [(10, Timer::Handshake), (40, Timer::Handshake), (42, Timer::Lane)] {
+        let now = Instant::from_millis(at * 1000);
+        assert_eq!((client.poll_timeout(), client.timeout_reason()), (Some(now), Some(reason)));
+        client.handle_timeout(now);
+    }
+    assert!(drain(&mut client).ends_with(&step(Shutdown::Terminate)));
+    client.closed(Instant::from_millis(42_000), CHANNEL, Closed::Exited(ExitStatus::killed(15)));
+    let Some(Action::Event(Event::Terminated(Termination::Negotiation(why)))) = drain(&mut client).pop() else {
+        panic!("it has not ended")
+    };
+    assert_eq!(why.to_string(), "initialize failed after 42000 ms: no answer within 30000 ms");
+}
+
+// covers: B-094
+#[test]
+fn channel_that_is_still_being_opened_is_aborted_at_connect_timeout() {
+    let config = ClientConfig { connect_timeout: Duration::from_secs(3), ..ClientConfig::unix("/socket") };
+    let mut client = WiredClient::new(Arc::new(config), [1; 32], Instant::ZERO);
+    drain(&mut client);
+    let now = Instant::from_millis(3_000);
+    assert_eq!((client.poll_timeout(), client.timeout_reason()), (Some(now), Some(Timer::Start)));
+    client.handle_timeout(now);
+    assert_eq!(drain(&mut client), step(Shutdown::Abort));
+    client.closed(now, CHANNEL, Closed::Aborted);
+    let Some(Action::Event(Event::Terminated(Termination::Negotiation(why)))) = drain(&mut client).pop() else {
+        panic!("it has not ended")
+    };
+    assert_eq!(why.to_string(), "connecting failed after 3000 ms: the start took longer than 3000 ms");
 }

@@ -124,7 +124,7 @@ impl Client {
     fn hold(&mut self, exchange: ExchangeId) {
         match self.http(exchange).map(|http| http.role.clone()) {
             Some(Role::Request(_, Purpose::Discover | Purpose::Initialize)) => {
-                self.timers.set(Timer::Handshake, None);
+                self.hold_start();
                 self.hold_all(exchange);
             }
             Some(Role::Request(_, Purpose::Call(call))) => self.update_clocks_of(call),

@@ -106,10 +106,12 @@ impl Client {
         self.web.session.barren = if lasted { 0 } else { self.web.session.barren + 1 };
         if self.web.session.barren > MAX_BARREN {
             let cause = NegotiationCause::Http(Box::new(http.to_error()));
-            return self.shut(Termination::Negotiation(NegotiationError { stage: Stage::Initialize, cause }));
+            let why = self.negotiation_error(Stage::Initialize, cause);
+            return self.shut(Termination::Negotiation(why));
         }
         let Some(version) = self.version() else { return };
         self.end_session();
+        self.begin_start();
         self.initialize(version, After::Session, false);
     }
 
@@ -148,7 +150,7 @@ impl Client {
 
     /// A new session could not be had. The calls that wait for it end; the next one tries again.
     pub(in crate::client) fn on_renewal_failed(&mut self, why: &NegotiationError) {
-        self.timers.set(Timer::Handshake, None);
+        self.end_start();
         // A handshake that went unanswered is over: the next one must not meet its answer.
         let open: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
         for exchange in open {

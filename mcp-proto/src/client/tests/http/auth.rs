@@ -356,7 +356,7 @@ fn a_challenge_to_the_probe_or_the_handshake_tells_nothing_of_the_era() {
         let stage = if legacy { Stage::Initialize } else { Stage::Discover };
         let found = matches!(
             http.rig.termination(),
-            Some(Termination::Negotiation(NegotiationError { stage: at, cause: NegotiationCause::Http(e) }))
+            Some(Termination::Negotiation(NegotiationError { stage: at, cause: NegotiationCause::Http(e), .. }))
                 if *at == stage && e.to_string() == text
         );
         assert!(found, "{:?}", http.rig.termination());

@@ -58,7 +58,7 @@ fn what_says_nothing_of_the_era_ends_the_negotiation_without_another_attempt() {
         assert_eq!(http.posts().len(), 1, "{status}");
         let found = matches!(
             http.rig.termination(),
-            Some(Termination::Negotiation(NegotiationError { stage: Stage::Discover, cause: NegotiationCause::Http(e) }))
+            Some(Termination::Negotiation(NegotiationError { stage: Stage::Discover, cause: NegotiationCause::Http(e), .. }))
                 if e.status == status
         );
         assert!(found, "{status}: {:?}", http.rig.termination());
@@ -240,7 +240,7 @@ fn sessions_that_end_one_after_the_other_end_the_client() {
     }
     assert!(matches!(
         http.rig.termination(),
-        Some(Termination::Negotiation(NegotiationError { stage: Stage::Initialize, cause: NegotiationCause::Http(e) })) if e.status == 404
+        Some(Termination::Negotiation(NegotiationError { stage: Stage::Initialize, cause: NegotiationCause::Http(e), .. })) if e.status == 404
     ));
     // A call that is answered starts the count anew.
     let mut http = Http::legacy(|_| {});

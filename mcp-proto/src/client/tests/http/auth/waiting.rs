@@ -98,6 +98,25 @@ fn neither_the_handshake_nor_the_calls_behind_it_run_out_while_it_waits_for_cred
     }
 }
 
+//
+#[test]
+fn connect_timeout_does_not_run_while_credentials_are_awaited() {
+    let mut http = Http::with(|config| {
+        authorizing(config);
+        config.connect_timeout = ms(15_000);
+    });
+    http.rig.tick(ms(10_000));
+    challenge_last(&mut http, 401, BEARER);
+    http.rig.tick(Duration::from_secs(3600));
+    assert_eq!(http.rig.termination(), None);
+    token(&mut http, "t");
+    http.rig.tick(ms(4_999));
+    assert_eq!(http.rig.termination(), None);
+    http.rig.tick(ms(1));
+    assert!(http.rig.termination().is_some(), "what was left of the time is over");
+    http.assert_at_rest();
+}
+
 // covers: B-159, R-28
 #[test]
 fn the_call_whose_question_is_answered_waits_with_the_answer() {
