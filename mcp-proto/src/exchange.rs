@@ -134,6 +134,10 @@ pub enum Fact {
     Item(Item),
     /// So many bytes of what we said are not written yet.
     Unsent(usize),
+    /// HTTP, client only: the request is being sent a second time, since the connection that it was sent on first turned out to be dead
+    /// (see [`Start::Http`]). The server may have read it there. Sent before anything of the second attempt; never for a request that is
+    /// not `repeatable`.
+    Repeated,
     /// A [`MessageHook`](crate::hook::MessageHook) refused a request that we said on a duplex exchange: it was not written, and nobody will
     /// answer it. The exchange goes on.
     Unsendable {
@@ -171,7 +175,8 @@ pub enum Start {
         head: RequestHead,
         /// The body.
         body: Bytes,
-        /// Whether it may be written a second time, to another connection, if a reused one turns out to be dead before it answered.
+        /// Whether it may be written a second time, to another connection, if a reused one turns out to be dead before it answered. The
+        /// engine then needs [`Fact::Repeated`] first: a refusal of the second one does not prove that the first one did not run.
         repeatable: bool,
         /// Whether the server may wait for it before it answers other requests: it is made though as many connections are open as may be.
         /// The answer to a question of the server is.

@@ -212,6 +212,14 @@ impl Client {
         }
     }
 
+    /// A request of a call may have reached the server, whatever the answer to a later one says.
+    #[cfg(feature = "http")]
+    pub(super) fn mark_reached(&mut self, call: CallId) {
+        if let Some(state) = self.calls.get_mut(&call) {
+            state.reached = true;
+        }
+    }
+
     /// Whether progress of this call is wanted: by the application, or to start its clock anew.
     pub(super) fn wants_token(&self, call: CallId) -> bool {
         self.calls.get(&call).is_some_and(|state| state.raw.options.progress || self.resets(state))

@@ -341,6 +341,8 @@ impl Server {
             Fact::From(_) => {}
             Fact::Item(item) => self.on_item(x, item),
             Fact::Unsent(unsent) => self.on_unsent(x, unsent),
+            // Sent to clients only.
+            Fact::Repeated => {}
             Fact::Unsendable { id, reason } => self.on_unsendable(x, &id, &reason),
             Fact::Failed { .. } => self.drop_exchange(x),
         }

@@ -404,7 +404,10 @@ impl WiredClient {
         // What the engine starts in answer to the end of a response may use its connection.
         self.settle(id);
         match again {
-            Some(job) => self.submit(Job { again: true, ..job }),
+            Some(job) => {
+                self.client.fact(self.now, exchange, Fact::Repeated);
+                self.submit(Job { again: true, ..job });
+            }
             None if self.last.is_none() => self.client.fact(self.now, exchange, fact),
             None => {}
         }

@@ -27,8 +27,8 @@ impl Client {
                 }
             }
             Fact::Failed { why, .. } => self.on_duplex_failed(exchange, why),
-            // Told to servers only.
-            Fact::From(_) => {}
+            // Sent to servers only, or over HTTP only.
+            Fact::From(_) | Fact::Repeated => {}
         }
     }
 

@@ -134,6 +134,7 @@ fn fact_text(fact: &Fact) -> String {
         Fact::From(peer) => format!("from {:?}", peer.name),
         Fact::Unsendable { id, reason } => format!("unsendable {id}: {reason}"),
         Fact::Unsent(n) => format!("unsent {n}"),
+        Fact::Repeated => "repeated".into(),
         Fact::Failed { sent, why } => format!("failed {sent:?} {why:?}"),
         Fact::Item(Item::Message(Message::Request(request))) => format!("request {}", request.id),
         Fact::Item(Item::Message(Message::Notification(notification))) => format!("note {}", notification.method),

@@ -185,6 +185,7 @@ impl Host {
         let action = self.engine.poll_output()?;
         assert!(self.ended.is_none(), "{action:?} after the end");
         self.tap.action(&action);
+        self.tap.look_at_requests(&self.alive, |call| self.made.get(&call)?.tag);
         Some(action)
     }
 

@@ -406,6 +406,7 @@ impl Run {
 
     /// Looks at what the last step brought.
     fn look(&mut self) {
+        self.web.tap.look_at_requests(&self.alive, |call| self.made.get(&call)?.tag);
         while let Some((at, event)) = self.web.events.pop_front() {
             assert!(self.ended.is_none(), "{event:?} after the end");
             self.event(at, event);

@@ -5,7 +5,7 @@ use super::super::report::InputKind;
 use super::wire::{Event, Head, Heard, Request, Requests, Responses};
 use mcp_proto::client::{self, Resume, State, Target};
 use mcp_proto::exchange::{Action, ChannelId, Origin, Shutdown};
-use mcp_proto::input::{ClientCommand, Input, WiredClientInput};
+use mcp_proto::input::{CallId, ClientCommand, Input, WiredClientInput};
 use mcp_proto::{ClientConfig, Instant};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -141,6 +141,8 @@ pub struct Tap {
     answered: Vec<usize>,
     /// How many of `log` were looked at.
     looked: usize,
+    /// The calls that have ended since then, and how many requests had been written by then.
+    ends_of_calls: Vec<(CallId, usize)>,
 }
 
 impl Tap {
@@ -155,6 +157,7 @@ impl Tap {
             streams: Vec::new(),
             answered: Vec::new(),
             looked: 0,
+            ends_of_calls: Vec::new(),
             pairs: BTreeMap::new(),
             bytes: (0, 0),
             opened: 0,
@@ -178,7 +181,22 @@ impl Tap {
         self.log.iter().filter(move |sent| sent.request.method == method)
     }
 
-    /// Looks at what was new since this was last called; `alive` are the tags of the calls that run.
+    /// Looks at the requests that were written since this was last called. `alive` are the tags of the calls that ran then, and of those
+    /// that were made since; `tag` is the tag of a call.
+    pub(in crate::sim) fn look_at_requests(&mut self, alive: &BTreeSet<u64>, tag: impl Fn(CallId) -> Option<u64>) {
+        for (n, sent) in self.log.iter().enumerate().skip(self.looked) {
+            let serves = sent.stream.map(|stream| &self.streams[stream].serves);
+            if let (Some(Serves::Work(of)), "GET") = (serves, sent.request.method.as_str()) {
+                let ended = self.ends_of_calls.iter().any(|(call, before)| *before <= n && tag(*call) == Some(*of));
+                let runs = alive.contains(of) && !ended;
+                assert!(runs, "the rest of the answer to the call {of} is asked for after its end");
+            }
+        }
+        self.looked = self.log.len();
+        self.ends_of_calls.clear();
+    }
+
+    /// Looks at the answers that came since this was last called; `alive` are the tags of the calls that run.
     pub(in crate::sim) fn look(&mut self, alive: &BTreeSet<u64>) {
         for stream in std::mem::take(&mut self.answered) {
             let stream = &self.streams[stream];
@@ -186,13 +204,6 @@ impl Tap {
                 assert!(!alive.contains(tag), "the answer to the call {tag} came, and it goes on");
             }
         }
-        for sent in &self.log[self.looked..] {
-            let serves = sent.stream.map(|stream| &self.streams[stream].serves);
-            if let (Some(Serves::Work(tag)), "GET") = (serves, sent.request.method.as_str()) {
-                assert!(alive.contains(tag), "the rest of the answer to the call {tag} is asked for after its end");
-            }
-        }
-        self.looked = self.log.len();
     }
 
     pub(in crate::sim) fn input(&mut self, now: Instant, state: State, input: &WiredClientInput) {
@@ -228,6 +239,7 @@ impl Tap {
                 }
                 self.ended(*channel);
             }
+            Action::Event(client::Event::Ended { call, .. }) => self.ends_of_calls.push((*call, self.log.len())),
             Action::Close(..) | Action::Event(_) => {}
         }
     }
@@ -386,11 +398,12 @@ impl Tap {
         let again = stream_log.again.take();
         let over = match again {
             Some(before) => before,
-            None if stream_log.check_wait(now, self.resume) => stream_log.over,
-            // It was given up, and begins anew.
             None => {
-                (stream_log.empty, stream_log.fruitless, stream_log.advancing) = (0, 0, 0);
-                None
+                if !stream_log.check_wait(now, self.resume) {
+                    // It was given up and is tried from the beginning, which counts as an attempt.
+                    (stream_log.empty, stream_log.fruitless, stream_log.advancing) = (0, 0, 0);
+                }
+                stream_log.over
             }
         };
         stream_log.over = None;

@@ -370,6 +370,11 @@ impl Client {
             Fact::Item(Item::End) => self.on_over(exchange, Over::End),
             Fact::Item(item) => self.on_http_item(exchange, item),
             Fact::Failed { sent, why } => self.on_over(exchange, Over::Failed { sent, why }),
+            Fact::Repeated => {
+                if let Some(call) = self.http(exchange).and_then(Http::call) {
+                    self.mark_reached(call);
+                }
+            }
             Fact::Opened(_) | Fact::From(_) | Fact::Unsent(_) | Fact::Unsendable { .. } => {}
         }
     }

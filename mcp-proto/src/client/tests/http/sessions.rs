@@ -452,6 +452,25 @@ fn a_call_that_may_have_run_never_ends_as_if_it_certainly_had_not() {
     assert_eq!(http.rig.outcome(out.unwrap()), &Err(CallError::SessionEnded));
 }
 
+// covers: B-100, B-154
+#[test]
+fn repeated_request_that_ends_unanswered_may_have_run() {
+    // The second attempt meets a session that has ended, and a new one cannot be had.
+    let mut http = Http::legacy(|_| {});
+    let call = http.rig.call(tools::list());
+    let (exchange, _) = http.last();
+    http.rig.client.fact(http.rig.now, exchange, Fact::Repeated);
+    http.refuse(exchange, 404);
+    http.refuse(http.last().0, 503);
+    assert_eq!(http.rig.outcome(call), &Err(CallError::SessionEnded));
+    // The same without the first attempt.
+    let mut http = Http::legacy(|_| {});
+    let call = http.rig.call(tools::list());
+    http.refuse(http.last().0, 404);
+    http.refuse(http.last().0, 503);
+    assert_eq!(http.rig.outcome(call).clone().unwrap_err().sent(), Sent::No);
+}
+
 // covers: B-096
 #[test]
 fn a_handshake_that_went_unanswered_is_over_before_the_next_one_begins() {

@@ -174,3 +174,24 @@ fn a_connection_dies_with_a_full_pool_and_the_repeated_request_waits_for_its_pla
     assert_eq!(hand.answer(2), ["write 2", "call 1 succeeded"], "it goes before those that came after it");
     assert_eq!(hand.answer(2), ["call 2 succeeded"]);
 }
+
+// covers: B-100, B-154
+#[test]
+fn repeated_request_refused_then_connection_refused_may_have_run() {
+    let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
+    config.authorize = true;
+    let mut hand = Hand::with(config);
+    assert_eq!(hand.call(true).1, ["write 1"]);
+    assert_eq!(hand.closed(1), ["open 2"], "the server may have read the request on connection 1");
+    assert_eq!(hand.open(2), ["write 2"]);
+    let refusal = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    assert!(
+        hand.fact(2, Wire::Bytes(Bytes::from_static(refusal))).last().expect("a challenge").starts_with("AuthNeeded")
+    );
+    hand.closed(2);
+    let credentials = Authorization::Headers(Headers::new().with("Authorization", "Bearer 1"));
+    let command = ClientCommand::Authorize(AuthKey(1), credentials);
+    hand.client.apply(hand.now, Input::Command(command)).expect("the challenge is open");
+    assert_eq!(hand.told(), ["open 3"]);
+    assert_eq!(hand.fact(3, Wire::Closed(Closed::Refused)), ["call 1 Maybe Refused"]);
+}
