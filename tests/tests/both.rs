@@ -18,6 +18,21 @@ fn many_runs_of_both_engines_under_faults_violate_nothing_and_leave_nothing_behi
     assert_eq!(report.missing(10, 1), Vec::<String>::new(), "every fault and every pair of state and input occurs");
 }
 
+/// Seeds whose runs failed once: a rule of the model was too strict, or (930011372, 930024966) a call that the pool had sent twice ended
+/// with `Sent::No`.
+const FAILED_ONCE: [u64; 12] = [
+    920002653, 930002537, 940003808, 940005261, 940011321, 940018195, 920010227, 930005158, 920003962, 930018240,
+    930011372, 930024966,
+];
+
+// covers: B-100
+#[test]
+fn seeds_that_failed_once_violate_nothing() {
+    for seed in FAILED_ONCE {
+        both::run(&Scenario::from_seed(seed), &mut Report::default(), false);
+    }
+}
+
 #[test]
 fn a_seed_is_one_run() {
     for seed in 1..20 {

@@ -86,6 +86,15 @@ fn many_runs_over_http_under_faults_violate_nothing_and_leave_nothing_behind() {
     assert_eq!(report.missing(20, 1), Vec::<String>::new(), "every fault and every pair of state and input occurs");
 }
 
+/// Calls that the pool had sent twice ended with `Sent::No` in these runs.
+// covers: B-100
+#[test]
+fn seeds_over_http_that_failed_once_violate_nothing() {
+    for seed in [953313684, 960175273] {
+        web::run(&Scenario::from_seed(seed), &mut Report::default(), false);
+    }
+}
+
 #[test]
 fn a_scenario_over_http_written_down_is_read_back() {
     for seed in 0..50 {
