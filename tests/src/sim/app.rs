@@ -59,6 +59,8 @@ fn work(cx: &Cx) -> Outcome {
 /// A request that the server's application works on.
 #[derive(Debug)]
 pub struct Task {
+    /// The tag of the call, unless its arguments cannot be read.
+    pub tag: Option<u64>,
     responder: Option<Responder>,
     answer: Outcome,
     ticks: u64,
@@ -89,10 +91,11 @@ pub fn take(
         Routed::Handle { handler, invocation, responder } => {
             let cx = Cx::detached(invocation);
             let work = cx.arguments::<Work>().ok();
+            let tag = work.as_ref().map(|work| work.tag);
             let (millis, ticks) = work.map_or((0, 0), |work| (work.millis, work.ticks));
             let answer = handler(&cx);
             let step = Duration::from_millis(millis / (ticks + 1));
-            Ok(Task { responder: Some(responder), answer, ticks, told: 0, next: now + step, step })
+            Ok(Task { tag, responder: Some(responder), answer, ticks, told: 0, next: now + step, step })
         }
     }
 }

@@ -97,6 +97,8 @@ pub struct World {
     faults: u64,
     next_operation: Instant,
     tag: u64,
+    /// Tags of calls that the server's application was given.
+    ran: BTreeSet<u64>,
     trace: bool,
     record: bool,
     tape: Option<Redaction>,
@@ -142,6 +144,7 @@ impl World {
             opening: Vec::new(),
             next_operation: Instant::ZERO,
             tag: 0,
+            ran: BTreeSet::new(),
             trace,
             record,
             tape,
@@ -590,7 +593,10 @@ impl World {
                 Action::Event(server::Event::Request(responder, incoming)) => {
                     let key = responder.key();
                     match app::take(&self.router, responder, incoming, self.now) {
-                        Ok(task) => assert!(self.tasks.insert(key, task).is_none(), "a key was used twice"),
+                        Ok(task) => {
+                            self.ran.extend(task.tag);
+                            assert!(self.tasks.insert(key, task).is_none(), "a key was used twice");
+                        }
                         Err(answer) => self.server.respond(self.now, answer),
                     }
                 }

@@ -2,7 +2,7 @@
 
 use super::{Side, World};
 use bytes::Bytes;
-use mcp_proto::exchange::{ChannelId, Closed, Peer};
+use mcp_proto::exchange::{ChannelId, Closed, Peer, Sent};
 use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey, Wire};
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::Object;
@@ -15,6 +15,11 @@ impl World {
             assert_eq!(side.engine.poll_timeout(), None, "client {n} waits after its end");
             assert_eq!(side.engine.client().running(), 0);
             side.check_numbers();
+            for made in side.made.values() {
+                let unsent = matches!(&made.ended, Some(Err(error)) if error.sent() == Sent::No);
+                let ran = made.tag.is_some_and(|tag| self.ran.contains(&tag));
+                assert!(!(unsent && ran), "{:?} ran, and its end says that it certainly did not", made.call);
+            }
         }
         assert!(self.server_terminated, "the server never ended");
         assert_eq!(self.server.poll_timeout(), None, "the server waits after its end");
