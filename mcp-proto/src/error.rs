@@ -486,6 +486,7 @@ pub enum DiagnosticKind {
     StaleProgress,
     BadParams,
     UnknownCancel,
+    LongId,
     DuplicateRequestId,
     TooManyRequests,
     TooManyInputs,
@@ -547,6 +548,9 @@ impl DiagnosticKind {
             Self::StaleProgress => ("stale-progress", "ignored: it does not increase"),
             Self::BadParams => ("bad-params", "answered -32602, or the notification was ignored"),
             Self::UnknownCancel => ("unknown-cancel", "ignored"),
+            Self::LongId => {
+                ("long-id", "the request was answered -32600; a progress token or a cancellation was ignored")
+            }
             Self::DuplicateRequestId => ("duplicate-request-id", "the newcomer was answered -32600"),
             Self::TooManyRequests => ("too-many-requests", "answered -32603"),
             Self::TooManyInputs => ("too-many-inputs", "answered with an error"),
@@ -587,4 +591,10 @@ impl DiagnosticKind {
             Self::DroppedResponse => ("dropped-response", "the server does not have our response"),
         }
     }
+}
+
+/// The beginning of a text that the peer chose, so that a diagnostic stays small.
+pub(crate) fn excerpt(text: &str) -> String {
+    const MAX: usize = 200;
+    text.char_indices().nth(MAX).map_or_else(|| text.into(), |(end, _)| alloc::format!("{}…", &text[..end]))
 }

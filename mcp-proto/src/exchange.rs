@@ -360,6 +360,12 @@ impl Headers {
         self.0.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
     }
 
+    /// Bytes that they hold on the heap.
+    pub(crate) fn heap_size(&self) -> usize {
+        let texts: usize = self.0.iter().map(|(name, value)| name.capacity() + value.capacity()).sum();
+        self.0.capacity() * size_of::<(String, String)>() + texts
+    }
+
     /// All fields.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(n, v)| (n.as_str(), v.as_str()))

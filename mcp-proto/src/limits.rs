@@ -75,8 +75,10 @@ pub struct ServerLimits {
     /// Requests that run at once, over all exchanges. A further one is answered "busy" (`-32603`) at once; answers, cancellations and
     /// pings pass. Default 1024.
     pub max_running_requests: usize,
-    /// Bytes of the params of all requests that run, and of what older clients answered to their questions. While there are as many, a
-    /// further request is answered "busy", and what a client answers counts as an error. Default 256 MiB.
+    /// Maximum memory that all running requests hold together, in bytes: ids, methods, params as text and as they were read, heads of HTTP
+    /// requests, answers of older clients to questions, and the tables of the engine. It is an estimate, never below what is held and at
+    /// most twice as much; what handlers allocate does not count. A request that would take it beyond is answered "busy", and an answer of a
+    /// client that would counts as an error. Default 256 MiB.
     pub max_running_bytes: usize,
     /// Requests that run at once on one duplex exchange or in one session over HTTP, with the same answer. Default 256, so that one client
     /// cannot take all.
@@ -166,6 +168,10 @@ pub struct FrameLimits {
     pub max_depth: u32,
     /// Elements of one batch. A longer one is one defect. Default 1000.
     pub max_batch: usize,
+    /// Maximum size of the id of a request of the other side, and of its progress token, in bytes of UTF-8 if it is a string. A request with
+    /// a longer id is answered `-32600` with that id, over HTTP with status 400; the id is not kept. A longer progress token is ignored, and
+    /// a cancellation that names a longer id is dropped. Default 1 KiB.
+    pub max_id: usize,
     /// Bytes of one HTTP head. A larger one is rejected with 431 by a server, and fails the exchange of a client; so do interim responses
     /// that are larger together. Default 64 KiB.
     pub max_head: usize,
@@ -284,6 +290,7 @@ impl Default for FrameLimits {
             max_event: 16 << 20,
             max_depth: 128,
             max_batch: 1000,
+            max_id: 1 << 10,
             max_head: 64 << 10,
             max_headers: 100,
             max_target: 8 << 10,

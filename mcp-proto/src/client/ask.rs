@@ -37,6 +37,11 @@ impl Client {
             // 2026-07-28, in which the probe is made, has no such requests, and a client must not post a response.
             return self.diagnose(DiagnosticKind::UnexpectedRequest, request.method);
         }
+        if request.id.size() > self.config.limits.frame.max_id {
+            self.diagnose(DiagnosticKind::LongId, request.method);
+            let error = ErrorObject::new(code::INVALID_REQUEST, "The id is too long");
+            return self.reply(exchange, &request.id, Err(error));
+        }
         if request.method == "ping" {
             return self.reply(exchange, &request.id, Ok(Object::new()));
         }
@@ -239,6 +244,9 @@ impl Client {
     /// `notifications/cancelled` of the server: it no longer wants the answer to a request of its own.
     pub(super) fn on_cancelled(&mut self, exchange: ExchangeId, params: &Object) {
         let id = params.id("requestId");
+        if id.as_ref().is_some_and(|id| id.size() > self.config.limits.frame.max_id) {
+            return self.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
+        }
         if id.as_ref().is_some_and(|id| self.ends_subscription(exchange, id)) {
             return;
         }

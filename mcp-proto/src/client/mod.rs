@@ -41,7 +41,7 @@ pub use restart::Restart;
 pub use url::{BadUrl, HttpTarget};
 
 use crate::call::{Call, Calling, Method, RawResult};
-use crate::error::{CallError, Diagnostic, DiagnosticKind, NegotiationError, Refusal, Refused, StreamEnd};
+use crate::error::{CallError, Diagnostic, DiagnosticKind, NegotiationError, Refusal, Refused, StreamEnd, excerpt};
 use crate::exchange::{ChannelId, Closed, ExchangeId, Fact, Outgoing, Shutdown, Start};
 use crate::input::{
     Applied, AuthToken, Authorization, CallId, Challenge, ClientCommand, ClientInput, Input, InputAnswer, InputKey,
@@ -548,7 +548,7 @@ impl Client {
     }
 
     fn diagnose(&mut self, kind: DiagnosticKind, detail: impl Into<String>) {
-        self.out.diagnostic(Diagnostic::new(kind, detail));
+        self.out.diagnostic(Diagnostic::new(kind, excerpt(&detail.into())));
     }
 
     fn mint_exchange(&mut self) -> ExchangeId {

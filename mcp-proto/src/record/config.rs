@@ -108,6 +108,7 @@ fields!(FrameLimits {
     max_event,
     max_depth,
     max_batch,
+    max_id,
     max_head,
     max_headers,
     max_target,

@@ -16,6 +16,16 @@ pub enum Id {
     Text(String),
 }
 
+impl Id {
+    /// Its size in bytes of UTF-8, if it is a string; an integer has no size to bound.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Int(_) => 0,
+            Self::Text(text) => text.len(),
+        }
+    }
+}
+
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -167,6 +167,17 @@ impl Object {
         self.members.iter().map(|(key, value)| (key.as_str(), value))
     }
 
+    /// Bytes that it holds on the heap, without the texts of its values, which share the text that it was read from.
+    pub(crate) fn heap_size(&self) -> usize {
+        let keys: usize = self.members.iter().map(|(key, _)| key.capacity()).sum();
+        self.members.capacity() * size_of::<(String, RawJson)>() + keys
+    }
+
+    /// Bytes that a clone of it holds on the heap, likewise.
+    pub(crate) fn clone_size(&self) -> usize {
+        self.members.iter().map(|(key, _)| size_of::<(String, RawJson)>() + key.len()).sum()
+    }
+
     /// How many members it has.
     pub fn len(&self) -> usize {
         self.members.len()

@@ -5,6 +5,7 @@
 use super::Timer;
 use super::requests::Stage;
 use super::talk::{Party, Place};
+use super::weight;
 use super::{ExchangeId, Server};
 use crate::error::DiagnosticKind;
 use crate::input::{Question, RequestKey};
@@ -42,8 +43,8 @@ impl Server {
         if let Some(entry) = &mut running.entry {
             entry.rounds += 1;
             // An answer to an earlier question of the same name is out of date.
-            let old = questions.iter().filter_map(|question| entry.inputs.remove(&question.name));
-            let freed: usize = old.map(|input| weight(&input)).sum();
+            let old = questions.iter().filter_map(|question| entry.inputs.remove_entry(&question.name));
+            let freed: usize = old.map(|(name, input)| weight::of_input(&name, &input)).sum();
             running.size -= freed;
             self.running_bytes -= freed;
         }
@@ -125,12 +126,20 @@ impl Server {
     fn on_input(&mut self, party: Party, id: i64, outcome: Result<RawJson, ErrorObject>) {
         let Some(talk) = self.talk_mut(party) else { return };
         let Some(key) = talk.asked.remove(&id) else { return };
+        // Of what is kept with the message that it came in, nothing would be counted.
+        let outcome = match outcome {
+            Ok(result) => Ok(result.detached()),
+            Err(ErrorObject { code, message, data }) => {
+                Err(ErrorObject { code, message: message.as_str().into(), data: data.as_ref().map(RawJson::detached) })
+            }
+        };
         let outcome = self.if_there_is_room(outcome);
         let Some(running) = self.requests.get_mut(&key) else { return };
         let Stage::Asking(asking) = &mut running.stage else { return };
         if let (Some(name), Some(entry)) = (asking.open.remove(&id), &mut running.entry) {
-            running.size += weight(&outcome);
-            self.running_bytes += weight(&outcome);
+            let held = weight::of_input(&name, &outcome);
+            running.size += held;
+            self.running_bytes += held;
             entry.inputs.insert(name, outcome);
         }
         if asking.open.is_empty() {
@@ -142,7 +151,7 @@ impl Server {
 
     /// An answer, or an error in its place: it is held for as long as its request runs, like the params of that.
     fn if_there_is_room(&mut self, outcome: Result<RawJson, ErrorObject>) -> Result<RawJson, ErrorObject> {
-        if self.running_bytes < self.shared.config.limits.server.max_running_bytes {
+        if self.has_bytes(weight::of_input("", &outcome)) {
             return outcome;
         }
         let why = "there is no room for the client's answer";
@@ -164,13 +173,5 @@ impl Server {
             let params = Object::new().with("requestId", id);
             self.say(at, notification("notifications/cancelled", Some(&params)));
         }
-    }
-}
-
-/// Bytes of what a client said in an answer.
-fn weight(input: &Result<RawJson, ErrorObject>) -> usize {
-    match input {
-        Ok(result) => result.as_bytes().len(),
-        Err(error) => error.message.len() + error.data.as_ref().map_or(0, |data| data.as_bytes().len()),
     }
 }

@@ -2,10 +2,12 @@
 
 use super::responder::may_ask;
 use super::seal::Inputs;
-use super::{Context, Incoming, RequestState, ServerConfig};
-use crate::error::DiagnosticKind;
+use super::talk::Party;
+use super::weight;
+use super::{Context, Incoming, RequestState, Server, ServerConfig};
+use crate::error::{DiagnosticKind, excerpt};
 use crate::exchange::{Peer, RequestHead};
-use crate::input::{Principal, SessionKey};
+use crate::input::{Principal, RequestKey, SessionKey};
 use crate::model::lifecycle::{ClientCapabilities, Implementation, meta};
 use crate::rpc::{ErrorObject, Id, JsonKind, Object, RawJson, Request, code};
 use crate::version::{Era, ProtocolVersion};
@@ -23,6 +25,38 @@ pub(super) struct Rejection {
     /// The status over HTTP, where the code does not tell.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has one"))]
     pub(super) status: Option<u16>,
+}
+
+impl Server {
+    /// The params of a request whose id is not longer than it may be. A progress token that is longer is taken out.
+    pub(super) fn parts(&mut self, request: &Request) -> Result<Parts, Rejection> {
+        let max = self.shared.config.limits.frame.max_id;
+        if request.id.size() > max {
+            let rejection = Rejection::new(DiagnosticKind::LongId, code::INVALID_REQUEST, "the id is too long");
+            return Err(Rejection { status: Some(400), ..rejection });
+        }
+        let mut parts = Parts::of(request)?;
+        if parts.meta.id(meta::PROGRESS_TOKEN).is_some_and(|token| token.size() > max) {
+            parts.meta.remove(meta::PROGRESS_TOKEN);
+            self.diagnose(DiagnosticKind::LongId, "the progress token is too long");
+        }
+        Ok(parts)
+    }
+
+    /// The request that a `notifications/cancelled` names. `None`, which is diagnosed: there is none, or the id is longer than it may be.
+    pub(super) fn cancelled(&mut self, party: Option<Party>, params: Option<&RawJson>) -> Option<RequestKey> {
+        let id = Object::read_opt(params).ok().and_then(|params| params.id("requestId"));
+        if id.as_ref().is_some_and(|id| id.size() > self.shared.config.limits.frame.max_id) {
+            self.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
+            return None;
+        }
+        let key = id.as_ref().and_then(|id| self.talk(party?)?.ids.get(id).copied());
+        if key.is_none() {
+            let detail = id.map_or_else(|| "no legible id".into(), |id| format!("{id}"));
+            self.diagnose(DiagnosticKind::UnknownCancel, &detail);
+        }
+        key
+    }
 }
 
 impl Rejection {
@@ -45,7 +79,7 @@ impl Rejection {
     }
 
     pub(super) fn method(method: &str) -> Self {
-        let message = format!("Method not found: {}", super::queue::excerpt(method));
+        let message = format!("Method not found: {}", excerpt(method));
         Self::new(DiagnosticKind::UnknownMethod, code::METHOD_NOT_FOUND, message)
     }
 }
@@ -91,7 +125,7 @@ pub(super) struct Admitted {
     pub(super) token: Option<Id>,
     /// What is wrong with the answers that it brings.
     pub(super) fault: Option<Box<ErrorObject>>,
-    /// Bytes of its params.
+    /// What it holds once it runs, as estimated.
     pub(super) size: usize,
 }
 
@@ -102,9 +136,11 @@ pub(super) struct Parts {
 }
 
 impl Parts {
+    /// They share no text with anything else: what they hold is known.
     pub(super) fn of(request: &Request) -> Result<Self, Rejection> {
-        let mut params = Object::read_opt(request.params.as_ref())
-            .map_err(|_| Rejection::metadata("the params are not an object"))?;
+        let text = request.params.as_ref().map(RawJson::detached);
+        let mut params =
+            Object::read_opt(text.as_ref()).map_err(|_| Rejection::metadata("the params are not an object"))?;
         let meta = match params.remove(meta::META) {
             None => Object::new(),
             Some(value) if value.kind() == JsonKind::Null => Object::new(),
@@ -154,7 +190,6 @@ impl Parts {
         caller: Caller,
     ) -> Result<Admitted, Rejection> {
         let token = self.progress_token()?;
-        let size = request.params.as_ref().map_or(0, |params| params.as_bytes().len());
         let capabilities = self.meta.optional_object(meta::CLIENT_CAPABILITIES).ok().flatten().unwrap_or_default();
         let client = self.meta.optional_object(meta::CLIENT_INFO).ok().flatten();
         let (mut inputs, mut state, mut fault) = (Inputs::new(), None, None);
@@ -176,13 +211,10 @@ impl Parts {
             wants_progress: token.is_some(),
         };
         let Self { params, meta } = self;
-        Ok(Admitted {
-            id: request.id,
-            incoming: Incoming { method: request.method, params, meta, context, inputs, state },
-            token,
-            fault,
-            size,
-        })
+        let method = request.method.clone();
+        let incoming = Incoming { method, params, meta, context, inputs, state };
+        let size = weight::of_request(&request, token.as_ref(), &incoming, false);
+        Ok(Admitted { id: request.id, incoming, token, fault, size })
     }
 
     /// A request on a connection that was negotiated by `initialize`.
@@ -193,7 +225,6 @@ impl Parts {
         caller: Caller,
     ) -> Result<Admitted, Rejection> {
         let token = self.progress_token()?;
-        let size = request.params.as_ref().map_or(0, |params| params.as_bytes().len());
         let context = Context {
             version: negotiated.version,
             client: negotiated.client.clone(),
@@ -205,14 +236,10 @@ impl Parts {
             wants_progress: token.is_some(),
         };
         let Self { params, meta } = self;
-        let (inputs, state) = (Inputs::new(), None);
-        Ok(Admitted {
-            id: request.id,
-            incoming: Incoming { method: request.method, params, meta, context, inputs, state },
-            token,
-            fault: None,
-            size,
-        })
+        let method = request.method.clone();
+        let incoming = Incoming { method, params, meta, context, inputs: Inputs::new(), state: None };
+        let size = weight::of_request(&request, token.as_ref(), &incoming, true);
+        Ok(Admitted { id: request.id, incoming, token, fault: None, size })
     }
 
     /// The answers that a retry brings (multi round-trip requests). A client answers with results only.
@@ -227,10 +254,7 @@ impl Parts {
         let mut inputs = Inputs::new();
         for (name, response) in responses.iter() {
             if response.kind() != JsonKind::Object {
-                return Err(Rejection::params(format!(
-                    "`inputResponses`: `{}` is not an object",
-                    super::queue::excerpt(name)
-                )));
+                return Err(Rejection::params(format!("`inputResponses`: `{}` is not an object", excerpt(name))));
             }
             inputs.insert(name.into(), Ok(response.clone()));
         }
@@ -252,7 +276,7 @@ impl ServerConfig {
 
     /// `-32022` with our versions.
     pub(super) fn unsupported(&self, requested: &str, over: Transport) -> Rejection {
-        let requested = super::queue::excerpt(requested);
+        let requested = excerpt(requested);
         let data = Object::new().with("supported", self.supported(over)).with("requested", requested.as_str());
         let message = format!("Unsupported protocol version: {requested}");
         let mut rejection = Rejection::new(DiagnosticKind::UnsupportedVersion, code::UNSUPPORTED_VERSION, message);

@@ -18,6 +18,7 @@ mod requests;
 mod responder;
 mod seal;
 mod talk;
+mod weight;
 
 #[cfg(test)]
 mod tests;
@@ -77,7 +78,7 @@ pub struct Server {
     life: Life,
     exchanges: BTreeMap<ExchangeId, Exchange>,
     requests: BTreeMap<RequestKey, Running>,
-    /// Bytes of the params of all of them, and of the answers of their clients.
+    /// What all of them hold, as estimated.
     running_bytes: usize,
     next_key: u64,
     timers: Timers<Timer>,

@@ -1,9 +1,8 @@
 //! The one queue of outputs, and the bound on what the application has not taken.
 
 use super::{Event, Output};
-use crate::error::{Diagnostic, DiagnosticKind};
+use crate::error::{Diagnostic, DiagnosticKind, excerpt};
 use alloc::collections::VecDeque;
-use alloc::string::String;
 
 /// Outputs in their order. Notifications and diagnostics beyond a bound are counted instead of kept; everything else is kept.
 #[derive(Debug)]
@@ -79,10 +78,4 @@ impl Queue {
         (self.lost_notifications, self.lost_diagnostics) = (0, 0);
         (notifications + diagnostics > 0).then_some(Output::Event(Event::Lost { notifications, diagnostics }))
     }
-}
-
-/// The beginning of a text that the peer chose, so that a diagnostic stays small.
-pub(super) fn excerpt(text: &str) -> String {
-    const MAX: usize = 200;
-    text.char_indices().nth(MAX).map_or_else(|| text.into(), |(end, _)| alloc::format!("{}…", &text[..end]))
 }

@@ -44,7 +44,7 @@ pub(super) struct Running {
     pub(super) stage: Stage,
     /// What a further entry needs; only where the engine itself asks the client.
     pub(super) entry: Option<Box<Entry>>,
-    /// Bytes of its params, and of the answers of its client.
+    /// What it holds, as estimated.
     pub(super) size: usize,
 }
 
@@ -94,7 +94,7 @@ impl Server {
     /// Whether no further request may run at all.
     fn is_full(&self) -> bool {
         let limits = &self.shared.config.limits.server;
-        self.requests.len() >= limits.max_running_requests || self.running_bytes >= limits.max_running_bytes
+        self.requests.len() >= limits.max_running_requests || !self.has_bytes(0)
     }
 
     /// Cancels the oldest request that nobody can hear the answer of any more, and nobody can cancel, since it is of no session: its place

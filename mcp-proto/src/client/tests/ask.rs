@@ -159,6 +159,38 @@ fn a_question_whose_id_is_in_use_is_refused_and_the_first_one_untouched() {
     assert_eq!(rig.questions().len(), 2, "free again");
 }
 
+// covers: B-187
+#[test]
+fn a_request_of_the_server_with_a_long_id_is_refused_and_not_kept() {
+    let mut rig = legacy();
+    let long = "i".repeat(1025);
+    for method in ["roots/list", "ping", "unknown"] {
+        ask(&mut rig, json!(long), method, json!({}));
+        let answer = rig.sent.last().unwrap();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(long), &json!(-32600)), "{method}");
+    }
+    assert!(rig.questions().is_empty());
+    ask(&mut rig, json!(long[1..]), "roots/list", json!({}));
+    assert_eq!(rig.questions().len(), 1);
+    rig.say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": long}}));
+    assert_eq!(rig.diagnostics(), [DiagnosticKind::LongId; 4]);
+    assert!(!rig.events.iter().any(|event| matches!(event, Event::InputWithdrawn(_))));
+}
+
+#[test]
+fn a_diagnostic_of_a_client_stays_small_whatever_the_server_sent() {
+    let mut rig = legacy();
+    rig.say(json!({"jsonrpc": "2.0", "id": "i".repeat(100_000), "result": {}}));
+    rig.say(json!({"jsonrpc": "2.0", "id": 1, "method": "m".repeat(100_000)}));
+    let details: Vec<usize> = rig
+        .events
+        .iter()
+        .filter_map(|event| if let Event::Diagnostic(d) = event { Some(d.detail.len()) } else { None })
+        .collect();
+    assert_eq!(details.len(), 2);
+    assert!(details.iter().all(|length| *length < 1000), "{details:?}");
+}
+
 // covers: CANC-B-010, CANC-B-011, CANC-B-015
 #[test]
 fn a_question_that_the_server_cancels_is_withdrawn_and_not_answered() {

@@ -178,7 +178,7 @@ impl Server {
             let text = "a request with this id was sent before";
             return Err(Rejection::new(DiagnosticKind::DuplicateRequestId, code::INVALID_REQUEST, text));
         }
-        let parts = Parts::of(&request)?;
+        let parts = self.parts(&request)?;
         if parts.is_modern() {
             if in_batch {
                 return Err(invalid(DiagnosticKind::UnexpectedBatch, "this revision has no batches"));
@@ -190,11 +190,12 @@ impl Server {
         match request.method.as_str() {
             "initialize" => self.judge_initialize(x, &parts.params, in_batch),
             "ping" if !modern_only => Ok(Verdict::Reply(Object::new())),
-            method => match duplex.talk.negotiated.clone() {
+            method => match self.duplex(x).and_then(|duplex| duplex.talk.negotiated.clone()) {
                 Some(_) if method == "server/discover" => Err(Rejection::method(method)),
                 Some(negotiated) => {
                     self.check_room(Some(Party::Duplex(x)), x)?;
                     let admitted = parts.admit_legacy(request, &negotiated, self.caller(x))?;
+                    self.check_size(&admitted)?;
                     Ok(Verdict::Run(Box::new(admitted)))
                 }
                 // What is modern, or can be nothing else, lacks the metadata that 2026-07-28 demands.
@@ -228,6 +229,7 @@ impl Server {
             _ => {
                 self.check_room(Some(Party::Duplex(x)), x)?;
                 let admitted = parts.admit_modern(request, version, self.caller(x))?;
+                self.check_size(&admitted)?;
                 Ok(Verdict::Run(Box::new(admitted)))
             }
         }
@@ -261,21 +263,14 @@ impl Server {
                 self.watchers.insert(x);
                 self.tell_changes(x);
             }
-            "notifications/cancelled" => {
-                let id = Object::read_opt(params.as_ref()).ok().and_then(|params| params.id("requestId"));
-                let key = id.as_ref().and_then(|id| self.duplex(x)?.talk.ids.get(id).copied());
-                match key {
-                    Some(key) if self.forget_listen(key) => {}
-                    Some(key) => {
-                        self.cancel(key, true);
-                        self.end_if_drained();
-                    }
-                    None => {
-                        let detail = id.map_or_else(|| "no legible id".into(), |id| format!("{id}"));
-                        self.diagnose(DiagnosticKind::UnknownCancel, &detail);
-                    }
+            "notifications/cancelled" => match self.cancelled(Some(Party::Duplex(x)), params.as_ref()) {
+                Some(key) if self.forget_listen(key) => {}
+                Some(key) => {
+                    self.cancel(key, true);
+                    self.end_if_drained();
                 }
-            }
+                None => {}
+            },
             // No question of ours carries a token.
             "notifications/progress" => self.diagnose(DiagnosticKind::UnknownProgress, ""),
             _ => self.queue.notification(Event::Notification { exchange: x, method, params }),

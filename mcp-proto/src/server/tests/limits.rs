@@ -209,13 +209,15 @@ fn of_what_a_client_says_of_itself_no_more_is_kept_than_there_is_room_for() {
 // covers: B-187
 #[test]
 fn requests_that_run_hold_no_more_bytes_than_may_be_and_nothing_that_is_not_counted() {
-    let mut bench = Bench::with(|config| config.limits.server.max_running_bytes = 100_000)
+    let mut bench = Bench::with(|config| config.limits.server.max_running_bytes = 200_000)
         .initialized(A, "2025-06-18", "{}")
         .initialized(B, "2025-06-18", "{}");
     let large = |id: u32| legacy(&id.to_string(), "x", &format!(r#"{{"data":"{}"}}"#, "x".repeat(60_000)));
     let (first, _) = bench.request(A, &large(1));
     let (second, _) = bench.request(B, &large(1));
-    assert_eq!(error(&bench.say(B, &legacy("2", "x", "{}"))[0]).code, -32603);
+    assert_eq!(error(&bench.say(B, &large(2))[0]).code, -32603);
+    let held = bench.server.running_bytes();
+    assert!((120_000..=200_000).contains(&held), "{held}");
     bench.complete(first, "{}");
     let text = Bytes::from(format!(
         r#"{{"jsonrpc":"2.0","id":3,"method":"x","params":{{}},"junk":"{}"}}"#,
@@ -231,8 +233,132 @@ fn requests_that_run_hold_no_more_bytes_than_may_be_and_nothing_that_is_not_coun
 
 // covers: B-187
 #[test]
+fn a_request_counts_what_it_holds_once_it_is_read() {
+    let counted = |line: &str, version: Option<&str>| {
+        let mut bench = match version {
+            Some(version) => Bench::new().initialized(A, version, "{}"),
+            None => Bench::new().open(A),
+        };
+        bench.runs(A, line);
+        bench.server.running_bytes()
+    };
+    let short: Vec<String> = (0..1000).map(|n| format!(r#""{n}":1"#)).collect();
+    let short = format!("{{{}}}", short.join(","));
+    let older = |params: &str| counted(&legacy("1", "tools/call", params), Some("2025-11-25"));
+    let newer = |rest: &str| counted(&modern("1", "tools/call", rest), None);
+    let members = short.trim_matches(['{', '}']);
+    let entry = size_of::<(String, RawJson)>();
+    // Each member twice: as it was handed out, and to hand it out again or to seal a state.
+    assert!(older(&short) > older("{}") + 2000 * entry);
+    assert!(newer(&format!(",{members}")) > newer("") + 2000 * entry);
+    // What is declared is read twice too.
+    let declared = counted(&modern_with("1", "tools/call", &short, ""), None);
+    assert!(declared > newer("") + 1000 * entry);
+    let id = "i".repeat(1000);
+    assert!(counted(&modern(&format!("{id:?}"), "x", ""), None) > counted(&modern("1", "x", ""), None) + 3000);
+    let method = "m".repeat(10_000);
+    assert!(counted(&legacy("1", &method, "{}"), Some("2025-11-25")) > older("{}") + 30_000);
+}
+
+// covers: B-187
+#[test]
+fn a_request_with_an_id_over_the_bound_is_answered_and_not_kept() {
+    let id = |length: usize| format!("{:?}", "i".repeat(length));
+    let mut bench = Bench::new().initialized(A, "2025-03-26", "{}").open(B);
+    bench.runs(A, &legacy(&id(1024), "x", "{}"));
+    bench.runs(B, &modern(&id(1024), "x", ""));
+    let held = bench.server.running_bytes();
+    for line in
+        [legacy(&id(1025), "x", "{}"), legacy(&id(1025), "ping", "{}"), legacy(&id(1 << 20), "initialize", "{}")]
+    {
+        bench.item(A, read(&line));
+        let outputs = bench.outputs();
+        assert!(matches!(&outputs[0], Output::Event(Event::Diagnostic(d)) if d.kind == DiagnosticKind::LongId));
+        let said = on(A, &outputs[1]).unwrap();
+        assert_eq!(error(&said).code, -32600);
+        let echoed = &line[..line.find(r#","method""#).unwrap()];
+        assert!(said.starts_with(echoed), "the id is echoed");
+    }
+    assert_eq!(error(&bench.say(B, &modern(&id(1025), "x", ""))[0]).code, -32600);
+    let listen = modern(&id(1025), "subscriptions/listen", r#","notifications":{}"#);
+    assert_eq!(error(&bench.say(B, &listen)[0]).code, -32600);
+    // In a batch it is one answer of the array.
+    let said = bench.say(A, &format!("[{},{}]", legacy(&id(1025), "ping", "{}"), legacy("5", "ping", "{}")));
+    assert_eq!(said.len(), 1);
+    assert!(said[0].contains("-32600") && said[0].contains(r#""id":5,"result""#), "{said:?}");
+    assert_eq!((bench.server.running(), bench.server.running_bytes()), (2, held));
+}
+
+// covers: B-187
+#[test]
+fn a_client_that_sends_long_ids_and_never_reads_is_cut_off() {
+    let mut bench = Bench::with(|config| config.limits.server.max_unsent = 100_000).initialized(A, "2025-11-25", "{}");
+    bench.fact(A, Fact::Unsent(1));
+    let line = legacy(&format!("{:?}", "i".repeat(10_000)), "x", "{}");
+    let mut lines = 0;
+    while bench.server.exchanges.contains_key(&A) {
+        bench.item(A, read(&line));
+        lines += 1;
+        assert!(lines < 100);
+    }
+    assert_eq!(bench.outputs().last(), Some(&Output::Abort(A)));
+}
+
+// covers: B-187
+#[test]
+fn a_token_or_a_cancellation_with_a_long_id_is_ignored() {
+    let mut bench = Bench::new().initialized(A, "2025-11-25", "{}");
+    let long = "i".repeat(1025);
+    let params = |token: &str| format!(r#"{{"_meta":{{"progressToken":"{token}"}}}}"#);
+    bench.item(A, read(&legacy("1", "x", &params(&long))));
+    let outputs = bench.outputs();
+    assert!(matches!(&outputs[0], Output::Event(Event::Diagnostic(d)) if d.kind == DiagnosticKind::LongId));
+    let Output::Event(Event::Request(_, incoming)) = &outputs[1] else { panic!("{outputs:?}") };
+    assert!(!incoming.context.wants_progress && incoming.meta.is_empty());
+    let (_, incoming) = bench.request(A, &legacy("2", "x", &params(&long[1..])));
+    assert!(incoming.context.wants_progress);
+    let cancel =
+        |id: &str| format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":"{id}"}}}}"#);
+    bench.item(A, read(&cancel(&long)));
+    assert_eq!(bench.codes(), ["long-id"]);
+    bench.item(A, read(&cancel(&long[1..])));
+    assert_eq!(bench.codes(), ["unknown-cancel"]);
+    assert_eq!(bench.server.running(), 2);
+}
+
+// covers: B-187
+#[cfg(feature = "http")]
+#[test]
+fn over_http_a_long_id_is_a_400_that_echoes_it() {
+    use crate::exchange::Headers;
+    let long = format!("{:?}", "i".repeat(1025));
+    let mut site = web::Site::new();
+    let client = site.session("2025-11-25", "{}");
+    let newer = |method: &str| {
+        Headers::new().with("MCP-Protocol-Version", "2026-07-28").with("Mcp-Method", method).with("Mcp-Name", "t")
+    };
+    let asks = [
+        (client.headers(), legacy(&long, "tools/call", r#"{"name":"t"}"#)),
+        (client.headers(), legacy(&long, "ping", "{}")),
+        (Headers::new(), legacy(&long, "initialize", "{}")),
+        (newer("tools/call"), modern(&long, "tools/call", r#","name":"t""#)),
+        (newer("server/discover"), modern(&long, "server/discover", "")),
+    ];
+    for (headers, body) in asks {
+        let x = site.post(headers, &body);
+        assert_eq!(site.codes(), ["long-id"]);
+        let said = site.said(x);
+        let (status, answer) = said[0].split_once(' ').unwrap();
+        assert_eq!((status, error(answer).code), ("400", -32600));
+        assert!(answer.contains(&long), "the id is echoed");
+    }
+    assert_eq!(site.bench.server.running(), 0);
+}
+
+// covers: B-187
+#[test]
 fn what_a_client_answers_counts_as_what_its_request_holds() {
-    let mut bench = Bench::with(|config| config.limits.server.max_running_bytes = 100_000).initialized(
+    let mut bench = Bench::with(|config| config.limits.server.max_running_bytes = 180_000).initialized(
         A,
         "2025-06-18",
         r#"{"elicitation":{}}"#,
@@ -260,7 +386,8 @@ fn what_a_client_answers_counts_as_what_its_request_holds() {
         Err(error) => error.data.as_ref().map_or(0, |data| data.as_str().len()),
     };
     assert_eq!(again.iter().map(|handed| held(handed) > 60_000).collect::<Vec<_>>(), [true, true, false]);
-    assert_eq!(error(&bench.say(A, &legacy("4", "tools/call", "{}"))[0]).code, -32603);
+    let large = legacy("4", "tools/call", &format!(r#"{{"data":"{}"}}"#, "x".repeat(60_000)));
+    assert_eq!(error(&bench.say(A, &large)[0]).code, -32603);
     // A question that is asked anew lets go of its earlier answer.
     let (first, _) = again.remove(0);
     bench.answer(first, ask("q"));

@@ -67,7 +67,7 @@ impl Server {
 
     /// Decides which rules a request follows: by its metadata first, then by its method, then by its headers.
     fn request(&mut self, x: ExchangeId, head: &RequestHead, request: Request) -> Result<(), Rejection> {
-        let parts = Parts::of(&request)?;
+        let parts = self.parts(&request)?;
         if parts.is_modern() {
             return self.modern_request(x, head, request, parts);
         }
@@ -115,7 +115,9 @@ impl Server {
                 self.check_room(party, x)?;
                 let mut caller = self.caller(x);
                 caller.session = under.session;
-                Ok(Verdict::Run(parts.admit_legacy(request, &under.negotiated, caller)?.into()))
+                let admitted = parts.admit_legacy(request, &under.negotiated, caller)?;
+                self.check_size(&admitted)?;
+                Ok(Verdict::Run(admitted.into()))
             }
         }
     }
@@ -256,14 +258,8 @@ impl Server {
                 }
             }
             "notifications/cancelled" => {
-                let id = Object::read_opt(params.as_ref()).ok().and_then(|params| params.id("requestId"));
-                let key = id.as_ref().and_then(|id| self.talk(party?)?.ids.get(id).copied());
-                match key {
-                    Some(key) => self.cancel(key, true),
-                    None => {
-                        let detail = id.map_or_else(|| "no legible id".into(), |id| format!("{id}"));
-                        self.diagnose(DiagnosticKind::UnknownCancel, &detail);
-                    }
+                if let Some(key) = self.cancelled(party, params.as_ref()) {
+                    self.cancel(key, true);
                 }
             }
             "notifications/progress" => self.diagnose(DiagnosticKind::UnknownProgress, ""),
@@ -293,7 +289,7 @@ impl Server {
             match element {
                 Ok(Message::Request(request)) => {
                     let id = request.id.clone();
-                    let judged = Parts::of(&request).and_then(|parts| match parts.is_modern() {
+                    let judged = self.parts(&request).and_then(|parts| match parts.is_modern() {
                         true => Err(no_batches()),
                         false => self.judge_older(x, &under, request, parts),
                     });

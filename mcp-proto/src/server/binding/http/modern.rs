@@ -40,6 +40,7 @@ impl Server {
             _ => {
                 self.check_room(None, x)?;
                 let admitted = parts.admit_modern(request, version, self.caller(x))?;
+                self.check_size(&admitted)?;
                 self.run(Place::Exchange(x), x, admitted, None);
                 self.keep_alive_in(x, self.shared.config.keep_alive.filter(|_| self.takes_events(x)));
             }
