@@ -1,6 +1,10 @@
 //! What can go wrong, sorted by whose fault it is: ours (`Refused`), the call's (`CallError`), the peer's (`Diagnostic`), the link's
 //! (`Closed`, in `exchange`). All are `Clone + PartialEq`; match on variants, not on texts.
 
+mod excerpt;
+
+pub(crate) use excerpt::excerpt;
+
 use crate::exchange::{Closed, ExitStatus, Sent};
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, Id, Object, code};
 use alloc::boxed::Box;
@@ -591,10 +595,4 @@ impl DiagnosticKind {
             Self::DroppedResponse => ("dropped-response", "the server does not have our response"),
         }
     }
-}
-
-/// The beginning of a text that the peer chose, so that a diagnostic stays small.
-pub(crate) fn excerpt(text: &str) -> String {
-    const MAX: usize = 200;
-    text.char_indices().nth(MAX).map_or_else(|| text.into(), |(end, _)| alloc::format!("{}…", &text[..end]))
 }
