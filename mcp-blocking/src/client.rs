@@ -30,22 +30,76 @@ pub fn connect(target: impl IntoTarget) -> Result<Client, ConnectError> {
 ///
 /// # Errors
 /// As [`connect`].
-pub fn connect_with(target: impl IntoTarget, mut config: Config) -> Result<Client, ConnectError> {
+pub fn connect_with(target: impl IntoTarget, config: Config) -> Result<Client, ConnectError> {
+    connecting(target, config)?.wait()
+}
+
+/// As [`connect_with`], in two steps: what this returns has started nothing yet, and can be closed from another thread or a signal
+/// handler before and while it connects. The time of [`ClientConfig::connect_timeout`](mcp_proto::ClientConfig::connect_timeout) counts
+/// from here.
+///
+/// ```
+/// use mcp_blocking::{Config, Router, connecting};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let connecting = connecting(Router::new("calc", "1.0"), Config::new())?;
+/// let closer = connecting.closer(); // for a handler of Ctrl-C: `move || closer.exit(130)`
+/// let client = connecting.wait()?;
+/// closer.close();
+/// # drop(client);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`ConnectError`] if the target cannot be understood.
+pub fn connecting(target: impl IntoTarget, mut config: Config) -> Result<Connecting, ConnectError> {
     let mut target = target.into_target()?;
     target.config.origin_unix = crate::os::unix_time();
     config.apply(&mut target.config);
-    let shared = Shared::start(target.config, config.callbacks, config.stderr, target.given, config.recorder)
-        .map_err(|e| ConnectError::Thread(e.to_string()))?;
-    let client = Client { handle: Arc::new(Handle { shared: Arc::clone(&shared) }) };
-    let mut state = shared.lock();
-    while state.calls.ready().is_none() {
-        if let Some(why) = state.calls.terminated() {
-            return Err(why.clone().into());
+    let shared = Shared::new(target.config, config.callbacks, config.stderr, target.given, config.recorder);
+    Ok(Connecting { client: Client { handle: Arc::new(Handle { shared }) } })
+}
+
+/// A client that is not connected yet. Dropping it closes it. From [`connecting`].
+#[must_use = "nothing is started before `wait`"]
+pub struct Connecting {
+    client: Client,
+}
+
+impl Connecting {
+    /// Connects, and waits until the two sides have agreed.
+    ///
+    /// # Errors
+    /// As [`connect`]; [`ConnectError::Closed`] if it was closed meanwhile.
+    pub fn wait(self) -> Result<Client, ConnectError> {
+        let shared = &self.client.handle.shared;
+        shared.begin().map_err(|e| ConnectError::Thread(e.to_string()))?;
+        let mut state = shared.lock();
+        loop {
+            state = shared.heed_exit(state);
+            if let Some(why) = state.calls.terminated() {
+                return Err(why.clone().into());
+            }
+            if state.calls.ready().is_some() {
+                break;
+            }
+            state = wait(&shared.milestones, state, None);
         }
-        state = wait(&shared.milestones, state, None);
+        drop(state);
+        Ok(self.client)
     }
-    drop(state);
-    Ok(client)
+
+    /// What closes it, before and while it connects, and the client that it becomes.
+    pub fn closer(&self) -> Closer {
+        self.client.closer()
+    }
+}
+
+impl fmt::Debug for Connecting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connecting").finish_non_exhaustive()
+    }
 }
 
 /// A connected client: a handle that can be cloned, and used from any thread.
@@ -76,7 +130,7 @@ impl Client {
     pub fn start<C: IntoCall>(&self, call: C) -> Result<Pending<C::Method, C::Told>, CallError> {
         let (call, told) = call.into_call();
         let shared = &self.handle.shared;
-        let mut state = shared.lock();
+        let mut state = shared.heed_exit(shared.lock());
         let calling = state.engine.call(shared.clock.now(), call).map_err(|refused| CallError::Refused(refused.why))?;
         let wake = Arc::<Condvar>::default();
         state.calls.begin(calling.id(), Arc::clone(&wake));
@@ -105,7 +159,7 @@ impl Client {
     /// Why it was not sent.
     pub fn notify(&self, method: &str, params: Object) -> Result<(), Refusal> {
         let shared = &self.handle.shared;
-        let mut state = shared.lock();
+        let mut state = shared.heed_exit(shared.lock());
         let sent = state.engine.notify(shared.clock.now(), method, params).map_err(|refused| refused.why);
         shared.pump(&mut state);
         sent
@@ -139,7 +193,7 @@ impl Client {
 }
 
 /// Closes a client, and does not keep it open as a clone of the [`Client`] would. It may outlive the client. From
-/// [`Client::closer`].
+/// [`Client::closer`] and [`Connecting::closer`].
 #[derive(Clone)]
 pub struct Closer {
     shared: Arc<Shared>,
@@ -149,6 +203,17 @@ impl Closer {
     /// As [`Client::close`]. If the client is being closed or dropped at the moment, waits for the end of that.
     pub fn close(&self) -> Termination {
         self.shared.shut_down()
+    }
+
+    /// Closes the client, and then ends this process with this exit code: for a signal handler. Of several codes the first counts.
+    ///
+    /// A call that waits would end with an error, and a `main` that returns it would end the process before the client is closed, or with
+    /// another code. So from here on connecting, calling, notifying, closing and dropping this client do not return: the process ends in
+    /// them. It takes as long as [`close`](Self::close). Other clients of the process are not closed.
+    pub fn exit(&self, code: i32) -> ! {
+        let code = *self.shared.lock().exit.get_or_insert(code);
+        self.shared.shut_down();
+        std::process::exit(code)
     }
 }
 
@@ -173,17 +238,40 @@ impl Drop for Handle {
 impl Shared {
     fn shut_down(self: &Arc<Self>) -> Termination {
         let mut state = self.lock();
-        if state.calls.terminated().is_none() {
+        if !state.begun {
+            // Nothing was started, so there is nothing to end, and no thread that lets go of what the application gave.
+            state.calls.abandon().for_each(drop);
+            let held = state.let_go();
+            drop(state);
+            drop(held);
+            state = self.lock();
+        } else if state.calls.terminated().is_none() {
             state.engine.close(self.clock.now());
             self.pump(&mut state);
         }
         let until = self.clock.now() + self.config.limits.end_time().saturating_add(MARGIN);
         let ended = |state: &State| state.calls.terminated().is_some();
         let state = wait_until(&self.milestones, state, &self.clock, until, ended);
-        match state.calls.terminated() {
+        let exit = state.exit;
+        let why = match state.calls.terminated() {
             Some(why) => why.clone(),
             None => self.abandon(state),
+        };
+        if let Some(code) = exit {
+            std::process::exit(code);
         }
+        why
+    }
+
+    /// Does not return if the process is to end with this client ([`Closer::exit`]): then it waits for the end of the client here, and ends
+    /// the process.
+    fn heed_exit<'a>(self: &'a Arc<Self>, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        if state.exit.is_none() {
+            return state;
+        }
+        drop(state);
+        self.shut_down();
+        self.lock()
     }
 
     /// The ladder is over and something has not ended: nothing of it may stay, so it is ended by force and not awaited.
@@ -244,6 +332,7 @@ impl<M: mcp_proto::Method, F: FnMut(Progress)> Pending<M, F> {
         let shared = Arc::clone(&self.client.handle.shared);
         let mut state = shared.lock();
         loop {
+            state = shared.heed_exit(state);
             let Collected { progress, outcome } = state.calls.collect(self.id)?;
             if outcome.is_some() || !progress.is_empty() {
                 drop(state);

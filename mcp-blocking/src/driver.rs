@@ -47,17 +47,21 @@ pub(crate) struct State {
     /// Until when the timer thread sleeps; absent while it does not.
     alarm: Option<Option<Instant>>,
     events: Events<Event>,
+    /// The actions of the engine are carried out.
+    pub(crate) begun: bool,
+    /// The process is to end with this code once the client has ended.
+    pub(crate) exit: Option<i32>,
 }
 
 impl Shared {
-    /// Makes the engine, which begins to connect at once, and its timer thread.
-    pub(crate) fn start(
+    /// Makes the engine. Nothing is started before [`begin`](Self::begin).
+    pub(crate) fn new(
         config: ClientConfig,
         callbacks: Callbacks,
         stderr: Stderr,
         given: Option<Given>,
         recorder: Option<Recorder>,
-    ) -> std::io::Result<Arc<Self>> {
+    ) -> Arc<Self> {
         let (clock, config) = (Clock::start(), Arc::new(config));
         let events = Events::new(callbacks.event.clone(), config.limits.client.max_queued_events);
         let engine = record::client(recorder, Arc::clone(&config), crate::os::seed(), clock.now());
@@ -71,8 +75,10 @@ impl Shared {
             stderr,
             alarm: None,
             events,
+            begun: false,
+            exit: None,
         };
-        let shared = Arc::new_cyclic(|this: &Weak<Self>| {
+        Arc::new_cyclic(|this: &Weak<Self>| {
             let asked = this.clone();
             // As many threads as there can be open questions: a callback may wait for a call of the same client that is asked something.
             let questions = Pool::new("mcp-callback", config.limits.client.max_inputs, move |(token, question)| {
@@ -82,11 +88,19 @@ impl Shared {
             });
             let (ticks, milestones) = (Condvar::new(), Condvar::new());
             Self { state: Mutex::new(state), ticks, milestones, questions, clock, config }
-        });
-        let driver = Arc::clone(&shared);
-        sync::spawn("mcp-timer", move || driver.drive())?;
-        shared.pump(&mut shared.lock());
-        Ok(shared)
+        })
+    }
+
+    /// Starts the timer thread and begins to connect, unless the client was closed before.
+    pub(crate) fn begin(self: &Arc<Self>) -> std::io::Result<()> {
+        let mut state = self.lock();
+        if state.calls.terminated().is_none() {
+            let driver = Arc::clone(self);
+            sync::spawn("mcp-timer", move || driver.drive())?;
+            state.begun = true;
+            self.pump(&mut state);
+        }
+        Ok(())
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -177,8 +191,7 @@ impl Shared {
             state = wait(&self.ticks, state, next.map(|next| next.since(now)));
             state.alarm = None;
         }
-        // Let go outside the lock, since they may hold the client that holds them.
-        let held = (state.callbacks.take(), std::mem::take(&mut state.stderr), state.events.end());
+        let held = state.let_go();
         drop(state);
         drop(held);
     }
@@ -195,6 +208,11 @@ impl State {
         stats.lost_diagnostics = stats.lost_diagnostics.max(diagnostics);
         stats.detached_threads = self.detached;
         stats
+    }
+
+    /// What the application gave. It is dropped outside the lock, since it may hold the client that holds it.
+    pub(crate) fn let_go(&mut self) -> impl Sized + use<> {
+        (self.callbacks.take(), std::mem::take(&mut self.stderr), self.events.end())
     }
 
     pub(crate) fn channel(&mut self, id: ChannelId, f: impl FnOnce(&mut Channel)) {

@@ -3,6 +3,7 @@
 use crate::listen::{Listening, WAKE};
 use crate::server::{Router, Serving};
 use crate::sync;
+use mcp_proto::driver::not_bound;
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::Change;
 use mcp_proto::stats::ServerStats;
@@ -21,7 +22,7 @@ use std::time::Duration;
 /// whatever stands before it.
 ///
 /// # Errors
-/// What the operating system says when it cannot listen there, or no thread be started.
+/// What the operating system says when it cannot listen there, with the address, or when no thread can be started.
 pub fn serve_http(router: Router, address: impl ToSocketAddrs) -> io::Result<HttpServer> {
     serve_http_with(router, Serving::new(), address)
 }
@@ -31,7 +32,7 @@ pub fn serve_http(router: Router, address: impl ToSocketAddrs) -> io::Result<Htt
 /// # Errors
 /// As [`serve_http`].
 pub fn serve_http_with(router: Router, serving: Serving, address: impl ToSocketAddrs) -> io::Result<HttpServer> {
-    let listener = TcpListener::bind(address)?;
+    let listener = bind(address)?;
     let (address, waker) = (listener.local_addr()?, waker(&listener)?);
     let accept = move || {
         let (socket, peer) = listener.accept()?;
@@ -41,6 +42,18 @@ pub fn serve_http_with(router: Router, serving: Serving, address: impl ToSocketA
     };
     let listening = Listening::start(router, serving, Kind::HttpServer, accept)?;
     Ok(HttpServer { listening, waker: sync::Mutex::new(waker), address })
+}
+
+/// Listens at the first of the addresses where it can.
+fn bind(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
+    let mut failed = io::Error::new(io::ErrorKind::AddrNotAvailable, "the name has no address");
+    for address in address.to_socket_addrs()? {
+        match TcpListener::bind(address) {
+            Ok(listener) => return Ok(listener),
+            Err(e) => failed = not_bound(&address, &e),
+        }
+    }
+    Err(failed)
 }
 
 /// The listening socket once more, where that can end the wait for a connection.

@@ -73,7 +73,7 @@ mod tests;
 mod unix;
 
 pub use accepted::Stream;
-pub use client::{Client, Closer, Elements, Pending, connect, connect_with};
+pub use client::{Client, Closer, Connecting, Elements, Pending, connect, connect_with, connecting};
 pub use config::Config;
 #[cfg(feature = "http")]
 pub use http::{HttpServer, serve_http, serve_http_with};

@@ -4,6 +4,7 @@ use crate::listen::{Listening, WAKE};
 use crate::os::Flag;
 use crate::server::{Router, Serving};
 use crate::sync;
+use mcp_proto::driver::not_bound;
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::Change;
 use mcp_proto::stats::ServerStats;
@@ -30,7 +31,7 @@ use std::time::Duration;
 /// path.
 ///
 /// # Errors
-/// What the operating system says when it cannot listen there, or no thread be started.
+/// What the operating system says when it cannot listen there, with the path, or when no thread can be started.
 pub fn serve_unix(router: Router, path: impl AsRef<Path>) -> io::Result<UnixServer> {
     serve_unix_with(router, Serving::new(), path)
 }
@@ -42,7 +43,7 @@ pub fn serve_unix(router: Router, path: impl AsRef<Path>) -> io::Result<UnixServ
 pub fn serve_unix_with(router: Router, serving: Serving, path: impl AsRef<Path>) -> io::Result<UnixServer> {
     // The working directory may be another one when the file is to be removed.
     let path = std::path::absolute(path)?;
-    let listener = bind(&path)?;
+    let listener = bind(&path).map_err(|e| not_bound(&path.display(), &e))?;
     let waker = UnixStream::from(OwnedFd::from(listener.try_clone()?));
     let file = File { identity: identity(&path)?, path, removed: Flag::default() };
     fs::set_permissions(&file.path, Permissions::from_mode(0o600))?;

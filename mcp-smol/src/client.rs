@@ -1,6 +1,8 @@
 //! The handle of a client and the futures it gives: a waker for each waiting call, and nothing of the protocol.
 
 use crate::clock::Origin;
+use crate::config::BoxFuture;
+use crate::driver::Driver;
 use crate::spawned::Spawned;
 use crate::sync::{Mutex, MutexGuard, Watchers, lock};
 use mcp_proto::call::{Method, Paged};
@@ -11,13 +13,54 @@ use mcp_proto::input::CallId;
 use mcp_proto::stats::ClientStats;
 use mcp_proto::wired::WiredClient;
 use mcp_proto::{Call, CallError, Calling, IntoCall, Object, Pages, Progress, Refusal, ServerInfo};
-use smol::future::Future;
+use smol::future::{Future, FutureExt};
 use smol::stream::Stream;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+
+/// A client that is not connected yet: a future of the client. Nothing is started before it is polled; dropping it ends the attempt, and
+/// leaves nothing. From [`connecting`](crate::connecting).
+#[must_use = "nothing is started before it is awaited"]
+pub struct Connecting {
+    closer: Closer,
+    connected: BoxFuture<Result<Client, ConnectError>>,
+}
+
+impl Connecting {
+    pub(crate) fn new(shared: Arc<Shared>, driver: Driver) -> Self {
+        let closer = Closer { shared: Arc::clone(&shared) };
+        let connected = Box::pin(async move {
+            let driver = Spawned::new(driver);
+            let client = Client::new(shared, Some(driver.clone()));
+            crate::sync::spawn(driver);
+            client.ready().await?;
+            Ok(client)
+        });
+        Self { closer, connected }
+    }
+
+    /// What closes it, before and while it connects, and the client that it becomes.
+    pub fn closer(&self) -> Closer {
+        self.closer.clone()
+    }
+}
+
+impl Future for Connecting {
+    type Output = Result<Client, ConnectError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.connected.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for Connecting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connecting").finish_non_exhaustive()
+    }
+}
 
 /// A client. Cheap to clone; dropping the last clone closes the connection, which the [`Driver`](crate::Driver) then does in order.
 /// A client of [`connect`](crate::connect) ends its driver itself when the last clone is dropped: that blocks for as long as a program
@@ -47,8 +90,12 @@ pub(crate) struct State {
     /// Wakes the driver, which then asks the engine what to do.
     pub(crate) driver: Option<Waker>,
     calls: Calls<Option<Waker>>,
-    /// The driver was dropped.
+    /// The driver carries out what the engine says.
+    begun: bool,
+    /// The driver was dropped, or is not to begin.
     abandoned: bool,
+    /// The process is to end with this code once the client has ended.
+    exit: Option<i32>,
 }
 
 impl fmt::Debug for Client {
@@ -160,7 +207,7 @@ impl Client {
 }
 
 /// Closes a client, and does not keep it open as a clone of the [`Client`] would. It may outlive the client. From
-/// [`Client::closer`].
+/// [`Client::closer`] and [`Connecting::closer`].
 #[derive(Clone)]
 pub struct Closer {
     shared: Arc<Shared>,
@@ -170,6 +217,23 @@ impl Closer {
     /// As [`Client::close`]. If the client is being closed or dropped at the moment, waits for the end of that.
     pub async fn close(&self) -> Termination {
         self.shared.end().await
+    }
+
+    /// Closes the client, and then ends this process with this exit code: for a signal handler, `smol::block_on(closer.exit(130))`. Of
+    /// several codes the first counts.
+    ///
+    /// A call that waits would end with an error, and a `main` that returns it would end the process before the client is closed, or with
+    /// another code. So from here on the futures of connecting, calling and closing this client stay pending, and the process ends when
+    /// the last handle of a client of [`connect`](crate::connect) is dropped. It takes as long as [`close`](Self::close). Other clients of
+    /// the process are not closed.
+    pub async fn exit(&self, code: i32) -> ! {
+        let code = *self.shared.lock().exit.get_or_insert(code);
+        self.shared.close();
+        let ended = async {
+            self.shared.watchers.watch(|| self.shared.lock().calls.terminated().map(drop)).await;
+        };
+        ended.or(crate::clock::after(self.shared.ladder())).await;
+        std::process::exit(code)
     }
 }
 
@@ -184,6 +248,11 @@ impl Drop for Handle {
         self.shared.close();
         if let Some(driver) = &self.driver {
             driver.finish(self.shared.ladder());
+            let state = self.shared.lock();
+            if let (Some(code), Some(_)) = (state.exit, state.calls.terminated()) {
+                drop(state);
+                std::process::exit(code);
+            }
         }
     }
 }
@@ -219,6 +288,9 @@ impl<M: Method, F: FnMut(Progress)> Future for Pending<M, F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
+        if this.client.shared().lock().exit.is_some() {
+            return Poll::Pending;
+        }
         let id = match &this.calling {
             Some(Ok(calling)) => calling.id(),
             Some(Err(why)) => {
@@ -265,7 +337,8 @@ impl<M: Method, F> fmt::Debug for Pending<M, F> {
 
 impl Shared {
     pub(crate) fn new(engine: WiredClient, origin: Origin) -> Self {
-        let state = State { engine, driver: None, calls: Calls::default(), abandoned: false };
+        let (calls, driver) = (Calls::default(), None);
+        let state = State { engine, driver, calls, begun: false, abandoned: false, exit: None };
         Self { origin, state: Mutex::new(state), watchers: Watchers::default() }
     }
 
@@ -291,7 +364,15 @@ impl Shared {
     }
 
     fn close(&self) {
-        self.command(|shared, state| state.engine.close(shared.origin.now()));
+        let abandoned = self.command(|shared, state| {
+            state.engine.close(shared.origin.now());
+            state.abandoned |= !state.begun;
+            state.abandoned
+        });
+        if abandoned {
+            // Nothing was started, so there is nothing to end.
+            self.abandon(std::iter::empty());
+        }
     }
 
     /// Closes, and waits for the end.
@@ -300,9 +381,13 @@ impl Shared {
         self.watch(|state| state.calls.terminated().cloned()).await
     }
 
-    /// Waits until `look` sees what it looks for.
+    /// Waits until `look` sees what it looks for; for ever if the process is to end with this client ([`Closer::exit`]).
     async fn watch<T>(&self, mut look: impl FnMut(&State) -> Option<T>) -> T {
-        self.watchers.watch(|| look(&self.lock())).await
+        let look = || {
+            let state = self.lock();
+            if state.exit.is_some() { None } else { look(&state) }
+        };
+        self.watchers.watch(look).await
     }
 
     /// Takes note of what concerns those who wait; hands back what is not about a call.
@@ -343,6 +428,12 @@ impl Shared {
 }
 
 impl State {
+    /// The driver carries out what the engine says from here on; `false`: it has nothing to do.
+    pub(crate) fn begin(&mut self) -> bool {
+        self.begun = !self.abandoned;
+        self.begun
+    }
+
     /// Takes note of an event: whose call it concerns, whether it concerns those who watch, and what is left of it for the application.
     fn note(&mut self, event: Event) -> (Option<Waker>, bool, Option<Event>) {
         match self.calls.note(event) {

@@ -60,6 +60,9 @@ impl Driver {
         let mut actions = Vec::new();
         let before = {
             let mut state = self.shared.lock();
+            if !state.begin() {
+                return None;
+            }
             actions.extend(std::iter::from_fn(|| state.engine.poll_output()));
             // Under the same lock: whoever tells the engine more from here on finds the waker.
             state.driver.replace(cx.waker().clone())

@@ -5,6 +5,7 @@ use crate::channel::{Reader, Writer};
 use crate::config::Service;
 use crate::serving::Server;
 use async_io::Async;
+use mcp_proto::driver::not_bound;
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::Change;
 use mcp_proto::stats::ServerStats;
@@ -23,7 +24,7 @@ use std::time::Duration;
 /// its request is cancelled, which a client of 2026-07-28 does by closing the connection; one of an older revision comes back for the answer.
 ///
 /// # Errors
-/// No address could be bound, or the operating system gives no random bytes.
+/// No address could be bound, and which was tried last, or the operating system gives no random bytes.
 pub async fn serve_http(service: impl Into<Service>, address: impl AsyncToSocketAddrs) -> io::Result<HttpServer> {
     let mut failed = io::Error::new(io::ErrorKind::AddrNotAvailable, "the name has no address");
     for address in smol::net::resolve(address).await? {
@@ -33,7 +34,7 @@ pub async fn serve_http(service: impl Into<Service>, address: impl AsyncToSocket
                 listen(&server, listener);
                 return Ok(HttpServer { server, address });
             }
-            Err(e) => failed = e,
+            Err(e) => failed = not_bound(&address, &e),
         }
     }
     Err(failed)

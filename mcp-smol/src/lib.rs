@@ -73,7 +73,7 @@ mod tests;
 mod unix;
 mod work;
 
-pub use client::{Client, Closer, Pending};
+pub use client::{Client, Closer, Connecting, Pending};
 pub use config::{Config, Service};
 pub use driver::Driver;
 pub use handler::Handler;
@@ -109,7 +109,6 @@ use config::BoxFuture;
 use mcp_proto::client::{ClientConfig, Target as Wanted};
 use mcp_proto::exchange::Endpoint;
 use mcp_proto::record;
-use spawned::Spawned;
 use std::sync::Arc;
 use target::Place;
 
@@ -148,12 +147,32 @@ pub async fn connect(target: impl IntoTarget) -> Result<Client, ConnectError> {
 /// # Errors
 /// As [`connect`].
 pub async fn connect_with(target: impl IntoTarget, config: Config) -> Result<Client, ConnectError> {
+    connecting(target, config)?.await
+}
+
+/// As [`connect_with`], in two steps: what this returns has started nothing yet, and can be closed from another task or a signal handler
+/// before and while it connects. The time of [`ClientConfig::connect_timeout`](mcp_proto::ClientConfig::connect_timeout) counts from here.
+///
+/// ```
+/// use mcp_smol::{Config, Router, connecting};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # smol::block_on(async {
+/// let connecting = connecting(Router::new("calc", "1.0"), Config::new())?;
+/// let closer = connecting.closer(); // for a handler of Ctrl-C: `move || smol::block_on(closer.exit(130))`
+/// let client = connecting.await?;
+/// closer.close().await;
+/// # drop(client);
+/// # Ok(())
+/// # })
+/// # }
+/// ```
+///
+/// # Errors
+/// [`ConnectError`] if the target cannot be understood, or the system does not provide what is needed.
+pub fn connecting(target: impl IntoTarget, config: Config) -> Result<Connecting, ConnectError> {
     let (shared, driver) = build(target, config)?;
-    let driver = Spawned::new(driver);
-    let client = Client::new(shared, Some(driver.clone()));
-    sync::spawn(driver);
-    client.ready().await?;
-    Ok(client)
+    Ok(Connecting::new(shared, driver))
 }
 
 /// Connects to a server. Nothing happens before the [`Driver`] is polled, on whatever executor; calls may be made at once, and

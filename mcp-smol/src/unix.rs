@@ -5,6 +5,7 @@ use crate::channel::{Reader, Writer};
 use crate::config::Service;
 use crate::serving::Server;
 use async_io::Async;
+use mcp_proto::driver::not_bound;
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::Change;
 use mcp_proto::stats::ServerStats;
@@ -28,11 +29,11 @@ use std::time::Duration;
 /// path.
 ///
 /// # Errors
-/// What the operating system says when it cannot listen there, or gives no random bytes.
+/// What the operating system says when it cannot listen there, with the path, or when it gives no random bytes.
 pub async fn serve_unix(service: impl Into<Service>, path: impl AsRef<Path>) -> io::Result<UnixServer> {
     // The working directory may be another one when the file is to be removed.
     let path = std::path::absolute(path)?;
-    let listener = bind(&path).await?;
+    let listener = bind(&path).await.map_err(|e| not_bound(&path.display(), &e))?;
     let file = File { identity: identity(&path)?, path, removed: AtomicBool::new(false) };
     fs::set_permissions(&file.path, Permissions::from_mode(0o600))?;
     let server = Server::new(service)?;

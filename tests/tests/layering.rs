@@ -260,6 +260,38 @@ fn status(code: &str) -> Option<u32> {
     number.filter(|_| !code.contains("from_millis("))
 }
 
+/// The signature of a public function, in one line, without what only one kind of adapter has.
+fn signature(sources: &[Source], name: &str) -> Vec<String> {
+    let begins = |line: &Line| {
+        let code = line.code.trim_start();
+        let code = code.strip_prefix("pub async fn ").or_else(|| code.strip_prefix("pub fn "));
+        code.is_some_and(|code| code.starts_with(&format!("{name}(")))
+    };
+    let of = |source: &Source| {
+        let at = source.lines.iter().position(begins)?;
+        let text: String = source.lines[at..].iter().map(|line| line.code.trim()).collect::<Vec<_>>().join(" ");
+        let text = text.split('{').next().unwrap_or_default().replace("async ", "").replace("mut ", "");
+        Some(text.trim().to_owned())
+    };
+    sources.iter().filter_map(of).collect()
+}
+
+#[test]
+fn both_adapters_start_a_client_by_the_same_functions() {
+    let (smol, blocking) = (below("mcp-smol/src"), below("mcp-blocking/src"));
+    for name in ["connect", "connect_with", "connecting"] {
+        let (one, other) = (signature(&smol, name), signature(&blocking, name));
+        let public = |found: &[String]| found.iter().filter(|text| text.contains("target: impl IntoTarget")).count();
+        assert_eq!((public(&one), public(&other)), (1, 1), "{name}: {one:?}, {other:?}");
+        let of = |found: &[String]| found.iter().find(|text| text.contains("target: impl IntoTarget")).cloned();
+        assert_eq!(of(&one), of(&other));
+    }
+    for name in ["closer", "exit"] {
+        assert_eq!(signature(&smol, name), signature(&blocking, name));
+        assert!(!signature(&smol, name).is_empty(), "{name}");
+    }
+}
+
 #[test]
 fn no_file_has_more_than_one_subject() {
     let shipped = [core(), adapters(), below("tests/src")].concat().into_iter();

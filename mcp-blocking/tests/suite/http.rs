@@ -263,12 +263,8 @@ fn stopping_a_server_ends_everything_in_time() {
 /// Set for the child that another test starts.
 const FULL: &str = "MCP_BLOCKING_TEST_FULL";
 
-/// A server that is stopped when no descriptor is left: this binary, told to run this test alone. Otherwise it does nothing.
-#[test]
+/// A server that is stopped when no descriptor is left: this binary, told to run the test below alone.
 fn full() {
-    if std::env::var_os(FULL).is_none() {
-        return;
-    }
     let (server, _seen, _url) = served();
     let mut stream = TcpStream::connect(server.local_addr()).expect("connected");
     write!(stream, "{}", post(1, "add", r#"{"a":1,"b":2}"#, false)).expect("written");
@@ -283,9 +279,12 @@ fn full() {
 // covers: B-141, B-189
 #[test]
 fn a_server_without_descriptors_listens_no_longer_when_it_is_stopped() {
+    if std::env::var_os(FULL).is_some() {
+        return full();
+    }
     bounded(|| {
         let mut full = Command::new("/bin/sh")
-            .args(["-c", "ulimit -n 64; exec \"$0\" --exact http::full --nocapture --test-threads=1"])
+            .args(["-c", "ulimit -n 64; exec \"$0\" --exact http::a_server_without_descriptors_listens_no_longer_when_it_is_stopped --nocapture --test-threads=1"])
             .arg(std::env::current_exe().expect("a path"))
             .env(FULL, "1")
             .stdin(Stdio::piped())
@@ -403,7 +402,9 @@ fn credentials_are_asked_for_once_and_the_request_is_made_once_more() {
         // Nobody has any.
         let refused = connect_with(url.as_str(), Config::new().on_authorize(|_| Authorization::Refuse));
         let Err(ConnectError::Negotiation(e)) = refused else { panic!("{refused:?}") };
-        assert_eq!(e.to_string(), "server/discover failed: HTTP 401 [WWW-Authenticate: Bearer realm=\"x\"]");
+        let said = e.to_string();
+        assert!(said.starts_with("server/discover failed after "), "{said}");
+        assert!(said.ends_with(" ms: HTTP 401 [WWW-Authenticate: Bearer realm=\"x\"]"), "{said}");
         // A callback that panics has none either.
         let panicked = connect_with(url.as_str(), Config::new().on_authorize(|_| panic!("on purpose")));
         assert!(matches!(panicked, Err(ConnectError::Negotiation(_))));
@@ -470,4 +471,12 @@ fn arguments_and_fields_of_the_application_are_in_the_header_and_a_stale_list_is
         let methods: Vec<String> = called.try_iter().collect();
         assert_eq!(methods, ["server/discover", "tools/list", "tools/call", "tools/list", "tools/call"]);
     });
+}
+
+#[test]
+fn address_that_is_in_use_is_named_in_the_error() {
+    let (server, _seen, _url) = served();
+    let in_use = serve_http(router().0, server.local_addr()).expect_err("in use");
+    assert_eq!(in_use.kind(), std::io::ErrorKind::AddrInUse);
+    assert!(in_use.to_string().contains(&format!("cannot listen at {}: ", server.local_addr())), "{in_use}");
 }

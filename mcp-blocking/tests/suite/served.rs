@@ -18,17 +18,18 @@ use std::time::Duration;
 /// Set in the child that is to serve.
 const CHILD: &str = "MCP_BLOCKING_TEST_CHILD";
 
-/// This test program again, as a server on its standard streams. What the test harness prints before is noise to its client.
+/// This test program again, as a server on its standard streams: told to run the one test that serves in a child. What the test harness
+/// prints before is noise to its client.
 fn child() -> Program {
     let this = std::env::current_exe().expect("a path");
     let this = this.to_str().expect("unicode");
     Program::new(this)
-        .args(["served::serves_when_it_is_the_child", "--exact", "--quiet", "--nocapture"])
+        .args(["served::a_program_of_ours_answers_and_exits_when_its_input_ends", "--exact", "--quiet", "--nocapture"])
         .env(CHILD, "1")
 }
 
-#[test]
-fn serves_when_it_is_the_child() {
+/// Serves and exits, if this is the child.
+fn serve_if_child() {
     if std::env::var_os(CHILD).is_some() {
         serve_stdio(router().0).expect("served");
         println!("after the protocol, standard output is ours again");
@@ -66,6 +67,7 @@ fn without_arguments(client: &Client, name: &str) -> Result<CallToolResult, Call
 // covers: S0-25, S0-26, B-143, STDIO-S-017
 #[test]
 fn a_program_of_ours_answers_and_exits_when_its_input_ends() {
+    serve_if_child();
     both_eras(|policy| {
         let client = connect_with(child(), config(policy)).expect("connected");
         assert_eq!(client.server().and_then(|server| server.implementation).expect("told").name, "served");

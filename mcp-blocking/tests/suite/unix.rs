@@ -111,6 +111,7 @@ fn a_socket_that_was_left_is_replaced_and_nothing_else_is() {
         assert_eq!(add(&connected(&server, Policy::Modern)).as_deref(), Ok("3"));
         let in_use = serve_unix(router().0, dir.socket()).expect_err("in use");
         assert_eq!(in_use.kind(), ErrorKind::AddrInUse);
+        assert!(in_use.to_string().contains(dir.socket().to_str().expect("unicode")), "{in_use}");
         assert_eq!(add(&connected(&server, Policy::Modern)).as_deref(), Ok("3"));
         drop(server);
         assert!(!dir.socket().exists());

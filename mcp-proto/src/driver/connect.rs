@@ -91,6 +91,12 @@ pub fn not_opened(what: &dyn fmt::Display, e: &std::io::Error) -> Closed {
     }
 }
 
+/// The error of a server that cannot listen at `what`, an address or a path: it names that, and keeps the kind of `e`.
+#[cfg(feature = "std")]
+pub fn not_bound(what: &dyn fmt::Display, e: &std::io::Error) -> std::io::Error {
+    std::io::Error::new(e.kind(), alloc::format!("cannot listen at {what}: {e}"))
+}
+
 #[cfg(all(test, feature = "std"))]
 mod tests {
     use super::*;

@@ -10,8 +10,8 @@ mod queue;
 
 pub use attempts::Attempts;
 pub use calls::{Calls, Collected, Noted};
-#[cfg(feature = "std")]
-pub use connect::not_opened;
 pub use connect::{ConnectError, without_tls};
+#[cfg(feature = "std")]
+pub use connect::{not_bound, not_opened};
 pub use question::{Question, Reply, ReplyKey, ReplyToken};
 pub use queue::{Pieces, Step, WriteQueue};

@@ -320,3 +320,13 @@ fn credentials_are_asked_for_once_and_the_request_is_made_once_more() {
         assert!(matches!(mcp_smol::connect_with(url.as_str(), panics).await, Err(ConnectError::Negotiation(_))));
     });
 }
+
+#[test]
+fn address_that_is_in_use_is_named_in_the_error() {
+    run(async {
+        let (server, _url) = serving(&Seen::default()).await;
+        let in_use = serve_http(router(&Seen::default()), server.local_addr()).await.expect_err("in use");
+        assert_eq!(in_use.kind(), std::io::ErrorKind::AddrInUse);
+        assert!(in_use.to_string().contains(&format!("cannot listen at {}: ", server.local_addr())), "{in_use}");
+    });
+}

@@ -22,9 +22,8 @@ use std::task::{Context, Wake, Waker};
 /// Set for the child that other tests start.
 const CHILD: &str = "MCP_SMOL_TEST_CHILD";
 
-/// The server that other tests start: this binary, told to run this test alone. Otherwise it does nothing.
-#[test]
-fn child() {
+/// The server that other tests start: this binary, told to run the one test that serves in a child. Serves and exits, if this is it.
+fn serve_if_child() {
     if std::env::var_os(CHILD).is_none() {
         return;
     }
@@ -42,7 +41,7 @@ fn child() {
 /// This binary as a server. The harness writes a line before it begins, which is garbage to a client.
 fn me() -> Program {
     let me = std::env::current_exe().expect("a path");
-    let args = ["--exact", "serve::child", "--nocapture", "--test-threads=2"];
+    let args = ["--exact", "serve::a_child_negotiates_answers_and_exits", "--nocapture", "--test-threads=2"];
     Program::new(me.to_str().expect("unicode")).args(args).env(CHILD, "1")
 }
 
@@ -55,6 +54,7 @@ fn spawned(target: impl mcp_smol::IntoTarget, config: Config) -> Client {
 // covers: S0-25, S2-45, B-080
 #[test]
 fn a_child_negotiates_answers_and_exits() {
+    serve_if_child();
     run(async {
         let client = connect(me()).await.expect("connected");
         let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");

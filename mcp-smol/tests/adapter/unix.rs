@@ -121,6 +121,7 @@ fn only_a_socket_that_nobody_listens_on_is_replaced() {
         let server = serving(&Seen::default(), &path).await;
         let refused = serve_unix(router(&Seen::default()), &path).await.expect_err("somebody listens");
         assert_eq!(refused.kind(), ErrorKind::AddrInUse);
+        assert!(refused.to_string().contains(path.to_str().expect("unicode")), "{refused}");
         let client = connect(to(&path)).await.expect("the first still serves");
         client.close().await;
         // Another takes the place: it is not ours to remove.

@@ -1,7 +1,7 @@
 //! A program that uses a client and then ends in one of many ways: `host ADAPTER [FLAGS] END PROGRAM ARGS...`, where the adapter is
 //! `blocking`, `smol` or `loop`.
 //!
-//! `--inherit` runs the program in the group of the host, `--forward` closes the client on Ctrl-C, `--stay` lives on after the end of
+//! `--inherit` runs the program in the group of the host, `--forward` closes the client on Ctrl-C and exits with 130, `--stay` lives on after the end of
 //! the client until its own standard input ends. What it says on standard output: `ready`, then `ended`, and how.
 #![forbid(unsafe_code)]
 
@@ -50,36 +50,52 @@ fn say(line: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// A ladder that is quick to go down, and a handshake that is quickly given up.
-fn quick(config: &mut ClientConfig) {
+/// A ladder that is quick to go down.
+fn quick_end(config: &mut ClientConfig) {
     let short = Duration::from_millis(200);
     (config.limits.frame.exit_timeout, config.limits.frame.terminate_timeout) = (short, short);
+}
+
+/// The same, and a handshake that is quickly given up.
+fn quick(config: &mut ClientConfig) {
+    quick_end(config);
+    let short = Duration::from_millis(200);
     (config.probe_timeout, config.initialize_timeout) = (short, short);
     // The probe takes time, and a server that was forked is not asked twice.
     config.policy = Policy::Auto;
 }
 
 fn with_blocking(end: &str, program: Program, forward: bool) -> Done {
-    let config = blocking::Config::new().set(quick).stderr(blocking::Stderr::Discard);
-    let client = blocking::connect_with(program, config)?;
+    let configure = if end == "connect" { quick_end } else { quick };
+    let config = blocking::Config::new().set(configure).stderr(blocking::Stderr::Discard);
+    let connecting = blocking::connecting(program, config)?;
     if forward {
-        let closing = client.closer();
-        ctrlc::set_handler(move || {
-            closing.close();
-            std::process::exit(130)
-        })?;
+        let closer = connecting.closer();
+        ctrlc::set_handler(move || closer.exit(130))?;
     }
-    client.call(tools::call("pid"))?;
-    say("ready")?;
+    if end == "connect" {
+        say("ready")?;
+    }
+    let client = connecting.wait()?;
+    if end != "connect" {
+        client.call(tools::call("pid"))?;
+        say("ready")?;
+    }
     let waiting = |limit: Option<Duration>| {
         let client = client.clone();
         thread::spawn(move || client.call(tools::call("wait").timeout(limit)).map(drop))
     };
     match end {
         "return" => {}
+        "connect" => Err("it agrees")?,
         "error" => Err("on purpose")?,
         "panic" => panic!("on purpose"),
         "close" => drop(client.close()),
+        "call" => drop(client.call(tools::call("wait").timeout(None))?),
+        "call-exit" => {
+            drop(client.call(tools::call("wait").timeout(None)));
+            std::process::exit(1)
+        }
         "exit" => std::process::exit(0),
         "close-waiting" => {
             let call = waiting(None);
@@ -103,6 +119,27 @@ fn with_blocking(end: &str, program: Program, forward: bool) -> Done {
 fn with_smol(end: &str, program: Program, forward: bool) -> Done {
     let config = || smol_adapter::Config::new().set(quick).stderr(smol_adapter::Stderr::Discard);
     match end {
+        "connect" | "call" | "call-exit" => {
+            let configure = if end == "connect" { quick_end } else { quick };
+            let config = smol_adapter::Config::new().set(configure).stderr(smol_adapter::Stderr::Discard);
+            let connecting = smol_adapter::connecting(program, config)?;
+            if forward {
+                let closer = connecting.closer();
+                ctrlc::set_handler(move || smol::block_on(closer.exit(130)))?;
+            }
+            if end == "connect" {
+                say("ready")?;
+            }
+            return smol::block_on(async {
+                let client = connecting.await?;
+                say("ready")?;
+                let call = client.call(tools::call("wait").timeout(None)).await;
+                if end == "call-exit" {
+                    std::process::exit(1)
+                }
+                Ok(call.map(drop)?)
+            });
+        }
         // The connection fails, and with it everything ends.
         "handshake" => {
             let (client, driver) = smol_adapter::connect_driven(program, config())?;
@@ -176,11 +213,8 @@ fn with_smol(end: &str, program: Program, forward: bool) -> Done {
 }
 
 fn forward_to(client: &smol_adapter::Client) -> Done {
-    let closing = client.closer();
-    ctrlc::set_handler(move || {
-        smol::block_on(closing.close());
-        std::process::exit(130)
-    })?;
+    let closer = client.closer();
+    ctrlc::set_handler(move || smol::block_on(closer.exit(130)))?;
     Ok(())
 }
 

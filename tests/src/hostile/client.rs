@@ -93,7 +93,8 @@ pub(super) struct Setup {
 
 impl Default for Setup {
     fn default() -> Self {
-        let (timeout, handshake) = (Some(Duration::from_secs(60)), Duration::from_secs(1));
+        // A server that answers is given the time that it may need on a busy machine to be loaded and run.
+        let (timeout, handshake) = (Some(Duration::from_secs(60)), Duration::from_secs(30));
         Self { stderr: Stderr::Discard, listens: true, timeout, policy: Policy::Legacy, handshake, change: |_| () }
     }
 }

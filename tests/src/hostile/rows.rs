@@ -39,6 +39,9 @@ const NONSENSE: u64 = 100_000;
 /// What comes by itself comes within this time, also on a machine that is busy.
 const SOON: Duration = Duration::from_secs(10);
 
+/// How long a server may take to be loaded and to answer, or to end, on a busy machine.
+const LONG: Duration = Duration::from_secs(30);
+
 /// All rows, in the order of the table.
 pub const ROWS: &[Row] = &[
     row("a line of 1 GiB", DRIVERS, 48, long_line),
@@ -58,11 +61,17 @@ pub const ROWS: &[Row] = &[
     row("logs to stdout", DRIVERS, 32, logs),
     row("CRLF", DRIVERS, 32, |bench| good(bench, "--crlf")),
     row("a byte-order mark", DRIVERS, 32, |bench| good(bench, "--bom")),
-    row("UTF-16", DRIVERS, 32, |bench| fails(bench, &["--utf16"], &["initialize", "bad-message"])),
-    row("never answers", DRIVERS, 32, |bench| fails(bench, &["--mute"], &["initialize", "no answer"])),
-    row("agrees on no revision", DRIVERS, 32, |bench| fails(bench, &["--no-version"], &["initialize"])),
+    row("UTF-16", DRIVERS, 32, |bench| {
+        let wait = Duration::from_secs(3);
+        fails(bench, wait, &["--utf16"], &["initialize", "bad-message"])
+    }),
+    row("never answers", DRIVERS, 32, |bench| {
+        let wait = Duration::from_secs(1);
+        fails(bench, wait, &["--mute"], &["initialize", "no answer"])
+    }),
+    row("agrees on no revision", DRIVERS, 32, |bench| fails(bench, LONG, &["--no-version"], &["initialize"])),
     row("exits at once with a message", READERS, 32, |bench| {
-        fails(bench, &["--exit", "cannot open the database"], &["code 3", "cannot open the database"])
+        fails(bench, LONG, &["--exit", "cannot open the database"], &["code 3", "cannot open the database"])
     }),
     row("crashes in a call", DRIVERS, 32, |bench| crashes(bench, &[])),
     row("crashes, and a grandchild holds the pipe", DRIVERS, 32, |bench| crashes(bench, &["--grandchild"])),
@@ -244,8 +253,11 @@ fn good(bench: &Bench, style: &str) -> Result<String, String> {
     Ok("understood".into())
 }
 
-fn fails(bench: &Bench, args: &[&str], says: &[&str]) -> Result<String, String> {
-    let Err(failed) = bench.start(args, Setup::default()) else { return Err("it connects".into()) };
+/// The handshake fails, and what is told says why. `handshake`: how long a server that is silent is waited for.
+fn fails(bench: &Bench, handshake: Duration, args: &[&str], says: &[&str]) -> Result<String, String> {
+    let Err(failed) = bench.start(args, Setup { handshake, ..Setup::default() }) else {
+        return Err("it connects".into());
+    };
     expect(says.iter().all(|part| failed.contains(part)), || failed.clone())?;
     Ok(failed)
 }
