@@ -53,7 +53,8 @@ pub enum Refusal {
     Closed,
     /// The request is no longer running: it was answered, cancelled, or its exchange ended.
     Gone,
-    /// Nobody asked for it: progress for a request that gave no token.
+    /// The request did not ask for it: progress without a token, a log message without a level or below it. Or a handler may not send a
+    /// notification of this method: [`Cx::notify`](crate::Cx::notify) lists them.
     NotWanted,
     /// Progress that does not increase.
     NotIncreasing,
@@ -563,9 +564,7 @@ impl DiagnosticKind {
             Self::BeforeInitialize => ("before-initialize", "answered -32600"),
             Self::SecondInitialize => ("second-initialize", "answered -32600"),
             Self::HttpDefect => ("http-defect", "answered with the status, or aborted if an answer had begun"),
-            Self::HeaderMismatch => {
-                ("header-mismatch", "answered -32020; within a session the session's revision counts")
-            }
+            Self::HeaderMismatch => ("header-mismatch", "answered -32020"),
             Self::ForeignHost => ("foreign-host", "answered 403: `ServerConfig::hosts` does not allow it"),
             Self::UnknownContentType => ("unknown-content-type", "the call failed"),
             Self::BadEvent => ("bad-event", "skipped"),

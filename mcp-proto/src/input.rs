@@ -440,7 +440,7 @@ pub(crate) struct Question {
 pub enum Note {
     /// How far the request is. Sent only if the request gave a token and the number increases.
     Progress(crate::model::Progress),
-    /// A notification of a custom method.
+    /// A notification of another method. [`Cx::notify`](crate::Cx::notify) lists the methods that the engine refuses.
     Custom(String, Object),
     /// End the event stream of the request for now; the client comes back for the rest after this time, or after
     /// [`ServerConfig::retry`](crate::server::ServerConfig::retry) (2025-11-25 transports, sending messages to the server: a server may

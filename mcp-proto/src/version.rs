@@ -60,6 +60,8 @@ pub struct Rules {
     pub invalid_arguments_as_result: bool,
     /// Elicitation has modes (`form`, `url`), and a client declares them one by one.
     pub elicitation_modes: bool,
+    /// Tasks are part of the revision itself (experimental): `tasks/get` and the others, `notifications/tasks/status`.
+    pub tasks: bool,
 }
 
 #[cfg(feature = "http")]
@@ -110,6 +112,7 @@ impl ProtocolVersion {
             icons: false,
             invalid_arguments_as_result: false,
             elicitation_modes: false,
+            tasks: false,
         };
         const V2025_03: Rules =
             Rules { batches: true, progress_message: true, audio: true, tool_annotations: true, ..OLDEST };
@@ -121,9 +124,11 @@ impl ProtocolVersion {
             icons: true,
             invalid_arguments_as_result: true,
             elicitation_modes: true,
+            tasks: true,
             ..V2025_06
         };
-        const V2026_07: Rules = Rules { era: Era::Modern, polling: false, any_structured: true, ..V2025_11 };
+        const V2026_07: Rules =
+            Rules { era: Era::Modern, polling: false, any_structured: true, tasks: false, ..V2025_11 };
         match self {
             Self::V2024_11_05 => OLDEST,
             Self::V2025_03_26 => V2025_03,

@@ -116,6 +116,26 @@ impl ServerCapabilities {
         self.tools.as_ref().is_some_and(|tools| matches!(tools.optional("listChanged"), Ok(Some(true))))
     }
 
+    /// Whether the server sends log messages: `logging`.
+    pub(crate) fn has_logging(&self) -> bool {
+        self.object("logging").is_some()
+    }
+
+    /// Whether clients can subscribe to single resources: `resources.subscribe`.
+    pub(crate) fn watches_resources(&self) -> bool {
+        let resources = self.object("resources");
+        resources.is_some_and(|resources| matches!(resources.optional("subscribe"), Ok(Some(true))))
+    }
+
+    /// Whether the server has tasks of 2025-11-25: `tasks`.
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.object("tasks").is_some()
+    }
+
+    fn object(&self, name: &str) -> Option<Object> {
+        self.other.optional_object(name).ok().flatten()
+    }
+
     pub(crate) fn read(object: Object) -> Self {
         let tools = object.optional_object("tools").ok().flatten();
         let mut other = object;
@@ -154,6 +174,7 @@ pub(crate) mod meta {
     pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
     pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
     pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+    pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 }
 

@@ -6,6 +6,7 @@ pub mod elicitation;
 #[cfg(feature = "http")]
 pub(crate) mod headers;
 pub mod lifecycle;
+pub(crate) mod logging;
 pub(crate) mod mirror;
 pub mod tools;
 

@@ -172,10 +172,33 @@ impl Cx {
         self.port.note(Note::Progress(progress))
     }
 
-    /// Sends a notification of a custom method on the request.
+    /// Sends a notification on the request, before its answer. It is meant for methods of your own. Of the methods that the protocol
+    /// defines, the engine sends its own itself and refuses them here:
+    ///
+    /// | method | a handler may send it | instead, or because |
+    /// |---|---|---|
+    /// | `notifications/progress` | never | [`progress`](Self::progress) |
+    /// | `notifications/cancelled` | never | the engine cancels its own requests |
+    /// | `notifications/tools/list_changed` | never | [`publish`](Self::publish) |
+    /// | `notifications/prompts/list_changed`, `notifications/resources/list_changed` | never | no command for them yet |
+    /// | `notifications/subscriptions/acknowledged` | never | the engine opens subscriptions |
+    /// | `notifications/tasks` | never | it belongs on a subscription |
+    /// | `notifications/initialized`, `notifications/roots/list_changed` | never | only clients send them |
+    /// | `notifications/message` | if the client wants its `level` | see below |
+    /// | `notifications/resources/updated` | before 2026-07-28, if the server declares `resources.subscribe` | later it belongs on a subscription |
+    /// | `notifications/tasks/status` | on 2025-11-25, if the server declares `tasks` | no other revision has it |
+    /// | `notifications/elicitation/complete` | on 2025-11-25 | no other revision has it |
+    /// | any other | always | |
+    ///
+    /// On 2026-07-28 a client wants log messages at or above the `logLevel` in the `_meta` of this request, and none without that field
+    /// (2026-07-28, logging: per-request log level). Before, they pass if the server declares `logging`: at or above the level of the last
+    /// `logging/setLevel` that your handler answered with a result, and all before the first. A message whose `level` is not one of the
+    /// eight is refused. A server that sends log messages must declare `logging` in every revision
+    /// ([`ServerCapabilities::other`](crate::model::lifecycle::ServerCapabilities::other)).
     ///
     /// # Errors
-    /// [`Refusal::Full`] while the client does not read, [`Refusal::Gone`] once the request is over or cancelled.
+    /// [`Refusal::NotWanted`] as the table says, [`Refusal::Full`] while the client does not read, [`Refusal::Gone`] once the request is
+    /// over or cancelled.
     pub fn notify(&self, method: &str, params: Object) -> Result<(), Refusal> {
         self.port.note(Note::Custom(method.into(), params))
     }

@@ -19,6 +19,7 @@ use crate::model::mirror::Mirror;
 use crate::model::tools::Tool;
 use crate::rpc::{ErrorObject, JsonKind, Object, RawJson, code};
 use crate::server::{Incoming, Responder, ServerConfig};
+#[cfg(feature = "http")]
 use crate::version::Era;
 use alloc::collections::BTreeMap;
 use alloc::format;

@@ -13,6 +13,7 @@ use crate::exchange::{ExchangeId, Outgoing};
 use crate::input::{Answer, Answered, Note, RequestKey};
 use crate::model::Progress;
 use crate::model::lifecycle::meta;
+use crate::model::logging::LogLevel;
 use crate::rpc::{EncodeError, ErrorObject, Id, Object, RawJson, code, error_response, notification};
 use crate::time::Instant;
 use crate::version::{Era, ProtocolVersion};
@@ -30,10 +31,12 @@ pub(super) struct Running {
     /// Where its answer goes.
     pub(super) place: Place,
     pub(super) id: Id,
-    version: ProtocolVersion,
+    pub(super) version: ProtocolVersion,
     /// The batch that its answer belongs to.
     batch: Option<u64>,
     token: Option<Id>,
+    /// The lowest level of log messages that the request asks for; `None`: it asks for none.
+    pub(super) log_level: Option<LogLevel>,
     /// The last progress that was accepted.
     progress: Option<f64>,
     /// The newest progress that waits for room.
@@ -150,6 +153,7 @@ impl Server {
             version,
             batch,
             token,
+            log_level: Running::log_level_in(version, &incoming.meta),
             progress: None,
             held: None,
             since: self.now,
@@ -240,6 +244,9 @@ impl Server {
             Answered::Message { bytes, code, diagnostic } => {
                 if let Some(diagnostic) = diagnostic {
                     self.queue.report(diagnostic);
+                }
+                if code.is_none() {
+                    self.keep_log_level(answer.key);
                 }
                 self.finish(answer.key, bytes, code);
             }
@@ -419,10 +426,12 @@ impl Server {
             #[cfg(not(feature = "http"))]
             Note::CloseStream(_) => return Err(Refusal::NotWanted.of(note)),
             Note::Custom(method, params) => {
-                let ours = ["notifications/progress", "notifications/cancelled"].contains(&method.as_str());
+                if !self.may_send(key, method, params) {
+                    return Err(Refusal::NotWanted.of(note));
+                }
                 let bytes = notification(method, Some(params));
-                if ours || !self.takes(place, bytes.len()) {
-                    return Err(if ours { Refusal::NotWanted } else { Refusal::Full }.of(note));
+                if !self.takes(place, bytes.len()) {
+                    return Err(Refusal::Full.of(note));
                 }
                 self.say(place, bytes);
             }
@@ -471,6 +480,11 @@ impl Server {
 }
 
 impl Running {
+    /// The request itself, if it is of an older revision.
+    pub(super) fn request(&self) -> Option<&Incoming> {
+        self.entry.as_ref().map(|entry| &entry.incoming)
+    }
+
     /// The notification for this progress, which from then on is the last.
     fn write_progress(&mut self, progress: &Progress) -> Result<Bytes, Refusal> {
         let token = self.token.as_ref().ok_or(Refusal::NotWanted)?;

@@ -8,6 +8,7 @@ use super::{ExchangeId, Server};
 use crate::input::RequestKey;
 #[cfg(feature = "http")]
 use crate::input::SessionKey;
+use crate::model::logging::LogLevel;
 use crate::rpc::Id;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
@@ -28,6 +29,8 @@ pub(super) struct Talk {
     pub(super) ready: bool,
     /// Of how many changes of the list of tools the client was told.
     pub(super) told: u64,
+    /// The lowest level of log messages that the client wants (`logging/setLevel`); `None`: it has set none.
+    pub(super) log_level: Option<LogLevel>,
 }
 
 /// With whom a talk is.
@@ -63,7 +66,16 @@ impl Talk {
     /// `told`: the changes that were before it, which are none of its business.
     pub(super) const fn new(negotiated: Option<Negotiated>, told: u64) -> Self {
         let retired = Retired { known: BTreeSet::new(), order: VecDeque::new() };
-        Self { negotiated, ids: BTreeMap::new(), asked: BTreeMap::new(), next_id: 1, retired, ready: false, told }
+        Self {
+            negotiated,
+            ids: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            next_id: 1,
+            retired,
+            ready: false,
+            told,
+            log_level: None,
+        }
     }
 
     /// A request with this id was answered.

@@ -8,6 +8,7 @@ mod http;
 mod legacy;
 mod limits;
 mod modern;
+mod notes;
 mod progress;
 #[cfg(feature = "http")]
 mod properties;

@@ -242,7 +242,7 @@ fn a_shutdown_ends_every_stream_by_the_book_however_many_there_are() {
     assert!(site.bench.server.is_terminated());
 }
 
-// covers: HTTP-S-022
+// covers: HTTP-S-022, LOG-S-008
 #[test]
 fn what_belongs_to_a_request_is_not_said_on_a_subscription() {
     let mut site = Site::with(announces);
@@ -252,11 +252,12 @@ fn what_belongs_to_a_request_is_not_said_on_a_subscription() {
         .with("MCP-Protocol-Version", "2026-07-28")
         .with("Mcp-Method", "tools/call")
         .with("Mcp-Name", "t");
-    let body = modern("1", "tools/call", r#","name":"t""#).replace(r#""_meta":{"#, r#""_meta":{"progressToken":1,"#);
+    let meta = r#""_meta":{"progressToken":1,"io.modelcontextprotocol/logLevel":"info","#;
+    let body = modern("1", "tools/call", r#","name":"t""#).replace(r#""_meta":{"#, meta);
     let x = site.post(call, &body);
     let (responder, _) = site.handed();
-    let notes =
-        [Note::Progress(crate::model::Progress::new(1.0)), Note::Custom("notifications/message".into(), Object::new())];
+    let log = object(r#"{"level":"info","data":"d"}"#);
+    let notes = [Note::Progress(crate::model::Progress::new(1.0)), Note::Custom("notifications/message".into(), log)];
     for note in notes {
         site.bench.server.notify(site.bench.now, responder.key(), note).unwrap();
     }

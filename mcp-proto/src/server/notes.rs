@@ -1,0 +1,80 @@
+//! Which notifications a handler may send on its request. The engine sends its own notifications itself, in their order and on their
+//! streams; the same method sent by a handler would contradict them.
+
+use super::Server;
+use super::requests::Running;
+use crate::input::RequestKey;
+use crate::model::lifecycle::{ServerCapabilities, meta};
+use crate::model::logging::LogLevel;
+use crate::rpc::Object;
+use crate::version::{Era, ProtocolVersion};
+
+/// The notification that carries a log message.
+const MESSAGE: &str = "notifications/message";
+/// The request by which a client of the older revisions sets the level of its log messages.
+const SET_LEVEL: &str = "logging/setLevel";
+
+/// Whether a handler may send this notification. The documentation of [`Cx::notify`](crate::Cx::notify) has the table.
+fn is_allowed(method: &str, version: ProtocolVersion, declared: &ServerCapabilities) -> bool {
+    let rules = version.rules();
+    match method {
+        // Sent by the engine alone: on its own schedule, by another command, or on subscriptions.
+        "notifications/progress"
+        | "notifications/cancelled"
+        | "notifications/tools/list_changed"
+        | "notifications/prompts/list_changed"
+        | "notifications/resources/list_changed"
+        | "notifications/subscriptions/acknowledged"
+        | "notifications/tasks" => false,
+        // Sent by clients alone.
+        "notifications/initialized" | "notifications/roots/list_changed" => false,
+        // On 2026-07-28 the request itself asks for it.
+        MESSAGE => rules.era == Era::Modern || declared.has_logging(),
+        // On 2026-07-28 these belong on subscriptions. Before, the application knows who subscribed.
+        "notifications/resources/updated" => rules.era == Era::Legacy && declared.watches_resources(),
+        // Only 2025-11-25 has these.
+        "notifications/tasks/status" => rules.tasks && declared.has_tasks(),
+        "notifications/elicitation/complete" => rules.elicitation_modes && rules.era == Era::Legacy,
+        _ => true,
+    }
+}
+
+impl Running {
+    /// The level at which a request asks for log messages: `_meta` of 2026-07-28.
+    pub(super) fn log_level_in(version: ProtocolVersion, request: &Object) -> Option<LogLevel> {
+        request.get(meta::LOG_LEVEL).filter(|_| version.era() == Era::Modern).and_then(LogLevel::read)
+    }
+}
+
+impl Server {
+    /// Whether the handler of this request may send this notification.
+    pub(super) fn may_send(&self, key: RequestKey, method: &str, params: &Object) -> bool {
+        let Some(running) = self.requests.get(&key) else { return false };
+        is_allowed(method, running.version, &self.shared.config.capabilities)
+            && (method != MESSAGE || self.is_logged(running, params))
+    }
+
+    /// Whether the client wants a log message of this level: on 2026-07-28 the request says so, before that the connection or session, where
+    /// everything is wanted until the client sets a level.
+    fn is_logged(&self, running: &Running, message: &Object) -> bool {
+        let Some(level) = message.get("level").and_then(LogLevel::read) else { return false };
+        match running.version.era() {
+            Era::Modern => running.log_level.is_some_and(|least| level >= least),
+            Era::Legacy => {
+                let talk = self.party(running.place).and_then(|party| self.talk(party));
+                talk.and_then(|talk| talk.log_level).is_none_or(|least| level >= least)
+            }
+        }
+    }
+
+    /// A request was answered with a result. If it was `logging/setLevel`, its level holds from now on.
+    pub(super) fn keep_log_level(&mut self, key: RequestKey) {
+        let Some(running) = self.requests.get(&key) else { return };
+        let Some(request) = running.request().filter(|request| request.method == SET_LEVEL) else { return };
+        let Some(level) = request.params.get("level").and_then(LogLevel::read) else { return };
+        let place = running.place;
+        if let Some(talk) = self.talk_at(place) {
+            talk.log_level = Some(level);
+        }
+    }
+}

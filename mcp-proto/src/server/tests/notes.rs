@@ -1,0 +1,182 @@
+//! Which notifications a handler may send on its request.
+
+use super::*;
+
+const VERSIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+
+/// A server that declares these capabilities, and its client of one revision.
+struct Talking {
+    bench: Bench,
+    version: &'static str,
+}
+
+impl Talking {
+    fn new(version: &'static str, declared: &str) -> Self {
+        let declared = object(declared);
+        let bench = Bench::with(|config| config.capabilities.other = declared);
+        let bench = if version == "2026-07-28" { bench.open(A) } else { bench.initialized(A, version, "{}") };
+        Self { bench, version }
+    }
+
+    /// Sends a notification on a new request with this `logLevel`. Returns what the client received, or why it was refused.
+    fn send(&mut self, level: Option<&str>, method: &str, params: &str) -> Result<Vec<String>, Refusal> {
+        let request = if self.version == "2026-07-28" { modern("7", "x/y", "") } else { legacy("7", "x/y", "{}") };
+        let level = level.map(|level| format!(r#""_meta":{{"io.modelcontextprotocol/logLevel":{level},"#));
+        let request = match &level {
+            Some(level) => request.replace(r#""_meta":{"#, level),
+            None => request,
+        };
+        let (responder, _) = self.bench.request(A, &request);
+        let note = Note::Custom(method.into(), object(params));
+        let sent = self.bench.server.notify(self.bench.now, responder.key(), note.clone());
+        let heard = self.bench.heard(A);
+        self.bench.complete(responder, "{}");
+        self.bench.outputs();
+        match sent {
+            Ok(()) => Ok(heard),
+            Err(refused) => {
+                assert_eq!((heard, refused.value), (Vec::new(), note), "a refusal changes nothing");
+                Err(refused.why)
+            }
+        }
+    }
+
+    fn log(&mut self, asked: Option<&str>, level: &str) -> Result<Vec<String>, Refusal> {
+        let asked = asked.map(|asked| format!("\"{asked}\""));
+        self.send(asked.as_deref(), "notifications/message", &format!(r#"{{"level":"{level}","data":"d"}}"#))
+    }
+}
+
+const ALL: &str =
+    r#"{"logging":{},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"tasks":{}}"#;
+
+// covers: SUB-S-001, CANC-S-005, PROG-B-003, PROG-B-006
+#[test]
+fn a_notification_that_belongs_to_the_engine_is_refused() {
+    let engine = [
+        "notifications/progress",
+        "notifications/cancelled",
+        "notifications/initialized",
+        "notifications/roots/list_changed",
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/subscriptions/acknowledged",
+        "notifications/tasks",
+    ];
+    for version in VERSIONS {
+        let mut talking = Talking::new(version, ALL);
+        for method in engine {
+            let sent = talking.send(Some("\"debug\""), method, r#"{"level":"error","data":1}"#);
+            assert_eq!(sent, Err(Refusal::NotWanted), "{version} {method}");
+        }
+    }
+}
+
+// covers: SUB-S-001, ELIC-S-012, RSUB-S-002
+#[test]
+fn what_the_application_announces_passes_where_it_exists() {
+    // The method, the revisions that have it, and the capability that the server must declare.
+    let rows: [(&str, &[&str], &str); 3] = [
+        ("notifications/resources/updated", &VERSIONS[..4], r#"{"resources":{"subscribe":true}}"#),
+        ("notifications/tasks/status", &VERSIONS[3..4], r#"{"tasks":{}}"#),
+        ("notifications/elicitation/complete", &VERSIONS[3..4], "{}"),
+    ];
+    for (method, versions, declared) in rows {
+        for version in VERSIONS {
+            let sent = Talking::new(version, declared).send(None, method, r#"{"a":1}"#);
+            let line = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"a":1}}}}"#);
+            let expected = if versions.contains(&version) { Ok(vec![line]) } else { Err(Refusal::NotWanted) };
+            assert_eq!(sent, expected, "{version} {method}");
+            for missing in ["{}", r#"{"resources":{}}"#, r#"{"resources":{"subscribe":false}}"#] {
+                let sent = Talking::new(version, missing).send(None, method, "{}");
+                assert_eq!(
+                    sent.is_ok(),
+                    versions.contains(&version) && declared == "{}",
+                    "{version} {method} {missing}"
+                );
+            }
+        }
+    }
+    for version in VERSIONS {
+        for method in ["x", "notifications/interop", "notifications/message/x", "acme/list_changed"] {
+            assert!(Talking::new(version, "{}").send(None, method, "{}").is_ok(), "{version} {method}");
+        }
+    }
+}
+
+const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+// covers: LOG-S-006, LOG-S-007
+#[test]
+fn a_modern_log_message_passes_at_or_above_the_level_of_its_request() {
+    let mut talking = Talking::new("2026-07-28", r#"{"logging":{}}"#);
+    for (at, asked) in LEVELS.iter().enumerate() {
+        for (severity, level) in LEVELS.iter().enumerate() {
+            let sent = talking.log(Some(asked), level);
+            let line = format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"{level}","data":"d"}}}}"#
+            );
+            let expected = if severity >= at { Ok(vec![line]) } else { Err(Refusal::NotWanted) };
+            assert_eq!(sent, expected, "{level} where {asked} was asked for");
+        }
+    }
+    // Nothing was asked for, or nothing that is a level. The level of one request says nothing about the next.
+    assert_eq!(talking.log(None, "emergency"), Err(Refusal::NotWanted));
+    for level in ["\"trace\"", "\"ERROR\"", "7", "null", "{}"] {
+        let sent = talking.send(Some(level), "notifications/message", r#"{"level":"emergency","data":"d"}"#);
+        assert_eq!(sent, Err(Refusal::NotWanted), "{level}");
+    }
+    for params in ["{}", r#"{"level":"trace","data":1}"#, r#"{"level":null,"data":1}"#] {
+        let sent = talking.send(Some("\"debug\""), "notifications/message", params);
+        assert_eq!(sent, Err(Refusal::NotWanted), "{params}");
+    }
+}
+
+// covers: LOG-S-001, LOG-S-003
+#[test]
+fn an_older_log_message_passes_if_logging_is_declared() {
+    for version in &VERSIONS[..4] {
+        for level in LEVELS {
+            assert!(Talking::new(version, r#"{"logging":{}}"#).log(None, level).is_ok(), "{version} {level}");
+            for undeclared in ["{}", r#"{"logging":null}"#, r#"{"logging":true}"#] {
+                let sent = Talking::new(version, undeclared).log(None, level);
+                assert_eq!(sent, Err(Refusal::NotWanted), "{version} {level} {undeclared}");
+            }
+        }
+        // The field of the modern era means nothing there.
+        assert!(Talking::new(version, r#"{"logging":{}}"#).log(Some("emergency"), "debug").is_ok());
+    }
+}
+
+// covers: LOG-S-004
+#[test]
+fn a_level_that_was_set_holds_for_the_connection() {
+    let mut talking = Talking::new("2025-06-18", r#"{"logging":{}}"#);
+    let set = |talking: &mut Talking, params: &str, result: Result<&str, i64>| {
+        let (responder, _) = talking.bench.request(A, &legacy("8", "logging/setLevel", params));
+        let outcome = match result {
+            Ok(result) => Outcome::Complete(object(result)),
+            Err(code) => Outcome::Error(ErrorObject::new(code, "no")),
+        };
+        talking.bench.answer(responder, outcome);
+        talking.bench.outputs();
+    };
+    set(&mut talking, r#"{"level":"warning"}"#, Ok("{}"));
+    assert_eq!(talking.log(None, "notice"), Err(Refusal::NotWanted));
+    assert!(talking.log(None, "warning").is_ok());
+    // What the handler refused, and what is no level, changes nothing.
+    set(&mut talking, r#"{"level":"debug"}"#, Err(-32602));
+    set(&mut talking, r#"{"level":"trace"}"#, Ok("{}"));
+    set(&mut talking, "{}", Ok("{}"));
+    assert_eq!(talking.log(None, "notice"), Err(Refusal::NotWanted));
+    set(&mut talking, r#"{"level":"debug"}"#, Ok("{}"));
+    assert!(talking.log(None, "debug").is_ok());
+    // Another connection has a level of its own.
+    set(&mut talking, r#"{"level":"emergency"}"#, Ok("{}"));
+    talking.bench = talking.bench.initialized(B, "2025-06-18", "{}");
+    let (responder, _) = talking.bench.request(B, &legacy("7", "x/y", "{}"));
+    let note = Note::Custom("notifications/message".into(), object(r#"{"level":"info","data":1}"#));
+    talking.bench.server.notify(talking.bench.now, responder.key(), note).unwrap();
+    assert_eq!(talking.bench.heard(B).len(), 1);
+}
