@@ -84,7 +84,8 @@ pub struct ServerLimits {
     /// cannot take all.
     pub max_running_per_exchange: usize,
     /// Exchanges that are open at once, and connections. A further exchange is aborted, over HTTP answered 503; a further connection is told
-    /// the same where there are words for it, and closed. Default 4096.
+    /// the same where there are words for it, and closed. Of exchanges that were answered before their request body was read, as many are
+    /// remembered until the body ends; what comes of one that was forgotten is a diagnostic. Default 4096.
     pub max_exchanges: usize,
     /// Bytes handed to one exchange and not yet written. A notification beyond it is refused with
     /// [`Refusal::Full`](crate::Refusal::Full), progress is kept to the newest of its token, and further requests are answered "busy"

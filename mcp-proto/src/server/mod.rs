@@ -13,6 +13,7 @@ mod era;
 mod event;
 mod hosts;
 mod listen;
+mod notes;
 mod queue;
 mod requests;
 mod responder;
@@ -207,7 +208,8 @@ impl Server {
     ///
     /// # Errors
     /// Only a notification is ever refused, and then nothing has changed: [`Refusal::Gone`] after the answer or the cancellation of its
-    /// request, [`Refusal::NotWanted`] for progress nobody asked for and for methods that are the engine's own,
+    /// request, [`Refusal::NotWanted`] for progress nobody asked for and for a method that a handler may not send
+    /// ([`Cx::notify`](crate::Cx::notify) lists them; the rule holds without a router too),
     /// [`Refusal::NotIncreasing`], [`Refusal::Unencodable`], [`Refusal::Full`] for a custom one beyond
     /// [`max_unsent`](crate::limits::ServerLimits::max_unsent), [`Refusal::Closed`] after the end.
     pub fn apply(&mut self, now: Instant, input: ServerInput) -> Result<Applied, Refused<ServerInput>> {
@@ -345,7 +347,11 @@ impl Server {
             // Sent to clients only.
             Fact::Repeated => {}
             Fact::Unsendable { id, reason } => self.on_unsendable(x, &id, &reason),
-            Fact::Failed { .. } => self.drop_exchange(x),
+            Fact::Failed { .. } => {
+                #[cfg(feature = "http")]
+                self.web.unread.remove(&x);
+                self.drop_exchange(x);
+            }
         }
     }
 
@@ -357,14 +363,16 @@ impl Server {
             None => match item {
                 #[cfg(feature = "http")]
                 Item::Request(head) => self.open_http(x, head),
+                Item::End => {
+                    #[cfg(feature = "http")]
+                    self.web.unread.remove(&x);
+                }
                 #[cfg(feature = "http")]
-                Item::Reject(_) if self.web.refused == Some(x) => {}
+                _ if self.web.unread.contains(&x) => {}
                 #[cfg(feature = "http")]
                 Item::Reject(defect) => self.http_reject(x, &defect),
                 // What follows an exchange that is over: its reader was not told yet.
-                Item::End | Item::Body(_) => {}
-                #[cfg(feature = "http")]
-                _ if self.web.refused == Some(x) => {}
+                Item::Body(_) => {}
                 _ => self.diagnose(DiagnosticKind::UnknownExchange, "an item of no open exchange"),
             },
         }

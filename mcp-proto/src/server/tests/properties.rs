@@ -232,7 +232,7 @@ proptest! {
                 let form = match fact {
                     Fact::Opened(_) => Some(Form::Duplex),
                     // The rest of a request that was answered is no second one.
-                    Fact::Item(Item::Reject(_)) if world.bench.server.web.refused == Some(ExchangeId(*x)) => None,
+                    Fact::Item(Item::Reject(_)) if world.bench.server.web.unread.contains(&ExchangeId(*x)) => None,
                     Fact::Item(Item::Request(_) | Item::Reject(_)) => Some(Form::Owed),
                     _ => None,
                 };

@@ -152,12 +152,7 @@ impl Server {
     /// The rules that a message stands under: those of its session, or of the revision that its header names.
     fn rules_of(&mut self, x: ExchangeId, head: &RequestHead) -> Result<Under, Rejection> {
         let version = self.named_version(head)?;
-        if let Some(session) = self.named_session(x, head)? {
-            let negotiated = self.talk(Party::Session(session)).and_then(|talk| talk.negotiated.clone());
-            let Some(negotiated) = negotiated else { return Err(unknown_session()) };
-            if version.is_some_and(|version| version != negotiated.version) {
-                self.diagnose(DiagnosticKind::HeaderMismatch, "another revision than the one that was agreed on");
-            }
+        if let Some((session, negotiated)) = self.session_in(x, head, version)? {
             return Ok(Under { session: Some(session), negotiated });
         }
         let version = match (self.shared.config.sessions, version) {
@@ -175,6 +170,23 @@ impl Server {
             session: None,
             negotiated: Negotiated { version, client: None, capabilities: Arc::default(), said: 0 },
         })
+    }
+
+    /// The session that a request names, and what was agreed on in it. `None`: it names none. `version`: the revision that it names, which
+    /// in a session is the one that was agreed on (2025-11-25 transports, protocol version header).
+    fn session_in(
+        &mut self,
+        x: ExchangeId,
+        head: &RequestHead,
+        version: Option<ProtocolVersion>,
+    ) -> Result<Option<(SessionKey, Negotiated)>, Rejection> {
+        let Some(session) = self.named_session(x, head)? else { return Ok(None) };
+        let negotiated = self.talk(Party::Session(session)).and_then(|talk| talk.negotiated.clone());
+        let negotiated = negotiated.ok_or_else(unknown_session)?;
+        match version.filter(|version| *version != negotiated.version) {
+            Some(other) => Err(other_version(other, negotiated.version)),
+            None => Ok(Some((session, negotiated))),
+        }
     }
 
     /// The older revision that a head names. `None`: it names none.
@@ -215,8 +227,7 @@ impl Server {
             let text = "this revision has no answers of clients";
             return Err(Rejection::new(DiagnosticKind::UnexpectedResponse, code::INVALID_REQUEST, text));
         }
-        self.named_version(head)?;
-        self.named_session(x, head)?.ok_or_else(missing_session)
+        self.session_for(x, head)
     }
 
     /// Whether the revision that a head names, if it names one, is one that we have.
@@ -343,7 +354,7 @@ impl Server {
         let kind = if denied { DiagnosticKind::Denied } else { DiagnosticKind::BadMessage };
         self.diagnose(kind, &legible(defect));
         if !defect.has_method
-            && let Ok(Some(session)) = self.named_session(x, head)
+            && let Ok(session) = self.session_for(x, head)
         {
             self.on_unreadable_answer(Party::Session(session), defect.id.as_ref());
         }
@@ -389,10 +400,10 @@ impl Server {
         }
     }
 
-    /// The session that a GET or a DELETE is for.
+    /// The session of a GET, a DELETE or an answer, which have no meaning without one.
     fn session_for(&mut self, x: ExchangeId, head: &RequestHead) -> Result<SessionKey, Rejection> {
-        self.named_version(head)?;
-        self.named_session(x, head)?.ok_or_else(missing_session)
+        let version = self.named_version(head)?;
+        self.session_in(x, head, version)?.map(|(session, _)| session).ok_or_else(missing_session)
     }
 }
 
@@ -407,6 +418,15 @@ pub(super) fn bad_request(why: &str) -> Rejection {
 
 fn missing_session() -> Rejection {
     bad_request("Missing session ID")
+}
+
+/// Another revision than the one of the session, which is the only one that it supports.
+fn other_version(named: ProtocolVersion, agreed: ProtocolVersion) -> Rejection {
+    let text = format!("the session speaks {}, and the request names {}", agreed.as_str(), named.as_str());
+    let data = Object::new().with("supported", alloc::vec![agreed.as_str().into()]).with("requested", named.as_str());
+    let mut rejection = Rejection::new(DiagnosticKind::UnsupportedVersion, code::UNSUPPORTED_VERSION, text);
+    rejection.error.data = Some(data.into());
+    Rejection { status: Some(400), ..rejection }
 }
 
 /// Ended, never opened, or another's: which of these is nobody's business.

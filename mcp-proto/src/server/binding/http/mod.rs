@@ -72,8 +72,9 @@ impl Server {
         let http = Http { head: Arc::new(head), accepts, principal: None, stage: Stage::Reading };
         let head = http.head.clone();
         let peer = self.web.sender.take_if(|(of, _)| *of == x).map(|(_, peer)| peer).unwrap_or_default();
+        self.web.unread.remove(&x);
         if !self.enter(x, peer.clone(), Binding::Http(http)) {
-            self.web.refused = Some(x);
+            self.leave_unread(x);
             let response = self.for_page(&head, unavailable("the server is busy"));
             return self.queue.push(Output::Send(x, response));
         }
@@ -86,7 +87,6 @@ impl Server {
             return self.refuse_head(x, 404, "nothing is served at this path");
         }
         if let Some(headers) = self.preflight(&head) {
-            self.web.refused = Some(x);
             return self.answer_with(x, 204, headers, Bytes::new());
         }
         if self.shared.config.admit {
@@ -228,7 +228,6 @@ impl Server {
 
     /// Refuses a request for its head, whatever its body is.
     fn refuse_head(&mut self, x: ExchangeId, status: u16, why: &'static str) {
-        self.web.refused = Some(x);
         self.refuse(x, status, Headers::new().with("Connection", "close"), why);
     }
 
@@ -265,9 +264,20 @@ impl Server {
 
     /// The whole answer, after which nothing is left of the exchange.
     fn answer_with(&mut self, x: ExchangeId, status: u16, headers: Headers, body: Bytes) {
-        self.web.refused = Some(x);
+        if self.http(x).is_some_and(|http| matches!(http.stage, Stage::Admitting { .. } | Stage::Reading)) {
+            self.leave_unread(x);
+        }
         self.send(x, Outgoing::Response { head: ResponseHead { status, headers }, body: Body::Full(body) });
         self.drop_exchange(x);
+    }
+
+    /// An exchange is answered before its request body was read. What comes of the body is ignored. A driver that drops the body reports
+    /// no end of it, so at the limit the exchange with the lowest number is forgotten.
+    fn leave_unread(&mut self, x: ExchangeId) {
+        self.web.unread.insert(x);
+        if self.web.unread.len() > self.shared.config.limits.server.max_exchanges {
+            self.web.unread.pop_first();
+        }
     }
 
     /// Accepted, and there is nothing to say to it.

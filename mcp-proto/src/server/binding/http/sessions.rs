@@ -46,8 +46,8 @@ pub(in crate::server) struct Web {
     pub(super) said: usize,
     /// Bytes that all histories hold.
     pub(in crate::server) kept: usize,
-    /// The latest exchange that was answered for its head alone: its body may be on the way.
-    pub(in crate::server) refused: Option<ExchangeId>,
+    /// The exchanges that were answered before their request body was read. The body is ignored until it ends.
+    pub(in crate::server) unread: BTreeSet<ExchangeId>,
 }
 
 /// A client of an older revision, between its requests.
@@ -85,7 +85,7 @@ impl Web {
             admitting: BTreeMap::new(),
             said: 0,
             kept: 0,
-            refused: None,
+            unread: BTreeSet::new(),
         }
     }
 

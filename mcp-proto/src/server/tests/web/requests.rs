@@ -1,6 +1,7 @@
 //! What comes by POST in the older revisions, within a session and by itself, and what is asked of the client.
 
 use super::*;
+use crate::exchange::HttpDefect;
 use crate::input::InputRequest;
 use crate::rpc::Message;
 
@@ -353,6 +354,53 @@ fn other_methods_and_other_paths_are_not_served() {
     assert_eq!(at(&mut site, "/anything"), 200);
 }
 
+// covers: HTTP-S-030
+#[test]
+fn bodies_of_refused_requests_may_interleave() {
+    let foreign = || Headers::new().with("Host", "evil.example").with("Content-Type", "application/json");
+    for admit in [false, true] {
+        let mut site = Site::with(|config| config.admit = admit);
+        let refused: Vec<ExchangeId> = (0..3)
+            .map(|_| {
+                let x = site.begin("POST", foreign());
+                assert_eq!(site.refusal(x).0, 403);
+                x
+            })
+            .collect();
+        site.codes();
+        // Each body comes in the pieces of another: a message, a batch, what cannot be read, and one that breaks its limit.
+        let [a, b, c] = refused[..] else { unreachable!() };
+        for (x, item) in [
+            (a, read(&call(1))),
+            (b, read("[]")),
+            (c, read("{")),
+            (a, Item::End),
+            (c, Item::Reject(HttpDefect { status: 413, why: "too large" })),
+            (b, Item::End),
+        ] {
+            site.bench.item(x, item);
+            assert_eq!((site.codes(), site.said(x)), (Vec::new(), Vec::new()), "{x:?}");
+        }
+        // After its end an exchange is unknown.
+        site.bench.item(a, read(&call(1)));
+        assert_eq!(site.codes(), ["unknown-exchange"]);
+    }
+}
+
+// covers: B-189
+#[test]
+fn refused_bodies_are_remembered_up_to_the_limit() {
+    let mut site = Site::with(|config| config.limits.server.max_exchanges = 4);
+    for _ in 0..10 {
+        let x = site.begin("POST", Headers::new().with("Host", "evil.example"));
+        assert_eq!(site.refusal(x).0, 403);
+        site.codes();
+        site.bench.item(x, read(&call(1)));
+        assert_eq!(site.codes(), Vec::<&str>::new());
+    }
+    assert_eq!(site.bench.server.web.unread.len(), 4);
+}
+
 // covers, B-109, HTTP-S-034, HTTP-S-035
 #[test]
 fn a_get_of_the_modern_era_is_not_served_though_the_older_ones_are() {
@@ -363,6 +411,15 @@ fn a_get_of_the_modern_era_is_not_served_though_the_older_ones_are() {
         let x = site.bare(method, headers.with("MCP-Protocol-Version", "2026-07-28"));
         assert_eq!(site.refusal(x).0, 405);
         assert_eq!(site.head(x).headers.get("Allow"), Some("POST"));
+    }
+    // A request of it is served by itself, whatever session it names.
+    for session in [client.session.as_str(), "unknown", ""] {
+        let headers = Headers::new().with("Mcp-Session-Id", session).with("MCP-Protocol-Version", "2026-07-28");
+        let x = site.post(headers.with("Mcp-Method", "x/y"), &modern("1", "x/y", ""));
+        let (responder, incoming) = site.handed();
+        assert_eq!((incoming.context.version.as_str(), incoming.context.session), ("2026-07-28", None));
+        site.complete(responder, "{}");
+        assert!(site.said(x)[0].starts_with("200 ") && site.head(x).headers.get("mcp-session-id").is_none());
     }
     let types = client.headers().with("Content-Type", "application/json").with("Content-Type", "text/plain");
     let x = site.post(types, &legacy("1", "ping", "{}"));

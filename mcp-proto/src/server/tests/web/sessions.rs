@@ -187,6 +187,61 @@ fn a_session_that_is_asked_for_is_not_saved_by_a_sweep_that_is_due_later() {
     assert_eq!(site.bench.server.web.sessions(), 0);
 }
 
+// covers: B-091
+#[test]
+fn another_revision_than_that_of_the_session_is_refused() {
+    let own = |client: &Client| Headers::new().with("Mcp-Session-Id", client.session.as_str());
+    for version in EVERY {
+        let mut site = Site::new();
+        let client = site.session(version, r#"{"roots":{}}"#);
+        site.codes();
+        for other in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"].iter().filter(|other| **other != version)
+        {
+            let named = || own(&client).with("MCP-Protocol-Version", *other);
+            let refused = [
+                site.post(named(), &legacy("1", "ping", "{}")),
+                site.post(named(), &call(2)),
+                site.post(named(), r#"{"jsonrpc":"2.0","method":"notifications/x"}"#),
+                site.post(named(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+                site.post(named(), r#"[{"jsonrpc":"2.0","id":3,"method":"ping"}]"#),
+                site.bare("GET", named().with("Accept", "text/event-stream")),
+                site.bare("DELETE", named()),
+            ];
+            for x in refused {
+                let said = site.said(x);
+                let (status, body) = said[0].split_once(' ').unwrap();
+                let error = error(body);
+                assert_eq!((status, error.code), ("400", -32022), "{version}, {other}");
+                let data = Object::read(&error.data.unwrap()).unwrap();
+                assert_eq!(data.required::<Vec<String>>("supported").unwrap(), [version]);
+                assert_eq!(data.required::<String>("requested").unwrap(), *other);
+            }
+            assert_eq!(site.codes(), ["unsupported-version"; 7], "{version}, {other}");
+        }
+        // The session goes on, with the revision that was agreed on and without any.
+        for headers in [own(&client).with("MCP-Protocol-Version", version), own(&client)] {
+            let x = site.post(headers, &legacy("1", "ping", "{}"));
+            assert_eq!(site.said(x), [r#"200 {"jsonrpc":"2.0","id":1,"result":{}}"#]);
+        }
+    }
+}
+
+// covers: LOG-S-004
+#[test]
+fn a_log_level_holds_for_its_session() {
+    let mut site = Site::with(|config| config.capabilities.other.set("logging", Object::new().into()));
+    let (quiet, loud) = (site.session("2025-11-25", "{}"), site.session("2025-11-25", "{}"));
+    site.post(quiet.headers(), &legacy("1", "logging/setLevel", r#"{"level":"error"}"#));
+    let (responder, _) = site.handed();
+    site.complete(responder, "{}");
+    for (client, wants) in [(quiet, false), (loud, true)] {
+        client.call(&mut site, 2);
+        let (responder, _) = site.handed();
+        let note = Note::Custom("notifications/message".into(), object(r#"{"level":"warning","data":1}"#));
+        assert_eq!(site.bench.server.notify(site.bench.now, responder.key(), note).is_ok(), wants);
+    }
+}
+
 // covers: B-189, B-206, S3-50
 #[test]
 fn sessions_are_bounded_and_those_that_never_begin_make_room() {

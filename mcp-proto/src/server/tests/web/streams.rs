@@ -492,6 +492,52 @@ fn an_event_that_is_too_large_to_be_kept_takes_nothing_else_with_it() {
     assert_eq!(site.refusal(never).0, 400);
 }
 
+// covers: B-042, S3-26, SHTTP-S-041
+#[test]
+fn a_client_may_come_back_after_an_event_too_large_to_keep() {
+    let mut site = Site::with(|config| config.limits.server.history_bytes = 10_000);
+    let client = site.session("2025-11-25", "{}");
+    let x = client.call(&mut site, 1);
+    let (responder, _) = site.handed();
+    let large = || Note::Custom("x".into(), Object::new().with("data", "x".repeat(20_000).as_str()));
+    for _ in 0..2 {
+        site.bench.server.notify(site.bench.now, responder.key(), large()).unwrap();
+    }
+    let said = site.said(x);
+    let ids: Vec<&str> = said[1..].iter().map(|line| event(line).0).collect();
+    assert_eq!(ids, ["s1-1", "s1-2", "s1-3"], "each has an id of its own");
+    site.cut(x);
+    tell(&mut site, &responder, 1.0);
+    site.complete(responder, "{}");
+    // After the last of them nothing is missing, before it there is.
+    for before in &ids[..2] {
+        let early = site.bare("GET", client.after(before));
+        assert_eq!(site.refusal(early).0, 400, "{before}");
+    }
+    let back = site.bare("GET", client.after(ids[2]));
+    let said = site.said(back);
+    assert_eq!((said.len(), event(&said[1]).0, progress(event(&said[1]).1)), (4, "s1-4", 1.0));
+    assert_eq!((event(&said[2]), said[3].as_str()), (("s1-5", answer(1).as_str()), "end"));
+}
+
+// covers: B-041, B-187
+#[test]
+fn a_superseded_exchange_that_is_not_read_is_aborted() {
+    let max = Limits::default().server.max_unsent;
+    for (unsent, end) in [(max, "end"), (max + 1, "abort")] {
+        let mut site = Site::new();
+        let client = site.session("2025-11-25", "{}");
+        let first = site.bare("GET", client.headers());
+        site.said(first);
+        site.unsent(first, unsent);
+        let second = site.bare("GET", client.headers());
+        assert_eq!(site.said(first), [end], "{unsent} bytes are not written");
+        assert_eq!(site.said(second)[0], "200 stream");
+        // Either way nothing is left of the first.
+        assert_eq!(site.bench.server.exchanges.keys().collect::<Vec<_>>(), [&second]);
+    }
+}
+
 // covers: B-189
 #[test]
 fn streams_of_which_nobody_tells_whether_they_are_written_take_no_place_from_others() {
