@@ -39,13 +39,13 @@ impl Shared {
             result.remove("resultType");
             return result;
         }
-        if result.get("resultType").is_none() {
-            result.set("resultType", kind.into());
-        }
-        if let Some(hints) = self.cache_hints(method)
-            && result.get("resultType") == Some(&"complete".into())
-        {
+        let own_kind = result.get("resultType").cloned();
+        let is_complete = own_kind.as_ref().map_or(kind == "complete", |own| *own == "complete".into());
+        if let Some(hints) = self.cache_hints(method).filter(|_| is_complete) {
             hints.add_to(&mut result);
+        }
+        if own_kind.is_none() {
+            result.set("resultType", kind.into());
         }
         let mut meta = result.optional_object(meta::META).ok().flatten().unwrap_or_default();
         if meta.get(meta::SERVER_INFO).is_none() {
