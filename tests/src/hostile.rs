@@ -17,7 +17,9 @@ use crate::orphans::Adapter;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long one row may take.
@@ -90,7 +92,7 @@ impl Row {
         let mut running = command.spawn().map_err(|e| e.to_string())?;
         let output = running.stdout.take();
         let (told, said) = channel();
-        std::thread::spawn(move || told.send(output.map(std::io::read_to_string)));
+        thread::spawn(move || told.send(output.map(std::io::read_to_string)));
         let said = match said.recv_timeout(BOUND) {
             Ok(Some(Ok(said))) => said,
             Err(RecvTimeoutError::Timeout) => {
@@ -120,6 +122,33 @@ impl Row {
         let outcome = (self.run)(bench)?;
         Ok(format!("{}\t{}", peak()?, outcome.replace(['\n', '\t'], " ")))
     }
+}
+
+/// Runs the rows of these names for every host that they are for, `at_once` at a time: most of them wait for one limit or another to pass.
+/// `hostile` is the program. Returns a line for each that is not as it should be.
+///
+/// # Panics
+/// There is no row of a name.
+pub fn failures(tables: &[&[Row]], names: &[&str], hostile: &Path, size: u64, at_once: usize) -> Vec<String> {
+    let find = |name: &&str| {
+        let mut all = tables.iter().copied().flatten();
+        all.find(|row| row.name == *name).unwrap_or_else(|| panic!("there is no row {name:?}"))
+    };
+    let cases: Vec<_> = names.iter().map(find).flat_map(|row| row.hosts.iter().map(move |host| (row, *host))).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut failed = Vec::new();
+        while let Some((row, host)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(why) = row.show(hostile, *host, size) {
+                failed.push(format!("{}, {}: {why}", row.name, host.name()));
+            }
+        }
+        failed
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("no row panics in this process")).collect()
+    })
 }
 
 /// The peak of the resident memory of this process so far, in KiB.

@@ -1,9 +1,8 @@
 #![forbid(unsafe_code)]
 //! Web clients that misbehave, against our own server on every driver. `hostile server` shows all of them as a table.
 
-use mcp_tests::hostile::{Host, Row, SERVER};
+use mcp_tests::hostile::{SERVER, failures};
 use std::path::Path;
-use std::thread;
 
 /// What stands for a gibibyte.
 const SIZE: u64 = 64 << 20;
@@ -14,22 +13,7 @@ const AT_ONCE: usize = 9;
 /// On every driver the client gets what it should, nobody else suffers, and the memory is bounded.
 #[track_caller]
 fn rows(names: &[&str]) {
-    let find = |name: &&str| {
-        let mut all = SERVER.iter().copied().flatten();
-        all.find(|row| row.name == *name).unwrap_or_else(|| panic!("there is no row {name:?}"))
-    };
-    let cases: Vec<_> = names.iter().map(find).flat_map(|row| row.hosts.iter().map(move |host| (row, *host))).collect();
-    let mut failed = Vec::new();
-    for cases in cases.chunks(AT_ONCE) {
-        let show = |(row, host): &(&Row, Host)| {
-            let shown = row.show(Path::new(env!("CARGO_BIN_EXE_hostile")), *host, SIZE);
-            shown.err().map(|why| format!("{}, {}: {why}", row.name, host.name()))
-        };
-        thread::scope(|scope| {
-            let running: Vec<_> = cases.iter().map(|case| scope.spawn(move || show(case))).collect();
-            failed.extend(running.into_iter().filter_map(|row| row.join().expect("no panic")));
-        });
-    }
+    let failed = failures(SERVER, names, Path::new(env!("CARGO_BIN_EXE_hostile")), SIZE, AT_ONCE);
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 

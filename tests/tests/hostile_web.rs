@@ -1,23 +1,20 @@
 #![forbid(unsafe_code)]
 //! Web servers that misbehave, against every driver. `hostile web` shows the same, and more of it, as a table.
 
-use mcp_tests::hostile::WEB;
+use mcp_tests::hostile::{WEB, failures};
 use std::path::Path;
 
 /// What stands for a gibibyte: of a million messages there are as many fewer, and 30 s are watched for 3.
 const SIZE: u64 = 64 << 20;
 
+/// How many rows run at once: most of them wait. A row measures its own memory.
+const AT_ONCE: usize = 4;
+
 /// Every host comes out of these rows as it should, in bounded memory.
 #[track_caller]
 fn rows(names: &[&str]) {
-    for name in names {
-        let mut all = WEB.iter().copied().flatten();
-        let row = all.find(|row| row.name == *name).unwrap_or_else(|| panic!("there is no row {name:?}"));
-        for host in row.hosts {
-            let shown = row.show(Path::new(env!("CARGO_BIN_EXE_hostile")), *host, SIZE);
-            assert!(shown.is_ok(), "{name}, {}: {}", host.name(), shown.expect_err("it is not ok"));
-        }
-    }
+    let failed = failures(WEB, names, Path::new(env!("CARGO_BIN_EXE_hostile")), SIZE, AT_ONCE);
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
 // ---- Answers ----

@@ -10,11 +10,13 @@ use mcp_proto::client::Policy;
 use mcp_proto::{ClientConfig, Group, Program, tools};
 use mcp_smol as smol_adapter;
 use mcp_tests::poll_loop::PollLoop;
-use std::env;
 use std::error::Error;
 use std::io::{self, Read, Write};
-use std::thread;
 use std::time::Duration;
+use std::{env, fs, thread};
+
+/// How long a program that must answer may take.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 type Done = Result<(), Box<dyn Error>>;
 
@@ -56,13 +58,20 @@ fn quick_end(config: &mut ClientConfig) {
     (config.limits.frame.exit_timeout, config.limits.frame.terminate_timeout) = (short, short);
 }
 
-/// The same, and a handshake that is quickly given up.
+/// The same, and a short timeout for the handshake with a program that never answers it. One that answers gets all the time that a busy
+/// machine may take.
 fn quick(config: &mut ClientConfig) {
     quick_end(config);
-    let short = Duration::from_millis(200);
-    (config.probe_timeout, config.initialize_timeout) = (short, short);
+    let patience = if env::args().any(|arg| arg == "--mute") { Duration::from_millis(200) } else { PATIENCE };
+    (config.probe_timeout, config.initialize_timeout) = (patience, patience);
     // The probe takes time, and a server that was forked is not asked twice.
     config.policy = Policy::Auto;
+}
+
+/// Whether a process of the program has written its id to the file that `PIDS` names.
+fn has_started() -> bool {
+    let file = env::var_os("PIDS").and_then(|file| fs::read(file).ok());
+    file.is_some_and(|ids| ids.contains(&b'\n'))
 }
 
 fn with_blocking(end: &str, program: Program, forward: bool) -> Done {
@@ -150,8 +159,14 @@ fn with_smol(end: &str, program: Program, forward: bool) -> Done {
         }
         "abandon" => {
             let connecting = smol_adapter::connect(program);
-            let limit = async { smol::Timer::after(Duration::from_millis(300)).await };
-            smol::block_on(smol::future::or(async { drop(connecting.await) }, async { _ = limit.await }));
+            // Until the program runs, and what it starts may run as well.
+            let started = async {
+                while !has_started() {
+                    smol::Timer::after(Duration::from_millis(5)).await;
+                }
+                smol::Timer::after(Duration::from_millis(200)).await;
+            };
+            smol::block_on(smol::future::or(async { drop(connecting.await) }, started));
             return Ok(());
         }
         "runtime" => {

@@ -2,6 +2,7 @@
 
 use super::{Adapter, Case, Found, Kind, Signalled};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// How many hosts run at once.
@@ -31,14 +32,15 @@ impl Group {
                 false => Err(format!("{stays} were to be left: {found:?}")),
             }
         };
-        let mut all = Vec::new();
-        for some in self.cases.chunks(AT_ONCE) {
-            thread::scope(|scope| {
-                let running: Vec<_> = some.iter().map(|case| scope.spawn(move || (*case, run(case)))).collect();
-                all.extend(running.into_iter().flat_map(thread::ScopedJoinHandle::join));
-            });
-        }
-        all
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let take = || self.cases.get(next.fetch_add(1, Ordering::Relaxed));
+            std::iter::from_fn(take).map(|case| (*case, run(case))).collect::<Vec<_>>()
+        };
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().flat_map(|worker| worker.join().expect("no case panics")).collect()
+        })
     }
 }
 
