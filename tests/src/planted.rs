@@ -14,16 +14,10 @@
 //! >>>>>>>
 //! ```
 //!
-//! Faults are planted in a copy of the tree with its own target folder, since cargo would take artefacts of the copy for those of the tree.
+//! [`choose`] decides which faults a run plants, [`field`] plants them.
 
-use std::fs;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// How long one test may run. A test that takes longer waits without a bound, which is a fault of the test.
-const TEST_TIME: Duration = Duration::from_secs(120);
+pub mod choose;
+pub mod field;
 
 /// One break and the test that must see it.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,207 +108,69 @@ impl Fault {
     }
 }
 
+/// Options of cargo that take the word after them.
+const WITH_VALUE: [&str; 8] =
+    ["-p", "--package", "--test", "--bin", "--example", "--config", "--features", "--manifest-path"];
+
+impl Fault {
+    /// The arguments that compile the test: all but its name. Faults with the same ones share a test binary.
+    pub fn build(&self) -> Vec<&str> {
+        let name = self.name_at();
+        let words = self.test.iter().enumerate().filter(|(at, _)| Some(*at) != name);
+        words.map(|(_, word)| word.as_str()).take_while(|word| *word != "--").collect()
+    }
+
+    /// What chooses the test in its binary, as cargo's test runner understands it: a part of its path.
+    pub fn filter(&self) -> &str {
+        self.name_at().and_then(|at| self.test.get(at)).map_or("", String::as_str)
+    }
+
+    /// The value of an option.
+    fn option(&self, names: &[&str]) -> Option<&str> {
+        self.test.windows(2).find(|pair| names.contains(&pair[0].as_str())).map(|pair| pair[1].as_str())
+    }
+
+    fn name_at(&self) -> Option<usize> {
+        let words = self.test.iter().take_while(|word| *word != "--");
+        let is_value = |at: usize| at > 0 && WITH_VALUE.contains(&self.test[at - 1].as_str());
+        words.enumerate().filter(|(at, word)| !word.starts_with('-') && !is_value(*at)).map(|(at, _)| at).last()
+    }
+
+    /// The files whose change can change the verdict: the ones it patches, the one that its test is in, and its own.
+    pub fn files(&self, exists: impl Fn(&str) -> bool) -> Vec<String> {
+        let own = format!("tests/planted/{}.fault", self.name);
+        self.edits.iter().map(|edit| edit.path.clone()).chain(self.test_file(exists)).chain([own]).collect()
+    }
+
+    /// The file that the test is in: of the files of the modules in its path, the innermost that exists.
+    fn test_file(&self, exists: impl Fn(&str) -> bool) -> Option<String> {
+        let package = self.option(&["-p", "--package"])?;
+        let folder = if package == "mcp-tests" { "tests" } else { package };
+        let (mut file, mut below) = match self.option(&["--test"]) {
+            None => (format!("{folder}/src/lib.rs"), format!("{folder}/src")),
+            Some(test) => {
+                let (alone, within) = (format!("{folder}/tests/{test}.rs"), format!("{folder}/tests/{test}"));
+                (if exists(&alone) { alone } else { format!("{within}/main.rs") }, within)
+            }
+        };
+        let modules = self.filter().rsplit_once("::").map_or("", |(modules, _)| modules);
+        for module in modules.split("::").filter(|module| !module.is_empty()) {
+            below = format!("{below}/{module}");
+            match [format!("{below}.rs"), format!("{below}/mod.rs")].into_iter().find(|path| exists(path)) {
+                Some(found) => file = found,
+                // The rest is in this file.
+                None => break,
+            }
+        }
+        Some(file)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Part {
     Head,
     Old,
     New,
-}
-
-/// A copy of a tree in which faults are planted.
-#[derive(Debug)]
-pub struct Field {
-    tree: PathBuf,
-    target: PathBuf,
-}
-
-impl Field {
-    /// Copies `files`, given relative to `from`, below `place`. Files that are there and equal stay untouched, so that a second run compiles
-    /// little; files that are there and not in the list are removed.
-    pub fn new(from: &Path, files: &[PathBuf], place: &Path) -> Result<Self, String> {
-        let field = Self { tree: place.join("tree"), target: place.join("target") };
-        let mut stale = Vec::new();
-        list(&field.tree, &mut stale);
-        for file in stale.iter().filter(|file| !files.iter().any(|kept| field.tree.join(kept) == **file)) {
-            fs::remove_file(file).map_err(|why| format!("{}: {why}", file.display()))?;
-        }
-        for file in files {
-            let bytes = fs::read(from.join(file)).map_err(|why| format!("{}: {why}", file.display()))?;
-            let to = field.tree.join(file);
-            if fs::read(&to).ok().as_ref() != Some(&bytes) {
-                put(&to, &bytes)?;
-            }
-        }
-        Ok(field)
-    }
-
-    /// Runs the tests of all `faults` in the unbroken copy, which compiles each of them once, then plants one fault after the other.
-    /// `tell` hears of each verdict as soon as it stands.
-    pub fn run(&self, faults: &[&Fault], mut tell: impl FnMut(&Fault, &Verdict, Duration)) -> Result<(), String> {
-        let mut sound = Vec::new();
-        for fault in faults {
-            let began = Instant::now();
-            match self.unbroken(fault)? {
-                Some(verdict) => tell(fault, &verdict, began.elapsed()),
-                None => sound.push(fault),
-            }
-        }
-        for fault in sound {
-            let began = Instant::now();
-            let verdict = self.plant(fault)?;
-            tell(fault, &verdict, began.elapsed());
-        }
-        Ok(())
-    }
-
-    /// `None` if the named test is one test and passes.
-    fn unbroken(&self, fault: &Fault) -> Result<Option<Verdict>, String> {
-        if let Err(why) = self.compile(fault)? {
-            return Ok(Some(Verdict::DoesNotCompile(why)));
-        }
-        Ok(match self.test(fault)? {
-            None => Some(Verdict::Hangs),
-            Some(Counts { passed: 1, failed: 0 }) => None,
-            Some(Counts { passed: 0, failed: 1 }) => Some(Verdict::FailsUnbroken),
-            Some(Counts { passed, failed }) => Some(Verdict::NotOneTest(passed + failed)),
-        })
-    }
-
-    /// Breaks the copy, runs the test, mends the copy.
-    fn plant(&self, fault: &Fault) -> Result<Verdict, String> {
-        let mut before: Vec<(PathBuf, String)> = Vec::new();
-        let mut verdict = None;
-        for edit in &fault.edits {
-            let path = self.tree.join(&edit.path);
-            let text = fs::read_to_string(&path).unwrap_or_default();
-            let count = if edit.old.is_empty() { 0 } else { text.matches(&edit.old).count() };
-            if count != 1 {
-                verdict = Some(Verdict::DoesNotApply(format!("{}: found {count} times", edit.path)));
-                break;
-            }
-            put(&path, text.replace(&edit.old, &edit.new).as_bytes())?;
-            before.push((path, text));
-        }
-        let verdict = match verdict {
-            Some(verdict) => Ok(verdict),
-            None => self.judge(fault),
-        };
-        // The first text of a file that is edited twice is the one to go back to.
-        for (path, text) in before.iter().rev() {
-            put(path, text.as_bytes())?;
-        }
-        verdict
-    }
-
-    fn judge(&self, fault: &Fault) -> Result<Verdict, String> {
-        if let Err(why) = self.compile(fault)? {
-            return Ok(Verdict::DoesNotCompile(why));
-        }
-        Ok(match self.test(fault)? {
-            None => Verdict::Hangs,
-            Some(Counts { failed: 0, .. }) => Verdict::Missed,
-            Some(_) => Verdict::Caught,
-        })
-    }
-
-    /// The inner error is the compiler's.
-    fn compile(&self, fault: &Fault) -> Result<Result<(), String>, String> {
-        let build = fault.test.iter().take_while(|word| *word != "--");
-        let output =
-            self.cargo().args(build).args(["--no-run", "--quiet"]).output().map_err(|why| format!("cargo: {why}"))?;
-        let error = || {
-            let text = String::from_utf8_lossy(&output.stderr).into_owned();
-            text.lines().find(|line| line.starts_with("error")).unwrap_or("it does not build").to_owned()
-        };
-        Ok(if output.status.success() { Ok(()) } else { Err(error()) })
-    }
-
-    /// What the runner counted; `None` when it had to be stopped.
-    fn test(&self, fault: &Fault) -> Result<Option<Counts>, String> {
-        let mut command = self.cargo();
-        command.args(&fault.test).stdout(Stdio::piped()).stderr(Stdio::null());
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.spawn().map_err(|why| format!("cargo: {why}"))?;
-        let mut stdout = child.stdout.take().expect("invariant: the output is piped");
-        let reader = std::thread::spawn(move || {
-            let mut text = Vec::new();
-            // What was read before an error still counts.
-            let _ = stdout.read_to_end(&mut text);
-            String::from_utf8_lossy(&text).into_owned()
-        });
-        let end = Instant::now() + TEST_TIME;
-        while child.try_wait().map_err(|why| format!("cargo: {why}"))?.is_none() {
-            if Instant::now() >= end {
-                stop(&child)?;
-                child.wait().map_err(|why| format!("cargo: {why}"))?;
-                return Ok(None);
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let text = reader.join().map_err(|_| "the reader of the test's output panicked".to_owned())?;
-        let status = child.wait().map_err(|why| format!("cargo: {why}"))?;
-        let mut counts = Counts::of(&text);
-        if !status.success() {
-            // A test that takes the whole process with it is not counted.
-            counts.failed = counts.failed.max(1);
-        }
-        Ok(Some(counts))
-    }
-
-    fn cargo(&self) -> Command {
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.arg("test").current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.target).stdin(Stdio::null());
-        // Each fault costs one compilation: what it is spent on is neither debugged nor thrown away.
-        command.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_DEV_DEBUG", "0");
-        command
-    }
-}
-
-#[cfg(unix)]
-fn stop(child: &std::process::Child) -> Result<(), String> {
-    let group = rustix::process::Pid::from_child(child);
-    rustix::process::kill_process_group(group, rustix::process::Signal::KILL).map_err(|why| format!("kill: {why}"))
-}
-
-#[cfg(not(unix))]
-fn stop(_child: &std::process::Child) -> Result<(), String> {
-    Err("a test hangs and cannot be stopped on this system".to_owned())
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Counts {
-    passed: usize,
-    failed: usize,
-}
-
-impl Counts {
-    /// Adds up the closing lines of the runner: `test result: ok. 1 passed; 0 failed; …`.
-    fn of(text: &str) -> Self {
-        let number = |line: &str, word: &str| {
-            let (before, _) = line.split_once(word)?;
-            before.split_whitespace().next_back()?.parse::<usize>().ok()
-        };
-        text.lines().filter(|line| line.starts_with("test result:")).fold(Self::default(), |sum, line| Self {
-            passed: sum.passed + number(line, " passed").unwrap_or(0),
-            failed: sum.failed + number(line, " failed").unwrap_or(0),
-        })
-    }
-}
-
-fn put(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    let folder = path.parent().expect("invariant: a file stands in a folder");
-    fs::create_dir_all(folder).and_then(|()| fs::write(path, bytes)).map_err(|why| format!("{}: {why}", path.display()))
-}
-
-fn list(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.path().is_dir() {
-            list(&entry.path(), files);
-        } else if entry.file_name() != "Cargo.lock" {
-            files.push(entry.path());
-        }
-    }
 }
 
 #[cfg(test)]
@@ -340,9 +196,36 @@ mod tests {
         assert!(Fault::parse("n", &format!("{head}a.rs\n<<<<<<<\nold\n")).is_err());
     }
 
+    fn fault(test: &str) -> Fault {
+        Fault::parse("n", &format!("# test: {test}\n# breaks: b\na.rs\n<<<<<<<\nold\n=======\n>>>>>>>\n")).unwrap()
+    }
+
     #[test]
-    fn closing_lines_are_added_up() {
-        let text = "test result: ok. 2 passed; 0 failed; 0 ignored\nnoise\ntest result: FAILED. 0 passed; 1 failed; 0 ignored\n";
-        assert_eq!(Counts::of(text), Counts { passed: 2, failed: 1 });
+    fn the_name_of_the_test_is_told_from_the_options() {
+        let plain = fault("-p mcp-proto --lib rpc::tests::x");
+        assert_eq!((plain.build(), plain.filter()), (vec!["-p", "mcp-proto", "--lib"], "rpc::tests::x"));
+        let model = fault("--release --config build.rustflags=\"--cfg=x\" -p a --lib t::y -- --exact");
+        let build = ["--release", "--config", "build.rustflags=\"--cfg=x\"", "-p", "a", "--lib"];
+        assert_eq!((model.build(), model.filter()), (build.to_vec(), "t::y"));
+        assert_eq!(fault("-p mcp-tests --test web").filter(), "");
+    }
+
+    #[test]
+    fn the_file_of_a_test_is_that_of_its_innermost_module() {
+        let tree = [
+            "mcp-proto/src/rpc/mod.rs",
+            "mcp-proto/src/rpc/tests.rs",
+            "tests/tests/web.rs",
+            "mcp-smol/tests/adapter/unix.rs",
+        ];
+        let of = |test| fault(test).test_file(|path| tree.contains(&path)).unwrap();
+        assert_eq!(of("-p mcp-proto --lib rpc::tests::x"), "mcp-proto/src/rpc/tests.rs");
+        assert_eq!(of("-p mcp-proto --lib rpc::inner::x"), "mcp-proto/src/rpc/mod.rs");
+        assert_eq!(of("-p mcp-proto --lib x"), "mcp-proto/src/lib.rs");
+        assert_eq!(of("-p mcp-tests --test web x"), "tests/tests/web.rs");
+        assert_eq!(of("-p mcp-smol --test adapter unix::x"), "mcp-smol/tests/adapter/unix.rs");
+        assert_eq!(of("-p mcp-smol --test adapter x"), "mcp-smol/tests/adapter/main.rs");
+        let files = fault("-p mcp-tests --test web x").files(|path| tree.contains(&path));
+        assert_eq!(files, ["a.rs", "tests/tests/web.rs", "tests/planted/n.fault"]);
     }
 }

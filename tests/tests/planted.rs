@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::{fs, str};
 
-use mcp_tests::planted::{Fault, Field, Verdict};
+use mcp_tests::planted::field::{End, Field, Queue};
+use mcp_tests::planted::{Fault, Verdict};
 
 const MANIFEST: &str = "[package]\nname = \"grain\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n";
 const CODE: &str = "\
@@ -52,7 +53,7 @@ fn each_verdict_is_told_from_the_others() {
     ];
     let mut verdicts = Vec::new();
     field
-        .run(&faults.iter().collect::<Vec<_>>(), |fault, verdict, _| {
+        .run(&Queue::new(faults.iter().collect()), End::Back, |fault, verdict, _| {
             verdicts.push((fault.name.clone(), verdict.clone()))
         })
         .unwrap();

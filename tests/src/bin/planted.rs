@@ -1,15 +1,30 @@
 #![forbid(unsafe_code)]
-//! Plants each fault of `tests/planted` in a copy of the tree and runs the test that must fail. Fails when one passes, when a fault no
-//! longer applies, and when the broken code does not compile. Arguments are names of faults; none means all.
+//! Plants faults of `tests/planted` in a copy of the tree, each with a run of the test that must fail. Fails when one passes, when a fault no
+//! longer applies, and when the broken code does not compile.
+//!
+//! * `planted`: all faults. If all were caught and nothing of the tree is uncommitted, `tests/planted/PROVED` then names this commit.
+//! * `planted NAME...`: those.
+//! * `planted --gate`: those for which the patched file, the file of the test or the fault itself was changed since the commit of `PROVED`, and a twelfth of the
+//!   others, which the hash of the tree of HEAD chooses; at most 30 in all.
+//! * `planted --share K/N`: part K of N, counted from 1.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 use std::time::Duration;
 use std::{env, fs, thread};
 
-use mcp_tests::planted::{Fault, Field, Verdict};
+use mcp_tests::planted::choose::{Choice, gate, share};
+use mcp_tests::planted::field::{End, Field, Queue};
+use mcp_tests::planted::{Fault, Verdict};
 use mcp_tests::sources;
+
+/// The commit at which all faults were last caught.
+const PROVED: &str = "tests/planted/PROVED";
+
+/// What only this tree has compiled.
+const OURS: [&str; 4] = ["mcp-proto", "mcp-smol", "mcp-blocking", "mcp-tests"];
 
 fn main() -> ExitCode {
     match run() {
@@ -23,25 +38,71 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<bool, String> {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let faults = faults(&sources::root().join("tests/planted"))?;
+    match words[..] {
+        [] => {
+            let before = clean_commit()?;
+            let caught = plant(faults.iter().collect())?;
+            match before {
+                Some(commit) if caught && clean_commit()?.as_ref() == Some(&commit) => {
+                    fs::write(sources::root().join(PROVED), format!("{commit}\n"))
+                        .map_err(|why| format!("{PROVED}: {why}"))?;
+                    println!("{PROVED} now names {commit}");
+                }
+                _ => println!("{PROVED} stays as it is"),
+            }
+            Ok(caught)
+        }
+        ["--gate"] => {
+            let (changed, tree) = (changed()?, git(&["rev-parse", "HEAD^{tree}"])?.trim().to_owned());
+            let exists = |path: &str| sources::root().join(path).is_file();
+            let is_changed = |fault: &Fault| {
+                changed.as_ref().is_none_or(|changed| fault.files(exists).iter().any(|file| changed.contains(file)))
+            };
+            let Choice { planted, left_out } = gate(&faults, is_changed, &tree);
+            let of_changed = planted.iter().filter(|fault| is_changed(fault)).count();
+            println!("{of_changed} faults of changed files, {} of others", planted.len() - of_changed);
+            for fault in left_out {
+                println!("left out: {}", fault.name);
+            }
+            plant(planted)
+        }
+        ["--share", share_of] => {
+            let numbers = share_of.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+            let (part, of) = numbers.filter(|(part, of)| (1..=*of).contains(part)).ok_or("--share K/N")?;
+            plant(share(&faults, part, of))
+        }
+        _ => {
+            let unknown: Vec<_> = words.iter().filter(|word| faults.iter().all(|fault| fault.name != **word)).collect();
+            match unknown.is_empty() {
+                true => plant(faults.iter().filter(|fault| words.contains(&fault.name.as_str())).collect()),
+                false => Err(format!("there is no fault {unknown:?}")),
+            }
+        }
+    }
+}
+
+/// Plants these, in two copies of the tree side by side: compiling a crate keeps little more than one core busy.
+fn plant(faults: Vec<&Fault>) -> Result<bool, String> {
     let root = sources::root();
-    let only: Vec<String> = env::args().skip(1).collect();
-    let mut faults = faults(&root.join("tests/planted"))?;
-    faults.retain(|fault| only.is_empty() || only.contains(&fault.name));
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from).join("planted");
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let files = tree()?;
-    // Compiling a crate keeps little more than one core busy, so two copies of the tree are worked on side by side. The core's own tests
-    // are about half of the work, and the copy that they run in never compiles what stands on the core.
-    let (core, rest): (Vec<&Fault>, Vec<&Fault>) =
-        faults.iter().partition(|fault| fault.test.iter().any(|word| word == "mcp-proto"));
     let told = Mutex::new(Told::default());
     let tell = |fault: &Fault, verdict: &Verdict, time: Duration| {
         told.lock().expect("invariant: nobody panics while telling").tell(fault, verdict, time);
     };
-    let work = |place: &str, faults: &[&Fault]| Field::new(&root, &files, &target.join(place))?.run(faults, tell);
+    let queue = Queue::new(faults);
+    let work = |place: &str, end: End| {
+        let field = Field::new(&root, &files, &target.join("planted").join(place))?;
+        field.take_over(&target, &OURS)?;
+        field.run(&queue, end, tell)
+    };
     thread::scope(|scope| {
-        let core = scope.spawn(|| work("core", &core));
-        work("rest", &rest)?;
-        core.join().unwrap_or_else(|_| Err("the core's half panicked".to_owned()))
+        let front = scope.spawn(|| work("front", End::Front));
+        work("back", End::Back)?;
+        front.join().unwrap_or_else(|_| Err("one half panicked".to_owned()))
     })?;
     let Told { caught, others } = told.into_inner().expect("invariant: nobody panics while telling");
     for line in &others {
@@ -79,7 +140,7 @@ impl Told {
     }
 }
 
-fn faults(folder: &std::path::Path) -> Result<Vec<Fault>, String> {
+fn faults(folder: &Path) -> Result<Vec<Fault>, String> {
     let entries = fs::read_dir(folder).map_err(|why| format!("{}: {why}", folder.display()))?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "fault"));
@@ -92,20 +153,39 @@ fn faults(folder: &std::path::Path) -> Result<Vec<Fault>, String> {
     paths.iter().map(read).collect()
 }
 
-/// What git knows of the tree, changes not committed yet included.
+/// What git says.
+fn git(args: &[&str]) -> Result<String, String> {
+    let output =
+        Command::new("git").current_dir(sources::root()).args(args).output().map_err(|why| format!("git: {why}"))?;
+    match output.status.success() {
+        true => String::from_utf8(output.stdout).map_err(|why| format!("git: {why}")),
+        false => Err(format!("git: {}", String::from_utf8_lossy(&output.stderr))),
+    }
+}
+
+/// The commit that the tree is at; `None` if something is not committed.
+fn clean_commit() -> Result<Option<String>, String> {
+    let clean = git(&["status", "--porcelain"])?.is_empty();
+    Ok(clean.then_some(git(&["rev-parse", "HEAD"])?.trim().to_owned()))
+}
+
+/// The files that differ from those of the commit of `PROVED`; `None` if there is no such commit here.
+fn changed() -> Result<Option<BTreeSet<String>>, String> {
+    let commit = fs::read_to_string(sources::root().join(PROVED)).unwrap_or_default();
+    let commit = format!("{}^{{commit}}", commit.trim());
+    let Ok(commit) = git(&["rev-parse", "--verify", "--quiet", &commit]) else {
+        println!("{PROVED} names no commit that is known here: every file counts as changed");
+        return Ok(None);
+    };
+    let differing = git(&["diff", "--name-only", "-z", commit.trim()])?;
+    let new = git(&["ls-files", "-z", "--others", "--exclude-standard"])?;
+    Ok(Some(differing.split('\0').chain(new.split('\0')).map(str::to_owned).collect()))
+}
+
+/// What git knows of the tree, changes not committed yet included, and the lock file, which it does not.
 fn tree() -> Result<Vec<PathBuf>, String> {
     let root = sources::root();
-    let mut command = Command::new("git");
-    command.current_dir(&root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
-    let output = command.output().map_err(|why| format!("git: {why}"))?;
-    if !output.status.success() {
-        return Err(format!("git: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    let names = String::from_utf8(output.stdout).map_err(|why| format!("git: {why}"))?;
-    Ok(names
-        .split('\0')
-        .filter(|name| !name.is_empty())
-        .map(PathBuf::from)
-        .filter(|path| root.join(path).is_file())
-        .collect())
+    let names = git(&["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
+    let names = names.split('\0').filter(|name| !name.is_empty()).chain(["Cargo.lock"]);
+    Ok(names.map(PathBuf::from).filter(|path| root.join(path).is_file()).collect())
 }
