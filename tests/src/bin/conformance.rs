@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
 //! Installs the official conformance suite and runs it against our clients and our servers, in both adapters. What cannot be installed
-//! fails. `conformance [WORD]`: only the scenarios whose name contains the word, each alone.
+//! fails. `conformance [--adapter NAME] [WORD]`: only the scenarios whose name contains the word, each alone; `--adapter` runs only one of
+//! our adapters, `blocking` or `smol`.
 //!
 //! The suite must be content with the run, and every check that is listed must have ended as listed. Of what went wrong, the end of what
 //! was said on the wire is shown.
@@ -9,14 +10,22 @@ use std::env;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use mcp_tests::conformance::setup::install;
+use mcp_tests::conformance::setup::{ADAPTERS, install};
 use mcp_tests::conformance::table::Table;
 use mcp_tests::conformance::{clients, servers};
 
 fn main() -> ExitCode {
-    let word = env::args().skip(1).collect::<String>();
     let began = Instant::now();
-    match install().and_then(|installed| {
+    let mut args = env::args().skip(1).peekable();
+    let adapters = match args.next_if(|arg| arg == "--adapter").map(|_| args.next().unwrap_or_default()) {
+        None => Ok(ADAPTERS.to_vec()),
+        Some(name) => match ADAPTERS.iter().find(|known| **known == name) {
+            Some(known) => Ok(vec![*known]),
+            None => Err("--adapter takes blocking or smol".to_owned()),
+        },
+    };
+    let word = args.collect::<String>();
+    match adapters.and_then(install).and_then(|installed| {
         println!("installed in {} s", began.elapsed().as_secs());
         let mut table = Table::new(installed);
         clients::run(&mut table, &word)?;

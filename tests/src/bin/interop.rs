@@ -1,7 +1,8 @@
 #![forbid(unsafe_code)]
 //! Installs clients and servers that this project did not write, and runs ours against each, over stdio and HTTP, in both adapters and every
-//! era that the peer has. What cannot be installed fails. `interop [--steps] [WORDS]`: only the peers whose name, with `server` or `client` after
-//! it, contains the words, and all their steps.
+//! era that the peer has. What cannot be installed fails. `interop [--steps] [--newest] [--adapter NAME] [WORDS]`: only the peers whose name,
+//! with `server` or `client` after it, contains the words. `--steps` prints all steps, `--newest` runs only the newest TypeScript and Python
+//! peers and installs nothing else, `--adapter` runs only one of our adapters, `blocking` or `smol`.
 //!
 //! Prints the matrix: a line for each peer, era and adapter, those over stdio first and one by one, since they look at all that descends from
 //! this process; those over HTTP several at once, since they wait most of the time. All steps of a line that is not as it must be are shown,
@@ -19,7 +20,7 @@ use mcp_proto::client::Policy;
 use mcp_tests::interop::callers::{self, callers};
 use mcp_tests::interop::clients::{self, Client, Ours, Reach, clients};
 use mcp_tests::interop::servers::{Server, servers};
-use mcp_tests::interop::setup::Installed;
+use mcp_tests::interop::setup::{Installed, Which};
 use mcp_tests::interop::steps::{self, Connect};
 use mcp_tests::interop::{Mark, Row, Shows, blocking, setup, smol, web};
 
@@ -27,6 +28,9 @@ use mcp_tests::interop::{Mark, Row, Shows, blocking, setup, smol, web};
 const ADAPTERS: [(&str, Connect); 2] = [("mcp-blocking", blocking::connect), ("mcp-smol", smol::connect)];
 /// How many lines over HTTP are worked on at once.
 const AT_ONCE: usize = 3;
+
+/// How the names of the newest TypeScript and Python peers begin.
+const NEWEST: [&str; 3] = ["client 2.", "server-everything", "mcp 2."];
 
 /// A line of the table that is to be.
 #[derive(Clone, Copy)]
@@ -85,11 +89,54 @@ impl Plan<'_> {
     }
 }
 
+/// What the arguments ask for.
+#[derive(Default)]
+struct Chosen {
+    steps: bool,
+    newest: bool,
+    only: Option<&'static str>,
+    words: String,
+}
+
+impl Chosen {
+    fn read(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
+        let (mut chosen, mut words) = (Self::default(), Vec::new());
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--steps" => chosen.steps = true,
+                "--newest" => chosen.newest = true,
+                "--adapter" => {
+                    let name = format!("mcp-{}", args.next().unwrap_or_default());
+                    let known = ADAPTERS.iter().map(|(known, _)| *known).find(|known| *known == name);
+                    chosen.only = Some(known.ok_or("--adapter takes blocking or smol")?);
+                }
+                flag if flag.starts_with("--") => return Err(format!("unknown flag {flag}")),
+                _ => words.push(arg),
+            }
+        }
+        chosen.words = words.join(" ");
+        Ok(chosen)
+    }
+
+    fn adapter(&self, name: &str) -> bool {
+        self.only.is_none_or(|only| only == name)
+    }
+
+    fn peer(&self, name: &str) -> bool {
+        name.contains(&self.words) && (!self.newest || NEWEST.iter().any(|peer| name.starts_with(peer)))
+    }
+}
+
 fn main() -> ExitCode {
-    let (flags, words): (Vec<String>, Vec<String>) = env::args().skip(1).partition(|word| word.starts_with("--"));
-    let (all, word) = (flags.iter().any(|flag| flag == "--steps"), words.join(" "));
+    let chosen = match Chosen::read(env::args().skip(1)) {
+        Ok(chosen) => chosen,
+        Err(why) => {
+            eprintln!("interop: {why}");
+            return ExitCode::FAILURE;
+        }
+    };
     let began = Instant::now();
-    let installed = match setup::install() {
+    let installed = match setup::install(if chosen.newest { Which::Newest } else { Which::All }) {
         Ok(installed) => installed,
         Err(why) => {
             eprintln!("interop: {why}");
@@ -102,18 +149,21 @@ fn main() -> ExitCode {
     servers.extend(web::servers(&installed));
     clients.extend(callers(&installed));
     let mut plans = Vec::new();
-    for (server, adapter) in servers.iter().flat_map(|server| ADAPTERS.map(|adapter| (server, adapter))) {
+    let adapters: Vec<_> = ADAPTERS.into_iter().filter(|(name, _)| chosen.adapter(name)).collect();
+    for (server, adapter) in servers.iter().flat_map(|server| adapters.iter().map(move |adapter| (server, *adapter))) {
         plans.extend(server.reached.iter().map(|(policy, revision)| Plan::Reach(server, *policy, revision, adapter)));
         plans.extend(server.refuses.iter().map(|policy| Plan::Refuse(server, *policy, adapter)));
     }
-    for (client, (adapter, _)) in clients.iter().flat_map(|client| ADAPTERS.map(|adapter| (client, adapter))) {
+    for (client, (adapter, _)) in
+        clients.iter().flat_map(|client| adapters.iter().map(move |adapter| (client, *adapter)))
+    {
         plans.extend(client.reached.iter().map(|reached| Plan::Meet(client, *reached, adapter)));
     }
-    plans.retain(|plan| plan.name().contains(&word));
+    plans.retain(|plan| chosen.peer(&plan.name()));
     let (web, stdio): (Vec<Plan<'_>>, Vec<Plan<'_>>) = plans.into_iter().partition(Plan::is_web);
     let mut rows = Vec::new();
     let mut show = |plan: Plan<'_>, row: Row| {
-        print(&plan.how(), &row, all);
+        print(&plan.how(), &row, chosen.steps);
         rows.push(row);
     };
     for plan in stdio {

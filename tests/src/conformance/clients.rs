@@ -6,7 +6,6 @@
 use std::fs;
 
 use super::checks::{Expected, expected, scenarios};
-use super::setup::ADAPTERS;
 use super::suite::{Ended, Tested, alone, together};
 use super::table::{Row, Table, discontent};
 
@@ -22,7 +21,7 @@ const VACUOUS: [(&str, &str); 2] = [("initialize", "2025-11-25"), ("http-standar
 pub fn run(table: &mut Table, word: &str) -> Result<(), String> {
     let listed = expected("client")?;
     let all = scenarios(&listed);
-    for adapter in ADAPTERS {
+    for adapter in table.installed.adapters.clone() {
         let program = table.installed.programs.join(format!("conformance-client-{adapter}"));
         let told = format!("{} --fixed", program.display());
         let program = program.display().to_string();

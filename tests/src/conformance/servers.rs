@@ -7,7 +7,7 @@
 use super::checks::{Expected, expected, scenarios, written};
 use super::failures::Failures;
 use super::refusing;
-use super::setup::{ADAPTERS, folder};
+use super::setup::folder;
 use super::started::Started;
 use super::suite::{Ended, Tested, alone, together};
 use super::table::{Row, Table, discontent};
@@ -31,7 +31,7 @@ pub fn run(table: &mut Table, word: &str) -> Result<(), String> {
     if chosen.is_empty() {
         return Ok(());
     }
-    for adapter in ADAPTERS {
+    for adapter in table.installed.adapters.clone() {
         let program = table.installed.programs.join(format!("everything-server-{adapter}"));
         let mut leg = Leg { server: Started::start(&program, table.log(adapter))?, adapter, listed: &listed };
         leg.each_alone(table, &chosen);

@@ -4,7 +4,7 @@ use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::interop::setup::{cargo, copy, execute, install_once, place, target};
+use crate::interop::setup::{build, copy, execute, install_once, place};
 use crate::sources;
 
 /// The adapters, by the ends of the names of their programs.
@@ -19,13 +19,15 @@ pub struct Installed {
     pub suite: PathBuf,
     /// The folder of our clients and servers.
     pub programs: PathBuf,
+    /// Those of [`ADAPTERS`] that run.
+    pub adapters: Vec<&'static str>,
 }
 
-/// Installs what is missing, and builds our programs anew.
+/// Installs what is missing, and builds our programs for these adapters.
 ///
 /// # Errors
 /// What could not be installed, and what the installer said.
-pub fn install() -> Result<Installed, String> {
+pub fn install(adapters: Vec<&'static str>) -> Result<Installed, String> {
     let place = place("conformance")?;
     let from = folder();
     install_once(&place, &from.join("package-lock.json"), || {
@@ -39,7 +41,8 @@ pub fn install() -> Result<Installed, String> {
     // The one of the lock file, which has none for some machines.
     let node = Some(modules.join(".bin/node")).filter(|node| node.exists());
     let node = node.or_else(|| env::var_os("NODE").map(PathBuf::from));
-    Ok(Installed { node: node.unwrap_or_else(|| "node".into()), suite, programs: programs()? })
+    let programs = programs(&adapters)?;
+    Ok(Installed { node: node.unwrap_or_else(|| "node".into()), suite, programs, adapters })
 }
 
 /// The folder of what is pinned and listed.
@@ -47,22 +50,9 @@ pub fn folder() -> PathBuf {
     sources::root().join("tests/conformance")
 }
 
-/// Our clients and servers, of the same profile as this program, beside which they lie.
-fn programs() -> Result<PathBuf, String> {
-    let folder = target()?;
-    let mut build = cargo();
-    build.args(["build", "--quiet", "-p", "mcp-tests"]).current_dir(sources::root());
-    for adapter in ADAPTERS {
-        build.args([
-            "--bin",
-            &format!("conformance-client-{adapter}"),
-            "--bin",
-            &format!("everything-server-{adapter}"),
-        ]);
-    }
-    if folder.ends_with("release") {
-        build.arg("--release");
-    }
-    execute(build.env("CARGO_TARGET_DIR", folder.with_file_name("")))?;
-    Ok(folder)
+/// The folder of our clients and servers.
+fn programs(adapters: &[&str]) -> Result<PathBuf, String> {
+    let of = |adapter: &&str| [format!("conformance-client-{adapter}"), format!("everything-server-{adapter}")];
+    let programs: Vec<String> = adapters.iter().flat_map(of).collect();
+    build(&programs.iter().map(String::as_str).collect::<Vec<_>>())
 }

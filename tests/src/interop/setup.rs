@@ -26,21 +26,31 @@ pub struct Installed {
     pub scratch: PathBuf,
 }
 
+/// Which peers are installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// All.
+    All,
+    /// The newest on TypeScript and Python. The paths of the others lead nowhere.
+    Newest,
+}
+
 /// Installs what is missing.
 ///
 /// # Errors
 /// What could not be installed, and what the installer said.
-pub fn install() -> Result<Installed, String> {
+pub fn install(which: Which) -> Result<Installed, String> {
+    let all = which == Which::All;
     let scratch = place("scratch")?;
     empty(&scratch).map_err(|why| format!("{}: {why}", scratch.display()))?;
     let server = ours()?;
     let ended = |_| "an installer panicked".to_owned();
     thread::scope(|scope| {
         // They wait for the network and for each other's compilers, so they run at once.
-        let rmcp = scope.spawn(install_rmcp);
+        let rmcp = scope.spawn(move || if all { install_rmcp() } else { Ok(PathBuf::new()) });
         let node = scope.spawn(install_node);
-        let [python2, python1] =
-            ["requirements.txt", "requirements-1.txt"].map(|list| scope.spawn(move || install_python(list)));
+        let python2 = scope.spawn(|| install_python("requirements.txt"));
+        let python1 = scope.spawn(move || if all { install_python("requirements-1.txt") } else { Ok(PathBuf::new()) });
         let (node, modules) = node.join().map_err(ended)??;
         let (python2, python1) = (python2.join().map_err(ended)??, python1.join().map_err(ended)??);
         Ok(Installed { node, modules, python2, python1, rmcp: rmcp.join().map_err(ended)??, server, scratch })
@@ -92,16 +102,27 @@ fn install_rmcp() -> Result<PathBuf, String> {
     Ok(place.join("debug/interop-rmcp"))
 }
 
-/// Our server, of the same profile as this program, beside which it lies.
+/// Our server.
 fn ours() -> Result<PathBuf, String> {
+    Ok(build(&["interop_server"])?.join("interop_server"))
+}
+
+/// Builds programs of this package, of the same profile as this program, and returns the folder that all of them lie in. With `PROGRAMS_BUILT`
+/// in the environment they are there: built for themselves they would be compiled anew, since cargo then chooses other features of
+/// the crates that they use.
+pub(crate) fn build(programs: &[&str]) -> Result<PathBuf, String> {
     let folder = target()?;
+    if env::var_os("PROGRAMS_BUILT").is_some() {
+        return Ok(folder);
+    }
     let mut build = cargo();
-    build.args(["build", "--quiet", "-p", "mcp-tests", "--bin", "interop_server"]).current_dir(sources::root());
+    build.args(["build", "--quiet", "-p", "mcp-tests"]).current_dir(sources::root());
+    build.args(programs.iter().flat_map(|program| ["--bin", program]));
     if folder.ends_with("release") {
         build.arg("--release");
     }
     execute(build.env("CARGO_TARGET_DIR", folder.with_file_name("")))?;
-    Ok(folder.join("interop_server"))
+    Ok(folder)
 }
 
 /// The folder that this program lies in: the target folder's, for its profile.
