@@ -12,6 +12,7 @@ pub mod peer;
 pub mod planted;
 pub mod poll_loop;
 pub mod sim;
+pub mod soak;
 pub mod sources;
 pub mod stub;
 pub mod trace;

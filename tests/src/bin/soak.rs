@@ -1,0 +1,59 @@
+//! Very many calls with cancellations, reconnections and restarts, in both adapters over stdio and HTTP, and what is held after them:
+//! `soak [--calls N] [--only TEXT]`, N of all scenes together. `soak serve ADAPTER` is the server over stdio.
+#![forbid(unsafe_code)]
+
+use mcp_tests::soak::{SCENES, blocking, smol};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::System;
+use std::env;
+use std::process::ExitCode;
+
+/// Counts what this process has of the heap.
+#[global_allocator]
+static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+fn used() -> usize {
+    let stats = HEAP.stats();
+    stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated)
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["serve", "blocking"] => blocking::serve_pipe(used).map(|()| true),
+        ["serve", "smol"] => smol::serve_pipe(used).map(|()| true),
+        [] => play("100000", ""),
+        ["--calls", calls] => play(calls, ""),
+        ["--calls", calls, "--only", only] => play(calls, only),
+        _ => Err("soak [--calls N [--only TEXT]]".into()),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("soak: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn play(calls: &str, only: &str) -> Result<bool, String> {
+    let calls: u64 = calls.parse().map_err(|_| "that is no number of calls")?;
+    let this = env::current_exe().map_err(|why| why.to_string())?;
+    let (mut passed, mut failed) = (0, 0);
+    for scene in SCENES.iter().filter(|scene| scene.to_string().contains(only)) {
+        match scene.play(calls / SCENES.len() as u64, &this, used) {
+            Ok(outcome) => {
+                passed += 1;
+                println!("{scene}{outcome}");
+            }
+            Err(why) => {
+                failed += 1;
+                println!("{scene}FAILED: {why}");
+            }
+        }
+    }
+    println!("soak: {passed} passed, {failed} failed");
+    Ok(failed == 0 && passed > 0)
+}

@@ -1,0 +1,113 @@
+//! The scenes with `mcp-smol`.
+
+use super::{Client, Echo, Heap, Nothing, Server, To};
+use mcp_proto::client::{Policy, Restart};
+use mcp_smol::{CallError, Config, HttpServer, Router, ToolError, connect_with, serve_http, serve_stdio, tool, tools};
+use smol::block_on;
+use std::future::pending;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::Duration;
+
+async fn exited() -> Result<String, ToolError> {
+    std::process::exit(0)
+}
+
+/// The tools of every server.
+fn router(heap: Heap) -> Router {
+    Router::new("soak", env!("CARGO_PKG_VERSION"))
+        .tool(tool("echo"), |_cx, echo: Echo| async move { Ok(echo.text) })
+        .tool(tool("wait"), |_cx, _: Nothing| pending::<Result<String, ToolError>>())
+        .tool(tool("exit"), |_cx, _: Nothing| exited())
+        .tool(tool("held"), move |_cx, _: Nothing| async move { Ok(heap().to_string()) })
+}
+
+/// Serves over stdio until the end of its input.
+///
+/// # Errors
+/// A standard stream fails.
+pub fn serve_pipe(heap: Heap) -> Result<(), String> {
+    block_on(serve_stdio(router(heap))).map_err(|why| why.to_string())
+}
+
+pub(super) fn serve(address: SocketAddr) -> Result<Box<dyn Server>, String> {
+    let server = block_on(serve_http(router(|| 0), address)).map_err(|why| format!("{address}: {why}"))?;
+    Ok(Box::new(Listening(server)))
+}
+
+struct Listening(HttpServer);
+
+impl Server for Listening {
+    fn address(&self) -> SocketAddr {
+        self.0.local_addr()
+    }
+
+    fn stop(self: Box<Self>) {
+        block_on(self.0.stop(Duration::from_millis(100)));
+    }
+}
+
+pub(super) fn connect(to: To<'_>) -> Result<Box<dyn Client>, String> {
+    let client = match to {
+        To::Program(soak, adapter) => {
+            let mut command = Command::new(soak);
+            command.args(["serve", adapter.name()]);
+            let mut restart = Restart::default();
+            restart.waits.clear();
+            block_on(connect_with(command, Config::new().set(|config| config.restart = Some(restart))))
+        }
+        To::Url(address, in_session) => {
+            let policy = if in_session { Policy::Legacy } else { Policy::Modern };
+            let config = Config::new().set(move |config| config.policy = policy);
+            block_on(connect_with(format!("http://{address}/mcp").as_str(), config))
+        }
+    };
+    Ok(Box::new(Connected(client.map_err(|why| why.to_string())?)))
+}
+
+struct Connected(mcp_smol::Client);
+
+impl Connected {
+    fn text(&self, tool: &str) -> Result<String, CallError> {
+        let result = block_on(self.0.call(tools::call(tool).arguments(&Nothing {})))?;
+        Ok(result.first_text().unwrap_or_default().to_owned())
+    }
+}
+
+impl Client for Connected {
+    fn echo(&self, text: &str) -> Result<String, String> {
+        let echo = Echo { text: text.to_owned() };
+        let result = block_on(self.0.call(tools::call("echo").arguments(&echo))).map_err(|why| why.to_string())?;
+        Ok(result.first_text().unwrap_or_default().to_owned())
+    }
+
+    fn cancel(&self) -> Result<(), String> {
+        let call = self.0.start(tools::call("wait").arguments(&Nothing {}));
+        call.cancel(Some("enough"));
+        match block_on(call) {
+            Err(CallError::Cancelled { .. }) => Ok(()),
+            other => Err(format!("a cancelled call ended with {other:?}")),
+        }
+    }
+
+    fn forget(&self) -> Result<(), String> {
+        drop(self.0.start(tools::call("wait").arguments(&Nothing {})));
+        Ok(())
+    }
+
+    fn exit(&self) -> Result<(), String> {
+        match self.text("exit") {
+            Err(CallError::Closed { .. }) => Ok(()),
+            other => Err(format!("the call that ends the server ended with {other:?}")),
+        }
+    }
+
+    fn held(&self) -> Result<i64, String> {
+        let text = self.text("held").map_err(|why| why.to_string())?;
+        text.parse().map_err(|_| format!("{text:?} is no size"))
+    }
+
+    fn close(self: Box<Self>) {
+        block_on(self.0.close());
+    }
+}
