@@ -2,6 +2,25 @@
 
 use mcp_proto::Limits;
 
+/// The code blocks of a text in Markdown that are Rust.
+fn examples(text: &str) -> impl Iterator<Item = &str> {
+    text.split("```rust").skip(1).filter_map(|rest| rest.split("```").next())
+}
+
+// covers: TOOL-S-007
+#[test]
+fn every_tool_of_an_example_has_a_schema() {
+    let quickstart =
+        [include_str!("../examples/quickstart/blocking.rs"), include_str!("../examples/quickstart/smol.rs")];
+    let mut tools = 0;
+    for example in examples(include_str!("../../README.md")).chain(quickstart) {
+        let made = example.matches("tool(\"").count();
+        assert_eq!(example.matches(".input_schema(").count(), made, "{example}");
+        tools += made;
+    }
+    assert!(tools >= 10, "{tools}");
+}
+
 #[test]
 fn the_table_of_limits_is_that_of_the_code() {
     let readme = include_str!("../../README.md");

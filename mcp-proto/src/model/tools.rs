@@ -194,8 +194,8 @@ impl Tool {
         self
     }
 
-    /// The JSON Schema of its arguments: a [`RawJson`], a string of JSON text, or anything that serialises to the schema. One that says no
-    /// `type` gets `"type":"object"`, which MCP demands.
+    /// The JSON Schema of its arguments: a [`RawJson`], a string of JSON text, or anything that serialises to the schema, such as the result
+    /// of `schemars::schema_for!(Arguments)`. One that says no `type` gets `"type":"object"`, which MCP demands.
     ///
     /// # Panics
     /// If it is not JSON, not an object, or its `type` is another than `"object"`: the program is wrong.

@@ -122,20 +122,20 @@ impl Options {
 }
 
 /// The arguments of the tool `add`.
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 struct Add {
     a: i64,
     b: i64,
 }
 
 /// The arguments of the tool `count`.
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 struct Count {
     to: u32,
 }
 
 /// A tool without arguments.
-#[derive(serde::Deserialize)]
+#[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
 /// The form that the tool `greet` shows, filled in.

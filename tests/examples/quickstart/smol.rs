@@ -5,6 +5,7 @@ use mcp_smol::{
     CallError, Client, Config, ElicitRequest, ElicitResult, IntoTarget, Object, Progress, Router, ToolError,
     connect_driven, serve_http, serve_stdio, tool, tools,
 };
+use schemars::schema_for;
 use smol::Timer;
 use smol::stream::StreamExt;
 use std::error::Error;
@@ -14,31 +15,41 @@ use std::time::Duration;
 fn server() -> Router {
     Router::new("quickstart", env!("CARGO_PKG_VERSION"))
         .instructions("Tools to try a client with.")
-        .tool(tool("add").describe("Adds two integers").read_only(), |_cx, add: Add| async move {
-            Ok(add.a.checked_add(add.b).ok_or("the sum is too large")?)
-        })
-        .tool(tool("count").describe("Counts, and says how far it is"), |cx, count: Count| async move {
-            for n in 1..=count.to {
-                Timer::after(Duration::from_millis(20)).await;
-                let _ = cx.progress(Progress::new(f64::from(n)).total(f64::from(count.to)));
-            }
-            Ok(format!("counted to {}", count.to))
-        })
-        .tool(tool("greet").describe("Asks for a name, and greets"), |cx, _: Nothing| async move {
-            // The first time, this returns: the handler is entered again when the answer is there.
-            match cx.elicit("name", ElicitRequest::form("What is your name?").text("name"))? {
-                answer @ ElicitResult::Accept(_) => {
-                    let name = answer.content::<Name>()?.map(|form| form.name).unwrap_or_default();
-                    Ok(format!("Hello, {name}!"))
+        .tool(
+            tool("add").describe("Adds two integers").input_schema(schema_for!(Add)).read_only(),
+            |_cx, add: Add| async move { Ok(add.a.checked_add(add.b).ok_or("the sum is too large")?) },
+        )
+        .tool(
+            tool("count").describe("Counts, and says how far it is").input_schema(schema_for!(Count)),
+            |cx, count: Count| async move {
+                for n in 1..=count.to {
+                    Timer::after(Duration::from_millis(20)).await;
+                    let _ = cx.progress(Progress::new(f64::from(n)).total(f64::from(count.to)));
                 }
-                ElicitResult::Decline | ElicitResult::Cancel => Err(ToolError::from("nobody to greet")),
-            }
-        })
-        .tool(tool("sleep").describe("Takes a minute, unless it is cancelled"), |_cx, _: Nothing| async move {
-            // Cancelling drops this future.
-            Timer::after(Duration::from_secs(60)).await;
-            Ok("rested")
-        })
+                Ok(format!("counted to {}", count.to))
+            },
+        )
+        .tool(
+            tool("greet").describe("Asks for a name, and greets").input_schema(schema_for!(Nothing)),
+            |cx, _: Nothing| async move {
+                // The first time, this returns: the handler is entered again when the answer is there.
+                match cx.elicit("name", ElicitRequest::form("What is your name?").text("name"))? {
+                    answer @ ElicitResult::Accept(_) => {
+                        let name = answer.content::<Name>()?.map(|form| form.name).unwrap_or_default();
+                        Ok(format!("Hello, {name}!"))
+                    }
+                    ElicitResult::Decline | ElicitResult::Cancel => Err(ToolError::from("nobody to greet")),
+                }
+            },
+        )
+        .tool(
+            tool("sleep").describe("Takes a minute, unless it is cancelled").input_schema(schema_for!(Nothing)),
+            |_cx, _: Nothing| async move {
+                // Cancelling drops this future.
+                Timer::after(Duration::from_secs(60)).await;
+                Ok("rested")
+            },
+        )
 }
 
 /// Is the server, until the client is gone.
