@@ -12,10 +12,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Maximum facts of the channel that one poll takes; at most one of them is bytes that were read. Without this bound, a client that sends its
-/// next request as soon as it has its answer is served again and again while the others wait.
-const TURN: usize = 4;
-
 /// One connection: a future of how its channel ended. Dropping it ends the connection.
 pub(crate) struct Connection {
     server: Arc<Shared>,
@@ -56,12 +52,14 @@ impl Connection {
         })
     }
 
-    /// Takes one turn's facts from the channel. Returns whether it has to be polled again: it may have more, or it was not asked for more.
+    /// Takes what one poll may take of the channel: one read and one write. Without this bound, a client that sends its next request as soon
+    /// as it has its answer is served again and again while the others wait. Returns whether the channel has to be polled again.
     fn poll_channel(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut read = false;
-        for _ in 0..TURN {
+        let (mut read, mut written) = (false, false);
+        while !written {
             let Poll::Ready(wire) = self.poll_wire(cx, !read) else { return read };
             read |= matches!(wire, Wire::Bytes(_));
+            written = matches!(wire, Wire::Written(_));
             if let Wire::Closed(why) = &wire {
                 self.end = Some(why.clone());
             }

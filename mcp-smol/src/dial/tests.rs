@@ -80,7 +80,7 @@ fn an_address_that_does_not_answer_does_not_keep_the_next_one_waiting() {
     let live_address = live.local_addr().expect("an address");
     let (address, took) = run(dialled(&[hole.address, live_address]));
     assert_eq!(address, Ok(live_address));
-    assert!(took < LIMIT / 4, "{took:?}");
+    assert!(took < LIMIT / 2, "{took:?}");
 }
 
 // covers: B-165
@@ -91,7 +91,7 @@ fn an_address_that_refuses_is_passed_over() {
     let live_address = live.local_addr().expect("an address");
     let (address, took) = run(dialled(&[dead, live_address]));
     assert_eq!(address, Ok(live_address));
-    assert!(took < LIMIT / 4, "{took:?}");
+    assert!(took < LIMIT / 2, "{took:?}");
     assert_eq!(run(dialled(&[dead, dead])).0, Err(Closed::Refused));
 }
 

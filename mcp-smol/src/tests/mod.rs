@@ -507,3 +507,36 @@ fn a_server_that_is_stopped_ends_every_connection() {
 fn a_server_that_is_shut_down_ends_every_connection() {
     two_connections(|shared| shared.shut_down(Duration::ZERO));
 }
+
+// covers: B-141, B-149
+#[test]
+fn dropping_a_connection_at_any_point_leaves_the_other() {
+    check(1000, || {
+        let shared = Shared::new(router(&Flag::default()).into(), None).expect("a seed");
+        let connected = |end: Pin<Box<dyn Future<Output = ()> + Send>>| {
+            let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
+            let streams: (Reader, Writer) = (Box::new(their_reader), Box::new(their_writer));
+            let connection = Connection::join(&shared, Kind::Lines, Peer::default(), streams, true).ok().expect("room");
+            let connection = smol::future::or(async { drop(connection.await) }, end);
+            let connection = shuttle::future::spawn(connection);
+            let (client, driver) = connect_driven((our_reader, our_writer), config()).expect("a target");
+            (client, shuttle::future::spawn(driver), connection)
+        };
+        let (dropped, stays) = (connected(Box::pin(after_polls(any(20)))), connected(Box::pin(pending())));
+        let clients = [dropped.0.clone(), stays.0.clone()];
+        let calls = threads(3, move |n| match n {
+            0 => drop(add(&clients[0])),
+            1 => drop(block_on(clients[0].call(tools::call("hang"))).expect_err("never ends")),
+            _ => add(&clients[1]).expect("an answer"),
+        });
+        join(calls);
+        block_on(dropped.2).expect("no panic");
+        assert_eq!(block_on(stays.0.close()), Termination::Requested);
+        for (client, driver) in [(dropped.0, dropped.1), (stays.0, stays.1)] {
+            drop(client);
+            block_on(driver).expect("no panic");
+        }
+        block_on(stays.2).expect("no panic");
+        assert_eq!(shared.lock().hub.stats().running, 0);
+    });
+}

@@ -263,3 +263,21 @@ fn an_answer_that_is_no_longer_wanted_may_panic_when_it_is_dropped() {
         client.close().await;
     });
 }
+
+// covers: B-141, B-149
+#[test]
+fn dropping_the_future_of_a_close_leaves_the_client_closing() {
+    run(async {
+        let (router, entered, dropped) = grenades();
+        let (client, driver) = connect_driven(router, Config::new()).expect("a target");
+        let driver = smol::spawn(driver);
+        let held = client.start(tools::call("grenade").arguments(&Nothing {}));
+        until(|| entered.load(Ordering::SeqCst) == 1).await;
+        // Polled so often that it has asked for the end, and not so often that it sees it.
+        drop(smol::future::poll_once(client.close()).await);
+        driver.await;
+        held.await.expect_err("no answer");
+        until(|| dropped.load(Ordering::SeqCst) == 1).await;
+        assert_eq!(client.close().await, Termination::Requested);
+    });
+}
