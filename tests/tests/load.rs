@@ -46,3 +46,13 @@ fn subscriptions_bring_each_change_once() {
 fn readers_that_never_read_delay_only_themselves() {
     scene("callers beside slow readers");
 }
+
+#[test]
+fn connections_without_a_pause_are_served_in_turn() {
+    scene("connections without a pause");
+}
+
+#[test]
+fn calls_of_one_client_without_a_pause_are_answered_in_turn() {
+    scene("calls without a pause");
+}

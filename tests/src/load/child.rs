@@ -20,6 +20,7 @@ pub(super) struct Child {
     process: std::process::Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
+    pub(super) adapter: Adapter,
     pub(super) address: SocketAddr,
 }
 
@@ -51,7 +52,7 @@ impl Child {
             });
         }
         let input = process.stdin.take();
-        let mut child = Self { process, input, lines, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
+        let mut child = Self { process, input, lines, adapter, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
         let line = child.line()?;
         let address = line.strip_prefix("LISTENING ").and_then(|address| address.parse().ok());
         child.address = address.ok_or_else(|| format!("the server does not listen: {line}"))?;
@@ -91,6 +92,10 @@ impl Child {
             }
             thread::park_timeout(LOOK);
         }
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
     }
 
     pub(super) fn usage(&self) -> Usage {

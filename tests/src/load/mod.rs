@@ -1,8 +1,9 @@
 //! Load over real sockets, on loopback and bounded: connections that never finish what they begin, connections and streams that rest,
-//! callers beside readers that never read. Each scene meets each adapter as a server in a process of its own, and tells what it takes of
+//! callers beside readers that never read, callers that never pause. Each scene meets each adapter as a server in a process of its own, and tells what it takes of
 //! memory, what went wrong, and that nothing was lost.
 
 mod child;
+mod fair;
 pub mod heap;
 mod raw;
 mod scenes;
@@ -52,18 +53,38 @@ pub struct Scale {
     pub calls: usize,
     /// Readers that never read.
     pub readers: usize,
+    /// Calls of callers that never pause, of all together, in one round.
+    pub unpaused: usize,
+    /// Whether the times of those are judged, which are those of the machine as well; the order in which they are answered always is.
+    pub timed: bool,
     /// How long the server is patient with each of those: for a head, for a body, for a write.
     pub patience: Duration,
 }
 
 impl Scale {
     /// What is promised.
-    pub const FULL: Self =
-        Self { half_open: 1000, resting: 500, callers: 64, calls: 50, readers: 20, patience: Duration::from_secs(4) };
+    pub const FULL: Self = Self {
+        half_open: 1000,
+        resting: 500,
+        callers: 64,
+        calls: 50,
+        readers: 20,
+        unpaused: 10_000,
+        timed: true,
+        patience: Duration::from_secs(4),
+    };
 
     /// Enough to see that the scenes do what they say.
-    pub const SMALL: Self =
-        Self { half_open: 30, resting: 12, callers: 8, calls: 10, readers: 4, patience: Duration::from_secs(3) };
+    pub const SMALL: Self = Self {
+        half_open: 30,
+        resting: 12,
+        callers: 8,
+        calls: 10,
+        readers: 4,
+        unpaused: 800,
+        timed: false,
+        patience: Duration::from_secs(3),
+    };
 
     /// Descriptors that one process needs: of a server on threads each connection takes three.
     const fn descriptors(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use super::child::{Child, Look};
 use super::raw::{self, Conn};
-use super::{Scale, Scene, Shown, streams};
+use super::{Scale, Scene, Shown, fair, streams};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::thread;
@@ -16,6 +16,8 @@ pub const SCENES: &[Scene] = &[
     Scene { name: "streams of sessions", peak: 64, run: streams::of_sessions },
     Scene { name: "subscriptions", peak: 64, run: streams::subscriptions },
     Scene { name: "callers beside slow readers", peak: 384, run: callers },
+    Scene { name: "connections without a pause", peak: 64, run: fair::connections },
+    Scene { name: "calls without a pause", peak: 64, run: fair::calls },
 ];
 
 /// How long what the server does by itself may take beyond its patience.
@@ -149,7 +151,7 @@ pub(super) fn shown(count: usize, before: Look, during: Look, after: Look, outco
     }
 }
 
-fn millis(time: Duration) -> String {
+pub(super) fn millis(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }
 
