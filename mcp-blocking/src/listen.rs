@@ -95,3 +95,29 @@ fn serve_next(accept: &impl Fn() -> io::Result<(Stream, Peer)>, service: &Arc<Se
         Err(_) => service.rest(REST),
     }
 }
+
+#[cfg(all(test, any(unix, feature = "http"), not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::server::Serving;
+    use std::time::Instant;
+
+    // covers: B-189
+    #[test]
+    fn a_listener_without_descriptors_rests_between_its_attempts() {
+        const ATTEMPTS: u32 = 10;
+        let (tries, tried) = mpsc::sync_channel(1);
+        let accept = move || {
+            // Without room it is one of many at once.
+            let _ = tries.try_send(());
+            Err(ErrorKind::OutOfMemory.into())
+        };
+        let began = Instant::now();
+        let listening =
+            Listening::start(Router::new("full", "1"), Serving::new(), Kind::Lines, accept).expect("a thread");
+        (0..ATTEMPTS).for_each(|_| tried.recv_timeout(Duration::from_secs(20)).expect("it goes on"));
+        assert!(began.elapsed() >= REST * (ATTEMPTS - 1), "it spins: {:?}", began.elapsed());
+        listening.close(|| ());
+        listening.stop(Duration::ZERO);
+    }
+}

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const BOUND: Duration = Duration::from_secs(40);
 
 /// How long the system may take to carry out a kill, and the children of a host that is dead to see the end of their input.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(20);
 
 /// How long a process is watched that is expected to stay.
 const WATCH: Duration = Duration::from_millis(500);

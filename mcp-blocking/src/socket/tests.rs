@@ -64,7 +64,7 @@ fn an_address_that_does_not_answer_does_not_keep_the_next_one_waiting() {
     let (hole, live) = pair();
     let (socket, took) = dialled(&[hole.address, live.local_addr().expect("an address")]);
     assert_eq!(socket.expect("connected").peer_addr().ok(), live.local_addr().ok());
-    assert!(took < LIMIT / 4, "{took:?}");
+    assert!(took < LIMIT / 2, "{took:?}");
 }
 
 // covers: B-165
@@ -74,7 +74,7 @@ fn an_address_that_refuses_is_passed_over() {
     let live = TcpListener::bind("127.0.0.1:0").expect("listens");
     let (socket, took) = dialled(&[dead, live.local_addr().expect("an address")]);
     assert_eq!(socket.expect("connected").peer_addr().ok(), live.local_addr().ok());
-    assert!(took < LIMIT / 4, "{took:?}");
+    assert!(took < LIMIT / 2, "{took:?}");
     assert_eq!(dialled(&[dead, dead]).0.err(), Some(Closed::Refused));
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How much is written at once of what has no end.
 const BLOCK: usize = 64 << 10;
@@ -20,7 +20,7 @@ pub(super) struct Link {
     /// What was read and not looked at.
     held: Vec<u8>,
     /// How much is read at once, and how long apart, if that is slow.
-    pace: Option<(usize, Duration)>,
+    pace: Option<Pace>,
 }
 
 /// What a server said.
@@ -52,6 +52,22 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let body = String::from_utf8_lossy(&self.body);
         write!(f, "{} {}", self.status, body.chars().take(200).collect::<String>())
+    }
+}
+
+/// How fast a link reads.
+struct Pace {
+    part: usize,
+    gap: Duration,
+    next: Instant,
+}
+
+impl Pace {
+    /// Waits for the next part; gives its size. One that comes late is not waited for: a machine that is busy makes no reader slower.
+    fn wait(&mut self) -> usize {
+        thread::park_timeout(self.next.saturating_duration_since(Instant::now()));
+        self.next += self.gap;
+        self.part
     }
 }
 
@@ -104,7 +120,7 @@ impl Link {
 
     /// The next answer, whole, read in parts of this size, so long apart.
     pub(super) fn answer_in_parts(&mut self, part: usize, gap: Duration) -> Result<Answer, String> {
-        self.pace = Some((part, gap));
+        self.pace = Some(Pace { part, gap, next: Instant::now() });
         let answer = self.answer();
         self.pace = None;
         answer
@@ -217,10 +233,7 @@ impl Link {
         if self.held.len() > LONGEST {
             return Err("it says too much".into());
         }
-        let size = self.pace.map_or(buffer.len(), |(size, gap)| {
-            thread::park_timeout(gap);
-            size.min(buffer.len())
-        });
+        let size = self.pace.as_mut().map_or(buffer.len(), Pace::wait).min(buffer.len());
         match self.stream.read(&mut buffer[..size]) {
             Ok(n) => {
                 self.held.extend_from_slice(&buffer[..n]);

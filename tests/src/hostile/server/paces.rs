@@ -34,11 +34,12 @@ pub(super) const ROWS: &[Row] = &[
     }),
     row("is told to go on and does not", DRIVERS, FLAT, |b| {
         let site = b.site(short)?;
+        let began = Instant::now();
         let mut link = site.visit()?;
         link.say(&Ask::mark().set("Expect", "100-continue").head());
         let told = link.answer()?;
         expect(told.status == 100, || format!("{told} in place of 100"))?;
-        ended(&site, &mut link, Instant::now())
+        ended(&site, &mut link, began)
     }),
     row("says its head by one byte in 50 ms", DRIVERS, FLAT, |b| drips(b, b"POST /mcp HTTP/1.1\r\nX-A: ", b"a")),
     row("says a header in 50 ms", DRIVERS, FLAT, |b| drips(b, b"POST /mcp HTTP/1.1\r\n", b"X-A: b\r\n")),
@@ -73,9 +74,9 @@ pub(super) const ROWS: &[Row] = &[
     }),
     row("rests after an answer", DRIVERS, FLAT, |b| {
         let site = b.site(short)?;
+        let began = Instant::now();
         let mut link = site.visit()?;
         good(&mut link)?;
-        let began = Instant::now();
         link.is_over()?;
         in_time(began)?;
         site.serves()?;
@@ -104,9 +105,10 @@ pub(super) const ROWS: &[Row] = &[
 /// Who says this and no more is let go of in time, perhaps with 408.
 fn stalls(bench: &Bench, bytes: &[u8]) -> Result<String, String> {
     let site = bench.site(short)?;
+    let began = Instant::now();
     let mut link = site.visit()?;
     link.say(bytes);
-    let told = ended(&site, &mut link, Instant::now())?;
+    let told = ended(&site, &mut link, began)?;
     let answered = told.starts_with("408");
     expect(answered || bytes.is_empty(), || format!("{told} in place of 408"))?;
     Ok(told)
@@ -115,13 +117,13 @@ fn stalls(bench: &Bench, bytes: &[u8]) -> Result<String, String> {
 /// Who says this again and again is let go of in time, however it goes on.
 fn drips(bench: &Bench, start: &[u8], part: &'static [u8]) -> Result<String, String> {
     let site = bench.site(short)?;
+    let began = Instant::now();
     let mut link = site.visit()?;
     link.say(start);
     if start.ends_with(b"}") {
         let answer = link.answer()?;
         expect(answer.status == 200, || format!("{answer} in place of 200"))?;
     }
-    let began = Instant::now();
     let dripping = link.drip(part, Duration::from_millis(50))?;
     let told = ended(&site, &mut link, began)?;
     drop(link);
@@ -149,10 +151,11 @@ fn ended(site: &Site, link: &mut Link, began: Instant) -> Result<String, String>
     Ok(told)
 }
 
-/// The limit has passed, and not much more: a loaded machine is slow.
+/// The limit has passed, and not much more: a loaded machine is slow. `began` is before the moment from which the server counts, which it may
+/// round. Without the limit it takes 30 s or has no end.
 fn in_time(began: Instant) -> Result<(), String> {
     let took = began.elapsed();
-    let is_so = took > SHORT * 8 / 10 && took < SHORT * 6;
+    let is_so = took > SHORT * 8 / 10 && took < SHORT * 15;
     expect(is_so, || format!("it took {took:?}, and the limit is {SHORT:?}"))
 }
 

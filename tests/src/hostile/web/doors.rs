@@ -98,7 +98,8 @@ fn closed_door(
         expect(why.stage != Stage::Connect, || "it was connected".into())?;
         let asks = stub.asks().len() - before;
         expect(asks <= most, || format!("{asks} requests"))?;
-        expect(began.elapsed() < 4 * HANDSHAKE, || format!("after {:?}", began.elapsed()))?;
+        // The probe and the handshake take their time, which is 30 s where nothing bounds it; a machine that is busy takes more.
+        expect(began.elapsed() < 15 * HANDSHAKE, || format!("after {:?}", began.elapsed()))?;
         text = why.to_string();
     }
     Ok(text)

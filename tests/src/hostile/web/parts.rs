@@ -1,7 +1,7 @@
 //! What the rows are made of: a visit to a stub, and what must be so after a call that went wrong.
 
 use crate::hostile::client::{Client, Place, Seen, Setup, failed};
-use crate::hostile::rows::expect;
+use crate::hostile::rows::{expect, spent};
 use crate::hostile::{Bench, Host};
 use crate::orphans::Adapter;
 use crate::stub::{Ask, SOON, Step, Stub, good_legacy, good_modern};
@@ -10,6 +10,7 @@ use mcp_proto::driver::ConnectError;
 use mcp_proto::error::NegotiationError;
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::{CallError, ClientConfig, tools};
+use rustix::time::ClockId;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
@@ -154,23 +155,22 @@ pub(super) fn http(status: u16, says: &str) -> impl Fn(&CallError) -> bool {
 
 /// With nothing to do, the process does nothing, and the stub is asked nothing.
 pub(super) fn idle(stub: &Stub) -> Result<(), String> {
-    let asks = stub.asks().len();
-    let before = cpu()?;
-    std::thread::park_timeout(WATCH);
-    let ticks = cpu()? - before;
-    expect(ticks <= 2, || format!("it took {ticks} ticks of the processor in {WATCH:?}"))?;
+    let (asks, began) = (stub.asks().len(), Instant::now());
+    // What this thread computes beside it shows that there was a processor to be had: whatever else spins gets about as much.
+    let others = || spent(ClockId::ProcessCPUTime).saturating_sub(spent(ClockId::ThreadCPUTime));
+    let (before, until) = (others(), spent(ClockId::ThreadCPUTime) + SHARE);
+    while spent(ClockId::ThreadCPUTime) < until {
+        std::hint::spin_loop();
+    }
+    let spun = others() - before;
+    expect(spun < SHARE / 4, || format!("it took {spun:?} of the processor while this thread took {SHARE:?}"))?;
+    std::thread::park_timeout(WATCH.saturating_sub(began.elapsed()));
     let more = stub.asks().len() - asks;
     expect(more == 0, || format!("{more} more requests"))
 }
 
+/// The processor time against which that of a process with nothing to do is held.
+const SHARE: Duration = Duration::from_millis(100);
+
 /// How long it is watched whether nothing happens.
 const WATCH: Duration = Duration::from_millis(500);
-
-/// The time of the processor that this process has used, in ticks of 10 ms.
-fn cpu() -> Result<u64, String> {
-    let stat = std::fs::read_to_string("/proc/self/stat").map_err(|e| e.to_string())?;
-    // The name of the program, in parentheses, may hold blanks.
-    let (_, numbers) = stat.rsplit_once(')').ok_or("no name")?;
-    let number = |at: usize| numbers.split_whitespace().nth(at).and_then(|number| number.parse::<u64>().ok());
-    Ok(number(11).ok_or("no user time")? + number(12).ok_or("no system time")?)
-}

@@ -1,7 +1,7 @@
 //! Sessions and listeners of the older revisions on servers that treat them badly.
 
 use super::parts::{DRIVERS, answered, fails, good, idle, legacy, old_stub};
-use crate::hostile::client::Setup;
+use crate::hostile::client::{Client, Setup};
 use crate::hostile::rows::{expect, row, soon};
 use crate::hostile::{Bench, Row};
 use crate::stub::{Ask, EVENTS, SESSION, SOON, Step, Stub, endless, good_legacy, say, whole};
@@ -71,20 +71,41 @@ fn initialized(bench: &Bench) -> Result<String, String> {
     Ok(format!("{count} of them, none remarked on; calls are answered"))
 }
 
+/// How often something is tried that has to be quick once: a machine that is busy may delay it, and what waits for a limit always takes it.
+const TRIES: usize = 8;
+
+/// Tries something until it takes less than this. How long that took.
+fn quick(limit: Duration, mut attempt: impl FnMut() -> Result<Duration, String>) -> Result<Duration, String> {
+    let mut took = Duration::ZERO;
+    for _ in 0..TRIES {
+        took = attempt()?;
+        if took < limit {
+            return Ok(took);
+        }
+    }
+    Err(format!("it takes {took:?}, and never less than {limit:?}"))
+}
+
+fn timed(client: &mut Client) -> Result<Duration, String> {
+    let began = Instant::now();
+    good(client)?;
+    Ok(began.elapsed())
+}
+
 /// Calls wait for it, but for a second at most.
 fn held(bench: &Bench, what: &'static str, steps: Vec<Step>) -> Result<String, String> {
-    let stub = old_stub(move |ask| (ask.what == what).then(|| steps.clone()))?;
-    let mut client = bench.visit(&stub, legacy())?;
-    let began = Instant::now();
-    good(&mut client)?;
-    let took = began.elapsed();
-    expect(took < Duration::from_millis(1900), || format!("the call takes {took:?}"))?;
-    let began = Instant::now();
-    good(&mut client)?;
-    expect(began.elapsed() < Duration::from_millis(900), || format!("the next call takes {:?}", began.elapsed()))?;
-    let closed = client.close()?;
-    expect(closed < Duration::from_secs(3), || format!("the close takes {closed:?}"))?;
-    Ok(format!("the first call is answered after {:.1} s, later ones at once", took.as_secs_f64()))
+    let first = quick(Duration::from_millis(1900), || {
+        let steps = steps.clone();
+        let stub = old_stub(move |ask| (ask.what == what).then(|| steps.clone()))?;
+        let mut client = bench.visit(&stub, legacy())?;
+        let first = timed(&mut client)?;
+        quick(Duration::from_millis(900), || timed(&mut client)).map_err(|why| format!("a later call: {why}"))?;
+        let closed = client.close()?;
+        expect(closed < SOON, || format!("the close takes {closed:?}"))?;
+        Ok(first)
+    });
+    let first = first.map_err(|why| format!("the first call: {why}"))?;
+    Ok(format!("the first call is answered after {:.1} s, later ones at once", first.as_secs_f64()))
 }
 
 /// None is remarked on, and none is tried again.
@@ -106,18 +127,21 @@ fn refused_listeners(bench: &Bench) -> Result<String, String> {
     ];
     let count = answers.len();
     for answer in answers {
-        let stub = old_stub(move |ask| (ask.what == "GET").then(|| answer.clone()))?;
-        let mut client = bench.visit(&stub, legacy())?;
-        let began = Instant::now();
-        good(&mut client)?;
-        expect(began.elapsed() < Duration::from_millis(900), || format!("the call takes {:?}", began.elapsed()))?;
-        super::parts::let_go(&stub, &mut client)?;
-        let seen = client.seen.clone();
-        client.close()?;
-        let gets = stub.times("GET");
-        expect(gets == 1, || format!("{gets} GET"))?;
-        let lost = seen.counts().lost_listeners;
-        expect(lost == 0, || "a listener is told lost that never was".into())?;
+        quick(Duration::from_millis(900), || {
+            let answer = answer.clone();
+            let stub = old_stub(move |ask| (ask.what == "GET").then(|| answer.clone()))?;
+            let mut client = bench.visit(&stub, legacy())?;
+            let took = timed(&mut client)?;
+            super::parts::let_go(&stub, &mut client)?;
+            let seen = client.seen.clone();
+            client.close()?;
+            let gets = stub.times("GET");
+            expect(gets == 1, || format!("{gets} GET"))?;
+            let lost = seen.counts().lost_listeners;
+            expect(lost == 0, || "a listener is told lost that never was".into())?;
+            Ok(took)
+        })
+        .map_err(|why| format!("a call: {why}"))?;
     }
     Ok(format!("{count} of them, one GET each; calls are answered at once"))
 }
@@ -153,7 +177,9 @@ fn ends_again(bench: &Bench, steps: Vec<Step>) -> Result<String, String> {
     good(&mut client)?;
     // Calls go on meanwhile.
     let end = Instant::now() + Duration::from_secs(2);
-    while Instant::now() < end {
+    let late = end + SOON;
+    let came_back = || stub.asks().iter().filter(|ask| ask.what.starts_with("GET")).count() >= 2;
+    while Instant::now() < end || (!came_back() && Instant::now() < late) {
         good(&mut client)?;
         std::thread::park_timeout(Duration::from_millis(20));
     }
@@ -179,7 +205,7 @@ fn goes_on(bench: &Bench, listener: Vec<Step>, change: fn(&mut ClientConfig)) ->
         good(&mut client)?;
     }
     let took = client.close()?;
-    expect(took < Duration::from_secs(3), || format!("the close takes {took:?}"))?;
+    expect(took < SOON, || format!("the close takes {took:?}"))?;
     let gets = stub.asks().iter().filter(|ask| ask.what.starts_with("GET")).count();
     expect(gets <= 2, || format!("{gets} GET"))?;
     Ok("calls are answered meanwhile".into())
@@ -294,14 +320,18 @@ fn bad_ids(bench: &Bench) -> Result<String, String> {
 
 /// The close is bounded, and does not care.
 fn deleted(bench: &Bench, steps: Vec<Step>) -> Result<String, String> {
-    let stub = old_stub(move |ask| (ask.what == "DELETE").then(|| steps.clone()))?;
-    let change = |config: &mut ClientConfig| config.limits.client.session_end_time = Duration::from_millis(300);
-    let mut client = bench.visit(&stub, Setup { change, ..legacy() })?;
-    good(&mut client)?;
-    let took = client.close()?;
-    expect(took < Duration::from_secs(1), || format!("the close takes {took:?}"))?;
-    let deletes = stub.asked("DELETE");
-    expect(deletes.len() == 1, || format!("{} DELETE", deletes.len()))?;
-    expect(deletes[0].field("mcp-session-id") == Some(SESSION), || format!("{deletes:?}"))?;
+    let took = quick(Duration::from_secs(1), || {
+        let steps = steps.clone();
+        let stub = old_stub(move |ask| (ask.what == "DELETE").then(|| steps.clone()))?;
+        let change = |config: &mut ClientConfig| config.limits.client.session_end_time = Duration::from_millis(300);
+        let mut client = bench.visit(&stub, Setup { change, ..legacy() })?;
+        good(&mut client)?;
+        let took = client.close()?;
+        let deletes = stub.asked("DELETE");
+        expect(deletes.len() == 1, || format!("{} DELETE", deletes.len()))?;
+        expect(deletes[0].field("mcp-session-id") == Some(SESSION), || format!("{deletes:?}"))?;
+        Ok(took)
+    });
+    let took = took.map_err(|why| format!("the close: {why}"))?;
     Ok(format!("1 DELETE; closed in {:.1} s", took.as_secs_f64()))
 }
