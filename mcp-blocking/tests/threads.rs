@@ -84,6 +84,16 @@ fn a_server_has_two_threads_for_each_connection_and_no_more_handlers_than_it_may
     assert_eq!(count("mcp-handler"), HANDLERS);
     drop((slow, lively));
     until(|| count("mcp-reader") + count("mcp-writer") == 0);
+    // A connection that the server has ended keeps no thread, also where its client stays.
+    let mut stays: Vec<TcpStream> = (0..3).map(|_| dial()).collect();
+    for stream in &mut stays {
+        stream.write_all(b"nonsense\r\n\r\n").expect("written");
+        let mut said = Vec::new();
+        stream.read_to_end(&mut said).expect("the answer, and the end");
+        assert!(said.starts_with(b"HTTP/1.1 400 "), "{}", String::from_utf8_lossy(&said));
+    }
+    until(|| count("mcp-reader") + count("mcp-writer") == 0);
+    drop(stays);
     assert_eq!((count("mcp-timer"), count("mcp-accept")), (1, 1));
     drop(server);
     until(|| count("mcp-timer") + count("mcp-accept") == 0);

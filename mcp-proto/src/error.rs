@@ -492,6 +492,7 @@ pub enum DiagnosticKind {
     BadParams,
     UnknownCancel,
     LongId,
+    OutOfPlace,
     DuplicateRequestId,
     TooManyRequests,
     TooManyInputs,
@@ -556,6 +557,7 @@ impl DiagnosticKind {
             Self::LongId => {
                 ("long-id", "the request was answered -32600; a progress token or a cancellation was ignored")
             }
+            Self::OutOfPlace => ("out-of-place", "the part was not written"),
             Self::DuplicateRequestId => ("duplicate-request-id", "the newcomer was answered -32600"),
             Self::TooManyRequests => ("too-many-requests", "answered -32603"),
             Self::TooManyInputs => ("too-many-inputs", "answered with an error"),

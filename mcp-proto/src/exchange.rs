@@ -146,6 +146,10 @@ pub enum Fact {
         /// Why it was refused.
         reason: String,
     },
+    /// HTTP, server only: the client has closed its sending side after its whole request, and its answer is not complete. On 2026-07-28 this
+    /// is a disconnect: the engine cancels the request and aborts the exchange. A request of the older revisions runs on and is answered;
+    /// a stream that answers no request is aborted. A driver that cannot tell this from the end of the connection reports `Failed`.
+    ReadClosed,
     /// The exchange was cut, or never began.
     Failed {
         /// Whether anything of it can have reached the other side.
@@ -390,7 +394,9 @@ pub(crate) fn is_token(text: &str) -> bool {
 pub struct RequestHead {
     /// The method, as written.
     pub method: String,
-    /// The request target, as written: a path with its query.
+    /// The request target. A client writes it as it stands here. A server reads a path with its query, as written; of a target in absolute
+    /// form (RFC 9112 section 3.2.2) only these, the host of which equals the `Host` field; or `*`, with `OPTIONS` alone. Never empty; visible
+    /// ASCII without `#`; at most [`FrameLimits::max_target`](crate::limits::FrameLimits::max_target) bytes as it was written.
     pub target: String,
     /// The fields.
     pub headers: Headers,

@@ -137,7 +137,8 @@ impl Tail {
     /// What is kept. A character that was cut at the front is left away; what is not UTF-8 is replaced.
     pub fn text(&self) -> String {
         let kept = &self.bytes[self.bytes.len().saturating_sub(ExitStatus::STDERR_TAIL)..];
-        let cut = if self.bytes.len() > kept.len() {
+        // As many as can be kept: something before them may have been dropped.
+        let cut = if kept.len() == ExitStatus::STDERR_TAIL {
             kept.iter().take(3).take_while(|b| **b & 0xc0 == 0x80).count()
         } else {
             0
@@ -311,6 +312,24 @@ mod tests {
             }
             assert!(text.ends_with(&tail.text()), "in chunks of {n}");
             assert!(tail.text().len() > MAX - 2, "in chunks of {n}");
+        }
+    }
+
+    // covers: B-129
+    #[test]
+    fn a_character_cut_at_the_front_of_the_tail_is_left_out() {
+        const MAX: usize = ExitStatus::STDERR_TAIL;
+        for character in ['ö', '€', '😀'] {
+            for shift in 0..character.len_utf8() {
+                let text = character.to_string().repeat(MAX) + &"x".repeat(shift);
+                for n in [1, 7, MAX - 1, MAX, MAX + 1, text.len()] {
+                    let mut tail = Tail::default();
+                    text.as_bytes().chunks(n).for_each(|part| tail.push(part));
+                    let told = tail.text();
+                    assert!(text.ends_with(&told), "{character} and {shift}, in chunks of {n}");
+                    assert!(told.len() > MAX - character.len_utf8(), "{character} and {shift}, in chunks of {n}");
+                }
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! The body of an HTTP request or response, its coding removed, to items.
 
-use super::input::Input;
+use super::input::{BOM, Input};
 use super::sse::Events;
 use crate::exchange::{Headers, Item, RequestHead, ResponseHead};
 use crate::limits::FrameLimits;
@@ -15,7 +15,8 @@ use core::mem;
 /// The body of one HTTP message: bytes in any pieces, and its `Content-Type`, to the [`Item`]s of its exchange. For whoever has an HTTP
 /// stack of their own.
 ///
-/// * `application/json`: one [`Item::Message`], [`Item::Batch`] or [`Item::BadMessage`] at its end. In a response whose status is not
+/// * `application/json`: one [`Item::Message`], [`Item::Batch`] or [`Item::BadMessage`] at its end. One byte-order mark at its start is
+///   ignored (RFC 8259 section 8.1). In a response whose status is not
 ///   2xx, what is not a message is one [`Item::Body`]: then it is the text of some error page. An empty one is no item in a response.
 /// * `text/event-stream`, in a response: [`Item::Event`]s and [`Item::Comment`]s.
 /// * any other: [`Item::Body`] pieces.
@@ -193,7 +194,8 @@ impl Body {
         if text.is_empty() && kind != Json::Request {
             return None;
         }
-        match Item::from(rpc::parse_batch_or_message(text.clone(), &self.limits)) {
+        let json = text.slice(if text.starts_with(BOM) { BOM.len() } else { 0 }..);
+        match Item::from(rpc::parse_batch_or_message(json, &self.limits)) {
             Item::BadMessage(_) if kind == Json::Failure => Some(Item::Body(text)),
             item => Some(item),
         }

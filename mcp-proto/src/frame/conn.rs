@@ -32,6 +32,7 @@ pub enum Kind {
 pub struct Conn {
     codec: Codec,
     written: VecDeque<Bytes>,
+    refused: Option<&'static str>,
 }
 
 #[derive(Debug)]
@@ -53,7 +54,7 @@ impl Conn {
             #[cfg(feature = "http")]
             Kind::HttpServer => Codec::Server(http1::Server::new(limits)),
         };
-        Self { codec, written: VecDeque::new() }
+        Self { codec, written: VecDeque::new(), refused: None }
     }
 
     /// HTTP server: whether the body of a request stays unread, as bytes, until [`Outgoing::Continue`] is encoded. A client that waits to be
@@ -168,20 +169,34 @@ impl Conn {
     /// makes a server write a bare 500 in place of the response, and a client is [`broken`](Self::broken) and writes nothing.
     /// `Content-Length` and `Transfer-Encoding` of a given head are ignored, the codec knows better; `Connection: close` is heeded.
     /// A request without `Accept-Encoding` asks for `identity`, since no coding is understood.
+    ///
+    /// What cannot be written where it stands is not written, and [`take_refused`](Self::take_refused) says why: a part of another kind of
+    /// channel, a message with a line feed on a channel of lines, and on a server an event, a comment or an end without a stream, or a
+    /// response inside one.
     pub fn encode(&mut self, outgoing: Outgoing) {
-        match &mut self.codec {
+        let encoded = match &mut self.codec {
             Codec::Lines(_) => match outgoing {
-                Outgoing::Message(message) => {
-                    debug_assert!(memchr::memchr(b'\n', &message).is_none());
-                    write(&mut self.written, Vec::new(), message, b"\n");
+                Outgoing::Message(message) if memchr::memchr(b'\n', &message).is_some() => {
+                    Err("a message with a line feed")
                 }
-                other => debug_assert_eq!(other, Outgoing::End, "a line carries messages"),
+                Outgoing::Message(message) => {
+                    write(&mut self.written, Vec::new(), message, b"\n");
+                    Ok(())
+                }
+                Outgoing::End => Ok(()),
+                _ => Err("a part of http on a channel of lines"),
             },
             #[cfg(feature = "http")]
             Codec::Client(client) => client.encode(outgoing, &mut self.written),
             #[cfg(feature = "http")]
             Codec::Server(server) => server.encode(outgoing, &mut self.written),
-        }
+        };
+        self.refused = encoded.err();
+    }
+
+    /// Why the part that was encoded last was not written. `None` if it was, and once this was called.
+    pub fn take_refused(&mut self) -> Option<&'static str> {
+        self.refused.take()
     }
 
     /// The next framed bytes to write.

@@ -8,6 +8,9 @@ use bytes::{Buf, Bytes};
 /// From this length on a frame may take the buffer it came in; a shorter one is copied out, whatever its buffer.
 pub(super) const LARGE: usize = 4 << 10;
 
+/// The byte-order mark in UTF-8.
+pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
+
 /// What the queue itself costs for one buffer, rounded up. Counted, so that a peer of single bytes cannot hide behind it.
 const OVERHEAD: usize = 64;
 

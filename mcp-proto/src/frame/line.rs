@@ -4,15 +4,13 @@
 //! What a line is never depends on how the bytes were cut. Each byte is looked at once for its LF, and copied at most once to the line it
 //! belongs to (amortised), so that a line in any number of pieces costs in proportion to its length.
 
-use super::input::{Input, LARGE};
+use super::input::{BOM, Input, LARGE};
 use crate::exchange::Item;
 use crate::limits::FrameLimits;
 use crate::rpc::{self, Defect, DefectKind};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::mem;
-
-const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// Bytes to lines to items.
 #[derive(Debug)]

@@ -251,12 +251,12 @@ impl Tool {
         Ok(Self { other: object, ..tool })
     }
 
-    /// Whether a server may offer it: whether the annotations `x-mcp-header` of its input schema keep the rules (2026-07-28 transports,
+    /// Whether a server may offer it: whether its input schema is an object with the `type` `"object"`, and the annotations `x-mcp-header` of its input schema keep the rules (2026-07-28 transports,
     /// schema extension). Clients leave out a tool whose annotations do not. For a tool that was not written here, before it is given to
     /// a [`Router`](crate::Router). What is secret is not annotated: whoever is on the way sees and may log a header field.
     ///
     /// # Errors
-    /// [`BadTool`]: the first annotation that is against the rules. Its value is a token that no other has, not even in another case, and
+    /// [`BadTool`]: the schema, or the first annotation that is against the rules. Its value is a token that no other has, not even in another case, and
     /// it stands on a property of the type `string`, `integer` or `boolean` to which `properties` alone lead.
     pub fn check(&self) -> Result<(), BadTool> {
         self.mirror().map(drop)
@@ -264,7 +264,12 @@ impl Tool {
 
     /// The arguments that it wants mirrored.
     pub(crate) fn mirror(&self) -> Result<Mirror, BadTool> {
-        mirror::read(&self.input_schema).map_err(|why| BadTool { name: self.name.clone(), why })
+        let schema = Object::read(&self.input_schema);
+        let mirror = match schema.is_ok_and(|schema| schema.get("type") == Some(&"object".into())) {
+            true => mirror::read(&self.input_schema),
+            false => Err("the type of its input schema is not \"object\"".into()),
+        };
+        mirror.map_err(|why| BadTool { name: self.name.clone(), why })
     }
 
     /// The tool on the wire, without what the revision does not have.

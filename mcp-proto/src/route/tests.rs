@@ -407,7 +407,27 @@ fn a_tool_of_the_same_name_takes_the_place_of_the_first() {
     assert_eq!(text(&bench.modern("tools/call", r#","name":"a""#).unwrap()), "new");
 }
 
-// covers: TOOL-S-007, TOOL-S-008
+// covers: TOOL-S-007
+#[test]
+fn a_tool_whose_input_schema_is_no_object_schema_cannot_be_offered() {
+    for schema in
+        ["null", "true", "[]", "7", "{}", r#"{"type":"string"}"#, r#"{"type":["object"]}"#, r#"{"type":null}"#]
+    {
+        let mut bad = tool("t");
+        bad.input_schema = RawJson::parse(schema.as_bytes().to_vec()).unwrap();
+        let why = bad.check().unwrap_err();
+        assert!(why.why.contains("input schema"), "{schema}: {why}");
+        let added = std::panic::catch_unwind(|| Router::<Run>::new("n", "1").tool(bad, |_cx, (): ()| "ok"));
+        assert!(added.is_err(), "{schema}");
+    }
+    for (schema, panics) in [("true", true), ("[]", true), (r#"{"type":"array"}"#, true), ("{}", false)] {
+        let made = std::panic::catch_unwind(|| tool("t").input_schema(schema));
+        assert_eq!(made.is_err(), panics, "{schema}");
+        assert!(made.is_err() || made.unwrap().check().is_ok());
+    }
+}
+
+// covers: TOOL-S-008
 #[test]
 fn a_tool_is_described_in_a_chain() {
     let described = tool("t")

@@ -135,7 +135,40 @@ fn ids_keep_their_type_and_value() {
     }
 }
 
-// covers: RPC-B-001, RPC-B-004, RPC-B-007, RPC-B-010, RPC-B-011, RPC-B-013, RPC-B-014, RPC-B-018, B-050, B-121, B-124, B-292
+// covers: B-124, B-292
+#[test]
+fn a_lone_surrogate_costs_its_element_of_a_batch_alone() {
+    let batch = r#"[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b","params":{"x":"\ud800"}},7,{"jsonrpc":"2.0","method":"c"}]"#;
+    let Ok(Document::Batch(elements)) =
+        parse_batch_or_message(batch.as_bytes().to_vec().into(), &FrameLimits::default())
+    else {
+        panic!()
+    };
+    let kinds: Vec<Result<String, DefectKind>> = elements
+        .into_iter()
+        .map(|element| match element {
+            Ok(Message::Notification(note)) => Ok(note.method),
+            Ok(other) => panic!("{other:?}"),
+            Err(defect) => Err(defect.kind),
+        })
+        .collect();
+    let (lone, scalar) = (Err(DefectKind::LoneSurrogate), Err(DefectKind::NotAnObject));
+    assert_eq!(kinds, [Ok("a".into()), lone, scalar, Ok("c".into())]);
+}
+
+// covers: RPC-B-007
+#[test]
+fn a_notification_that_is_written_has_no_id() {
+    let params = Object::new().with("requestId", 5_i64);
+    for params in [None, Some(&params)] {
+        let text = notification("notifications/cancelled", params);
+        let object = Object::read(&RawJson::parse(text.clone()).unwrap()).unwrap();
+        assert_eq!(object.get("id"), None, "{text:?}");
+        assert!(matches!(parse(text, 128), Ok(Message::Notification(_))));
+    }
+}
+
+// covers: RPC-B-001, RPC-B-004, RPC-B-010, RPC-B-011, RPC-B-013, RPC-B-014, RPC-B-018, B-050, B-121, B-124, B-292
 #[test]
 fn every_defect_has_its_kind_and_keeps_what_was_legible() {
     use DefectKind::*;

@@ -347,6 +347,10 @@ impl Server {
             // Sent to clients only.
             Fact::Repeated => {}
             Fact::Unsendable { id, reason } => self.on_unsendable(x, &id, &reason),
+            #[cfg(feature = "http")]
+            Fact::ReadClosed => self.http_read_closed(x),
+            #[cfg(not(feature = "http"))]
+            Fact::ReadClosed => {}
             Fact::Failed { .. } => {
                 #[cfg(feature = "http")]
                 self.web.unread.remove(&x);

@@ -167,3 +167,24 @@ fn read_error(object: &Object) -> Result<ErrorObject, DecodeError> {
         data: object.get("data").cloned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: MRTR-S-010
+    #[test]
+    fn no_principal_and_an_empty_one_are_different_principals() {
+        let (empty, named) = (Principal(String::new()), Principal("a".into()));
+        let principals = [None, Some(&empty), Some(&named)];
+        let params = Object::new();
+        let binding = |principal| Binding { key: &[7; 32], principal, method: "tools/call", params: &params };
+        for made_for in principals {
+            let sealed = seal(&binding(made_for), 100, &Memory::default());
+            for brought_by in principals {
+                let opened = open(&binding(brought_by), 50, &sealed);
+                assert_eq!(opened.is_ok(), made_for == brought_by, "{made_for:?}, {brought_by:?}");
+            }
+        }
+    }
+}

@@ -4,7 +4,7 @@
 
 use super::room::Share;
 use super::tally;
-use crate::error::{Diagnostic, DiagnosticKind};
+use crate::error::Diagnostic;
 use crate::exchange::*;
 use crate::frame::{Conn, Kind};
 use crate::hook::MessageHook;
@@ -55,6 +55,8 @@ pub struct Lane {
     answer: Answer,
     open: bool,
     eof: bool,
+    /// HTTP server: `Fact::ReadClosed` was reported.
+    told_eof: bool,
     gone: Option<Closed>,
     ending: Option<Shutdown>,
     facts: VecDeque<(ExchangeId, Fact)>,
@@ -155,6 +157,7 @@ impl Lane {
             answer: Answer::Awaited,
             open: false,
             eof: false,
+            told_eof: false,
             gone: None,
             ending: None,
             facts: VecDeque::new(),
@@ -212,6 +215,7 @@ impl Lane {
     }
 
     /// Says something on the exchange. Nothing happens if the exchange is over, or after its `End`. Before the channel is open it is kept.
+    /// What cannot be written where it stands (see [`Conn::encode`]) is not written, which is a diagnostic (`out-of-place`).
     ///
     /// The answer of an HTTP server ends its exchange. Until the last byte of it is written, facts still tell what becomes of it:
     /// [`Fact::Unsent`], at last with zero, or [`Fact::Failed`] if the channel ends before. Both are harmless to an engine that has
@@ -222,10 +226,15 @@ impl Lane {
             return;
         }
         let Some(outgoing) = self.rule(exchange, outgoing) else { return };
-        tally::said(&mut self.traffic, &outgoing);
+        let mut said = Traffic::default();
+        tally::said(&mut said, &outgoing);
         let last = matches!(outgoing, Outgoing::End | Outgoing::Response { body: Body::Full(_), .. });
         let held = self.conn.is_held();
         self.conn.encode(outgoing);
+        if let Some(why) = self.conn.take_refused() {
+            return self.out_of_place(exchange, why);
+        }
+        self.traffic += said;
         let more = self.collect();
         if more && self.open && self.side == Side::HttpClient {
             self.arm_request();
@@ -458,19 +467,6 @@ impl Lane {
         self.outputs.clear();
         self.timer = None;
     }
-
-    fn late_bytes(&mut self) {
-        if self.ending.is_none() {
-            self.report_late();
-            self.abort_channel();
-        }
-    }
-
-    /// Does not say how many: that depends on how the bytes were cut.
-    fn report_late(&mut self) {
-        let detail = "bytes came after the response";
-        self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::LateBytes, detail));
-    }
 }
 
 /// From bytes to facts.
@@ -514,6 +510,9 @@ impl Lane {
                 self.fail(exchange, why);
                 return true;
             }
+        }
+        if self.side == Side::HttpServer && self.asked && self.eof && self.gone.is_none() {
+            return self.read_closed(exchange);
         }
         // On a duplex channel the end of the input is an item; it is over when it is closed.
         let cut = self.eof && matches!(self.side, Side::HttpClient | Side::HttpServer);

@@ -28,7 +28,7 @@ impl Client {
             }
             Fact::Failed { why, .. } => self.on_duplex_failed(exchange, why),
             // Sent to servers only, or over HTTP only.
-            Fact::From(_) | Fact::Repeated => {}
+            Fact::From(_) | Fact::ReadClosed | Fact::Repeated => {}
         }
     }
 

@@ -194,7 +194,25 @@ fn a_call_cancelled_before_it_was_sent_leaves_no_trace_on_the_wire() {
     assert!(matches!(rig.outcome(call), Err(CallError::Cancelled { .. })));
 }
 
-// covers: PROG-B-001, PROG-B-002, PROG-B-004, PROG-B-005, PROG-B-008, B-058, B-288
+// covers: PROG-B-002
+#[test]
+fn calls_that_run_have_different_progress_tokens() {
+    for mut rig in [Rig::legacy(), Rig::modern()] {
+        let first = rig.call(tools::call("x").progress());
+        for _ in 0..20 {
+            rig.call(tools::call("x").progress());
+        }
+        rig.client.cancel(rig.now, first, None);
+        rig.call(tools::call("x").progress());
+        rig.drain();
+        let tokens: Vec<String> =
+            rig.sent.iter().filter_map(|m| m.pointer("/params/_meta/progressToken")).map(Value::to_string).collect();
+        let distinct: std::collections::BTreeSet<&String> = tokens.iter().collect();
+        assert_eq!((tokens.len(), distinct.len()), (22, 22), "{tokens:?}");
+    }
+}
+
+// covers: PROG-B-001, PROG-B-004, PROG-B-005, PROG-B-008, B-058, B-288
 #[test]
 fn progress_reaches_the_call_whose_token_it_carries() {
     for mut rig in [Rig::legacy(), Rig::modern()] {

@@ -143,7 +143,25 @@ fn a_client_offers_requests_notifications_and_an_end_and_tells_of_what_the_serve
     assert!(rig.client.is_terminated());
 }
 
-// covers: B-064, S0-11, S0-23, RPC-B-007, RPC-B-008, B-289
+// covers: RPC-B-007
+#[test]
+fn no_notification_of_a_client_carries_an_id() {
+    for mut rig in [Rig::legacy(), Rig::modern()] {
+        let call = rig.echo();
+        rig.client.cancel(rig.now, call, Some("late"));
+        rig.client.notify(rig.now, "notifications/roots/list_changed", Object::new()).unwrap();
+        rig.client.notify(rig.now, "acme/news", Object::new()).unwrap();
+        rig.drain();
+        let is_note = |m: &&Value| {
+            m["method"].as_str().is_some_and(|method| method.contains("notifications/") || method == "acme/news")
+        };
+        let notes: Vec<&Value> = rig.sent.iter().filter(is_note).collect();
+        assert!(notes.len() >= 3, "{notes:?}");
+        assert!(notes.iter().all(|note| note.get("id").is_none()), "{notes:?}");
+    }
+}
+
+// covers: B-064, S0-11, S0-23, RPC-B-008, B-289
 #[test]
 fn notifications_are_surfaced_and_never_answered() {
     for mut rig in [Rig::legacy(), Rig::modern()] {

@@ -192,12 +192,21 @@ impl Client {
         None
     }
 
-    pub(in super::super) fn encode(&mut self, outgoing: Outgoing, out: &mut VecDeque<Bytes>) {
+    /// The error says what is written by no client.
+    pub(in super::super) fn encode(
+        &mut self,
+        outgoing: Outgoing,
+        out: &mut VecDeque<Bytes>,
+    ) -> Result<(), &'static str> {
         match outgoing {
             Outgoing::Request { head, body } => self.request(&head, body, out),
             Outgoing::End => {}
-            other => debug_assert!(false, "a client does not write {other:?}"),
+            Outgoing::Message(_) => return Err("a message outside a request"),
+            Outgoing::Response { .. } | Outgoing::Event { .. } | Outgoing::Comment(_) | Outgoing::Continue => {
+                return Err("a part of a response on a client");
+            }
         }
+        Ok(())
     }
 
     fn request(&mut self, request: &RequestHead, body: Bytes, out: &mut VecDeque<Bytes>) {

@@ -48,8 +48,10 @@ enum Reading {
 /// How events are written.
 #[derive(Debug, PartialEq)]
 enum Stream {
-    /// No response is streaming, or its body must not be written.
+    /// No response is streaming.
     None,
+    /// One is, and its body must not be written.
+    Silent,
     Chunked,
     /// To the end of the connection, for HTTP/1.0.
     Close,
@@ -228,9 +230,18 @@ impl Server {
         None
     }
 
-    pub(in super::super) fn encode(&mut self, outgoing: Outgoing, out: &mut VecDeque<Bytes>) {
+    /// The error says what stands in a place where it cannot be written.
+    pub(in super::super) fn encode(
+        &mut self,
+        outgoing: Outgoing,
+        out: &mut VecDeque<Bytes>,
+    ) -> Result<(), &'static str> {
         match outgoing {
+            Outgoing::Response { .. } if self.stream != Stream::None => return Err("a response inside a stream"),
             Outgoing::Response { head, body } => self.respond(&head, body, out),
+            Outgoing::Event { .. } | Outgoing::Comment(_) | Outgoing::End if self.stream == Stream::None => {
+                return Err("a part of a stream without its response");
+            }
             Outgoing::Event { id, retry, data } => {
                 let clean = memchr::memchr2(b'\r', b'\n', &data).is_none();
                 if data.len() >= LARGE && clean {
@@ -252,8 +263,10 @@ impl Server {
                 }
                 self.stream = Stream::None;
             }
-            other => debug_assert!(false, "a server does not write {other:?}"),
+            Outgoing::Message(_) => return Err("a message outside a response"),
+            Outgoing::Request { .. } => return Err("a request on a server"),
         }
+        Ok(())
     }
 
     fn respond(&mut self, response: &ResponseHead, body: exchange::Body, out: &mut VecDeque<Bytes>) {
@@ -272,7 +285,8 @@ impl Server {
         let mut writer = Writer::new(&["HTTP/1.1 ", &format!("{:03}", response.status), " ", reason(response.status)]);
         if writer.fields(&response.headers).is_none() || !(200..1000).contains(&response.status) {
             self.keep_alive = false;
-            self.stream = Stream::None;
+            // What was to follow in place of that response has no place.
+            self.stream = if streams { Stream::Silent } else { Stream::None };
             let mut writer = Writer::new(&["HTTP/1.1 500 ", reason(500)]);
             writer.field("content-length", "0");
             writer.field("connection", "close");
@@ -291,10 +305,11 @@ impl Server {
                 self.stream = Stream::Chunked;
             }
             exchange::Body::Stream if !bodiless => self.stream = Stream::Close,
-            _ => {}
+            exchange::Body::Stream => self.stream = Stream::Silent,
+            exchange::Body::Full(_) => {}
         }
-        if self.head_only {
-            self.stream = Stream::None;
+        if self.head_only && streams {
+            self.stream = Stream::Silent;
         }
         match (self.keep_alive, self.old) {
             (false, _) => writer.field("connection", "close"),
@@ -308,7 +323,7 @@ impl Server {
     /// Writes the parts as one chunk.
     fn chunk(&self, parts: &[Bytes], out: &mut VecDeque<Bytes>) {
         let chunked = match self.stream {
-            Stream::None => return,
+            Stream::None | Stream::Silent => return,
             Stream::Chunked => true,
             Stream::Close => false,
         };

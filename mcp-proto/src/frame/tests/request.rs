@@ -2,8 +2,64 @@
 
 use super::http::{answer, asked, check_request, get, limits, request, server};
 use super::*;
-use crate::exchange::{Body, Headers, HttpDefect, RequestHead};
+use crate::exchange::{Body, Headers, HttpDefect, RequestHead, ResponseHead};
+use crate::rpc::Message;
 use proptest::prelude::*;
+
+#[test]
+fn a_part_out_of_its_place_is_refused_and_not_written() {
+    let event = || Outgoing::Event { id: None, retry: None, data: "{}".into() };
+    let head = || ResponseHead { status: 200, headers: Headers::new() };
+    let stream = || Outgoing::Response { head: head(), body: Body::Stream };
+    let full = || Outgoing::Response { head: head(), body: Body::Full("{}".into()) };
+    let message = || Outgoing::Message("{}".into());
+    let comment = || Outgoing::Comment("c".into());
+    let check = |kind: Kind, first: &[Outgoing], part: Outgoing, why: Option<&str>| {
+        let mut conn = Conn::new(kind, &limits());
+        for part in first {
+            conn.encode(part.clone());
+            assert_eq!(conn.take_refused(), None, "{kind:?} {first:?}");
+        }
+        while conn.poll_write().is_some() {}
+        let shown = format!("{kind:?}, {part:?} after {first:?}");
+        conn.encode(part);
+        assert_eq!(conn.take_refused(), why, "{shown}");
+        assert_eq!(conn.take_refused(), None, "{shown}");
+        assert!(why.is_none() || conn.poll_write().is_none(), "{shown}");
+    };
+    let (no_stream, inside) = (Some("a part of a stream without its response"), Some("a response inside a stream"));
+    for part in [event(), comment(), Outgoing::End] {
+        check(Kind::HttpServer, &[], part.clone(), no_stream);
+        check(Kind::HttpServer, &[full()], part.clone(), no_stream);
+        check(Kind::HttpServer, &[stream(), Outgoing::End], part.clone(), no_stream);
+        check(Kind::HttpServer, &[stream(), event()], part, None);
+    }
+    for part in [full(), stream()] {
+        check(Kind::HttpServer, &[stream()], part.clone(), inside);
+        check(Kind::HttpServer, &[stream(), Outgoing::End], part.clone(), None);
+        check(Kind::HttpClient, &[], part.clone(), Some("a part of a response on a client"));
+        check(Kind::Lines, &[], part, Some("a part of http on a channel of lines"));
+    }
+    check(Kind::HttpServer, &[], message(), Some("a message outside a response"));
+    check(Kind::HttpServer, &[], get(), Some("a request on a server"));
+    check(Kind::HttpClient, &[], message(), Some("a message outside a request"));
+    check(Kind::HttpClient, &[get()], Outgoing::End, None);
+    check(Kind::Lines, &[message()], Outgoing::Message("{\n}".into()), Some("a message with a line feed"));
+    check(Kind::Lines, &[message()], Outgoing::End, None);
+
+    // The events of an answer to HEAD, and of one without a body, have their place and are not written.
+    for (request, status) in [("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n", 200), ("GET / HTTP/1.1\r\nHost: h\r\n\r\n", 204)] {
+        let mut conn = Conn::new(Kind::HttpServer, &limits());
+        conn.bytes(request.into());
+        while conn.poll_item().is_some() {}
+        conn.encode(Outgoing::Response { head: ResponseHead { status, headers: Headers::new() }, body: Body::Stream });
+        while conn.poll_write().is_some() {}
+        for part in [event(), Outgoing::End] {
+            conn.encode(part);
+            assert_eq!((conn.take_refused(), conn.poll_write()), (None, None));
+        }
+    }
+}
 
 // covers: B-166
 #[test]
@@ -226,6 +282,25 @@ fn a_first_line_and_a_host_that_can_be_read_in_two_ways_are_refused() {
     }
     assert_eq!(refused(b"GET / HTTP/1.0\r\nHost: h\r\nHost: h\r\n\r\n"), 400);
     assert_eq!(refused(b"GET http://h/ HTTP/1.0\r\n\r\n"), 400);
+}
+
+// covers: B-122
+#[test]
+fn one_byte_order_mark_before_a_json_body_is_ignored() {
+    let read = |body: &str| {
+        let head = "POST / HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n";
+        let seen = server(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes(), false);
+        assert_eq!(seen.items.last(), Some(&Item::End));
+        matches!(&seen.items[1], Item::Message(Message::Notification(note)) if note.method == "m")
+    };
+    let note = r#"{"jsonrpc":"2.0","method":"m"}"#;
+    assert!(read(note) && read(&format!("\u{feff}{note}")) && read(&format!("\u{feff} {note}")));
+    assert!(!read(&format!("\u{feff}\u{feff}{note}")) && !read(&format!(" \u{feff}{note}")) && !read("\u{feff}"));
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
+    let answer = format!("{head}Content-Length: {}\r\n\r\n\u{feff}{note}", note.len() + 3);
+    let sent = Some(get());
+    let seen = Case { kind: Kind::HttpClient, limits: limits(), sent, eof: false, bytes: answer.as_bytes() }.seen();
+    assert!(matches!(&seen.items[1], Item::Message(Message::Notification(_))), "{seen:?}");
 }
 
 #[test]

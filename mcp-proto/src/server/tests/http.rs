@@ -163,7 +163,7 @@ fn only_post_is_served() {
     }
 }
 
-// covers: HTTP-S-013, HTTP-S-014, RPC-B-041, X-45, X-05, X-06, RPC-C-027
+// covers: HTTP-S-013, HTTP-S-014, RPC-B-041, X-45, X-05, X-06
 #[test]
 fn what_is_no_request_or_notification_is_a_bad_request() {
     let mut bench = Bench::new();

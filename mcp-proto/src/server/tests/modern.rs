@@ -214,7 +214,7 @@ fn hints_of(bench: &mut Bench, request: &str, given: &str) -> (Option<String>, O
     (text("ttlMs"), text("cacheScope"))
 }
 
-// covers: RPC-C-027, X-05, B-052
+// covers: X-05, B-052
 #[test]
 fn answers_that_nobody_asked_for_are_told_and_dropped() {
     let mut bench = Bench::new().open(A);

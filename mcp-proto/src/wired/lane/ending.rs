@@ -2,6 +2,7 @@
 //! MCP 2025-11-25, lifecycle, shutdown.
 
 use super::{Due, Lane, LaneOutput, Side};
+use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::{Closed, Shutdown};
 
 impl Lane {
@@ -35,5 +36,18 @@ impl Lane {
         self.taken = 0;
         self.outputs.clear();
         self.outputs.push_back(LaneOutput::Close(Shutdown::Abort));
+    }
+
+    pub(super) fn late_bytes(&mut self) {
+        if self.ending.is_none() {
+            self.report_late();
+            self.abort_channel();
+        }
+    }
+
+    /// Does not say how many: that depends on how the bytes were cut.
+    pub(super) fn report_late(&mut self) {
+        let detail = "bytes came after the response";
+        self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::LateBytes, detail));
     }
 }

@@ -1,4 +1,4 @@
-//! What a lane does with the [`MessageHook`] of the application.
+//! What a lane does not write: what the [`MessageHook`] of the application refuses, and parts out of their place.
 
 use super::{Lane, Side};
 use crate::error::{Diagnostic, DiagnosticKind};
@@ -12,6 +12,13 @@ impl Lane {
     pub fn with_hook(mut self, hook: Option<MessageHook>) -> Self {
         self.hook = hook;
         self
+    }
+
+    /// A part that the codec could not write where it stands.
+    pub(super) fn out_of_place(&mut self, exchange: ExchangeId, why: &'static str) {
+        self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::OutOfPlace, why));
+        // The engine counts what it says as unwritten until it hears of it.
+        self.facts.push_back((exchange, Fact::Unsent(self.unsent)));
     }
 
     /// What the hook lets out. Who waits for what it does not is told.

@@ -105,6 +105,16 @@ impl Lane {
         }
     }
 
+    /// The client sends nothing more and has sent its whole request. Whether it may still read the answer is known to the engine. False: it
+    /// was told.
+    pub(super) fn read_closed(&mut self, exchange: ExchangeId) -> bool {
+        let first = !core::mem::replace(&mut self.told_eof, true);
+        if first {
+            self.facts.push_back((exchange, Fact::ReadClosed));
+        }
+        first
+    }
+
     /// The request that was begun does not come: the engine says so like it says that one is malformed.
     pub(super) fn overdue(&mut self, why: &'static str) {
         self.refuse(HttpDefect { status: 408, why });

@@ -135,6 +135,7 @@ fn fact_text(fact: &Fact) -> String {
         Fact::Unsendable { id, reason } => format!("unsendable {id}: {reason}"),
         Fact::Unsent(n) => format!("unsent {n}"),
         Fact::Repeated => "repeated".into(),
+        Fact::ReadClosed => "read closed".into(),
         Fact::Failed { sent, why } => format!("failed {sent:?} {why:?}"),
         Fact::Item(Item::Message(Message::Request(request))) => format!("request {}", request.id),
         Fact::Item(Item::Message(Message::Notification(notification))) => format!("note {}", notification.method),
@@ -433,8 +434,12 @@ mod http {
             let mut waiting = Bench::server(Kind::HttpServer);
             waiting.feed(&two);
             let told = waiting.wire(gone.clone());
-            assert_eq!(told[0], format!("1 failed No {why}"));
+            let expected = if gone == Wire::Eof { "1 read closed".into() } else { format!("1 failed No {why}") };
+            assert_eq!(told[0], expected);
             assert!(told[1..].iter().all(|line| line == "close Abort"), "{told:?}");
+            let answer = ["> HTTP/1.1 200 OK", "close WriteHalf"];
+            assert_eq!(waiting.say(full(200)), if gone == Wire::Eof { &answer[..] } else { &[] });
+            assert_eq!(without_unsent(waiting.all_written()), NOTHING);
 
             let mut writing = Bench::server(Kind::HttpServer);
             writing.feed(&two);
@@ -455,17 +460,33 @@ mod http {
         for wire in inputs {
             late.lane.wire(Instant::ZERO, wire);
         }
-        assert_eq!(told, ["1 POST /mcp", "1 request 1", "1 end", "1 failed No Eof", "close Abort"]);
+        assert_eq!(told, ["1 POST /mcp", "1 request 1", "1 end", "1 read closed"]);
         assert_eq!(late.told(), told);
     }
 
     #[test]
-    fn the_end_of_input_during_an_answer_is_a_disconnect() {
+    fn the_end_of_input_behind_a_request_is_reported_once_and_ends_nothing() {
         let mut bench = Bench::server(Kind::HttpServer);
         bench.feed(&post(1));
         bench.send(stream());
-        assert_eq!(bench.eof(), ["1 failed Maybe Eof", "close Abort"]);
-        assert_eq!(bench.closed(Closed::Aborted), NOTHING);
+        assert_eq!(bench.eof(), ["1 read closed"]);
+        assert_eq!(bench.eof(), NOTHING);
+        let said = bench.say(Outgoing::Event { id: None, retry: None, data: "{}".into() });
+        assert_eq!(said, ["> a"]);
+        assert_eq!(bench.say(Outgoing::End).last().unwrap(), "close WriteHalf");
+        assert_eq!(bench.closed(Closed::Eof), ["1 failed Maybe Eof"], "not all of it was written");
+
+        let mut cut = Bench::server(Kind::HttpServer);
+        cut.feed(&post(1));
+        cut.send(stream());
+        assert_eq!(cut.eof(), ["1 read closed"]);
+        assert_eq!(cut.closed(Closed::Reset), ["1 failed Maybe Reset"]);
+
+        let mut aborted = Bench::server(Kind::HttpServer);
+        aborted.feed(&post(1));
+        assert_eq!(aborted.eof(), ["1 read closed"]);
+        aborted.lane.abort(aborted.now, ExchangeId::accepted(1, 1));
+        assert_eq!(aborted.told(), ["close Abort"]);
 
         let mut half = Bench::server(Kind::HttpServer);
         let text = post(1);

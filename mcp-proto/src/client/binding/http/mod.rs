@@ -375,7 +375,7 @@ impl Client {
                     self.mark_reached(call);
                 }
             }
-            Fact::Opened(_) | Fact::From(_) | Fact::Unsent(_) | Fact::Unsendable { .. } => {}
+            Fact::Opened(_) | Fact::From(_) | Fact::ReadClosed | Fact::Unsent(_) | Fact::Unsendable { .. } => {}
         }
     }
 

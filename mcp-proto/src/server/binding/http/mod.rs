@@ -173,6 +173,21 @@ impl Server {
         }
     }
 
+    /// The client will send nothing more on the connection. One of the older revisions that has sent a request may still read its answer.
+    pub(in crate::server) fn http_read_closed(&mut self, x: ExchangeId) {
+        let stays = match self.http(x).map(|http| &http.stage) {
+            Some(Stage::Carrying(stream)) => {
+                let stream = *stream;
+                self.web.stream(stream).is_some_and(|stream| !stream.running.is_empty())
+            }
+            Some(Stage::Written(_)) | None => true,
+            Some(Stage::Admitting { .. } | Stage::Reading | Stage::Answering { .. }) => false,
+        };
+        if !stays {
+            self.abort(x);
+        }
+    }
+
     fn http_request(&mut self, x: ExchangeId, head: &RequestHead, accepts: Accepts, item: Item) {
         let is_older = self.shared.config.serves_legacy() && !legacy::names_modern(head);
         let has_sessions = is_older && self.shared.config.sessions != Sessions::Off;

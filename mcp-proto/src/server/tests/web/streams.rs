@@ -17,6 +17,42 @@ fn progress(data: &str) -> f64 {
     Object::read(&note.params.unwrap()).unwrap().required("progress").unwrap()
 }
 
+#[test]
+fn a_client_of_an_older_revision_that_half_closes_gets_its_answer() {
+    let mut site = Site::new();
+    let client = site.session("2025-11-25", "{}");
+    for streams in [false, true] {
+        let x = client.call(&mut site, 1 + u32::from(streams));
+        let (responder, _) = site.handed();
+        site.bench.fact(x, Fact::ReadClosed);
+        if streams {
+            site.pass(STREAM_AFTER);
+        }
+        site.take();
+        assert_eq!(site.bench.server.running(), 1);
+        site.complete(responder, "{}");
+        let said = site.said(x);
+        assert!(said.iter().any(|said| said.contains(r#""result":{}"#)), "{said:?}");
+    }
+    // A stream that answers no request is let go, so that its place is free.
+    let own = site.bare("GET", client.headers());
+    site.said(own);
+    site.bench.fact(own, Fact::ReadClosed);
+    assert_eq!(site.said(own), ["abort"]);
+}
+
+#[test]
+fn a_client_of_the_modern_revision_that_half_closes_has_cancelled() {
+    let mut site = Site::new();
+    let headers = Headers::new().with("MCP-Protocol-Version", "2026-07-28").with("Mcp-Method", "tools/call");
+    let x = site.post(headers.with("Mcp-Name", "t"), &modern("1", "tools/call", r#","name":"t""#));
+    let (responder, _) = site.handed();
+    site.bench.fact(x, Fact::ReadClosed);
+    assert_eq!(site.event(), Some(Event::Cancelled(responder.key())));
+    assert_eq!(site.said(x), ["abort"]);
+    assert_eq!(site.bench.server.running(), 0);
+}
+
 // covers: SHTTP-S-014, SHTTP-S-021, S3-07
 #[test]
 fn what_is_answered_soon_is_answered_with_json() {

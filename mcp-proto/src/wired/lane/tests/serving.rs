@@ -383,6 +383,25 @@ fn whoever_was_fast_at_first_has_earned_nothing_for_a_trickle() {
     }
 }
 
+#[test]
+fn a_part_out_of_its_place_is_a_diagnostic_and_changes_nothing() {
+    let event = || Outgoing::Event { id: None, retry: None, data: "{}".into() };
+    let stream =
+        || Outgoing::Response { head: ResponseHead { status: 200, headers: Headers::new() }, body: Body::Stream };
+    let mut bench = Bench::server(Kind::HttpServer);
+    bench.feed(&post(1));
+    let refused = ["1 unsent 0", "diagnostic out-of-place"];
+    assert_eq!(bench.send(event()), refused);
+    assert_eq!(bench.send(Outgoing::End), refused, "the exchange is not over");
+    assert_eq!(bench.say(stream()).len(), 1);
+    let unsent = bench.lane.unsent();
+    assert_eq!(bench.send(stream()), [format!("1 unsent {unsent}").as_str(), "diagnostic out-of-place"]);
+    assert_eq!(bench.say(event()).len(), 1);
+    bench.all_written();
+    assert_eq!(bench.say(Outgoing::End).len(), 1);
+    assert!(bench.lane.exchange().is_none());
+}
+
 // covers: B-189
 #[test]
 fn chunk_framing_earns_no_time_for_a_request_body() {
