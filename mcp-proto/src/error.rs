@@ -135,6 +135,8 @@ pub enum CallError {
     TooManyRounds(u32),
     /// The command itself was refused; nothing was sent.
     Refused(Refusal),
+    /// A request of the call was sent, and a later one, to make the call again or to go on with it, cannot be written. It may have run.
+    NotRepeated(EncodeError),
     /// A [`MessageHook`](crate::hook::MessageHook) refused the request (`sent` is `No`), or its answer.
     Denied {
         /// Whether the request can have reached the server.
@@ -185,6 +187,7 @@ impl fmt::Display for CallError {
             Self::Input(e) => write!(f, "the server's question was not answered: {}", e.message),
             Self::TooManyRounds(n) => write!(f, "the server asked again after {n} rounds"),
             Self::Refused(why) => why.fmt(f),
+            Self::NotRepeated(e) => write!(f, "a later request of the call cannot be written: {e}"),
             Self::Denied { reason, .. } => write!(f, "refused by the message hook: {reason}"),
         }
     }
@@ -199,6 +202,7 @@ impl core::error::Error for CallError {
             Self::Decode(e) => Some(e),
             Self::Negotiation(e) => Some(e),
             Self::Refused(why) => Some(why),
+            Self::NotRepeated(e) => Some(e),
             _ => None,
         }
     }

@@ -437,14 +437,17 @@ fn result_type(json: &RawJson) -> Result<ResultType, DecodeError> {
 
 /// The end of a call of which an earlier request reached the server: that the last one did not makes nothing safe.
 fn may_have_run(mut error: CallError) -> CallError {
-    match &mut error {
-        CallError::Timeout { sent, .. } | CallError::Closed { sent, .. } | CallError::Denied { sent, .. } => {
+    match error {
+        CallError::Timeout { ref mut sent, .. }
+        | CallError::Closed { ref mut sent, .. }
+        | CallError::Denied { ref mut sent, .. } => {
             *sent = Sent::Maybe;
+            error
         }
-        CallError::Negotiation(_) => error = CallError::SessionEnded,
-        _ => {}
+        CallError::Negotiation(_) => CallError::SessionEnded,
+        CallError::Refused(Refusal::Unencodable(e)) => CallError::NotRepeated(e),
+        error => error,
     }
-    error
 }
 
 fn size(params: &Object) -> usize {

@@ -210,6 +210,23 @@ fn a_call_whose_argument_no_field_can_carry_is_not_sent() {
     assert_eq!(params_of(&shop.last()), field("Mcp-Param-N", "9007199254740991"));
 }
 
+// covers: B-100
+#[test]
+fn call_sent_before_its_argument_fits_no_field_may_have_run() {
+    let number = |annotation: Value| json!([tool("t", annotation)]);
+    let mut shop = Shop::knowing(&number(json!({"type": "integer"})));
+    let call = shop.call("t", &json!({"a": 9_007_199_254_740_992_i64}));
+    let first = shop.last();
+    shop.rig.fact(first.exchange, Fact::Repeated);
+    shop.mismatch(&first);
+    let page = shop.last();
+    shop.result(&page, json!({"tools": number(json!({"type": "integer", "x-mcp-header": "N"}))}));
+    let e = shop.rig.outcome(call).as_ref().unwrap_err();
+    assert!(matches!(e, CallError::NotRepeated(_)) && e.sent() == Sent::Maybe, "{e:?}");
+    assert!(e.to_string().starts_with("a later request of the call cannot be written: "), "{e}");
+    shop.assert_at_rest();
+}
+
 // covers: HDR-C-040, B-217
 #[test]
 fn a_mismatch_fetches_all_pages_of_the_list_once_and_makes_the_calls_once_more() {
