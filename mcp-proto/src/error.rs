@@ -106,7 +106,7 @@ pub enum CallError {
     NoResponse {
         /// The id of the request.
         id: Id,
-        /// How often the rest of the answer was asked for, since the last time that something of it came.
+        /// How often the rest of the answer was asked for, since a message of it last came.
         attempts: u32,
         /// Whether anything in the answer was valid JSON-RPC.
         any_message: bool,
@@ -133,6 +133,9 @@ pub enum CallError {
     Input(ErrorObject),
     /// The server asked again after the last of [`ClientLimits::max_rounds`](crate::limits::ClientLimits::max_rounds) rounds.
     TooManyRounds(u32),
+    /// The list has more pages than [`ClientLimits::max_pages`](crate::limits::ClientLimits::max_pages), or than were given to
+    /// [`Pages::new`](crate::call::Pages::new).
+    TooManyPages(usize),
     /// The command itself was refused; nothing was sent.
     Refused(Refusal),
     /// A request of the call was sent, and a later one, to make the call again or to go on with it, cannot be written. It may have run.
@@ -173,6 +176,7 @@ impl fmt::Display for CallError {
                 match (attempts, cause) {
                     (0, StreamEnd::Ended) => Ok(()),
                     (0, cause) => write!(f, ": {cause}"),
+                    (1, cause) => write!(f, ": {cause}, after 1 attempt to go on with it"),
                     (attempts, cause) => write!(f, ": {cause}, after {attempts} attempts to go on with it"),
                 }
             }
@@ -185,7 +189,10 @@ impl fmt::Display for CallError {
             Self::Decode(e) => write!(f, "the answer cannot be read: {e}"),
             Self::Negotiation(e) => e.fmt(f),
             Self::Input(e) => write!(f, "the server's question was not answered: {}", e.message),
+            Self::TooManyRounds(1) => f.write_str("the server asked again after 1 round"),
             Self::TooManyRounds(n) => write!(f, "the server asked again after {n} rounds"),
+            Self::TooManyPages(1) => f.write_str("the list has more than 1 page"),
+            Self::TooManyPages(n) => write!(f, "the list has more than {n} pages"),
             Self::Refused(why) => why.fmt(f),
             Self::NotRepeated(e) => write!(f, "a later request of the call cannot be written: {e}"),
             Self::Denied { reason, .. } => write!(f, "refused by the message hook: {reason}"),
@@ -226,6 +233,8 @@ pub struct HttpError {
     pub auth: AuthHints,
     /// Where a redirect leads. It is not followed: credentials would go along.
     pub location: Option<String>,
+    /// Its `Retry-After`, as the server sent it (RFC 9110 section 10.2.3); `None` if there is none, or if it is a date.
+    pub retry_after: Option<Duration>,
     /// The first bytes of the body, at most 8 KiB.
     pub body_head: Bytes,
 }
@@ -243,7 +252,7 @@ impl HttpError {
     /// A status without anything else.
     pub const fn new(status: u16) -> Self {
         let auth = AuthHints { www_authenticate: Vec::new(), auth_server: None };
-        Self { status, error: None, auth, location: None, body_head: Bytes::new() }
+        Self { status, error: None, auth, location: None, retry_after: None, body_head: Bytes::new() }
     }
 
     /// It in the form of a JSON-RPC error: that of the body if there is one, else `-32603` with the status as `data.httpStatus`.
@@ -273,6 +282,9 @@ impl fmt::Display for HttpError {
         }
         if let Some(location) = &self.location {
             write!(f, " [redirected to {location}, not followed]")?;
+        }
+        if let Some(after) = self.retry_after {
+            write!(f, " [retry after {} s]", after.as_secs())?;
         }
         let challenges = self.auth.www_authenticate.iter().map(|challenge| format!("WWW-Authenticate: {challenge}"));
         let server = self.auth.auth_server.iter().map(|server| format!("Mcp-Auth-Server: {server}"));
@@ -529,6 +541,7 @@ pub enum DiagnosticKind {
     DroppedResponse,
     DroppedAnswer,
     MissingStructure,
+    LongEventId,
 }
 
 impl DiagnosticKind {
@@ -597,6 +610,7 @@ impl DiagnosticKind {
             Self::ControlEvent => ("control-event", "ignored: an event of a type that is not the protocol's"),
             Self::DroppedAnswer => ("dropped-answer", "dropped: its client cannot come back for it"),
             Self::MissingStructure => ("missing-structure", "sent with `isError`: its tool declares an output schema"),
+            Self::LongEventId => ("long-event-id", "not kept: the stream is not resumed from this event"),
             Self::DroppedResponse => ("dropped-response", "the server does not have our response"),
         }
     }

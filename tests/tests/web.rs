@@ -127,7 +127,7 @@ fn a_server_that_primes_and_says_nothing_more_is_asked_twice_and_the_cursor_stay
 
 // covers: B-019, S1-02, S1-13
 #[test]
-fn a_server_that_only_names_ids_costs_ten_requests_in_half_a_minute() {
+fn a_server_that_only_names_ids_is_asked_every_five_seconds() {
     let mut n = 0;
     let mut web = legacy(without_listener(move |turn, _| {
         n += 1;
@@ -138,20 +138,20 @@ fn a_server_that_only_names_ids_costs_ten_requests_in_half_a_minute() {
     let call = web.call(tools::call("x").timeout(None));
     web.run_until(Instant::from_millis(30_000));
     let resumes = web.resumes();
-    assert!((6..=12).contains(&resumes.len()), "{resumes:?}");
+    assert!((10..=13).contains(&resumes.len()), "{resumes:?}");
     for (n, (_, id)) in resumes.iter().enumerate() {
         assert_eq!(*id, format!("id-{}", n + 1), "the latest id");
     }
     for (n, wait) in waits(&resumes).iter().enumerate() {
-        assert!(*wait >= (50 << (n + 1)).min(30_000), "each wait is twice the one before: {:?}", waits(&resumes));
+        assert!(*wait >= (50 << n).min(5_000), "each wait is twice the one before: {:?}", waits(&resumes));
     }
-    // It goes on like that for as long as the call may wait, and not faster than every 30 s.
+    // It goes on like that for as long as the call may wait, and not faster than every 5 s.
     web.run_until(Instant::from_millis(600_000));
     assert!(web.outcome(call).is_none());
     let later = web.resumes();
-    assert!(later.len() <= resumes.len() + 20, "{} attempts in ten minutes", later.len());
+    assert!(later.len() <= resumes.len() + 114, "{} attempts in ten minutes", later.len());
     let last = *waits(&later).last().unwrap();
-    assert!((30_000..31_000).contains(&last), "{last}");
+    assert!((5_000..5_700).contains(&last), "{last}");
 }
 
 // covers: S1-08
@@ -194,8 +194,8 @@ fn a_tool_of_ten_minutes_that_is_polled_completes_and_its_result_is_seen_soon() 
     web.run_until(Instant::from_millis(700_000));
     let (at, outcome) = web.outcome(call).expect("it ends");
     assert!(outcome.unwrap().contains("done"));
-    assert!(at - ready <= secs(30), "seen {:?} after it was there", at - ready);
-    assert!(web.resumes().len() <= 25, "{} attempts", web.resumes().len());
+    assert!(at - ready <= secs(6), "seen {:?} after it was there", at - ready);
+    assert!(web.resumes().len() <= 121, "{} attempts", web.resumes().len());
     assert!(waits(&web.resumes()).iter().all(|wait| *wait >= 5_000), "{:?}", waits(&web.resumes()));
 }
 
@@ -221,7 +221,7 @@ fn every_wait_is_what_the_server_named_within_bounds() {
         assert!(matches!(web.outcome(call), Some((_, Ok(_)))), "{named:?}: {:?}", web.outcome(call));
         let begun = web.tap.sent("POST").last().unwrap().at;
         let waited = (web.resumes()[0].0 - begun).as_millis();
-        assert!((least..least + 200).contains(&waited), "{named:?}: {waited} ms");
+        assert!((least..least * 11 / 10 + 100).contains(&waited), "{named:?}: {waited} ms");
     }
 }
 

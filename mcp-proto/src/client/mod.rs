@@ -336,7 +336,7 @@ impl Client {
             pings: Pings::default(),
             subscription: Subscription::default(),
             #[cfg(feature = "http")]
-            web: Web::default(),
+            web: Web::new(&Seed::new(seed)),
         };
         client.begin();
         client

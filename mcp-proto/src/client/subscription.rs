@@ -2,7 +2,7 @@
 //! application wants to know, on every transport. What the older revisions have in its place is the listener of HTTP, and nothing at all on a
 //! duplex connection. It is optional: nothing that happens to it ends a call.
 
-use super::backoff::{Backoff, Came, LONG};
+use super::backoff::{Backoff, Brought, LONG, Round, Serves};
 use super::ids::Purpose;
 use super::{Client, Event, StreamOf, Timer};
 use crate::error::{DiagnosticKind, StreamEnd};
@@ -21,7 +21,8 @@ pub(super) struct Subscription {
     /// The request that is open; its id names the subscription.
     open: Option<Open>,
     backoff: Backoff,
-    came: Came,
+    /// What the request that is open has brought.
+    brought: Brought,
     /// There was one before.
     was_open: bool,
     /// It was given up, and that was told.
@@ -68,7 +69,7 @@ impl Client {
         let filter = Object::new().with("toolsListChanged", true);
         let params = Object::new().with("notifications", filter);
         let id = self.send_request(Purpose::Listen, "subscriptions/listen", params, version);
-        self.subscription.came = Came::Nothing;
+        self.subscription.brought = Brought::Nothing;
         self.subscription.open = Some(Open { id, since: self.now, is_acknowledged: false });
         self.await_acknowledgement();
     }
@@ -167,10 +168,13 @@ impl Client {
     /// It has ended, its id is retired. It is opened again after a while, `at_least` what the server wants it to be.
     pub(super) fn on_subscription_end(&mut self, cause: StreamEnd, at_least: Option<Duration>) {
         let Some(open) = self.subscription.open.take() else { return };
-        let long = open.is_acknowledged && self.now.since(open.since) >= LONG;
-        let came = if long { self.subscription.came.max(Came::Advance) } else { self.subscription.came };
+        let lasted = self.now.since(open.since);
+        let lasting = open.is_acknowledged && lasted >= LONG;
+        let brought = self.subscription.brought;
+        let brought = if lasting { brought.max(Brought::Progress) } else { brought };
+        let round = Round { serves: Serves::Listener, brought, lasted, retry_after: at_least };
         let random = self.seed.next_u64();
-        let again = match self.subscription.backoff.next(self.config.resume, came, at_least, random) {
+        let again = match self.subscription.backoff.next(self.config.resume, round, random) {
             Some((attempt, wait)) => {
                 self.out.soft(Event::Reconnecting {
                     stream: StreamOf::Listener,
@@ -210,7 +214,7 @@ impl Client {
         match (method, ours.filter(|_| self.ids.exchange(&of) == Some(exchange))) {
             (ACKNOWLEDGED, Some(false)) => self.on_acknowledged(&of, params),
             (TOOLS, Some(true)) => {
-                self.subscription.came = Came::Message;
+                self.subscription.brought = Brought::Message;
                 self.out.note(Event::ToolsChanged);
             }
             (_, None) if self.ids.call(&of, Some(exchange)).is_some() => return false,
@@ -224,7 +228,7 @@ impl Client {
         let Some(open) = &mut self.subscription.open else { return };
         open.is_acknowledged = true;
         self.timers.set(Timer::Subscription, None);
-        self.subscription.came = self.subscription.came.max(Came::Advance);
+        self.subscription.brought = self.subscription.brought.max(Brought::Progress);
         let filter = params.optional_object("notifications").ok().flatten().unwrap_or_default();
         if !filter.optional("toolsListChanged").ok().flatten().unwrap_or(false) {
             self.diagnose(DiagnosticKind::BadSubscription, "the server does not tell of changed tools");

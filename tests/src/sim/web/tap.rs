@@ -8,16 +8,17 @@ use mcp_proto::exchange::{Action, ChannelId, Origin, Shutdown};
 use mcp_proto::input::{CallId, ClientCommand, Input, WiredClientInput};
 use mcp_proto::{ClientConfig, Instant};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// The wait that nobody named.
 const WAIT: u64 = 1000;
-/// The longest of the waits that grow by themselves.
-const CEILING: u64 = 30_000;
+/// The longest of the waits that double: after a round with a message; of a request; of a listener, which is also the wait after which one
+/// that was given up is tried again.
+const CEILINGS: (u64, u64, u64) = (1_000, 5_000, 30_000);
 /// The least and the most that counts of what a server names.
 const CLAMP: (u64, u64) = (10, 300_000);
-/// How long a listener has to be open for an attempt that was not in vain.
+/// A round of this length resets the doubling, and a listener that was open for so long has made progress.
 const LASTING: Duration = Duration::from_secs(10);
 
 /// A request that was written.
@@ -40,6 +41,9 @@ pub struct Sent {
     /// Whether its connection had carried another one.
     pub reused: bool,
 }
+
+/// Events that a repeat is compared to.
+const LATEST: usize = 16;
 
 /// What a stream serves.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,12 +73,18 @@ pub struct Stream {
     pub asks: bool,
     /// Attempts to go on with it, the first request not counted.
     pub attempts: u32,
-    /// Attempts in a row of which nothing came.
+    /// Attempts since a round brought a message.
+    fruitless: u32,
+    /// Rounds in a row that brought nothing, the first request counted.
     pub empty: u32,
-    /// Attempts in a row of which no message came.
-    pub fruitless: u32,
-    /// Attempts in a row of which only an id came.
-    advancing: u32,
+    /// Rounds in a row that were short.
+    short: u32,
+    /// The last round brought a message.
+    delivered: bool,
+    /// The latest events that have an id: id and data.
+    latest: VecDeque<(String, String)>,
+    /// When the latest round began.
+    began: Instant,
     retry: Option<u64>,
     half_retry: Option<u64>,
     retry_after: Option<u64>,
@@ -101,8 +111,6 @@ struct Open {
     delivered: bool,
     advanced: bool,
     is_get: bool,
-    /// We have ended it ourselves: of a listener, since it was silent for long.
-    ours: bool,
     /// When the attempt before it ended.
     over_before: Option<Instant>,
 }
@@ -233,12 +241,7 @@ impl Tap {
                     self.request(*channel, request);
                 }
             }
-            Action::Close(channel, Shutdown::Abort) => {
-                if let Some(open) = self.lines.get_mut(channel).and_then(|line| line.open.as_mut()) {
-                    open.ours = true;
-                }
-                self.ended(*channel);
-            }
+            Action::Close(channel, Shutdown::Abort) => self.ended(*channel),
             Action::Event(client::Event::Ended { call, .. }) => self.ends_of_calls.push((*call, self.log.len())),
             Action::Close(..) | Action::Event(_) => {}
         }
@@ -259,13 +262,13 @@ impl Tap {
         let since = before.map_or(since, |sent| sent.at);
         self.check_era(&request, &body, since);
         let is_get = request.method == "GET";
-        let mut over_before = None;
+        let (mut over_before, mut again) = (None, false);
         let stream = match request.method.as_str() {
             "POST" if body.get("method").is_some() && body.get("id").is_some() => Some(self.begin(&request, &body)),
             "POST" => None,
             "GET" => {
-                let (stream, over) = self.resume(&request);
-                over_before = over;
+                let stream;
+                (stream, over_before, again) = self.resume(&request);
                 Some(stream)
             }
             "DELETE" => {
@@ -281,7 +284,10 @@ impl Tap {
         }
         let sent = self.log.len();
         self.log.push(Sent { at: self.now, channel, request, body, stream, status: None, heard: 0, reused });
-        let open = Open { sent, head: None, delivered: false, advanced: false, is_get, ours: false, over_before };
+        let open = Open { sent, head: None, delivered: false, advanced: false, is_get, over_before };
+        if let Some(stream) = stream.filter(|_| !again) {
+            self.streams[stream].began = since;
+        }
         self.lines.get_mut(&channel).expect("as above").open = Some(open);
     }
 
@@ -367,8 +373,8 @@ impl Tap {
         self.streams.len() - 1
     }
 
-    /// The stream that goes on, and since when it has stood still.
-    fn resume(&mut self, request: &Request) -> (usize, Option<Instant>) {
+    /// The stream that goes on, since when it has stood still, and whether this is the latest attempt once more.
+    fn resume(&mut self, request: &Request) -> (usize, Option<Instant>, bool) {
         let session = request.header("mcp-session-id").map(String::from);
         let stream = match request.header("last-event-id") {
             Some(id) => {
@@ -384,7 +390,7 @@ impl Tap {
                 None => {
                     self.streams.push(Stream::new(Serves::Listener, Value::Null, session));
                     self.listener = Some(self.streams.len() - 1);
-                    return (self.streams.len() - 1, None);
+                    return (self.streams.len() - 1, None, false);
                 }
             },
         };
@@ -394,21 +400,22 @@ impl Tap {
         let stream_log = &mut self.streams[stream];
         assert_eq!(stream_log.session, session, "a stream goes on in another session");
         assert!(!stream_log.answered, "the answer had come: {stream_log:?}");
-        stream_log.attempts += 1;
         let again = stream_log.again.take();
         let over = match again {
             Some(before) => before,
             None => {
                 if !stream_log.check_wait(now, self.resume) {
                     // It was given up and is tried from the beginning, which counts as an attempt.
-                    (stream_log.empty, stream_log.fruitless, stream_log.advancing) = (0, 0, 0);
+                    (stream_log.empty, stream_log.fruitless, stream_log.short) = (0, 0, 0);
                 }
+                stream_log.fruitless += 1;
+                stream_log.attempts += 1;
                 stream_log.over
             }
         };
         stream_log.over = None;
         stream_log.retry_after = None;
-        (stream, over)
+        (stream, over, again.is_some())
     }
 
     // ---- what the client hears
@@ -432,7 +439,7 @@ impl Tap {
         let Some(line) = self.lines.get_mut(&channel) else { return };
         if line.carried == 0 {
             let waits = |stream: &&mut Stream| stream.over.is_some() || stream.again.is_some();
-            self.streams.iter_mut().filter(waits).for_each(|stream| stream.unseen = true);
+            self.streams.iter_mut().filter(waits).for_each(|stream| (stream.unseen, stream.short) = (true, 0));
         }
         for heard in line.responses.end() {
             self.take(channel, heard);
@@ -481,11 +488,19 @@ impl Tap {
             return;
         }
         if let Some(stream) = open.stream(&self.log).map(|stream| &mut self.streams[stream]) {
+            let mut repeat = false;
             if let Some(id) = &event.id {
-                open.advanced |= stream.last_id.as_ref() != Some(id);
+                repeat = stream.latest.iter().any(|(other, data)| other == id && *data == event.data);
+                open.advanced |= stream.latest.iter().all(|(other, _)| other != id);
+                stream.latest.push_back((id.clone(), event.data.clone()));
+                if stream.latest.len() > LATEST {
+                    stream.latest.pop_front();
+                }
                 stream.last_id = Some(id.clone());
             }
             stream.retry = event.retry.or(stream.retry);
+            let message: Value = serde_json::from_str(&event.data).unwrap_or_default();
+            open.delivered |= !repeat && message.get("jsonrpc").is_some() && message["method"] != "ping";
         }
         if matches!(event.kind.as_str(), "" | "message")
             && let Ok(message) = serde_json::from_str(&event.data)
@@ -496,7 +511,6 @@ impl Tap {
 
     fn message(&mut self, channel: ChannelId, message: &Value) {
         let Some(open) = self.lines.get_mut(&channel).and_then(|line| line.open.as_mut()) else { return };
-        open.delivered |= message.get("jsonrpc").is_some();
         let Some(head) = open.head.as_ref().filter(|head| head.is_success()) else { return };
         let session = head.header("mcp-session-id").map(String::from);
         let (sent, stream) = (open.sent, open.stream(&self.log));
@@ -522,10 +536,10 @@ impl Tap {
         let Some(open) = self.lines.get_mut(&channel).and_then(|line| line.open.take()) else { return };
         let Some(stream) = open.stream(&self.log) else { return };
         let sent = &self.log[open.sent];
-        let lasted = self.now - sent.at >= LASTING;
         let (dead, heard, challenged) =
             (sent.reused && sent.heard == 0, sent.heard > 0, matches!(sent.status, Some(401)));
         let stream = &mut self.streams[stream];
+        let lasted = self.now - stream.began >= LASTING;
         let listens = stream.serves == Serves::Listener && open.head.is_some() && (lasted || heard);
         let success = open.head.as_ref().is_some_and(Head::is_event_stream);
         // A `retry` in an event that was cut short may count or not: the shorter of the two is demanded.
@@ -537,13 +551,13 @@ impl Tap {
             stream.again = Some(open.over_before);
             return;
         }
-        let attempt = u32::from(open.over_before.is_some());
-        (stream.empty, stream.fruitless, stream.advancing) = match success && (open.advanced || listens) {
-            _ if success && (open.delivered || open.ours && lasted) => (0, 0, 0),
-            true => (0, stream.fruitless + attempt, stream.advancing + attempt * u32::from(open.advanced)),
-            false => (stream.empty + attempt, stream.fruitless + attempt, 0),
-        };
-        stream.unseen &= stream.fruitless > 0;
+        stream.delivered = success && open.delivered;
+        let is_empty = !success || !(open.delivered || open.advanced || listens);
+        stream.empty = if is_empty { stream.empty + 1 } else { 0 };
+        stream.short = if lasted { 0 } else { stream.short + 1 };
+        if stream.delivered {
+            (stream.fruitless, stream.unseen) = (0, false);
+        }
         stream.over.get_or_insert(self.now);
     }
 }
@@ -570,9 +584,12 @@ impl Stream {
             answered: false,
             asks: false,
             attempts: 0,
-            empty: 0,
             fruitless: 0,
-            advancing: 0,
+            empty: 0,
+            short: 0,
+            delivered: false,
+            latest: VecDeque::new(),
+            began: Instant::ZERO,
             retry: None,
             half_retry: None,
             retry_after: None,
@@ -592,16 +609,23 @@ impl Stream {
         assert!(waited >= named.max(after), "{waited} ms after {named} ms were named: {self:?}");
         let over = match resume {
             Resume::Progress => {
-                let doubled = named.saturating_mul(1 << self.advancing.min(20)).min(CEILING.max(named));
+                let ceiling = match self.serves {
+                    _ if self.delivered => CEILINGS.0,
+                    Serves::Listener => CEILINGS.2,
+                    Serves::Work(_) | Serves::Other(_) => CEILINGS.1,
+                };
+                let doublings = self.short.saturating_sub(2).min(20);
+                let doubled = named.saturating_mul(1 << doublings).min(ceiling).max(named);
                 assert!(waited >= doubled, "{waited} ms in place of {doubled} ms: {self:?}");
                 self.empty >= 2
             }
-            Resume::Strict(most) => self.fruitless >= most,
+            Resume::Strict(most) if self.serves == Serves::Listener => self.fruitless >= most,
+            Resume::Strict(most) => self.attempts >= most,
             Resume::Never => true,
         };
         if (over && !self.unseen) || self.refused {
             assert!(self.serves == Serves::Listener, "an attempt after the last: {self:?}");
-            assert!(waited >= CEILING.max(named), "{waited} ms after it was given up: {self:?}");
+            assert!(waited >= CEILINGS.2.max(named), "{waited} ms after it was given up: {self:?}");
         }
         !(over || self.refused)
     }

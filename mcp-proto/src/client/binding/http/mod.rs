@@ -5,6 +5,7 @@
 mod auth;
 mod listener;
 mod over;
+mod repeats;
 mod session;
 mod stream;
 
@@ -24,6 +25,7 @@ use crate::frame::{Media, media_type};
 use crate::input::{AuthKey, CallId};
 use crate::model::headers::{CURSOR, METHOD, NAME, SESSION, VERSION, encode, name_of};
 use crate::rpc::{Defect, DefectKind, ErrorObject, Id, Message, Object, Payload, Response, code};
+use crate::seed::Seed;
 use crate::time::Instant;
 use crate::version::{Era, ProtocolVersion};
 use alloc::borrow::ToOwned;
@@ -32,11 +34,13 @@ use alloc::format;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use over::Over;
+use repeats::EventKey;
 use stream::Stream;
 
 /// What a client over HTTP knows beyond its exchanges.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::client) struct Web {
+    event_key: EventKey,
     pub(super) session: Session,
     pub(super) challenges: Challenges,
     /// Calls wait, since the listener is not open yet.
@@ -46,6 +50,21 @@ pub(in crate::client) struct Web {
     /// The listener was given up, and that was told.
     pub(super) is_deaf: bool,
     pub(in crate::client) catalogue: Catalogue,
+}
+
+impl Web {
+    /// Of a client with this seed.
+    pub(in crate::client) fn new(seed: &Seed) -> Self {
+        Self {
+            event_key: EventKey::new(seed),
+            session: Session::default(),
+            challenges: Challenges::default(),
+            holding: false,
+            listener: None,
+            is_deaf: false,
+            catalogue: Catalogue::default(),
+        }
+    }
 }
 
 /// An HTTP exchange that is not over, or one that is over and is made again.
@@ -219,6 +238,14 @@ impl Http {
         }
     }
 
+    /// Whether this is the response to its own request.
+    fn is_answer(&self, data: &Data) -> bool {
+        match (&self.role, data) {
+            (Role::Request(own, _), Data::Message(Message::Response(Response { id, .. }))) => id == own,
+            _ => false,
+        }
+    }
+
     /// What an error status comes to.
     fn to_error(&self) -> HttpError {
         let location = self.head.as_ref().and_then(|head| head.headers.get("location")).map(ToOwned::to_owned);
@@ -310,6 +337,7 @@ impl Client {
         if let Some(id) = session {
             headers.push(SESSION, id);
         }
+        http.stream.begin(self.now);
         http.in_session = session.is_some();
         http.credentials = self.web.challenges.answered();
         let head = RequestHead { method: http.sent.method.into(), target: target.path.clone(), headers };
@@ -323,11 +351,10 @@ impl Client {
     fn begin_again(&mut self, old: ExchangeId, sent: Option<Request>) -> Option<ExchangeId> {
         let Some(Exchange::Http(http)) = self.exchanges.remove(&old) else { return None };
         let exchange = self.mint_exchange();
-        let Http { role, sent: before, tried, any_message, last_defect, mut stream, .. } = *http;
+        let Http { role, sent: before, tried, any_message, last_defect, stream, .. } = *http;
         if let Role::Request(id, _) = &role {
             self.ids.move_to(id, exchange);
         }
-        stream.begin();
         let again = Http { tried, any_message, last_defect, stream, ..Http::new(role, sent.unwrap_or(before)) };
         self.begin_http(exchange, again);
         Some(exchange)
@@ -410,12 +437,10 @@ impl Client {
                 }
             }
             Item::Event(SseEvent { id, retry, data }) => {
-                if !http.has_failed() {
-                    http.stream.on_event(id, retry);
-                }
                 if let (Role::Request(_, Purpose::Listen), Some(retry)) = (&http.role, retry) {
                     self.set_subscription_retry(retry);
                 }
+                self.note_event(exchange, id.as_deref(), retry, &data);
                 match data {
                     Data::None => {}
                     Data::Message(message) => self.on_http_message(exchange, message),
@@ -478,10 +503,9 @@ impl Client {
 
     fn on_http_message(&mut self, exchange: ExchangeId, message: Message) {
         let Some(http) = self.http_mut(exchange) else { return };
-        // What stands in the body of a refusal is no message of the stream: it must not reset the attempts.
+        // What stands in the body of a refusal is no message of the stream.
         if !http.has_failed() {
             http.any_message = true;
-            http.stream.on_message();
         }
         match (message, http.has_failed().then(|| http.status())) {
             (Message::Error(error), Some(status)) => self.on_http_error(exchange, status, None, error),

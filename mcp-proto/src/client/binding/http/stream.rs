@@ -2,18 +2,23 @@
 //! (2025-11-25 transports, resumability and redelivery). 2026-07-28 has nothing of this. Each stream keeps its own state: neither the cursor
 //! nor the wait of one stream is ever used for another.
 
+use super::repeats::{EventKey, Novelty, Repeats};
 use super::{Http, Request, Role, Stage, success};
-use crate::client::backoff::{Backoff, Came, LONG};
+use crate::client::backoff::{Backoff, Brought, LONG, Round, Serves};
 use crate::client::binding::Exchange;
 use crate::client::ids::Purpose;
 use crate::client::{Client, Event, StreamOf, Timer};
 use crate::error::{DiagnosticKind, StreamEnd};
-use crate::exchange::ExchangeId;
+use crate::exchange::{Data, ExchangeId};
 use crate::frame::{Media, media_type};
+use crate::rpc::Message;
 use crate::time::Instant;
 use alloc::borrow::ToOwned;
 use alloc::string::String;
 use core::time::Duration;
+
+/// Bytes of an event id that is sent back.
+const MAX_ID: usize = 1 << 10;
 
 /// What a stream is from one exchange to the next.
 #[derive(Debug, Default)]
@@ -21,8 +26,11 @@ pub(super) struct Stream {
     /// The id of the last event that had one.
     pub(super) cursor: Option<String>,
     pub(super) backoff: Backoff,
-    /// What has come of the exchange that is on the wire.
-    came: Came,
+    repeats: Repeats,
+    /// What the exchange on the wire has brought.
+    brought: Brought,
+    /// When the exchange on the wire began.
+    began: Instant,
     /// When it turned out to be an event stream.
     opened: Option<Instant>,
     /// An exchange before it was one.
@@ -30,36 +38,37 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Another exchange begins.
-    pub(super) fn begin(&mut self) {
+    /// An exchange begins, the first or another one.
+    pub(super) fn begin(&mut self, now: Instant) {
         self.was_open = self.was_open();
-        (self.came, self.opened) = (Came::Nothing, None);
+        (self.brought, self.began, self.opened) = (Brought::Nothing, now, None);
     }
 
     pub(super) fn on_open(&mut self, now: Instant) {
         self.opened = Some(now);
     }
 
-    pub(super) fn on_event(&mut self, id: Option<String>, retry: Option<Duration>) {
-        if let Some(retry) = retry {
-            self.backoff.set_retry(retry);
-        }
-        if let Some(id) = id {
-            // An empty id takes the last one back.
-            let id = Some(id).filter(|id| !id.is_empty());
-            if id.is_some() && id != self.cursor {
-                self.advance();
-            }
-            self.cursor = id;
+    /// The server named the id of an event. Returns whether it is an id, and fits: an empty one takes the last one back (WHATWG HTML
+    /// section 9.2.6), and from one that is too long the stream cannot be resumed.
+    fn on_id(&mut self, id: &str, most: usize) -> bool {
+        let fits = !id.is_empty() && id.len() <= most;
+        self.cursor = Some(id).filter(|_| fits).map(ToOwned::to_owned);
+        fits
+    }
+
+    /// An event came.
+    fn on_event(&mut self, key: &EventKey, id: Option<&str>, data: &Data) {
+        // Without an id it is never a repeat, and nothing that is new by itself.
+        let novelty = id.map_or(Novelty::OtherData, |id| self.repeats.add(key, id, data));
+        if novelty != Novelty::Repeat && delivers(data) {
+            self.brought = Brought::Message;
+        } else if novelty == Novelty::NewId {
+            self.advance();
         }
     }
 
-    pub(super) fn on_message(&mut self) {
-        self.came = Came::Message;
-    }
-
-    pub(super) fn advance(&mut self) {
-        self.came = self.came.max(Came::Advance);
+    fn advance(&mut self) {
+        self.brought = self.brought.max(Brought::Progress);
     }
 
     pub(super) const fn is_open(&self) -> bool {
@@ -71,9 +80,25 @@ impl Stream {
         self.was_open || self.opened.is_some()
     }
 
-    fn came(&self, now: Instant, is_listener: bool) -> Came {
-        let long = is_listener && self.opened.is_some_and(|at| now.since(at) >= LONG);
-        if long { self.came.max(Came::Advance) } else { self.came }
+    /// The exchange on the wire is over.
+    fn round(&self, now: Instant, serves: Serves, retry_after: Option<Duration>) -> Round {
+        let lasting = serves == Serves::Listener && self.opened.is_some_and(|at| now.since(at) >= LONG);
+        let brought = if lasting { self.brought.max(Brought::Progress) } else { self.brought };
+        Round { serves, brought, lasted: now.since(self.began), retry_after }
+    }
+}
+
+/// Whether an event brings what a stream is there for. A ping only asks for an answer, and an error without an id answers nothing.
+fn delivers(data: &Data) -> bool {
+    let message = |message: &Message| match message {
+        Message::Request(request) => request.method != "ping",
+        Message::Notification(_) | Message::Response(_) => true,
+        Message::Error(_) => false,
+    };
+    match data {
+        Data::Message(one) => message(one),
+        Data::Batch(elements) => elements.iter().flatten().any(message),
+        Data::None | Data::Bad(_) | Data::Other { .. } => false,
     }
 }
 
@@ -99,13 +124,32 @@ impl Client {
         self.timers.set(Timer::Idle(exchange), idle.map(|idle| now + idle));
     }
 
+    /// An event came on the stream of an exchange: where the stream would be resumed from, when, and what it has brought.
+    pub(super) fn note_event(&mut self, exchange: ExchangeId, id: Option<&str>, retry: Option<Duration>, data: &Data) {
+        let (legacy, most) = (self.is_legacy(), MAX_ID);
+        let Some(Exchange::Http(http)) = self.exchanges.get_mut(&exchange) else { return };
+        if http.has_failed() {
+            return;
+        }
+        if let Some(retry) = retry {
+            http.stream.backoff.set_retry(retry);
+        }
+        let fits = id.is_none_or(|id| http.stream.on_id(id, most));
+        if http.is_answer(data) {
+            // The stream ends with it: there is nothing to compare it to later, however large it is.
+            http.stream.brought = Brought::Message;
+        } else if legacy {
+            http.stream.on_event(&self.web.event_key, id.filter(|_| fits), data);
+        }
+        if let Some(id) = id.filter(|id| legacy && id.len() > most) {
+            let detail = alloc::format!("{} bytes: the stream cannot be resumed from this event", id.len());
+            self.diagnose(DiagnosticKind::LongEventId, detail);
+        }
+    }
+
     /// Nothing came of a listener for as long as may be: the connection is dead, or looks like it.
     pub(in crate::client) fn on_idle(&mut self, exchange: ExchangeId) {
         if self.cut_http(exchange) {
-            // Nobody has made it end: it is no attempt that failed.
-            if let Some(http) = self.http_mut(exchange) {
-                http.stream.on_message();
-            }
             self.on_stream_over(exchange, StreamEnd::Idle);
         }
     }
@@ -142,8 +186,9 @@ impl Client {
     pub(super) fn rest(&mut self, exchange: ExchangeId, cause: StreamEnd, at_least: Option<Duration>) -> Next {
         let (random, now, policy) = (self.seed.next_u64(), self.now, self.config.resume);
         let Some(http) = self.http_mut(exchange) else { return Next::Over };
-        let came = http.stream.came(now, http.role == Role::Listener);
-        let Some((attempt, wait)) = http.stream.backoff.next(policy, came, at_least, random) else { return Next::Over };
+        let serves = if http.role == Role::Listener { Serves::Listener } else { Serves::Request };
+        let round = http.stream.round(now, serves, at_least);
+        let Some((attempt, wait)) = http.stream.backoff.next(policy, round, random) else { return Next::Over };
         http.stage = Stage::Resting;
         let stream = match &http.role {
             Role::Listener => StreamOf::Listener,

@@ -148,7 +148,9 @@ fn a_listener_that_ends_is_opened_again_and_given_up_with_one_event() {
     // Twice in a row nothing: once with a status that may pass, once with nothing at all.
     let (third, _) = listener(&http);
     http.refuse(third, 503);
-    http.rig.tick(ms(220));
+    http.rig.tick(ms(399));
+    assert_eq!(http.lines(count + 2).len(), 0, "twice the wait after the third short round");
+    http.rig.tick(ms(41));
     assert_eq!(http.lines(count + 2), ["GET e7"]);
     assert_eq!(lost(&http), []);
     let (fourth, _) = listener(&http);

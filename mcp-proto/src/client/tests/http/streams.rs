@@ -97,8 +97,10 @@ fn a_server_that_only_counts_up_is_asked_ever_more_seldom() {
         http.numbered(exchange, &format!("e{n}"), None, None);
         http.item(exchange, Item::End);
     });
-    assert!((8..=12).contains(&at.len()), "{at:?}");
-    assert!(http.waits().windows(2).all(|pair| pair[0] < pair[1]) && http.waits().iter().all(|wait| *wait >= 50));
+    assert!((10..=13).contains(&at.len()), "{at:?}");
+    let waits = http.waits();
+    assert!(waits[1..].windows(2).all(|pair| pair[0] < pair[1] || pair[1] >= 5000), "{waits:?}");
+    assert!(waits.iter().all(|wait| (50..=5500).contains(wait)), "{waits:?}");
     assert!(!http.rig.has_ended(call), "it may be at work");
 }
 
@@ -185,10 +187,10 @@ fn a_wait_that_a_status_asks_for_is_kept() {
     let headers = Headers::new().with("retry-after", "7");
     http.item(http.last().0, Item::Response(ResponseHead { status: 503, headers }));
     http.item(http.last().0, Item::End);
-    assert_eq!(http.waits().last(), Some(&7000));
+    assert!((7000..=7700).contains(http.waits().last().unwrap()), "{:?}", http.waits());
     http.rig.tick(ms(6999));
     assert_eq!(http.posts().len(), count + 1);
-    http.rig.tick(ms(1));
+    http.rig.tick(ms(701));
     assert_eq!(http.posts().len(), count + 2);
 }
 
@@ -304,8 +306,8 @@ fn a_tool_that_takes_ten_minutes_is_polled_and_its_result_is_seen_soon_after_it_
     });
     assert!(http.rig.outcome(call).is_ok());
     let seen = at.iter().find(|at| **at >= 600_000).unwrap();
-    assert!(*seen <= 630_000, "{at:?}");
-    assert!(http.waits().iter().all(|wait| (5000..=30_000).contains(wait)));
+    assert!(*seen <= 606_000, "{at:?}");
+    assert!(http.waits().iter().all(|wait| (5000..=5500).contains(wait)));
 }
 
 // covers: HTTP-C-027, HTTP-B-026, B-152
