@@ -5,7 +5,7 @@ mod progress;
 pub use progress::Progress;
 
 use crate::error::CallError;
-use crate::rpc::{DecodeError, EncodeError, Object, RawJson};
+use crate::rpc::{DecodeError, EncodeError, Object, RawJson, ToObject};
 use crate::version::ProtocolVersion;
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -13,7 +13,6 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// A kind of request, known by the type of its result.
@@ -264,12 +263,13 @@ impl<T: DeserializeOwned> Method for Custom<T> {
     }
 }
 
-/// A call of any method, its params serialised from `params`, which must become a JSON object.
+/// A call of any method, its params made from `params`, which must become a JSON object: a value that serde serialises, an [`Object`] or
+/// a [`RawJson`].
 pub fn custom<T: DeserializeOwned>(
     method: impl Into<Cow<'static, str>>,
-    params: &(impl Serialize + ?Sized),
+    params: &(impl ToObject + ?Sized),
 ) -> Call<Custom<T>> {
-    Call::new(method, Object::encode(params))
+    Call::new(method, params.to_object())
 }
 
 /// The walk through a paged list: makes one call after another, and stops at the end, on a cursor that was seen before, and on a page cap.
@@ -279,6 +279,7 @@ pub struct Pages<M: Paged> {
     call: Call<M>,
     seen: alloc::collections::BTreeSet<String>,
     next: Next,
+    max: usize,
     left: usize,
     elements: alloc::vec::IntoIter<M::Element>,
 }
@@ -307,6 +308,7 @@ impl<M: Paged> Pages<M> {
             call,
             seen: alloc::collections::BTreeSet::new(),
             next: Next::First,
+            max: max_pages,
             left: max_pages,
             elements: Vec::new().into_iter(),
         }
@@ -330,8 +332,8 @@ impl<M: Paged> Pages<M> {
     /// Takes how the call of a page ended; its elements are there for [`pop`](Self::pop).
     ///
     /// # Errors
-    /// The call's own error; [`CallError::Decode`] if the cursor was seen before or the page cap is reached. After either the walk has
-    /// ended.
+    /// The call's own error; [`CallError::TooManyPages`] if the list goes on beyond the page cap; [`CallError::Decode`] if the cursor was
+    /// seen before. The walk has ended then.
     pub fn fetched(&mut self, outcome: Result<M::Output, CallError>) -> Result<(), CallError> {
         let (elements, cursor) = M::page(outcome?);
         let Some(cursor) = cursor else {
@@ -340,7 +342,7 @@ impl<M: Paged> Pages<M> {
         };
         self.left = self.left.saturating_sub(1);
         if self.left == 0 {
-            return Err(DecodeError::new("the list has more pages than the limit").into());
+            return Err(CallError::TooManyPages(self.max));
         }
         if !self.seen.insert(cursor.clone()) {
             return Err(DecodeError::new("the server repeats a page cursor").into());

@@ -73,7 +73,8 @@ pub struct ClientConfig {
     pub listener_idle: Option<Duration>,
     /// What the end of an open listener leads to. Default [`ListenerEnd::Resume`].
     pub listener_end: ListenerEnd,
-    /// Whether and how often the rest of a broken event stream is asked for. Default [`Resume::Progress`].
+    /// Whether and how often the rest of a broken event stream is asked for. Default [`Resume::Progress`]. The timeout of a call bounds
+    /// every stream that serves it.
     pub resume: Resume,
     /// What an event that is no message does to its stream. Default [`SseDecode::Skip`].
     pub sse_decode: SseDecode,
@@ -170,16 +171,25 @@ pub enum ListenerEnd {
     Ignore,
 }
 
-/// How often the rest of a broken event stream is asked for. An attempt *delivers* if a message comes of it, *advances* if an event id
-/// that is new does (on a listener also any byte, or 10 s of being open), and is *empty* else. The wait before each is at least what the
-/// server named with `retry` (default 1 s, taken as 10 ms at least and 5 min at most) or with `Retry-After`.
+/// How often the rest of a broken event stream is asked for (2025-11-25 transports, resumability).
+///
+/// A *round* is one exchange of a stream; the first response is the first round. A round *delivers* if it brings a response, a notification,
+/// or a request other than `ping`. It *advances* if it only brings another new event id; on a listener also if it brings anything at all, or
+/// is open for 10 s. Else it is *empty*, as after a connection that failed or a status such as 503. An event whose id and data equal those of
+/// one of the last 16 events of the stream that have an id is a repeat: it is dispatched, and is nothing new.
+///
+/// The wait before a round is never shorter than the server's `retry` (default 1 s) or `Retry-After` (in seconds; a date is ignored), each
+/// taken as at least 10 ms and at most 5 min.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Resume {
-    /// Two empty attempts in a row are the end. Attempts that advance do not count, but each one in a row doubles the wait, up to 30 s or
-    /// what the server named if that is longer. One that delivers resets all of it.
+    /// Two empty rounds in a row end the stream; any other round resets that count. The wait is `retry` after the first two rounds in a row
+    /// that are shorter than 10 s, and doubles with each further one; a longer round resets the doubling. The ceiling is 1 s after a round
+    /// that delivered, after any other 5 s on a call and 30 s on a listener or subscription, or `retry` if that is longer. To each wait
+    /// at most a tenth is added at random.
     #[default]
     Progress,
-    /// So many attempts in a row that deliver nothing are the end; the wait is always what the server named.
+    /// At most so many attempts for the response to a request, whatever they bring; on a listener or subscription, so many in a row that
+    /// deliver nothing. The wait is what the server named, without doubling and without jitter.
     Strict(u32),
     /// No attempt: what breaks off is over.
     Never,

@@ -4,7 +4,7 @@ use super::content::Content;
 use super::lifecycle::CacheHints;
 use super::mirror::{self, Mirror};
 use crate::call::{Call, Method, Paged, RawResult};
-use crate::rpc::{DecodeError, EncodeError, JsonKind, Object, RawJson};
+use crate::rpc::{DecodeError, EncodeError, JsonKind, Object, RawJson, ToObject};
 use crate::version::ProtocolVersion;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -31,10 +31,11 @@ pub struct List;
 pub struct CallTool;
 
 impl Call<CallTool> {
-    /// The arguments, serialised at once; they must become a JSON object. A failure shows when the call is made.
+    /// The arguments: a value that serde serialises, an [`Object`] or a [`RawJson`]. They are read at once and must become a JSON object. A
+    /// failure shows when the call is made.
     #[must_use]
-    pub fn arguments<T: Serialize + ?Sized>(self, arguments: &T) -> Self {
-        self.param("arguments", Object::encode(arguments).map(RawJson::from))
+    pub fn arguments<T: ToObject + ?Sized>(self, arguments: &T) -> Self {
+        self.param("arguments", arguments.to_object().map(RawJson::from))
     }
 }
 

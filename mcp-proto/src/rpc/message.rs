@@ -6,7 +6,9 @@ use bytes::Bytes;
 use core::fmt;
 
 /// The id of a request on the wire: a string or an integer (JSON-RPC 2.0 section 4, and MCP, which forbids `null`).
-/// Written back with the same JSON type and value. `1.0` and `1e0` are read as the integer 1; fractions, integers beyond the signed
+/// Written back with the same JSON type and value. Integers beyond ±(2^53 - 1) are read and written exactly here, but a peer that holds numbers
+/// as IEEE 754 doubles (JavaScript) rounds them and answers with another id (RFC 8259 section 6); the engines mint none of that size.
+/// `1.0` and `1e0` are read as the integer 1; fractions, integers beyond the signed
 /// 64-bit range and other types are a [`DefectKind::BadId`].
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Id {

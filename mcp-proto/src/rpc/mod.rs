@@ -15,7 +15,7 @@ mod tests;
 
 pub use json::{DecodeError, EncodeError, JsonKind, RawJson};
 pub use message::{Defect, DefectKind, ErrorObject, Id, Message, Notification, Payload, Request, Response, code};
-pub use object::Object;
+pub use object::{Object, ToObject};
 pub use scan::{Document, parse, parse_batch_or_message};
 pub(crate) use walk::Walk;
 pub use write::{error_response, message_size, notification, request, result_response, write_batch, write_message};

@@ -4,14 +4,58 @@ use super::{DecodeError, EncodeError, Id, JsonKind, RawJson, scan, write};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// The members of a JSON object in their order; each value shares the bytes it was read from, unknown ones are kept as they are.
 /// Of a key that stands twice the last value counts, as in most JSON readers.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Default)]
 pub struct Object {
     members: Vec<(String, RawJson)>,
+}
+
+/// What becomes a JSON object: every value that serde serialises as one, and JSON that is text already, whose members stay as they are.
+///
+/// ```
+/// use mcp_proto::rpc::{Object, RawJson, ToObject};
+///
+/// let text = RawJson::parse(r#"{"price": 1.10}"#).unwrap();
+/// assert_eq!(text.to_object().unwrap().to_json().as_str(), r#"{"price":1.10}"#);
+/// assert!(Object::new().with("a", 1_i64).to_object().is_ok());
+/// assert!([1, 2].to_object().is_err());
+/// ```
+pub trait ToObject {
+    /// The object.
+    ///
+    /// # Errors
+    /// [`EncodeError`] if it cannot be serialised or is not an object.
+    fn to_object(&self) -> Result<Object, EncodeError>;
+}
+
+impl<T: Serialize + ?Sized> ToObject for T {
+    fn to_object(&self) -> Result<Object, EncodeError> {
+        Object::encode(self)
+    }
+}
+
+impl ToObject for RawJson {
+    fn to_object(&self) -> Result<Object, EncodeError> {
+        Object::read(self).map_err(|_| EncodeError::new("not an object"))
+    }
+}
+
+impl ToObject for Object {
+    fn to_object(&self) -> Result<Object, EncodeError> {
+        Ok(self.clone())
+    }
+}
+
+impl fmt::Debug for Object {
+    /// As JSON text.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_json(), f)
+    }
 }
 
 impl Object {

@@ -546,3 +546,21 @@ const PIECES: &[&str] = &[
     "\u{feff}",
     "\0",
 ];
+
+#[test]
+fn objects_and_raw_json_are_taken_as_arguments_and_print_as_json() {
+    let text = r#"{"n":12345678901234567890123,"x":1.10,"s":"ü"}"#;
+    let raw = RawJson::parse(text).unwrap();
+    let object = Object::read(&raw).unwrap();
+    assert_eq!(format!("{raw:?}"), text);
+    assert_eq!(format!("{object:?}"), text);
+    for taken in [raw.to_object(), object.to_object()] {
+        assert_eq!(taken.unwrap().to_json().as_str(), text, "the numbers are as they were");
+    }
+    let called = |call: crate::Call<crate::model::tools::CallTool>| format!("{:?}", call.into_raw());
+    assert_eq!(called(crate::tools::call("a").arguments(&raw)), called(crate::tools::call("a").arguments(&object)));
+    assert!(called(crate::tools::call("a").arguments(&raw)).contains(text));
+    for other in ["[1]", "1", "null"] {
+        assert!(RawJson::parse(other).unwrap().to_object().is_err(), "{other}");
+    }
+}

@@ -295,6 +295,25 @@ fn reset_on_progress_attaches_a_token_restarts_the_clock_and_is_bounded_in_total
     assert_eq!(timed_out(&rig, call), ms(600_000), "the default total");
 }
 
+// covers: B-057, TIME-B-005
+#[test]
+fn a_call_that_has_ended_leaves_no_timer() {
+    let mut rig = Rig::legacy();
+    let total = || tools::call("a").timeout(ms(1000)).reset_on_progress(true).max_total(ms(2500));
+    let answered = rig.call(total());
+    rig.answer(&rig.last_id(), json!({"content": []}));
+    assert!(rig.outcome(answered).is_ok());
+    rig.assert_at_rest();
+    let cancelled = rig.call(total());
+    rig.client.cancel(rig.now, cancelled, None);
+    rig.drain();
+    rig.assert_at_rest();
+    let late = rig.call(total());
+    rig.tick(ms(1000));
+    assert_eq!(timed_out(&rig, late), ms(1000));
+    rig.assert_at_rest();
+}
+
 // covers: B-071, B-051, RPC-B-013, RPC-B-014, RPC-B-010
 #[test]
 fn an_answer_with_a_known_id_and_a_broken_body_fails_that_call_at_once() {
@@ -387,8 +406,8 @@ fn pages_follow_any_cursor_unchanged_and_stop_on_a_repeated_one_and_on_the_cap()
             rig.drain();
             rig.answer(&rig.last_id(), answers.next().expect("one page too many").clone());
             let outcome = rig.outcome(calling.id()).clone();
-            if pages.fetched(calling.finish(outcome)).is_err() {
-                return (names, vec![], false);
+            if let Err(error) = pages.fetched(calling.finish(outcome)) {
+                return (names, vec![error.to_string().into()], false);
             }
             names.extend(core::iter::from_fn(|| pages.pop()).map(|tool| tool.name));
         }
@@ -400,8 +419,12 @@ fn pages_follow_any_cursor_unchanged_and_stop_on_a_repeated_one_and_on_the_cap()
     assert_eq!(names, ["a", "b", "c"]);
     assert_eq!(cursors, [Value::Null, json!(""), json!("x\u{7f}/=")]);
     assert!(whole);
-    assert!(!walk(&[page(&["a"], Some("k")), page(&["b"], Some("k"))], 1000).2);
-    assert!(!walk(&[page(&["a"], Some("1")), page(&["b"], Some("2"))], 2).2);
+    let (_, error, whole) = walk(&[page(&["a"], Some("k")), page(&["b"], Some("k"))], 1000);
+    assert_eq!((error, whole), (vec![json!("the answer cannot be read: the server repeats a page cursor")], false));
+    for (most, text) in [(1, "the list has more than 1 page"), (2, "the list has more than 2 pages")] {
+        let (_, error, whole) = walk(&[page(&["a"], Some("1")), page(&["b"], Some("2"))], most);
+        assert_eq!((error, whole), (vec![json!(text)], false));
+    }
 }
 
 /// Whether a key of `_meta` is what the grammar allows: labels and dots and a slash, or nothing, before a name.

@@ -331,6 +331,59 @@ fn an_exchange_that_ends_without_the_response_ends_the_call_with_the_reason() {
     assert_eq!(error, CallError::Closed { sent: Sent::No, why: Closed::Refused });
 }
 
+#[test]
+fn an_answer_by_text_on_another_exchange_ends_no_call() {
+    let mut http = Http::ready();
+    let calls = [http.rig.echo(), http.rig.echo()];
+    let posts = http.posts();
+    let [(first, a), (second, b)] = [1, 2].map(|n| (posts[n].0, posts[n].2["id"].clone()));
+    http.stream(first);
+    http.stream(second);
+    let text = |id: &Value| result(&json!(id.to_string()));
+    http.event(first, &text(&b));
+    http.event(second, &text(&a));
+    assert!(calls.iter().all(|call| !http.rig.has_ended(*call)));
+    assert_eq!(http.rig.diagnostics(), [DiagnosticKind::UnknownId; 2]);
+    http.event(first, &text(&a));
+    assert!(http.rig.outcome(calls[0]).is_ok() && !http.rig.has_ended(calls[1]));
+    http.event(second, &text(&b));
+    assert!(http.rig.outcome(calls[1]).is_ok());
+}
+
+// covers: B-100
+#[test]
+fn a_call_lost_in_a_later_round_may_have_run() {
+    let mut http = Http::ready();
+    let call = http.rig.echo();
+    let (exchange, id) = http.last();
+    let again = json!({"resultType": "input_required", "requestState": "s"});
+    http.answer(exchange, 200, &json!({"jsonrpc": "2.0", "id": id, "result": again}));
+    http.rig.tick(ms(1000));
+    let second = http.last().0;
+    assert_ne!(second, exchange);
+    http.rig.fact(second, Fact::Failed { sent: Sent::No, why: Closed::Refused });
+    assert_eq!(http.rig.outcome(call), &Err(CallError::Closed { sent: Sent::Maybe, why: Closed::Refused }));
+}
+
+#[test]
+fn an_http_error_carries_retry_after_in_seconds() {
+    let mut http = Http::ready();
+    let date = "Fri, 31 Dec 1999 23:59:59 GMT";
+    for (value, taken) in
+        [(Some("7"), Some(7)), (Some(" 0 "), Some(0)), (Some(date), None), (Some("-1"), None), (None, None)]
+    {
+        let call = http.rig.echo();
+        let exchange = http.last().0;
+        let headers = value.map_or_else(Headers::new, |value| Headers::new().with("retry-after", value));
+        http.item(exchange, Item::Response(ResponseHead { status: 429, headers }));
+        http.item(exchange, Item::End);
+        let Err(CallError::Http(error)) = http.rig.outcome(call) else { panic!("{value:?}") };
+        assert_eq!(error.retry_after, taken.map(Duration::from_secs), "{value:?}");
+        let text = taken.map_or_else(|| "HTTP 429".to_string(), |after| format!("HTTP 429 [retry after {after} s]"));
+        assert_eq!(error.to_string(), text);
+    }
+}
+
 // covers: S0-46, S0-47
 #[test]
 fn the_text_of_a_status_is_one_line_of_some_length() {

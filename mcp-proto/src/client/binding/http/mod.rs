@@ -33,6 +33,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use core::time::Duration;
 use over::Over;
 use repeats::EventKey;
 use stream::Stream;
@@ -253,6 +254,7 @@ impl Http {
             error: self.error.clone(),
             auth: self.hints(),
             location: location.filter(|_| (300..400).contains(&self.status())),
+            retry_after: self.head.as_ref().and_then(retry_after),
             body_head: Bytes::copy_from_slice(&self.body),
             ..HttpError::new(self.status())
         }
@@ -502,10 +504,14 @@ impl Client {
     }
 
     fn on_http_message(&mut self, exchange: ExchangeId, message: Message) {
+        let is_gone = self.http(exchange).is_some_and(|http| self.is_session_gone(http));
         let Some(http) = self.http_mut(exchange) else { return };
         // What stands in the body of a refusal is no message of the stream.
         if !http.has_failed() {
             http.any_message = true;
+        }
+        if is_gone && matches!(message, Message::Response(Response { payload: Payload::Result(_), .. })) {
+            return self.diagnose(DiagnosticKind::UnexpectedResponse, "a result with HTTP 404: the session has ended");
         }
         match (message, http.has_failed().then(|| http.status())) {
             (Message::Error(error), Some(status)) => self.on_http_error(exchange, status, None, error),
@@ -616,6 +622,12 @@ fn metadata(version: ProtocolVersion, method: &str, params: Option<&Object>) -> 
         }
     }
     fields
+}
+
+/// `Retry-After` in seconds (RFC 9110 section 10.2.3). A date is not read, since an engine has no calendar that it could trust.
+fn retry_after(head: &ResponseHead) -> Option<Duration> {
+    let seconds = head.headers.get("retry-after")?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 const fn success(status: u16) -> bool {

@@ -3,7 +3,7 @@
 //! nor the wait of one stream is ever used for another.
 
 use super::repeats::{EventKey, Novelty, Repeats};
-use super::{Http, Request, Role, Stage, success};
+use super::{Http, Request, Role, Stage, retry_after, success};
 use crate::client::backoff::{Backoff, Brought, LONG, Round, Serves};
 use crate::client::binding::Exchange;
 use crate::client::ids::Purpose;
@@ -172,8 +172,7 @@ impl Client {
         let Some(head) = &http.head else { return (true, StreamEnd::Ended, None) };
         if !success(head.status) {
             let transient = matches!(head.status, 408 | 429 | 502..=504);
-            let after = head.headers.get("retry-after").and_then(|value| value.trim().parse().ok());
-            return (transient, StreamEnd::Status(head.status), after.map(Duration::from_secs));
+            return (transient, StreamEnd::Status(head.status), retry_after(head));
         }
         if media_type(&head.headers) != Media::EventStream {
             let kind = head.headers.get("content-type").map(ToOwned::to_owned);

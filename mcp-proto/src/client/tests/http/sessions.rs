@@ -277,6 +277,59 @@ fn sessions_that_lasted_may_end_as_often_as_they_like() {
     }
 }
 
+// covers: B-097
+#[test]
+fn a_storm_of_sessions_after_one_that_lasted_ends_the_client() {
+    let mut http = Http::legacy(|config| config.timeout = None);
+    http.rig.tick(Duration::from_secs(31));
+    let mut ended = 0;
+    while http.rig.termination().is_none() && ended < 20 {
+        let call = http.rig.echo();
+        http.refuse(http.last().0, 404);
+        ended += 1;
+        if http.rig.client.state() == State::Initializing {
+            http.accept("again");
+            http.refuse(http.last().0, 202);
+            let listener = http.last().0;
+            http.stream(listener);
+            http.rig.client.cancel(http.rig.now, call, None);
+            http.rig.drain();
+        }
+    }
+    assert_eq!(ended, 5, "the one that lasted, and four that did not");
+    assert!(matches!(http.rig.termination(), Some(Termination::Negotiation(_))));
+}
+
+// covers: SHTTP-C-054, S3-22
+#[test]
+fn a_404_that_carries_a_result_ends_the_session_that_was_named() {
+    let mut http = Http::legacy(|_| {});
+    let call = http.rig.echo();
+    let (exchange, id) = http.last();
+    let count = http.posts().len();
+    http.answer(exchange, 404, &result(&id));
+    assert!(!http.rig.has_ended(call));
+    assert_eq!(http.rig.diagnostics(), [DiagnosticKind::UnexpectedResponse]);
+    assert_eq!(http.lines(count), ["POST initialize"]);
+    http.accept("s2");
+    http.refuse(http.last().0, 202);
+    http.refuse(http.last().0, 405);
+    let (exchange, id) = http.last();
+    http.answer(exchange, 200, &result(&id));
+    assert!(http.rig.outcome(call).is_ok());
+    // Without a session there is none to end: the result counts.
+    let mut http = Http::with(|config| config.policy = Policy::Legacy);
+    let (exchange, id) = http.last();
+    http.answer(exchange, 200, &json!({"jsonrpc": "2.0", "id": id, "result": initialized("2025-11-25")}));
+    http.refuse(http.last().0, 202);
+    http.refuse(http.last().0, 405);
+    let call = http.rig.echo();
+    let (exchange, id) = http.last();
+    http.answer(exchange, 404, &result(&id));
+    assert!(http.rig.outcome(call).is_ok());
+    assert_eq!(http.rig.client.state(), State::Ready);
+}
+
 #[test]
 fn a_session_that_cannot_be_renewed_ends_the_calls_and_the_next_call_tries_again() {
     let mut http = Http::legacy(|_| {});

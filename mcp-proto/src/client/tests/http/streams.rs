@@ -146,6 +146,7 @@ fn a_status_that_may_pass_spends_the_budget_and_any_other_answer_is_the_end() {
     assert_eq!((attempts, error.source().map(ToString::to_string)), (2, Some(Closed::Refused.to_string())));
     for status in [400, 404, 405, 500] {
         let (attempts, error) = ended(&|http, exchange| http.refuse(exchange, status));
+        assert!(error.to_string().ends_with(", after 1 attempt to go on with it"), "{error}");
         assert!(matches!(error, CallError::NoResponse { attempts: 1, cause: StreamEnd::Status(s), .. } if s == status));
         assert_eq!(attempts, 1);
     }
