@@ -288,6 +288,33 @@ fn a_retry_of_zero_is_not_taken_at_its_word() {
     rows(&["primes, and sends a new id for ever, retry: 0"]);
 }
 
+// covers: B-019, B-020, B-022
+#[test]
+fn a_stream_that_brings_nothing_new_costs_two_requests_and_ends_its_call() {
+    rows(&["replays its first event for ever, retry: 0", "sends pings without an id for ever, retry: 0"]);
+}
+
+// covers: B-019, B-020, B-022
+#[test]
+fn a_stream_that_delivers_each_time_is_asked_for_once_a_second() {
+    rows(&["sends a new message for ever, retry: 0"]);
+}
+
+// covers: B-020, B-022, B-029
+#[test]
+fn a_listener_that_ends_after_each_message_is_asked_for_once_a_second() {
+    rows(&[
+        "a listener that sends a ping and ends, for ever",
+        "a listener that sends a new message and ends, for ever",
+    ]);
+}
+
+// covers: B-028
+#[test]
+fn an_event_id_beyond_the_limit_is_not_sent_back() {
+    rows(&["an event id of 4 KiB"]);
+}
+
 // covers: S1-06, S1-13, B-022
 #[test]
 fn a_retry_without_measure_is_bounded() {

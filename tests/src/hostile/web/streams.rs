@@ -4,11 +4,11 @@ use super::parts::{DRIVERS, PATIENCE, answered, fails, good, idle, late, legacy,
 use crate::hostile::client::{Client, Setup};
 use crate::hostile::rows::{expect, row, soon};
 use crate::hostile::{Bench, Row};
-use crate::stub::{Ask, EVENTS, Step, Stub, endless, good_legacy, say, whole};
+use crate::stub::{Ask, EVENTS, SOON, Step, Stub, endless, good_legacy, say, whole};
 use mcp_proto::error::StreamEnd;
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::{CallError, tools};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(super) const ROWS: &[Row] = &[
     row("primes, and never sends anything again", DRIVERS, 32, |b| {
@@ -16,6 +16,12 @@ pub(super) const ROWS: &[Row] = &[
     }),
     row("primes, and sends a new id for ever, retry: 50", DRIVERS, 32, |b| ids(b, 50, Duration::from_millis(50))),
     row("primes, and sends a new id for ever, retry: 0", DRIVERS, 32, |b| ids(b, 0, Duration::from_millis(10))),
+    row("replays its first event for ever, retry: 0", DRIVERS, 32, |b| brings_nothing(b, "id: 1\n", NEWS)),
+    row("sends pings without an id for ever, retry: 0", DRIVERS, 32, |b| brings_nothing(b, "", PING)),
+    row("sends a new message for ever, retry: 0", DRIVERS, 32, news),
+    row("a listener that sends a ping and ends, for ever", DRIVERS, 32, |b| listens(b, PING)),
+    row("a listener that sends a new message and ends, for ever", DRIVERS, 32, |b| listens(b, NEWS)),
+    row("an event id of 4 KiB", DRIVERS, 32, long_id),
     row("retry: 99999999999", DRIVERS, 32, |b| far(b, "99999999999", Duration::from_secs(300))),
     row("a retry of 40 digits", DRIVERS, 32, |b| {
         far(b, "9999999999999999999999999999999999999999", Duration::from_secs(300))
@@ -64,6 +70,8 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// An event that primes a stream.
 const PRIMED: &str = "id: 1\nretry: 50\ndata:\n\n";
+const NEWS: &str = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{count}}}"#;
+const PING: &str = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":{id},"result":{"content":[{"type":"text","text":"bad"}]}}"#;
 
 fn primed() -> Vec<Step> {
@@ -146,6 +154,106 @@ fn ids(bench: &Bench, retry: u64, least: Duration) -> Result<String, String> {
     idle(&stub)?;
     client.close()?;
     Ok(format!("{count} GET in {} s; no response within {} ms", watched.as_secs(), watched.as_millis()))
+}
+
+/// A server that primes a call with an event and from then on says the same in each round: it is asked twice more.
+fn brings_nothing(bench: &Bench, id: &'static str, message: &'static str) -> Result<String, String> {
+    let pings = if message == PING { 2 } else { 0 };
+    let message = message.replace("{count}", "0");
+    let stub = old_stub(move |ask| {
+        let first = say(format!("id: 1\nretry: 0\ndata: {}\n\n", NEWS.replace("{count}", "0")));
+        match ask.what.as_str() {
+            "tools/call bad" => Some(vec![say(EVENTS), first, Step::Close]),
+            "GET resumed" => Some(vec![say(EVENTS), say(format!("{id}data: {message}\n\n")), Step::Close]),
+            _ => None,
+        }
+    })?;
+    let mut client = bench.visit(&stub, legacy())?;
+    let error = fails(&mut client, "bad", |error| {
+        matches!(error, CallError::NoResponse { any_message: true, cause: StreamEnd::Ended, .. })
+    })?;
+    let count = paced(&stub, Duration::from_millis(10))?.len();
+    expect(count == 2, || format!("{count} GET"))?;
+    let end = Instant::now() + SOON;
+    good(&mut client)?;
+    while stub.times("response") < pings {
+        expect(Instant::now() < end, || "a ping is not answered".into())?;
+        good(&mut client)?;
+    }
+    idle(&stub)?;
+    client.close()?;
+    Ok(format!("{count} GET; {error}"))
+}
+
+/// How long a server is watched that has something new to say each time.
+const NEWS_TIME: Duration = Duration::from_secs(2);
+
+/// A server that says something new in each round is asked once a second.
+fn news(bench: &Bench) -> Result<String, String> {
+    let round = |count: usize| {
+        let event = format!("id: {count}\nretry: 0\ndata: {}\n\n", NEWS.replace("{count}", &count.to_string()));
+        Some(vec![say(EVENTS), say(event), Step::Close])
+    };
+    let stub = old_stub(move |ask| match ask.what.as_str() {
+        "tools/call bad" => round(0),
+        "GET resumed" => round(ask.count + 1),
+        _ => None,
+    })?;
+    let mut client = bench.visit(&stub, legacy())?;
+    let ended = client.call(tools::call("bad").timeout(NEWS_TIME));
+    let is_so = ended == Err(CallError::Timeout { after: NEWS_TIME, sent: Sent::Maybe });
+    expect(is_so, || format!("the call ends with {ended:?}"))?;
+    // The waits are 10, 10, 20, … 640 ms, and then 1 s.
+    let count = paced(&stub, Duration::from_millis(10))?.len();
+    expect((4..=8).contains(&count), || format!("{count} GET in {NEWS_TIME:?}"))?;
+    cancelled(&stub, &mut client)?;
+    idle(&stub)?;
+    client.close()?;
+    Ok(format!("{count} GET in {} s", NEWS_TIME.as_secs()))
+}
+
+/// A listener that says something and ends is asked for less and less often.
+fn listens(bench: &Bench, message: &'static str) -> Result<String, String> {
+    let stub = old_stub(move |ask| {
+        let message = message.replace("{count}", &ask.count.to_string());
+        let event = say(format!("retry: 0\ndata: {message}\n\n"));
+        (ask.what == "GET").then(|| vec![say(EVENTS), event, Step::Close])
+    })?;
+    let mut client = bench.visit(&stub, legacy())?;
+    let began = Instant::now();
+    while began.elapsed() < NEWS_TIME {
+        good(&mut client)?;
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    client.close()?;
+    let gets = stub.asked("GET");
+    for pair in gets.windows(2) {
+        let waited = pair[1].at - pair[0].at;
+        expect(waited >= Duration::from_millis(10), || format!("a wait of {waited:?}"))?;
+    }
+    // As on a call. What is no news doubles the wait beyond 1 s.
+    expect((4..=9).contains(&gets.len()), || format!("{} GET in {NEWS_TIME:?}", gets.len()))?;
+    Ok(format!("{} GET in {} s; calls are answered", gets.len(), NEWS_TIME.as_secs()))
+}
+
+/// The id is not sent back, so that the stream is over with its exchange.
+fn long_id(bench: &Bench) -> Result<String, String> {
+    let stub = old_stub(|ask| {
+        let event = format!("id: {}\nretry: 0\ndata:\n\n", "x".repeat(4096));
+        (ask.what == "tools/call bad").then(|| vec![say(EVENTS), say(event), Step::Close])
+    })?;
+    let mut client = bench.visit(&stub, legacy())?;
+    let error = fails(&mut client, "bad", |error| {
+        matches!(error, CallError::NoResponse { attempts: 0, cause: StreamEnd::Ended, .. })
+    })?;
+    let seen = client.seen.clone();
+    soon(|| seen.of("long-event-id") > 0);
+    expect(seen.of("long-event-id") == 1, || "there is no diagnostic".into())?;
+    expect(stub.times("GET resumed") == 0, || "it goes on".into())?;
+    good(&mut client)?;
+    idle(&stub)?;
+    client.close()?;
+    Ok(format!("no GET; {error}"))
 }
 
 /// The wait is bounded, and the call's own limit ends it.
