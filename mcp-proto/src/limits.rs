@@ -171,7 +171,8 @@ pub struct FrameLimits {
     pub max_batch: usize,
     /// Maximum size of the id of a request of the other side, and of its progress token, in bytes of UTF-8 if it is a string. A request with
     /// a longer id is answered `-32600` with that id, over HTTP with status 400; the id is not kept. A longer progress token is ignored, and
-    /// a cancellation that names a longer id is dropped. Default 1 KiB.
+    /// a cancellation that names a longer id is dropped. Also of the id of a server-sent event: a client does not resume a stream from an
+    /// event with a longer one. Default 1 KiB.
     pub max_id: usize,
     /// Bytes of one HTTP head. A larger one is rejected with 431 by a server, and fails the exchange of a client; so do interim responses
     /// that are larger together. Default 64 KiB.

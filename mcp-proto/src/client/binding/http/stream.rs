@@ -17,9 +17,6 @@ use alloc::borrow::ToOwned;
 use alloc::string::String;
 use core::time::Duration;
 
-/// Bytes of an event id that is sent back.
-const MAX_ID: usize = 1 << 10;
-
 /// What a stream is from one exchange to the next.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
@@ -126,7 +123,7 @@ impl Client {
 
     /// An event came on the stream of an exchange: where the stream would be resumed from, when, and what it has brought.
     pub(super) fn note_event(&mut self, exchange: ExchangeId, id: Option<&str>, retry: Option<Duration>, data: &Data) {
-        let (legacy, most) = (self.is_legacy(), MAX_ID);
+        let (legacy, most) = (self.is_legacy(), self.config.limits.frame.max_id);
         let Some(Exchange::Http(http)) = self.exchanges.get_mut(&exchange) else { return };
         if http.has_failed() {
             return;
