@@ -120,6 +120,11 @@ impl Fault {
         words.map(|(_, word)| word.as_str()).take_while(|word| *word != "--").collect()
     }
 
+    /// Whether its test is compiled in a configuration of its own, which shares nothing with others.
+    pub fn is_apart(&self) -> bool {
+        self.test.iter().any(|word| word == "--config")
+    }
+
     /// What chooses the test in its binary, as cargo's test runner understands it: a part of its path.
     pub fn filter(&self) -> &str {
         self.name_at().and_then(|at| self.test.get(at)).map_or("", String::as_str)

@@ -18,23 +18,27 @@ pub struct Choice<'a> {
 }
 
 /// The faults of the gate: those for which a file was changed since all of them were caught, and a twelfth of the others, at most [`MOST`]
-/// in all. Where there are more, those that were changed come first, and the hash of the tree chooses among them.
+/// in all. Where there are more, those that were changed come first, and the hash of the tree chooses among them. A fault whose test is
+/// compiled [apart](Fault::is_apart), which takes minutes, is planted here only if something was changed for it.
 pub fn gate<'a>(faults: &'a [Fault], is_changed: impl Fn(&Fault) -> bool, tree: &str) -> Choice<'a> {
     let (mut changed, mut others): (Vec<&Fault>, Vec<&Fault>) = faults.iter().partition(|fault| is_changed(fault));
     for part in [&mut changed, &mut others] {
         part.sort_by_key(|fault| (rank(tree, &fault.name), fault.name.clone()));
     }
     let left_out = changed.split_off(changed.len().min(MOST));
+    others.retain(|fault| !fault.is_apart());
     let twelfth = others.len().div_ceil(ONE_IN).min(MOST - changed.len());
     changed.extend(others.drain(..twelfth));
     Choice { planted: changed, left_out }
 }
 
-/// Part `part` of `parts`, counted from 1: every fault is in one of them, and faults that share a test binary are spread evenly.
+/// Part `part` of `parts`, counted from 1: every fault is in one of them, and faults that share a test binary are spread evenly. Those whose
+/// test is compiled [apart](Fault::is_apart) are all in the last part, so that one alone compiles for them.
 pub fn share(faults: &[Fault], part: usize, parts: usize) -> Vec<&Fault> {
-    let mut sorted: Vec<&Fault> = faults.iter().collect();
+    let (apart, mut sorted): (Vec<&Fault>, Vec<&Fault>) = faults.iter().partition(|fault| fault.is_apart());
     sorted.sort_by_key(|fault| (fault.build(), fault.name.as_str()));
-    sorted.into_iter().skip(part.saturating_sub(1)).step_by(parts.max(1)).collect()
+    let own = sorted.into_iter().skip(part.saturating_sub(1)).step_by(parts.max(1));
+    own.chain(apart.into_iter().filter(|_| part == parts)).collect()
 }
 
 /// A number that looks random and is the same for the same tree and name (FNV-1a, its bits mixed).
@@ -94,6 +98,16 @@ mod tests {
         assert_eq!((choice.planted.len(), choice.left_out.len()), (MOST, 70));
         assert_eq!(names(&[choice.planted.clone(), choice.left_out].concat()).len(), 100);
         assert_ne!(names(&choice.planted), names(&gate(&all, |_| true, "tree 2").planted));
+    }
+
+    #[test]
+    fn what_is_compiled_apart_is_planted_if_it_was_changed_and_in_the_last_share() {
+        let text =
+            "# test: --config build.rustflags=\"x\" -p a --lib b\n# breaks: b\na.rs\n<<<<<<<\nold\n=======\n>>>>>>>\n";
+        let all = vec![Fault::parse("apart", text).unwrap()];
+        assert_eq!(gate(&all, |_| false, "tree").planted.len(), 0);
+        assert_eq!(gate(&all, |_| true, "tree").planted.len(), 1);
+        assert_eq!([1, 2, 3, 4].map(|part| share(&all, part, 4).len()), [0, 0, 0, 1]);
     }
 
     #[test]

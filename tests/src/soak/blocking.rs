@@ -57,7 +57,7 @@ pub(super) fn connect(to: To<'_>) -> Result<Box<dyn Client>, String> {
             command.args(["serve", adapter.name()]);
             let mut restart = Restart::default();
             restart.waits.clear();
-            connect_with(command, Config::new().set(|config| config.restart = Some(restart)))
+            connect_with(command, Config::new().set(super::fill_soon).set(|config| config.restart = Some(restart)))
         }
         To::Url(address, in_session) => {
             let policy = if in_session { Policy::Legacy } else { Policy::Modern };
