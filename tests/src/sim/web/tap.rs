@@ -1,6 +1,10 @@
 //! What goes over the connections of a client, read a second time: which request belongs to which stream, and whether it may be there.
 //! It sees bytes and times only, and nothing of the engine but what it was configured with.
 
+mod stream;
+
+pub use stream::{Serves, Stream};
+
 use super::super::report::InputKind;
 use super::wire::{Event, Head, Heard, Request, Requests, Responses};
 use mcp_proto::client::{self, Resume, State, Target};
@@ -8,18 +12,8 @@ use mcp_proto::exchange::{Action, ChannelId, Origin, Shutdown};
 use mcp_proto::input::{CallId, ClientCommand, Input, WiredClientInput};
 use mcp_proto::{ClientConfig, Instant};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Duration;
-
-/// The wait that nobody named.
-const WAIT: u64 = 1000;
-/// The longest of the waits that double: after a round with a message; of a request; of a listener, which is also the wait after which one
-/// that was given up is tried again.
-const CEILINGS: (u64, u64, u64) = (1_000, 5_000, 30_000);
-/// The least and the most that counts of what a server names.
-const CLAMP: (u64, u64) = (10, 300_000);
-/// A round of this length resets the doubling, and a listener that was open for so long has made progress.
-const LASTING: Duration = Duration::from_secs(10);
+use std::collections::{BTreeMap, BTreeSet};
+use stream::{LASTING, LATEST, WAIT};
 
 /// A request that was written.
 #[derive(Clone, Debug)]
@@ -40,60 +34,6 @@ pub struct Sent {
     pub heard: usize,
     /// Whether its connection had carried another one.
     pub reused: bool,
-}
-
-/// Events that a repeat is compared to.
-const LATEST: usize = 16;
-
-/// What a stream serves.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Serves {
-    /// A call of the tool `work`: its tag.
-    Work(u64),
-    /// What the server says unasked: the listener.
-    Listener,
-    /// Any other request: its method.
-    Other(String),
-}
-
-/// An answer and the connections over which it came.
-#[derive(Clone, Debug)]
-pub struct Stream {
-    /// What it serves.
-    pub serves: Serves,
-    /// The id of its request as JSON.
-    pub id: Value,
-    /// The session it belongs to.
-    pub session: Option<String>,
-    /// The id of the last event of it that arrived.
-    pub last_id: Option<String>,
-    /// Whether the response has arrived.
-    pub answered: bool,
-    /// Whether the response only asks for input.
-    pub asks: bool,
-    /// Attempts to go on with it, the first request not counted.
-    pub attempts: u32,
-    /// Attempts since a round brought a message.
-    fruitless: u32,
-    /// Rounds in a row that brought nothing, the first request counted.
-    pub empty: u32,
-    /// Rounds in a row that were short.
-    short: u32,
-    /// The last round brought a message.
-    delivered: bool,
-    /// The latest events that have an id: id and data.
-    latest: VecDeque<(String, String)>,
-    /// When the latest round began.
-    began: Instant,
-    retry: Option<u64>,
-    half_retry: Option<u64>,
-    retry_after: Option<u64>,
-    over: Option<Instant>,
-    refused: bool,
-    /// An attempt may have been made of which nothing is seen, since its connection did not open.
-    unseen: bool,
-    /// The next attempt is the latest one once more, so that there is nothing to wait for: when the one before that ended.
-    again: Option<Option<Instant>>,
 }
 
 struct Line {
@@ -571,62 +511,5 @@ fn fits(values: &[(Instant, Option<String>)], value: Option<&str>, since: Instan
 impl Open {
     fn stream(&self, log: &[Sent]) -> Option<usize> {
         log[self.sent].stream
-    }
-}
-
-impl Stream {
-    fn new(serves: Serves, id: Value, session: Option<String>) -> Self {
-        Self {
-            serves,
-            id,
-            session,
-            last_id: None,
-            answered: false,
-            asks: false,
-            attempts: 0,
-            fruitless: 0,
-            empty: 0,
-            short: 0,
-            delivered: false,
-            latest: VecDeque::new(),
-            began: Instant::ZERO,
-            retry: None,
-            half_retry: None,
-            retry_after: None,
-            over: None,
-            refused: false,
-            unseen: false,
-            again: None,
-        }
-    }
-
-    /// Checks that an attempt may be made now. False: it is one after the last, a long time later.
-    fn check_wait(&self, now: Instant, resume: Resume) -> bool {
-        let over = self.over.unwrap_or_else(|| panic!("an attempt before the end of the one before: {self:?}"));
-        let waited = (now - over).as_millis() as u64;
-        let named = self.retry.unwrap_or(WAIT).clamp(CLAMP.0, CLAMP.1);
-        let after = self.retry_after.map_or(0, |seconds| (seconds * 1000).clamp(CLAMP.0, CLAMP.1));
-        assert!(waited >= named.max(after), "{waited} ms after {named} ms were named: {self:?}");
-        let over = match resume {
-            Resume::Progress => {
-                let ceiling = match self.serves {
-                    _ if self.delivered => CEILINGS.0,
-                    Serves::Listener => CEILINGS.2,
-                    Serves::Work(_) | Serves::Other(_) => CEILINGS.1,
-                };
-                let doublings = self.short.saturating_sub(2).min(20);
-                let doubled = named.saturating_mul(1 << doublings).min(ceiling).max(named);
-                assert!(waited >= doubled, "{waited} ms in place of {doubled} ms: {self:?}");
-                self.empty >= 2
-            }
-            Resume::Strict(most) if self.serves == Serves::Listener => self.fruitless >= most,
-            Resume::Strict(most) => self.attempts >= most,
-            Resume::Never => true,
-        };
-        if (over && !self.unseen) || self.refused {
-            assert!(self.serves == Serves::Listener, "an attempt after the last: {self:?}");
-            assert!(waited >= CEILINGS.2.max(named), "{waited} ms after it was given up: {self:?}");
-        }
-        !(over || self.refused)
     }
 }

@@ -3,6 +3,7 @@
 //! and a listener. Here is what goes out and what comes in; what the end of an exchange means is `over.rs`.
 
 mod auth;
+mod incoming;
 mod listener;
 mod over;
 mod repeats;
@@ -13,28 +14,22 @@ pub(in crate::client) use auth::Challenges;
 pub(in crate::client) use session::Session;
 
 use super::Exchange;
-use crate::client::era::tells_of_era;
-use crate::client::ids::{Match, Purpose};
+use crate::client::ids::Purpose;
 use crate::client::refresh::Catalogue;
-use crate::client::{Client, SseDecode, State, Target, Timer, headers};
+use crate::client::{Client, Target, Timer, headers};
 use crate::error::{DiagnosticKind, HttpError};
-use crate::exchange::{
-    Closed, Data, ExchangeId, Fact, Headers, Item, RequestHead, ResponseHead, Sent, SseEvent, Start,
-};
+use crate::exchange::{Data, ExchangeId, Headers, RequestHead, ResponseHead, Start};
 use crate::frame::{Media, media_type};
 use crate::input::{AuthKey, CallId};
 use crate::model::headers::{CURSOR, METHOD, NAME, SESSION, VERSION, encode, name_of};
-use crate::rpc::{Defect, DefectKind, ErrorObject, Id, Message, Object, Payload, Response, code};
+use crate::rpc::{Defect, ErrorObject, Id, Message, Object, Response};
 use crate::seed::Seed;
-use crate::time::Instant;
 use crate::version::{Era, ProtocolVersion};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
-use over::Over;
 use repeats::EventKey;
 use stream::Stream;
 
@@ -386,229 +381,6 @@ impl Client {
             Exchange::Http(http) => Some(http),
             Exchange::Duplex(_) => None,
         }
-    }
-}
-
-/// What comes in.
-impl Client {
-    pub(super) fn on_http(&mut self, exchange: ExchangeId, fact: Fact) {
-        if !self.http(exchange).is_some_and(Http::is_live) {
-            return;
-        }
-        match fact {
-            Fact::Item(Item::End) => self.on_over(exchange, Over::End),
-            Fact::Item(item) => self.on_http_item(exchange, item),
-            Fact::Failed { sent, why } => self.on_over(exchange, Over::Failed { sent, why }),
-            Fact::Repeated => {
-                if let Some(call) = self.http(exchange).and_then(Http::call) {
-                    self.mark_reached(call);
-                }
-            }
-            Fact::Opened(_) | Fact::From(_) | Fact::ReadClosed | Fact::Unsent(_) | Fact::Unsendable { .. } => {}
-        }
-    }
-
-    fn on_http_item(&mut self, exchange: ExchangeId, item: Item) {
-        if matches!(self.state(), State::Closing | State::Terminated) {
-            return;
-        }
-        self.sign_of_life(exchange);
-        let (limits, now) = (&self.config.limits.client, self.now);
-        let (most_items, most_bytes) = (limits.drain_items, limits.drain_bytes);
-        let Some(http) = self.http_mut(exchange) else { return };
-        if !http.wants_body() {
-            http.drained = (http.drained.0 + 1, http.drained.1 + size(&item));
-        }
-        if http.drained.0 > most_items || http.drained.1 > most_bytes {
-            return self.finish(exchange);
-        }
-        let ignores = http.is_decided() && !http.has_failed();
-        match item {
-            Item::Message(_) | Item::BadMessage(_) | Item::Batch(_) if ignores => {}
-            Item::Response(head) => {
-                http.head = Some(head);
-                self.on_response_head(exchange, now);
-            }
-            Item::Body(bytes) => {
-                let room = Defect::HEAD - http.body.len().min(Defect::HEAD);
-                http.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                // Neither the rest of a long page nor a body without a type is of use to anyone.
-                let is_enough = if http.has_failed() { bytes.len() >= room } else { http.wants_body() };
-                if is_enough {
-                    self.finish(exchange);
-                }
-            }
-            Item::Event(SseEvent { id, retry, data }) => {
-                if let (Role::Request(_, Purpose::Listen), Some(retry)) = (&http.role, retry) {
-                    self.set_subscription_retry(retry);
-                }
-                self.note_event(exchange, id.as_deref(), retry, &data);
-                match data {
-                    Data::None => {}
-                    Data::Message(message) => self.on_http_message(exchange, message),
-                    Data::Batch(batch) => self.on_http_batch(exchange, batch),
-                    Data::Bad(defect) => self.on_http_defect(exchange, defect),
-                    Data::Other { event, .. } => self.diagnose(DiagnosticKind::ControlEvent, event),
-                }
-            }
-            Item::Message(message) => self.on_http_message(exchange, message),
-            Item::BadMessage(defect) => self.on_http_defect(exchange, defect),
-            Item::Batch(batch) => self.on_http_batch(exchange, batch),
-            Item::Comment => {}
-            item @ (Item::Request(_) | Item::Reject(_) | Item::End) => self.on_items(exchange, item),
-        }
-    }
-
-    fn on_response_head(&mut self, exchange: ExchangeId, now: Instant) {
-        let Some(http) = self.http_mut(exchange) else { return };
-        if success(http.status()) {
-            // Its credentials are good. Those that a stream goes on with later may have expired by then.
-            http.tried = auth::Tried::default();
-        }
-        if http.is_stream() {
-            http.stream.on_open(now);
-            if matches!(http.role, Role::Listener | Role::Request(..)) {
-                self.timers.set(Timer::Answer(exchange), None);
-            }
-        }
-        self.note_offer(exchange);
-        if self.http(exchange).is_some_and(|http| http.role == Role::Listener) {
-            self.on_listener_head(exchange);
-        }
-        let Some(http) = self.http(exchange) else { return };
-        if http.is_other_type() {
-            self.finish(exchange);
-        } else if http.is_decided() && http.role != Role::Delete {
-            let until = self.now + self.config.limits.client.drain_time;
-            self.timers.set(Timer::Answer(exchange), Some(until));
-        }
-    }
-
-    /// What is still to come of a response is not waited for.
-    fn finish(&mut self, exchange: ExchangeId) {
-        if self.cut_http(exchange) {
-            self.on_over(exchange, Over::End);
-        }
-    }
-
-    fn on_http_batch(&mut self, exchange: ExchangeId, batch: Vec<Result<Message, Defect>>) {
-        if !self.version().is_some_and(|version| version.rules().batches) {
-            self.diagnose(DiagnosticKind::UnexpectedBatch, format!("{} messages", batch.len()));
-        }
-        for element in batch {
-            match element {
-                Ok(message) => self.on_http_message(exchange, message),
-                Err(defect) => self.on_http_defect(exchange, defect),
-            }
-        }
-    }
-
-    fn on_http_message(&mut self, exchange: ExchangeId, message: Message) {
-        let is_gone = self.http(exchange).is_some_and(|http| self.is_session_gone(http));
-        let Some(http) = self.http_mut(exchange) else { return };
-        // What stands in the body of a refusal is no message of the stream.
-        if !http.has_failed() {
-            http.any_message = true;
-        }
-        if is_gone && matches!(message, Message::Response(Response { payload: Payload::Result(_), .. })) {
-            return self.diagnose(DiagnosticKind::UnexpectedResponse, "a result with HTTP 404: the session has ended");
-        }
-        match (message, http.has_failed().then(|| http.status())) {
-            (Message::Error(error), Some(status)) => self.on_http_error(exchange, status, None, error),
-            (Message::Response(Response { id, payload: Payload::Error(error) }), Some(status)) => {
-                self.on_http_error(exchange, status, Some(&id), error);
-            }
-            (message, None) => {
-                self.note_use(exchange, &message);
-                self.on_message(exchange, message);
-            }
-            (message, Some(_)) => self.on_message(exchange, message),
-        }
-    }
-
-    /// A JSON-RPC error in the body of an HTTP error: the answer to what was posted, unless it names something else, or the status says more.
-    /// Of a GET it is that only if it names the request: else it tells of the attempt.
-    fn on_http_error(&mut self, exchange: ExchangeId, status: u16, id: Option<&Id>, error: ErrorObject) {
-        let lenient = self.config.match_text_ids;
-        let found = id.map(|id| self.ids.find(id, exchange, lenient).1);
-        let Some(http) = self.http_mut(exchange) else { return };
-        // A challenge is answered first; and of a session that has ended a 404 tells, whatever stands in it, but for a method that the
-        // server does not know.
-        let gone = status == 404 && http.in_session && error.code != code::METHOD_NOT_FOUND;
-        let names_other = match found {
-            Some(found) => !matches!(found, Match::Pending { .. }),
-            None => http.is_get(),
-        };
-        let is_handshake = matches!(http.role, Role::Request(_, Purpose::Discover | Purpose::Initialize));
-        let says_more = matches!(status, 401 | 403) || is_handshake && !tells_of_era(status);
-        match http.role.clone() {
-            Role::Request(id, purpose) if !gone && !names_other && !says_more => {
-                self.settle(exchange, &id, purpose, Ok(Payload::Error(error)));
-            }
-            _ => http.error = Some(error),
-        }
-    }
-
-    fn on_http_defect(&mut self, exchange: ExchangeId, defect: Defect) {
-        // Of an answer to a notification nothing is wanted.
-        let is_event = self.http(exchange).is_some_and(|http| http.is_stream() && http.wants_body());
-        if let Some(http) = self.http_mut(exchange)
-            && defect.kind != DefectKind::Denied
-        {
-            http.last_defect = Some(defect.clone());
-        }
-        self.on_defect(exchange, defect);
-        if is_event && self.config.sse_decode == SseDecode::Reject && self.http(exchange).is_some() {
-            self.reject_stream(exchange);
-        }
-    }
-
-    /// The response has come: what follows it is read for a while, then dropped.
-    pub(in crate::client) fn answered(&mut self, exchange: ExchangeId) {
-        let time = self.config.limits.client.drain_time;
-        let until = self.now + time;
-        let Some(http) = self.http_mut(exchange) else { return };
-        if !matches!(http.role, Role::Request(..)) {
-            return;
-        }
-        http.role = Role::Answered;
-        self.timers.set(Timer::Answer(exchange), None);
-        self.timers.set(Timer::Idle(exchange), None);
-        if time.is_zero() {
-            self.drop_exchange(exchange);
-        } else {
-            self.timers.set(Timer::Drain(exchange), Some(until));
-        }
-    }
-
-    /// The head of a response, or the answer to a message, has not come in time.
-    pub(in crate::client) fn on_answer_timeout(&mut self, exchange: ExchangeId) {
-        if self.cut_http(exchange) {
-            self.on_over(exchange, Over::Failed { sent: Sent::Maybe, why: Closed::Timeout });
-        }
-    }
-
-    /// Ends an exchange on the wire, of which something is still to be made. Whether there was one.
-    fn cut_http(&mut self, exchange: ExchangeId) -> bool {
-        let Some(http) = self.http_mut(exchange).filter(|http| http.is_live()) else { return false };
-        http.stage = Stage::Over;
-        self.out.abort(exchange);
-        true
-    }
-}
-
-/// The bytes of an item, roughly.
-fn size(item: &Item) -> usize {
-    let of = |message: &Message| match message {
-        Message::Request(request) => request.params.as_ref().map_or(0, |params| params.as_bytes().len()),
-        Message::Notification(note) => note.params.as_ref().map_or(0, |params| params.as_bytes().len()),
-        Message::Response(Response { payload: Payload::Result(result), .. }) => result.as_bytes().len(),
-        Message::Response(_) | Message::Error(_) => 0,
-    };
-    match item {
-        Item::Body(bytes) | Item::Event(SseEvent { data: Data::Other { data: bytes, .. }, .. }) => bytes.len(),
-        Item::Message(message) | Item::Event(SseEvent { data: Data::Message(message), .. }) => of(message),
-        _ => 0,
     }
 }
 

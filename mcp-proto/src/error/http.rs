@@ -1,0 +1,87 @@
+//! The error that an HTTP status makes.
+
+use crate::rpc::{ErrorObject, Object, code};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::fmt;
+use core::time::Duration;
+
+/// An HTTP status other than success, with what the response says of the reason (RFC 9110 section 15).
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct HttpError {
+    /// The status.
+    pub status: u16,
+    /// The JSON-RPC error of the body, if it is one. It does not name the request, or it would be [`CallError::Rpc`].
+    pub error: Option<ErrorObject>,
+    /// What the response says of authorization.
+    pub auth: AuthHints,
+    /// Where a redirect leads. It is not followed: credentials would go along.
+    pub location: Option<String>,
+    /// Its `Retry-After`, as the server sent it (RFC 9110 section 10.2.3); `None` if there is none, or if it is a date.
+    pub retry_after: Option<Duration>,
+    /// The first bytes of the body, at most 8 KiB.
+    pub body_head: Bytes,
+}
+
+/// What a response says of authorization.
+#[derive(Clone, PartialEq, Eq, Debug, Default, PartialOrd, Ord)]
+pub struct AuthHints {
+    /// Its `WWW-Authenticate` fields, in their order (RFC 9110 section 11.6.1).
+    pub www_authenticate: Vec<String>,
+    /// Its `Mcp-Auth-Server` field, which some servers send.
+    pub auth_server: Option<String>,
+}
+
+impl HttpError {
+    /// A status without anything else.
+    pub const fn new(status: u16) -> Self {
+        let auth = AuthHints { www_authenticate: Vec::new(), auth_server: None };
+        Self { status, error: None, auth, location: None, retry_after: None, body_head: Bytes::new() }
+    }
+
+    /// It in the form of a JSON-RPC error: that of the body if there is one, else `-32603` with the status as `data.httpStatus`.
+    pub fn to_rpc_error(&self) -> ErrorObject {
+        self.error.clone().unwrap_or_else(|| {
+            let data = Object::new().with("httpStatus", u64::from(self.status));
+            ErrorObject { data: Some(data.into()), ..ErrorObject::new(code::INTERNAL_ERROR, format!("{self}")) }
+        })
+    }
+}
+
+/// How many characters of a body an error shows.
+const SHOWN: usize = 200;
+
+impl fmt::Display for HttpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HTTP {}", self.status)?;
+        match &self.error {
+            Some(error) => write!(f, ": {error}")?,
+            None if self.body_head.is_empty() => {}
+            None => {
+                // A page may be long, and may hold what a terminal obeys.
+                let text = String::from_utf8_lossy(&self.body_head);
+                let line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+                write!(f, ": {}", line.take(SHOWN).collect::<String>().trim_end())?;
+            }
+        }
+        if let Some(location) = &self.location {
+            write!(f, " [redirected to {location}, not followed]")?;
+        }
+        if let Some(after) = self.retry_after {
+            write!(f, " [retry after {} s]", after.as_secs())?;
+        }
+        let challenges = self.auth.www_authenticate.iter().map(|challenge| format!("WWW-Authenticate: {challenge}"));
+        let server = self.auth.auth_server.iter().map(|server| format!("Mcp-Auth-Server: {server}"));
+        let hints: Vec<String> = challenges.chain(server).collect();
+        if hints.is_empty() { Ok(()) } else { write!(f, " [{}]", hints.join("; ")) }
+    }
+}
+
+impl core::error::Error for HttpError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        self.error.as_ref().map(|error| error as _)
+    }
+}
