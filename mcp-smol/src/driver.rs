@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Facts taken from one channel before the others have their turn.
-const TURN: usize = 8;
+/// Facts taken from one channel before the others have their turn: a read and a write. What one read holds may take long to parse.
+const TURN: usize = 2;
 /// Turns taken before other tasks of the executor have theirs.
 const TURNS: usize = 32;
 

@@ -148,7 +148,7 @@ fn one_of_two(bench: &Bench) -> Result<String, String> {
         "tools/call slow" => {
             Some(vec![Step::After("tools/call bad"), Step::Wait(Duration::from_millis(50)), json(slow)])
         }
-        "tools/call bad" => Some(vec![whole("503 Service Unavailable", "", "busy"), Step::Close]),
+        "tools/call bad" => Some(vec![whole("503 Service Unavailable", "Connection: close\r\n", "busy"), Step::Close]),
         _ => None,
     })?;
     let mut client = bench.visit(&stub, modern())?;

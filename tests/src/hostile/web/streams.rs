@@ -340,7 +340,10 @@ fn unprimed(bench: &Bench) -> Result<String, String> {
 /// The limit of the call ends the stream that serves it.
 fn silent(bench: &Bench) -> Result<String, String> {
     let stub = primes(|_| vec![say(EVENTS), Step::Hold])?;
-    let mut client = bench.visit(&stub, Setup { timeout: Some(PATIENCE), ..legacy() })?;
+    // Time enough to come back after 50 ms on a machine that is busy.
+    let limit = 8 * PATIENCE;
+    let mut client = bench.visit(&stub, Setup { timeout: Some(limit), ..legacy() })?;
+    let late = |error: &CallError| *error == CallError::Timeout { after: limit, sent: Sent::Maybe };
     let error = fails(&mut client, "bad", late)?;
     let_go(&stub, &mut client)?;
     cancelled(&stub, &mut client)?;
