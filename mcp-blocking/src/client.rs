@@ -8,7 +8,7 @@ use mcp_proto::call::Paged;
 use mcp_proto::client::{Termination, Verdict};
 use mcp_proto::driver::{Collected, ConnectError};
 use mcp_proto::exchange::Shutdown;
-use mcp_proto::input::CallId;
+use mcp_proto::input::{CallId, NotificationId};
 use mcp_proto::stats::ClientStats;
 use mcp_proto::{Call, CallError, Calling, Instant, IntoCall, Object, Pages, Progress, Refusal, ServerInfo};
 use std::fmt;
@@ -153,16 +153,21 @@ impl Client {
         shared.pump(&mut state);
     }
 
-    /// Sends a notification of a method that the engine does not know.
+    /// Sends a notification of a method that the engine does not know, and does not wait: the value that is returned does, and dropping it
+    /// changes nothing. A notification that was accepted is sent also if the client is closed or dropped right after, as far as the time
+    /// limits of the shutdown allow.
     ///
     /// # Errors
     /// Why it was not sent.
-    pub fn notify(&self, method: &str, params: Object) -> Result<(), Refusal> {
+    pub fn notify(&self, method: &str, params: Object) -> Result<PendingNotification, Refusal> {
         let shared = &self.handle.shared;
         let mut state = shared.heed_exit(shared.lock());
-        let sent = state.engine.notify(shared.clock.now(), method, params).map_err(|refused| refused.why);
+        let id = state.engine.notify_tracked(shared.clock.now(), method, params).map_err(|refused| refused.why)?;
+        let wake = Arc::<Condvar>::default();
+        state.calls.begin_notification(id, Arc::clone(&wake));
         shared.pump(&mut state);
-        sent
+        drop(state);
+        Ok(PendingNotification { shared: Arc::clone(shared), id, wake })
     }
 
     /// What the server said of itself; of the latest start, if it was started again.
@@ -364,6 +369,68 @@ impl<M, F> Drop for Pending<M, F> {
 impl<M, F> fmt::Debug for Pending<M, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pending").field("call", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// A notification under way. Dropping it changes nothing, and it does not keep the client open.
+pub struct PendingNotification {
+    shared: Arc<Shared>,
+    id: NotificationId,
+    wake: Arc<Condvar>,
+}
+
+impl PendingNotification {
+    /// Waits for its end: over HTTP until the server has taken it (a status 2xx), on any other connection until its bytes are written.
+    ///
+    /// # Errors
+    /// [`CallError`]: the client gave up before that, and why.
+    pub fn wait(self) -> Result<(), CallError> {
+        loop {
+            if let Some(outcome) = self.turn(None) {
+                return outcome;
+            }
+        }
+    }
+
+    /// As [`wait`](Self::wait), at most so long. The notification goes on if that is over.
+    ///
+    /// # Errors
+    /// This notification itself, if it has not ended.
+    pub fn wait_timeout(self, limit: Duration) -> Result<Result<(), CallError>, Self> {
+        let until = self.shared.clock.now() + limit;
+        self.turn(Some(until)).ok_or(self)
+    }
+
+    /// Waits until it has ended or the time is over.
+    fn turn(&self, until: Option<Instant>) -> Option<Result<(), CallError>> {
+        let mut state = self.shared.lock();
+        loop {
+            state = self.shared.heed_exit(state);
+            if let Some(outcome) = state.calls.collect_notification(self.id) {
+                return Some(outcome);
+            }
+            let left = until.map(|until| until.since(self.shared.clock.now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return None;
+            }
+            state = wait(&self.wake, state, left);
+        }
+    }
+}
+
+impl Drop for PendingNotification {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        if state.calls.forget_notification(self.id).is_some() {
+            state.engine.untrack(self.shared.clock.now(), self.id);
+            self.shared.pump(&mut state);
+        }
+    }
+}
+
+impl fmt::Debug for PendingNotification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PendingNotification").field(&self.id).finish()
     }
 }
 

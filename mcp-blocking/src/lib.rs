@@ -73,7 +73,9 @@ mod tests;
 mod unix;
 
 pub use accepted::Stream;
-pub use client::{Client, Closer, Connecting, Elements, Pending, connect, connect_with, connecting};
+pub use client::{
+    Client, Closer, Connecting, Elements, Pending, PendingNotification, connect, connect_with, connecting,
+};
 pub use config::Config;
 #[cfg(feature = "http")]
 pub use http::{HttpServer, serve_http, serve_http_with};

@@ -85,7 +85,8 @@ impl<M: Method> Call<M> {
         Self { raw, method: PhantomData }
     }
 
-    /// Waits at most so long for the answer; `None` without limit. Default: [`ClientConfig::timeout`](crate::client::ClientConfig).
+    /// Waits at most so long for the answer; `None` without limit. The time counts from the call: what it waits for before it is sent (the
+    /// start of the server, an HTTP connection) is part of it. Default: [`ClientConfig::timeout`](crate::client::ClientConfig).
     #[must_use]
     pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.raw.options.timeout = Some(timeout.into());

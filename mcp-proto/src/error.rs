@@ -83,12 +83,15 @@ impl core::error::Error for Refusal {}
 pub enum CallError {
     /// The server answered with an error. Never made up locally.
     Rpc(ErrorObject),
-    /// No answer came in time. It may have run.
+    /// No answer came in time. The time counts from the call, what it waited for before it was sent included. It may have run, unless `sent`
+    /// is `No`.
     Timeout {
         /// The limit that was reached.
         after: Duration,
         /// Whether the request can have reached the server.
         sent: Sent,
+        /// What it waited for when the time was over.
+        awaited: Awaited,
     },
     /// The application cancelled it. It may have run.
     Cancelled {
@@ -149,6 +152,20 @@ pub enum CallError {
     },
 }
 
+/// What a call waited for when its time was over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Awaited {
+    /// The two sides had not agreed yet, or the server was being started again.
+    Start,
+    /// An HTTP connection: as many as
+    /// [`FrameLimits::max_connections_per_origin`](crate::limits::FrameLimits::max_connections_per_origin) allows were in use, or the one for
+    /// this request was not open yet.
+    Connection,
+    /// The response of the server, or an answer of the application to a question of the server.
+    Response,
+}
+
 impl CallError {
     /// Whether the request can have reached the server: `No` means that repeating it is safe.
     pub const fn sent(&self) -> Sent {
@@ -164,6 +181,9 @@ impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rpc(e) => e.fmt(f),
+            Self::Timeout { after, awaited: Awaited::Connection, .. } => {
+                write!(f, "no response within {} ms: the request waited for a connection", after.as_millis())
+            }
             Self::Timeout { after, .. } => write!(f, "no response within {} ms", after.as_millis()),
             Self::Cancelled { reason: Some(reason) } => write!(f, "cancelled: {reason}"),
             Self::Cancelled { reason: None } => f.write_str("cancelled"),

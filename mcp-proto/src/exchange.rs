@@ -125,8 +125,12 @@ pub enum Body {
 /// What became of an exchange. After `Failed` nothing more is said of it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fact {
-    /// A duplex exchange is open. On a server this begins it.
+    /// A duplex exchange is open. On a server this begins it. To a client, of an HTTP exchange: it has a connection, and from now on bytes of
+    /// it may reach the server. A driver that reported [`Waiting`](Self::Waiting) reports this before it writes the first byte.
     Opened(Peer),
+    /// To a client, of an HTTP exchange: it waits for a connection, and no byte of it was written. Optional. An exchange that the client
+    /// aborts while it waits was not sent ([`Sent::No`]); of a driver that does not report this, the client assumes that it may have been.
+    Waiting,
     /// HTTP: who sends the request that follows. Told to a server directly before the [`Item::Request`] of the exchange, since only the
     /// latest is remembered, and left out where nothing is known of the peer.
     From(Peer),
@@ -138,11 +142,11 @@ pub enum Fact {
     /// (see [`Start::Http`]). The server may have read it there. Sent before anything of the second attempt; never for a request that is
     /// not `repeatable`.
     Repeated,
-    /// A [`MessageHook`](crate::hook::MessageHook) refused a request that we said on a duplex exchange: it was not written, and nobody will
-    /// answer it. The exchange goes on.
+    /// A [`MessageHook`](crate::hook::MessageHook) refused a message that we sent on a duplex exchange: it was not written. The exchange goes
+    /// on. Reported before the next [`Unsent`](Self::Unsent).
     Unsendable {
-        /// The id of the request.
-        id: Id,
+        /// The id of the request, if it was one: nobody will answer it.
+        id: Option<Id>,
         /// Why it was refused.
         reason: String,
     },
@@ -182,8 +186,8 @@ pub enum Start {
         /// Whether it may be written a second time, to another connection, if a reused one turns out to be dead before it answered. The
         /// engine then needs [`Fact::Repeated`] first: a refusal of the second one does not prove that the first one did not run.
         repeatable: bool,
-        /// Whether the server may wait for it before it answers other requests: it is made though as many connections are open as may be.
-        /// The answer to a question of the server is.
+        /// Whether it is made though as many connections are open as may be, since others wait for it or it frees them: the answer to a
+        /// question of the server, `notifications/cancelled`, and the DELETE of a session.
         urgent: bool,
     },
 }

@@ -58,6 +58,10 @@ pub enum ClientCommand {
     Answer(InputKey, InputAnswer),
     /// Send a notification of a custom method.
     Notify(String, Object),
+    /// The same, and report its end.
+    NotifyTracked(String, Object),
+    /// Do not report the end of this notification.
+    Untrack(NotificationId),
     /// Answer a challenge of the server.
     Authorize(AuthKey, Authorization),
     /// End in order.
@@ -87,7 +91,13 @@ pub enum Applied {
     Done,
     /// The call has this id.
     Call(CallId),
+    /// The notification has this id.
+    Notification(NotificationId),
 }
+
+/// A notification of a client whose end is reported. Never reused within an engine.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NotificationId(pub u64);
 
 /// A request that a server runs. Never reused within an engine, and not the id on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -22,7 +22,9 @@ impl Limits {
     /// session. What a driver then still waits for has failed.
     pub fn end_time(&self) -> Duration {
         let ladder = self.frame.exit_timeout.saturating_add(self.frame.terminate_timeout);
-        ladder.max(self.frame.linger_timeout.saturating_add(self.client.session_end_time))
+        // First for notifications, then for the session.
+        let session = self.client.session_end_time.saturating_mul(2);
+        ladder.max(self.frame.linger_timeout.saturating_add(session))
     }
 }
 
@@ -30,7 +32,7 @@ impl Limits {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct ClientLimits {
-    /// Calls that have not ended. A further call is refused with [`Refusal::Full`](crate::Refusal::Full), and so is a
+    /// Calls that have not ended, and notifications whose end is awaited. A further one is refused with [`Refusal::Full`](crate::Refusal::Full), and so is a
     /// notification over HTTP while as many exchanges are open; of as many answers to the server that it has not taken over HTTP a further
     /// one is dropped, which is a diagnostic. Default 1024: the ids, timers and buffers of that many cost well under a
     /// megabyte.
@@ -57,7 +59,8 @@ pub struct ClientLimits {
     pub drain_items: usize,
     /// How many bytes of it. Default 64 KiB.
     pub drain_bytes: usize,
-    /// How long the end of a session may take when the client is closed: the request that ends it is then aborted. Default 2 s.
+    /// How long notifications that were accepted may still take over HTTP when the client is closed, and after them the end of the session: a
+    /// request that takes longer is aborted. For a notification that is a diagnostic. Default 2 s.
     pub session_end_time: Duration,
     /// Pages that [`Pages`](crate::Pages) fetches before it ends with an error, and so does the list of tools that the engine fetches for
     /// itself. Default 1000.
@@ -220,9 +223,15 @@ pub struct FrameLimits {
     pub exit_timeout: Duration,
     /// How long a program may take to exit after it was told to terminate, before it is killed. Default 2 s.
     pub terminate_timeout: Duration,
-    /// Connections to one origin, those with an open event stream not counted. A request beyond it waits; an answer to a question of the
-    /// server does not, up to twice as many. Default 16.
+    /// Connections to one origin, those with an open event stream not counted. A request beyond it waits for one of them, while the clock of
+    /// its call runs: [`ClientStats::waiting`](crate::stats::ClientStats::waiting) counts it, and a call that times out meanwhile says so
+    /// ([`Awaited::Connection`](crate::error::Awaited::Connection)). An answer to a question of the server, `notifications/cancelled` and the
+    /// DELETE of a session do not wait, up to twice as many. Default 64: as many as the calls that a busy host makes at once, and a small part
+    /// of the file descriptors that a process usually has.
     pub max_connections_per_origin: usize,
+    /// Connections to one origin that are kept without a request on them, those used last. One beyond it is closed after a second, unless a
+    /// request needs it before. Default 8: a burst of calls leaves no more behind, and calls one after the other need one.
+    pub max_idle_per_origin: usize,
     /// Connections to one origin that are not counted because an event stream is open on them, so that no request waits behind a stream.
     /// One beyond it counts as any other. Default 256: more than that would take the file descriptors that a process usually has.
     pub max_streams_per_origin: usize,
@@ -309,7 +318,8 @@ impl Default for FrameLimits {
             linger_timeout: Duration::from_secs(2),
             exit_timeout: Duration::from_secs(2),
             terminate_timeout: Duration::from_secs(2),
-            max_connections_per_origin: 16,
+            max_connections_per_origin: 64,
+            max_idle_per_origin: 8,
             max_streams_per_origin: 256,
         }
     }

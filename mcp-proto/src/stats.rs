@@ -17,6 +17,10 @@ pub struct ClientStats {
     pub calls_made: u64,
     /// Questions of the server that wait for the application's answer.
     pub questions: usize,
+    /// HTTP requests that wait for a connection, since as many are in use as
+    /// [`FrameLimits::max_connections_per_origin`](crate::limits::FrameLimits::max_connections_per_origin) allows. The time of a call runs
+    /// meanwhile. While this is seldom zero, calls are slower than they need to be.
+    pub waiting: usize,
     /// Channels that are open, being opened or being closed.
     pub channels: usize,
     /// What went over all channels, those that are closed included.

@@ -9,7 +9,7 @@ use mcp_proto::call::{Method, Paged};
 use mcp_proto::client::{Event, Termination, Verdict};
 use mcp_proto::driver::{Calls, Collected, ConnectError, Noted};
 use mcp_proto::exchange::{Action, ChannelId, Closed};
-use mcp_proto::input::CallId;
+use mcp_proto::input::{CallId, NotificationId};
 use mcp_proto::stats::ClientStats;
 use mcp_proto::wired::WiredClient;
 use mcp_proto::{Call, CallError, Calling, IntoCall, Object, Pages, Progress, Refusal, ServerInfo};
@@ -155,14 +155,20 @@ impl Client {
         }))
     }
 
-    /// Sends a notification of a custom method.
+    /// Sends a notification of a custom method. The future that is returned waits for its end; dropping it changes nothing. A notification
+    /// that was accepted is sent also if the client is closed or dropped right after, as far as the time limits of the shutdown allow.
     ///
     /// # Errors
     /// [`Refusal`]: nothing was sent.
-    pub fn notify(&self, method: &str, params: Object) -> Result<(), Refusal> {
-        self.shared().command(|shared, state| {
-            state.engine.notify(shared.origin.now(), method, params).map_err(|refused| refused.why)
-        })
+    pub fn notify(&self, method: &str, params: Object) -> Result<PendingNotification, Refusal> {
+        let shared = self.shared();
+        let sent = shared.command(|shared, state| {
+            let sent = state.engine.notify_tracked(shared.origin.now(), method, params);
+            let id = sent.map_err(|refused| refused.why)?;
+            state.calls.begin_notification(id, None);
+            Ok(id)
+        });
+        sent.map(|id| PendingNotification { shared: Arc::clone(shared), id })
     }
 
     /// Waits until the two sides have agreed. Calls need not wait for it: they are sent when it is so.
@@ -332,6 +338,48 @@ impl<M: Method, F> Drop for Pending<M, F> {
 impl<M: Method, F> fmt::Debug for Pending<M, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Pending").field(&self.id()).finish()
+    }
+}
+
+/// A notification under way: a future of its end. Over HTTP it resolves once the server has taken the notification (a status 2xx), on any
+/// other connection once its bytes are written, and with an error if the client gave up before. Dropping it changes nothing, and it does not
+/// keep the client open.
+pub struct PendingNotification {
+    shared: Arc<Shared>,
+    id: NotificationId,
+}
+
+impl Future for PendingNotification {
+    type Output = Result<(), CallError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.shared.lock();
+        if let Some(outcome) = state.calls.collect_notification(self.id) {
+            return Poll::Ready(outcome);
+        }
+        let before = state.calls.wake_notification(self.id).and_then(|wake| wake.replace(cx.waker().clone()));
+        // The waker of before is dropped outside the lock: it may be the last of a task that holds a client.
+        drop(state);
+        drop(before);
+        Poll::Pending
+    }
+}
+
+impl Drop for PendingNotification {
+    fn drop(&mut self) {
+        let waker = self.shared.command(|shared, state| {
+            let waker = state.calls.forget_notification(self.id)?;
+            state.engine.untrack(shared.origin.now(), self.id);
+            waker
+        });
+        // Outside the lock: it may be the last of a task that holds a client.
+        drop(waker);
+    }
+}
+
+impl fmt::Debug for PendingNotification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PendingNotification").field(&self.id).finish()
     }
 }
 

@@ -73,7 +73,7 @@ mod tests;
 mod unix;
 mod work;
 
-pub use client::{Client, Closer, Connecting, Pending};
+pub use client::{Client, Closer, Connecting, Pending, PendingNotification};
 pub use config::{Config, Service};
 pub use driver::Driver;
 pub use handler::Handler;

@@ -12,6 +12,7 @@
 use bytes::Bytes;
 use mcp_proto::call::RawResult;
 use mcp_proto::client::{self, Event};
+use mcp_proto::error::Awaited;
 use mcp_proto::exchange::{
     Body, Closed, ExchangeId, Fact, Headers, Item, Outgoing, RequestHead, ResponseHead, Sent, Start,
 };
@@ -489,7 +490,7 @@ fn a_call_that_takes_too_long_is_let_go_of_as_well() {
     web.client.engine.handle_timeout(due);
     web.client.carry_out();
     web.rest();
-    let outcome = Err(CallError::Timeout { after: due - NOW, sent: Sent::Maybe });
+    let outcome = Err(CallError::Timeout { after: due - NOW, sent: Sent::Maybe, awaited: Awaited::Response });
     assert_eq!(web.client.only_event(), Event::Ended { call, outcome });
     assert_eq!((web.server.cancelled, web.server.engine.running()), (1, 0));
 }

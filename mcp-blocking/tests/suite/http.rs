@@ -1,11 +1,12 @@
 //! HTTP on loopback: our client against our server, each against a peer made by hand.
 
-use crate::common::{BOUND, bounded};
+use crate::common::{BOUND, bounded, until};
 use crate::own::{Add, Count, Seen, Text, router};
 use mcp_blocking::{
     Authorization, CallError, CallToolResult, Client, Config, ConnectError, ElicitResult, Headers, HttpServer, Object,
     connect, connect_with, serve_http, tools,
 };
+use mcp_proto::Refusal;
 use mcp_proto::client::Termination;
 use mcp_proto::error::{NegotiationCause, Stage};
 use mcp_proto::exchange::Closed;
@@ -74,6 +75,33 @@ fn a_url_is_called_and_answers_as_json_and_as_a_stream() {
         assert_eq!(text(add(&client)), "3");
         assert_eq!(client.close(), Termination::Requested);
         server.stop(Duration::ZERO);
+    });
+}
+
+#[test]
+fn closing_an_http_client_leaves_no_thread_behind() {
+    bounded(|| {
+        let (_server, _seen, url) = served();
+        let client = connect(url.as_str()).expect("connected");
+        assert_eq!(text(add(&client)), "3");
+        // Its writing thread waits for more when the client is closed.
+        client.close();
+        until(|| client.stats().detached_threads == 0);
+    });
+}
+
+#[test]
+fn notifications_can_be_awaited_over_http_and_after_the_close() {
+    bounded(|| {
+        let (_server, _seen, url) = served();
+        let client = connect(url.as_str()).expect("connected");
+        client.notify("custom/told", Object::new()).expect("accepted").wait().expect("taken");
+        let dropped = client.notify("custom/told", Object::new()).expect("accepted");
+        drop(dropped);
+        let late = client.notify("custom/told", Object::new()).expect("accepted");
+        client.close();
+        assert_eq!(late.wait_timeout(BOUND).expect("it has ended"), Ok(()));
+        assert_eq!(client.notify("custom/told", Object::new()).unwrap_err(), Refusal::Closed);
     });
 }
 

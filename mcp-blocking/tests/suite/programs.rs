@@ -6,7 +6,7 @@ use mcp_blocking::{
     tools,
 };
 use mcp_proto::client::{Event, Policy, Termination};
-use mcp_proto::error::{NegotiationCause, Stage};
+use mcp_proto::error::{Awaited, NegotiationCause, Stage};
 use mcp_proto::exchange::{Closed, ExitStatus, Sent};
 use std::process::Command;
 use std::sync::{Arc, mpsc};
@@ -271,7 +271,7 @@ fn a_server_that_never_answers_times_the_call_out_and_is_told() {
         let ended = client.call(tools::call("add").timeout(after)).expect_err("no answer");
         // The timer thread sleeps towards a later deadline, and is woken for this one.
         assert!(began.elapsed() >= after && began.elapsed() < BOUND / 2, "{:?}", began.elapsed());
-        assert_eq!(ended, CallError::Timeout { after, sent: Sent::Maybe });
+        assert_eq!(ended, CallError::Timeout { after, sent: Sent::Maybe, awaited: Awaited::Response });
         assert_eq!(call(&client).expect("an answer").first_text(), Some("told"));
     });
 }

@@ -429,7 +429,7 @@ fn methods_and_notifications_of_ones_own_pass() {
         });
         spawn(move || mcp_blocking::serve_with(router, serving, input, output));
         let client = connect_with((answers, ask), config(policy)).expect("connected");
-        client.notify("custom/note", Object::new()).expect("sent");
+        client.notify("custom/note", Object::new()).expect("accepted").wait().expect("its bytes are written");
         let doubled: Count = client.call(custom("custom/double", &Count { to: 4 })).expect("a result");
         assert_eq!(doubled.to, 8);
         until(|| *noted.lock().expect("no panic") == ["custom/note"]);

@@ -4,7 +4,7 @@ use super::era::Phase;
 use super::ids::Purpose;
 use super::{Client, Event, Termination, Timer, pings};
 use crate::call::{RawCall, RawResult};
-use crate::error::{CallError, DiagnosticKind, Refusal, Refused};
+use crate::error::{Awaited, CallError, DiagnosticKind, Refusal, Refused};
 use crate::exchange::{Closed, ExchangeId, Sent};
 use crate::input::{CallId, InputKey};
 use crate::model::Progress;
@@ -288,9 +288,20 @@ impl Client {
             (Timer::Call(_), Clock::Running { limit, .. } | Clock::Still { limit, .. }) => limit,
             _ => state.total.unwrap_or_default(),
         };
-        let sent = if matches!(state.stage, Stage::Queued) { Sent::No } else { Sent::Maybe };
+        let (awaited, sent) = self.whereabouts(state);
         self.signal_cancel(call, Some("timed out"));
-        self.end(call, Err(CallError::Timeout { after, sent }));
+        self.end(call, Err(CallError::Timeout { after, sent, awaited }));
+    }
+
+    /// What a call waits for, and whether its latest request can have reached the server.
+    fn whereabouts(&self, state: &CallState) -> (Awaited, Sent) {
+        match &state.stage {
+            Stage::Queued => (Awaited::Start, Sent::No),
+            Stage::Sent(id) => self.awaited(id),
+            Stage::Asking { .. } | Stage::Waiting { .. } => (Awaited::Response, Sent::Maybe),
+            #[cfg(feature = "http")]
+            Stage::Mismatched(_) => (Awaited::Response, Sent::Maybe),
+        }
     }
 
     /// Ends every call that was sent, since its answer cannot come any more. What was never sent waits for the next server.
@@ -305,7 +316,7 @@ impl Client {
     /// Ends every call, since no answer can come any more.
     pub(super) fn end_all_calls(&mut self, why: &Termination) {
         while let Some((&call, state)) = self.calls.first_key_value() {
-            let sent = if matches!(state.stage, Stage::Queued) { Sent::No } else { Sent::Maybe };
+            let (_, sent) = self.whereabouts(state);
             let error = match why {
                 // Too many sessions ended one after the other.
                 Termination::Negotiation(_) if sent == Sent::Maybe => CallError::SessionEnded,

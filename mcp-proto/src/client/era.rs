@@ -241,7 +241,7 @@ impl Client {
                             self.begin_session();
                             self.before_initialized();
                         }
-                        self.send_notification("notifications/initialized", &Object::new());
+                        self.send_notification("notifications/initialized", &Object::new(), None);
                         self.ready(ServerInfo { version, ..info });
                     }
                     None => {

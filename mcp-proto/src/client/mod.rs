@@ -15,6 +15,7 @@ mod era;
 #[cfg(feature = "http")]
 mod headers;
 mod ids;
+mod notifications;
 mod outbox;
 mod pings;
 #[cfg(feature = "http")]
@@ -45,7 +46,7 @@ use crate::error::{CallError, Diagnostic, DiagnosticKind, NegotiationError, Refu
 use crate::exchange::{ChannelId, Closed, ExchangeId, Fact, Outgoing, Shutdown, Start};
 use crate::input::{
     Applied, AuthToken, Authorization, CallId, Challenge, ClientCommand, ClientInput, Input, InputAnswer, InputKey,
-    InputRequest, InputToken,
+    InputRequest, InputToken, NotificationId,
 };
 use crate::model::Progress;
 use crate::model::lifecycle::ServerInfo;
@@ -65,6 +66,7 @@ use calls::CallState;
 use core::time::Duration;
 use era::Phase;
 use ids::Ids;
+use notifications::Notifications;
 use outbox::Outbox;
 use pings::Pings;
 use restart::Restarts;
@@ -115,6 +117,15 @@ pub enum Event {
         call: CallId,
         /// How it ended; [`Calling::finish`] reads it.
         outcome: Result<RawResult, CallError>,
+    },
+    /// A notification of [`notify_tracked`](Client::notify_tracked) has ended: exactly once for each that was accepted, unless it was
+    /// [untracked](Client::untrack) before. Not for a notification of [`notify`](Client::notify).
+    NotificationEnded {
+        /// The notification.
+        notification: NotificationId,
+        /// Over HTTP: the server took it (a status 2xx), or how it failed. On a duplex exchange: the driver wrote it, or how the exchange
+        /// ended before that. A failure over HTTP is a diagnostic besides.
+        outcome: Result<(), CallError>,
     },
     /// The server asks something. Only for capabilities that the configuration declares.
     InputNeeded {
@@ -299,6 +310,7 @@ pub struct Client {
     ids: Ids,
     calls: BTreeMap<CallId, CallState>,
     next_call: u64,
+    notifications: Notifications,
     inputs: BTreeMap<InputKey, Asked>,
     next_input: u64,
     exchanges: BTreeMap<ExchangeId, Exchange>,
@@ -326,6 +338,7 @@ impl Client {
             phase: Phase::Terminated,
             calls: BTreeMap::new(),
             next_call: 0,
+            notifications: Notifications::default(),
             inputs: BTreeMap::new(),
             next_input: 0,
             exchanges: BTreeMap::new(),
@@ -365,6 +378,13 @@ impl Client {
                     return Err(refused(ClientCommand::Notify(method, params), why));
                 }
             }
+            Input::Command(ClientCommand::NotifyTracked(method, params)) => {
+                return match self.on_notify_tracked(&method, &params) {
+                    Ok(id) => Ok(Applied::Notification(id)),
+                    Err(why) => Err(refused(ClientCommand::NotifyTracked(method, params), why)),
+                };
+            }
+            Input::Command(ClientCommand::Untrack(id)) => self.on_untrack(id),
             Input::Command(ClientCommand::Authorize(key, with)) => self.on_authorize(key, with),
             Input::Command(ClientCommand::Close) => self.shut(Termination::Requested),
         }
@@ -400,7 +420,9 @@ impl Client {
         self.on_authorize(to.key(), with);
     }
 
-    /// Sends a notification of a custom method.
+    /// Sends a notification of a custom method. Its end is not reported, except that a failure over HTTP is a diagnostic
+    /// ([`DiagnosticKind::DroppedNotification`]). A notification that was accepted is sent also if the client is closed right after, within
+    /// [`ClientLimits::session_end_time`](crate::limits::ClientLimits::session_end_time).
     ///
     /// # Errors
     /// [`Refusal::Closed`] before the two sides have agreed and after the end, [`Refusal::Full`] at a limit.
@@ -409,7 +431,31 @@ impl Client {
         self.on_notify(method, &params).map_err(|why| Refused { value: params, why })
     }
 
-    /// Ends in order: calls end with [`CallError::Closed`], questions are withdrawn, then the exchanges are ended. Idempotent.
+    /// As [`notify`](Self::notify), and [`Event::NotificationEnded`] reports its end. On a duplex exchange this needs a driver that reports
+    /// [`Fact::Unsent`].
+    ///
+    /// # Errors
+    /// As [`notify`](Self::notify); also [`Refusal::Full`] while [`ClientLimits::max_calls`](crate::limits::ClientLimits::max_calls)
+    /// notifications are tracked.
+    pub fn notify_tracked(
+        &mut self,
+        now: Instant,
+        method: &str,
+        params: Object,
+    ) -> Result<NotificationId, Refused<Object>> {
+        self.now = self.now.max(now);
+        self.on_notify_tracked(method, &params).map_err(|why| Refused { value: params, why })
+    }
+
+    /// The end of this notification is not reported. It is sent all the same. Nothing happens if it has ended.
+    pub fn untrack(&mut self, now: Instant, notification: NotificationId) {
+        self.now = self.now.max(now);
+        self.on_untrack(notification);
+    }
+
+    /// Ends in order: calls end with [`CallError::Closed`], questions are withdrawn, then the exchanges are ended. Notifications that are on
+    /// their way over HTTP are awaited, then the session is ended, each within
+    /// [`ClientLimits::session_end_time`](crate::limits::ClientLimits::session_end_time). Idempotent.
     pub fn close(&mut self, now: Instant) {
         self.now = self.now.max(now);
         self.shut(Termination::Requested);
@@ -502,13 +548,25 @@ impl Client {
         }
     }
 
-    fn on_notify(&mut self, method: &str, params: &Object) -> Result<(), Refusal> {
+    fn may_notify(&self) -> Result<(), Refusal> {
         let Phase::Ready(_) = self.phase else { return Err(Refusal::Closed) };
-        if self.is_full() || self.has_many_exchanges() {
+        if self.is_full() || self.has_many_exchanges() { Err(Refusal::Full) } else { Ok(()) }
+    }
+
+    fn on_notify(&mut self, method: &str, params: &Object) -> Result<(), Refusal> {
+        self.may_notify()?;
+        self.send_notification(method, params, None);
+        Ok(())
+    }
+
+    fn on_notify_tracked(&mut self, method: &str, params: &Object) -> Result<NotificationId, Refusal> {
+        self.may_notify()?;
+        if self.notifications.len() >= self.config.limits.client.max_calls.max(1) {
             return Err(Refusal::Full);
         }
-        self.send_notification(method, params);
-        Ok(())
+        let id = self.track();
+        self.send_notification(method, params, Some(id));
+        Ok(id)
     }
 
     /// Ends everything: the calls, the questions, the exchanges. `Terminated` follows when the last exchange is gone.
@@ -531,15 +589,16 @@ impl Client {
         self.end_web();
         self.timers.clear();
         self.phase = Phase::Closing(why);
-        self.delete_session(session);
+        self.delete_session_last(session);
         self.end_exchanges();
         self.terminate_if_done();
     }
 
     fn terminate_if_done(&mut self) {
-        if !self.exchanges.is_empty() || self.phase.state() != State::Closing {
+        if !self.exchanges.is_empty() || self.phase.state() != State::Closing || self.delete_session() {
             return;
         }
+        self.end_notifications(&Closed::Aborted);
         if let Phase::Closing(why) = core::mem::replace(&mut self.phase, Phase::Terminated) {
             self.timers.clear();
             let why = self.date_termination(why);

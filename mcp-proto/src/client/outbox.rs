@@ -10,6 +10,8 @@ use alloc::string::String;
 #[derive(Debug)]
 pub(super) struct Outbox {
     queue: VecDeque<Output>,
+    /// How many outputs were taken.
+    taken: u64,
     /// How many of the queue may be dropped instead of queued.
     waiting: usize,
     max_soft: usize,
@@ -21,7 +23,7 @@ pub(super) struct Outbox {
 impl Outbox {
     pub(super) const fn new(max_soft: usize) -> Self {
         let queue = VecDeque::new();
-        Self { queue, waiting: 0, max_soft, lost_notifications: 0, lost_diagnostics: 0, finished: false }
+        Self { queue, taken: 0, waiting: 0, max_soft, lost_notifications: 0, lost_diagnostics: 0, finished: false }
     }
 
     pub(super) fn start(&mut self, exchange: ExchangeId, start: Start) {
@@ -71,11 +73,22 @@ impl Outbox {
         self.finished = true;
     }
 
+    /// How many outputs were taken.
+    pub(super) const fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// How many outputs there were, those that wait included.
+    pub(super) fn pushed(&self) -> u64 {
+        self.taken + self.queue.len() as u64
+    }
+
     pub(super) fn pop(&mut self) -> Option<Output> {
         if self.queue.is_empty() && !self.finished {
             self.tell_lost();
         }
         let output = self.queue.pop_front();
+        self.taken += u64::from(output.is_some());
         let soft = |event: &Event| {
             matches!(
                 event,

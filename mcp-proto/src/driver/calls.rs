@@ -1,16 +1,18 @@
-//! The calls that someone waits for, and what has come in for each.
+//! The calls and notifications that someone waits for, and what has come in for each.
 
 use crate::call::{CallId, Progress, RawResult};
 use crate::client::{Event, Termination};
 use crate::error::CallError;
 use crate::exchange::{Closed, Sent};
+use crate::input::NotificationId;
 use crate::model::lifecycle::ServerInfo;
 use alloc::collections::{BTreeMap, VecDeque};
 
-/// The calls of one client that someone waits for, and how the client itself fares. `W` is whatever wakes the one who waits.
+/// The calls and notifications of one client that someone waits for, and how the client itself fares. `W` is whatever wakes the one who waits.
 #[derive(Debug)]
 pub struct Calls<W> {
     waiting: BTreeMap<CallId, Waiting<W>>,
+    notifications: BTreeMap<NotificationId, (Option<Result<(), CallError>>, W)>,
     ready: Option<ServerInfo>,
     terminated: Option<Termination>,
 }
@@ -25,7 +27,7 @@ struct Waiting<W> {
 /// Whom an event concerns.
 #[derive(Debug)]
 pub enum Noted<'a, W> {
-    /// Whoever waits for this call; `None` if nobody does.
+    /// Whoever waits for this call or notification; `None` if nobody does.
     Call(Option<&'a mut W>),
     /// Whoever waits for the start or the end of the client, and then the application.
     Milestone(Event),
@@ -44,7 +46,7 @@ pub struct Collected {
 
 impl<W> Default for Calls<W> {
     fn default() -> Self {
-        Self { waiting: BTreeMap::new(), ready: None, terminated: None }
+        Self { waiting: BTreeMap::new(), notifications: BTreeMap::new(), ready: None, terminated: None }
     }
 }
 
@@ -72,6 +74,12 @@ impl<W> Calls<W> {
                 waiting.outcome.get_or_insert(outcome);
                 &mut waiting.wake
             })),
+            Event::NotificationEnded { notification, outcome } => {
+                Noted::Call(self.notifications.get_mut(&notification).map(|(end, wake)| {
+                    *end = Some(outcome);
+                    wake
+                }))
+            }
             Event::Ready(info) => {
                 self.ready = Some(info.clone());
                 Noted::Milestone(Event::Ready(info))
@@ -95,20 +103,47 @@ impl<W> Calls<W> {
         Some(Collected { progress, outcome })
     }
 
+    /// Someone waits for the end of this notification from now on.
+    pub fn begin_notification(&mut self, notification: NotificationId, wake: W) {
+        self.notifications.insert(notification, (None, wake));
+    }
+
+    /// How a notification ended; it is forgotten then. `None`: it has not ended, or nobody is known to wait for it.
+    pub fn collect_notification(&mut self, notification: NotificationId) -> Option<Result<(), CallError>> {
+        let outcome = self.notifications.get_mut(&notification)?.0.take()?;
+        self.notifications.remove(&notification);
+        Some(outcome)
+    }
+
+    /// What wakes the one who waits for this notification.
+    pub fn wake_notification(&mut self, notification: NotificationId) -> Option<&mut W> {
+        self.notifications.get_mut(&notification).map(|(_, wake)| wake)
+    }
+
+    /// Nobody waits for this notification any more. Gives back what would have woken the one who did.
+    pub fn forget_notification(&mut self, notification: NotificationId) -> Option<W> {
+        self.notifications.remove(&notification).map(|(_, wake)| wake)
+    }
+
     /// What wakes the one who waits for this call.
     pub fn wake(&mut self, call: CallId) -> Option<&mut W> {
         self.waiting.get_mut(&call).map(|waiting| &mut waiting.wake)
     }
 
-    /// Nothing is driven any more: the client, and every call that has not ended, ends as aborted by this side. Yields what wakes the
+    /// Nothing is driven any more: the client, and every call and notification that has not ended, ends as aborted by this side. Yields what wakes the
     /// ones who wait.
     pub fn abandon(&mut self) -> impl Iterator<Item = &mut W> {
         self.terminated.get_or_insert(Termination::Closed(Closed::Aborted));
-        self.waiting.values_mut().map(|waiting| {
-            let aborted = || Err(CallError::Closed { sent: Sent::Maybe, why: Closed::Aborted });
-            waiting.outcome.get_or_insert_with(aborted);
+        let aborted = || CallError::Closed { sent: Sent::Maybe, why: Closed::Aborted };
+        let calls = self.waiting.values_mut().map(move |waiting| {
+            waiting.outcome.get_or_insert_with(|| Err(aborted()));
             &mut waiting.wake
-        })
+        });
+        let notifications = self.notifications.values_mut().map(move |(end, wake)| {
+            end.get_or_insert_with(|| Err(aborted()));
+            wake
+        });
+        calls.chain(notifications)
     }
 
     /// Nobody waits for this call any more.

@@ -126,6 +126,7 @@ fields!(FrameLimits {
     exit_timeout,
     terminate_timeout,
     max_connections_per_origin,
+    max_idle_per_origin,
     max_streams_per_origin,
 });
 

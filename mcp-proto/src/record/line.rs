@@ -7,7 +7,8 @@ use crate::client::Event;
 use crate::error::Refused;
 use crate::exchange::{Action, ChannelId, Shutdown};
 use crate::input::{
-    Applied, AuthKey, Authorization, ClientCommand, Input, InputAnswer, InputKey, Wire, WiredClientInput,
+    Applied, AuthKey, Authorization, ClientCommand, Input, InputAnswer, InputKey, NotificationId, Wire,
+    WiredClientInput,
 };
 use crate::model::elicitation::ElicitResult;
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, Object, RawJson};
@@ -86,6 +87,10 @@ pub(super) fn input(now: Instant, input: &WiredClientInput, mask: &mut Mask) -> 
         Input::Command(ClientCommand::Notify(method, params)) => {
             line("notify").with("method", method.write()).with("params", mask.object(params).write())
         }
+        Input::Command(ClientCommand::NotifyTracked(method, params)) => {
+            line("notify-tracked").with("method", method.write()).with("params", mask.object(params).write())
+        }
+        Input::Command(ClientCommand::Untrack(id)) => line("untrack").with("id", id.0),
         Input::Command(ClientCommand::Authorize(key, with)) => {
             let line = line("authorize").with("id", key.0);
             match with {
@@ -120,6 +125,10 @@ pub(super) fn read_input(line: &Object) -> Result<(Instant, WiredClientInput), D
         "cancel" => Input::Command(ClientCommand::Cancel(member(line, "id").map(CallId)?, member(line, "reason")?)),
         "answer" => Input::Command(ClientCommand::Answer(member(line, "id").map(InputKey)?, read_answer(line)?)),
         "notify" => Input::Command(ClientCommand::Notify(member(line, "method")?, member(line, "params")?)),
+        "notify-tracked" => {
+            Input::Command(ClientCommand::NotifyTracked(member(line, "method")?, member(line, "params")?))
+        }
+        "untrack" => Input::Command(ClientCommand::Untrack(member(line, "id").map(NotificationId)?)),
         "authorize" => {
             let with = match line.get("headers") {
                 Some(headers) => Authorization::Headers(Value::read(headers)?),
@@ -153,6 +162,7 @@ pub(super) fn applied(applied: &Result<Applied, Refused<WiredClientInput>>, mask
     match applied {
         Ok(Applied::Done) => None,
         Ok(Applied::Call(call)) => Some(Object::new().with("out", "begun").with("id", call.0)),
+        Ok(Applied::Notification(id)) => Some(Object::new().with("out", "begun").with("id", id.0)),
         Err(refused) => {
             let line = Object::new().with("out", "refused");
             Some(if mask.is_on() { line } else { line.with("why", refused.why.to_string().as_str()) })
@@ -190,6 +200,8 @@ fn outline(event: &Event) -> (&'static str, Option<u64>) {
         Event::Progress { call, .. } => ("progress", Some(call.0)),
         Event::Ended { call, outcome: Ok(_) } => ("completed", Some(call.0)),
         Event::Ended { call, outcome: Err(_) } => ("failed", Some(call.0)),
+        Event::NotificationEnded { notification, outcome: Ok(()) } => ("notified", Some(notification.0)),
+        Event::NotificationEnded { notification, outcome: Err(_) } => ("not-notified", Some(notification.0)),
         Event::ToolsChanged => ("tools-changed", None),
         Event::AuthNeeded { token, .. } => ("auth-needed", Some(token.key().0)),
         Event::Reconnecting { attempt, .. } => ("reconnecting", Some((*attempt).into())),

@@ -5,7 +5,7 @@ use super::*;
 use crate::call::{CallId, CallOptions, RawCall};
 use crate::client::{CancelSignal, IdPolicy, Malformed, Policy, Restart, Target, Verdict};
 use crate::exchange::{ChannelId, Closed, Endpoint, ExitStatus, Group, Inherit, Peer, Program};
-use crate::input::{ClientCommand, InputAnswer, InputKey, Wire};
+use crate::input::{ClientCommand, InputAnswer, InputKey, NotificationId, Wire};
 use crate::model::elicitation::ElicitResult;
 use crate::rpc::{EncodeError, ErrorObject, RawJson};
 use crate::version::{ProtocolVersion, Versions};
@@ -123,6 +123,8 @@ fn any_input() -> impl Strategy<Value = WiredClientInput> {
         (any::<u64>(), any::<Option<String>>()).prop_map(|(id, reason)| ClientCommand::Cancel(CallId(id), reason)),
         (any::<u64>(), answer).prop_map(|(id, answer)| ClientCommand::Answer(InputKey(id), answer)),
         (any::<String>(), json()).prop_map(|(method, params)| ClientCommand::Notify(method, params)),
+        (any::<String>(), json()).prop_map(|(method, params)| ClientCommand::NotifyTracked(method, params)),
+        any::<u64>().prop_map(|id| ClientCommand::Untrack(NotificationId(id))),
         Just(ClientCommand::Close),
     ];
     prop_oneof![

@@ -342,11 +342,11 @@ impl Server {
             Fact::From(peer) => self.web.sender = Some((x, peer)),
             #[cfg(not(feature = "http"))]
             Fact::From(_) => {}
+            // Reported to clients only.
+            Fact::Waiting | Fact::Repeated | Fact::Unsendable { id: None, .. } => {}
             Fact::Item(item) => self.on_item(x, item),
             Fact::Unsent(unsent) => self.on_unsent(x, unsent),
-            // Sent to clients only.
-            Fact::Repeated => {}
-            Fact::Unsendable { id, reason } => self.on_unsendable(x, &id, &reason),
+            Fact::Unsendable { id: Some(id), reason } => self.on_unsendable(x, &id, &reason),
             #[cfg(feature = "http")]
             Fact::ReadClosed => self.http_read_closed(x),
             #[cfg(not(feature = "http"))]

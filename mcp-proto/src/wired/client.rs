@@ -161,7 +161,7 @@ impl WiredClient {
         self.tell(now, Input::Command(ClientCommand::Authorize(to.key(), with)));
     }
 
-    /// Sends a notification of a custom method.
+    /// Sends a notification of a custom method. Its end is not reported: see [`Client::notify`].
     ///
     /// # Errors
     /// [`Refused`] if the client is closed or not yet ready, or a limit is reached.
@@ -173,6 +173,30 @@ impl WiredClient {
             }
             Err(other) => unreachable!("invariant: what was refused is handed back: {other:?}"),
         }
+    }
+
+    /// As [`notify`](Self::notify), and [`Event::NotificationEnded`] reports its end: see [`Client::notify_tracked`].
+    ///
+    /// # Errors
+    /// As [`notify`](Self::notify).
+    pub fn notify_tracked(
+        &mut self,
+        now: Instant,
+        method: &str,
+        params: Object,
+    ) -> Result<NotificationId, Refused<Object>> {
+        match self.apply(now, Input::Command(ClientCommand::NotifyTracked(method.into(), params))) {
+            Ok(Applied::Notification(id)) => Ok(id),
+            Err(Refused { value: Input::Command(ClientCommand::NotifyTracked(_, params)), why }) => {
+                Err(Refused { value: params, why })
+            }
+            other => unreachable!("invariant: a notification has an id or is handed back: {other:?}"),
+        }
+    }
+
+    /// The end of this notification is not reported. It is sent all the same; nothing happens if it has ended.
+    pub fn untrack(&mut self, now: Instant, notification: NotificationId) {
+        self.tell(now, Input::Command(ClientCommand::Untrack(notification)));
     }
 
     /// Ends the client in order. Its last output is [`Event::Terminated`]. A second time: nothing.
@@ -245,6 +269,7 @@ impl WiredClient {
             calls: self.client.running(),
             calls_made: self.tally.asked,
             questions: self.client.questions(),
+            waiting: self.pool.waiting(),
             channels: self.channels.len(),
             traffic: self.tally.traffic,
             unsent: self.channels.values().map(|channel| channel.lane.unsent()).sum(),
@@ -446,6 +471,13 @@ impl WiredClient {
     /// Moves what a lane wants into the queue of actions.
     fn flush(&mut self, id: ChannelId) {
         let Some(channel) = self.channels.get_mut(&id) else { return };
+        // Known to the engine before a driver can have written any of it: what the engine ends until then was not sent.
+        if channel.origin.is_some()
+            && channel.lane.has_first_write()
+            && let Some(exchange) = channel.lane.exchange()
+        {
+            self.client.fact(self.now, exchange, Fact::Opened(Peer::default()));
+        }
         while let Some(diagnostic) = channel.lane.poll_diagnostic() {
             if self.last.is_none() {
                 self.tally.diagnostic(diagnostic.kind);
@@ -509,8 +541,17 @@ impl WiredClient {
         if let Some(Denied(reason)) = self.denied(&job) {
             return self.refuse(job.exchange, Closed::Denied(reason));
         }
-        self.routes.insert(job.exchange, Route::Waiting(job.origin.clone()));
+        let exchange = job.exchange;
+        self.routes.insert(exchange, Route::Waiting(job.origin.clone()));
+        if !job.again {
+            self.client.fact(self.now, exchange, Fact::Waiting);
+        }
         let turn = self.pool.submit(job);
+        // Another one could have been ended by the engine, which is not carried out yet.
+        debug_assert!(
+            turn.as_ref().is_none_or(|turn| turn.exchange() == Some(exchange)),
+            "invariant: what could have been started was started before"
+        );
         self.take_turn(turn);
     }
 
@@ -537,6 +578,12 @@ impl WiredClient {
             Some(Turn::Close(id)) => {
                 if let Some(channel) = self.channels.get_mut(&id) {
                     channel.lane.close(self.now);
+                    self.touched.insert(id);
+                }
+            }
+            Some(Turn::Surplus(id)) => {
+                if let Some(channel) = self.channels.get_mut(&id) {
+                    channel.lane.mark_surplus(self.now);
                     self.touched.insert(id);
                 }
             }

@@ -53,6 +53,8 @@ pub struct Lane {
     share: Option<Share>,
     /// HTTP client: how far the answer to the latest request has come.
     answer: Answer,
+    /// HTTP client: it is idle, and more such connections are open than are kept.
+    surplus: bool,
     open: bool,
     eof: bool,
     /// HTTP server: `Fact::ReadClosed` was reported.
@@ -155,6 +157,7 @@ impl Lane {
             asked: false,
             share: None,
             answer: Answer::Awaited,
+            surplus: false,
             open: false,
             eof: false,
             told_eof: false,
@@ -185,6 +188,7 @@ impl Lane {
         );
         self.exchange = Some(exchange);
         self.answer = Answer::Awaited;
+        self.surplus = false;
         self.handed = false;
         if self.open {
             self.timer = None;
@@ -376,6 +380,11 @@ impl Lane {
         self.answer != Answer::Awaited
     }
 
+    /// Whether [`poll_output`](Self::poll_output) is about to hand out the first bytes of the exchange.
+    pub(super) fn has_first_write(&self) -> bool {
+        self.open && !self.handed && matches!(self.outputs.front(), Some(LaneOutput::Write(_)))
+    }
+
     /// HTTP client: whether an event stream is open on it.
     pub(super) fn is_streaming(&self) -> bool {
         self.exchange.is_some() && self.answer == Answer::Stream
@@ -392,7 +401,7 @@ impl Lane {
         self.timer = None;
         match (self.side, self.exchange) {
             (Side::DuplexClient { .. }, Some(exchange)) => self.facts.push_back((exchange, Fact::Opened(peer))),
-            (Side::HttpClient, None) => self.arm(self.limits.idle_timeout, Due::Idle),
+            (Side::HttpClient, None) => self.arm_idle(),
             (Side::HttpClient, Some(_)) => self.arm_request(),
             _ => {}
         }
@@ -449,7 +458,7 @@ impl Lane {
             (Side::HttpServer | Side::DuplexServer, Some(Shutdown::WriteHalf)) => self.arm_end(),
             (Side::HttpServer, None) if self.exchange.is_none() => self.arm_next(),
             (Side::HttpClient, None) if self.exchange.is_none() && self.unsent == 0 => {
-                self.arm(self.limits.idle_timeout, Due::Idle);
+                self.arm_idle();
             }
             (Side::HttpClient, None) if self.exchange.is_some() => self.arm_request(),
             _ => {}
@@ -577,7 +586,7 @@ impl Lane {
         } else if self.unsent > 0 {
             self.arm(self.limits.linger_timeout, Due::Linger);
         } else {
-            self.arm(self.limits.idle_timeout, Due::Idle);
+            self.arm_idle();
         }
     }
 

@@ -45,6 +45,18 @@ pub(super) enum Turn {
     Open(Job),
     /// Close this idle connection: there are more than may be, since streams have ended.
     Close(ChannelId),
+    /// Close this idle connection soon, unless it is used: there are more idle ones than are kept.
+    Surplus(ChannelId),
+}
+
+impl Turn {
+    /// The request that it is about.
+    pub(super) const fn exchange(&self) -> Option<ExchangeId> {
+        match self {
+            Self::Reuse(_, job) | Self::Open(job) => Some(job.exchange),
+            Self::Close(_) | Self::Surplus(_) => None,
+        }
+    }
 }
 
 /// The connections of a client, by where they lead.
@@ -60,6 +72,7 @@ struct Bounds {
     connections: usize,
     /// So many connections with an event stream are not counted as connections.
     streams: usize,
+    idle: usize,
 }
 
 #[derive(Debug, Default)]
@@ -78,7 +91,8 @@ struct Place {
 impl Pool {
     pub(super) fn new(limits: &FrameLimits) -> Self {
         let connections = limits.max_connections_per_origin.max(1);
-        let bounds = Bounds { connections, streams: limits.max_streams_per_origin };
+        let idle = limits.max_idle_per_origin;
+        let bounds = Bounds { connections, streams: limits.max_streams_per_origin, idle };
         Self { bounds, origins: BTreeMap::new() }
     }
 
@@ -104,7 +118,11 @@ impl Pool {
         match to {
             Use::Stream => place.streams += 1,
             Use::Idle if place.is_crowded(self.bounds) && !place.is_pressed() => return Some(Turn::Close(channel)),
-            Use::Idle => place.idle.push(channel),
+            Use::Idle => {
+                place.idle.push(channel);
+                let turn = place.next(self.bounds);
+                return turn.or_else(|| place.surplus(self.bounds));
+            }
             Use::Ending => place.ending += 1,
             Use::Closed => place.connections -= 1,
             Use::Busy => {}
@@ -121,6 +139,11 @@ impl Pool {
         if let Some(place) = self.origins.get_mut(origin) {
             place.waiting.retain(|job| job.exchange != exchange);
         }
+    }
+
+    /// How many jobs wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.origins.values().map(|place| place.waiting.len()).sum()
     }
 
     /// No job is wanted any more.
@@ -150,6 +173,12 @@ impl Place {
     /// Whether something urgent waits that may take a connection which was used before.
     fn is_pressed(&self) -> bool {
         self.waiting.iter().any(|job| job.urgent && !job.again)
+    }
+
+    /// The latest idle connection before those that are kept; those before it are surplus already.
+    fn surplus(&self, bounds: Bounds) -> Option<Turn> {
+        let at = self.idle.len().checked_sub(bounds.idle.saturating_add(1))?;
+        self.idle.get(at).map(|channel| Turn::Surplus(*channel))
     }
 
     /// Each change frees at most one place, so one turn at a time is enough.

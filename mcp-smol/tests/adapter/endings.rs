@@ -186,7 +186,7 @@ fn a_panic_in_the_callback_for_events_of_a_server_ends_nothing() {
             std::panic::resume_unwind(Box::new("on purpose"));
         });
         let client = connect(service).await.expect("connected");
-        client.notify("custom/note", mcp_smol::Object::new()).expect("sent");
+        client.notify("custom/note", mcp_smol::Object::new()).expect("accepted").await.expect("its bytes are written");
         assert_eq!(call(&client).await.expect("an answer").first_text(), Some("3"));
         assert!(events.load(Ordering::SeqCst) > 0);
         client.close().await;

@@ -49,6 +49,35 @@ async fn read_until(stream: &mut TcpStream, enough: &str) -> String {
     String::from_utf8(all).expect("text")
 }
 
+#[test]
+fn notifications_can_be_awaited_over_http_and_after_the_close() {
+    run(async {
+        let (_server, client) = connected(&Seen::default()).await;
+        let note = || client.notify("custom/told", mcp_smol::Object::new());
+        note().expect("accepted").await.expect("taken");
+        drop(note().expect("accepted"));
+        let late = note().expect("accepted");
+        client.close().await;
+        assert_eq!(late.await, Ok(()));
+        assert_eq!(note().unwrap_err(), mcp_proto::Refusal::Closed);
+    });
+}
+
+#[test]
+fn notification_of_a_client_whose_driver_was_dropped_ends() {
+    run(async {
+        let (_server, url) = serving(&Seen::default()).await;
+        let (client, driver) = connect_driven(url.as_str(), Config::new()).expect("a url");
+        let driver = smol::spawn(driver);
+        client.ready().await.expect("ready");
+        let note = client.notify("custom/told", mcp_smol::Object::new()).expect("accepted");
+        driver.cancel().await;
+        // It may have been taken before.
+        let ended = note.await;
+        assert!(matches!(ended, Ok(()) | Err(CallError::Closed { .. })), "{ended:?}");
+    });
+}
+
 // covers: S0-14, S0-15
 #[test]
 fn a_client_calls_over_http() {

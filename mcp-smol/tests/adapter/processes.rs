@@ -2,7 +2,7 @@
 
 use crate::common::{group, legacy, members, run, server, sh, until};
 use mcp_proto::client::Termination;
-use mcp_proto::error::{NegotiationCause, Stage};
+use mcp_proto::error::{Awaited, NegotiationCause, Stage};
 use mcp_proto::exchange::{Closed, ExitStatus, Program, Sent};
 use mcp_proto::{CallError, CallToolResult, Object};
 use mcp_smol::{
@@ -92,7 +92,7 @@ fn a_server_that_never_answers_times_the_call_out_and_is_told() {
         let (client, _driver) = ready(server(script)).await;
         let limit = Duration::from_millis(100);
         let ended = client.call(tools::call("add").timeout(limit)).await.expect_err("no answer");
-        assert_eq!(ended, CallError::Timeout { after: limit, sent: Sent::Maybe });
+        assert_eq!(ended, CallError::Timeout { after: limit, sent: Sent::Maybe, awaited: Awaited::Response });
         assert_eq!(call(&client).await.expect("an answer").first_text(), Some("told"));
     });
 }

@@ -290,7 +290,7 @@ impl Run {
                 assert!(self.calls.insert(id, false).is_none(), "{id:?} is used twice");
                 Some(id)
             }
-            Ok(Applied::Done) => None,
+            Ok(Applied::Done | Applied::Notification(_)) => None,
             Err(refused) => {
                 assert_eq!(refused.value, input, "it is handed back");
                 assert_eq!(self.engine.poll_timeout(), timeout, "a refusal changes nothing");

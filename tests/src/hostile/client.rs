@@ -209,8 +209,8 @@ impl Client {
     /// Sends a notification.
     pub(super) fn notify(&mut self, method: &str) -> Result<(), Refusal> {
         match &mut self.driver {
-            Driver::Blocking(client) => client.notify(method, Object::new()),
-            Driver::Smol(client, _) => client.notify(method, Object::new()),
+            Driver::Blocking(client) => client.notify(method, Object::new()).map(drop),
+            Driver::Smol(client, _) => client.notify(method, Object::new()).map(drop),
             Driver::Loop(client, _) => {
                 let now = client.now();
                 client.engine.notify(now, method, Object::new()).map_err(|refused| refused.why)

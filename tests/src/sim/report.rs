@@ -69,7 +69,9 @@ impl InputKind {
             Input::Command(ClientCommand::Call(_)) => Self::Call,
             Input::Command(ClientCommand::Cancel(..)) => Self::Cancel,
             Input::Command(ClientCommand::Answer(..) | ClientCommand::Authorize(..)) => Self::Answer,
-            Input::Command(ClientCommand::Notify(..)) => Self::Notify,
+            Input::Command(
+                ClientCommand::Notify(..) | ClientCommand::NotifyTracked(..) | ClientCommand::Untrack(_),
+            ) => Self::Notify,
             Input::Command(ClientCommand::Close) => Self::Close,
             Input::Tick => Self::Tick,
         }

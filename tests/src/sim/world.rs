@@ -13,7 +13,9 @@ use bytes::Bytes;
 use mcp_proto::client::{self, Restart, State, Termination, Timer};
 use mcp_proto::exchange::{Action, ChannelId, Closed, ExitStatus, Peer, Program, Shutdown};
 use mcp_proto::input::Input;
-use mcp_proto::input::{CallId, ClientCommand, InputAnswer, InputKey, InputToken, RequestKey, Wire, WiredClientInput};
+use mcp_proto::input::{
+    CallId, ClientCommand, InputAnswer, InputKey, InputToken, NotificationId, RequestKey, Wire, WiredClientInput,
+};
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::record::Redaction;
 use mcp_proto::rpc::Object;
@@ -28,6 +30,8 @@ struct Side {
     made: BTreeMap<CallId, Made>,
     questions: Vec<(InputToken, InputKey)>,
     open_questions: BTreeSet<InputKey>,
+    /// Tracked notifications that have not ended.
+    notes: BTreeSet<NotificationId>,
     terminated: Option<Termination>,
     /// Channels whose opening nobody answers.
     hanging: BTreeSet<ChannelId>,
@@ -183,6 +187,7 @@ impl World {
             made: BTreeMap::new(),
             questions: Vec::new(),
             open_questions: BTreeSet::new(),
+            notes: BTreeSet::new(),
             terminated: None,
             hanging: BTreeSet::new(),
             closing: false,
@@ -331,7 +336,7 @@ impl World {
             10 | 11 => return self.list(client),
             12 | 13 => ClientCommand::Cancel(call, Some("no longer wanted".into())),
             14..=17 => return self.answer(client),
-            18 => ClientCommand::Notify("acme/note".into(), Object::new()),
+            18 => ClientCommand::NotifyTracked("acme/note".into(), Object::new()),
             _ if self.rng.per_mille(500) => ClientCommand::Close,
             _ => return self.spurious(client),
         };
@@ -423,7 +428,7 @@ impl World {
                 3..=5 => Input::Fact(channel, Wire::Bytes(Bytes::from_static(b"{}\n"))),
                 6..=8 => Input::Fact(channel, Wire::Eof),
                 9 | 10 => Input::Command(ClientCommand::Cancel(call, None)),
-                11..=13 => Input::Command(ClientCommand::Notify("acme/note".into(), Object::new())),
+                11..=13 => Input::Command(ClientCommand::NotifyTracked("acme/note".into(), Object::new())),
                 14 | 15 => Input::Tick,
                 16 => Input::Command(ClientCommand::Close),
                 17 => return self.work(client),
@@ -472,6 +477,10 @@ impl World {
         assert!(side.engine.client().running() <= 16, "more calls than the limit");
         let call = match applied {
             Ok(mcp_proto::input::Applied::Call(call)) => Some(call),
+            Ok(mcp_proto::input::Applied::Notification(id)) => {
+                side.notes.insert(id);
+                None
+            }
             Ok(mcp_proto::input::Applied::Done) | Err(_) => None,
         };
         if call.is_none() {
@@ -516,6 +525,9 @@ impl World {
                 assert!(progress.progress > made.progress, "progress increases");
                 made.progress = progress.progress;
             }
+            client::Event::NotificationEnded { notification, outcome } => {
+                assert!(side.notes.remove(&notification), "{notification:?} ended twice: {outcome:?}");
+            }
             client::Event::Ended { call, outcome } => {
                 let made = side.made.get_mut(&call).expect("the end of a call that was made");
                 assert!(made.ended.is_none(), "{call:?} ended twice");
@@ -557,6 +569,7 @@ impl World {
             client::Event::Terminated(why) => {
                 let open = side.made.values().filter(|made| made.ended.is_none()).count();
                 assert_eq!(open, 0, "calls that never ended");
+                assert!(side.notes.is_empty(), "notifications that never ended");
                 match &why {
                     Termination::Requested => assert!(side.closing, "nobody asked client {client} to end"),
                     Termination::Closed(Closed::Broken(what)) => {

@@ -11,11 +11,14 @@ impl Client {
         match fact {
             Fact::Opened(_) => self.mark_opened(exchange),
             Fact::Unsent(n) => {
-                if let Some(duplex) = self.duplex_mut(exchange) {
-                    duplex.unsent = n;
-                }
+                let Some(duplex) = self.duplex_mut(exchange) else { return };
+                duplex.written += duplex.unsent.saturating_sub(n) as u64;
+                duplex.unsent = n;
+                let written = duplex.written;
+                self.on_written(written, written.saturating_add(n as u64));
             }
-            Fact::Unsendable { id, reason } => self.deny(exchange, &id, Sent::No, reason),
+            Fact::Unsendable { id: Some(id), reason } => self.deny(exchange, &id, Sent::No, reason),
+            Fact::Unsendable { id: None, reason } => self.on_notification_denied(reason),
             Fact::Item(Item::End) => self.on_duplex_end(exchange),
             Fact::Item(item) => {
                 // An item proves that it is open, also where a driver of seam B does not say so.
@@ -28,7 +31,7 @@ impl Client {
             }
             Fact::Failed { why, .. } => self.on_duplex_failed(exchange, why),
             // Sent to servers only, or over HTTP only.
-            Fact::From(_) | Fact::ReadClosed | Fact::Repeated => {}
+            Fact::From(_) | Fact::ReadClosed | Fact::Repeated | Fact::Waiting => {}
         }
     }
 
@@ -86,6 +89,7 @@ impl Client {
     fn on_duplex_failed(&mut self, exchange: ExchangeId, why: Closed) {
         let Some(state) = self.exchanges.remove(&exchange) else { return };
         self.timers.set(Timer::ExitGrace, None);
+        self.end_notifications(&why);
         match self.state() {
             State::Probing | State::Initializing => {
                 let opened = matches!(state, Exchange::Duplex(Duplex { opened: true, .. }));

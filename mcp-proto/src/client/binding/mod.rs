@@ -12,8 +12,8 @@ pub(super) use http::Web;
 use super::ids::{Match, Purpose};
 use super::{CancelSignal, Client, Event, State, Target, Termination, Timer};
 use crate::error::{CallError, DiagnosticKind, StreamEnd};
-use crate::exchange::{Endpoint, ExchangeId, Fact, Item, Outgoing, Sent};
-use crate::input::CallId;
+use crate::exchange::{Closed, Endpoint, ExchangeId, Fact, Item, Outgoing, Sent};
+use crate::input::{CallId, NotificationId};
 use crate::model::lifecycle::meta;
 use crate::rpc::{self, DecodeError, Defect, DefectKind, Id, Message, Object, Payload, RawJson};
 use crate::version::{Era, ProtocolVersion};
@@ -41,6 +41,8 @@ pub(super) struct Duplex {
     pub(super) opened: bool,
     /// Bytes handed over and not written.
     unsent: usize,
+    /// Bytes written, as far as the driver reported them one after the other.
+    written: u64,
     /// Whether we said that we have said all.
     said_end: bool,
 }
@@ -52,6 +54,15 @@ impl Exchange {
             Self::Duplex(_) => true,
             #[cfg(feature = "http")]
             Self::Http(http) => http.is_live(),
+        }
+    }
+
+    /// Whether anything of it can have reached the server.
+    fn sent(&self) -> Sent {
+        match self {
+            Self::Duplex(_) => Sent::Maybe,
+            #[cfg(feature = "http")]
+            Self::Http(http) => http.sent(),
         }
     }
 }
@@ -123,15 +134,18 @@ impl Client {
         (!params.is_empty()).then_some(params)
     }
 
-    pub(super) fn send_notification(&mut self, method: &str, params: &Object) {
+    /// Sends a notification. `id`: its end is reported.
+    pub(super) fn send_notification(&mut self, method: &str, params: &Object, id: Option<NotificationId>) {
         let params = (!params.is_empty()).then_some(params);
         let message = rpc::notification(method, params);
         match self.duplex() {
             Some(exchange) => self.send_message(exchange, message),
             #[cfg(feature = "http")]
-            None => self.post_notification(method, params, message),
+            None => self.post_notification(method, params, message, id),
             #[cfg(not(feature = "http"))]
-            None => {}
+            None => {
+                let _ = id;
+            }
         }
     }
 
@@ -162,10 +176,10 @@ impl Client {
     /// Tells the server that the answer to this request is of no interest any more.
     pub(super) fn tell_cancel(&mut self, id: &Id, reason: Option<&str>) {
         let is_legacy = self.is_legacy();
-        let has_begun = !self.is_refused(id);
+        let has_begun = !self.is_unsent(id);
         if self.config.cancel_signal == CancelSignal::Wire && has_begun && (is_legacy || self.is_duplex()) {
             let params = Object::new().with("requestId", id).with_opt("reason", reason);
-            self.send_notification("notifications/cancelled", &params);
+            self.send_notification("notifications/cancelled", &params, None);
         }
         // From 2026-07-28 on closing the response stream is the signal over HTTP, and there is no softer way. Before that it is none, and
         // frees the connection.
@@ -185,11 +199,24 @@ impl Client {
 
     /// Ends an exchange from our side.
     pub(super) fn drop_exchange(&mut self, exchange: ExchangeId) {
+        let sent = self.exchanges.get(&exchange).map_or(Sent::Maybe, Exchange::sent);
+        self.drop_exchange_since(exchange, CallError::Closed { sent, why: Closed::Aborted });
+    }
+
+    /// Ends an exchange from our side, for a reason that a notification on it ends with.
+    pub(super) fn drop_exchange_since(&mut self, exchange: ExchangeId, error: CallError) {
         if let Some(state) = self.exchanges.remove(&exchange) {
             self.end_timers(exchange);
             if state.is_live() {
                 self.out.abort(exchange);
             }
+            match state {
+                Exchange::Duplex(_) => self.end_notifications(&Closed::Aborted),
+                #[cfg(feature = "http")]
+                Exchange::Http(http) => self.lose_notification(&http, error),
+            }
+            #[cfg(not(feature = "http"))]
+            drop(error);
             self.terminate_if_done();
         }
     }
@@ -204,8 +231,9 @@ impl Client {
         let _ = exchange;
     }
 
-    /// Ends all exchanges: a duplex one in order, HTTP ones at once. A connection that is still being made is dropped too: its other side
-    /// has seen nothing. A program is running by then, or about to, and is given the time to end in order.
+    /// Ends all exchanges: a duplex one in order, HTTP ones at once. If the application closed the client, a notification that is on its way
+    /// over HTTP has some time left. A connection that is still being made is dropped too: its other side has seen nothing. A program is
+    /// running by then, or about to, and is given the time to end in order.
     pub(super) fn end_exchanges(&mut self) {
         let is_program = matches!(self.config.target, Target::Duplex(Endpoint::Program(_)));
         let all: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
@@ -216,7 +244,7 @@ impl Client {
                 #[cfg(feature = "http")]
                 Some(Exchange::Http(http)) if http.is_delete() => {}
                 #[cfg(feature = "http")]
-                Some(Exchange::Http(_)) => self.drop_exchange(exchange),
+                Some(Exchange::Http(_)) => self.end_http(exchange),
                 None => {}
             }
         }
@@ -344,7 +372,7 @@ impl Client {
         }
         self.diagnose(DiagnosticKind::BadMessage, format!("{defect}: {head}"));
         if self.config.malformed == super::Malformed::Fatal {
-            let why = crate::exchange::Closed::Broken(defect.to_string());
+            let why = Closed::Broken(defect.to_string());
             return self.cut(Termination::Closed(why));
         }
         let id = defect.id.as_ref().filter(|_| self.config.fail_on_defect && !defect.has_method);

@@ -2,8 +2,8 @@
 
 use crate::call::RawResult;
 use crate::client::{Client, Event};
-use crate::error::{CallError, NegotiationError};
-use crate::exchange::ExchangeId;
+use crate::error::{Awaited, CallError, NegotiationError};
+use crate::exchange::{ExchangeId, Sent};
 use crate::input::{AuthKey, Authorization, CallId};
 use crate::rpc::{EncodeError, ErrorObject, Id, Object, RawJson};
 use crate::version::ProtocolVersion;
@@ -12,7 +12,10 @@ impl Client {
     pub(in crate::client) fn answered(&mut self, _exchange: ExchangeId) {}
     pub(in crate::client) fn begin_session(&mut self) {}
     pub(in crate::client) fn before_initialized(&mut self) {}
-    pub(in crate::client) fn delete_session(&mut self, _version: Option<ProtocolVersion>) {}
+    pub(in crate::client) fn delete_session_last(&mut self, _version: Option<ProtocolVersion>) {}
+    pub(in crate::client) const fn delete_session(&mut self) -> bool {
+        false
+    }
     pub(in crate::client) fn end_web(&mut self) {}
     pub(in crate::client) fn on_answer_timeout(&mut self, _exchange: ExchangeId) {}
     pub(in crate::client) fn on_authorize(&mut self, _key: AuthKey, _with: Authorization) {}
@@ -49,7 +52,10 @@ impl Client {
     pub(in crate::client) const fn is_holding(&self) -> bool {
         false
     }
-    pub(in crate::client) const fn is_refused(&self, _id: &Id) -> bool {
+    pub(in crate::client) const fn awaited(&self, _id: &Id) -> (Awaited, Sent) {
+        (Awaited::Response, Sent::Maybe)
+    }
+    pub(in crate::client) const fn is_unsent(&self, _id: &Id) -> bool {
         false
     }
     pub(in crate::client) const fn waits_for_credentials(&self, _call: CallId) -> bool {

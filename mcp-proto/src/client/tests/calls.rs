@@ -11,7 +11,7 @@ fn cancelled(rig: &Rig) -> Vec<Value> {
 
 fn timed_out(rig: &Rig, call: CallId) -> Duration {
     match rig.outcome(call) {
-        Err(CallError::Timeout { after, sent: Sent::Maybe }) => *after,
+        Err(CallError::Timeout { after, sent: Sent::Maybe, .. }) => *after,
         other => panic!("{other:?}"),
     }
 }

@@ -4,6 +4,7 @@ use crate::exchange::{Data, Headers, RequestHead, ResponseHead, SseEvent};
 
 mod auth;
 mod listener;
+mod notifications;
 mod resume;
 mod sessions;
 mod streams;

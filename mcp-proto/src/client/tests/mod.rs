@@ -8,6 +8,7 @@ mod heads;
 #[cfg(feature = "http")]
 mod http;
 mod hygiene;
+mod notifications;
 mod pings;
 #[cfg(feature = "http")]
 mod refresh;
@@ -16,6 +17,7 @@ mod subscription;
 
 use super::*;
 use crate::call::{Custom, Pages, custom, ping};
+use crate::error::Awaited;
 use crate::exchange::{Endpoint, ExitStatus, Item, Peer, Program, Sent};
 use crate::model::tools;
 use crate::rpc::{Message, parse};

@@ -199,7 +199,8 @@ fn a_call_during_the_wait_has_its_own_time_limit() {
     let (call, cancelled) = (rig.call(tools::call("echo").timeout(ms(300))), rig.echo());
     rig.client.cancel(rig.now, cancelled, None);
     rig.tick(ms(300));
-    assert_eq!(rig.outcome(call), &Err(CallError::Timeout { after: ms(300), sent: Sent::No }));
+    let late = CallError::Timeout { after: ms(300), sent: Sent::No, awaited: Awaited::Start };
+    assert_eq!(rig.outcome(call), &Err(late));
     assert_eq!(rig.outcome(cancelled), &Err(CallError::Cancelled { reason: None }));
     rig.tick(ms(200));
     rig.agrees(LEGACY);

@@ -27,10 +27,13 @@ impl Lane {
         let Ruling { send, denials } = hook.outgoing(outgoing);
         for Denial { request, what, why } in denials {
             match request {
-                Some(id) => self.facts.push_back((exchange, Fact::Unsendable { id, reason: why.0 })),
+                Some(id) => self.facts.push_back((exchange, Fact::Unsendable { id: Some(id), reason: why.0 })),
                 None => {
                     let detail = format!("{what}: {}", why.0);
                     self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::Denied, detail));
+                    if matches!(self.side, Side::DuplexClient { .. }) {
+                        self.facts.push_back((exchange, Fact::Unsendable { id: None, reason: why.0 }));
+                    }
                 }
             }
         }

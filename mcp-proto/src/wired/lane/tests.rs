@@ -132,10 +132,12 @@ fn fact_text(fact: &Fact) -> String {
     match fact {
         Fact::Opened(_) => "opened".into(),
         Fact::From(peer) => format!("from {:?}", peer.name),
-        Fact::Unsendable { id, reason } => format!("unsendable {id}: {reason}"),
+        Fact::Unsendable { id: Some(id), reason } => format!("unsendable {id}: {reason}"),
+        Fact::Unsendable { id: None, reason } => format!("unsendable: {reason}"),
         Fact::Unsent(n) => format!("unsent {n}"),
         Fact::Repeated => "repeated".into(),
         Fact::ReadClosed => "read closed".into(),
+        Fact::Waiting => "waiting".into(),
         Fact::Failed { sent, why } => format!("failed {sent:?} {why:?}"),
         Fact::Item(Item::Message(Message::Request(request))) => format!("request {}", request.id),
         Fact::Item(Item::Message(Message::Notification(notification))) => format!("note {}", notification.method),
@@ -320,6 +322,21 @@ fn unsent_counts_what_was_handed_over_and_not_reported_written() {
     assert_eq!(bench.written(0), NOTHING);
     assert_eq!(bench.written(1_000), ["7 unsent 0"]);
     assert_eq!(bench.written(1), NOTHING);
+}
+
+#[test]
+fn last_answers_of_a_duplex_server_get_the_idle_time() {
+    let mut bench = Bench::server(Kind::Lines);
+    bench.told();
+    bench.send(message(&note("last")));
+    assert_eq!(bench.send(Outgoing::End), ["close WriteHalf"]);
+    assert_eq!(bench.timer(), Some(60_000), "some of it is unsent");
+    bench.now = bench.now + Duration::from_secs(40);
+    bench.written(1);
+    assert_eq!(bench.timer(), Some(60_000), "some of it was accepted");
+    let rest = bench.lane.unsent();
+    bench.written(rest);
+    assert_eq!(bench.timer(), Some(2_000), "only the other side is awaited");
 }
 
 #[test]

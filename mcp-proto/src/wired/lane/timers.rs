@@ -7,6 +7,10 @@ use crate::exchange::{Closed, ResponseHead, Shutdown};
 use crate::time::Instant;
 use core::time::Duration;
 
+/// How long a connection is idle that is not to be kept. Callers that make one call after the other on many threads use it again within
+/// that; closing it at once would open another for each of their calls.
+const SURPLUS_TIME: Duration = Duration::from_secs(1);
+
 /// What is due when the timer of a lane fires.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Due {
@@ -84,6 +88,22 @@ impl Lane {
         let rate = self.limits.min_rate;
         self.pace.goes_on(self.now, n, still, rate);
         self.arm(self.pace.left(still, rate), due);
+    }
+
+    /// HTTP client: it is idle. It is closed soon, unless a request needs it.
+    pub(in crate::wired) fn mark_surplus(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        if !core::mem::replace(&mut self.surplus, true)
+            && let Some((_, Due::Idle)) = self.timer
+        {
+            self.arm_idle();
+        }
+    }
+
+    /// HTTP client: no exchange is on it.
+    pub(super) fn arm_idle(&mut self) {
+        let time = self.limits.idle_timeout;
+        self.arm(if self.surplus { time.min(SURPLUS_TIME) } else { time }, Due::Idle);
     }
 
     pub(super) fn arm(&mut self, after: Duration, due: Due) {

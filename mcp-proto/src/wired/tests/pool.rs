@@ -23,6 +23,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 mod dead;
 mod streams;
 mod urgent;
+mod waiting;
 
 struct Hand {
     client: WiredClient,

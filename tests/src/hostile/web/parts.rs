@@ -7,7 +7,7 @@ use crate::orphans::Adapter;
 use crate::stub::{Ask, SOON, Step, Stub, good_legacy, good_modern};
 use mcp_proto::client::Policy;
 use mcp_proto::driver::ConnectError;
-use mcp_proto::error::NegotiationError;
+use mcp_proto::error::{Awaited, NegotiationError};
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::{CallError, ClientConfig, tools};
 use rustix::time::ClockId;
@@ -146,7 +146,7 @@ pub(super) fn closed(how: Closed) -> impl Fn(&CallError) -> bool {
 
 /// No answer came in time.
 pub(super) fn late(error: &CallError) -> bool {
-    *error == CallError::Timeout { after: PATIENCE, sent: Sent::Maybe }
+    *error == CallError::Timeout { after: PATIENCE, sent: Sent::Maybe, awaited: Awaited::Response }
 }
 
 /// The status and the text of the answer, as the application is told it.

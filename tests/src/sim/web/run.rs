@@ -10,7 +10,7 @@ use bytes::Bytes;
 use mcp_proto::client::{Event, ListenerStart, Repeat, Resume, State, Termination};
 use mcp_proto::exchange::{ChannelId, Closed, Headers, Peer, Sent};
 use mcp_proto::input::{
-    Applied, CallId, ClientCommand, Input, InputAnswer, InputKey, InputToken, Wire, WiredClientInput,
+    Applied, CallId, ClientCommand, Input, InputAnswer, InputKey, InputToken, NotificationId, Wire, WiredClientInput,
 };
 use mcp_proto::input::{AuthKey, Authorization, Challenge};
 use mcp_proto::model::elicitation::ElicitResult;
@@ -62,6 +62,8 @@ pub(super) struct Run {
     alive: BTreeSet<u64>,
     /// Tags of calls that may run once only.
     once: BTreeSet<u64>,
+    /// Tracked notifications that have not ended.
+    notes: BTreeSet<NotificationId>,
     /// Tags of calls that ended as if they had certainly not run.
     unsent: BTreeSet<u64>,
     questions: Vec<(InputToken, InputKey)>,
@@ -113,6 +115,7 @@ impl Run {
             made: BTreeMap::new(),
             alive: BTreeSet::new(),
             once: BTreeSet::new(),
+            notes: BTreeSet::new(),
             unsent: BTreeSet::new(),
             questions: Vec::new(),
             open_questions: BTreeSet::new(),
@@ -246,7 +249,7 @@ impl Run {
             26..=31 if !self.challenges.is_empty() => return self.authorize(26),
             26..=31 if self.questions.is_empty() => return,
             26..=31 => return self.answer(self.rng.clone().below(self.questions.len() as u64) as usize),
-            32 => ClientCommand::Notify("acme/note".into(), Object::new()),
+            32 => ClientCommand::NotifyTracked("acme/note".into(), Object::new()),
             33 if self.rng.per_mille(300) => ClientCommand::Close,
             _ => return self.spurious(),
         };
@@ -398,7 +401,9 @@ impl Run {
 
     fn tell(&mut self, input: WiredClientInput) {
         self.closing |= input == Input::Command(ClientCommand::Close);
-        let _ = self.web.tell(input);
+        if let Ok(Applied::Notification(id)) = self.web.tell(input) {
+            self.notes.insert(id);
+        }
         self.look();
     }
 
@@ -472,12 +477,16 @@ impl Run {
             Event::ToolsChanged => self.changed = Some(now),
             Event::InputWithdrawn(key) => assert!(self.open_questions.remove(&key), "withdrawn twice"),
             Event::ChannelClosing { .. } => {}
+            Event::NotificationEnded { notification, outcome } => {
+                assert!(self.notes.remove(&notification), "{notification:?} ended twice: {outcome:?}");
+            }
             Event::ChannelClosed { .. } => self.seen.channels += 1,
             Event::Diagnostic(_) => self.seen.diagnostics += 1,
             Event::Terminated(why) => {
                 let open = self.made.values().filter(|made| !made.ended).count();
                 assert_eq!(open, 0, "calls that never ended");
                 assert!(self.open_questions.is_empty(), "questions that were never withdrawn");
+                assert!(self.notes.is_empty(), "notifications that never ended");
                 match &why {
                     Termination::Requested => assert!(self.closing, "nobody asked it to end"),
                     Termination::Negotiation(_) => assert!(self.scenario.faults > 0, "nothing goes wrong, and {why:?}"),

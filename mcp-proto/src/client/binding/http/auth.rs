@@ -8,7 +8,6 @@ use crate::client::{Client, Event, Timer, headers};
 use crate::error::AuthHints;
 use crate::exchange::{ExchangeId, Headers};
 use crate::input::{AuthKey, AuthToken, Authorization, CallId, Challenge};
-use crate::rpc::Id;
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -198,12 +197,6 @@ impl Client {
 
     fn is_parked(&self, exchange: ExchangeId) -> bool {
         self.http(exchange).is_some_and(|http| matches!(http.stage, Stage::Parked(_)))
-    }
-
-    /// Whether the request with this id was refused and waits for credentials, so that the server has not begun with it.
-    pub(in crate::client) fn is_refused(&self, id: &Id) -> bool {
-        let exchange = self.ids.exchange(id).filter(|exchange| self.is_parked(*exchange));
-        exchange.and_then(|exchange| self.http(exchange)).is_some_and(|http| http.is_post())
     }
 
     /// Whether a call waits for credentials: its own request does, or something that it cannot go on without.

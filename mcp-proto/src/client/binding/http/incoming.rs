@@ -23,19 +23,24 @@ impl Client {
             Fact::Item(item) => self.on_http_item(exchange, item),
             Fact::Failed { sent, why } => self.on_over(exchange, Over::Failed { sent, why }),
             Fact::Repeated => {
+                self.on_connected(exchange);
                 if let Some(call) = self.http(exchange).and_then(Http::call) {
                     self.mark_reached(call);
                 }
             }
-            Fact::Opened(_) | Fact::From(_) | Fact::ReadClosed | Fact::Unsent(_) | Fact::Unsendable { .. } => {}
+            Fact::Waiting => self.on_waiting(exchange),
+            Fact::Opened(_) => self.on_connected(exchange),
+            Fact::From(_) | Fact::ReadClosed | Fact::Unsent(_) | Fact::Unsendable { .. } => {}
         }
     }
 
     fn on_http_item(&mut self, exchange: ExchangeId, item: Item) {
         if matches!(self.state(), State::Closing | State::Terminated) {
-            return;
+            return self.on_closing_item(exchange, item);
         }
         self.sign_of_life(exchange);
+        // What is answered was sent, also if the driver did not report that.
+        self.on_connected(exchange);
         let (limits, now) = (&self.config.limits.client, self.now);
         let (most_items, most_bytes) = (limits.drain_items, limits.drain_bytes);
         let Some(http) = self.http_mut(exchange) else { return };
@@ -108,7 +113,7 @@ impl Client {
     }
 
     /// What is still to come of a response is not waited for.
-    fn finish(&mut self, exchange: ExchangeId) {
+    pub(super) fn finish(&mut self, exchange: ExchangeId) {
         if self.cut_http(exchange) {
             self.on_over(exchange, Over::End);
         }
@@ -206,8 +211,9 @@ impl Client {
 
     /// The head of a response, or the answer to a message, has not come in time.
     pub(in crate::client) fn on_answer_timeout(&mut self, exchange: ExchangeId) {
+        let sent = self.http(exchange).map_or(Sent::Maybe, Http::sent);
         if self.cut_http(exchange) {
-            self.on_over(exchange, Over::Failed { sent: Sent::Maybe, why: Closed::Timeout });
+            self.on_over(exchange, Over::Failed { sent, why: Closed::Timeout });
         }
     }
 

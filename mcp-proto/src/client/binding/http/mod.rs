@@ -3,8 +3,10 @@
 //! and a listener. Here is what goes out and what comes in; what the end of an exchange means is `over.rs`.
 
 mod auth;
+mod connection;
 mod incoming;
 mod listener;
+mod message;
 mod over;
 mod repeats;
 mod session;
@@ -17,10 +19,10 @@ use super::Exchange;
 use crate::client::ids::Purpose;
 use crate::client::refresh::Catalogue;
 use crate::client::{Client, Target, Timer, headers};
-use crate::error::{DiagnosticKind, HttpError};
+use crate::error::HttpError;
 use crate::exchange::{Data, ExchangeId, Headers, RequestHead, ResponseHead, Start};
 use crate::frame::{Media, media_type};
-use crate::input::{AuthKey, CallId};
+use crate::input::{AuthKey, CallId, NotificationId};
 use crate::model::headers::{CURSOR, METHOD, NAME, SESSION, VERSION, encode, name_of};
 use crate::rpc::{Defect, ErrorObject, Id, Message, Object, Response};
 use crate::seed::Seed;
@@ -29,6 +31,7 @@ use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use connection::Connection;
 use core::time::Duration;
 use repeats::EventKey;
 use stream::Stream;
@@ -69,6 +72,9 @@ pub(in crate::client) struct Http {
     role: Role,
     stage: Stage,
     sent: Request,
+    connection: Connection,
+    /// An earlier exchange with the same role was started before it, and may have been sent.
+    again: bool,
     /// Whether it named a session.
     in_session: bool,
     /// How many answers to challenges there were when it was sent.
@@ -94,8 +100,10 @@ pub(super) enum Role {
     Request(Id, Purpose),
     /// The answer has come, and what follows it is read for a while.
     Answered,
-    /// A notification.
-    Notification,
+    /// A notification, and its id if it is tracked.
+    Notification(Option<NotificationId>),
+    /// `notifications/cancelled`, which must not wait behind the request that it is about.
+    Cancelled,
     /// `notifications/initialized`, after which the session can be used.
     Initialized,
     /// A response of ours to a request of the server.
@@ -151,6 +159,8 @@ impl Http {
             role,
             stage: Stage::Live,
             sent,
+            connection: Connection::Unreported,
+            again: false,
             in_session: false,
             credentials: 0,
             tried: auth::Tried::default(),
@@ -169,9 +179,19 @@ impl Http {
         self.stage == Stage::Live
     }
 
+    /// Whether it is started though as many connections are open as may be.
+    const fn is_urgent(&self) -> bool {
+        matches!(self.role, Role::Response | Role::Cancelled | Role::Delete)
+    }
+
     /// Whether it ends a session.
     pub(in crate::client) fn is_delete(&self) -> bool {
         self.role == Role::Delete
+    }
+
+    /// Whether it carries a notification.
+    const fn is_notification(&self) -> bool {
+        matches!(self.role, Role::Notification(_) | Role::Cancelled | Role::Initialized)
     }
 
     /// Whether the answer to a request is yet to come.
@@ -284,34 +304,6 @@ impl Client {
         self.begin_http(exchange, Http::new(Role::Request(id, purpose), Request::post(headers, body, repeatable)));
     }
 
-    /// Posts a notification.
-    pub(super) fn post_notification(&mut self, method: &str, params: Option<&Object>, body: Bytes) {
-        let Some(version) = self.version() else { return };
-        let role = if method == "notifications/initialized" { Role::Initialized } else { Role::Notification };
-        self.post_message(role, metadata(version, method, params), body);
-    }
-
-    /// Posts the response to a request of the server.
-    ///
-    /// A server that goes on asking and takes no answer must not fill the memory: those beyond the limit are dropped.
-    pub(in crate::client) fn post_response(&mut self, body: Bytes) {
-        let is_response =
-            |exchange: &&Exchange| matches!(exchange, Exchange::Http(http) if http.role == Role::Response);
-        if self.exchanges.values().filter(is_response).count() >= self.config.limits.client.max_calls.max(1) {
-            return self.diagnose(DiagnosticKind::DroppedResponse, "the server has not taken those before it");
-        }
-        self.post_message(Role::Response, self.bare_headers(), body);
-    }
-
-    /// Posts what has no answer but a status.
-    fn post_message(&mut self, role: Role, headers: Headers, body: Bytes) {
-        let exchange = self.mint_exchange();
-        self.timers.set(Timer::Answer(exchange), self.config.timeout.map(|limit| self.now + limit));
-        // To say it twice does no harm, and a server that never hears it tells nothing of changes.
-        let repeatable = role == Role::Initialized;
-        self.begin_http(exchange, Http::new(role, Request::post(headers, body, repeatable)));
-    }
-
     /// The fields of what is neither a request nor a notification.
     fn bare_headers(&self) -> Headers {
         self.version().map_or_else(Headers::new, |version| metadata(version, "", None))
@@ -339,7 +331,7 @@ impl Client {
         http.credentials = self.web.challenges.answered();
         let head = RequestHead { method: http.sent.method.into(), target: target.path.clone(), headers };
         let (origin, body, repeatable) = (target.origin.clone(), http.sent.body.clone(), http.sent.repeatable);
-        let urgent = http.role == Role::Response;
+        let urgent = http.is_urgent();
         self.exchanges.insert(exchange, Exchange::Http(Box::new(http)));
         self.out.start(exchange, Start::Http { origin, head, body, repeatable, urgent });
     }
@@ -352,7 +344,8 @@ impl Client {
         if let Role::Request(id, _) = &role {
             self.ids.move_to(id, exchange);
         }
-        let again = Http { tried, any_message, last_defect, stream, ..Http::new(role, sent.unwrap_or(before)) };
+        let again = Http::new(role, sent.unwrap_or(before));
+        let again = Http { again: true, tried, any_message, last_defect, stream, ..again };
         self.begin_http(exchange, again);
         Some(exchange)
     }

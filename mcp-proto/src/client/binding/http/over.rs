@@ -2,11 +2,11 @@
 //! (2025-11-25 transports; 2026-07-28 streamable-http). Every way out ends or repeats whatever waited for it.
 
 use super::stream::Next;
-use super::{Http, Role, Stage, success};
+use super::{Http, Role, Stage};
 use crate::client::binding::Exchange;
 use crate::client::ids::Purpose;
 use crate::client::{Client, Repeat, State};
-use crate::error::{CallError, DiagnosticKind, StreamEnd};
+use crate::error::{CallError, StreamEnd};
 use crate::exchange::{Closed, ExchangeId, Sent};
 use crate::frame::{Media, media_type};
 use crate::input::CallId;
@@ -29,24 +29,25 @@ impl Client {
         if let Some(http) = self.http_mut(exchange) {
             http.stage = Stage::Over;
         }
-        if matches!(self.state(), State::Closing | State::Terminated) {
-            self.exchanges.remove(&exchange);
-            return self.terminate_if_done();
-        }
+        let is_closing = matches!(self.state(), State::Closing | State::Terminated);
         let is_decided = self.http(exchange).is_some_and(Http::is_decided);
         let over = match over {
             // A body that breaks or stalls takes nothing back of what the head said.
             Over::Failed { why, .. } if is_decided && !matches!(why, Closed::Denied(_)) => Over::End,
             over => over,
         };
-        if over == Over::End && self.park_if_challenged(exchange) {
+        if !is_closing && over == Over::End && self.park_if_challenged(exchange) {
             return;
         }
         let Some(http) = self.http(exchange) else { return };
         match http.role.clone() {
+            Role::Initialized | Role::Notification(_) | Role::Cancelled => self.on_message_over(exchange, over),
+            _ if is_closing => {
+                self.exchanges.remove(&exchange);
+            }
             Role::Request(id, purpose) => self.on_request_over(exchange, id, purpose, over),
             Role::Listener => self.on_listener_over(exchange, over),
-            Role::Initialized | Role::Notification | Role::Response => self.on_message_over(exchange, over),
+            Role::Response => self.on_message_over(exchange, over),
             Role::Answered | Role::Delete => {
                 self.exchanges.remove(&exchange);
             }
@@ -160,31 +161,6 @@ impl Client {
                 };
                 self.on_handshake_defect(cause);
             }
-        }
-    }
-
-    /// A notification or a response of ours was taken, or was not. Any 2xx with any body is a yes.
-    fn on_message_over(&mut self, exchange: ExchangeId, over: Over) {
-        let Some(http) = self.http(exchange) else { return };
-        if over == Over::End && self.is_session_gone(http) {
-            return self.on_session_gone(exchange);
-        }
-        let Some(Exchange::Http(http)) = self.exchanges.remove(&exchange) else { return };
-        let (denied, why) = match over {
-            Over::End if success(http.status()) => (false, None),
-            Over::End => (false, Some(http.to_error().to_string())),
-            Over::Failed { why, .. } => (matches!(why, Closed::Denied(_)), Some(why.to_string())),
-        };
-        let kind = match http.role {
-            _ if denied => DiagnosticKind::Denied,
-            Role::Response => DiagnosticKind::DroppedResponse,
-            _ => DiagnosticKind::DroppedNotification,
-        };
-        if let Some(why) = why {
-            self.diagnose(kind, why);
-        }
-        if http.role == Role::Initialized {
-            self.on_initialized_taken();
         }
     }
 

@@ -37,6 +37,8 @@ pub(in crate::client) struct Session {
     barren: u32,
     /// When it began.
     since: Option<Instant>,
+    /// The client is closing, and ends the session in this revision.
+    deletes: Option<ProtocolVersion>,
 }
 
 impl Session {
@@ -95,6 +97,10 @@ impl Client {
                 }
             }
             Role::Response => self.diagnose(DiagnosticKind::DroppedResponse, "HTTP 404: the session has ended"),
+            Role::Notification(Some(id)) => {
+                self.diagnose(DiagnosticKind::DroppedNotification, "HTTP 404: the session has ended");
+                self.end_notification(id, Err(CallError::Http(Box::new(http.to_error()))));
+            }
             _ => self.diagnose(DiagnosticKind::DroppedNotification, "HTTP 404: the session has ended"),
         }
         self.renew_session(&http);
@@ -125,22 +131,21 @@ impl Client {
         let open: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
         for exchange in open {
             let role = self.http(exchange).map(|http| http.role.clone());
-            let refused = matches!(&role, Some(Role::Request(id, _)) if self.is_refused(id));
-            self.drop_exchange(exchange);
+            let unsent = matches!(&role, Some(Role::Request(id, _)) if self.is_unsent(id));
+            self.drop_exchange_since(exchange, CallError::SessionEnded);
             match role {
                 Some(Role::Request(id, Purpose::Call(call))) => {
                     self.ids.retire(&id);
-                    // What waited for credentials has not run.
-                    if self.may_repeat(call) || refused && !self.was_repeated(call) {
-                        self.requeue(call, !refused);
+                    // What waited for credentials or for a connection has not run.
+                    if self.may_repeat(call) || unsent && !self.was_repeated(call) {
+                        self.requeue(call, !unsent);
                     } else {
                         self.end(call, Err(CallError::SessionEnded));
                     }
                 }
-                Some(Role::Notification | Role::Initialized) => {
-                    self.diagnose(DiagnosticKind::DroppedNotification, "the session has ended");
-                }
                 Some(Role::Response) => self.diagnose(DiagnosticKind::DroppedResponse, "the session has ended"),
+                // Of a notification it was said where its exchange was dropped.
+                Some(Role::Notification(_) | Role::Cancelled | Role::Initialized) => {}
                 Some(Role::Request(..) | Role::Answered | Role::Listener | Role::Delete) | None => {}
             }
         }
@@ -163,14 +168,20 @@ impl Client {
         }
     }
 
-    /// Ends the session at the server, if there is one: best effort, and bounded.
-    pub(in crate::client) fn delete_session(&mut self, version: Option<ProtocolVersion>) {
-        let (Some(version), true) = (version, self.web.session.id.is_some()) else { return };
+    /// The session is to be ended at the server, if there is one, once no other exchange is open.
+    pub(in crate::client) fn delete_session_last(&mut self, version: Option<ProtocolVersion>) {
+        self.web.session.deletes = version.filter(|_| self.web.session.id.is_some());
+    }
+
+    /// Ends the session at the server, if that is to be done: best effort, and bounded. Whether it is begun.
+    pub(in crate::client) fn delete_session(&mut self) -> bool {
+        let Some(version) = self.web.session.deletes.take() else { return false };
         let exchange = self.mint_exchange();
         let headers = metadata(version, "", None);
         let sent = Request { method: "DELETE", headers, body: Bytes::new(), repeatable: true };
         self.begin_http(exchange, Http::new(Role::Delete, sent));
         let limit = self.config.limits.client.session_end_time;
         self.timers.set(Timer::Drain(exchange), Some(self.now + limit));
+        true
     }
 }

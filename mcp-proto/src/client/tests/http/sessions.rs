@@ -123,6 +123,7 @@ fn the_session_that_initialize_brought_and_the_revision_go_with_everything_after
     http.rig.client.cancel(http.rig.now, CallId(1), None);
     http.rig.client.close(http.rig.now);
     http.rig.drain();
+    http.refuse(http.last().0, 202);
     let methods = http.lines(2);
     assert_eq!(
         methods,

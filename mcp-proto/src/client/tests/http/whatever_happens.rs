@@ -3,7 +3,7 @@
 use super::*;
 use crate::client::calls::{CallState, Stage};
 use crate::client::{ListenerEnd, ListenerStart, ListenerTime, Repeat, Resume, SseDecode};
-use crate::input::AuthKey;
+use crate::input::{AuthKey, NotificationId};
 use alloc::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
@@ -102,6 +102,8 @@ fn fact() -> impl Strategy<Value = Fact> {
         1 => Just(Fact::Failed { sent: Sent::Maybe, why: Closed::Reset }),
         1 => Just(Fact::Failed { sent: Sent::No, why: Closed::Denied("no".into()) }),
         1 => Just(Fact::Unsent(7)),
+        2 => Just(Fact::Waiting),
+        1 => Just(Fact::Opened(Peer::default())),
     ]
 }
 
@@ -181,6 +183,7 @@ struct Run {
     heads: BTreeSet<ExchangeId>,
     /// The calls, and whether each has a limit.
     calls: BTreeMap<CallId, bool>,
+    notes: BTreeSet<NotificationId>,
     answered: BTreeSet<AuthKey>,
     replied: BTreeSet<InputKey>,
     events: u64,
@@ -189,8 +192,8 @@ struct Run {
 impl Run {
     fn new(config: ClientConfig, is_modern: bool) -> Self {
         let http = Http { rig: Rig::new(config) };
-        let (heads, calls, answered, replied) = Default::default();
-        Self { http, is_modern, heads, calls, answered, replied, events: 0 }
+        let (heads, calls, notes, answered, replied) = Default::default();
+        Self { http, is_modern, heads, calls, notes, answered, replied, events: 0 }
     }
 
     /// What is on the wire, the latest first.
@@ -213,7 +216,9 @@ impl Run {
                 }
             }
             Step::Cancel(n) => rig.client.cancel(rig.now, CallId(*n), None),
-            Step::Notify => drop(rig.client.notify(rig.now, "n", Object::new())),
+            Step::Notify => {
+                self.notes.extend(rig.client.notify_tracked(rig.now, "n", Object::new()));
+            }
             Step::Answer(n) => {
                 self.replied.insert(InputKey(*n));
                 rig.reply(InputKey(*n), InputAnswer::roots(["file:///"]));
@@ -457,10 +462,16 @@ impl Run {
     /// What must hold once it is closed.
     fn check_end(&mut self) -> Result<(), TestCaseError> {
         let rig = &mut self.http.rig;
-        rig.tick(Duration::from_secs(3600));
+        // First the notifications, then the session.
+        for _ in 0..2 {
+            rig.tick(Duration::from_secs(3600));
+        }
         for call in self.calls.keys() {
             let _ = rig.outcome(*call);
         }
+        let mut ended: Vec<u64> = rig.notified().into_iter().map(|(id, _)| id).collect();
+        ended.sort_unstable();
+        prop_assert!(ended.iter().copied().eq(self.notes.iter().map(|id| id.0)), "{:?}: each ends once", ended);
         prop_assert!(matches!(rig.events.last(), Some(Event::Terminated(_))), "the last of all");
         let questions: BTreeSet<InputKey> = rig.questions().into_iter().map(|(key, _)| key).collect();
         let withdrawn = |event: &Event| match event {

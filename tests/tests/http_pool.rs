@@ -1,0 +1,170 @@
+//! The connections of an HTTP client over real sockets, in both adapters: calls that wait for one, and notifications that were accepted
+//! before the client is closed.
+
+use mcp_proto::exchange::Sent;
+use mcp_proto::rpc::Object;
+use mcp_proto::{CallError, ClientConfig, tools};
+use mcp_tests::stub::{Ask, Step, Stub, good_legacy, good_modern, whole};
+use std::time::{Duration, Instant};
+
+/// A client of either adapter.
+enum Client {
+    Blocking(mcp_blocking::Client),
+    Smol(mcp_smol::Client, smol::Task<()>),
+}
+
+const ADAPTERS: [&str; 2] = ["mcp-blocking", "mcp-smol"];
+
+impl Client {
+    fn connect(adapter: &str, url: String, change: impl FnOnce(&mut ClientConfig) + Send + 'static) -> Self {
+        if adapter == "mcp-blocking" {
+            let config = mcp_blocking::Config::new().set(change);
+            return Self::Blocking(mcp_blocking::connect_with(url, config).expect("it connects"));
+        }
+        let (client, driver) = mcp_smol::connect_driven(url, mcp_smol::Config::new().set(change)).expect("it is a url");
+        let driver = smol::spawn(driver);
+        smol::block_on(client.ready()).expect("it connects");
+        Self::Smol(client, driver)
+    }
+
+    /// Makes `count` calls at once, and returns how each ended.
+    fn calls(&self, count: usize) -> Vec<Result<(), CallError>> {
+        match self {
+            Self::Blocking(client) => {
+                let calls: Vec<_> = (0..count).map(|_| client.start(tools::call("slow")).expect("accepted")).collect();
+                calls.into_iter().map(|call| call.wait().map(drop)).collect()
+            }
+            Self::Smol(client, _) => {
+                let calls: Vec<_> = (0..count).map(|_| client.start(tools::call("slow"))).collect();
+                smol::block_on(async {
+                    let mut ends = Vec::new();
+                    for call in calls {
+                        ends.push(call.await.map(drop));
+                    }
+                    ends
+                })
+            }
+        }
+    }
+
+    fn notify(&self, method: &str) {
+        match self {
+            Self::Blocking(client) => drop(client.notify(method, Object::new()).expect("accepted")),
+            Self::Smol(client, _) => drop(client.notify(method, Object::new()).expect("accepted")),
+        }
+    }
+
+    fn close(self) {
+        match self {
+            Self::Blocking(client) => drop(client.close()),
+            Self::Smol(client, driver) => smol::block_on(async {
+                client.close().await;
+                driver.await;
+            }),
+        }
+    }
+}
+
+fn slow(answer: impl Fn(&Ask) -> Vec<Step> + Send + Sync + 'static) -> Stub {
+    Stub::start(move |ask| if ask.what == "tools/call slow" { answer(ask) } else { good_modern(ask) })
+        .expect("a socket")
+}
+
+#[test]
+fn calls_that_time_out_in_the_pool_say_they_were_not_sent() {
+    for adapter in ADAPTERS {
+        let stub = slow(|_| vec![Step::Hold]);
+        let client = Client::connect(adapter, stub.url(), |config| {
+            config.limits.frame.max_connections_per_origin = 16;
+            config.timeout = Some(Duration::from_millis(1500));
+        });
+        let ends = client.calls(64);
+        let sent = ends.iter().filter(|end| end.as_ref().is_err_and(|error| error.sent() == Sent::Maybe)).count();
+        let unsent = ends.iter().filter(|end| end.as_ref().is_err_and(|error| error.sent() == Sent::No)).count();
+        let seen = stub.times("tools/call slow");
+        assert_eq!((seen, sent, unsent), (16, 16, 48), "{adapter}: seen by the server, `Maybe`, `No`");
+        client.close();
+    }
+}
+
+#[test]
+fn sixty_four_calls_at_once_do_not_wait_for_one_another() {
+    for adapter in ADAPTERS {
+        let stub = slow(|ask| [vec![Step::Wait(Duration::from_millis(700))], good_modern(ask)].concat());
+        let client = Client::connect(adapter, stub.url(), |config| config.timeout = Some(Duration::from_secs(2)));
+        let failed = client.calls(64).iter().filter(|end| end.is_err()).count();
+        assert_eq!(failed, 0, "{adapter}: calls that timed out");
+        client.close();
+    }
+}
+
+#[test]
+fn notifications_accepted_before_close_arrive_and_before_the_delete() {
+    const COUNT: usize = 18;
+    for adapter in ADAPTERS {
+        let late = Duration::from_millis(50);
+        let stub = Stub::start(move |ask| match ask.what.as_str() {
+            "custom/told" => vec![Step::Wait(late), whole("202 Accepted", "", "")],
+            _ => good_legacy(ask),
+        });
+        let stub = stub.expect("a socket");
+        let client = Client::connect(adapter, stub.url(), |_| ());
+        for _ in 0..COUNT {
+            client.notify("custom/told");
+        }
+        client.close();
+        let arrived = stub.times("custom/told");
+        assert_eq!(arrived, COUNT, "{adapter}: notifications that arrived");
+        assert!(stub.was_asked("DELETE", 1), "{adapter}");
+        let last = stub.asks().into_iter().next_back().expect("it was asked");
+        assert_eq!(last.what, "DELETE", "{adapter}");
+    }
+}
+
+#[test]
+fn cancelled_calls_are_announced_though_the_client_is_closed_at_once() {
+    const COUNT: usize = 24;
+    for adapter in ADAPTERS {
+        let stub = Stub::start(|ask| match ask.what.as_str() {
+            "tools/call slow" => vec![Step::Hold],
+            _ => good_legacy(ask),
+        });
+        let stub = stub.expect("a socket");
+        let client = Client::connect(adapter, stub.url(), |_| ());
+        match &client {
+            Client::Blocking(client) => {
+                let calls: Vec<_> = (0..COUNT).map(|_| client.start(tools::call("slow")).expect("accepted")).collect();
+                assert!(stub.was_asked("tools/call slow", COUNT));
+                drop(calls);
+            }
+            Client::Smol(client, _) => {
+                let calls: Vec<_> = (0..COUNT).map(|_| client.start(tools::call("slow"))).collect();
+                assert!(stub.was_asked("tools/call slow", COUNT));
+                drop(calls);
+            }
+        }
+        client.close();
+        assert_eq!(stub.times("notifications/cancelled"), COUNT, "{adapter}");
+    }
+}
+
+#[test]
+fn closing_against_a_server_that_answers_no_notification_ends_in_time() {
+    for adapter in ADAPTERS {
+        let stub = Stub::start(|ask| match ask.what.as_str() {
+            "custom/told" | "DELETE" => vec![Step::Hold],
+            _ => good_legacy(ask),
+        });
+        let stub = stub.expect("a socket");
+        let client = Client::connect(adapter, stub.url(), |config| {
+            config.limits.client.session_end_time = Duration::from_millis(300);
+        });
+        client.notify("custom/told");
+        assert!(stub.was_asked("custom/told", 1));
+        let began = Instant::now();
+        client.close();
+        let took = began.elapsed();
+        assert!(took >= Duration::from_millis(300) && took < Duration::from_secs(5), "{adapter}: {took:?}");
+        assert!(stub.was_asked("DELETE", 1), "{adapter}");
+    }
+}
