@@ -160,9 +160,11 @@ impl Tap {
         self.closing |= *input == Input::Command(ClientCommand::Close);
     }
 
-    /// From now on every request shows these credentials.
+    /// From now on every request shows these credentials. A client that closes has no open challenge, and ignores them.
     pub(in crate::sim) fn grant(&mut self, authorization: String) {
-        self.grants.push((self.now, Some(authorization)));
+        if !self.closing {
+            self.grants.push((self.now, Some(authorization)));
+        }
     }
 
     pub(in crate::sim) fn action(&mut self, action: &Action<client::Event>) {
