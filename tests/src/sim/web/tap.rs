@@ -185,6 +185,11 @@ impl Tap {
             }
             Action::Close(channel, Shutdown::Abort) => self.ended(*channel),
             Action::Event(client::Event::Ended { call, .. }) => self.ends_of_calls.push((*call, self.log.len())),
+            Action::Event(client::Event::ListenerLost { again: Some(_), .. }) => {
+                if let Some(listener) = self.listener {
+                    self.streams[listener].given_up = true;
+                }
+            }
             Action::Close(..) | Action::Event(_) => {}
         }
     }
@@ -361,8 +366,7 @@ impl Tap {
                 stream_log.over
             }
         };
-        stream_log.over = None;
-        stream_log.retry_after = None;
+        (stream_log.over, stream_log.retry_after, stream_log.given_up) = (None, None, false);
         (stream, over, again.is_some())
     }
 

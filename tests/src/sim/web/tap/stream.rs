@@ -64,6 +64,8 @@ pub struct Stream {
     pub(super) retry_after: Option<u64>,
     pub(super) over: Option<Instant>,
     pub(super) refused: bool,
+    /// The application was told that it is given up for now.
+    pub(super) given_up: bool,
     /// An attempt may have been made of which nothing is seen, since its connection did not open.
     pub(super) unseen: bool,
     /// The next attempt is the latest one once more, so that there is nothing to wait for: when the one before that ended.
@@ -91,6 +93,7 @@ impl Stream {
             retry_after: None,
             over: None,
             refused: false,
+            given_up: false,
             unseen: false,
             again: None,
         }
@@ -119,7 +122,8 @@ impl Stream {
             Resume::Strict(most) => self.attempts >= most,
             Resume::Never => true,
         };
-        if (over && !self.unseen) || self.refused {
+        let over = over || self.given_up;
+        if self.given_up || (over && !self.unseen) || self.refused {
             assert!(self.serves == Serves::Listener, "an attempt after the last: {self:?}");
             assert!(waited >= CEILINGS.2.max(named), "{waited} ms after it was given up: {self:?}");
         }
