@@ -8,7 +8,7 @@ use mcp_proto::client::Verdict;
 use serde_json::Value;
 
 use super::servers::versions;
-use super::{Answer, BEFORE_CANCEL, Ear, Place, Plan, SOON, Session};
+use super::{Answer, BEFORE_CANCEL, EXIT, Ear, Place, Plan, SOON, Session};
 
 /// Connects to a server.
 ///
@@ -24,6 +24,7 @@ pub fn connect(plan: Plan<'_>) -> Result<Box<dyn Session>, String> {
             config.versions = versions;
             config.verdict = verdict;
             config.watch_tools = true;
+            config.limits.frame.exit_timeout = EXIT;
         })
         .stderr(Stderr::Lines(Arc::new(move |line| lines.line(line))))
         .on_elicit(move |_| user.elicit())

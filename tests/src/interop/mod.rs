@@ -31,6 +31,8 @@ use serde_json::{Value, json};
 
 /// How long a call runs before it is cancelled, so that the server has begun it. What it would take by itself is far more.
 const BEFORE_CANCEL: Duration = Duration::from_millis(200);
+/// How long a server may take to exit after the end of its input: an interpreter takes more than a second on a busy machine.
+const EXIT: Duration = Duration::from_secs(8);
 /// How long anything may take that should be at once: machines are slow at times.
 const SOON: Duration = Duration::from_secs(10);
 

@@ -12,7 +12,7 @@ use smol::future::{self, FutureExt};
 use smol::stream::StreamExt;
 
 use super::servers::versions;
-use super::{Answer, BEFORE_CANCEL, Ear, Place, Plan, SOON, Session};
+use super::{Answer, BEFORE_CANCEL, EXIT, Ear, Place, Plan, SOON, Session};
 
 /// Connects to a server.
 ///
@@ -28,6 +28,7 @@ pub fn connect(plan: Plan<'_>) -> Result<Box<dyn Session>, String> {
             config.versions = versions;
             config.verdict = verdict;
             config.watch_tools = true;
+            config.limits.frame.exit_timeout = EXIT;
         })
         .stderr(Stderr::Lines(Arc::new(move |line| lines.line(line))))
         .on_elicit(move |_| ready(user.elicit()))
