@@ -163,7 +163,7 @@ pub(super) fn idle(stub: &Stub) -> Result<(), String> {
     while spent(ClockId::ThreadCPUTime) < until {
         std::hint::spin_loop();
     }
-    let spun = others() - before;
+    let spun = others().saturating_sub(before);
     expect(spun < SHARE / 4, || format!("it took {spun:?} of the processor while this thread took {SHARE:?}"))?;
     std::thread::park_timeout(WATCH.saturating_sub(began.elapsed()));
     let more = stub.asks().len() - asks;
