@@ -42,7 +42,7 @@ pub use restart::Restart;
 pub use url::{BadUrl, HttpTarget};
 
 use crate::call::{Call, Calling, Method, RawResult};
-use crate::error::{CallError, Diagnostic, DiagnosticKind, NegotiationError, Refusal, Refused, StreamEnd, excerpt};
+use crate::error::{CallError, Diagnostic, DiagnosticKind, NegotiationError, Refused, StreamEnd, excerpt};
 use crate::exchange::{ChannelId, Closed, ExchangeId, Fact, Outgoing, Shutdown, Start};
 use crate::input::{
     Applied, AuthToken, Authorization, CallId, Challenge, ClientCommand, ClientInput, Input, InputAnswer, InputKey,
@@ -394,7 +394,8 @@ impl Client {
     /// Makes a call. It is sent at once if the two sides have agreed, else as soon as they have.
     ///
     /// # Errors
-    /// [`Refusal::Full`] at a limit, [`Refusal::Closed`] after [`close`](Self::close) or the end, [`Refusal::Unencodable`].
+    /// [`Refusal::Full`](crate::Refusal::Full) at a limit, [`Refusal::Closed`](crate::Refusal::Closed) after [`close`](Self::close) or the
+    /// end, [`Refusal::Unencodable`](crate::Refusal::Unencodable).
     pub fn call<M: Method>(&mut self, now: Instant, call: Call<M>) -> Result<Calling<M>, Refused<Call<M>>> {
         self.now = self.now.max(now);
         self.on_call(call.into_raw()).map(Calling::new).map_err(|refused| refused.map(Call::from_raw))
@@ -425,7 +426,8 @@ impl Client {
     /// [`ClientLimits::session_end_time`](crate::limits::ClientLimits::session_end_time).
     ///
     /// # Errors
-    /// [`Refusal::Closed`] before the two sides have agreed and after the end, [`Refusal::Full`] at a limit.
+    /// [`Refusal::Closed`](crate::Refusal::Closed) before the two sides have agreed and after the end,
+    /// [`Refusal::Full`](crate::Refusal::Full) at a limit.
     pub fn notify(&mut self, now: Instant, method: &str, params: Object) -> Result<(), Refused<Object>> {
         self.now = self.now.max(now);
         self.on_notify(method, &params).map_err(|why| Refused { value: params, why })
@@ -435,8 +437,8 @@ impl Client {
     /// [`Fact::Unsent`].
     ///
     /// # Errors
-    /// As [`notify`](Self::notify); also [`Refusal::Full`] while [`ClientLimits::max_calls`](crate::limits::ClientLimits::max_calls)
-    /// notifications are tracked.
+    /// As [`notify`](Self::notify); also [`Refusal::Full`](crate::Refusal::Full) while
+    /// [`ClientLimits::max_calls`](crate::limits::ClientLimits::max_calls) notifications are tracked.
     pub fn notify_tracked(
         &mut self,
         now: Instant,
@@ -546,27 +548,6 @@ impl Client {
                 Timer::Lane => {}
             }
         }
-    }
-
-    fn may_notify(&self) -> Result<(), Refusal> {
-        let Phase::Ready(_) = self.phase else { return Err(Refusal::Closed) };
-        if self.is_full() || self.has_many_exchanges() { Err(Refusal::Full) } else { Ok(()) }
-    }
-
-    fn on_notify(&mut self, method: &str, params: &Object) -> Result<(), Refusal> {
-        self.may_notify()?;
-        self.send_notification(method, params, None);
-        Ok(())
-    }
-
-    fn on_notify_tracked(&mut self, method: &str, params: &Object) -> Result<NotificationId, Refusal> {
-        self.may_notify()?;
-        if self.notifications.len() >= self.config.limits.client.max_calls.max(1) {
-            return Err(Refusal::Full);
-        }
-        let id = self.track();
-        self.send_notification(method, params, Some(id));
-        Ok(id)
     }
 
     /// Ends everything: the calls, the questions, the exchanges. `Terminated` follows when the last exchange is gone.

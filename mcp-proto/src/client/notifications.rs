@@ -1,10 +1,12 @@
 //! Notifications of the application whose end is reported (`notify_tracked`): taken by the server over HTTP, written on a duplex exchange, or
 //! given up. Those that nobody tracks leave nothing here.
 
+use super::era::Phase;
 use super::{Client, Event};
-use crate::error::CallError;
+use crate::error::{CallError, Refusal};
 use crate::exchange::{Closed, Sent};
 use crate::input::NotificationId;
+use crate::rpc::Object;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 
@@ -29,14 +31,35 @@ enum Place {
 
 impl Notifications {
     /// How many have not ended.
-    pub(super) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.open.len()
     }
 }
 
 impl Client {
+    fn may_notify(&self) -> Result<(), Refusal> {
+        let Phase::Ready(_) = self.phase else { return Err(Refusal::Closed) };
+        if self.is_full() || self.has_many_exchanges() { Err(Refusal::Full) } else { Ok(()) }
+    }
+
+    pub(super) fn on_notify(&mut self, method: &str, params: &Object) -> Result<(), Refusal> {
+        self.may_notify()?;
+        self.send_notification(method, params, None);
+        Ok(())
+    }
+
+    pub(super) fn on_notify_tracked(&mut self, method: &str, params: &Object) -> Result<NotificationId, Refusal> {
+        self.may_notify()?;
+        if self.notifications.len() >= self.config.limits.client.max_calls.max(1) {
+            return Err(Refusal::Full);
+        }
+        let id = self.track();
+        self.send_notification(method, params, Some(id));
+        Ok(id)
+    }
+
     /// A new id. The notification is sent next.
-    pub(super) fn track(&mut self) -> NotificationId {
+    fn track(&mut self) -> NotificationId {
         self.notifications.last += 1;
         let id = NotificationId(self.notifications.last);
         let place = if self.is_duplex() { Place::Queued(self.out.pushed() + 1) } else { Place::Http };

@@ -13,7 +13,6 @@ use crate::exchange::*;
 use crate::frame::Kind;
 use crate::hook::Denied;
 use crate::input::*;
-use crate::rpc::Object;
 use crate::stats::ClientStats;
 use crate::time::{Instant, earliest};
 use alloc::boxed::Box;
@@ -159,44 +158,6 @@ impl WiredClient {
     /// Answers a challenge of the server; nothing happens if it was answered, or after the end.
     pub fn authorize(&mut self, now: Instant, to: AuthToken, with: Authorization) {
         self.tell(now, Input::Command(ClientCommand::Authorize(to.key(), with)));
-    }
-
-    /// Sends a notification of a custom method. Its end is not reported: see [`Client::notify`].
-    ///
-    /// # Errors
-    /// [`Refused`] if the client is closed or not yet ready, or a limit is reached.
-    pub fn notify(&mut self, now: Instant, method: &str, params: Object) -> Result<(), Refused<Object>> {
-        match self.apply(now, Input::Command(ClientCommand::Notify(method.into(), params))) {
-            Ok(_) => Ok(()),
-            Err(Refused { value: Input::Command(ClientCommand::Notify(_, params)), why }) => {
-                Err(Refused { value: params, why })
-            }
-            Err(other) => unreachable!("invariant: what was refused is handed back: {other:?}"),
-        }
-    }
-
-    /// As [`notify`](Self::notify), and [`Event::NotificationEnded`] reports its end: see [`Client::notify_tracked`].
-    ///
-    /// # Errors
-    /// As [`notify`](Self::notify).
-    pub fn notify_tracked(
-        &mut self,
-        now: Instant,
-        method: &str,
-        params: Object,
-    ) -> Result<NotificationId, Refused<Object>> {
-        match self.apply(now, Input::Command(ClientCommand::NotifyTracked(method.into(), params))) {
-            Ok(Applied::Notification(id)) => Ok(id),
-            Err(Refused { value: Input::Command(ClientCommand::NotifyTracked(_, params)), why }) => {
-                Err(Refused { value: params, why })
-            }
-            other => unreachable!("invariant: a notification has an id or is handed back: {other:?}"),
-        }
-    }
-
-    /// The end of this notification is not reported. It is sent all the same; nothing happens if it has ended.
-    pub fn untrack(&mut self, now: Instant, notification: NotificationId) {
-        self.tell(now, Input::Command(ClientCommand::Untrack(notification)));
     }
 
     /// Ends the client in order. Its last output is [`Event::Terminated`]. A second time: nothing.

@@ -17,6 +17,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::iter::from_fn;
 
+mod asking;
 mod ending;
 mod serving;
 mod timers;
@@ -364,30 +365,9 @@ impl Lane {
         self.gone.as_ref()
     }
 
-    /// HTTP client: whether it can carry another request now.
-    pub(super) fn is_idle(&self) -> bool {
-        let free = self.exchange.is_none() && self.unsent <= LATE_REPORT;
-        self.side == Side::HttpClient && self.open && free && !self.eof && self.gone.is_none() && self.ending.is_none()
-    }
-
     /// Whether it is being ended.
     pub(super) fn is_ending(&self) -> bool {
         self.ending.is_some()
-    }
-
-    /// HTTP client: whether a byte of the answer to the latest request came.
-    pub(super) fn is_answering(&self) -> bool {
-        self.answer != Answer::Awaited
-    }
-
-    /// Whether [`poll_output`](Self::poll_output) is about to hand out the first bytes of the exchange.
-    pub(super) fn has_first_write(&self) -> bool {
-        self.open && !self.handed && matches!(self.outputs.front(), Some(LaneOutput::Write(_)))
-    }
-
-    /// HTTP client: whether an event stream is open on it.
-    pub(super) fn is_streaming(&self) -> bool {
-        self.exchange.is_some() && self.answer == Answer::Stream
     }
 }
 

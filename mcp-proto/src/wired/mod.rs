@@ -14,6 +14,7 @@
 mod client;
 mod deadlines;
 mod lane;
+mod notify;
 mod outbox;
 mod pool;
 mod refusal;

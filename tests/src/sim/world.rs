@@ -3,15 +3,15 @@
 mod links;
 mod recorded;
 mod rest;
+mod spurious;
 
 use super::app::{self, Deed, Handler, Made, Task, Work};
 use super::link::Pipe;
 use super::report::{InputKind, Report, Transcript};
 use super::rng::Rng;
 use super::{Scenario, Transport};
-use bytes::Bytes;
 use mcp_proto::client::{self, Restart, State, Termination, Timer};
-use mcp_proto::exchange::{Action, ChannelId, Closed, ExitStatus, Peer, Program, Shutdown};
+use mcp_proto::exchange::{Action, ChannelId, Closed, ExitStatus, Program, Shutdown};
 use mcp_proto::input::Input;
 use mcp_proto::input::{
     CallId, ClientCommand, InputAnswer, InputKey, InputToken, NotificationId, RequestKey, Wire, WiredClientInput,
@@ -396,49 +396,6 @@ impl World {
             _ => ElicitResult::Accept(Object::new().with("answer", "yes")),
         };
         self.input(client, Input::Command(ClientCommand::Answer(key, InputAnswer::Elicitation(answer))));
-    }
-
-    /// Something that no driver should say, but one might.
-    fn spurious(&mut self, client: usize) {
-        let channel = ChannelId(1 + self.rng.below(4));
-        let known = self.links.iter().any(|link| link.client == client && link.at_client == channel);
-        let opening = self.clients[client].hanging.contains(&channel)
-            || self.opening.iter().any(|(_, c, ch)| *c == client && *ch == channel);
-        let input = match self.rng.below(7) {
-            0 => Input::Tick,
-            1 => Input::Command(ClientCommand::Cancel(CallId(9999), None)),
-            2 => Input::Command(ClientCommand::Answer(InputKey(9999), InputAnswer::Elicitation(ElicitResult::Cancel))),
-            3 if !known && !opening => Input::Fact(channel, Wire::Bytes(Bytes::from_static(b"late\n"))),
-            4 if !known && !opening => Input::Fact(channel, Wire::Eof),
-            5 if !known && !opening => Input::Fact(channel, Wire::Closed(Closed::Reset)),
-            6 if !opening => Input::Fact(channel, Wire::Opened(Peer::default())),
-            _ => Input::Fact(channel, Wire::Written(0)),
-        };
-        self.input(client, input);
-    }
-
-    /// The server's output has ended, or the server: the short time until its exit status is told, or the next one starts, is looked at
-    /// closely.
-    fn burst(&mut self, client: usize, channel: ChannelId, most: u64) {
-        for _ in 0..self.rng.below(most) {
-            let call = self.some_call(client);
-            let input = match self.rng.below(21) {
-                20 => Input::Fact(channel, Wire::Written(9)),
-                0..=2 => Input::Fact(channel, Wire::Opened(Peer::default())),
-                3..=5 => Input::Fact(channel, Wire::Bytes(Bytes::from_static(b"{}\n"))),
-                6..=8 => Input::Fact(channel, Wire::Eof),
-                9 | 10 => Input::Command(ClientCommand::Cancel(call, None)),
-                11..=13 => Input::Command(ClientCommand::NotifyTracked("acme/note".into(), Object::new())),
-                14 | 15 => Input::Tick,
-                16 => Input::Command(ClientCommand::Close),
-                17 => return self.work(client),
-                _ => Input::Command(ClientCommand::Answer(
-                    InputKey(9999),
-                    InputAnswer::Elicitation(ElicitResult::Cancel),
-                )),
-            };
-            self.input(client, input);
-        }
     }
 
     fn act(&mut self, key: RequestKey) {

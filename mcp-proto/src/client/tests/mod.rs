@@ -17,7 +17,7 @@ mod subscription;
 
 use super::*;
 use crate::call::{Custom, Pages, custom, ping};
-use crate::error::Awaited;
+use crate::error::{Awaited, Refusal};
 use crate::exchange::{Endpoint, ExitStatus, Item, Peer, Program, Sent};
 use crate::model::tools;
 use crate::rpc::{Message, parse};
