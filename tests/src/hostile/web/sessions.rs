@@ -218,7 +218,8 @@ fn pings(bench: &Bench) -> Result<String, String> {
     let events: String =
         (0..count).map(|id| format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n\n")).collect();
     let stub = old_stub(move |ask| (ask.what == "GET").then(|| vec![say(EVENTS), say(events.clone()), Step::Hold]))?;
-    let mut client = bench.visit(&stub, legacy())?;
+    let change = |config: &mut ClientConfig| config.limits.frame.max_connections_per_origin = 16;
+    let mut client = bench.visit(&stub, Setup { change, ..legacy() })?;
     let end = Instant::now() + 3 * SOON;
     let (answered, dropped) = loop {
         good(&mut client)?;
