@@ -18,7 +18,8 @@ pub(super) enum Brought {
 /// What the stream of a round serves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Serves {
-    /// A request whose response is awaited.
+    /// A request whose response is awaited. On a duplex exchange no response is a stream.
+    #[cfg(feature = "http")]
     Request,
     /// A listener, or the subscription in its place.
     Listener,
@@ -47,6 +48,7 @@ const MAX_EMPTY: u32 = 2;
 /// Ceilings of the doubling wait, where `retry` is not larger: after a round that delivered a message, and after any other, by what the
 /// stream serves. A listener that was given up is tried again after the last one.
 const AFTER_MESSAGE: Duration = Duration::from_secs(1);
+#[cfg(feature = "http")]
 const OF_REQUEST: Duration = Duration::from_secs(5);
 const OF_LISTENER: Duration = Duration::from_secs(30);
 
@@ -110,6 +112,7 @@ impl Backoff {
             Resume::Progress => {
                 let ceiling = match round.serves {
                     _ if delivered => AFTER_MESSAGE,
+                    #[cfg(feature = "http")]
                     Serves::Request => OF_REQUEST,
                     Serves::Listener => OF_LISTENER,
                 };

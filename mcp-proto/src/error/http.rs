@@ -14,7 +14,7 @@ use core::time::Duration;
 pub struct HttpError {
     /// The status.
     pub status: u16,
-    /// The JSON-RPC error of the body, if it is one. It does not name the request, or it would be [`CallError::Rpc`].
+    /// The JSON-RPC error of the body, if it is one. It does not name the request, or it would be [`CallError::Rpc`](crate::CallError::Rpc).
     pub error: Option<ErrorObject>,
     /// What the response says of authorization.
     pub auth: AuthHints,

@@ -153,6 +153,8 @@ impl Chunks {
             self.at = match &mut self.at {
                 Chunk::Size(line) => match input.line(line, MAX_DIGITS + self.blanks + self.extensions + 2) {
                     None => return Ok(Piece::More),
+                    // Extensions of earlier chunks have made the room for this line smaller.
+                    Some(false) if line.contains(&b';') => return Err("the chunk extensions are too long"),
                     Some(false) => return Err("the line of a chunk's size is too long"),
                     Some(true) => {
                         let line = size_line(line, self.blanks)?;

@@ -59,10 +59,11 @@ fn what_never_ends_is_refused_and_never_held() {
 
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: ";
     let long_size = Some("the line of a chunk's size is too long");
+    let long_extensions = Some("the chunk extensions are too long");
     let long_trailer = Some("the trailer is too long");
     for content in ["application/json", "text/event-stream", "text/html"] {
         endless(&format!("{chunked}{content}\r\n\r\n"), "0", SIZE, long_size);
-        endless(&format!("{chunked}{content}\r\n\r\n1;"), "x", SIZE, long_size);
+        endless(&format!("{chunked}{content}\r\n\r\n1;"), "x", SIZE, long_extensions);
         endless(&format!("{chunked}{content}\r\n\r\n0\r\na: "), "x", TRAILER, long_trailer);
         endless(&format!("{chunked}{content}\r\n\r\n0\r\n"), "a: b\r\n", TRAILER, long_trailer);
     }

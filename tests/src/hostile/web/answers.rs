@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Row] = &[
     row("the size of a chunk is no number", DRIVERS, 32, |b| raw(b, chunked("0x5\r\n"), "the size of a chunk")),
     row("a chunk longer than its size", DRIVERS, 32, |b| raw(b, chunked("2\r\n{}{}\r\n"), "longer than its size")),
     row("extensions of a chunk without end", DRIVERS, 32, |b| {
-        raw(b, [chunked("2;"), vec![endless("x=y;")]].concat(), "a chunk's size is too long")
+        raw(b, [chunked("2;"), vec![endless("x=y;")]].concat(), "the chunk extensions are too long")
     }),
     row("extensions of chunks of one byte without end", DRIVERS, 32, |b| {
         let part = "1;xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n \r\n";
