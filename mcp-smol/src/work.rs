@@ -86,3 +86,38 @@ impl<T, P: FnOnce(&Arc<Shared>, Result<T, &'static str>)> Drop for Work<T, P> {
         self.end(Err("was dropped"));
     }
 }
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::Router;
+    use std::future::pending;
+    use std::panic::{self, AssertUnwindSafe};
+
+    /// Panics when it is dropped.
+    struct Grenade;
+
+    impl Drop for Grenade {
+        fn drop(&mut self) {
+            panic::resume_unwind(Box::new("on purpose"));
+        }
+    }
+
+    // covers: B-149
+    #[test]
+    fn dropped_work_keeps_the_panic_of_its_future_and_reports() {
+        let server = Shared::new(Router::new("none", "1").into(), None).expect("a seed");
+        let outcome = Arc::new(Mutex::new(None));
+        let report = Arc::clone(&outcome);
+        let future = async {
+            let _grenade = Grenade;
+            pending::<()>().await;
+        };
+        let mut work = Work::new(&server, Arc::default(), Box::pin(future), move |_: &Arc<Shared>, outcome| {
+            *lock(&report) = Some(outcome);
+        });
+        assert!(smol::block_on(smol::future::poll_once(&mut work)).is_none());
+        panic::catch_unwind(AssertUnwindSafe(|| drop(work))).expect("no panic");
+        assert_eq!(*lock(&outcome), Some(Err("was dropped")));
+    }
+}
