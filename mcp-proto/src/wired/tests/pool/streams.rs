@@ -151,21 +151,24 @@ fn a_timeout_ends_its_own_exchange_and_no_other() {
 // covers: B-155, B-164
 #[test]
 fn a_body_that_stands_still_ends_its_own_call_and_no_other() {
-    let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
-    config.timeout = None;
-    let mut hand = Hand::with(config);
-    hand.call(false);
-    hand.call(false);
-    hand.open(2);
-    let whole = hand.response(1);
-    hand.fact(1, Wire::Bytes(whole.slice(..whole.len() - 1)));
-    hand.text(2, HEAD);
-    assert_eq!(hand.tick(), ["close 1 Abort", "call 1 Maybe Timeout"]);
-    assert_eq!(hand.now, Instant::ZERO + Duration::from_secs(30));
-    hand.closed(1);
-    assert_eq!(hand.client.poll_timeout(), None, "a stream may rest");
-    let event = hand.event(2) + END;
-    assert_eq!(hand.text(2, &event), ["call 2 succeeded"]);
+    for content in [false, true] {
+        let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
+        config.timeout = None;
+        let mut hand = Hand::with(config);
+        hand.call(false);
+        hand.call(false);
+        hand.open(2);
+        let whole = hand.response(1);
+        let head = whole.windows(4).position(|end| end == b"\r\n\r\n").expect("it has a head") + 4;
+        hand.fact(1, Wire::Bytes(whole.slice(..if content { whole.len() - 1 } else { head })));
+        hand.text(2, HEAD);
+        assert_eq!(hand.tick(), ["close 1 Abort", "call 1 Maybe Timeout"], "content: {content}");
+        assert_eq!(hand.now, Instant::ZERO + Duration::from_secs(30));
+        hand.closed(1);
+        assert_eq!(hand.client.poll_timeout(), None, "a stream may rest");
+        let event = hand.event(2) + END;
+        assert_eq!(hand.text(2, &event), ["call 2 succeeded"]);
+    }
 }
 
 // A client whose write fails reads on: a driver then reports nothing more as written (RFC 9112 section 9.5).
