@@ -34,9 +34,8 @@ pub fn connect_with(target: impl IntoTarget, config: Config) -> Result<Client, C
     connecting(target, config)?.wait()
 }
 
-/// As [`connect_with`], in two steps: what this returns has started nothing yet, and can be closed from another thread or a signal
-/// handler before and while it connects. The time of [`ClientConfig::connect_timeout`](mcp_proto::ClientConfig::connect_timeout) counts
-/// from here.
+/// Like [`connect_with`], in two steps. The returned value has started nothing yet, and another thread or a signal handler can close it
+/// before and while it connects. [`ClientConfig::connect_timeout`](mcp_proto::ClientConfig::connect_timeout) counts from this call.
 ///
 /// ```
 /// use mcp_blocking::{Config, Router, connecting};
@@ -61,17 +60,17 @@ pub fn connecting(target: impl IntoTarget, mut config: Config) -> Result<Connect
     Ok(Connecting { client: Client { handle: Arc::new(Handle { shared }) } })
 }
 
-/// A client that is not connected yet. Dropping it closes it. From [`connecting`].
+/// A client that has not connected yet, returned by [`connecting`]. Dropping it closes it.
 #[must_use = "nothing is started before `wait`"]
 pub struct Connecting {
     client: Client,
 }
 
 impl Connecting {
-    /// Connects, and waits until the two sides have agreed.
+    /// Connects, and blocks until negotiation has succeeded.
     ///
     /// # Errors
-    /// As [`connect`]; [`ConnectError::Closed`] if it was closed meanwhile.
+    /// As [`connect`]; [`ConnectError::Closed`] if a [`Closer`] closed it.
     pub fn wait(self) -> Result<Client, ConnectError> {
         let shared = &self.client.handle.shared;
         shared.begin().map_err(|e| ConnectError::Thread(e.to_string()))?;
@@ -90,7 +89,7 @@ impl Connecting {
         Ok(self.client)
     }
 
-    /// What closes it, before and while it connects, and the client that it becomes.
+    /// Returns a handle that closes this attempt, and after it the connected client.
     pub fn closer(&self) -> Closer {
         self.client.closer()
     }
@@ -153,9 +152,9 @@ impl Client {
         shared.pump(&mut state);
     }
 
-    /// Sends a notification of a method that the engine does not know, and does not wait: the value that is returned does, and dropping it
-    /// changes nothing. A notification that was accepted is sent also if the client is closed or dropped right after, as far as the time
-    /// limits of the shutdown allow.
+    /// Queues a notification of a custom method and returns at once. [`PendingNotification::wait`] waits for its delivery; dropping the
+    /// returned value changes nothing. If the client is closed or dropped right after, it still sends the notification, within the time
+    /// limits of the shutdown.
     ///
     /// # Errors
     /// Why it was not sent.
@@ -210,11 +209,11 @@ impl Closer {
         self.shared.shut_down()
     }
 
-    /// Closes the client, and then ends this process with this exit code: for a signal handler. Of several codes the first counts.
+    /// Closes the client, then exits this process with this code. Meant for a signal handler. The first of several codes wins.
     ///
-    /// A call that waits would end with an error, and a `main` that returns it would end the process before the client is closed, or with
-    /// another code. So from here on connecting, calling, notifying, closing and dropping this client do not return: the process ends in
-    /// them. It takes as long as [`close`](Self::close). Other clients of the process are not closed.
+    /// Otherwise a pending call would end with an error, and a `main` that returns this error would exit before the client is closed, or
+    /// with another code. So from now on no method of this client returns, nor does dropping it: the process exits instead. Exiting takes as
+    /// long as [`close`](Self::close). Other clients of the process are not closed.
     pub fn exit(&self, code: i32) -> ! {
         let code = *self.shared.lock().exit.get_or_insert(code);
         self.shared.shut_down();
@@ -372,7 +371,7 @@ impl<M, F> fmt::Debug for Pending<M, F> {
     }
 }
 
-/// A notification under way. Dropping it changes nothing, and it does not keep the client open.
+/// The delivery of a notification, from [`Client::notify`]. Dropping it changes nothing, and it does not keep the client open.
 pub struct PendingNotification {
     shared: Arc<Shared>,
     id: NotificationId,
@@ -380,10 +379,11 @@ pub struct PendingNotification {
 }
 
 impl PendingNotification {
-    /// Waits for its end: over HTTP until the server has taken it (a status 2xx), on any other connection until its bytes are written.
+    /// Waits until the notification is delivered: over HTTP until the server responded with a 2xx status, on any other connection until its
+    /// bytes are written.
     ///
     /// # Errors
-    /// [`CallError`]: the client gave up before that, and why.
+    /// [`CallError`], if the client gave up first: why.
     pub fn wait(self) -> Result<(), CallError> {
         loop {
             if let Some(outcome) = self.turn(None) {
@@ -392,10 +392,10 @@ impl PendingNotification {
         }
     }
 
-    /// As [`wait`](Self::wait), at most so long. The notification goes on if that is over.
+    /// Like [`wait`](Self::wait), for at most `limit`. The delivery continues after that.
     ///
     /// # Errors
-    /// This notification itself, if it has not ended.
+    /// This value itself, if the notification is still being delivered.
     pub fn wait_timeout(self, limit: Duration) -> Result<Result<(), CallError>, Self> {
         let until = self.shared.clock.now() + limit;
         self.turn(Some(until)).ok_or(self)

@@ -85,8 +85,8 @@ impl<M: Method> Call<M> {
         Self { raw, method: PhantomData }
     }
 
-    /// Waits at most so long for the answer; `None` without limit. The time counts from the call: what it waits for before it is sent (the
-    /// start of the server, an HTTP connection) is part of it. Default: [`ClientConfig::timeout`](crate::client::ClientConfig).
+    /// Maximum time from the call to its response; `None`: no limit. It includes the time before the request is sent, in which the call waits
+    /// for the server to start or for an HTTP connection. Default: [`ClientConfig::timeout`](crate::client::ClientConfig).
     #[must_use]
     pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.raw.options.timeout = Some(timeout.into());
@@ -264,8 +264,7 @@ impl<T: DeserializeOwned> Method for Custom<T> {
     }
 }
 
-/// A call of any method, its params made from `params`, which must become a JSON object: a value that serde serialises, an [`Object`] or
-/// a [`RawJson`].
+/// A call of any method. `params` must serialise to a JSON object: a value for serde, an [`Object`] or a [`RawJson`].
 pub fn custom<T: DeserializeOwned>(
     method: impl Into<Cow<'static, str>>,
     params: &(impl ToObject + ?Sized),
@@ -333,8 +332,8 @@ impl<M: Paged> Pages<M> {
     /// Takes how the call of a page ended; its elements are there for [`pop`](Self::pop).
     ///
     /// # Errors
-    /// The call's own error; [`CallError::TooManyPages`] if the list goes on beyond the page cap; [`CallError::Decode`] if the cursor was
-    /// seen before. The walk has ended then.
+    /// The error of the call; [`CallError::TooManyPages`] if the list has more pages than the maximum; [`CallError::Decode`] if a cursor
+    /// repeats. The walk ends with any of them.
     pub fn fetched(&mut self, outcome: Result<M::Output, CallError>) -> Result<(), CallError> {
         let (elements, cursor) = M::page(outcome?);
         let Some(cursor) = cursor else {

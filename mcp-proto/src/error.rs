@@ -53,8 +53,8 @@ pub enum Refusal {
     Closed,
     /// The request is no longer running: it was answered, cancelled, or its exchange ended.
     Gone,
-    /// The request did not ask for it: progress without a token, a log message without a level or below it. Or a handler may not send a
-    /// notification of this method: [`Cx::notify`](crate::Cx::notify) lists them.
+    /// The request did not ask for it: progress without a token, a log message without a level or below it. Or handlers may not send
+    /// notifications of this method: [`Cx::notify`](crate::Cx::notify) lists them.
     NotWanted,
     /// Progress that does not increase.
     NotIncreasing,
@@ -83,14 +83,14 @@ impl core::error::Error for Refusal {}
 pub enum CallError {
     /// The server answered with an error. Never made up locally.
     Rpc(ErrorObject),
-    /// No answer came in time. The time counts from the call, what it waited for before it was sent included. It may have run, unless `sent`
-    /// is `No`.
+    /// No response arrived in time. The time counts from the call, and includes the wait before the request was sent. The call may have run,
+    /// unless `sent` is `No`.
     Timeout {
         /// The limit that was reached.
         after: Duration,
         /// Whether the request can have reached the server.
         sent: Sent,
-        /// What it waited for when the time was over.
+        /// What the call was waiting for at its timeout.
         awaited: Awaited,
     },
     /// The application cancelled it. It may have run.
@@ -109,7 +109,7 @@ pub enum CallError {
     NoResponse {
         /// The id of the request.
         id: Id,
-        /// How often the rest of the answer was asked for, since a message of it last came.
+        /// Attempts to resume the stream of the response since it last delivered a message.
         attempts: u32,
         /// Whether anything in the answer was valid JSON-RPC.
         any_message: bool,
@@ -136,12 +136,12 @@ pub enum CallError {
     Input(ErrorObject),
     /// The server asked again after the last of [`ClientLimits::max_rounds`](crate::limits::ClientLimits::max_rounds) rounds.
     TooManyRounds(u32),
-    /// The list has more pages than [`ClientLimits::max_pages`](crate::limits::ClientLimits::max_pages), or than were given to
+    /// The list has more pages than [`ClientLimits::max_pages`](crate::limits::ClientLimits::max_pages), or than the maximum given to
     /// [`Pages::new`](crate::call::Pages::new).
     TooManyPages(usize),
     /// The command itself was refused; nothing was sent.
     Refused(Refusal),
-    /// A request of the call was sent, and a later one, to make the call again or to go on with it, cannot be written. It may have run.
+    /// The client sent a request of this call, and cannot write a further one, which would repeat or continue the call. It may have run.
     NotRepeated(EncodeError),
     /// A [`MessageHook`](crate::hook::MessageHook) refused the request (`sent` is `No`), or its answer.
     Denied {
@@ -152,17 +152,17 @@ pub enum CallError {
     },
 }
 
-/// What a call waited for when its time was over.
+/// What a call was waiting for at its timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Awaited {
-    /// The two sides had not agreed yet, or the server was being started again.
+    /// The end of the negotiation, or of a restart of the server.
     Start,
     /// An HTTP connection: as many as
     /// [`FrameLimits::max_connections_per_origin`](crate::limits::FrameLimits::max_connections_per_origin) allows were in use, or the one for
     /// this request was not open yet.
     Connection,
-    /// The response of the server, or an answer of the application to a question of the server.
+    /// The response of the server, or the application's answer to a question of the server.
     Response,
 }
 
@@ -280,18 +280,18 @@ pub struct NegotiationError {
     pub stage: Stage,
     /// What happened.
     pub cause: NegotiationCause,
-    /// How much time had passed since the start began. In a [`Termination`](crate::client::Termination) the end of the connection is
-    /// included, since the client ends after it: a program that does not exit by itself is given time.
+    /// Time since the start began. In a [`Termination`](crate::client::Termination) it includes the shutdown of the connection, in which a
+    /// program is given time to exit by itself.
     pub after: Duration,
     /// How the first process ended, if the server was started a second time
     /// ([`ClientConfig::restart_after_probe`](crate::ClientConfig::restart_after_probe)). Then `cause` is about the second one.
     pub first: Option<Box<StartFailure>>,
 }
 
-/// How a process, or the connection to a Unix socket, ended before the two sides had agreed.
+/// How a process, or the connection to a Unix socket, ended before negotiation had succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StartFailure {
-    /// The step that it did not survive.
+    /// The step during which it ended.
     pub stage: Stage,
     /// How it ended.
     pub why: Closed,
@@ -318,9 +318,9 @@ pub enum NegotiationCause {
     Http(Box<HttpError>),
     /// The server answered something that cannot be read.
     Decode(DecodeError),
-    /// No answer to the request of this step came within this time.
+    /// The request of this step got no response within this time.
     Timeout(Duration),
-    /// The start as a whole took longer than [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout), which is this.
+    /// The whole start took longer than [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout), which is this time.
     StartTimeout(Duration),
     /// The connection ended.
     Closed(Closed),

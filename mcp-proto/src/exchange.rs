@@ -125,11 +125,11 @@ pub enum Body {
 /// What became of an exchange. After `Failed` nothing more is said of it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fact {
-    /// A duplex exchange is open. On a server this begins it. To a client, of an HTTP exchange: it has a connection, and from now on bytes of
-    /// it may reach the server. A driver that reported [`Waiting`](Self::Waiting) reports this before it writes the first byte.
+    /// A duplex exchange is open; on a server, this begins it. Reported to a client for an HTTP exchange: the request has a connection, and
+    /// its bytes may reach the server from now on. A driver that reported [`Waiting`](Self::Waiting) reports this before the first write.
     Opened(Peer),
-    /// To a client, of an HTTP exchange: it waits for a connection, and no byte of it was written. Optional. An exchange that the client
-    /// aborts while it waits was not sent ([`Sent::No`]); of a driver that does not report this, the client assumes that it may have been.
+    /// Reported to a client for an HTTP exchange: the request waits for a connection, and the driver has written no byte of it. Optional. A
+    /// request that the client aborts while it waits was not sent ([`Sent::No`]). Without this report the client assumes that it may have been.
     Waiting,
     /// HTTP: who sends the request that follows. Told to a server directly before the [`Item::Request`] of the exchange, since only the
     /// latest is remembered, and left out where nothing is known of the peer.
@@ -138,21 +138,21 @@ pub enum Fact {
     Item(Item),
     /// So many bytes of what we said are not written yet.
     Unsent(usize),
-    /// HTTP, client only: the request is being sent a second time, since the connection that it was sent on first turned out to be dead
-    /// (see [`Start::Http`]). The server may have read it there. Sent before anything of the second attempt; never for a request that is
-    /// not `repeatable`.
+    /// HTTP, client only: the driver sends the request a second time, since its first connection turned out to be dead (see
+    /// [`Start::Http`]). The server may have read it there. Reported before anything of the second attempt; never for a request that is not
+    /// `repeatable`.
     Repeated,
-    /// A [`MessageHook`](crate::hook::MessageHook) refused a message that we sent on a duplex exchange: it was not written. The exchange goes
-    /// on. Reported before the next [`Unsent`](Self::Unsent).
+    /// A [`MessageHook`](crate::hook::MessageHook) refused a message of the engine on a duplex exchange, which the driver did not write. The
+    /// exchange continues. Reported before the next [`Unsent`](Self::Unsent).
     Unsendable {
-        /// The id of the request, if it was one: nobody will answer it.
+        /// The id of the request, if it was one: it gets no response.
         id: Option<Id>,
         /// Why it was refused.
         reason: String,
     },
-    /// HTTP, server only: the client has closed its sending side after its whole request, and its answer is not complete. On 2026-07-28 this
-    /// is a disconnect: the engine cancels the request and aborts the exchange. A request of the older revisions runs on and is answered;
-    /// a stream that answers no request is aborted. A driver that cannot tell this from the end of the connection reports `Failed`.
+    /// HTTP, server only: the client closed its sending side after its whole request, before the response was complete. On 2026-07-28 this is
+    /// a disconnect: the engine cancels the request and aborts the exchange. A request of an older revision continues and gets its response;
+    /// a stream that responds to no request is aborted. A driver that cannot distinguish this from a closed connection reports `Failed`.
     ReadClosed,
     /// The exchange was cut, or never began.
     Failed {
@@ -183,11 +183,11 @@ pub enum Start {
         head: RequestHead,
         /// The body.
         body: Bytes,
-        /// Whether it may be written a second time, to another connection, if a reused one turns out to be dead before it answered. The
-        /// engine then needs [`Fact::Repeated`] first: a refusal of the second one does not prove that the first one did not run.
+        /// Whether the driver may send the request again, on another connection, if a reused one turns out to be dead before any response.
+        /// The driver first reports [`Fact::Repeated`]: a refusal of the second attempt does not prove that the first did not run.
         repeatable: bool,
-        /// Whether it is made though as many connections are open as may be, since others wait for it or it frees them: the answer to a
-        /// question of the server, `notifications/cancelled`, and the DELETE of a session.
+        /// Whether the driver opens a connection for it beyond the maximum, since other requests depend on it: a response to a request of the
+        /// server, `notifications/cancelled`, and the DELETE of a session.
         urgent: bool,
     },
 }
@@ -312,7 +312,7 @@ impl ExitStatus {
         Self { signal: Some(signal), ..Self::default() }
     }
 
-    /// The last line that it wrote to standard error: what a program that gives up has to say stands there.
+    /// The last line that it wrote to standard error, usually its reason to exit.
     pub(crate) fn last_words(&self) -> Option<&str> {
         self.stderr.trim_end().lines().next_back().map(str::trim)
     }
@@ -398,9 +398,9 @@ pub(crate) fn is_token(text: &str) -> bool {
 pub struct RequestHead {
     /// The method, as written.
     pub method: String,
-    /// The request target. A client writes it as it stands here. A server reads a path with its query, as written; of a target in absolute
-    /// form (RFC 9112 section 3.2.2) only these, the host of which equals the `Host` field; or `*`, with `OPTIONS` alone. Never empty; visible
-    /// ASCII without `#`; at most [`FrameLimits::max_target`](crate::limits::FrameLimits::max_target) bytes as it was written.
+    /// The request target. A client writes it unchanged. On a server it is the path and the query as received, also for a target in absolute
+    /// form (RFC 9112 section 3.2.2), whose host equals the `Host` field; or `*`, for `OPTIONS` only. Never empty; visible ASCII without `#`;
+    /// at most [`FrameLimits::max_target`](crate::limits::FrameLimits::max_target) bytes as received.
     pub target: String,
     /// The fields.
     pub headers: Headers,

@@ -95,7 +95,7 @@ pub enum Applied {
     Notification(NotificationId),
 }
 
-/// A notification of a client whose end is reported. Never reused within an engine.
+/// Identifies a tracked notification of a client. Never reused within an engine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NotificationId(pub u64);
 

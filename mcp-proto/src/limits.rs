@@ -59,8 +59,8 @@ pub struct ClientLimits {
     pub drain_items: usize,
     /// How many bytes of it. Default 64 KiB.
     pub drain_bytes: usize,
-    /// How long notifications that were accepted may still take over HTTP when the client is closed, and after them the end of the session: a
-    /// request that takes longer is aborted. For a notification that is a diagnostic. Default 2 s.
+    /// Maximum time for accepted notifications over HTTP after the client is closed, and then again for the DELETE of the session. The client
+    /// aborts requests that take longer; for a notification it emits a diagnostic. Default 2 s.
     pub session_end_time: Duration,
     /// Pages that [`Pages`](crate::Pages) fetches before it ends with an error, and so does the list of tools that the engine fetches for
     /// itself. Default 1000.
@@ -78,10 +78,10 @@ pub struct ServerLimits {
     /// Requests that run at once, over all exchanges. A further one is answered "busy" (`-32603`) at once; answers, cancellations and
     /// pings pass. Default 1024.
     pub max_running_requests: usize,
-    /// Maximum memory that all running requests hold together, in bytes: ids, methods, params as text and as they were read, heads of HTTP
-    /// requests, answers of older clients to questions, and the tables of the engine. It is an estimate, never below what is held and at
-    /// most twice as much; what handlers allocate does not count. A request that would take it beyond is answered "busy", and an answer of a
-    /// client that would counts as an error. Default 256 MiB.
+    /// Maximum memory of all running requests together, in bytes: ids, methods, params as text and parsed, heads of HTTP requests, the responses
+    /// of older clients to questions, and the tables of the engine. It is an estimate, never below the real size and at most twice as much.
+    /// Allocations of handlers do not count. A request that would exceed it is answered "busy"; a client's response that would exceed it
+    /// counts as an error. Default 256 MiB.
     pub max_running_bytes: usize,
     /// Requests that run at once on one duplex exchange or in one session over HTTP, with the same answer. Default 256, so that one client
     /// cannot take all.
@@ -172,10 +172,10 @@ pub struct FrameLimits {
     pub max_depth: u32,
     /// Elements of one batch. A longer one is one defect. Default 1000.
     pub max_batch: usize,
-    /// Maximum size of the id of a request of the other side, and of its progress token, in bytes of UTF-8 if it is a string. A request with
-    /// a longer id is answered `-32600` with that id, over HTTP with status 400; the id is not kept. A longer progress token is ignored, and
-    /// a cancellation that names a longer id is dropped. Also of the id of a server-sent event: a client does not resume a stream from an
-    /// event with a longer one. Default 1 KiB.
+    /// Maximum size of a string id and of a string progress token of the peer, in bytes of UTF-8. The engine answers a request with a longer
+    /// id with `-32600` and that id, over HTTP with status 400, and does not keep the id. It ignores a longer progress token, and drops a
+    /// cancellation that names a longer id. It is also the maximum size of the id of a server-sent event: a client does not resume a stream
+    /// from an event with a longer one. Default 1 KiB.
     pub max_id: usize,
     /// Bytes of one HTTP head. A larger one is rejected with 431 by a server, and fails the exchange of a client; so do interim responses
     /// that are larger together. Default 64 KiB.
@@ -191,9 +191,9 @@ pub struct FrameLimits {
     pub max_response_body: usize,
     /// Bytes read and not yet turned into facts that a lane holds before it stops reading. Default 1 MiB.
     pub max_read_ahead: usize,
-    /// How long one channel may take to open. Then it is closed and its exchange fails with
-    /// [`Closed::Timeout`](crate::exchange::Closed::Timeout). The start of a client as a whole is bounded by
-    /// [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout). Default 10 s.
+    /// Maximum time to open one channel. After that the channel is closed, and its exchange fails with
+    /// [`Closed::Timeout`](crate::exchange::Closed::Timeout). [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout) bounds
+    /// the whole start of a client. Default 10 s.
     pub open_timeout: Duration,
     /// How long an HTTP request head may take from its first byte, and the first head from the accept. A head of which a byte came is then
     /// rejected with 408; without one the connection is closed. Default 10 s.
@@ -223,14 +223,14 @@ pub struct FrameLimits {
     pub exit_timeout: Duration,
     /// How long a program may take to exit after it was told to terminate, before it is killed. Default 2 s.
     pub terminate_timeout: Duration,
-    /// Connections to one origin, those with an open event stream not counted. A request beyond it waits for one of them, while the clock of
-    /// its call runs: [`ClientStats::waiting`](crate::stats::ClientStats::waiting) counts it, and a call that times out meanwhile says so
-    /// ([`Awaited::Connection`](crate::error::Awaited::Connection)). An answer to a question of the server, `notifications/cancelled` and the
-    /// DELETE of a session do not wait, up to twice as many. Default 64: as many as the calls that a busy host makes at once, and a small part
-    /// of the file descriptors that a process usually has.
+    /// Maximum number of connections to one origin, not counting those with an open event stream. A further request waits for one of them while
+    /// the timeout of its call runs. [`ClientStats::waiting`](crate::stats::ClientStats::waiting) counts it, and the timeout error names this
+    /// wait ([`Awaited::Connection`](crate::error::Awaited::Connection)). Responses to requests of the server, `notifications/cancelled` and
+    /// the DELETE of a session do not wait, up to twice this number. Default 64: the concurrent calls of a busy host, and a small part of the
+    /// file descriptors of a process.
     pub max_connections_per_origin: usize,
-    /// Connections to one origin that are kept without a request on them, those used last. One beyond it is closed after a second, unless a
-    /// request needs it before. Default 8: a burst of calls leaves no more behind, and calls one after the other need one.
+    /// Maximum number of idle connections to one origin; the most recently used ones are kept. A further one is closed after one second, unless
+    /// a request uses it before. Default 8: sequential calls need one, and a burst of calls leaves few open.
     pub max_idle_per_origin: usize,
     /// Connections to one origin that are not counted because an event stream is open on them, so that no request waits behind a stream.
     /// One beyond it counts as any other. Default 256: more than that would take the file descriptors that a process usually has.

@@ -17,9 +17,9 @@ pub struct ClientStats {
     pub calls_made: u64,
     /// Questions of the server that wait for the application's answer.
     pub questions: usize,
-    /// HTTP requests that wait for a connection, since as many are in use as
-    /// [`FrameLimits::max_connections_per_origin`](crate::limits::FrameLimits::max_connections_per_origin) allows. The time of a call runs
-    /// meanwhile. While this is seldom zero, calls are slower than they need to be.
+    /// HTTP requests that wait for a connection, because
+    /// [`FrameLimits::max_connections_per_origin`](crate::limits::FrameLimits::max_connections_per_origin) are in use. The timeouts of their
+    /// calls are running. If this is often above zero, raise that maximum.
     pub waiting: usize,
     /// Channels that are open, being opened or being closed.
     pub channels: usize,

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// A client that is not connected yet: a future of the client. Nothing is started before it is polled; dropping it ends the attempt, and
-/// leaves nothing. From [`connecting`](crate::connecting).
+/// A client that has not connected yet, returned by [`connecting`](crate::connecting): a future of the [`Client`]. It starts nothing before
+/// it is polled. Dropping it ends the attempt and leaves nothing behind.
 #[must_use = "nothing is started before it is awaited"]
 pub struct Connecting {
     closer: Closer,
@@ -42,7 +42,7 @@ impl Connecting {
         Self { closer, connected }
     }
 
-    /// What closes it, before and while it connects, and the client that it becomes.
+    /// Returns a handle that closes this attempt, and after it the connected client.
     pub fn closer(&self) -> Closer {
         self.closer.clone()
     }
@@ -155,8 +155,8 @@ impl Client {
         }))
     }
 
-    /// Sends a notification of a custom method. The future that is returned waits for its end; dropping it changes nothing. A notification
-    /// that was accepted is sent also if the client is closed or dropped right after, as far as the time limits of the shutdown allow.
+    /// Queues a notification of a custom method. The returned future waits for its delivery; dropping it changes nothing. If the client is
+    /// closed or dropped right after, it still sends the notification, within the time limits of the shutdown.
     ///
     /// # Errors
     /// [`Refusal`]: nothing was sent.
@@ -225,13 +225,13 @@ impl Closer {
         self.shared.end().await
     }
 
-    /// Closes the client, and then ends this process with this exit code: for a signal handler, `smol::block_on(closer.exit(130))`. Of
-    /// several codes the first counts.
+    /// Closes the client, then exits this process with this code. Meant for a signal handler: `smol::block_on(closer.exit(130))`. The first
+    /// of several codes wins.
     ///
-    /// A call that waits would end with an error, and a `main` that returns it would end the process before the client is closed, or with
-    /// another code. So from here on the futures of connecting, calling and closing this client stay pending, and the process ends when
-    /// the last handle of a client of [`connect`](crate::connect) is dropped. It takes as long as [`close`](Self::close). Other clients of
-    /// the process are not closed.
+    /// Otherwise a pending call would end with an error, and a `main` that returns this error would exit before the client is closed, or
+    /// with another code. So from now on the futures of this client stay pending. Dropping the last handle of a client of
+    /// [`connect`](crate::connect) exits the process. Exiting takes as long as [`close`](Self::close). Other clients of the process are not
+    /// closed.
     pub async fn exit(&self, code: i32) -> ! {
         let code = *self.shared.lock().exit.get_or_insert(code);
         self.shared.close();
@@ -341,9 +341,9 @@ impl<M: Method, F> fmt::Debug for Pending<M, F> {
     }
 }
 
-/// A notification under way: a future of its end. Over HTTP it resolves once the server has taken the notification (a status 2xx), on any
-/// other connection once its bytes are written, and with an error if the client gave up before. Dropping it changes nothing, and it does not
-/// keep the client open.
+/// The delivery of a notification, from [`Client::notify`]: a future. Over HTTP it resolves once the server responded with a 2xx status, on
+/// any other connection once the bytes are written, and with an error if the client gave up first. Dropping it changes nothing, and it
+/// does not keep the client open.
 pub struct PendingNotification {
     shared: Arc<Shared>,
     id: NotificationId,

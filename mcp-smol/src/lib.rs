@@ -150,8 +150,8 @@ pub async fn connect_with(target: impl IntoTarget, config: Config) -> Result<Cli
     connecting(target, config)?.await
 }
 
-/// As [`connect_with`], in two steps: what this returns has started nothing yet, and can be closed from another task or a signal handler
-/// before and while it connects. The time of [`ClientConfig::connect_timeout`](mcp_proto::ClientConfig::connect_timeout) counts from here.
+/// Like [`connect_with`], in two steps. The returned value has started nothing yet, and another task or a signal handler can close it
+/// before and while it connects. [`ClientConfig::connect_timeout`](mcp_proto::ClientConfig::connect_timeout) counts from this call.
 ///
 /// ```
 /// use mcp_smol::{Config, Router, connecting};

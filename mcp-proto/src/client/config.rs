@@ -34,11 +34,12 @@ pub struct ClientConfig {
     pub reset_on_progress: bool,
     /// The limit in total of calls for which `reset_on_progress` is on and that set no other. Default 10 min.
     pub max_total: Duration,
-    /// How long a start may take in all, from the first channel to the agreement: opening channels, starting the program, the probe,
-    /// `initialize`, whatever is retried, and the second start after a probe. The time in which the application looks for credentials does
-    /// not count. Then the client ends with [`NegotiationCause::StartTimeout`](crate::error::NegotiationCause::StartTimeout); the end of a
-    /// program takes its own time after that, at most [`Limits::end_time`]. It bounds each start of [`restart`](Self::restart) and each
-    /// new session too. Default 60 s, which a package runner may need that downloads the server first.
+    /// Maximum time of a whole start, until negotiation has succeeded: starting the program or opening connections, the probe,
+    /// `initialize`, all retries, and the second start after a probe. Time in which the application looks for credentials does not count.
+    /// A start that takes longer ends the client with
+    /// [`NegotiationCause::StartTimeout`](crate::error::NegotiationCause::StartTimeout); ending its program then takes at most
+    /// [`Limits::end_time`]. The maximum also holds for each start of [`restart`](Self::restart) and for each new session. Default 60 s: a
+    /// package runner may have to download the server first.
     pub connect_timeout: Duration,
     /// How long the probe `server/discover` may go unanswered on a duplex channel before the server counts as legacy. Default 10 s.
     pub probe_timeout: Duration,
@@ -50,11 +51,11 @@ pub struct ClientConfig {
     pub ping: Option<Duration>,
     /// How long the answer to such a ping is waited for. Default 10 s.
     pub ping_timeout: Duration,
-    /// Whether a program that ends during the probe, or after `initialize` that followed a refused probe, is started a second time, with
-    /// `initialize` as its first message. Servers of older revisions exist that exit on a request they do not know. Not after exit status
-    /// 126 or 127, and not if [`policy`](Self::policy) or [`verdict`](Self::verdict) leave no probe. The same holds for a connection to a
-    /// Unix socket. `false`: a server is started once, whatever happens; for servers whose start has effects that must not happen twice.
-    /// Default `true`.
+    /// Whether the client starts a program a second time, with `initialize` as the first message, after it exited during the probe or after
+    /// the `initialize` that followed a refused probe. Some servers of older revisions exit on a request they do not know. The client does
+    /// not do so after exit status 126 or 127, nor if [`policy`](Self::policy) or [`verdict`](Self::verdict) make the probe unnecessary. A
+    /// connection to a Unix socket is opened again in the same way. `false` suits a server whose start has effects that must not happen
+    /// twice. Default `true`.
     pub restart_after_probe: bool,
     /// Whether and how a server that ends by itself is started anew. Default `None`: the client ends with it.
     pub restart: Option<Restart>,
@@ -73,8 +74,8 @@ pub struct ClientConfig {
     pub listener_idle: Option<Duration>,
     /// What the end of an open listener leads to. Default [`ListenerEnd::Resume`].
     pub listener_end: ListenerEnd,
-    /// Whether and how often the rest of a broken event stream is asked for. Default [`Resume::Progress`]. The timeout of a call bounds
-    /// every stream that serves it.
+    /// Whether and how often the client resumes a broken event stream. Default [`Resume::Progress`]. The timeout of a call also bounds the
+    /// stream of its response.
     pub resume: Resume,
     /// What an event that is no message does to its stream. Default [`SseDecode::Skip`].
     pub sse_decode: SseDecode,
@@ -171,7 +172,7 @@ pub enum ListenerEnd {
     Ignore,
 }
 
-/// How often the rest of a broken event stream is asked for (2025-11-25 transports, resumability).
+/// How often a client resumes a broken event stream (2025-11-25 transports, resumability).
 ///
 /// A *round* is one exchange of a stream; the first response is the first round. A round *delivers* if it brings a response, a notification,
 /// or a request other than `ping`. It *advances* if it only brings another new event id; on a listener also if it brings anything at all, or
@@ -188,8 +189,8 @@ pub enum Resume {
     /// at most a tenth is added at random.
     #[default]
     Progress,
-    /// At most so many attempts for the response to a request, whatever they bring; on a listener or subscription, so many in a row that
-    /// deliver nothing. The wait is what the server named, without doubling and without jitter.
+    /// Maximum number of attempts for the response to a request, whatever they bring; on a listener or subscription, of attempts in a row
+    /// that deliver nothing. The wait is the time that the server named, without doubling and without jitter.
     Strict(u32),
     /// No attempt: what breaks off is over.
     Never,

@@ -118,13 +118,13 @@ pub enum Event {
         /// How it ended; [`Calling::finish`] reads it.
         outcome: Result<RawResult, CallError>,
     },
-    /// A notification of [`notify_tracked`](Client::notify_tracked) has ended: exactly once for each that was accepted, unless it was
-    /// [untracked](Client::untrack) before. Not for a notification of [`notify`](Client::notify).
+    /// The delivery of a notification of [`notify_tracked`](Client::notify_tracked) ended. Emitted exactly once for each accepted one, unless
+    /// it was [untracked](Client::untrack) before. Not emitted for a notification of [`notify`](Client::notify).
     NotificationEnded {
         /// The notification.
         notification: NotificationId,
-        /// Over HTTP: the server took it (a status 2xx), or how it failed. On a duplex exchange: the driver wrote it, or how the exchange
-        /// ended before that. A failure over HTTP is a diagnostic besides.
+        /// Over HTTP, `Ok` if the server responded with a 2xx status. On a duplex exchange, `Ok` if the driver wrote it, and otherwise how
+        /// the exchange ended first. A failure over HTTP is also a diagnostic.
         outcome: Result<(), CallError>,
     },
     /// The server asks something. Only for capabilities that the configuration declares.
@@ -249,7 +249,7 @@ pub enum Termination {
 pub enum Timer {
     /// The probe or the handshake goes unanswered.
     Handshake,
-    /// The start as a whole takes too long: [`ClientConfig::connect_timeout`].
+    /// The maximum time of a whole start: [`ClientConfig::connect_timeout`].
     Start,
     /// The server has closed its output, and its exit status has not come.
     ExitGrace,
@@ -421,20 +421,20 @@ impl Client {
         self.on_authorize(to.key(), with);
     }
 
-    /// Sends a notification of a custom method. Its end is not reported, except that a failure over HTTP is a diagnostic
-    /// ([`DiagnosticKind::DroppedNotification`]). A notification that was accepted is sent also if the client is closed right after, within
+    /// Sends a notification of a custom method. The engine does not report its delivery, except that a failure over HTTP is a diagnostic
+    /// ([`DiagnosticKind::DroppedNotification`]). If the client is closed right after, it still sends the notification, within
     /// [`ClientLimits::session_end_time`](crate::limits::ClientLimits::session_end_time).
     ///
     /// # Errors
-    /// [`Refusal::Closed`](crate::Refusal::Closed) before the two sides have agreed and after the end,
+    /// [`Refusal::Closed`](crate::Refusal::Closed) before negotiation has succeeded and after the end,
     /// [`Refusal::Full`](crate::Refusal::Full) at a limit.
     pub fn notify(&mut self, now: Instant, method: &str, params: Object) -> Result<(), Refused<Object>> {
         self.now = self.now.max(now);
         self.on_notify(method, &params).map_err(|why| Refused { value: params, why })
     }
 
-    /// As [`notify`](Self::notify), and [`Event::NotificationEnded`] reports its end. On a duplex exchange this needs a driver that reports
-    /// [`Fact::Unsent`].
+    /// Like [`notify`](Self::notify), and [`Event::NotificationEnded`] reports the delivery. On a duplex exchange this needs a driver that
+    /// reports [`Fact::Unsent`].
     ///
     /// # Errors
     /// As [`notify`](Self::notify); also [`Refusal::Full`](crate::Refusal::Full) while
@@ -449,14 +449,14 @@ impl Client {
         self.on_notify_tracked(method, &params).map_err(|why| Refused { value: params, why })
     }
 
-    /// The end of this notification is not reported. It is sent all the same. Nothing happens if it has ended.
+    /// Stops tracking a notification: the engine still sends it, and does not report its delivery. Does nothing if that has ended.
     pub fn untrack(&mut self, now: Instant, notification: NotificationId) {
         self.now = self.now.max(now);
         self.on_untrack(notification);
     }
 
-    /// Ends in order: calls end with [`CallError::Closed`], questions are withdrawn, then the exchanges are ended. Notifications that are on
-    /// their way over HTTP are awaited, then the session is ended, each within
+    /// Closes the client in order: calls end with [`CallError::Closed`], questions are withdrawn, then exchanges are ended. Over HTTP the
+    /// client first waits for accepted notifications, then ends the session, each within
     /// [`ClientLimits::session_end_time`](crate::limits::ClientLimits::session_end_time). Idempotent.
     pub fn close(&mut self, now: Instant) {
         self.now = self.now.max(now);

@@ -16,7 +16,7 @@ pub enum ConnectError {
     /// The command cannot be described.
     #[cfg(feature = "std")]
     Command(crate::process::NotUnicode),
-    /// The two sides did not agree, or never got so far: at which step, why, and after how much time.
+    /// Negotiation failed: at which step, why, and after how much time.
     ///
     /// A program that ended during the probe was started twice, and `first` says how the first process ended. To start it once, set
     /// [`ClientConfig::policy`](crate::ClientConfig::policy) to [`Policy::Legacy`](crate::client::Policy::Legacy), give the

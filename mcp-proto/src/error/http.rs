@@ -42,7 +42,7 @@ impl HttpError {
         Self { status, error: None, auth, location: None, retry_after: None, body_head: Bytes::new() }
     }
 
-    /// It in the form of a JSON-RPC error: that of the body if there is one, else `-32603` with the status as `data.httpStatus`.
+    /// Returns the JSON-RPC error of the body if it has one, else `-32603` with the status as `data.httpStatus`.
     pub fn to_rpc_error(&self) -> ErrorObject {
         self.error.clone().unwrap_or_else(|| {
             let data = Object::new().with("httpStatus", u64::from(self.status));

@@ -195,8 +195,8 @@ impl Tool {
         self
     }
 
-    /// The JSON Schema of its arguments: a [`RawJson`], a string of JSON text, or anything that serialises to the schema, such as the result
-    /// of `schemars::schema_for!(Arguments)`. One that says no `type` gets `"type":"object"`, which MCP demands.
+    /// Sets the JSON Schema of the arguments: a [`RawJson`], a string of JSON text, or a value that serialises to the schema, such as the
+    /// result of `schemars::schema_for!(Arguments)`. A schema without `type` gets `"type":"object"`, which MCP requires.
     ///
     /// # Panics
     /// If it is not JSON, not an object, or its `type` is another than `"object"`: the program is wrong.
@@ -216,9 +216,9 @@ impl Tool {
 
     /// The JSON Schema of its structured result. Not sent before 2025-06-18; until 2025-11-25 only one whose `type` is `"object"` is.
     ///
-    /// Where the schema is sent, a result needs structured content: return [`Json`](crate::route::Json). A complete result without it, and
-    /// without `isError`, is sent as an error of the tool, and the application gets the diagnostic `missing-structure`. Whether the content
-    /// matches the schema is not checked.
+    /// In revisions that carry the schema, a result needs structured content: return [`Json`](crate::route::Json). The engine sends a complete
+    /// result without it, and without `isError`, as an error of the tool, and emits the diagnostic `missing-structure`. The engine does not
+    /// validate the content against the schema.
     ///
     /// # Panics
     /// If it is not JSON or not an object: the program is wrong.
@@ -252,7 +252,8 @@ impl Tool {
         Ok(Self { other: object, ..tool })
     }
 
-    /// Whether a server may offer it: whether its input schema is an object with the `type` `"object"`, and the annotations `x-mcp-header` of its input schema keep the rules (2026-07-28 transports,
+    /// Checks that a server may offer this tool: its input schema is an object of `type` `"object"`, and the `x-mcp-header` annotations in it
+    /// follow the rules (2026-07-28 transports,
     /// schema extension). Clients leave out a tool whose annotations do not. For a tool that was not written here, before it is given to
     /// a [`Router`](crate::Router). What is secret is not annotated: whoever is on the way sees and may log a header field.
     ///

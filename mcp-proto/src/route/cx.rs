@@ -172,8 +172,8 @@ impl Cx {
         self.port.note(Note::Progress(progress))
     }
 
-    /// Sends a notification on the request, before its answer. It is meant for methods of your own. Of the methods that the protocol
-    /// defines, the engine sends its own itself and refuses them here:
+    /// Sends a notification on the request, before its response. It is meant for custom methods. The engine sends most notifications of the
+    /// protocol itself, and refuses them here:
     ///
     /// | method | a handler may send it | instead, or because |
     /// |---|---|---|

@@ -15,7 +15,7 @@ pub struct Object {
     members: Vec<(String, RawJson)>,
 }
 
-/// What becomes a JSON object: every value that serde serialises as one, and JSON that is text already, whose members stay as they are.
+/// A value that converts to a JSON object: any value that serde serialises as one, and JSON text, whose members stay unchanged.
 ///
 /// ```
 /// use mcp_proto::rpc::{Object, RawJson, ToObject};
@@ -26,7 +26,7 @@ pub struct Object {
 /// assert!([1, 2].to_object().is_err());
 /// ```
 pub trait ToObject {
-    /// The object.
+    /// Converts to the object.
     ///
     /// # Errors
     /// [`EncodeError`] if it cannot be serialised or is not an object.

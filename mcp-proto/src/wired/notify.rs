@@ -7,7 +7,7 @@ use crate::rpc::Object;
 use crate::time::Instant;
 
 impl WiredClient {
-    /// Sends a notification of a custom method. Its end is not reported: see [`Client::notify`](crate::client::Client::notify).
+    /// Sends a notification of a custom method, without a report of its delivery: see [`Client::notify`](crate::client::Client::notify).
     ///
     /// # Errors
     /// [`Refused`] if the client is closed or not yet ready, or a limit is reached.
@@ -21,7 +21,8 @@ impl WiredClient {
         }
     }
 
-    /// As [`notify`](Self::notify), and [`Event::NotificationEnded`](crate::client::Event::NotificationEnded) reports its end: see [`Client::notify_tracked`](crate::client::Client::notify_tracked).
+    /// Like [`notify`](Self::notify), and [`Event::NotificationEnded`](crate::client::Event::NotificationEnded) reports the delivery: see
+    /// [`Client::notify_tracked`](crate::client::Client::notify_tracked).
     ///
     /// # Errors
     /// As [`notify`](Self::notify).
@@ -40,7 +41,7 @@ impl WiredClient {
         }
     }
 
-    /// The end of this notification is not reported. It is sent all the same; nothing happens if it has ended.
+    /// Stops tracking a notification: see [`Client::untrack`](crate::client::Client::untrack).
     pub fn untrack(&mut self, now: Instant, notification: NotificationId) {
         // It cannot be refused.
         let _ = self.apply(now, Input::Command(ClientCommand::Untrack(notification)));
