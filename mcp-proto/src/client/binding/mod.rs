@@ -250,12 +250,12 @@ impl Client {
         }
     }
 
-    /// Whether anything was written to the server, or may have been: a duplex exchange was opened, or a request over HTTP made.
+    /// Returns whether the latest exchange has a connection to the server, or may have one.
     pub(super) fn has_reached_server(&self) -> bool {
         self.exchanges.values().next_back().is_none_or(|exchange| match exchange {
             Exchange::Duplex(duplex) => duplex.opened,
             #[cfg(feature = "http")]
-            Exchange::Http(_) => true,
+            Exchange::Http(http) => http.sent() == Sent::Maybe,
         })
     }
 

@@ -147,16 +147,23 @@ fn silent_program_fails_with_the_time_that_passed_until_its_end() {
 // covers: B-094
 #[test]
 fn channel_that_is_still_being_opened_is_aborted_at_connect_timeout() {
-    let config = ClientConfig { connect_timeout: Duration::from_secs(3), ..ClientConfig::unix("/socket") };
-    let mut client = WiredClient::new(Arc::new(config), [1; 32], Instant::ZERO);
-    drain(&mut client);
-    let now = Instant::from_millis(3_000);
-    assert_eq!((client.poll_timeout(), client.timeout_reason()), (Some(now), Some(Timer::Start)));
-    client.handle_timeout(now);
-    assert_eq!(drain(&mut client), step(Shutdown::Abort));
-    client.closed(now, CHANNEL, Closed::Aborted);
-    let Some(Action::Event(Event::Terminated(Termination::Negotiation(why)))) = drain(&mut client).pop() else {
-        panic!("it has not ended")
-    };
-    assert_eq!(why.to_string(), "connecting failed after 3000 ms: the start took longer than 3000 ms");
+    let mut targets = vec![ClientConfig::unix("/socket")];
+    #[cfg(feature = "http")]
+    targets.push(ClientConfig::url("http://localhost/mcp").expect("it is a url"));
+    for target in targets {
+        let config = ClientConfig { connect_timeout: Duration::from_secs(3), ..target };
+        let mut client = WiredClient::new(Arc::new(config), [1; 32], Instant::ZERO);
+        drain(&mut client);
+        let now = Instant::from_millis(3_000);
+        assert_eq!((client.poll_timeout(), client.timeout_reason()), (Some(now), Some(Timer::Start)));
+        client.handle_timeout(now);
+        let mut said = drain(&mut client);
+        assert!(said.contains(&step(Shutdown::Abort)[0]), "{said:?}");
+        client.closed(now, CHANNEL, Closed::Aborted);
+        said.extend(drain(&mut client));
+        let Some(Action::Event(Event::Terminated(Termination::Negotiation(why)))) = said.pop() else {
+            panic!("it has not ended")
+        };
+        assert_eq!(why.to_string(), "connecting failed after 3000 ms: the start took longer than 3000 ms");
+    }
 }
