@@ -29,19 +29,25 @@ impl Client {
             "notifications/cancelled" => Role::Cancelled,
             _ => Role::Notification(id),
         };
+        if role == Role::Cancelled && self.has_many(&role) {
+            return self.diagnose(DiagnosticKind::DroppedNotification, "the server has not accepted those before it");
+        }
         self.post_message(role, metadata(version, method, params), body);
     }
 
     /// Posts the response to a request of the server.
-    ///
-    /// A server that goes on asking and takes no answer must not fill the memory: those beyond the limit are dropped.
     pub(in crate::client) fn post_response(&mut self, body: Bytes) {
-        let is_response =
-            |exchange: &&Exchange| matches!(exchange, Exchange::Http(http) if http.role == Role::Response);
-        if self.exchanges.values().filter(is_response).count() >= self.config.limits.client.max_calls.max(1) {
+        if self.has_many(&Role::Response) {
             return self.diagnose(DiagnosticKind::DroppedResponse, "the server has not taken those before it");
         }
         self.post_message(Role::Response, self.bare_headers(), body);
+    }
+
+    /// Returns whether as many exchanges with this role are open as calls may be. A server that accepts none of them must not fill the
+    /// memory of its client.
+    fn has_many(&self, role: &Role) -> bool {
+        let has_role = |exchange: &&Exchange| matches!(exchange, Exchange::Http(http) if http.role == *role);
+        self.exchanges.values().filter(has_role).count() >= self.config.limits.client.max_calls.max(1)
     }
 
     /// Posts what has no answer but a status.

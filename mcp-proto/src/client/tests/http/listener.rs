@@ -329,6 +329,33 @@ fn a_listener_that_opens_after_calls_were_made_without_it_may_have_missed_a_chan
 }
 
 #[test]
+fn unaccepted_cancellations_are_bounded_by_max_calls() {
+    let mut http = Http::legacy(|config| {
+        config.limits.client.max_calls = 8;
+        config.timeout = None;
+    });
+    let cancellations = |http: &Http| -> Vec<ExchangeId> {
+        let is_one = |body: &Value| body["method"] == "notifications/cancelled";
+        http.posts().into_iter().filter(|(_, _, body, _)| is_one(body)).map(|(exchange, ..)| exchange).collect()
+    };
+    let cancel = |http: &mut Http| {
+        let call = http.rig.echo();
+        http.rig.client.cancel(http.rig.now, call, None);
+        http.rig.drain();
+    };
+    for _ in 0..100 {
+        cancel(&mut http);
+    }
+    let sent = cancellations(&http);
+    assert_eq!(sent.len(), 8);
+    assert_eq!(http.rig.diagnostics(), [DiagnosticKind::DroppedNotification; 92]);
+    // One that is accepted makes room.
+    http.refuse(sent[0], 202);
+    cancel(&mut http);
+    assert_eq!(cancellations(&http).len(), 9);
+}
+
+#[test]
 fn answers_that_a_server_does_not_take_pile_up_no_further_than_calls_may() {
     let mut http = Http::legacy(|config| config.limits.client.max_calls = 8);
     let (get, count) = listener(&http);
