@@ -4,6 +4,7 @@
 
 use mcp_tests::load::{Adapter, SCENES, Scale};
 use std::path::Path;
+use std::process::Command;
 
 /// Plays one scene with every adapter.
 #[track_caller]
@@ -45,6 +46,13 @@ fn subscriptions_bring_each_change_once() {
 #[test]
 fn readers_that_never_read_delay_only_themselves() {
     scene("callers beside slow readers");
+}
+
+/// A process of its own, whose heap no other test uses.
+#[test]
+fn memory_of_the_engine_alone_stays_within_its_bounds() {
+    let shown = Command::new(env!("CARGO_BIN_EXE_load")).arg("engine").output().expect("it runs");
+    assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stdout));
 }
 
 #[test]

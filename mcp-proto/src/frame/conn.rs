@@ -8,6 +8,7 @@ use crate::exchange::{HttpDefect, Item, Outgoing};
 use crate::limits::FrameLimits;
 use alloc::collections::VecDeque;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
@@ -47,6 +48,11 @@ enum Codec {
 impl Conn {
     /// A codec at the start of a channel.
     pub fn new(kind: Kind, limits: &FrameLimits) -> Self {
+        Self::sharing(kind, Arc::new(limits.clone()))
+    }
+
+    /// Like [`new`](Self::new), with limits that are not copied.
+    pub(crate) fn sharing(kind: Kind, limits: Arc<FrameLimits>) -> Self {
         let codec = match kind {
             Kind::Lines => Codec::Lines(Lines::new(limits)),
             #[cfg(feature = "http")]

@@ -8,6 +8,7 @@ use super::input::{BOM, Input, LARGE};
 use crate::exchange::Item;
 use crate::limits::FrameLimits;
 use crate::rpc::{self, Defect, DefectKind};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::mem;
@@ -15,7 +16,7 @@ use core::mem;
 /// Bytes to lines to items.
 #[derive(Debug)]
 pub(super) struct Lines {
-    limits: FrameLimits,
+    limits: Arc<FrameLimits>,
     input: Input,
     /// The line so far, without the white space before it: empty as long as the line is blank. Holds no LF.
     partial: Vec<u8>,
@@ -31,9 +32,9 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(limits: &FrameLimits) -> Self {
+    pub(super) fn new(limits: Arc<FrameLimits>) -> Self {
         Self {
-            limits: limits.clone(),
+            limits,
             input: Input::default(),
             partial: Vec::new(),
             skipping: false,

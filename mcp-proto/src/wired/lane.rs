@@ -13,6 +13,7 @@ use crate::limits::FrameLimits;
 use crate::stats::Traffic;
 use crate::time::Instant;
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::iter::from_fn;
@@ -39,7 +40,7 @@ pub struct Lane {
     side: Side,
     conn: Conn,
     hook: Option<MessageHook>,
-    limits: FrameLimits,
+    limits: Arc<FrameLimits>,
     now: Instant,
     /// HTTP server: who sends the requests.
     peer: Peer,
@@ -143,13 +144,14 @@ impl Lane {
             #[cfg(feature = "http")]
             Kind::HttpServer => Side::HttpServer,
         };
+        let limits = Arc::new(limits.clone());
         Self {
             number,
             sequence: 0,
             side,
-            conn: Conn::new(kind, limits),
+            conn: Conn::sharing(kind, limits.clone()),
             hook: None,
-            limits: limits.clone(),
+            limits,
             now,
             peer: Peer::default(),
             exchange: None,

@@ -1,5 +1,5 @@
 //! Load over real sockets: `load` plays every scene with a server on each adapter and prints what it takes, and what the engine alone
-//! holds. `--only TEXT` chooses scenes by name.
+//! holds. `--only TEXT` chooses scenes by name, `engine` leaves out all of them.
 #![forbid(unsafe_code)]
 
 use mcp_tests::load::heap::{Meter, table};
@@ -29,9 +29,10 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["serve", adapter, patience] => serve(adapter, patience),
-        ["--only", only] => all(only),
-        [] => all(""),
-        _ => Err("load [--only TEXT]".into()),
+        ["engine"] => all(|_| false),
+        ["--only", only] => all(|scene| scene.contains(only)),
+        [] => all(|_| true),
+        _ => Err("load [engine | --only TEXT]".into()),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -50,12 +51,12 @@ fn serve(adapter: &str, patience: &str) -> Result<bool, String> {
     Ok(true)
 }
 
-fn all(only: &str) -> Result<bool, String> {
+fn all(chosen: impl Fn(&str) -> bool) -> Result<bool, String> {
     let (mut passed, mut failed) = (0, 0);
     let mut count = |good: bool| if good { passed += 1 } else { failed += 1 };
     let this = env::current_exe().map_err(|e: io::Error| e.to_string())?;
     println!("{:<30}{:<9}{}", "scene", "server", Scene::columns());
-    for scene in SCENES.iter().filter(|scene| scene.name.contains(only)) {
+    for scene in SCENES.iter().filter(|scene| chosen(scene.name)) {
         for adapter in Adapter::ALL {
             let shown = scene.show(&this, adapter, &Scale::FULL);
             count(shown.is_ok());

@@ -9,11 +9,12 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use bytes::Bytes;
 
 #[derive(Debug)]
 pub(in super::super) struct Client {
-    limits: FrameLimits,
+    limits: Arc<FrameLimits>,
     input: Input,
     reading: Reading,
     eof: bool,
@@ -42,9 +43,9 @@ const HTTP: &[u8] = b"HTTP/";
 const NOT_HTTP: &str = "the answer is not HTTP";
 
 impl Client {
-    pub(in super::super) fn new(limits: &FrameLimits) -> Self {
+    pub(in super::super) fn new(limits: Arc<FrameLimits>) -> Self {
         Self {
-            limits: limits.clone(),
+            limits,
             input: Input::default(),
             reading: Reading::Idle,
             eof: false,

@@ -12,13 +12,14 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::mem;
 
 #[derive(Debug)]
 pub(in super::super) struct Server {
-    limits: FrameLimits,
+    limits: Arc<FrameLimits>,
     input: Input,
     reading: Reading,
     eof: bool,
@@ -58,9 +59,9 @@ enum Stream {
 }
 
 impl Server {
-    pub(in super::super) fn new(limits: &FrameLimits) -> Self {
+    pub(in super::super) fn new(limits: Arc<FrameLimits>) -> Self {
         Self {
-            limits: limits.clone(),
+            limits,
             input: Input::default(),
             reading: Reading::Head(Gather::default()),
             eof: false,

@@ -121,7 +121,7 @@ fn the_rest_of_a_long_line_is_not_held() {
 #[test]
 fn a_large_line_in_small_reads_is_looked_at_once_and_then_let_go() {
     const SIZE: usize = 1 << 20;
-    let mut lines = Lines::new(&limits(SIZE));
+    let mut lines = Lines::new(alloc::sync::Arc::new(limits(SIZE)));
     let text = format!(r#"{{"jsonrpc":"2.0","method":"m","x":"{}"}}"#, "x".repeat(SIZE - 37));
     assert_eq!(text.len(), SIZE);
     for piece in text.as_bytes().chunks(1024) {
