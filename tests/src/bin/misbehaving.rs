@@ -10,13 +10,15 @@ use mcp_blocking::{Router, serve, tool};
 use mcp_proto::version::Versions;
 use serde::Deserialize;
 use std::env;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, exit};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 fn main() -> io::Result<()> {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -65,9 +67,16 @@ fn without(args: &[String], flag: &str) -> Vec<String> {
     args.iter().filter(|arg| *arg != flag).cloned().collect()
 }
 
-/// Starts another of this, with the same streams.
+/// Starts another process of this program, with the same streams. Returns once the file that `PIDS` names has its id, so that a count of
+/// the processes does not miss it.
 fn again(args: impl IntoIterator<Item = String>) -> io::Result<()> {
-    Command::new(env::current_exe()?).args(args).spawn().map(drop)
+    let mut next = Command::new(env::current_exe()?).args(args).spawn()?;
+    let Some(path) = env::var_os("PIDS") else { return Ok(()) };
+    let id = next.id().to_string();
+    while next.try_wait()?.is_none() && !fs::read_to_string(&path)?.lines().any(|line| line == id) {
+        thread::park_timeout(Duration::from_millis(1));
+    }
+    Ok(())
 }
 
 fn tell_pid() -> io::Result<()> {
@@ -79,7 +88,7 @@ fn tell_pid() -> io::Result<()> {
 
 fn stay() -> ! {
     loop {
-        std::thread::park();
+        thread::park();
     }
 }
 
