@@ -224,7 +224,7 @@ fn counted(bench: &Bench, part: &[u8]) -> Result<String, String> {
     let answer = refused.next(&mut link)?;
     site.serves()?;
     refused.after(&answer, &mut link)?;
-    drop(link);
+    link.leave();
     pouring.join().map_err(|_| "the writer panics")?;
     site.serves()?;
     site.at_rest()?;

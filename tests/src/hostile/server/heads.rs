@@ -180,7 +180,7 @@ fn poured(bench: &Bench, start: &str, part: &str, statuses: &'static [u16]) -> R
     let answer = refused.next(&mut link)?;
     site.serves()?;
     refused.after(&answer, &mut link)?;
-    drop(link);
+    link.leave();
     let taken = pouring.join().map_err(|_| "the writer panics")?;
     site.serves()?;
     site.at_rest()?;
@@ -203,7 +203,7 @@ fn empty_lines(bench: &Bench) -> Result<String, String> {
         Err(why) if why == "it ends without an answer" => "closed without a word".into(),
         Err(why) => return Err(why),
     };
-    drop(link);
+    link.leave();
     pouring.join().map_err(|_| "the writer panics")?;
     site.serves()?;
     site.at_rest()?;

@@ -190,7 +190,7 @@ fn poured(bench: &Bench, start: &str, part: &str) -> Result<String, String> {
     let answer = refused.next(&mut link)?;
     site.serves()?;
     refused.after(&answer, &mut link)?;
-    drop(link);
+    link.leave();
     pouring.join().map_err(|_| "the writer panics")?;
     ran(0, &answer)?;
     site.serves()?;

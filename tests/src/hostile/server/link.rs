@@ -222,6 +222,12 @@ impl Link {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
+    /// Leaves, in both directions and for all that write on it. A write may wait for room in the window of a server that has closed its
+    /// socket already: the kernel probes that at ever longer intervals, for two minutes.
+    pub(super) fn leave(self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
     /// Breaks it off.
     pub(super) fn reset(self) {
         let _ = set_socket_linger(&self.stream, Some(Duration::ZERO));

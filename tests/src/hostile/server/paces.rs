@@ -126,7 +126,7 @@ fn drips(bench: &Bench, start: &[u8], part: &'static [u8]) -> Result<String, Str
     }
     let dripping = link.drip(part, Duration::from_millis(50))?;
     let told = ended(&site, &mut link, began)?;
-    drop(link);
+    link.leave();
     dripping.join().map_err(|_| "the writer panics")?;
     Ok(told)
 }
