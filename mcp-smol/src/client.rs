@@ -229,9 +229,9 @@ impl Closer {
     /// of several codes wins.
     ///
     /// Otherwise a pending call would end with an error, and a `main` that returns this error would exit before the client is closed, or
-    /// with another code. So from now on the futures of this client stay pending. Dropping the last handle of a client of
-    /// [`connect`](crate::connect) exits the process. Exiting takes as long as [`close`](Self::close). Other clients of the process are not
-    /// closed.
+    /// with another code. So from now on the futures that connect, call, notify and close this client stay pending. Dropping the last handle
+    /// of a client of [`connect`](crate::connect) exits the process. Exiting takes as long as [`close`](Self::close). Other clients of the
+    /// process are not closed.
     pub async fn exit(&self, code: i32) -> ! {
         let code = *self.shared.lock().exit.get_or_insert(code);
         self.shared.close();
@@ -354,6 +354,9 @@ impl Future for PendingNotification {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.shared.lock();
+        if state.exit.is_some() {
+            return Poll::Pending;
+        }
         if let Some(outcome) = state.calls.collect_notification(self.id) {
             return Poll::Ready(outcome);
         }
@@ -495,5 +498,26 @@ impl State {
     fn collect(&mut self, call: CallId, waker: &Waker) -> (Option<Waker>, Option<Collected>) {
         let before = self.calls.wake(call).and_then(|wake| wake.replace(waker.clone()));
         (before, self.calls.collect(call))
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use crate::{Object, Router, connect};
+    use smol::future::poll_once;
+
+    // covers: B-133
+    #[test]
+    fn notification_stays_pending_once_the_process_is_to_exit() {
+        smol::block_on(async {
+            let client = connect(Router::new("server", "1")).await.expect("connected");
+            let notify = || client.notify("acme/note", Object::new()).expect("accepted");
+            let earlier = notify();
+            notify().await.expect("delivered, and the earlier one before it");
+            client.shared().lock().exit = Some(130);
+            assert!(poll_once(earlier).await.is_none());
+            // Dropping the client would end this process.
+            client.shared().lock().exit = None;
+        });
     }
 }
