@@ -212,8 +212,8 @@ impl Closer {
     /// Closes the client, then exits this process with this code. Meant for a signal handler. The first of several codes wins.
     ///
     /// Otherwise a pending call would end with an error, and a `main` that returns this error would exit before the client is closed, or
-    /// with another code. So from now on no method of this client returns, nor does dropping it: the process exits instead. Exiting takes as
-    /// long as [`close`](Self::close). Other clients of the process are not closed.
+    /// with another code. So from now on connecting, calling, notifying, closing and dropping this client do not return: the process exits
+    /// instead. Exiting takes as long as [`close`](Self::close). Other clients of the process are not closed.
     pub fn exit(&self, code: i32) -> ! {
         let code = *self.shared.lock().exit.get_or_insert(code);
         self.shared.shut_down();

@@ -264,7 +264,7 @@ impl<T: DeserializeOwned> Method for Custom<T> {
     }
 }
 
-/// A call of any method. `params` must serialise to a JSON object: a value for serde, an [`Object`] or a [`RawJson`].
+/// A call of any method. `params` must become a JSON object: a value that serde serialises, an [`Object`] or a [`RawJson`].
 pub fn custom<T: DeserializeOwned>(
     method: impl Into<Cow<'static, str>>,
     params: &(impl ToObject + ?Sized),

@@ -123,8 +123,8 @@ pub enum Event {
     NotificationEnded {
         /// The notification.
         notification: NotificationId,
-        /// Over HTTP, `Ok` if the server responded with a 2xx status. On a duplex exchange, `Ok` if the driver wrote it, and otherwise how
-        /// the exchange ended first. A failure over HTTP is also a diagnostic.
+        /// Over HTTP, `Ok` if the server responded with a 2xx status; otherwise how the request failed, which is also a diagnostic. On a
+        /// duplex exchange, `Ok` if the driver wrote it; otherwise how the exchange ended first.
         outcome: Result<(), CallError>,
     },
     /// The server asks something. Only for capabilities that the configuration declares.

@@ -27,8 +27,8 @@ impl World {
         self.input(client, input);
     }
 
-    /// The server's output has ended, or the server: the short time until its exit status is told, or the next one starts, is looked at
-    /// closely.
+    /// Sends up to `most` random inputs to a client whose server has ended its output or exited. The client then waits for the exit status,
+    /// or starts the server again, which takes little time in a scenario and would otherwise be tested rarely.
     pub(super) fn burst(&mut self, client: usize, channel: ChannelId, most: u64) {
         for _ in 0..self.rng.below(most) {
             let call = self.some_call(client);
