@@ -63,7 +63,10 @@ impl Shared {
         recorder: Option<Recorder>,
     ) -> Arc<Self> {
         let (clock, config) = (Clock::start(), Arc::new(config));
-        let events = Events::new(callbacks.event.clone(), config.limits.client.max_queued_events);
+        let events = Events::new(
+            callbacks.event.clone(),
+            (config.limits.client.max_queued_events, config.limits.client.max_queued_event_bytes),
+        );
         let engine = record::client(recorder, Arc::clone(&config), crate::os::seed(), clock.now());
         let state = State {
             engine,

@@ -37,9 +37,10 @@ impl<E: Weigh> Waiting<E> {
 }
 
 impl<E: Weigh + Send + 'static> Events<E> {
-    pub(crate) fn new(told: Option<Arc<Told<E>>>, max: usize) -> Self {
+    /// `max`: how many events that may be dropped wait at most, and how many bytes they hold.
+    pub(crate) fn new(told: Option<Arc<Told<E>>>, max: (usize, usize)) -> Self {
         // What is droppable never gets beyond its bound alone; the entry that counts what was dropped is one more.
-        let waiting = Waiting { outbox: Mutex::new(Outbox::new(max)), max: max + 1, fewer: Condvar::new() };
+        let waiting = Waiting { outbox: Mutex::new(Outbox::new(max.0, max.1)), max: max.0 + 1, fewer: Condvar::new() };
         let waiting = Arc::new(waiting);
         let taken = Arc::clone(&waiting);
         // One thread, since events are told in order.
@@ -103,7 +104,7 @@ mod tests {
     impl Weigh for Plain {
         fn weight(&self) -> Weight {
             match *self {
-                Self::Note(_) => Weight::Notification,
+                Self::Note(_) => Weight::Notification(1),
                 Self::Lost(notes, others) => Weight::Lost(notes, others),
                 Self::Last => Weight::Kept,
             }
@@ -127,7 +128,7 @@ mod tests {
             gate.lock().expect("no panic").recv_timeout(BOUND).expect("opened");
             told.lock().expect("no panic").send(event).expect("heard");
         };
-        let mut events = Events::new(Some(Arc::new(slow)), 2);
+        let mut events = Events::new(Some(Arc::new(slow)), (2, usize::MAX));
         events.tell(Plain::Note(0));
         inside.recv_timeout(BOUND).expect("entered");
         (1..=5).for_each(|n| events.tell(Plain::Note(n)));

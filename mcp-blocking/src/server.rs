@@ -204,7 +204,7 @@ pub fn serve_with(
 /// loop {
 ///     let (stream, address) = listener.accept()?;
 ///     stream.set_nodelay(true)?; // answers are small and waited for
-///     let (server, peer) = (server.clone(), Peer { name: Some(address.to_string()) });
+///     let (server, peer) = (server.clone(), Peer::from(address));
 ///     std::thread::spawn(move || server.serve_http(stream, peer));
 /// }
 /// # }

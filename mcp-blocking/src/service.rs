@@ -101,7 +101,10 @@ impl Service {
         #[cfg(feature = "http")]
         let admit = serving.admit.inspect(|_| config.admit = true);
         let linger = config.limits.frame.linger_timeout;
-        let events = Events::new(serving.event, config.limits.server.max_queued_events);
+        let events = Events::new(
+            serving.event,
+            (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes),
+        );
         let desk = Desk {
             hub: Hub::new(Arc::new(config), crate::os::seed(), clock.now()),
             connections: BTreeMap::new(),

@@ -8,10 +8,11 @@ pub use program::{Group, Inherit, Program};
 
 use crate::redact::{Url, is_secret_field};
 use crate::rpc::{Defect, Document, Id, Message};
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
 /// One exchange: a duplex channel for as long as it lives, or one HTTP request with its response. Never reused within an engine.
@@ -163,11 +164,24 @@ pub enum Fact {
     },
 }
 
-/// Who is at the other end, as far as the driver knows. Handlers may see it; the engine draws no conclusion from it.
+/// Who is at the other end, as far as the driver knows.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Peer {
     /// An address or a name, for people.
     pub name: Option<String>,
+    /// The IP address. A server limits what the clients of one address can take together
+    /// ([`client_shares`](crate::limits::ServerLimits::client_shares)). `None` where the connection is not one of TCP.
+    pub address: Option<IpAddr>,
+    /// The number of the connection, which no other connection of the engine has. A [`Hub`](crate::wired::Hub) and a
+    /// [`WiredServer`](crate::wired::WiredServer) set it. `None`: the driver does not tell which exchanges came on the same connection.
+    pub connection: Option<u64>,
+}
+
+impl From<SocketAddr> for Peer {
+    /// The peer of a TCP connection.
+    fn from(address: SocketAddr) -> Self {
+        Self { name: Some(address.to_string()), address: Some(address.ip()), connection: None }
+    }
 }
 
 /// How an exchange of a client begins.
@@ -394,7 +408,7 @@ pub(crate) fn is_token(text: &str) -> bool {
 }
 
 /// The head of an HTTP request.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct RequestHead {
     /// The method, as written.
     pub method: String,

@@ -132,6 +132,7 @@ extern crate alloc;
 pub mod call;
 pub mod client;
 pub mod driver;
+mod droppable;
 pub mod error;
 pub mod exchange;
 pub mod frame;

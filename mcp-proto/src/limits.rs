@@ -50,6 +50,9 @@ pub struct ClientLimits {
     /// Notifications and diagnostics that wait for the application. A further one is counted into one
     /// [`Event::Lost`](crate::client::Event::Lost). Events of calls are not counted and never dropped. Default 1024.
     pub max_queued_events: usize,
+    /// Bytes that these notifications and diagnostics hold. One beyond is counted in the same way, and so is every notification that is
+    /// larger. Default 16 MiB.
+    pub max_queued_event_bytes: usize,
     /// How long calls wait for the exit status of a program that has closed its output, before they end without it. Default 500 ms.
     pub exit_grace: Duration,
     /// How long the rest of an HTTP answer is read after the response in it has come, so that late notifications still arrive. Then the
@@ -72,13 +75,45 @@ pub struct ClientLimits {
 }
 
 /// Bounds of the server engine.
+///
+/// # What one client can cost the others
+///
+/// The server takes requests from clients that it does not trust, and no cheap request of one client costs the others their service. Where a
+/// bound is shared by all clients, one client takes at most its share ([`client_shares`](Self::client_shares): a quarter).
+///
+/// One client is one [`Principal`](crate::input::Principal), if the application admits requests and names it. Without a principal it is one
+/// address of the peer ([`Peer::address`](crate::exchange::Peer::address)), of IPv6 one network of 64 bits. Where an address says nothing of
+/// the client (loopback, a Unix socket, [`ServerConfig::proxies`](crate::server::ServerConfig::proxies)), it is one session of the older
+/// revisions, and without a session one connection: behind a proxy no client costs the others the server, and none has more than its own
+/// share. But whoever can open any number of connections through a proxy is any number of clients: a server behind a proxy needs principals.
+///
+/// | bound | one client takes at most | the others |
+/// |---|---|---|
+/// | [`max_running_requests`](Self::max_running_requests) | a share; of one connection, session or batch [`max_running_per_exchange`](Self::max_running_per_exchange) | have the rest |
+/// | [`max_running_bytes`](Self::max_running_bytes) | a share, with its subscriptions and its answers to questions | have the rest |
+/// | [`max_exchanges`](Self::max_exchanges), connections | a share of the connections of its address | have the rest |
+/// | [`max_exchanges`](Self::max_exchanges), exchanges | a share | have the rest |
+/// | [`max_streams`](Self::max_streams) | a share, by GET and `subscriptions/listen` together | have the rest |
+/// | [`max_sessions`](Self::max_sessions) | a share; one without a second message ends after [`session_start`](Self::session_start) | have the rest |
+/// | [`max_client_data_total`](Self::max_client_data_total) | a share | have the rest, and all of `history_total` |
+/// | [`history_total`](Self::history_total) | a share; beyond it its own longest histories are shortened | lose nothing before it |
+/// | [`max_held`](Self::max_held) | all of it | send requests of up to 64 KiB |
+/// | questions of requests whose client is away | a share, for [`away_timeout`](Self::away_timeout) | take these places when they need them |
+/// | [`max_unsent`](Self::max_unsent), [`max_backlog`](Self::max_backlog) | what is bounded for its own exchange | notice nothing |
+/// | [`max_state_params`](Self::max_state_params) | the time to verify so many bytes for each request | wait for that time at most |
+/// | [`max_queued_events`](Self::max_queued_events) | all of it, with notifications and diagnostics | may have theirs counted instead of told |
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct ServerLimits {
+    /// Into how many shares the bounds that all clients share are divided: `max_running_requests`, `max_running_bytes`, `max_exchanges`,
+    /// `max_streams`, `max_sessions`, `max_client_data_total` and `history_total`. One client can take one share of each, at least 1. What it
+    /// asks for beyond its share is refused as beyond the bound itself; of histories, its own are shortened. 1: one client can take all.
+    /// Default 4. [`ServerLimits`](Self) says who is one client.
+    pub client_shares: usize,
     /// Requests that run at once, over all exchanges. A further one is answered "busy" (`-32603`) at once; answers, cancellations and
     /// pings pass. Default 1024.
     pub max_running_requests: usize,
-    /// Maximum memory of all running requests together, in bytes: ids, methods, params as text and parsed, heads of HTTP requests, the responses
+    /// Maximum memory of all running requests and subscriptions together, in bytes: ids, methods, params as text and parsed, heads of HTTP requests, the responses
     /// of older clients to questions, and the tables of the engine. It is an estimate, never below the real size and at most twice as much.
     /// Allocations of handlers do not count. A request that would exceed it is answered "busy"; a client's response that would exceed it
     /// counts as an error. Default 256 MiB.
@@ -114,16 +149,27 @@ pub struct ServerLimits {
     /// How long an older client may take to answer the questions of one round. Then they are cancelled and the request is answered with
     /// an error. Default 5 min: a person answers.
     pub ask_timeout: Duration,
+    /// Maximum time for the answers of an older client over HTTP that is away: no exchange carries the stream of the request that asks, nor
+    /// the stream that its session opens with GET. When the client comes back, `ask_timeout` holds again. Where there is no room for a
+    /// further request, one that asks a client that is away is answered with an error at once. Default 30 s.
+    pub away_timeout: Duration,
     /// How long a sealed `requestState` is accepted. Default 10 min.
     pub state_lifetime: Duration,
     /// Bytes of a `requestState` as sealed. A larger one is refused in both directions. Default 64 KiB.
     pub max_state: usize,
+    /// Bytes of the params of a request with a `requestState`, and of one that asks, which are verified together with the state; `_meta`, the
+    /// state itself and the answers do not count. Larger params beside a state are answered `-32602`, and a request with larger params that
+    /// asks `-32603`. Default 256 KiB: they are verified in some milliseconds.
+    pub max_state_params: usize,
     /// How long a duplex exchange may stay without a first request. Then it is aborted. Default `None`: a parent may start a server
     /// long before it needs it.
     pub handshake_timeout: Option<Duration>,
     /// Bytes that are kept of what an older client says of itself in `initialize`. A `clientInfo` that is larger is ignored, as one that is
     /// malformed; with capabilities that are larger `initialize` is answered `-32602`. Default 16 KiB.
     pub max_client_data: usize,
+    /// Maximum memory of what all older clients say of themselves in `initialize`, in bytes as estimated once it is read. A further
+    /// `initialize` is answered "busy" (`-32603`), over HTTP with 503. Default 64 MiB.
+    pub max_client_data_total: usize,
     /// Sessions that are open at once. A further `initialize` over HTTP is answered 503. Default 10,000.
     pub max_sessions: usize,
     /// How long a session may be without a request, and without an open stream, before it ends. Default 30 min.
@@ -142,9 +188,8 @@ pub struct ServerLimits {
     pub history_events: usize,
     /// Bytes of the events that a session keeps. The oldest goes first. Default 10 MiB.
     pub history_bytes: usize,
-    /// Bytes of the events that all sessions keep together, and sixteen times those that their clients said of themselves, which is
-    /// what they take at most once they are read. Beyond it the session that keeps most loses the older half of its events; a session
-    /// for whose client there is no room then is answered 503. Default 256 MiB.
+    /// Bytes of the events that all sessions keep together. Beyond it the client that keeps most loses the oldest events of its longest
+    /// histories. Default 256 MiB.
     pub history_total: usize,
     /// How long the events of a stream are kept after its end was written. Default 60 s.
     pub history_keep: Duration,
@@ -154,8 +199,17 @@ pub struct ServerLimits {
     pub handler_deadline: Option<Duration>,
     /// Tools in one page of `tools/list`. Default 100.
     pub page_size: usize,
-    /// Diagnostics that wait for the application, as on the client. Default 1024.
+    /// Notifications and diagnostics that wait for the application, as on the client. Default 1024.
     pub max_queued_events: usize,
+    /// Bytes that they hold, as on the client. Default 16 MiB.
+    pub max_queued_event_bytes: usize,
+}
+
+impl ServerLimits {
+    /// What one client may take of a bound that all clients share: at least 1, unless the bound is 0.
+    pub(crate) fn share(&self, bound: usize) -> usize {
+        (bound / self.client_shares.max(1)).max(bound.min(1))
+    }
 }
 
 /// Bounds of the codecs and lanes.
@@ -246,6 +300,7 @@ impl Default for ClientLimits {
             max_rounds: 10,
             max_retired: 1024,
             max_queued_events: 1024,
+            max_queued_event_bytes: 16 << 20,
             exit_grace: Duration::from_millis(500),
             drain_time: Duration::from_secs(5),
             drain_items: 64,
@@ -260,6 +315,7 @@ impl Default for ClientLimits {
 impl Default for ServerLimits {
     fn default() -> Self {
         Self {
+            client_shares: 4,
             max_running_requests: 1024,
             max_running_bytes: 256 << 20,
             max_running_per_exchange: 256,
@@ -272,10 +328,13 @@ impl Default for ServerLimits {
             max_questions: 16,
             max_rounds: 10,
             ask_timeout: Duration::from_secs(300),
+            away_timeout: Duration::from_secs(30),
             state_lifetime: Duration::from_secs(600),
             max_state: 64 << 10,
+            max_state_params: 256 << 10,
             handshake_timeout: None,
             max_client_data: 16 << 10,
+            max_client_data_total: 64 << 20,
             max_sessions: 10_000,
             session_idle: Duration::from_secs(30 * 60),
             session_sweep: Duration::from_secs(5 * 60),
@@ -290,6 +349,7 @@ impl Default for ServerLimits {
             handler_deadline: None,
             page_size: 100,
             max_queued_events: 1024,
+            max_queued_event_bytes: 16 << 20,
         }
     }
 }

@@ -63,7 +63,7 @@ impl PollLoop {
     fn start(mut config: ClientConfig, given: Option<[OwnedFd; 2]>) -> io::Result<Self> {
         let clock = Clock::start();
         config.origin_unix = clock.origin_unix;
-        let events = Outbox::new(config.limits.client.max_queued_events);
+        let events = Outbox::new(config.limits.client.max_queued_events, config.limits.client.max_queued_event_bytes);
         let engine = WiredClient::new(Arc::new(config), seed()?, clock.now());
         let (channels, awaited, news, ended) = (BTreeMap::new(), None, false, false);
         Ok(Self { engine, clock, channels, given, events, awaited, news, ended })

@@ -4,9 +4,30 @@
 use mcp_tests::sources::{Line, Source, below, has_word};
 
 /// The modules of the core, each using only those before it.
-const ORDER: [&str; 22] = [
-    "time", "seed", "limits", "redact", "rpc", "version", "exchange", "process", "error", "hook", "stats", "frame",
-    "call", "model", "input", "client", "server", "wired", "record", "route", "driver", "lib",
+const ORDER: [&str; 23] = [
+    "time",
+    "seed",
+    "limits",
+    "redact",
+    "rpc",
+    "version",
+    "exchange",
+    "process",
+    "error",
+    "droppable",
+    "hook",
+    "stats",
+    "frame",
+    "call",
+    "model",
+    "input",
+    "client",
+    "server",
+    "wired",
+    "record",
+    "route",
+    "driver",
+    "lib",
 ];
 
 /// What a core without clock, threads, environment, randomness and global state never names.

@@ -48,6 +48,8 @@ struct Bench {
 impl Bench {
     fn new(way: Way, change: impl FnOnce(&mut Limits)) -> Self {
         let mut config = ServerConfig::new(Implementation::new("memory", "1"));
+        // The one client of the test takes all.
+        config.limits.server.client_shares = 1;
         change(&mut config.limits);
         let limits = config.limits.clone();
         let server = Server::new(Arc::new(config), [7; 32], NOW);

@@ -414,7 +414,7 @@ fn listen(web: &Arc<Web>) -> (SocketAddr, smol::Task<()>) {
         let mut streams = listener.incoming();
         while let Some(Ok(stream)) = streams.next().await {
             let web = Arc::clone(&web);
-            let peer = Peer { name: stream.peer_addr().ok().map(|address| address.to_string()) };
+            let peer = stream.peer_addr().map_or_else(|_| Peer::default(), Peer::from);
             let service = service_fn(move |request| serve(Arc::clone(&web), peer.clone(), request));
             smol::spawn(http1::Builder::new().serve_connection(Socket(stream), service)).detach();
         }

@@ -331,7 +331,7 @@ impl Client {
     pub fn new(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> Self {
         let mut client = Self {
             ids: Ids::new(config.ids, config.origin_unix, config.limits.client.max_retired),
-            out: Outbox::new(config.limits.client.max_queued_events),
+            out: Outbox::new(&config.limits.client),
             config,
             seed: Seed::new(seed),
             now,

@@ -1,8 +1,10 @@
 //! The one queue of a client. Events of calls are never dropped; notifications and diagnostics that nobody takes are counted.
 
 use super::{Event, Output};
+use crate::droppable::{Droppable, EVENT, Weigh, Weight};
 use crate::error::Diagnostic;
 use crate::exchange::{ExchangeId, Outgoing, Start};
+use crate::limits::ClientLimits;
 use crate::rpc::RawJson;
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -12,18 +14,23 @@ pub(super) struct Outbox {
     queue: VecDeque<Output>,
     /// How many outputs were taken.
     taken: u64,
-    /// How many of the queue may be dropped instead of queued.
-    waiting: usize,
-    max_soft: usize,
+    /// Those of the queue that may be dropped instead of queued.
+    droppable: Droppable,
     lost_notifications: u64,
     lost_diagnostics: u64,
     finished: bool,
 }
 
 impl Outbox {
-    pub(super) const fn new(max_soft: usize) -> Self {
-        let queue = VecDeque::new();
-        Self { queue, taken: 0, waiting: 0, max_soft, lost_notifications: 0, lost_diagnostics: 0, finished: false }
+    pub(super) const fn new(limits: &ClientLimits) -> Self {
+        Self {
+            queue: VecDeque::new(),
+            taken: 0,
+            droppable: Droppable::new(limits.max_queued_events, limits.max_queued_event_bytes),
+            lost_notifications: 0,
+            lost_diagnostics: 0,
+            finished: false,
+        }
     }
 
     pub(super) fn start(&mut self, exchange: ExchangeId, start: Start) {
@@ -43,26 +50,25 @@ impl Outbox {
     }
 
     pub(super) fn notification(&mut self, method: String, params: Option<RawJson>) {
-        self.note(Event::Notification { method, params });
-    }
-
-    /// An event that counts as a notification where nobody takes it.
-    pub(super) fn note(&mut self, event: Event) {
-        match self.room() {
-            true => self.event(event),
-            false => self.lost_notifications += 1,
-        }
+        // The rest of its message does not wait with it, and what waits is what is counted.
+        let params = params.as_ref().map(RawJson::detached);
+        self.soft(Event::Notification { method, params });
     }
 
     pub(super) fn diagnostic(&mut self, diagnostic: Diagnostic) {
         self.soft(Event::Diagnostic(diagnostic));
     }
 
-    /// An event that counts as a diagnostic where nobody takes it.
+    /// An event that is counted instead of queued if there is no room for it, as its [`Weigh`] says. What was lost before is told first, so
+    /// that order is kept.
     pub(super) fn soft(&mut self, event: Event) {
-        match self.room() {
-            true => self.event(event),
-            false => self.lost_diagnostics += 1,
+        match event.weight() {
+            Weight::Notification(size) if self.finished || !self.droppable.enter(size) => self.lost_notifications += 1,
+            Weight::Diagnostic(size) if self.finished || !self.droppable.enter(size) => self.lost_diagnostics += 1,
+            Weight::Kept | Weight::Notification(_) | Weight::Diagnostic(_) | Weight::Lost(..) => {
+                self.tell_lost();
+                self.event(event);
+            }
         }
     }
 
@@ -89,30 +95,10 @@ impl Outbox {
         }
         let output = self.queue.pop_front();
         self.taken += u64::from(output.is_some());
-        let soft = |event: &Event| {
-            matches!(
-                event,
-                Event::Notification { .. }
-                    | Event::ToolsChanged
-                    | Event::Diagnostic(_)
-                    | Event::PingMissed { .. }
-                    | Event::Reconnecting { .. }
-            )
-        };
-        if matches!(&output, Some(Output::Event(event)) if soft(event)) {
-            self.waiting -= 1;
+        if let Some(Output::Event(event)) = &output {
+            self.droppable.leave(event.weight());
         }
         output
-    }
-
-    /// Takes a place for something that may be dropped. What was lost before is told first, so that order is kept.
-    fn room(&mut self) -> bool {
-        if self.waiting >= self.max_soft || self.finished {
-            return false;
-        }
-        self.tell_lost();
-        self.waiting += 1;
-        true
     }
 
     fn tell_lost(&mut self) {
@@ -120,5 +106,28 @@ impl Outbox {
         if lost != (0, 0) {
             self.event(Event::Lost { notifications: lost.0, diagnostics: lost.1 });
         }
+    }
+}
+
+impl Weigh for Event {
+    fn weight(&self) -> Weight {
+        match self {
+            Self::Notification { method, params } => Weight::of_notification(method, params.as_ref()),
+            Self::ToolsChanged => Weight::Notification(EVENT),
+            Self::Diagnostic(diagnostic) => Weight::of_diagnostic(diagnostic),
+            Self::Reconnecting { last_event, .. } => {
+                Weight::Diagnostic(EVENT + last_event.as_ref().map_or(0, |id| id.len()))
+            }
+            // What a driver may see without end, and nobody waits for.
+            Self::PingMissed { .. } | Self::ChannelClosing { .. } | Self::ChannelClosed { .. } => {
+                Weight::Diagnostic(EVENT)
+            }
+            Self::Lost { notifications, diagnostics } => Weight::Lost(*notifications, *diagnostics),
+            _ => Weight::Kept,
+        }
+    }
+
+    fn lost(notifications: u64, diagnostics: u64) -> Self {
+        Self::Lost { notifications, diagnostics }
     }
 }

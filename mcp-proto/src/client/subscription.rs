@@ -215,7 +215,7 @@ impl Client {
             (ACKNOWLEDGED, Some(false)) => self.on_acknowledged(&of, params),
             (TOOLS, Some(true)) => {
                 self.subscription.brought = Brought::Message;
-                self.out.note(Event::ToolsChanged);
+                self.out.soft(Event::ToolsChanged);
             }
             (_, None) if self.ids.call(&of, Some(exchange)).is_some() => return false,
             _ => self.diagnose(DiagnosticKind::BadSubscription, format!("{method} of subscription {of}")),
@@ -245,7 +245,7 @@ impl Client {
     /// There was a time in which a change would have been missed.
     pub(super) fn tell_tools_gap(&mut self) {
         if self.config.watch_tools {
-            self.out.note(Event::ToolsChanged);
+            self.out.soft(Event::ToolsChanged);
         }
     }
 }

@@ -61,6 +61,7 @@ fields!(ClientLimits {
     max_rounds,
     max_retired,
     max_queued_events,
+    max_queued_event_bytes,
     exit_grace,
     drain_time,
     drain_items,
@@ -71,6 +72,7 @@ fields!(ClientLimits {
 });
 
 fields!(ServerLimits {
+    client_shares,
     max_running_requests,
     max_running_bytes,
     max_running_per_exchange,
@@ -83,10 +85,13 @@ fields!(ServerLimits {
     max_questions,
     max_rounds,
     ask_timeout,
+    away_timeout,
     state_lifetime,
     max_state,
+    max_state_params,
     handshake_timeout,
     max_client_data,
+    max_client_data_total,
     max_sessions,
     session_idle,
     session_sweep,
@@ -101,6 +106,7 @@ fields!(ServerLimits {
     handler_deadline,
     page_size,
     max_queued_events,
+    max_queued_event_bytes,
 });
 
 fields!(FrameLimits {
@@ -134,7 +140,7 @@ fields!(Implementation { name, version, title, other });
 fields!(ClientCapabilities { elicitation, sampling, roots, other });
 fields!(Program { command, args, current_dir, inherit, env, group });
 fields!(Origin { tls, host, port });
-fields!(Peer { name });
+fields!(Peer { name, address, connection });
 fields!(ExitStatus { code, signal, stderr });
 fields!(Verdict { version });
 fields!(Restart { waits, jitter, max_starts, within });

@@ -12,6 +12,7 @@ use crate::version::{ProtocolVersion, Versions};
 use alloc::string::ToString;
 use alloc::vec;
 use bytes::Bytes;
+use core::net::IpAddr;
 use core::time::Duration;
 use proptest::collection::vec as list;
 use proptest::prelude::*;
@@ -88,7 +89,8 @@ fn closed() -> impl Strategy<Value = Closed> {
 
 fn any_input() -> impl Strategy<Value = WiredClientInput> {
     let wire = prop_oneof![
-        any::<Option<String>>().prop_map(|name| Wire::Opened(Peer { name })),
+        (any::<Option<String>>(), any::<Option<IpAddr>>(), any::<Option<u64>>())
+            .prop_map(|(name, address, connection)| Wire::Opened(Peer { name, address, connection })),
         list(any::<u8>(), 0..9).prop_map(|bytes| Wire::Bytes(bytes.into())),
         any::<String>().prop_map(|text| Wire::Bytes(text.into())),
         Just(Wire::Eof),

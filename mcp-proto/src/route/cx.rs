@@ -264,6 +264,11 @@ impl Cx {
         self.kept().and_then(|state| state.decode().ok())
     }
 
+    /// Names the round whose answers this entry has: see [`Incoming::nonce`].
+    pub fn nonce(&self) -> Option<&str> {
+        self.invocation.incoming.nonce.as_deref()
+    }
+
     /// The outcome of what the handler returned, as the revision of the request can carry it.
     pub fn outcome(&self, output: impl IntoOutput) -> Outcome {
         let result = output.into_output();

@@ -2,6 +2,7 @@
 //! One pass of our own reads a message ([`parse`]); serde is used only below `params`, `result` and `data`, on the types of the user.
 //! Nothing here knows a method, a revision, or where the bytes came from.
 
+mod canonical;
 mod grammar;
 mod json;
 mod message;
@@ -13,6 +14,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use canonical::canonical;
 pub use json::{DecodeError, EncodeError, JsonKind, RawJson};
 pub use message::{Defect, DefectKind, ErrorObject, Id, Message, Notification, Payload, Request, Response, code};
 pub use object::{Object, ToObject};

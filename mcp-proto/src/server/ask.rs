@@ -4,6 +4,7 @@
 
 use super::Timer;
 use super::requests::Stage;
+use super::shares::Bound;
 use super::talk::{Party, Place};
 use super::weight;
 use super::{ExchangeId, Server};
@@ -22,6 +23,9 @@ pub(super) struct Asking {
     open: BTreeMap<i64, String>,
     /// What the handler wants back.
     state: Option<RawJson>,
+    /// When the client has had its time.
+    #[cfg(feature = "http")]
+    pub(super) until: crate::time::Instant,
 }
 
 impl Asking {
@@ -38,7 +42,8 @@ impl Server {
     /// Sends the questions of a request. Its handler is entered again when all are answered, at once if there are none.
     pub(super) fn ask(&mut self, key: RequestKey, questions: Vec<Question>, state: Option<RawJson>) {
         let timeout = self.now + self.shared.config.limits.server.ask_timeout;
-        let Some((key, running)) = self.rekey(key) else { return };
+        let Some(key) = self.rekey(key) else { return };
+        let Some(running) = self.requests.get_mut(&key) else { return };
         let place = running.place;
         if let Some(entry) = &mut running.entry {
             entry.rounds += 1;
@@ -46,9 +51,14 @@ impl Server {
             let old = questions.iter().filter_map(|question| entry.inputs.remove_entry(&question.name));
             let freed: usize = old.map(|(name, input)| weight::of_input(&name, &input)).sum();
             running.size -= freed;
-            self.running_bytes -= freed;
+            self.shares.give_back(running.client, Bound::RunningBytes, freed);
         }
-        let mut asking = Asking { open: BTreeMap::new(), state };
+        let mut asking = Asking {
+            open: BTreeMap::new(),
+            state,
+            #[cfg(feature = "http")]
+            until: timeout,
+        };
         let mut messages = Vec::with_capacity(questions.len());
         if let Some(talk) = self.talk_at(place) {
             for question in questions {
@@ -67,6 +77,8 @@ impl Server {
         } else {
             running.stage = Stage::Asking(asking);
             self.timers.set(Timer::Ask(key), Some(timeout));
+            #[cfg(feature = "http")]
+            self.time_questions(key);
         }
     }
 
@@ -133,13 +145,13 @@ impl Server {
                 Err(ErrorObject { code, message: message.as_str().into(), data: data.as_ref().map(RawJson::detached) })
             }
         };
-        let outcome = self.if_there_is_room(outcome);
+        let outcome = self.if_there_is_room(key, outcome);
         let Some(running) = self.requests.get_mut(&key) else { return };
         let Stage::Asking(asking) = &mut running.stage else { return };
         if let (Some(name), Some(entry)) = (asking.open.remove(&id), &mut running.entry) {
             let held = weight::of_input(&name, &outcome);
             running.size += held;
-            self.running_bytes += held;
+            self.shares.add(running.client, Bound::RunningBytes, held);
             entry.inputs.insert(name, outcome);
         }
         if asking.open.is_empty() {
@@ -150,8 +162,14 @@ impl Server {
     }
 
     /// An answer, or an error in its place: it is held for as long as its request runs, like the params of that.
-    fn if_there_is_room(&mut self, outcome: Result<RawJson, ErrorObject>) -> Result<RawJson, ErrorObject> {
-        if self.has_bytes(weight::of_input("", &outcome)) {
+    fn if_there_is_room(
+        &mut self,
+        key: RequestKey,
+        outcome: Result<RawJson, ErrorObject>,
+    ) -> Result<RawJson, ErrorObject> {
+        let client = self.requests.get(&key).and_then(|running| self.shares.client(running.client));
+        let more = weight::of_input("", &outcome);
+        if client.is_some_and(|client| self.check_share(client, Bound::RunningBytes, more).is_ok()) {
             return outcome;
         }
         let why = "there is no room for the client's answer";

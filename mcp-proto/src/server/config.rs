@@ -6,6 +6,8 @@ use crate::limits::Limits;
 use crate::model::lifecycle::{CacheHints, Implementation, ServerCapabilities};
 use crate::version::Versions;
 use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::IpAddr;
 use core::time::Duration;
 
 /// The configuration of a [`Server`](super::Server); [`Router::config`](crate::Router::config) makes one.
@@ -24,7 +26,8 @@ pub struct ServerConfig {
     pub discover_cache: CacheHints,
     /// How long a page of `tools/list` may be kept.
     pub list_cache: CacheHints,
-    /// The key that seals `requestState`; `None`: one is derived from the seed. Servers that answer for one another need the same.
+    /// The key that seals `requestState`; `None`: one is derived from the seed. Servers that answer for one another need the same key and the
+    /// same name in `info`: a state that was sealed under another name is refused.
     pub state_key: Option<[u8; 32]>,
     /// Whether an id that an earlier, answered request of the same older connection or session used is accepted. Default yes. If not, the
     /// last 1024 ids of each are remembered.
@@ -33,6 +36,10 @@ pub struct ServerConfig {
     /// loopback. Behind a proxy the name is the one that the proxy writes in `Host`, which is not always the one that it was asked for;
     /// the `Origin` of a page stays what the browser wrote.
     pub hosts: Hosts,
+    /// The addresses of proxies. Requests from one of these come from many clients: the address tells nothing of the client, and the limits
+    /// for one client ([`client_shares`](crate::limits::ServerLimits::client_shares)) do not count them together. Default: none; an address of
+    /// loopback is always taken for a proxy.
+    pub proxies: Vec<IpAddr>,
     /// The path of the one HTTP endpoint, from its first `/` on, without a query; any other, also with a `/` more at its end, is answered
     /// 404. `None`: every path is the endpoint, for a server behind something that routes. Default `/mcp`.
     pub path: Option<String>,
@@ -79,6 +86,7 @@ impl ServerConfig {
             state_key: None,
             reuse_ids: true,
             hosts: Hosts::Loopback,
+            proxies: Vec::new(),
             path: Some("/mcp".into()),
             sessions: Sessions::Optional,
             cors: false,
@@ -106,6 +114,7 @@ impl core::fmt::Debug for ServerConfig {
             .field("state_key", &self.state_key.map(|_| "…"))
             .field("reuse_ids", &self.reuse_ids)
             .field("hosts", &self.hosts)
+            .field("proxies", &self.proxies)
             .field("path", &self.path)
             .field("sessions", &self.sessions)
             .field("cors", &self.cors)

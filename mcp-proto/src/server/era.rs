@@ -90,8 +90,8 @@ pub(super) struct Negotiated {
     pub(super) version: ProtocolVersion,
     pub(super) client: Option<Arc<Implementation>>,
     pub(super) capabilities: Arc<ClientCapabilities>,
-    /// Bytes of what is kept of it.
-    pub(super) said: usize,
+    /// Bytes of what is kept of it, as estimated.
+    pub(super) weight: usize,
 }
 
 /// How a request travels.
@@ -125,6 +125,8 @@ pub(super) struct Admitted {
     pub(super) token: Option<Id>,
     /// What is wrong with the answers that it brings.
     pub(super) fault: Option<Box<ErrorObject>>,
+    /// It brought answers without the state of a round that asked for them. They were dropped.
+    pub(super) unasked: bool,
     /// What it holds once it runs, as estimated.
     pub(super) size: usize,
 }
@@ -192,9 +194,11 @@ impl Parts {
         let token = self.progress_token()?;
         let capabilities = self.meta.optional_object(meta::CLIENT_CAPABILITIES).ok().flatten().unwrap_or_default();
         let client = self.meta.optional_object(meta::CLIENT_INFO).ok().flatten();
-        let (mut inputs, mut state, mut fault) = (Inputs::new(), None, None);
+        let (mut inputs, mut state, mut fault, mut unasked) = (Inputs::new(), None, None, false);
         if may_ask(&request.method) {
             match self.take_inputs() {
+                // Without the state of a round nothing was asked.
+                Ok((brought, None)) => unasked = !brought.is_empty(),
                 Ok(taken) => (inputs, state) = taken,
                 // Whether there is such a method, and such a tool, is known to the application, and comes first.
                 Err(rejection) => fault = Some(rejection.error.into()),
@@ -212,9 +216,9 @@ impl Parts {
         };
         let Self { params, meta } = self;
         let method = request.method.clone();
-        let incoming = Incoming { method, params, meta, context, inputs, state };
+        let incoming = Incoming { method, params, meta, context, inputs, state, nonce: None };
         let size = weight::of_request(&request, token.as_ref(), &incoming, false);
-        Ok(Admitted { id: request.id, incoming, token, fault, size })
+        Ok(Admitted { id: request.id, incoming, token, fault, unasked, size })
     }
 
     /// A request on a connection that was negotiated by `initialize`.
@@ -237,9 +241,9 @@ impl Parts {
         };
         let Self { params, meta } = self;
         let method = request.method.clone();
-        let incoming = Incoming { method, params, meta, context, inputs: Inputs::new(), state: None };
+        let incoming = Incoming { method, params, meta, context, inputs: Inputs::new(), state: None, nonce: None };
         let size = weight::of_request(&request, token.as_ref(), &incoming, true);
-        Ok(Admitted { id: request.id, incoming, token, fault: None, size })
+        Ok(Admitted { id: request.id, incoming, token, fault: None, unasked: false, size })
     }
 
     /// The answers that a retry brings (multi round-trip requests). A client answers with results only.
@@ -302,7 +306,7 @@ impl ServerConfig {
         let info = params.get("clientInfo").filter(|info| info.as_bytes().len() <= max).map(RawJson::detached);
         let client = info.as_ref().and_then(|info| Implementation::read(Object::read(info).ok()?).ok());
         let capabilities = params.get("capabilities").map(RawJson::detached);
-        let said = [&info, &capabilities].into_iter().flatten().map(|value| value.as_bytes().len()).sum();
+        let said: usize = [&info, &capabilities].into_iter().flatten().map(|value| value.as_bytes().len()).sum();
         if said > max {
             return Err(Rejection::params("the client says more of itself than is kept"));
         }
@@ -314,7 +318,9 @@ impl ServerConfig {
             .with("serverInfo", self.info.write(version))
             .with_opt("instructions", self.instructions.as_deref());
         let capabilities = Arc::new(ClientCapabilities::read(&capabilities));
-        Ok((Negotiated { version, client: client.map(Arc::new), capabilities, said }, result))
+        let client = client.map(Arc::new);
+        let weight = said + weight::of_declared(client.as_deref(), &capabilities);
+        Ok((Negotiated { version, client, capabilities, weight }, result))
     }
 
     fn supported(&self, over: Transport) -> Vec<RawJson> {

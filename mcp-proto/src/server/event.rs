@@ -100,10 +100,15 @@ pub struct Incoming {
     /// Who asks, and under which rules.
     pub context: Context,
     /// The answers to the questions of earlier rounds, by name, results as they are on the wire or errors. On a modern connection those
-    /// of the last round alone until [`Responder::open`] has run.
+    /// of the last round alone until [`Responder::open`] has run, and none if no state came with them: nothing was asked then.
     pub inputs: BTreeMap<String, Result<RawJson, ErrorObject>>,
     /// What the handler wanted to remember. Still sealed on a modern connection: [`Responder::open`] opens it.
     pub state: Option<RequestState>,
+    /// Names the round whose answers the request brings: no other round of any request has the same. A client can bring a sealed state again
+    /// until it expires ([`state_lifetime`](crate::limits::ServerLimits::state_lifetime)); a handler that must not act twice on the same
+    /// answers remembers the nonces for that time. `None` where no sealed state was opened: the first time, and before 2026-07-28, where the
+    /// engine itself keeps the state and a round is answered once.
+    pub nonce: Option<String>,
 }
 
 /// Who asks, and under which rules.

@@ -3,7 +3,9 @@
 //! that a client has no room for become one.
 
 use super::era::Rejection;
+use super::shares::{Bound, ClientKey};
 use super::talk::{Party, Place};
+use super::weight;
 use super::{Life, Server};
 use crate::exchange::{ExchangeId, Outgoing};
 use crate::input::{Change, RequestKey};
@@ -17,6 +19,10 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub(super) struct Listen {
     exchange: ExchangeId,
+    /// Whose share it takes of what all share.
+    client: ClientKey,
+    /// Bytes that it holds, as estimated.
+    size: usize,
     /// The id of its request, which all that is said of it repeats.
     id: Id,
     version: ProtocolVersion,
@@ -107,9 +113,13 @@ impl Server {
         if self.life != Life::Serving {
             return Err(Rejection::full("the server is shutting down"));
         }
-        if self.open_streams() >= limits.max_streams || here >= limits.max_streams_per_client {
+        if here >= limits.max_streams_per_client {
             return Err(Rejection::full("there are too many streams"));
         }
+        let (client, size) = (self.client_on(x, None), weight::of_listen(&id));
+        self.check_share(&client, Bound::Streams, 1).map_err(|full| full.reject("there are too many streams"))?;
+        self.make_room(&client, Bound::RunningBytes, size)
+            .map_err(|full| full.reject("the server has no room for the stream"))?;
         let tools = wanted == Some(true) && self.shared.config.capabilities.announces_tools();
         let mut honoured = Object::new();
         if tools {
@@ -117,7 +127,9 @@ impl Server {
         }
         let params = Object::new().with(meta::META, subscription(&id)).with("notifications", honoured);
         let key = self.mint_key();
-        let listen = Listen { exchange: x, id: id.clone(), version, tools, told: self.changes };
+        let client = self.shares.take(&client, Bound::Streams, 1);
+        self.shares.add(client, Bound::RunningBytes, size);
+        let listen = Listen { exchange: x, client, size, id: id.clone(), version, tools, told: self.changes };
         self.listens.insert(key, listen);
         if let Some(exchange) = self.exchanges.get_mut(&x) {
             exchange.listens.insert(key);
@@ -127,21 +139,15 @@ impl Server {
         }
         self.watchers.insert(x);
         self.say(Place::Exchange(x), notification("notifications/subscriptions/acknowledged", Some(&params)));
-        Ok(())
-    }
-
-    /// How many streams are open that no request of theirs ends.
-    pub(super) fn open_streams(&self) -> usize {
         #[cfg(feature = "http")]
-        let own = self.web.open_streams();
-        #[cfg(not(feature = "http"))]
-        let own = 0;
-        self.listens.len() + own
+        self.drop_head(x);
+        Ok(())
     }
 
     /// A subscription is over without a word. False if there is none of that key.
     pub(super) fn forget_listen(&mut self, key: RequestKey) -> bool {
         let Some(listen) = self.listens.remove(&key) else { return false };
+        self.give_back_listen(&listen);
         if let Some(exchange) = self.exchanges.get_mut(&listen.exchange) {
             exchange.listens.remove(&key);
         }
@@ -151,9 +157,15 @@ impl Server {
         true
     }
 
+    fn give_back_listen(&mut self, listen: &Listen) {
+        self.shares.give_back(listen.client, Bound::RunningBytes, listen.size);
+        self.shares.give_back(listen.client, Bound::Streams, 1);
+    }
+
     /// Ends all subscriptions by the book: the result, and on a duplex exchange the notification that 2026-07-28 (cancellation) wants.
     pub(super) fn end_listens(&mut self) {
         for (key, listen) in core::mem::take(&mut self.listens) {
+            self.give_back_listen(&listen);
             let Listen { exchange: x, id, version, .. } = listen;
             if let Some(exchange) = self.exchanges.get_mut(&x) {
                 exchange.listens.remove(&key);

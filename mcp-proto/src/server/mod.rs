@@ -13,11 +13,13 @@ mod era;
 mod event;
 mod hosts;
 mod listen;
+mod load;
 mod notes;
 mod queue;
 mod requests;
 mod responder;
 mod seal;
+mod shares;
 mod talk;
 mod weight;
 
@@ -33,7 +35,7 @@ pub use responder::Responder;
 pub(crate) use binding::unavailable;
 
 use crate::error::{DiagnosticKind, Refusal, Refused};
-use crate::exchange::{Body, ExchangeId, Fact, Item, Outgoing, Peer};
+use crate::exchange::{ExchangeId, Fact, Item, Outgoing, Peer};
 #[cfg(feature = "http")]
 use crate::input::{Admission, AdmitToken};
 use crate::input::{Answer, Applied, Change, Input, Note, RequestKey, ServerCommand, ServerInput};
@@ -48,9 +50,11 @@ use binding::{StreamKey, Web};
 use core::fmt;
 use core::time::Duration;
 use listen::Listen;
+use load::{Load, size};
 use queue::Queue;
 use requests::Running;
 use responder::Shared;
+use shares::{Bound, Client, ClientKey, Full, Shares};
 #[cfg(not(feature = "http"))]
 use talk::Place;
 
@@ -79,8 +83,8 @@ pub struct Server {
     life: Life,
     exchanges: BTreeMap<ExchangeId, Exchange>,
     requests: BTreeMap<RequestKey, Running>,
-    /// What all of them hold, as estimated.
-    running_bytes: usize,
+    /// What each client takes of the bounds that all share.
+    shares: Shares,
     next_key: u64,
     timers: Timers<Timer>,
     queue: Queue,
@@ -107,32 +111,14 @@ enum Life {
 #[derive(Debug)]
 struct Exchange {
     peer: Peer,
+    /// Whose it is.
+    client: ClientKey,
     binding: Binding,
     /// Its requests that run.
     running: BTreeSet<RequestKey>,
     /// Its subscriptions.
     listens: BTreeSet<RequestKey>,
     load: Load,
-}
-
-/// What was said on an exchange and is not written yet.
-#[derive(Debug, Default)]
-struct Load {
-    /// Bytes in the queue of outputs.
-    queued: usize,
-    /// Bytes that the driver took since it last told how many are unsent. Counted only if it ever tells.
-    handed: usize,
-    /// Bytes unsent, as last told.
-    unsent: usize,
-    told: bool,
-    /// Bytes that the engine answered by itself while the exchange was over its bound.
-    excess: usize,
-}
-
-impl Load {
-    fn total(&self) -> usize {
-        self.queued.saturating_add(self.unsent).saturating_add(if self.told { self.handed } else { 0 })
-    }
 }
 
 impl fmt::Debug for Server {
@@ -183,15 +169,16 @@ impl Server {
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
         let seed = Seed::new(seed);
         let seal_key = config.state_key.unwrap_or_else(|| seed.derive("request state"));
+        let nonce_key = seed.derive("nonces");
         let [a, b, c, ..] = seed.derive("request keys");
-        let queue = Queue::new(config.limits.server.max_queued_events);
+        let queue = Queue::new(&config.limits.server);
         Self {
-            shared: Arc::new(Shared::new(config, seal_key)),
+            shared: Arc::new(Shared::new(config, seal_key, nonce_key)),
             now,
             life: Life::Serving,
             exchanges: BTreeMap::new(),
             requests: BTreeMap::new(),
-            running_bytes: 0,
+            shares: Shares::default(),
             // The upper bits tell this engine's keys from those of another, the lower 40 count.
             next_key: u64::from_be_bytes([a, b, c, 0, 0, 0, 0, 0]) + 1,
             timers: Timers::new(),
@@ -388,12 +375,18 @@ impl Server {
         if self.exchanges.len() >= self.shared.config.limits.server.max_exchanges {
             self.let_go_of_untold();
         }
-        if self.exchanges.len() >= self.shared.config.limits.server.max_exchanges {
-            self.diagnose(DiagnosticKind::TooManyExchanges, "");
+        let client = Client::of(x, &peer, &self.shared.config);
+        if let Err(full) = self.check_share(&client, Bound::Exchanges, 1) {
+            let why = match full {
+                Full::All => "",
+                Full::Share => "the client has its share",
+            };
+            self.diagnose(DiagnosticKind::TooManyExchanges, why);
             return false;
         }
+        let client = self.shares.take(&client, Bound::Exchanges, 1);
         let (running, listens) = (BTreeSet::new(), BTreeSet::new());
-        self.exchanges.insert(x, Exchange { peer, binding, running, listens, load: Load::default() });
+        self.exchanges.insert(x, Exchange { peer, client, binding, running, listens, load: Load::default() });
         true
     }
 
@@ -411,7 +404,11 @@ impl Server {
         #[cfg(feature = "http")]
         self.leave_http(x);
         self.watchers.remove(&x);
-        self.exchanges.remove(&x);
+        if let Some(exchange) = self.exchanges.remove(&x) {
+            let said = exchange.binding.duplex().map_or(0, |duplex| duplex.talk.weight());
+            self.shares.give_back(exchange.client, Bound::ClientData, said);
+            self.shares.give_back(exchange.client, Bound::Exchanges, 1);
+        }
         self.timers.set(Timer::Handshake(x), None);
         self.timers.set(Timer::Stall(x), None);
         self.timers.set(Timer::End(x), None);
@@ -539,6 +536,7 @@ impl Server {
         self.watchers.clear();
         #[cfg(feature = "http")]
         self.clear_web();
+        self.shares = Shares::default();
         self.timers.clear();
         self.queue.terminate();
     }
@@ -568,15 +566,6 @@ impl Server {
 
     fn diagnose(&mut self, kind: DiagnosticKind, detail: &str) {
         self.queue.diagnostic(kind, detail);
-    }
-}
-
-/// The bytes that an outgoing weighs: its content, without framing.
-fn size(outgoing: &Outgoing) -> usize {
-    match outgoing {
-        Outgoing::Message(bytes) | Outgoing::Event { data: bytes, .. } => bytes.len(),
-        Outgoing::Response { body: Body::Full(bytes), .. } => bytes.len(),
-        _ => 0,
     }
 }
 

@@ -6,6 +6,7 @@ use super::binding::Binding;
 use super::era::{Admitted, Rejection};
 use super::responder::{Responder, may_ask};
 use super::seal::Inputs;
+use super::shares::{Bound, Client, ClientKey, Full};
 use super::talk::{Party, Place};
 use super::{Event, Incoming, Life, Output, RequestState, Server};
 use crate::error::{DiagnosticKind, Refusal, Refused};
@@ -28,6 +29,8 @@ use core::time::Duration;
 pub(super) struct Running {
     /// The exchange that brought it.
     exchange: ExchangeId,
+    /// Whose share it takes of what all share.
+    pub(super) client: ClientKey,
     /// Where its answer goes.
     pub(super) place: Place,
     pub(super) id: Id,
@@ -69,57 +72,61 @@ pub(super) struct Entry {
 }
 
 impl Server {
-    /// Whether a further request of this exchange may run. `party`: the talk that it belongs to.
-    pub(super) fn check_room(&mut self, party: Option<Party>, x: ExchangeId) -> Result<(), Rejection> {
+    /// Makes room for a further request of this exchange. `party`: the talk that it belongs to.
+    pub(super) fn check_room(&mut self, client: &Client, party: Option<Party>, x: ExchangeId) -> Result<(), Rejection> {
         let limits = &self.shared.config.limits.server;
-        let here = party.and_then(|party| self.talk(party)).map_or(0, |talk| talk.ids.len());
+        let here = match party {
+            Some(party) => self.talk(party).map_or(0, |talk| talk.ids.len()),
+            // Those of its batch.
+            #[cfg(feature = "http")]
+            None => self.running_in(self.place_on(x)),
+            #[cfg(not(feature = "http"))]
+            None => 0,
+        };
         let backlog = self.exchanges.get(&x).map_or(0, |exchange| exchange.load.total());
         if self.life != Life::Serving {
             Err(Rejection::full("the server is shutting down"))
         } else if backlog > limits.max_backlog {
             // Answers are never refused, so the requests that lead to them are.
             Err(Rejection::full("the client does not read its answers"))
-        } else if here >= limits.max_running_per_exchange || !self.makes_room() {
+        } else if here >= limits.max_running_per_exchange {
             Err(Rejection::full("the server is busy"))
         } else {
-            Ok(())
+            self.make_room(client, Bound::Requests, 1).map_err(|full| full.reject("the server is busy"))
         }
     }
 
-    /// Whether a further request may run, in the place of one that nobody hears of if need be.
-    fn makes_room(&mut self) -> bool {
-        if self.is_full() {
-            self.cancel_unheard();
-        }
-        !self.is_full()
-    }
-
-    /// Whether no further request may run at all.
-    fn is_full(&self) -> bool {
-        let limits = &self.shared.config.limits.server;
-        self.requests.len() >= limits.max_running_requests || !self.has_bytes(0)
-    }
-
-    /// Cancels the oldest request that nobody can hear the answer of any more, and nobody can cancel, since it is of no session: its place
-    /// is needed.
-    #[cfg(feature = "http")]
-    fn cancel_unheard(&mut self) {
-        let is_unheard = |running: &Running| match running.place {
-            Place::Exchange(_) => false,
-            Place::Stream(stream) => {
-                self.web.stream(stream).is_some_and(|stream| stream.session.is_none() && stream.is_lost())
+    /// Makes room for what a client takes more of a bound, in the place of requests that nobody hears of if need be.
+    pub(super) fn make_room(&mut self, client: &Client, bound: Bound, more: usize) -> Result<(), Full> {
+        loop {
+            let checked = self.check_share(client, bound, more);
+            let Err(full) = checked else { return Ok(()) };
+            let of = match full {
+                Full::All => None,
+                Full::Share => Some(client),
+            };
+            // Nobody gives way to what has no room in any case.
+            let share = bound.share(&self.shared.config.limits.server);
+            if more > share || !self.end_unheard(of) {
+                return checked;
             }
-        };
-        let found = self.requests.iter().find(|(_, running)| is_unheard(running)).map(|(key, _)| *key);
-        if let Some(key) = found {
-            self.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and its place is needed");
-            self.cancel(key, false);
         }
     }
 
     /// Where every answer has an exchange, whoever leaves has cancelled.
     #[cfg(not(feature = "http"))]
-    fn cancel_unheard(&mut self) {}
+    fn end_unheard(&mut self, _: Option<&Client>) -> bool {
+        false
+    }
+
+    /// How many requests run at a place.
+    #[cfg(feature = "http")]
+    fn running_in(&self, place: Place) -> usize {
+        match place {
+            Place::Exchange(x) => self.exchanges.get(&x).map_or(0, |exchange| exchange.running.len()),
+            Place::Stream(stream) => self.web.stream(stream).map_or(0, |stream| stream.running.len()),
+        }
+    }
 
     /// The exchange on which what is said at a place goes out, if there is one at the moment.
     fn carrier(&self, place: Place) -> Option<ExchangeId> {
@@ -141,13 +148,19 @@ impl Server {
 
     /// Hands a request out.
     pub(super) fn run(&mut self, place: Place, x: ExchangeId, admitted: Admitted, batch: Option<u64>) {
-        let Admitted { id, incoming, token, fault, size } = admitted;
+        let Admitted { id, incoming, token, fault, unasked, size } = admitted;
+        if unasked {
+            self.diagnose(DiagnosticKind::UnexpectedResponse, "answers to questions that were not asked");
+        }
+        let client = self.shares.take(&self.client_on(x, incoming.context.session), Bound::Requests, 1);
+        self.shares.add(client, Bound::RunningBytes, size);
         let version = incoming.context.version;
         let entry = (version.era() == Era::Legacy)
             .then(|| Box::new(Entry { incoming: incoming.clone(), inputs: Inputs::new(), rounds: 0 }));
         let key = self.mint_key();
         let running = Running {
             exchange: x,
+            client,
             place,
             id: id.clone(),
             version,
@@ -162,7 +175,6 @@ impl Server {
             entry,
             size,
         };
-        self.running_bytes += size;
         self.requests.insert(key, running);
         if let Some(here) = self.running_at(place) {
             here.insert(key);
@@ -215,7 +227,7 @@ impl Server {
     }
 
     /// Gives a request that asks its client a new key, so that whoever held the old one is out of the game.
-    pub(super) fn rekey(&mut self, old: RequestKey) -> Option<(RequestKey, &mut Running)> {
+    pub(super) fn rekey(&mut self, old: RequestKey) -> Option<RequestKey> {
         let mut running = self.requests.remove(&old)?;
         self.timers.set(Timer::Handler(old), None);
         running.spent += self.now - running.since;
@@ -227,7 +239,8 @@ impl Server {
         if let Some(talk) = self.talk_at(running.place) {
             talk.ids.insert(running.id.clone(), new);
         }
-        Some((new, self.requests.entry(new).or_insert(running)))
+        self.requests.insert(new, running);
+        Some(new)
     }
 
     pub(super) fn mint_key(&mut self) -> RequestKey {
@@ -278,7 +291,8 @@ impl Server {
     /// Takes a request out of every table.
     fn forget(&mut self, key: RequestKey) -> Option<Running> {
         let running = self.requests.remove(&key)?;
-        self.running_bytes -= running.size;
+        self.shares.give_back(running.client, Bound::RunningBytes, running.size);
+        self.shares.give_back(running.client, Bound::Requests, 1);
         self.timers.set(Timer::Handler(key), None);
         self.timers.set(Timer::Ask(key), None);
         let retires = !self.shared.config.reuse_ids && running.version.era() == Era::Legacy;

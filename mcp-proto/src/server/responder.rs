@@ -16,21 +16,26 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use core::fmt;
+use hmac_sha256::HMAC;
 
 /// What every responder of an engine shares.
 #[derive(PartialEq)]
 pub(super) struct Shared {
     pub(super) config: Arc<ServerConfig>,
     pub(super) seal_key: [u8; 32],
+    /// What the nonces of sealed states come from.
+    nonce_key: [u8; 32],
     /// Our [`Implementation`] as 2026-07-28 writes it.
     pub(super) server_info: RawJson,
 }
 
 impl Shared {
-    pub(super) fn new(config: Arc<ServerConfig>, seal_key: [u8; 32]) -> Self {
+    pub(super) fn new(config: Arc<ServerConfig>, seal_key: [u8; 32], nonce_key: [u8; 32]) -> Self {
         let server_info = write_info(&config.info);
-        Self { config, seal_key, server_info }
+        Self { config, seal_key, nonce_key, server_info }
     }
 
     /// Completes a result as its revision demands (2026-07-28: `resultType`, who we are, cache hints; before: nothing of these).
@@ -142,7 +147,8 @@ impl Responder {
     ///
     /// Questions that the client cannot be asked become an error: `-32021` on a modern connection, else a tool result with `isError`
     /// (`tools/call`) or `-32603`. Questions beyond [`max_rounds`](crate::limits::ServerLimits::max_rounds),
-    /// [`max_questions`](crate::limits::ServerLimits::max_questions) or [`max_state`](crate::limits::ServerLimits::max_state), with a
+    /// [`max_questions`](crate::limits::ServerLimits::max_questions), [`max_state`](crate::limits::ServerLimits::max_state) or
+    /// [`max_state_params`](crate::limits::ServerLimits::max_state_params), with a
     /// name that stands twice, or on a modern request of a method that cannot ask, become `-32603`. Whatever is not an error becomes that
     /// which [`open`](Self::open) gives, if the request brought answers that are none.
     ///
@@ -162,17 +168,25 @@ impl Responder {
         }
     }
 
-    /// Opens the state of a request of 2026-07-28: what the handler remembered and the answers of earlier rounds come out of the seal and
-    /// into `incoming`; answers to what was not asked are dropped. Does nothing where there is no sealed state. Call it before the request
+    /// Opens the state of a request of 2026-07-28: what the handler remembered, the answers of earlier rounds and the nonce of the round come
+    /// out of the seal and into `incoming`; answers to what was not asked are dropped. Does nothing where there is no sealed state. It takes
+    /// time in proportion to the params, at most some milliseconds for the default of
+    /// [`max_state_params`](crate::limits::ServerLimits::max_state_params). Call it before the request
     /// is handed to a handler, and once it is known that there is one: [`Router::route`](crate::Router::route) does.
     ///
     /// # Errors
-    /// `-32602` if the request brings answers that are none, or the state was changed, has expired, or belongs to another request or server.
+    /// `-32602` if the request brings answers that are none, the params beside its state are larger than
+    /// [`max_state_params`](crate::limits::ServerLimits::max_state_params), or the state was changed, has expired, or belongs to another request
+    /// or server.
     pub fn open(&mut self, incoming: &mut Incoming) -> Result<(), ErrorObject> {
         if let Some(fault) = &self.fault {
             return Err((**fault).clone());
         }
         let Some(RequestState::Sealed(sealed)) = &incoming.state else { return Ok(()) };
+        if self.has_large_params() {
+            self.state_fault = Some("the params beside it are larger than the limit");
+            return Err(ErrorObject::new(code::INVALID_PARAMS, "the params beside the request state are too large"));
+        }
         let memory = self.unseal(sealed).map_err(|why| {
             // The client is not told why, which would help only whoever forges a state; the application is, by a diagnostic.
             self.state_fault = Some(why);
@@ -186,6 +200,7 @@ impl Responder {
         }
         incoming.inputs = inputs.clone();
         incoming.state = memory.state.map(RequestState::Kept);
+        incoming.nonce = Some(memory.nonce);
         self.inputs = inputs;
         self.rounds = memory.rounds;
         Ok(())
@@ -199,8 +214,25 @@ impl Responder {
     }
 
     fn binding(&self) -> seal::Binding<'_> {
-        let (key, principal) = (&self.shared.seal_key, self.principal.as_ref());
-        seal::Binding { key, principal, method: &self.method, params: &self.params }
+        seal::Binding {
+            key: &self.shared.seal_key,
+            server: &self.shared.config.info.name,
+            principal: self.principal.as_ref(),
+            method: &self.method,
+            params: &self.params,
+        }
+    }
+
+    /// Whether sealing or opening a state with these params would take long.
+    fn has_large_params(&self) -> bool {
+        let size: usize = self.params.iter().map(|(key, value)| key.len() + value.as_bytes().len()).sum();
+        size > self.shared.config.limits.server.max_state_params
+    }
+
+    /// The nonce of the round in which this request asks. No request of any engine asks twice under the same key.
+    fn mint_nonce(&self) -> String {
+        let nonce = HMAC::mac(self.key.0.to_be_bytes(), self.shared.nonce_key);
+        URL_SAFE_NO_PAD.encode(&nonce[..16])
     }
 
     /// From now on a complete result without structured content is sent as an error of the tool.
@@ -315,7 +347,11 @@ impl Responder {
     /// An `InputRequiredResult`. It carries no cache hints, and always a state: the answers of earlier rounds travel in it.
     fn ask_in_result(self, requests: &[(String, InputRequest)], state: Option<RawJson>) -> Answer {
         let limits = &self.shared.config.limits.server;
+        if self.has_large_params() {
+            return self.refused(Refusal::Limit("the params of a request that asks are larger than the limit"));
+        }
         let memory = Memory {
+            nonce: self.mint_nonce(),
             rounds: self.rounds + 1,
             asked: requests.iter().map(|(name, _)| name.clone()).collect(),
             inputs: self.inputs.clone(),

@@ -2,16 +2,16 @@
 //! client, which can read it and must not be able to change it. HMAC-SHA-256 over everything that it depends on.
 
 use crate::input::Principal;
-use crate::rpc::{DecodeError, ErrorObject, JsonKind, Object, RawJson};
+use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, canonical};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac_sha256::{HMAC, Hash};
+use hmac_sha256::HMAC;
 
 /// The form of the sealed text. Another form gets another number.
-const FORM: u8 = 2;
+const FORM: u8 = 3;
 const HEAD: usize = 1 + 8;
 const TAG: usize = 32;
 
@@ -21,6 +21,8 @@ pub(super) type Inputs = BTreeMap<String, Result<RawJson, ErrorObject>>;
 /// What is remembered between two rounds.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Memory {
+    /// Names the round: no other sealed state has the same.
+    pub(super) nonce: String,
     /// Rounds in which the request has asked.
     pub(super) rounds: u32,
     /// The names asked in the last round.
@@ -34,6 +36,8 @@ pub(super) struct Memory {
 /// What a sealed state is bound to: the key, whom it was made for, and the request.
 pub(super) struct Binding<'a> {
     pub(super) key: &'a [u8; 32],
+    /// The name of the server.
+    pub(super) server: &'a str,
     pub(super) principal: Option<&'a Principal>,
     pub(super) method: &'a str,
     pub(super) params: &'a Object,
@@ -74,51 +78,23 @@ pub(super) fn open(binding: &Binding<'_>, now: u64, sealed: &str) -> Result<Memo
 }
 
 fn mac(binding: &Binding<'_>, head: &[u8], body: &[u8]) -> HMAC {
-    let mut digest = Hash::new();
-    digest_members(&mut digest, binding.params);
     let mut mac = HMAC::new(binding.key);
     mac.update(head);
+    for text in [binding.server.as_bytes(), binding.method.as_bytes()] {
+        mac.update((text.len() as u64).to_be_bytes());
+        mac.update(text);
+    }
     let principal = binding.principal.map(|principal| principal.0.as_bytes());
     // Nobody in particular is another than whoever has an empty name.
     mac.update(principal.map_or(0, |principal| principal.len() as u64 + 1).to_be_bytes());
     mac.update(principal.unwrap_or_default());
-    mac.update((binding.method.len() as u64).to_be_bytes());
-    mac.update(binding.method.as_bytes());
-    mac.update(digest.finalize());
+    // Some clients do not keep the order of members from one try to the next.
+    let params = canonical(binding.params);
+    mac.update((params.len() as u64).to_be_bytes());
+    mac.update(params);
     mac.update(body);
     mac
 }
-
-/// Digests a value so that the order of the members of objects does not matter: some clients do not keep it from one try to the next.
-fn digest_value(digest: &mut Hash, value: &RawJson) {
-    match value.kind() {
-        JsonKind::Object => digest_members(digest, &Object::read(value).unwrap_or_default()),
-        JsonKind::Array => {
-            let elements = Object::new().with("a", value.clone()).array("a").unwrap_or_default();
-            digest.update(b"[");
-            digest.update((elements.len() as u64).to_be_bytes());
-            elements.iter().for_each(|element| digest_value(digest, element));
-        }
-        _ => digest_bytes(digest, value.as_bytes()),
-    }
-}
-
-fn digest_members(digest: &mut Hash, object: &Object) {
-    let members: BTreeMap<&str, &RawJson> = object.iter().collect();
-    digest.update(b"{");
-    digest.update((members.len() as u64).to_be_bytes());
-    for (key, value) in members {
-        digest_bytes(digest, key.as_bytes());
-        digest_value(digest, value);
-    }
-}
-
-fn digest_bytes(digest: &mut Hash, bytes: &[u8]) {
-    digest.update(b"=");
-    digest.update((bytes.len() as u64).to_be_bytes());
-    digest.update(bytes);
-}
-
 impl Memory {
     fn write(&self) -> RawJson {
         let asked: Vec<RawJson> = self.asked.iter().map(|name| name.as_str().into()).collect();
@@ -129,6 +105,7 @@ impl Memory {
         });
         let (results, errors): (Object, Object) = (results.collect(), errors.collect());
         Object::new()
+            .with("nonce", self.nonce.as_str())
             .with("rounds", u64::from(self.rounds))
             .with("asked", asked)
             .with("results", results)
@@ -147,6 +124,7 @@ impl Memory {
             inputs.insert(name.into(), Err(read_error(&Object::read(error)?)?));
         }
         Ok(Self {
+            nonce: object.required("nonce")?,
             rounds: object.required("rounds")?,
             asked: object.required("asked")?,
             inputs,
@@ -178,7 +156,8 @@ mod tests {
         let (empty, named) = (Principal(String::new()), Principal("a".into()));
         let principals = [None, Some(&empty), Some(&named)];
         let params = Object::new();
-        let binding = |principal| Binding { key: &[7; 32], principal, method: "tools/call", params: &params };
+        let binding =
+            |principal| Binding { key: &[7; 32], server: "s", principal, method: "tools/call", params: &params };
         for made_for in principals {
             let sealed = seal(&binding(made_for), 100, &Memory::default());
             for brought_by in principals {

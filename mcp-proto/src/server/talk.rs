@@ -97,6 +97,11 @@ impl Talk {
         self.ids.contains_key(id) || !retired.is_empty() && retired.contains(&Hash::hash(format!("{id}").as_bytes()))
     }
 
+    /// Bytes of what is kept of what the client said of itself.
+    pub(super) fn weight(&self) -> usize {
+        self.negotiated.as_ref().map_or(0, |negotiated| negotiated.weight)
+    }
+
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
         self.ids.is_empty() && self.asked.is_empty()

@@ -2,9 +2,11 @@
 //! bounds. It follows the tables of `requests.rs` and `responder.rs`: what they copy is counted as often as they copy it.
 
 use super::era::{Admitted, Rejection};
+use super::listen::Listen;
 use super::requests::{Entry, Running};
 use super::responder::{Responder, may_ask};
 use super::seal::Inputs;
+use super::shares::{self, Bound, Client, Full};
 use super::{Exchange, Incoming, RequestState, Server};
 use crate::exchange::RequestHead;
 use crate::input::RequestKey;
@@ -23,14 +25,16 @@ const SPARE: usize = 2;
 const TABLES: usize = SPARE
     * (size_of::<(RequestKey, Running)>() + size_of::<(Id, RequestKey)>() + size_of::<RequestKey>())
     + size_of::<Responder>()
-    + size_of::<Incoming>();
+    + size_of::<Incoming>()
+    + SPARE * shares::ENTRY;
 
 /// What the first request takes more: a node of each table, which has room for eleven entries, and a few queues.
-const FIRST: usize = 11
+pub(super) const FIRST: usize = 11
     * (size_of::<(RequestKey, Running)>()
         + size_of::<(Id, RequestKey)>()
         + size_of::<RequestKey>()
-        + size_of::<Exchange>())
+        + size_of::<Exchange>()
+        + shares::ENTRY)
     + 4096;
 
 /// What the exchange of a request over HTTP holds beside its head. Its one entry in each table has a node of its own.
@@ -40,22 +44,16 @@ impl Server {
     /// Memory that the requests hold which are neither answered nor cancelled, in bytes: an estimate, never below what is held and at most
     /// twice as much. Handlers may hold more. At most [`max_running_bytes`](crate::limits::ServerLimits::max_running_bytes).
     pub fn running_bytes(&self) -> usize {
-        if self.requests.is_empty() { 0 } else { FIRST + self.running_bytes }
-    }
-
-    /// Whether there is room for what a request holds.
-    pub(super) fn check_size(&self, admitted: &Admitted) -> Result<(), Rejection> {
-        if self.has_bytes(admitted.size) {
-            Ok(())
-        } else {
-            Err(Rejection::full("the server has no room for the request"))
+        match self.shares.all(Bound::RunningBytes) {
+            0 => 0,
+            held => FIRST + held,
         }
     }
 
-    /// Whether requests may hold so many bytes more.
-    pub(super) fn has_bytes(&self, more: usize) -> bool {
-        let held = FIRST.saturating_add(self.running_bytes).saturating_add(more);
-        held <= self.shared.config.limits.server.max_running_bytes
+    /// Makes room for what a request of this client holds.
+    pub(super) fn check_size(&mut self, client: &Client, admitted: &Admitted) -> Result<(), Rejection> {
+        let full = |full: Full| full.reject("the server has no room for the request");
+        self.make_room(client, Bound::RunningBytes, admitted.size).map_err(full)
     }
 }
 
@@ -66,10 +64,7 @@ pub(super) fn of_request(request: &Request, token: Option<&Id>, incoming: &Incom
     let head = context.http.as_ref().map_or(0, |head| of_head(head) + EXCHANGE);
     let declared = match lasts {
         true => 0,
-        false => {
-            let client = context.client.as_ref().map_or(0, |client| SHARED + of_implementation(client));
-            SHARED + of_capabilities(&context.capabilities) + client
-        }
+        false => of_declared(context.client.as_deref(), &context.capabilities),
     };
     let caller = context.peer.name.as_ref().map_or(0, String::capacity)
         + context.principal.as_ref().map_or(0, |principal| principal.0.capacity());
@@ -130,6 +125,18 @@ fn of_state(state: Option<&RequestState>) -> usize {
 
 fn of_head(head: &RequestHead) -> usize {
     SHARED + size_of::<RequestHead>() + head.method.capacity() + head.target.capacity() + head.headers.heap_size()
+}
+
+/// What a client says of itself, once it is read; its text does not count.
+pub(super) fn of_declared(client: Option<&Implementation>, capabilities: &ClientCapabilities) -> usize {
+    SHARED + of_capabilities(capabilities) + client.map_or(0, |client| SHARED + of_implementation(client))
+}
+
+/// What a subscription holds.
+pub(super) fn of_listen(id: &Id) -> usize {
+    let tables = size_of::<(RequestKey, Listen)>() + size_of::<RequestKey>() + size_of::<(Id, RequestKey)>();
+    // The id stands in two tables.
+    SPARE * tables + 2 * of_id(id) + EXCHANGE
 }
 
 fn of_implementation(client: &Implementation) -> usize {

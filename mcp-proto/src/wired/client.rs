@@ -75,7 +75,7 @@ impl WiredClient {
     pub fn new(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> Self {
         let limits = &config.limits;
         let pool = Pool::new(&limits.frame);
-        let actions = Outbox::new(limits.client.max_queued_events);
+        let actions = Outbox::new(limits.client.max_queued_events, limits.client.max_queued_event_bytes);
         let mut wired = Self {
             client: Client::new(config, seed, now),
             channels: BTreeMap::new(),

@@ -12,6 +12,7 @@
 //! side had ended too, and for a program once that has exited and its output was read to the end.
 
 mod client;
+mod connections;
 mod deadlines;
 mod lane;
 mod notify;
@@ -23,10 +24,11 @@ mod server;
 mod tally;
 mod tape;
 
+pub use crate::droppable::{Weigh, Weight};
 pub use crate::frame::Kind;
 pub use client::WiredClient;
 pub use lane::{Lane, LaneOutput};
-pub use outbox::{Outbox, Weigh, Weight};
+pub use outbox::Outbox;
 pub use refusal::refusal;
 pub use server::{Hub, Mail, WiredServer};
 pub use tape::Tape;

@@ -1,39 +1,16 @@
 //! The one queue of outputs of a wired engine, and of the events that a driver hands on. Since the engine is pumped to the end on every input, its
 //! bound on waiting notifications and diagnostics is kept here. What must not be lost is never dropped here.
 
-use crate::client;
+use crate::droppable::{Droppable, Weigh, Weight};
 use crate::exchange::Action;
-use crate::server;
 use alloc::collections::VecDeque;
 
-/// How an output behaves when the application does not take it.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Weight {
-    /// It is kept whatever happens.
-    Kept,
-    /// A notification, which may be counted instead.
-    Notification,
-    /// A diagnostic, which may be counted instead.
-    Diagnostic,
-    /// It stands for so many notifications and so many diagnostics, and is added to what is counted.
-    Lost(u64, u64),
-}
-
-/// An output that tells whether it may be dropped.
-pub trait Weigh: Sized {
-    /// How it behaves.
-    fn weight(&self) -> Weight;
-    /// The output that stands for so many dropped ones.
-    fn lost(notifications: u64, diagnostics: u64) -> Self;
-}
-
-/// A queue in which at most so many notifications and diagnostics wait. Those beyond are counted, and the count stands where the first of
+/// A queue in which at most so many notifications and diagnostics wait, which hold at most so many bytes. Those beyond are counted, and the count stands where the first of
 /// them would have stood.
 #[derive(Debug)]
 pub struct Outbox<T> {
     queue: VecDeque<Entry<T>>,
-    max: usize,
-    droppable: usize,
+    droppable: Droppable,
     /// Outputs taken so far, which tells where an entry stands now.
     taken: u64,
     /// The number of the entry that counts losses, as long as it waits.
@@ -49,19 +26,19 @@ enum Entry<T> {
 }
 
 impl<T: Weigh> Outbox<T> {
-    /// An empty queue with this bound.
-    pub fn new(max: usize) -> Self {
-        Self { queue: VecDeque::new(), max, droppable: 0, taken: 0, losses: None, lost: (0, 0) }
+    /// An empty queue with these bounds: a number, and bytes.
+    pub const fn new(max_count: usize, max_bytes: usize) -> Self {
+        let droppable = Droppable::new(max_count, max_bytes);
+        Self { queue: VecDeque::new(), droppable, taken: 0, losses: None, lost: (0, 0) }
     }
 
     /// Adds an output, or counts it.
     pub fn push(&mut self, output: T) {
         match output.weight() {
-            Weight::Kept => {}
+            Weight::Notification(size) if !self.droppable.enter(size) => return self.lose(1, 0),
+            Weight::Diagnostic(size) if !self.droppable.enter(size) => return self.lose(0, 1),
             Weight::Lost(notifications, diagnostics) => return self.lose(notifications, diagnostics),
-            _ if self.droppable < self.max => self.droppable += 1,
-            Weight::Notification => return self.lose(1, 0),
-            Weight::Diagnostic => return self.lose(0, 1),
+            Weight::Kept | Weight::Notification(_) | Weight::Diagnostic(_) => {}
         }
         self.queue.push_back(Entry::Output(output));
     }
@@ -75,9 +52,7 @@ impl<T: Weigh> Outbox<T> {
         self.taken += 1;
         Some(match entry {
             Entry::Output(output) => {
-                if output.weight() != Weight::Kept {
-                    self.droppable -= 1;
-                }
+                self.droppable.leave(output.weight());
                 output
             }
             Entry::Lost { notifications, diagnostics } => T::lost(notifications, diagnostics),
@@ -114,41 +89,6 @@ impl<T: Weigh> Outbox<T> {
     }
 }
 
-impl Weigh for client::Event {
-    fn weight(&self) -> Weight {
-        match self {
-            Self::Notification { .. } | Self::ToolsChanged => Weight::Notification,
-            // What a driver may see without end, and nobody waits for.
-            Self::Diagnostic(_)
-            | Self::PingMissed { .. }
-            | Self::Reconnecting { .. }
-            | Self::ChannelClosing { .. }
-            | Self::ChannelClosed { .. } => Weight::Diagnostic,
-            Self::Lost { notifications, diagnostics } => Weight::Lost(*notifications, *diagnostics),
-            _ => Weight::Kept,
-        }
-    }
-
-    fn lost(notifications: u64, diagnostics: u64) -> Self {
-        Self::Lost { notifications, diagnostics }
-    }
-}
-
-impl Weigh for server::Event {
-    fn weight(&self) -> Weight {
-        match self {
-            Self::Notification { .. } => Weight::Notification,
-            Self::Diagnostic(_) => Weight::Diagnostic,
-            Self::Lost { notifications, diagnostics } => Weight::Lost(*notifications, *diagnostics),
-            _ => Weight::Kept,
-        }
-    }
-
-    fn lost(notifications: u64, diagnostics: u64) -> Self {
-        Self::Lost { notifications, diagnostics }
-    }
-}
-
 impl<E: Weigh> Weigh for Action<E> {
     fn weight(&self) -> Weight {
         match self {
@@ -174,7 +114,7 @@ mod tests {
         let note = || Event::Notification { method: "m".into(), params: None };
         let diagnostic = || Event::Diagnostic(Diagnostic::new(DiagnosticKind::BadEvent, "d"));
         let kept = || Event::InputWithdrawn(InputKey(1));
-        let mut outbox = Outbox::new(1);
+        let mut outbox = Outbox::new(1, usize::MAX);
         for event in [note(), note(), kept(), diagnostic(), note()] {
             outbox.push(event);
         }
@@ -190,7 +130,7 @@ mod tests {
 
     #[test]
     fn losses_of_an_earlier_queue_are_added_up() {
-        let mut outbox = Outbox::new(0);
+        let mut outbox = Outbox::new(0, usize::MAX);
         outbox.push(Event::Lost { notifications: 1, diagnostics: 2 });
         outbox.push(Event::Notification { method: "m".into(), params: None });
         outbox.push(Event::Lost { notifications: 3, diagnostics: 4 });

@@ -1,11 +1,13 @@
 //! A server engine and its lanes (seam A): [`Hub`] for servers with many tasks, [`WiredServer`] for a loop in one
 //! thread. No socket, no method, no status may be known here.
 
+use super::connections::Connections;
 use super::deadlines::Deadlines;
 use super::outbox::Outbox;
 use super::room::Room;
 use super::tally::Tally;
 use super::{Lane, LaneOutput};
+use crate::droppable::Weigh;
 use crate::error::{Diagnostic, Refused};
 use crate::exchange::*;
 use crate::frame::Kind;
@@ -31,6 +33,7 @@ pub struct Hub {
     server: Server,
     config: Arc<ServerConfig>,
     room: Room,
+    connections: Connections,
     lanes: BTreeMap<u64, Mailbox>,
     woken: VecDeque<u64>,
     events: Outbox<Event>,
@@ -72,9 +75,10 @@ impl Hub {
         Self {
             server: Server::new(config.clone(), seed, now),
             room: Room::new(config.limits.server.max_held),
+            connections: Connections::new(config.clone()),
             lanes: BTreeMap::new(),
             woken: VecDeque::new(),
-            events: Outbox::new(config.limits.server.max_queued_events),
+            events: events(&config),
             config,
             tally: Tally::default(),
             next: 0,
@@ -84,10 +88,10 @@ impl Hub {
     }
 
     /// A lane for an accepted channel; `None` if [`ServerLimits::max_exchanges`](crate::limits::ServerLimits::max_exchanges) lanes are
-    /// there, or the server shuts down: write what [`refusal`](super::refusal) says and close the channel.
+    /// there, or the share of them that one address may have, or the server shuts down: write what [`refusal`](super::refusal) says and close the channel.
     pub fn join(&mut self, now: Instant, kind: Kind, peer: Peer) -> Option<Lane> {
         self.advance(now);
-        if self.closing || self.lanes.len() >= self.config.limits.server.max_exchanges {
+        if self.closing || !self.connections.open(self.next + 1, &peer) {
             return None;
         }
         self.next += 1;
@@ -119,7 +123,9 @@ impl Hub {
     /// The lane is closed; its mailbox goes, and mail for it is dropped from now on.
     pub fn leave(&mut self, now: Instant, lane: u64) {
         self.advance(now);
-        self.lanes.remove(&lane);
+        if self.lanes.remove(&lane).is_some() {
+            self.connections.close(lane);
+        }
     }
 
     /// The next thing for this lane.
@@ -259,6 +265,7 @@ pub struct WiredServer {
     server: Server,
     config: Arc<ServerConfig>,
     room: Room,
+    connections: Connections,
     lanes: BTreeMap<ChannelId, Lane>,
     deadlines: Deadlines,
     /// Channels whose lanes may have facts.
@@ -279,10 +286,11 @@ impl WiredServer {
         Self {
             server: Server::new(config.clone(), seed, now),
             room: Room::new(config.limits.server.max_held),
+            connections: Connections::new(config.clone()),
             lanes: BTreeMap::new(),
             deadlines: Deadlines::default(),
             touched: BTreeSet::new(),
-            actions: Outbox::new(config.limits.server.max_queued_events),
+            actions: events(&config),
             config,
             tally: Tally::default(),
             next: 0,
@@ -315,11 +323,11 @@ impl WiredServer {
     }
 
     /// A channel was accepted. Its last fact is [`closed`](Self::closed). `None` if
-    /// [`ServerLimits::max_exchanges`](crate::limits::ServerLimits::max_exchanges) channels are there, or the server shuts down: write what
-    /// [`refusal`](super::refusal) says and close it.
+    /// [`ServerLimits::max_exchanges`](crate::limits::ServerLimits::max_exchanges) channels are there, or the share of them that one
+    /// address may have, or the server shuts down: write what [`refusal`](super::refusal) says and close it.
     pub fn accept(&mut self, now: Instant, kind: Kind, peer: Peer) -> Option<ChannelId> {
         self.now = self.now.max(now);
-        if self.closing || self.lanes.len() >= self.config.limits.server.max_exchanges {
+        if self.closing || !self.connections.open(self.next + 1, &peer) {
             return None;
         }
         self.next += 1;
@@ -530,6 +538,7 @@ impl WiredServer {
         self.deadlines.set(id, lane.poll_timeout().filter(|_| !closed));
         if closed {
             self.lanes.remove(&id);
+            self.connections.close(id.0);
         }
     }
 
@@ -552,7 +561,12 @@ impl WiredServer {
 }
 
 /// The lane of a channel that is taken in.
-fn lane(config: &ServerConfig, room: &Room, number: u64, kind: Kind, peer: Peer, now: Instant) -> Lane {
+fn lane(config: &ServerConfig, room: &Room, number: u64, kind: Kind, mut peer: Peer, now: Instant) -> Lane {
+    peer.connection = Some(number);
     let lane = Lane::server(number, kind, peer, &config.limits.frame, now);
     lane.with_hook(config.on_message.clone()).holding(config.admit).within(room)
+}
+
+fn events<T: Weigh>(config: &ServerConfig) -> Outbox<T> {
+    Outbox::new(config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes)
 }

@@ -9,6 +9,7 @@ use mcp_proto::server::Event;
 use mcp_proto::wired::{Kind, WiredServer};
 use mcp_proto::{Instant, Outcome, Router, tool};
 use serde_json::json;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -161,7 +162,7 @@ impl Engine {
     }
 
     fn open(&mut self) -> ChannelId {
-        let peer = Peer { name: Some("127.0.0.1:50000".into()) };
+        let peer = Peer::from(SocketAddr::from(([127, 0, 0, 1], 50_000)));
         self.server.accept(self.now, Kind::HttpServer, peer).expect("there is room")
     }
 

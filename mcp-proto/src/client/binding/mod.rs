@@ -345,7 +345,7 @@ impl Client {
             ("notifications/cancelled", _) => self.on_cancelled(exchange, &read()),
             (method, State::Ready) if self.on_subscribed(exchange, method, &read()) => {}
             ("notifications/tools/list_changed", State::Ready) if self.is_legacy() => {
-                self.out.note(Event::ToolsChanged)
+                self.out.soft(Event::ToolsChanged)
             }
             (_, State::Ready) => self.out.notification(method, params),
             (

@@ -2,8 +2,9 @@
 
 use super::super::Timer;
 use super::super::era::{Parts, Rejection, Transport};
+use super::super::shares::Bound;
 use super::super::talk::{Party, Place, Talk};
-use super::super::{Event, Life, Output, Server};
+use super::super::{Life, Output, Server};
 use super::Binding;
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Item, Outgoing, Peer};
@@ -193,9 +194,10 @@ impl Server {
             method => match self.duplex(x).and_then(|duplex| duplex.talk.negotiated.clone()) {
                 Some(_) if method == "server/discover" => Err(Rejection::method(method)),
                 Some(negotiated) => {
-                    self.check_room(Some(Party::Duplex(x)), x)?;
+                    let client = self.client_on(x, None);
+                    self.check_room(&client, Some(Party::Duplex(x)), x)?;
                     let admitted = parts.admit_legacy(request, &negotiated, self.caller(x))?;
-                    self.check_size(&admitted)?;
+                    self.check_size(&client, &admitted)?;
                     Ok(Verdict::Run(Box::new(admitted)))
                 }
                 // What is modern, or can be nothing else, lacks the metadata that 2026-07-28 demands.
@@ -227,9 +229,10 @@ impl Server {
             }
             method @ ("initialize" | "ping") => Err(Rejection::method(method)),
             _ => {
-                self.check_room(Some(Party::Duplex(x)), x)?;
+                let client = self.client_on(x, None);
+                self.check_room(&client, Some(Party::Duplex(x)), x)?;
                 let admitted = parts.admit_modern(request, version, self.caller(x))?;
-                self.check_size(&admitted)?;
+                self.check_size(&client, &admitted)?;
                 Ok(Verdict::Run(Box::new(admitted)))
             }
         }
@@ -243,10 +246,15 @@ impl Server {
             return Err(invalid(DiagnosticKind::SecondInitialize, "the connection is initialized already"));
         }
         if self.life != Life::Serving {
-            self.check_room(Some(Party::Duplex(x)), x)?;
+            return Err(Rejection::full("the server is shutting down"));
         }
         let (negotiated, result) = self.shared.config.initialize(params, Transport::Duplex)?;
-        if let Some(duplex) = self.duplex_mut(x) {
+        self.check_share(&self.client_on(x, None), Bound::ClientData, negotiated.weight)
+            .map_err(|full| full.reject("there is no room for what the client says of itself"))?;
+        if let Some(exchange) = self.exchanges.get_mut(&x)
+            && let Some(duplex) = exchange.binding.duplex_mut()
+        {
+            self.shares.add(exchange.client, Bound::ClientData, negotiated.weight);
             duplex.talk.negotiated = Some(negotiated);
         }
         self.timers.set(Timer::Handshake(x), None);
@@ -273,7 +281,7 @@ impl Server {
             },
             // No question of ours carries a token.
             "notifications/progress" => self.diagnose(DiagnosticKind::UnknownProgress, ""),
-            _ => self.queue.notification(Event::Notification { exchange: x, method, params }),
+            _ => self.queue.notification(x, method, params.as_ref()),
         }
     }
 

@@ -6,6 +6,7 @@ use super::*;
 #[test]
 fn above_the_bound_of_requests_a_newcomer_is_told_at_once() {
     let mut bench = Bench::with(|config| {
+        config.limits.server.client_shares = 1;
         config.limits.server.max_running_requests = 3;
         config.limits.server.max_running_per_exchange = 2;
     })
@@ -209,9 +210,12 @@ fn of_what_a_client_says_of_itself_no_more_is_kept_than_there_is_room_for() {
 // covers: B-187
 #[test]
 fn requests_that_run_hold_no_more_bytes_than_may_be_and_nothing_that_is_not_counted() {
-    let mut bench = Bench::with(|config| config.limits.server.max_running_bytes = 170_000)
-        .initialized(A, "2025-06-18", "{}")
-        .initialized(B, "2025-06-18", "{}");
+    let mut bench = Bench::with(|config| {
+        config.limits.server.client_shares = 1;
+        config.limits.server.max_running_bytes = 170_000;
+    })
+    .initialized(A, "2025-06-18", "{}")
+    .initialized(B, "2025-06-18", "{}");
     let large = |id: u32| legacy(&id.to_string(), "x", &format!(r#"{{"data":"{}"}}"#, "x".repeat(60_000)));
     let (first, _) = bench.request(A, &large(1));
     let (second, _) = bench.request(B, &large(1));
@@ -228,7 +232,7 @@ fn requests_that_run_hold_no_more_bytes_than_may_be_and_nothing_that_is_not_coun
     assert!(text.is_unique(), "what is no part of its params is kept with it");
     bench.complete(second, "{}");
     bench.complete(third, "{}");
-    assert_eq!(bench.server.running_bytes, 0);
+    assert_eq!(bench.server.running_bytes(), 0);
 }
 
 // covers: B-187
@@ -358,11 +362,11 @@ fn over_http_a_long_id_is_a_400_that_echoes_it() {
 // covers: B-187
 #[test]
 fn what_a_client_answers_counts_as_what_its_request_holds() {
-    let mut bench = Bench::with(|config| config.limits.server.max_running_bytes = 180_000).initialized(
-        A,
-        "2025-06-18",
-        r#"{"elicitation":{}}"#,
-    );
+    let mut bench = Bench::with(|config| {
+        config.limits.server.client_shares = 1;
+        config.limits.server.max_running_bytes = 180_000;
+    })
+    .initialized(A, "2025-06-18", r#"{"elicitation":{}}"#);
     let reply = |id: usize| {
         let long = "x".repeat(60_000);
         let what = match id {
@@ -391,14 +395,14 @@ fn what_a_client_answers_counts_as_what_its_request_holds() {
     // A question that is asked anew lets go of its earlier answer.
     let (first, _) = again.remove(0);
     bench.answer(first, ask("q"));
-    assert!(bench.server.running_bytes < 100_000);
+    assert!(bench.server.running_bytes() < 100_000);
     bench.heard(A);
     bench.item(A, read(r#"{"jsonrpc":"2.0","id":4,"result":{"action":"decline"}}"#));
     again.push(bench.handed());
     for (responder, _) in again {
         bench.complete(responder, "{}");
     }
-    assert_eq!(bench.server.running_bytes, 0);
+    assert_eq!(bench.server.running_bytes(), 0);
 }
 
 // covers: B-059

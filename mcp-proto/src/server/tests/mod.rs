@@ -14,6 +14,8 @@ mod progress;
 mod properties;
 mod rounds;
 #[cfg(feature = "http")]
+mod shares;
+#[cfg(feature = "http")]
 mod web;
 
 use super::*;
@@ -21,7 +23,7 @@ use super::*;
 use crate::error::Diagnostic;
 #[cfg(feature = "http")]
 use crate::exchange::RequestHead;
-use crate::exchange::{Closed, Sent};
+use crate::exchange::{Body, Closed, Sent};
 use crate::input::{InputRequest, Outcome};
 use crate::limits::Limits;
 use crate::model::elicitation::ElicitRequest;

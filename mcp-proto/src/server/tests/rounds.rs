@@ -384,3 +384,123 @@ fn every_answer_of_a_user_is_read() {
         assert_eq!(answer, InputAnswer::Elicitation(expected));
     }
 }
+
+// covers: MRTR-S-009, MRTR-S-010, MRTR-S-012, B-187
+#[test]
+fn params_beside_a_state_have_a_bound_that_is_checked_before_the_seal() {
+    let mut bench = Bench::with(|config| config.limits.server.max_state_params = 100).open(A);
+    let line = |filler: usize, rest: &str| {
+        let arguments = format!(r#","name":"t","arguments":"{}"{rest}"#, "a".repeat(filler));
+        modern_with("1", "tools/call", ELICITS, &arguments)
+    };
+    let most = 100 - "namearguments".len() - r#""t""#.len() - r#""""#.len();
+    let (responder, _) = bench.request(A, &line(most, ""));
+    bench.answer(responder, ask("q"));
+    let state = state_of(&bench.heard(A)[0]);
+    let (mut responder, mut incoming) = bench.request(A, &line(most, &format!(r#","requestState":"{state}""#)));
+    responder.open(&mut incoming).unwrap();
+    bench.complete(responder, "{}");
+    // One byte more: a request cannot ask, and a state is not looked at, whatever it is.
+    let (responder, _) = bench.request(A, &line(most + 1, ""));
+    bench.heard(A);
+    bench.answer(responder, ask("q"));
+    assert_eq!(error(&bench.heard(A)[0]).code, -32603);
+    for state in [state.as_str(), "junk"] {
+        let (mut responder, mut incoming) = bench.request(A, &line(most + 1, &format!(r#","requestState":"{state}""#)));
+        let error = responder.open(&mut incoming).unwrap_err();
+        assert_eq!((error.code, error.message.contains("too large")), (-32602, true));
+        bench.answer(responder, Outcome::Error(error));
+        assert!(bench.codes().contains(&"bad-state"));
+    }
+}
+
+// covers: MRTR-S-024
+#[test]
+fn answers_to_questions_that_were_never_asked_reach_no_handler() {
+    let mut bench = Bench::new().open(A);
+    let line = call("1", &format!(r#","inputResponses":{{"q":{ACCEPT}}}"#));
+    bench.item(A, read(&line));
+    let outputs = bench.outputs();
+    assert!(
+        matches!(&outputs[0], Output::Event(Event::Diagnostic(d)) if d.kind == DiagnosticKind::UnexpectedResponse),
+        "{outputs:?}"
+    );
+    let Some(Output::Event(Event::Request(mut responder, mut incoming))) = outputs.into_iter().nth(1) else { panic!() };
+    assert!(incoming.inputs.is_empty() && incoming.nonce.is_none());
+    responder.open(&mut incoming).unwrap();
+    assert!(incoming.inputs.is_empty() && incoming.nonce.is_none());
+    bench.complete(responder, "{}");
+}
+
+// covers: MRTR-S-010, MRTR-S-012, MRTR-S-024
+#[test]
+fn a_handler_can_tell_a_state_that_is_played_again_by_the_nonce_of_its_round() {
+    let mut bench = Bench::new().open(A);
+    let first = asked(&mut bench, ask("q"));
+    let second = asked(&mut bench, ask("q"));
+    let mut nonce = |state: &str| {
+        let (mut responder, mut incoming) = bench.request(A, &retry("1", state, &format!(r#"{{"q":{ACCEPT}}}"#)));
+        responder.open(&mut incoming).unwrap();
+        bench.answer(responder, ask("r"));
+        (incoming.nonce.unwrap(), state_of(&bench.heard(A)[0]))
+    };
+    let (once, third) = nonce(&first);
+    assert_eq!(nonce(&first).0, once, "the same state, played again");
+    let nonces = BTreeSet::from([once, nonce(&second).0, nonce(&third).0]);
+    assert_eq!(nonces.len(), 3, "each round has its own");
+    // Before 2026-07-28 the engine keeps the state itself.
+    let mut bench = Bench::new().initialized(A, "2025-11-25", ELICITS);
+    let (responder, incoming) = bench.request(A, CALL);
+    assert_eq!(incoming.nonce, None);
+    bench.answer(responder, ask("q"));
+    bench.heard(A);
+    bench.item(A, read(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{ACCEPT}}}"#)));
+    assert_eq!(bench.handed().1.nonce, None);
+}
+
+// covers: MRTR-S-010, MRTR-S-012
+#[test]
+fn a_state_is_of_the_server_that_sealed_it() {
+    let named = |name: &'static str| {
+        move |config: &mut ServerConfig| {
+            config.info = Implementation::new(name, "1.0");
+            config.state_key = Some([9; 32]);
+        }
+    };
+    let state = asked(&mut Bench::with(named("pay")).open(A), ask("q"));
+    for (name, good) in [("pay", true), ("log", false)] {
+        let mut bench = Bench::seeded([8; 32], named(name)).open(A);
+        let (mut responder, mut incoming) = bench.request(A, &retry("1", &state, "{}"));
+        assert_eq!(responder.open(&mut incoming).is_ok(), good, "{name}");
+    }
+}
+
+// covers: MRTR-S-009, MRTR-S-010
+#[test]
+fn a_state_is_bound_to_params_at_every_depth() {
+    let deep = |inner: &str| {
+        let (open, close) = (r#"[{"b":"#.repeat(60), r#","a":[]}]"#.repeat(60));
+        modern_with("1", "tools/call", ELICITS, &format!(r#","arguments":{open}{inner}{close}"#))
+    };
+    let mut bench = Bench::new().open(A);
+    let (responder, _) = bench.request(A, &deep(r#"{"x":1,"y":[2,"3"]}"#));
+    bench.answer(responder, ask("q"));
+    let state = state_of(&bench.heard(A)[0]);
+    let rows = [
+        (r#"{"x":1,"y":[2,"3"]}"#, true),
+        (r#"{"y":[2,"3"],"x":1}"#, true),
+        (r#"{"\u0078":1,"y":[2,"3"]}"#, true),
+        (r#"{"x":1,"y":["3",2]}"#, false),
+        (r#"{"x":1,"y":[2,"3",[]]}"#, false),
+        (r#"{"x":1,"y":[[2,"3"]]}"#, false),
+        (r#"{"x":1,"y":[2],"z":"3"}"#, false),
+        (r#"{"x":2,"y":[2,"3"]}"#, false),
+        (r#"{"x":"1","y":[2,"3"]}"#, false),
+    ];
+    for (inner, good) in rows {
+        let line = deep(inner).replacen(r#","arguments""#, &format!(r#","requestState":"{state}","arguments""#), 1);
+        let (mut responder, mut incoming) = bench.request(A, &line);
+        assert_eq!(responder.open(&mut incoming).is_ok(), good, "{inner}");
+        bench.complete(responder, "{}");
+    }
+}

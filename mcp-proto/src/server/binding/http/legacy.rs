@@ -13,7 +13,7 @@ use crate::rpc::{
 };
 use crate::server::era::{Admitted, Negotiated, Parts, Rejection, Transport};
 use crate::server::talk::{Party, Place};
-use crate::server::{Event, Server, SessionEnd, Sessions};
+use crate::server::{Server, SessionEnd, Sessions};
 use crate::version::{Era, ProtocolVersion};
 use alloc::boxed::Box;
 use alloc::format;
@@ -112,11 +112,12 @@ impl Server {
             "ping" => Ok(Verdict::Reply(Object::new())),
             method @ ("server/discover" | "initialize") => Err(Rejection::method(method)),
             _ => {
-                self.check_room(party, x)?;
+                let client = self.client_on(x, under.session);
+                self.check_room(&client, party, x)?;
                 let mut caller = self.caller(x);
                 caller.session = under.session;
                 let admitted = parts.admit_legacy(request, &under.negotiated, caller)?;
-                self.check_size(&admitted)?;
+                self.check_size(&client, &admitted)?;
                 Ok(Verdict::Run(admitted.into()))
             }
         }
@@ -168,7 +169,7 @@ impl Server {
         // What a client can do is not known where nothing lasts.
         Ok(Under {
             session: None,
-            negotiated: Negotiated { version, client: None, capabilities: Arc::default(), said: 0 },
+            negotiated: Negotiated { version, client: None, capabilities: Arc::default(), weight: 0 },
         })
     }
 
@@ -274,7 +275,7 @@ impl Server {
                 }
             }
             "notifications/progress" => self.diagnose(DiagnosticKind::UnknownProgress, ""),
-            _ => self.queue.notification(Event::Notification { exchange: x, method, params }),
+            _ => self.queue.notification(x, method, params.as_ref()),
         }
     }
 

@@ -4,6 +4,7 @@
 //! an exchange.
 
 mod accept;
+mod away;
 mod cors;
 mod headers;
 mod history;
@@ -23,6 +24,7 @@ use crate::exchange::{Body, ExchangeId, Headers, HttpDefect, Item, Outgoing, Req
 use crate::input::{Admission, AdmitKey, AdmitToken, Principal};
 use crate::rpc::{DefectKind, ErrorObject, Id, code, error_response};
 use crate::server::era::Rejection;
+use crate::server::shares::{Bound, Client};
 use crate::server::{Event, Life, Output, Server, Sessions, Timer};
 use accept::Accepts;
 use alloc::boxed::Box;
@@ -116,14 +118,37 @@ impl Server {
         };
         match admission {
             Admission::Accept(principal) => {
-                http.principal = principal;
+                http.principal = principal.clone();
                 http.stage = Stage::Reading;
                 self.timers.set(Timer::Admit(x), None);
+                if !principal.is_none_or(|principal| self.is_from(x, principal)) {
+                    return self.refuse_busy(x, None, "the client has taken its share of the server");
+                }
                 self.send(x, Outgoing::Continue);
                 early.into_iter().for_each(|item| self.http_item(x, *item));
             }
             Admission::Unauthorized(with) => self.refuse(x, 401, challenge(Some(with)), "credentials are needed"),
             Admission::Forbidden(with) => self.refuse(x, 403, challenge(with), "the credentials do not suffice"),
+        }
+    }
+
+    /// From whom an exchange comes was decided: it counts as theirs. False if they have their share.
+    fn is_from(&mut self, x: ExchangeId, principal: Principal) -> bool {
+        let client = Client::Principal(principal);
+        if self.shares.held(&client, Bound::Exchanges) >= Bound::Exchanges.share(&self.shared.config.limits.server) {
+            return false;
+        }
+        if let Some(exchange) = self.exchanges.get_mut(&x) {
+            self.shares.give_back(exchange.client, Bound::Exchanges, 1);
+            exchange.client = self.shares.take(&client, Bound::Exchanges, 1);
+        }
+        true
+    }
+
+    /// Lets go of the head of a request whose response is a stream that stays open: nothing needs it any more.
+    pub(in crate::server) fn drop_head(&mut self, x: ExchangeId) {
+        if let Some(http) = self.http(x) {
+            http.head = Arc::default();
         }
     }
 

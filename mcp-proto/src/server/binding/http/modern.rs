@@ -6,9 +6,9 @@ use super::headers::{METHOD, VERSION, check_headers, differs, mismatch};
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, Outgoing, RequestHead};
 use crate::rpc::{ErrorObject, Notification, Request, code, result_response};
+use crate::server::Server;
 use crate::server::era::{Parts, Rejection, Transport};
 use crate::server::talk::Place;
-use crate::server::{Event, Server};
 use alloc::format;
 use alloc::string::{String, ToString};
 use bytes::Bytes;
@@ -38,9 +38,10 @@ impl Server {
             "subscriptions/listen" => self.listen(x, request.id, &parts.params, version)?,
             method @ ("initialize" | "ping") => return Err(Rejection::method(method)),
             _ => {
-                self.check_room(None, x)?;
+                let client = self.client_on(x, None);
+                self.check_room(&client, None, x)?;
                 let admitted = parts.admit_modern(request, version, self.caller(x))?;
-                self.check_size(&admitted)?;
+                self.check_size(&client, &admitted)?;
                 self.run(Place::Exchange(x), x, admitted, None);
                 self.keep_alive_in(x, self.shared.config.keep_alive.filter(|_| self.takes_events(x)));
             }
@@ -82,7 +83,7 @@ impl Server {
                 );
             }
             "notifications/progress" => self.diagnose(DiagnosticKind::UnknownProgress, ""),
-            _ => self.queue.notification(Event::Notification { exchange: x, method, params }),
+            _ => self.queue.notification(x, method, params.as_ref()),
         }
         self.accept(x);
     }

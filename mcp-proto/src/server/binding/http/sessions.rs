@@ -7,6 +7,7 @@ use crate::exchange::{ExchangeId, Peer};
 use crate::input::{AdmitKey, Principal, RequestKey, SessionKey};
 use crate::seed::Seed;
 use crate::server::era::{Negotiated, Rejection};
+use crate::server::shares::{Bound, Client, ClientKey};
 use crate::server::talk::Talk;
 use crate::server::{Event, Output, Server, SessionEnd, Timer};
 use crate::time::Instant;
@@ -17,9 +18,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use core::time::Duration;
 use hmac_sha256::Hash;
-
-/// How many times its text something takes at most that is read.
-const READ: usize = 16;
 
 /// How far apart the looks through all sessions are, where clients that are refused for want of room ask again and again.
 const SWEEPS_APART: Duration = Duration::from_secs(1);
@@ -36,16 +34,12 @@ pub(in crate::server) struct Web {
     swept: Instant,
     pub(super) streams: BTreeMap<StreamKey, Stream>,
     pub(super) last_stream: u64,
-    /// The exchanges that carry a session's own stream.
-    pub(super) own: BTreeSet<ExchangeId>,
+    /// The exchanges that carry a session's own stream, and whose share each takes.
+    pub(super) own: BTreeMap<ExchangeId, ClientKey>,
     /// Who sends the request that comes next.
     pub(in crate::server) sender: Option<(ExchangeId, Peer)>,
     /// The exchanges that wait for their admission.
     pub(super) admitting: BTreeMap<AdmitKey, ExchangeId>,
-    /// What is kept of all clients, as it counts beside the histories.
-    pub(super) said: usize,
-    /// Bytes that all histories hold.
-    pub(in crate::server) kept: usize,
     /// The exchanges that were answered before their request body was read. The body is ignored until it ends.
     pub(in crate::server) unread: BTreeSet<ExchangeId>,
 }
@@ -66,8 +60,10 @@ pub(in crate::server) struct Session {
     /// The stream that belongs to no request.
     pub(super) own: Option<StreamKey>,
     pub(super) history: History,
-    /// What is kept of its client, as it counts.
-    weight: usize,
+    /// Who opened it: whose share it takes of the sessions, and of what clients say of themselves.
+    opener: ClientKey,
+    /// Whose share its history takes.
+    pub(super) client: Client,
 }
 
 impl Web {
@@ -80,11 +76,9 @@ impl Web {
             swept: Instant::ZERO,
             streams: BTreeMap::new(),
             last_stream: 0,
-            own: BTreeSet::new(),
+            own: BTreeMap::new(),
             sender: None,
             admitting: BTreeMap::new(),
-            said: 0,
-            kept: 0,
             unread: BTreeSet::new(),
         }
     }
@@ -103,11 +97,6 @@ impl Web {
 
     pub(in crate::server) fn stream_mut(&mut self, key: StreamKey) -> Option<&mut Stream> {
         self.streams.get_mut(&key)
-    }
-
-    /// How many sessions listen.
-    pub(in crate::server) fn open_streams(&self) -> usize {
-        self.own.len()
     }
 
     /// How many sessions there are.
@@ -132,7 +121,6 @@ impl Web {
             && self.streams.is_empty()
             && self.own.is_empty()
             && self.admitting.is_empty()
-            && self.said + self.kept == 0
     }
 }
 
@@ -144,16 +132,16 @@ impl Server {
         if self.web.sessions.len() >= max && self.now - self.web.swept >= SWEEPS_APART {
             self.sweep_sessions();
         }
-        if self.web.sessions.len() >= max {
-            return Err(Rejection::full("there are too many sessions"));
-        }
-        let weight = negotiated.said.saturating_mul(READ);
-        if self.web.said.saturating_add(weight) > self.shared.config.limits.server.history_total {
-            return Err(Rejection::full("there is no room for what the client says of itself"));
-        }
+        let opener = self.client_on(x, None);
+        self.check_share(&opener, Bound::Sessions, 1).map_err(|full| full.reject("there are too many sessions"))?;
+        self.check_share(&opener, Bound::ClientData, negotiated.weight)
+            .map_err(|full| full.reject("there is no room for what the client says of itself"))?;
         let id = URL_SAFE_NO_PAD.encode(&self.web.seed.next_bytes()[..24]);
         self.web.last_session += 1;
         let key = SessionKey(self.web.last_session);
+        let client = self.client_on(x, Some(key));
+        let opener = self.shares.take(&opener, Bound::Sessions, 1);
+        self.shares.add(opener, Bound::ClientData, negotiated.weight);
         let session = Session {
             digest: Hash::hash(id.as_bytes()),
             principal: self.caller(x).principal,
@@ -164,9 +152,9 @@ impl Server {
             last_stream: 0,
             own: None,
             history: History::default(),
-            weight,
+            opener,
+            client,
         };
-        self.web.said += weight;
         self.web.names.insert(session.digest, key);
         self.web.sessions.insert(key, session);
         if self.timers.get(Timer::Sweep).is_none() {
@@ -224,8 +212,9 @@ impl Server {
         self.streams_of(key).into_iter().for_each(|stream| self.end_stream(stream));
         let Some(session) = self.web.sessions.remove(&key) else { return };
         self.web.names.remove(&session.digest);
-        self.web.kept -= session.history.bytes();
-        self.web.said -= session.weight;
+        self.shares.give_back_of(&session.client, Bound::History, session.history.bytes());
+        self.shares.give_back(session.opener, Bound::ClientData, session.talk.weight());
+        self.shares.give_back(session.opener, Bound::Sessions, 1);
         if self.web.sessions.is_empty() {
             self.timers.set(Timer::Sweep, None);
         }

@@ -5,11 +5,13 @@
 use super::Stage;
 use super::history::{event_id, number_in};
 use super::legacy::bad_request;
+use super::sessions::Session;
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, Outgoing};
 use crate::input::{RequestKey, SessionKey};
 use crate::rpc::write_batch;
 use crate::server::era::Rejection;
+use crate::server::shares::Bound;
 use crate::server::talk::Place;
 use crate::server::{Append, Event, Output, Server, Timer};
 use crate::version::ProtocolVersion;
@@ -44,15 +46,15 @@ pub(in crate::server) struct Stream {
     /// Further requests of the batch may follow.
     is_being_read: bool,
     /// The numbers of its events that are kept.
-    kept: VecDeque<u64>,
+    pub(super) kept: VecDeque<u64>,
     /// The newest of its events that is not kept any more: whoever has it has missed nothing.
-    gone: Option<u64>,
+    pub(super) gone: Option<u64>,
     /// The newest of its events that was said on an exchange.
-    said: Option<u64>,
+    pub(super) said: Option<u64>,
     /// It is the session's own, and belongs to no request.
     is_own: bool,
     /// All of it was said, or is kept.
-    is_over: bool,
+    pub(super) is_over: bool,
 }
 
 /// What opening a stream has written.
@@ -247,18 +249,19 @@ impl Server {
     fn keep_event(&mut self, key: StreamKey, data: &Bytes) -> Option<(u64, String)> {
         let stream = self.web.streams.get_mut(&key)?;
         let session_key = stream.session?;
-        let history = &mut self.web.sessions.get_mut(&session_key)?.history;
+        let Session { history, client, .. } = self.web.sessions.get_mut(&session_key)?;
         let is_too_large = data.len() > self.shared.config.limits.server.history_bytes;
         let number = if is_too_large {
             // Whoever has this event has missed nothing, and whoever comes back without it would.
             let number = history.pass();
-            self.web.kept -= history.forget(core::mem::take(&mut stream.kept));
+            let weight = history.forget(core::mem::take(&mut stream.kept));
+            self.shares.give_back_of(client, Bound::History, weight);
             stream.gone = Some(number);
             number
         } else {
             let (number, weight) = history.push(key, data.clone());
             stream.kept.push_back(number);
-            self.web.kept += weight;
+            self.shares.take(client, Bound::History, weight);
             number
         };
         let (stream_number, id) = (stream.number, event_id(stream.number, number));
@@ -271,49 +274,6 @@ impl Server {
         }
         self.purge(session_key);
         Some((number, id))
-    }
-
-    /// Lets go of the oldest events until the history of the session, and all together, are within the limits.
-    fn purge(&mut self, session_key: SessionKey) {
-        let limits = &self.shared.config.limits.server;
-        let (max_events, max_bytes, max_total) = (limits.history_events, limits.history_bytes, limits.history_total);
-        self.shorten(session_key, max_events, max_bytes);
-        while self.web.said + self.web.kept > max_total {
-            // Whoever keeps most gives: no client can cost another what is kept for it. Half of it, so that a look at all serves many events.
-            let most = self.web.sessions.iter().max_by_key(|(_, session)| session.history.bytes());
-            let Some((key, bytes)) = most.map(|(key, session)| (*key, session.history.bytes())) else { return };
-            if bytes == 0 {
-                return;
-            }
-            self.shorten(key, max_events, bytes / 2);
-        }
-    }
-
-    /// Lets go of the oldest events of a session until it keeps no more than this.
-    fn shorten(&mut self, session_key: SessionKey, max_events: usize, max_bytes: usize) {
-        loop {
-            let Some(session) = self.web.session_mut(session_key) else { return };
-            let history = &mut session.history;
-            if history.len() <= max_events && history.bytes() <= max_bytes {
-                return;
-            }
-            let Some((number, key, weight)) = history.pop() else { return };
-            self.web.kept -= weight;
-            let Some(stream) = self.web.streams.get_mut(&key) else { continue };
-            stream.kept.pop_front();
-            let known = stream.gone.replace(number);
-            let (is_over, is_unheard) = (stream.is_over && stream.kept.is_empty(), stream.said < Some(number));
-            let is_there = stream.exchange.is_some();
-            if is_unheard && known <= stream.said {
-                self.diagnose(
-                    DiagnosticKind::DroppedAnswer,
-                    "an event that its client has not come for is not kept any longer",
-                );
-            }
-            if is_over && !is_there {
-                self.remove_stream(key);
-            }
-        }
     }
 
     /// Whether a client has yet to come for the end of a stream.
@@ -396,7 +356,9 @@ impl Server {
 
     /// The exchange that carried a stream is gone.
     pub(super) fn detach(&mut self, key: StreamKey, x: ExchangeId) {
-        self.web.own.remove(&x);
+        if let Some(client) = self.web.own.remove(&x) {
+            self.shares.give_back(client, Bound::Streams, 1);
+        }
         let Some(stream) = self.web.streams.get_mut(&key).filter(|stream| stream.exchange == Some(x)) else { return };
         stream.exchange = None;
         let session = stream.session;
@@ -404,7 +366,10 @@ impl Server {
         if stream.running.is_empty() && (stream.is_lost() || session.is_none() || nothing_left) {
             self.remove_stream(key);
         }
-        session.into_iter().for_each(|session| self.touch_session(session));
+        if let Some(session) = session {
+            self.touch_session(session);
+            self.time_questions_of(session);
+        }
     }
 
     /// Closes a stream before its end, so that its client comes back for the rest. False where it could not.
@@ -435,13 +400,14 @@ impl Server {
         self.remove_stream(key);
     }
 
-    fn remove_stream(&mut self, key: StreamKey) {
+    pub(super) fn remove_stream(&mut self, key: StreamKey) {
         self.timers.set(Timer::Keep(key), None);
         let Some(stream) = self.web.streams.remove(&key) else { return };
         let Some(session) = stream.session.and_then(|session| self.web.sessions.get_mut(&session)) else { return };
         session.streams.remove(&key);
         session.own = session.own.filter(|own| *own != key);
-        self.web.kept -= session.history.forget(stream.kept);
+        let weight = session.history.forget(stream.kept);
+        self.shares.give_back_of(&session.client, Bound::History, weight);
     }
 
     /// Whether what is said on a stream is kept for a client that is not there.
@@ -495,19 +461,20 @@ impl Server {
         if let Some(session) = self.web.session_mut(session) {
             session.talk.ready = true;
         }
-        self.check_streams(key)?;
+        self.check_streams(x, key)?;
         let after = self.web.streams.get(&key).and_then(|stream| stream.said).unwrap_or(0);
         self.attach(x, key, after, true);
         Ok(())
     }
 
     /// Whether there is room for a stream of a session, or it has its place.
-    fn check_streams(&self, key: StreamKey) -> Result<(), Rejection> {
-        let takes_place = |stream: &Stream| stream.is_own && stream.exchange.is_none();
-        let is_new = self.web.streams.get(&key).is_some_and(takes_place);
-        match is_new && self.open_streams() >= self.shared.config.limits.server.max_streams {
-            true => Err(Rejection::full("there are too many streams")),
-            false => Ok(()),
+    fn check_streams(&self, x: ExchangeId, key: StreamKey) -> Result<(), Rejection> {
+        match self.web.streams.get(&key) {
+            Some(stream) if stream.is_own && stream.exchange.is_none() => {
+                let checked = self.check_share(&self.client_on(x, stream.session), Bound::Streams, 1);
+                checked.map_err(|full| full.reject("there are too many streams"))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -524,7 +491,7 @@ impl Server {
         if event_id(stream.number, number) != cursor {
             return Err(unknown());
         }
-        self.check_streams(key)?;
+        self.check_streams(x, key)?;
         self.attach(x, key, number, false);
         Ok(())
     }
@@ -557,10 +524,13 @@ impl Server {
         if is_over {
             return self.end_of_stream(key, x, session_key);
         }
+        self.drop_head(x);
+        session_key.into_iter().for_each(|session| self.time_questions_of(session));
         self.keep_alive_in(x, self.shared.config.keep_alive);
         self.send_held(Place::Stream(key));
         if is_own {
-            self.web.own.insert(x);
+            let client = self.shares.take(&self.client_on(x, session_key), Bound::Streams, 1);
+            self.web.own.insert(x, client);
             self.watchers.insert(x);
             self.tell_changes(x);
         }

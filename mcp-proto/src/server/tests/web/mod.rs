@@ -12,6 +12,8 @@ use alloc::collections::VecDeque;
 /// A server, the exchanges that are open, and what was said on each.
 pub(super) struct Site {
     pub(super) bench: Bench,
+    /// Who sends the requests.
+    pub(super) peer: Peer,
     last: u64,
     said: BTreeMap<ExchangeId, VecDeque<String>>,
     heads: BTreeMap<ExchangeId, ResponseHead>,
@@ -35,6 +37,7 @@ impl Site {
         let bench = Bench::with(change);
         Self {
             bench,
+            peer: Peer::default(),
             last: 0,
             said: BTreeMap::new(),
             heads: BTreeMap::new(),
@@ -47,6 +50,9 @@ impl Site {
     pub(super) fn begin(&mut self, method: &str, headers: Headers) -> ExchangeId {
         self.last += 1;
         let x = ExchangeId(self.last);
+        if self.peer != Peer::default() {
+            self.bench.fact(x, Fact::From(self.peer.clone()));
+        }
         self.bench.item(x, Item::Request(RequestHead { method: method.into(), target: "/mcp".into(), headers }));
         self.take();
         x
@@ -152,7 +158,13 @@ impl Site {
 
     /// Whether nothing is left of any client.
     pub(super) fn at_rest(&self) -> bool {
-        self.bench.at_rest() && self.bench.server.exchanges.is_empty() && self.bench.server.web.is_empty()
+        let server = &self.bench.server;
+        self.bench.at_rest() && server.exchanges.is_empty() && server.web.is_empty() && server.shares.is_empty()
+    }
+
+    /// Bytes that all histories hold.
+    pub(super) fn kept(&self) -> usize {
+        self.bench.server.shares.all(Bound::History)
     }
 
     pub(super) fn take(&mut self) {

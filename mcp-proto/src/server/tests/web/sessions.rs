@@ -447,7 +447,10 @@ fn a_shutdown_waits_for_a_client_that_has_yet_to_come_for_its_answer() {
 #[test]
 fn what_clients_say_of_themselves_has_a_bound_in_all() {
     let said = format!(r#"{{"x":"{}"}}"#, "x".repeat(10_000));
-    let mut site = Site::with(|config| config.limits.server.history_total = 400_000);
+    let mut site = Site::with(|config| {
+        config.limits.server.client_shares = 1;
+        config.limits.server.max_client_data_total = 25_000;
+    });
     let first = site.session("2025-11-25", &said);
     site.session("2025-11-25", &said);
     let x = site.post(Headers::new(), &initialize("2025-11-25", &said));

@@ -310,7 +310,7 @@ fn a_finished_stream_is_kept_until_it_was_written_and_a_minute_more() {
     site.pass(Duration::from_secs(1));
     let y = site.bare("GET", client.after("s1-2"));
     assert_eq!(site.refusal(y).0, 400);
-    assert_eq!((site.bench.server.web.streams(), site.bench.server.web.kept), (0, 0));
+    assert_eq!((site.bench.server.web.streams(), site.kept()), (0, 0));
 }
 
 // covers: B-039
@@ -348,21 +348,27 @@ fn histories_are_bounded_by_events_and_by_bytes_of_one_and_of_all() {
                 site.take();
             }
         }
-        site.bench.server.web.kept
+        site.kept()
     };
     let one = 1060 + 64;
     let both = kept(|_| {});
     assert!((2000 * (one - 20)..2000 * (one + 20)).contains(&both), "{both}");
     let half = kept(|config| config.limits.server.history_bytes = 500_000);
     assert!((900_000..=1_000_000).contains(&half), "{half}");
-    let all = kept(|config| config.limits.server.history_total = 300_000);
-    assert!((290_000..=300_000).contains(&all), "{all}");
+    let all = kept(|config| {
+        config.limits.server.client_shares = 1;
+        config.limits.server.history_total = 300_000;
+    });
+    assert!((260_000..=300_000).contains(&all), "{all}");
 }
 
 // covers: S3-34, B-042, B-187
 #[test]
 fn who_keeps_much_costs_nobody_else_what_is_kept_for_them() {
-    let mut site = Site::with(|config| config.limits.server.history_total = 300_000);
+    let mut site = Site::with(|config| {
+        config.limits.server.client_shares = 1;
+        config.limits.server.history_total = 300_000;
+    });
     let (greedy, modest) = (site.session("2025-11-25", "{}"), site.session("2025-11-25", "{}"));
     let note = |n: u64| Note::Custom("x".into(), Object::new().with("data", "x".repeat(1000).as_str()).with("n", n));
     let flood = |site: &mut Site, id: u32| {
@@ -382,7 +388,7 @@ fn who_keeps_much_costs_nobody_else_what_is_kept_for_them() {
     site.cut(x);
     site.complete(responder, "{}");
     flood(&mut site, 2);
-    assert!(site.bench.server.web.kept <= 300_000);
+    assert!(site.kept() <= 300_000);
     let back = site.bare("GET", modest.after("s1-1"));
     let said = site.said(back);
     assert_eq!(event(&said[2]).1, answer(1), "{said:?}");

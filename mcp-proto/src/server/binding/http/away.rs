@@ -1,0 +1,69 @@
+//! Requests whose client is away: nothing is said to it at the moment. It may come back for an answer, as long as its session lasts. What it
+//! costs meanwhile is bounded: it has little time for questions, and its place is given to others where there is no room.
+
+use crate::error::DiagnosticKind;
+use crate::input::{RequestKey, SessionKey};
+use crate::server::requests::{Running, Stage};
+use crate::server::shares::Client;
+use crate::server::talk::{Party, Place};
+use crate::server::{Server, Timer};
+use alloc::collections::BTreeSet;
+
+impl Server {
+    /// Whether neither the stream of a request nor the stream that its session has of its own is carried by an exchange.
+    fn is_away(&self, place: Place) -> bool {
+        let Place::Stream(key) = place else { return false };
+        let Some(stream) = self.web.streams.get(&key) else { return false };
+        let own = stream.session.and_then(|session| self.web.session(session)?.own);
+        let is_carried = |key| self.web.streams.get(&key).is_some_and(|stream| stream.exchange.is_some());
+        stream.exchange.is_none() && !own.is_some_and(is_carried)
+    }
+
+    /// Sets the time that the client of a request has for its answers: less while it is away.
+    pub(in crate::server) fn time_questions(&mut self, key: RequestKey) {
+        let Some(running) = self.requests.get(&key) else { return };
+        let Stage::Asking(asking) = &running.stage else { return };
+        let until = asking.until;
+        let time = match self.is_away(running.place) {
+            false => until,
+            // A client that was away before has no more time than it had.
+            true => match self.timers.get(Timer::Ask(key)).filter(|armed| *armed < until) {
+                Some(armed) => armed,
+                None => until.min(self.now + self.shared.config.limits.server.away_timeout),
+            },
+        };
+        self.timers.set(Timer::Ask(key), Some(time));
+    }
+
+    /// The same for all requests of a session, whose client has come or gone.
+    pub(super) fn time_questions_of(&mut self, session: SessionKey) {
+        let Some(talk) = self.talk(Party::Session(session)) else { return };
+        let asking: BTreeSet<RequestKey> = talk.asked.values().copied().collect();
+        asking.into_iter().for_each(|key| self.time_questions(key));
+    }
+
+    /// Ends the oldest request of a client, or of all clients, that is of no use to a client that is away: its place is needed. False if
+    /// there is none.
+    pub(in crate::server) fn end_unheard(&mut self, of: Option<&Client>) -> bool {
+        let found = self.requests.iter().find(|(_, running)| {
+            of.is_none_or(|client| self.shares.client(running.client) == Some(client)) && self.is_unheard(running)
+        });
+        let Some((key, stage)) = found.map(|(key, running)| (*key, &running.stage)) else { return false };
+        let is_asking = matches!(stage, Stage::Asking(_));
+        self.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and its place is needed");
+        if is_asking {
+            self.end_request(key, "the client was away, and the server needed the room");
+        } else {
+            self.cancel(key, false);
+        }
+        true
+    }
+
+    /// Whether a request waits for the answers of a client that is away, or its client can neither come back for its answer nor cancel it,
+    /// since it belongs to no session.
+    fn is_unheard(&self, running: &Running) -> bool {
+        let Place::Stream(stream) = running.place else { return false };
+        let is_lost = self.web.stream(stream).is_some_and(|stream| stream.session.is_none() && stream.is_lost());
+        is_lost || matches!(running.stage, Stage::Asking(_)) && self.is_away(running.place)
+    }
+}

@@ -1,0 +1,79 @@
+//! The connections of a server: how many there are in all, and of each address. No address takes more than its share of them.
+
+use crate::exchange::Peer;
+use crate::server::ServerConfig;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use core::net::IpAddr;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Connections {
+    config: Arc<ServerConfig>,
+    open: usize,
+    /// The address of each, where it tells clients apart.
+    addresses: BTreeMap<u64, IpAddr>,
+    by_address: BTreeMap<IpAddr, usize>,
+}
+
+impl Connections {
+    pub(super) fn new(config: Arc<ServerConfig>) -> Self {
+        Self { config, open: 0, addresses: BTreeMap::new(), by_address: BTreeMap::new() }
+    }
+
+    /// Takes a connection in. False if there is no room for it.
+    pub(super) fn open(&mut self, number: u64, peer: &Peer) -> bool {
+        let limits = &self.config.limits.server;
+        let address = self.config.address_of(peer);
+        let here = address.and_then(|address| self.by_address.get(&address)).copied().unwrap_or_default();
+        if self.open >= limits.max_exchanges || here >= limits.share(limits.max_exchanges) {
+            return false;
+        }
+        self.open += 1;
+        if let Some(address) = address {
+            self.addresses.insert(number, address);
+            self.by_address.insert(address, here + 1);
+        }
+        true
+    }
+
+    /// A connection that was taken in is closed.
+    pub(super) fn close(&mut self, number: u64) {
+        self.open -= 1;
+        let Some(address) = self.addresses.remove(&number) else { return };
+        if let Some(here) = self.by_address.get_mut(&address) {
+            *here -= 1;
+            if *here == 0 {
+                self.by_address.remove(&address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::lifecycle::Implementation;
+    use core::net::SocketAddr;
+
+    // covers: B-103, B-187
+    #[test]
+    fn one_address_has_a_share_of_all_connections() {
+        let mut config = ServerConfig::new(Implementation::new("s", "1"));
+        config.limits.server.max_exchanges = 8;
+        let mut connections = Connections::new(Arc::new(config));
+        let peer = |address: [u8; 4]| Peer::from(SocketAddr::from((address, 1)));
+        let (greedy, modest, local) = (peer([192, 0, 2, 1]), peer([192, 0, 2, 2]), peer([127, 0, 0, 1]));
+        assert!(connections.open(1, &greedy) && connections.open(2, &greedy));
+        assert!(!connections.open(3, &greedy));
+        assert!(connections.open(4, &modest));
+        connections.close(1);
+        assert!(connections.open(5, &greedy));
+        assert!((6..11).all(|number| connections.open(number, &local)), "loopback may be a proxy of many clients");
+        assert!(!connections.open(11, &modest), "all of them are taken");
+        for number in [2, 4, 5, 6, 7, 8, 9, 10] {
+            connections.close(number);
+        }
+        assert!(connections.open == 0 && connections.addresses.is_empty() && connections.by_address.is_empty());
+    }
+}

@@ -1,0 +1,103 @@
+//! What the notifications of a peer hold while the application takes no event, as a counting allocator sees it. One test: it counts the heap
+//! of the whole process.
+#![forbid(unsafe_code)]
+
+use bytes::Bytes;
+use mcp_proto::client::{self, Client, ClientConfig, Policy};
+use mcp_proto::exchange::{ExchangeId, Fact, Item, Peer};
+use mcp_proto::limits::Limits;
+use mcp_proto::rpc::parse_batch_or_message;
+use mcp_proto::server::{self, Server};
+use mcp_proto::{Implementation, Instant, ServerConfig};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::System;
+use std::iter;
+use std::sync::Arc;
+
+#[global_allocator]
+static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const NOW: Instant = Instant::ZERO;
+const X: ExchangeId = ExchangeId(1);
+
+fn used() -> usize {
+    let stats = HEAP.stats();
+    stats.bytes_allocated - stats.bytes_deallocated
+}
+
+fn item(text: String) -> Item {
+    parse_batch_or_message(Bytes::from(text), &Limits::default().frame).into()
+}
+
+fn notification(params: usize, junk: usize) -> Item {
+    let (params, junk) = ("x".repeat(params), "j".repeat(junk));
+    item(format!(r#"{{"jsonrpc":"2.0","method":"n","params":{{"x":"{params}"}},"junk":"{junk}"}}"#))
+}
+
+/// What 208 notifications hold, and how many of them were lost.
+fn held(mut tell: impl FnMut(Item), lost: impl FnOnce() -> u64, params: usize, junk: usize) -> (usize, u64) {
+    let before = used();
+    for _ in 0..208 {
+        tell(notification(params, junk));
+    }
+    (used() - before, lost())
+}
+
+fn server(params: usize, junk: usize) -> (usize, u64) {
+    let mut server = Server::new(Arc::new(ServerConfig::new(Implementation::new("memory", "1"))), [7; 32], NOW);
+    server.fact(NOW, X, Fact::Opened(Peer::default()));
+    let server = std::cell::RefCell::new(server);
+    let lost = || {
+        let outputs: Vec<_> = iter::from_fn(|| server.borrow_mut().poll_output()).collect();
+        outputs
+            .iter()
+            .map(|output| match output {
+                server::Output::Event(server::Event::Lost { notifications, .. }) => *notifications,
+                _ => 0,
+            })
+            .sum()
+    };
+    held(|item| server.borrow_mut().fact(NOW, X, Fact::Item(item)), lost, params, junk)
+}
+
+fn client(params: usize, junk: usize) -> (usize, u64) {
+    let mut config = ClientConfig::given();
+    config.policy = Policy::Legacy;
+    let mut client = Client::new(Arc::new(config), [7; 32], NOW);
+    let Some(client::Output::Start(x, _)) = client.poll_output() else { panic!("it starts") };
+    client.fact(NOW, x, Fact::Opened(Peer::default()));
+    let result = r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#;
+    client.fact(NOW, x, Fact::Item(item(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#))));
+    let outputs: Vec<_> = iter::from_fn(|| client.poll_output()).collect();
+    assert!(
+        outputs.iter().any(|output| matches!(output, client::Output::Event(client::Event::Ready(_)))),
+        "{outputs:?}"
+    );
+    let client = std::cell::RefCell::new(client);
+    let lost = || {
+        let outputs: Vec<_> = iter::from_fn(|| client.borrow_mut().poll_output()).collect();
+        outputs
+            .iter()
+            .map(|output| match output {
+                client::Output::Event(client::Event::Lost { notifications, .. }) => *notifications,
+                _ => 0,
+            })
+            .sum()
+    };
+    held(|item| client.borrow_mut().fact(NOW, x, Fact::Item(item)), lost, params, junk)
+}
+
+// covers: B-274, B-187
+#[test]
+fn notifications_that_wait_hold_no_more_bytes_than_their_bound() {
+    const BOUND: usize = 16 << 20;
+    for (engine, held) in [("server", server as fn(usize, usize) -> (usize, u64)), ("client", client)] {
+        let (bytes, lost) = held(4 << 20, 0);
+        assert!((BOUND / 2..BOUND + (64 << 10)).contains(&bytes), "{engine} holds {bytes} bytes");
+        assert_eq!(lost, 208 - 3, "{engine}: three of 4 MiB and some fit into 16 MiB");
+        // What is dropped with a message does not wait with its params.
+        let (bytes, lost) = held(100, 1 << 20);
+        assert!(bytes < 208 * 1024, "{engine} holds {bytes} bytes");
+        assert_eq!(lost, 0, "{engine}");
+    }
+}
