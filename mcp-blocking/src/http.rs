@@ -38,7 +38,7 @@ pub fn serve_http_with(router: Router, serving: Serving, address: impl ToSocketA
         let (socket, peer) = listener.accept()?;
         // Answers are small and waited for. Where the option does not exist they are merely slower.
         drop(socket.set_nodelay(true));
-        Ok((socket.into(), Peer::from(peer)))
+        Ok((socket.into(), Peer::tcp(peer)))
     };
     let listening = Listening::start(router, serving, Kind::HttpServer, accept)?;
     Ok(HttpServer { listening, waker: sync::Mutex::new(waker), address })

@@ -204,8 +204,8 @@ pub fn serve_with(
 /// loop {
 ///     let (stream, address) = listener.accept()?;
 ///     stream.set_nodelay(true)?; // answers are small and waited for
-///     let (server, peer) = (server.clone(), Peer::from(address));
-///     std::thread::spawn(move || server.serve_http(stream, peer));
+///     let server = server.clone();
+///     std::thread::spawn(move || server.serve_http(stream, Peer::tcp(address)));
 /// }
 /// # }
 /// ```

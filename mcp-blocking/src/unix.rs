@@ -5,7 +5,7 @@ use crate::os::Flag;
 use crate::server::{Router, Serving};
 use crate::sync;
 use mcp_proto::driver::not_bound;
-use mcp_proto::exchange::Peer;
+use mcp_proto::exchange::{Credentials, Peer};
 use mcp_proto::input::Change;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
@@ -49,7 +49,8 @@ pub fn serve_unix_with(router: Router, serving: Serving, path: impl AsRef<Path>)
     fs::set_permissions(&file.path, Permissions::from_mode(0o600))?;
     let accept = move || {
         let (socket, _) = listener.accept()?;
-        Ok((socket.into(), Peer::default()))
+        let peer = Peer::unix(credentials(&socket));
+        Ok((socket.into(), peer))
     };
     let listening = Listening::start(router, serving, Kind::Lines, accept)?;
     Ok(UnixServer { listening, waker: sync::Mutex::new(Some(waker)), file })
@@ -141,6 +142,20 @@ impl Drop for File {
 /// What tells a file from another that takes its place.
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
+}
+
+/// The process that connected, where the system reports it.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn credentials(socket: &UnixStream) -> Option<Credentials> {
+    let peer = rustix::net::sockopt::socket_peercred(socket).ok()?;
+    // The system reports 0 for a process that this one cannot see.
+    let pid = u32::try_from(peer.pid.as_raw_pid()).ok().filter(|pid| *pid != 0);
+    Some(Credentials { pid, uid: peer.uid.as_raw(), gid: peer.gid.as_raw() })
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn credentials(_: &UnixStream) -> Option<Credentials> {
+    None
 }
 
 /// Listens there; in place of a socket that nobody listens on any more, if there is one.

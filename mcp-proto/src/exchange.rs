@@ -2,8 +2,10 @@
 //! Types only: no state, no clock, no codec.
 #![cfg_attr(feature = "http", doc = include_str!("exchange/seam_b.md"))]
 
+mod peer;
 mod program;
 
+pub use peer::{Credentials, Peer, PeerKind};
 pub use program::{Group, Inherit, Program};
 
 use crate::redact::{Url, is_secret_field};
@@ -162,26 +164,6 @@ pub enum Fact {
         /// How it ended.
         why: Closed,
     },
-}
-
-/// Who is at the other end, as far as the driver knows.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Peer {
-    /// An address or a name, for people.
-    pub name: Option<String>,
-    /// The IP address. A server limits what the clients of one address can take together
-    /// ([`client_shares`](crate::limits::ServerLimits::client_shares)). `None` where the connection is not one of TCP.
-    pub address: Option<IpAddr>,
-    /// The number of the connection, which no other connection of the engine has. A [`Hub`](crate::wired::Hub) and a
-    /// [`WiredServer`](crate::wired::WiredServer) set it. `None`: the driver does not tell which exchanges came on the same connection.
-    pub connection: Option<u64>,
-}
-
-impl From<SocketAddr> for Peer {
-    /// The peer of a TCP connection.
-    fn from(address: SocketAddr) -> Self {
-        Self { name: Some(address.to_string()), address: Some(address.ip()), connection: None }
-    }
 }
 
 /// How an exchange of a client begins.

@@ -253,6 +253,6 @@ pub(crate) fn open(
 #[cfg(unix)]
 async fn connect_unix(path: String) -> Result<Link, Closed> {
     let stream = smol::net::unix::UnixStream::connect(&path).await.map_err(|e| not_opened(&path, &e))?;
-    let peer = Peer { name: Some(path), ..Peer::default() };
+    let peer = Peer::unix(None).named(path);
     Ok(Link { reader: Box::new(stream.clone()), writer: Box::new(stream), process: None, peer })
 }

@@ -14,7 +14,7 @@ pub(crate) async fn connect(origin: Origin, limit: Duration) -> Result<Link, Clo
     let clock = Clock::new();
     let addresses = smol::net::resolve((origin.host.as_str(), origin.port)).await.map_err(|_| Closed::Unresolved)?;
     let (stream, address) = dial(addresses, limit, || clock.now().since_origin()).await?;
-    let peer = Peer::from(address);
+    let peer = Peer::tcp(address);
     Ok(Link { reader: Box::new(stream.clone()), writer: Box::new(stream), process: None, peer })
 }
 

@@ -83,6 +83,6 @@ impl Listener for TcpListener {
         // Without it small answers wait for the acknowledgement of earlier ones; failing to set it does no harm.
         let _ = stream.set_nodelay(true);
         let stream = TcpStream::from(Async::new(stream)?);
-        Ok(((Box::new(stream.clone()), Box::new(stream)), Peer::from(address)))
+        Ok(((Box::new(stream.clone()), Box::new(stream)), Peer::tcp(address)))
     }
 }

@@ -86,7 +86,7 @@ pub use mcp_proto::client::{
 };
 pub use mcp_proto::driver::ConnectError;
 pub use mcp_proto::error::{HttpError, StreamEnd};
-pub use mcp_proto::exchange::{Group, Inherit, Peer, Program, RequestHead, UnixSocket};
+pub use mcp_proto::exchange::{Credentials, Group, Inherit, Peer, Program, RequestHead, UnixSocket};
 pub use mcp_proto::input::{Admission, Change, Principal, SessionKey};
 pub use mcp_proto::process::Stderr;
 pub use mcp_proto::record::{Recorder, Redaction};

@@ -49,12 +49,7 @@ impl Process {
         let Started { child, reader, writer, errors } = started;
         let stderr = errors.zip(Errors::new(stderr)).map(|(pipe, errors)| Draining { pipe: Some(pipe), errors });
         let process = Self { child, exited: false, patience: None, stderr };
-        Ok(Link {
-            reader,
-            writer,
-            process: Some(process),
-            peer: Peer { name: Some(program.command.clone()), ..Peer::default() },
-        })
+        Ok(Link { reader, writer, process: Some(process), peer: Peer::default().named(&program.command) })
     }
 
     /// Whether the program has ended. Also reads its standard error.

@@ -75,8 +75,7 @@ pub async fn serve(
 /// loop {
 ///     let (stream, address) = listener.accept().await?;
 ///     // Here TLS would be put around the stream.
-///     let peer = Peer::from(address);
-///     smol::spawn(server.serve_http(stream, peer)).detach();
+///     smol::spawn(server.serve_http(stream, Peer::tcp(address))).detach();
 /// }
 /// # })
 /// # }

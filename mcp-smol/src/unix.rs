@@ -6,7 +6,7 @@ use crate::config::Service;
 use crate::serving::Server;
 use async_io::Async;
 use mcp_proto::driver::not_bound;
-use mcp_proto::exchange::Peer;
+use mcp_proto::exchange::{Credentials, Peer};
 use mcp_proto::input::Change;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
@@ -108,14 +108,29 @@ impl Listener for UnixListener {
 
     fn accept(&self) -> io::Result<((Reader, Writer), Peer)> {
         let (stream, _) = Self::accept(self)?;
+        let peer = Peer::unix(credentials(&stream));
         let stream = smol::net::unix::UnixStream::from(Async::new(stream)?);
-        Ok(((Box::new(stream.clone()), Box::new(stream)), Peer::default()))
+        Ok(((Box::new(stream.clone()), Box::new(stream)), peer))
     }
 }
 
 /// What tells a file from another that takes its place.
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
+}
+
+/// The process that connected, where the system reports it.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn credentials(socket: &UnixStream) -> Option<Credentials> {
+    let peer = rustix::net::sockopt::socket_peercred(socket).ok()?;
+    // The system reports 0 for a process that this one cannot see.
+    let pid = u32::try_from(peer.pid.as_raw_pid()).ok().filter(|pid| *pid != 0);
+    Some(Credentials { pid, uid: peer.uid.as_raw(), gid: peer.gid.as_raw() })
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn credentials(_: &UnixStream) -> Option<Credentials> {
+    None
 }
 
 /// Listens there; in place of a socket that nobody listens on any more, if there is one.

@@ -414,7 +414,7 @@ fn listen(web: &Arc<Web>) -> (SocketAddr, smol::Task<()>) {
         let mut streams = listener.incoming();
         while let Some(Ok(stream)) = streams.next().await {
             let web = Arc::clone(&web);
-            let peer = stream.peer_addr().map_or_else(|_| Peer::default(), Peer::from);
+            let peer = stream.peer_addr().map(Peer::tcp).unwrap_or_default();
             let service = service_fn(move |request| serve(Arc::clone(&web), peer.clone(), request));
             smol::spawn(http1::Builder::new().serve_connection(Socket(stream), service)).detach();
         }

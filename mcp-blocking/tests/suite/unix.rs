@@ -3,15 +3,18 @@
 use crate::common::{BOUND, bounded, quick, until};
 use crate::own::{Add, Text, router};
 use mcp_blocking::{
-    CallError, Client, Config, ConnectError, UnixServer, UnixSocket, connect, connect_with, serve_unix, tools,
+    CallError, Client, Config, ConnectError, Credentials, Peer, Router, UnixServer, UnixSocket, connect, connect_with,
+    serve_unix, tool, tools,
 };
 use mcp_proto::client::{Policy, Termination};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+use rustix::process;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 /// A directory of this test, removed when it is over.
@@ -155,6 +158,30 @@ fn a_server_that_was_stopped_leaves_its_path_to_whoever_comes_after_it() {
         let second = serve_unix(router().0, dir.socket()).expect("served");
         drop(first);
         assert_eq!(add(&connected(&second, Policy::Modern)).as_deref(), Ok("3"));
+    });
+}
+
+/// The credentials that the server sees of this process.
+fn own_credentials() -> Credentials {
+    let pid = std::process::id();
+    Credentials { pid: Some(pid), uid: process::getuid().as_raw(), gid: process::getgid().as_raw() }
+}
+
+// covers: S3-45
+#[cfg(target_os = "linux")]
+#[test]
+fn handler_sees_the_credentials_of_its_peer() {
+    bounded(|| {
+        let dir = Dir::new("credentials");
+        let (tell, told) = mpsc::channel();
+        let tell = Mutex::new(tell);
+        let router = Router::new("who", "1").tool(tool("who"), move |cx, (): ()| {
+            tell.lock().expect("no panic").send(cx.context().peer.clone()).expect("it is waited for");
+            "seen"
+        });
+        let server = serve_unix(router, dir.socket()).expect("served");
+        connected(&server, Policy::Modern).call(tools::call("who")).expect("a result");
+        assert_eq!(told.recv_timeout(BOUND), Ok(Peer::unix(Some(own_credentials()))));
     });
 }
 

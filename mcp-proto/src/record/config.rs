@@ -5,13 +5,15 @@ use crate::client::{
     CancelSignal, ClientConfig, IdPolicy, ListenerEnd, ListenerStart, ListenerTime, Malformed, Policy, Repeat, Restart,
     Resume, SseDecode, Target, Verdict,
 };
-use crate::exchange::{Closed, Endpoint, ExitStatus, Group, Headers, Inherit, Origin, Peer, Program};
+use crate::exchange::{
+    Closed, Credentials, Endpoint, ExitStatus, Group, Headers, Inherit, Origin, Peer, PeerKind, Program,
+};
 use crate::hook::MessageHook;
 use crate::limits::{ClientLimits, FrameLimits, Limits, ServerLimits};
 use crate::model::lifecycle::{ClientCapabilities, Implementation};
 use crate::rpc::{DecodeError, Object, RawJson};
 use crate::version::{ProtocolVersion, Versions};
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 fields!(ClientConfig {
@@ -140,7 +142,7 @@ fields!(Implementation { name, version, title, other });
 fields!(ClientCapabilities { elicitation, sampling, roots, other });
 fields!(Program { command, args, current_dir, inherit, env, group });
 fields!(Origin { tls, host, port });
-fields!(Peer { name, address, connection });
+fields!(Credentials { pid, uid, gid });
 fields!(ExitStatus { code, signal, stderr });
 fields!(Verdict { version });
 fields!(Restart { waits, jitter, max_starts, within });
@@ -153,6 +155,35 @@ names!(ListenerEnd { Resume = "resume", Stop = "stop", Ignore = "ignore" });
 names!(SseDecode { Skip = "skip", Reject = "reject" });
 names!(Repeat { Safe = "safe", Always = "always", Never = "never" });
 names!(Group { Own = "own", Inherit = "inherit" });
+names!(PeerKind { Given = "given", Unix = "unix", Tcp = "tcp" });
+
+impl Value for Peer {
+    /// A member without a value is left out, as in recordings of earlier versions, which do not have it.
+    fn write(&self) -> RawJson {
+        let Self { name, kind, address, credentials } = self;
+        let kind = (*kind != PeerKind::default()).then(|| kind.write());
+        let address = address.as_ref().map(|address| address.to_string().write());
+        let credentials = credentials.as_ref().map(Value::write);
+        let peer = Object::new().with("name", name.write()).with_opt("kind", kind);
+        peer.with_opt("address", address).with_opt("credentials", credentials).into()
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        let object = Object::read(json)?;
+        let address = optional::<String>(&object, "address")?.map(|text| text.parse());
+        Ok(Self {
+            name: member(&object, "name")?,
+            kind: optional(&object, "kind")?.unwrap_or_default(),
+            address: address.transpose().map_err(|_| DecodeError::new("`address`: not an IP address"))?,
+            credentials: optional(&object, "credentials")?,
+        })
+    }
+}
+
+/// A member that may be absent.
+fn optional<T: Value>(object: &Object, key: &str) -> Result<Option<T>, DecodeError> {
+    object.get(key).map(|_| member(object, key)).transpose()
+}
 
 impl Value for MessageHook {
     /// Only that there is one. What it refuses is on file as it happens.

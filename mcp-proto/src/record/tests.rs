@@ -4,7 +4,7 @@ use super::value::Value;
 use super::*;
 use crate::call::{CallId, CallOptions, RawCall};
 use crate::client::{CancelSignal, IdPolicy, Malformed, Policy, Restart, Target, Verdict};
-use crate::exchange::{ChannelId, Closed, Endpoint, ExitStatus, Group, Inherit, Peer, Program};
+use crate::exchange::{ChannelId, Closed, Credentials, Endpoint, ExitStatus, Group, Inherit, Peer, PeerKind, Program};
 use crate::input::{ClientCommand, InputAnswer, InputKey, NotificationId, Wire};
 use crate::model::elicitation::ElicitResult;
 use crate::rpc::{EncodeError, ErrorObject, RawJson};
@@ -87,10 +87,20 @@ fn closed() -> impl Strategy<Value = Closed> {
     ]
 }
 
+fn peer() -> impl Strategy<Value = Peer> {
+    let kind = prop_oneof![Just(PeerKind::Given), Just(PeerKind::Unix), Just(PeerKind::Tcp)];
+    let credentials = any::<Option<(Option<u32>, u32, u32)>>();
+    (any::<Option<String>>(), kind, any::<Option<core::net::IpAddr>>(), credentials).prop_map(
+        |(name, kind, address, credentials)| {
+            let credentials = credentials.map(|(pid, uid, gid)| Credentials { pid, uid, gid });
+            Peer { name, kind, address, credentials }
+        },
+    )
+}
+
 fn any_input() -> impl Strategy<Value = WiredClientInput> {
     let wire = prop_oneof![
-        (any::<Option<String>>(), any::<Option<IpAddr>>(), any::<Option<u64>>())
-            .prop_map(|(name, address, connection)| Wire::Opened(Peer { name, address, connection })),
+        peer().prop_map(Wire::Opened),
         list(any::<u8>(), 0..9).prop_map(|bytes| Wire::Bytes(bytes.into())),
         any::<String>().prop_map(|text| Wire::Bytes(text.into())),
         Just(Wire::Eof),
@@ -160,6 +170,17 @@ proptest! {
     fn times_are_exact(secs in any::<u64>(), nanos in 0..1_000_000_000u32) {
         let time = Duration::new(secs, nanos);
         prop_assert_eq!(Duration::read(&time.write()), Ok(time));
+    }
+}
+
+#[test]
+fn peer_of_an_earlier_recording_is_read() {
+    let peer = |text: &str| Peer::read(&RawJson::parse(text.as_bytes().to_vec()).unwrap());
+    assert_eq!(peer(r#"{"name":[]}"#), Ok(Peer::default()));
+    assert_eq!(peer(r#"{"name":["ann"]}"#), Ok(Peer::default().named("ann")));
+    assert_eq!(Peer::default().write().as_str(), r#"{"name":[]}"#);
+    for text in ["{}", r#"{"name":[],"address":"1.2.3"}"#, r#"{"name":[],"credentials":{"uid":1}}"#] {
+        assert!(peer(text).is_err(), "{text}");
     }
 }
 

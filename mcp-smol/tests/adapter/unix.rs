@@ -3,7 +3,11 @@
 use crate::calc::{Add, Count, Nothing, Seen, router};
 use crate::common::{run, until};
 use mcp_proto::CallError;
-use mcp_smol::{Config, Policy, UnixServer, UnixSocket, connect, connect_driven, serve, serve_unix, tools};
+use mcp_smol::{
+    Config, Credentials, Peer, Policy, Router, UnixServer, UnixSocket, connect, connect_driven, serve, serve_unix,
+    tool, tools,
+};
+use rustix::process;
 use smol::io::{AsyncReadExt, AsyncWriteExt};
 use smol::net::unix::UnixStream;
 use std::io::ErrorKind;
@@ -135,6 +139,30 @@ fn only_a_socket_that_nobody_listens_on_is_replaced() {
         serve_unix(router(&Seen::default()), &path).await.expect_err("a file is there");
         assert_eq!(std::fs::read_to_string(&path).expect("a file"), "no socket");
         std::fs::remove_file(&path).expect("a file");
+    });
+}
+
+/// The credentials that the server sees of this process.
+fn own_credentials() -> Credentials {
+    let pid = std::process::id();
+    Credentials { pid: Some(pid), uid: process::getuid().as_raw(), gid: process::getgid().as_raw() }
+}
+
+// covers: S3-45
+#[cfg(target_os = "linux")]
+#[test]
+fn handler_sees_the_credentials_of_its_peer() {
+    run(async {
+        let path = free("credentials");
+        let (tell, told) = smol::channel::unbounded();
+        let router = Router::new("who", "1").tool(tool("who"), move |cx, _: Nothing| {
+            drop(tell.try_send(cx.context().peer.clone()));
+            std::future::ready(Ok("seen"))
+        });
+        let _server = serve_unix(router, &path).await.expect("a socket");
+        let client = connect(to(&path)).await.expect("connected");
+        client.call(tools::call("who").arguments(&Nothing {})).await.expect("a result");
+        assert_eq!(told.recv().await, Ok(Peer::unix(Some(own_credentials()))));
     });
 }
 

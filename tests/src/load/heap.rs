@@ -162,7 +162,7 @@ impl Engine {
     }
 
     fn open(&mut self) -> ChannelId {
-        let peer = Peer::from(SocketAddr::from(([127, 0, 0, 1], 50_000)));
+        let peer = Peer::tcp(([127, 0, 0, 1], 50_000).into());
         self.server.accept(self.now, Kind::HttpServer, peer).expect("there is room")
     }
 

@@ -47,7 +47,7 @@ pub fn serve_stdio(router: &Router<Handler>) -> io::Result<()> {
     let streams = [rustix::stdio::stdin(), rustix::stdio::stdout()];
     let [input, output] = streams.map(|stream| stream.try_clone_to_owned());
     let mut server = ServeLoop::new(router, None, 0)?;
-    server.accept(Kind::Lines, [input?, output?])?;
+    server.accept(Kind::Lines, [input?, output?], Peer::default())?;
     server.run()
 }
 
@@ -204,19 +204,19 @@ impl<'a> ServeLoop<'a> {
             }
         }
         while self.left > 0
-            && let Some(Ok((socket, _))) = self.listener.as_ref().map(TcpListener::accept)
+            && let Some(Ok((socket, address))) = self.listener.as_ref().map(TcpListener::accept)
         {
             self.left -= 1;
-            self.accept(Kind::HttpServer, [socket.try_clone()?.into(), socket.into()])?;
+            self.accept(Kind::HttpServer, [socket.try_clone()?.into(), socket.into()], Peer::tcp(address))?;
         }
         self.engine.handle_timeout(self.clock.now());
         Ok(())
     }
 
     /// Takes a channel in. If the engine has no room for it, it is told so and closed, once its other side has heard it.
-    fn accept(&mut self, kind: Kind, pair: [OwnedFd; 2]) -> io::Result<()> {
+    fn accept(&mut self, kind: Kind, pair: [OwnedFd; 2], peer: Peer) -> io::Result<()> {
         let mut channel = if kind == Kind::HttpServer { Channel::accepted(pair)? } else { Channel::of(pair)? };
-        if let Some(id) = self.engine.accept(self.clock.now(), kind, Peer::default()) {
+        if let Some(id) = self.engine.accept(self.clock.now(), kind, peer) {
             self.channels.insert(id, channel);
         } else if let Some(word) = refusal(kind) {
             channel.write(word);

@@ -51,7 +51,7 @@ fn fact() -> impl Strategy<Value = Fact> {
     };
     prop_oneof![
         4 => Just(Fact::Opened(Peer::default())),
-        1 => Just(Fact::From(Peer { name: Some("a".into()), ..Peer::default() })),
+        1 => Just(Fact::From(Peer::tcp(([192, 0, 2, 1], 50_000).into()))),
         20 => line().prop_map(|line| Fact::Item(read(&line))),
         2 => prop_oneof![Just("POST"), Just("GET")].prop_map(request),
         1 => Just(Fact::Item(Item::End)),

@@ -124,7 +124,7 @@ fn answers(text: &str) -> Vec<(u16, Option<i64>)> {
 #[test]
 fn whoever_admits_and_whoever_answers_may_see_who_sends_each_request() {
     let mut raw = Raw::new(|config| config.admit = true);
-    let ann = Peer { name: Some("ann".into()), ..Peer::default() };
+    let ann = Peer::default().named("ann");
     let known = raw.server.accept(raw.now, Kind::HttpServer, ann.clone()).expect("there is room");
     let unknown = raw.accept();
     for (channel, peer) in [(known, ann), (unknown, Peer::default())] {

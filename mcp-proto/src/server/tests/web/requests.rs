@@ -520,7 +520,7 @@ fn a_request_that_nobody_can_hear_the_answer_of_gives_its_place_to_one_that_need
 #[test]
 fn who_sends_a_request_is_told_of_that_request_alone() {
     let mut site = Site::new();
-    let ann = Peer { name: Some("ann".into()), ..Peer::default() };
+    let ann = Peer::default().named("ann");
     let ask = |site: &mut Site| {
         let x = site.post(Headers::new().with("MCP-Protocol-Version", "2025-11-25"), &call(1));
         let (responder, incoming) = site.handed();

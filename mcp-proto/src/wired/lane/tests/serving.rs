@@ -77,7 +77,7 @@ fn an_engine_that_is_told_facts_together_still_sees_the_head_before_the_body_is_
 fn every_request_comes_after_who_sends_it() {
     let known = || {
         let mut bench = Bench::server(Kind::HttpServer);
-        let peer = Peer { name: Some("ann".into()), ..Peer::default() };
+        let peer = Peer::default().named("ann");
         bench.lane = Lane::server(1, Kind::HttpServer, peer, &FrameLimits::default(), Instant::ZERO);
         bench
     };
