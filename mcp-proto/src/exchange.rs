@@ -10,11 +10,10 @@ pub use program::{Group, Inherit, Program};
 
 use crate::redact::{Url, is_secret_field};
 use crate::rpc::{Defect, Document, Id, Message};
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
-use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
 /// One exchange: a duplex channel for as long as it lives, or one HTTP request with its response. Never reused within an engine.

@@ -20,9 +20,20 @@ fn many_runs_of_both_engines_under_faults_violate_nothing_and_leave_nothing_behi
 
 /// Seeds whose runs failed once: a rule of the model was too strict, or (930011372, 930024966) a call that the pool had sent twice ended
 /// with `Sent::No`.
-const FAILED_ONCE: [u64; 12] = [
-    920002653, 930002537, 940003808, 940005261, 940011321, 940018195, 920010227, 930005158, 920003962, 930018240,
-    930011372, 930024966,
+const FAILED_ONCE: [u64; 13] = [
+    920002653,
+    930002537,
+    940003808,
+    940005261,
+    940011321,
+    940018195,
+    920010227,
+    930005158,
+    920003962,
+    930018240,
+    930011372,
+    930024966,
+    140558128333289,
 ];
 
 // covers: B-100

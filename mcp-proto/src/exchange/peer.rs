@@ -12,12 +12,16 @@ pub struct Peer {
     pub name: Option<String>,
     /// What kind of stream the connection is.
     pub kind: PeerKind,
-    /// The IP address of the peer of a TCP connection. [`tcp`](Self::tcp) stores an IPv4 address that came in its IPv6 form
+    /// The IP address of the peer of a TCP connection: a server limits what the clients of one address can take together
+    /// ([`client_shares`](crate::limits::ServerLimits::client_shares)). [`tcp`](Self::tcp) stores an IPv4 address that came in its IPv6 form
     /// (`::ffff:192.0.2.1`) as the IPv4 address.
     pub address: Option<IpAddr>,
     /// The process that connected over a Unix domain socket, as the operating system reports it. `None` on every other kind of stream, and
     /// on systems where the driver cannot ask for it.
     pub credentials: Option<Credentials>,
+    /// The number of the connection, which no other connection of the engine has. A [`Hub`](crate::wired::Hub) and a
+    /// [`WiredServer`](crate::wired::WiredServer) set it. `None`: the driver does not tell which exchanges came on the same connection.
+    pub connection: Option<u64>,
 }
 
 /// What kind of stream a connection is.
@@ -48,7 +52,7 @@ impl Peer {
     /// The peer of a TCP connection, named by its address and port.
     pub fn tcp(address: SocketAddr) -> Self {
         let (name, ip) = (Some(address.to_string()), address.ip().to_canonical());
-        Self { name, kind: PeerKind::Tcp, address: Some(ip), credentials: None }
+        Self { name, kind: PeerKind::Tcp, address: Some(ip), ..Self::default() }
     }
 
     /// The peer of a connection over a Unix domain socket.

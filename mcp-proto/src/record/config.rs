@@ -160,12 +160,14 @@ names!(PeerKind { Given = "given", Unix = "unix", Tcp = "tcp" });
 impl Value for Peer {
     /// A member without a value is left out, as in recordings of earlier versions, which do not have it.
     fn write(&self) -> RawJson {
-        let Self { name, kind, address, credentials } = self;
+        let Self { name, kind, address, credentials, connection } = self;
         let kind = (*kind != PeerKind::default()).then(|| kind.write());
         let address = address.as_ref().map(|address| address.to_string().write());
         let credentials = credentials.as_ref().map(Value::write);
+        let connection = connection.as_ref().map(Value::write);
         let peer = Object::new().with("name", name.write()).with_opt("kind", kind);
-        peer.with_opt("address", address).with_opt("credentials", credentials).into()
+        let peer = peer.with_opt("address", address).with_opt("credentials", credentials);
+        peer.with_opt("connection", connection).into()
     }
 
     fn read(json: &RawJson) -> Result<Self, DecodeError> {
@@ -176,6 +178,7 @@ impl Value for Peer {
             kind: optional(&object, "kind")?.unwrap_or_default(),
             address: address.transpose().map_err(|_| DecodeError::new("`address`: not an IP address"))?,
             credentials: optional(&object, "credentials")?,
+            connection: optional(&object, "connection")?,
         })
     }
 }

@@ -90,10 +90,10 @@ fn closed() -> impl Strategy<Value = Closed> {
 fn peer() -> impl Strategy<Value = Peer> {
     let kind = prop_oneof![Just(PeerKind::Given), Just(PeerKind::Unix), Just(PeerKind::Tcp)];
     let credentials = any::<Option<(Option<u32>, u32, u32)>>();
-    (any::<Option<String>>(), kind, any::<Option<core::net::IpAddr>>(), credentials).prop_map(
-        |(name, kind, address, credentials)| {
+    (any::<Option<String>>(), kind, any::<Option<IpAddr>>(), credentials, any::<Option<u64>>()).prop_map(
+        |(name, kind, address, credentials, connection)| {
             let credentials = credentials.map(|(pid, uid, gid)| Credentials { pid, uid, gid });
-            Peer { name, kind, address, credentials }
+            Peer { name, kind, address, credentials, connection }
         },
     )
 }

@@ -3,12 +3,11 @@
 
 use crate::rpc::{DecodeError, Object, RawJson};
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use core::net::IpAddr;
 use core::time::Duration;
 
 /// A value that can be written down and read back.
@@ -91,17 +90,6 @@ macro_rules! plain {
 }
 
 plain!(u16, u32, i32);
-
-impl Value for IpAddr {
-    fn write(&self) -> RawJson {
-        self.to_string().as_str().into()
-    }
-
-    fn read(json: &RawJson) -> Result<Self, DecodeError> {
-        let address: String = json.decode()?;
-        address.parse().map_err(|_| DecodeError::new("not an IP address"))
-    }
-}
 
 impl Value for bool {
     fn write(&self) -> RawJson {

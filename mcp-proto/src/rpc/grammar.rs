@@ -128,6 +128,38 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// The value that comes next in a text that was checked before: only its end is looked for.
+    pub(super) fn skip(&mut self) -> Result<Range<usize>, DefectKind> {
+        self.space();
+        let start = self.at;
+        let mut depth: u32 = 0;
+        loop {
+            match self.byte()? {
+                b'"' => _ = self.string()?,
+                b'{' | b'[' => {
+                    depth += 1;
+                    self.at += 1;
+                }
+                b'}' | b']' => {
+                    depth = depth.checked_sub(1).ok_or(DefectKind::Syntax)?;
+                    self.at += 1;
+                }
+                // A number or a literal; in an object or an array also what stands between the values.
+                _ => {
+                    let rest = &self.text[self.at..];
+                    let ends: fn(&u8) -> bool = match depth {
+                        0 => |byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n'),
+                        _ => |byte| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']'),
+                    };
+                    self.at += rest.iter().position(ends).unwrap_or(rest.len());
+                }
+            }
+            if depth == 0 {
+                return Ok(start..self.at);
+            }
+        }
+    }
+
     /// Steps over `bracket` if it comes next.
     pub(super) fn open(&mut self, bracket: u8) -> bool {
         let found = self.text.get(self.at) == Some(&bracket);

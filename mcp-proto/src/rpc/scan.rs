@@ -58,7 +58,7 @@ pub(super) fn members(json: &RawJson, mut each: impl FnMut(String, RawJson)) {
     let mut first = true;
     while let Ok(Some(key)) = scan.member(first) {
         first = false;
-        let (Ok(value), Some(key)) = (scan.value(1), unescape(&bytes[key])) else { return };
+        let (Ok(value), Some(key)) = (scan.skip(), unescape(&bytes[key])) else { return };
         each(key, RawJson::trusted(bytes.slice(value)));
     }
 }
@@ -72,7 +72,7 @@ pub(super) fn elements(json: &RawJson) -> Vec<RawJson> {
     if scan.open(b'[') {
         while let Ok(true) = scan.element(first) {
             first = false;
-            let Ok(value) = scan.value(1) else { break };
+            let Ok(value) = scan.skip() else { break };
             found.push(RawJson::trusted(bytes.slice(value)));
         }
     }

@@ -1,5 +1,6 @@
 //! The whole of `rpc`: what is read, what is refused and why, and that what is written reads back.
 
+use super::grammar::{MAX_DEPTH, Scan};
 use super::*;
 use crate::exchange::Item;
 use crate::limits::FrameLimits;
@@ -428,6 +429,10 @@ proptest! {
         for text in [serde_json::to_string(&value).unwrap(), serde_json::to_string_pretty(&value).unwrap()] {
             let scanned = scan::value(text.as_bytes()).unwrap();
             prop_assert_eq!(scanned, 0..text.len());
+            for after in ["", ",1", "]", "}", " "] {
+                let followed = format!("{text}{after}");
+                prop_assert_eq!(Scan::new(followed.as_bytes(), MAX_DEPTH).skip().unwrap(), 0..text.len());
+            }
             let known = match read(&text) {
                 Ok(_) => true,
                 Err(defect) => defect.kind.code() != code::PARSE_ERROR,

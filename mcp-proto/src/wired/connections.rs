@@ -62,7 +62,7 @@ mod tests {
         let mut config = ServerConfig::new(Implementation::new("s", "1"));
         config.limits.server.max_exchanges = 8;
         let mut connections = Connections::new(Arc::new(config));
-        let peer = |address: [u8; 4]| Peer::from(SocketAddr::from((address, 1)));
+        let peer = |address: [u8; 4]| Peer::tcp(SocketAddr::from((address, 1)));
         let (greedy, modest, local) = (peer([192, 0, 2, 1]), peer([192, 0, 2, 2]), peer([127, 0, 0, 1]));
         assert!(connections.open(1, &greedy) && connections.open(2, &greedy));
         assert!(!connections.open(3, &greedy));

@@ -9,7 +9,6 @@ use mcp_proto::server::Event;
 use mcp_proto::wired::{Kind, WiredServer};
 use mcp_proto::{Instant, Outcome, Router, tool};
 use serde_json::json;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 

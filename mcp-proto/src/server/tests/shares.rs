@@ -14,7 +14,7 @@ const GREEDY: [u8; 4] = [192, 0, 2, 1];
 const MODEST: [u8; 4] = [198, 51, 100, 7];
 
 fn from(address: [u8; 4]) -> Peer {
-    Peer::from(SocketAddr::from((address, 5000)))
+    Peer::tcp(SocketAddr::from((address, 5000)))
 }
 
 /// A server with these limits, and everything that comes from the greedy client until [`modest`] is called.
@@ -308,7 +308,7 @@ fn a_client_is_its_principal_its_address_its_session_or_its_connection() {
 fn behind_a_proxy_each_session_is_a_client_and_each_connection_without_one() {
     let mut site = site(|limits| limits.max_running_requests = 8);
     let proxy =
-        |connection| Peer { connection: Some(connection), ..Peer::from(SocketAddr::from(([127, 0, 0, 1], 5000))) };
+        |connection| Peer { connection: Some(connection), ..Peer::tcp(SocketAddr::from(([127, 0, 0, 1], 5000))) };
     site.peer = proxy(1);
     let (greedy, modest) = (site.session("2025-11-25", "{}"), site.session("2025-11-25", "{}"));
     for id in 1..=2 {
