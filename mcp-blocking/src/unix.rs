@@ -1,34 +1,37 @@
 //! A server that listens on a Unix domain socket.
 
+mod file;
+
 use crate::listen::{Listening, WAKE};
-use crate::os::Flag;
 use crate::server::{Router, Serving};
 use crate::sync;
+use file::{Bound, File};
 use mcp_proto::driver::not_bound;
 use mcp_proto::exchange::{Credentials, Peer};
 use mcp_proto::input::Change;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
 use std::fmt;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
 /// Serves `router` on a Unix domain socket at this path, to any number of clients, messages by line, on threads of its own: two for each
 /// connection.
 ///
-/// The socket may be used by this user only (mode `0600`); whoever is to share it changes that mode once this has returned. Systems
-/// differ in whether they look at it, and all look at the directory, so put the socket in one that only its users may enter.
+/// The socket may be used by this user only (mode `0600`), from the moment it exists and whatever the umask is; whoever is to share it
+/// changes that mode once this has returned. Systems differ in whether they look at it, and all look at the directory, so put the socket in
+/// one that only its users may enter.
 ///
 /// A socket that an earlier server left at the path is removed: one that nobody listens on. Anything else there is an error: a socket
-/// that is in use, and any other file. Of two servers that begin at the same moment where an old socket lies, one may be left without a
-/// path.
+/// that is in use, any other file, and a link, which is not followed. Of two servers that begin at the same moment at one path, one may be
+/// left without it.
 ///
 /// # Errors
 /// What the operating system says when it cannot listen there, with the path, or when no thread can be started.
@@ -43,10 +46,8 @@ pub fn serve_unix(router: Router, path: impl AsRef<Path>) -> io::Result<UnixServ
 pub fn serve_unix_with(router: Router, serving: Serving, path: impl AsRef<Path>) -> io::Result<UnixServer> {
     // The working directory may be another one when the file is to be removed.
     let path = std::path::absolute(path)?;
-    let listener = bind(&path).map_err(|e| not_bound(&path.display(), &e))?;
+    let (listener, file) = bind(&path).and_then(Bound::listen).map_err(|e| not_bound(&path.display(), &e))?;
     let waker = UnixStream::from(OwnedFd::from(listener.try_clone()?));
-    let file = File { identity: identity(&path)?, path, removed: Flag::default() };
-    fs::set_permissions(&file.path, Permissions::from_mode(0o600))?;
     let accept = move || {
         let (socket, _) = listener.accept()?;
         let peer = Peer::unix(credentials(&socket));
@@ -65,18 +66,10 @@ pub struct UnixServer {
     file: File,
 }
 
-/// The socket in the file system. Dropping it removes it, unless another has taken its place.
-struct File {
-    path: PathBuf,
-    /// It tells until it is removed: then the next file may get the same.
-    identity: (u64, u64),
-    removed: Flag,
-}
-
 impl UnixServer {
     /// Where it listens.
     pub fn path(&self) -> &Path {
-        &self.file.path
+        self.file.path()
     }
 
     /// Tells every client that wants to know of a change. Never waits. A handler does the same with
@@ -102,7 +95,7 @@ impl UnixServer {
             // Not every system ends a wait like this. A connection does it everywhere, while the path is still ours.
             if waker.as_ref().is_none_or(|waker| waker.shutdown(Shutdown::Both).is_err()) {
                 // Whether it is heard is seen by the one who listens.
-                let _ = try_connect(&self.file.path);
+                let _ = try_connect(self.file.path());
             }
         });
         self.file.remove();
@@ -120,28 +113,8 @@ impl Drop for UnixServer {
 
 impl fmt::Debug for UnixServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UnixServer").field("path", &self.file.path).finish_non_exhaustive()
+        f.debug_struct("UnixServer").field("path", &self.file.path()).finish_non_exhaustive()
     }
-}
-
-impl File {
-    fn remove(&self) {
-        if !self.removed.set() && identity(&self.path).is_ok_and(|found| found == self.identity) {
-            // Whoever removes it at this moment does what is wanted.
-            drop(fs::remove_file(&self.path));
-        }
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        self.remove();
-    }
-}
-
-/// What tells a file from another that takes its place.
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }
 
 /// The process that connected, where the system reports it.
@@ -158,12 +131,12 @@ fn credentials(_: &UnixStream) -> Option<Credentials> {
     None
 }
 
-/// Listens there; in place of a socket that nobody listens on any more, if there is one.
-fn bind(path: &Path) -> io::Result<UnixListener> {
-    match UnixListener::bind(path) {
+/// A socket at this path; in place of one that nobody listens on any more, if there is one.
+fn bind(path: &Path) -> io::Result<Bound> {
+    match Bound::at(path) {
         Err(e) if e.kind() == ErrorKind::AddrInUse && is_abandoned(path) => {
             fs::remove_file(path)?;
-            UnixListener::bind(path)
+            Bound::at(path)
         }
         bound => bound,
     }

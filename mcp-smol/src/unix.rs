@@ -1,43 +1,44 @@
 //! Serving over a Unix socket: messages by line, as over standard input and output, for many clients at once.
 
+mod file;
+
 use crate::accept::{Listener, listen};
 use crate::channel::{Reader, Writer};
 use crate::config::Service;
 use crate::serving::Server;
 use async_io::Async;
+use file::{Bound, File};
 use mcp_proto::driver::not_bound;
 use mcp_proto::exchange::{Credentials, Peer};
 use mcp_proto::input::Change;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
 use std::time::Duration;
 
 /// Serves on a Unix domain socket at this path, to any number of clients, messages by line. The tasks run on smol's global executor,
 /// or where [`Service::on_executor`] says.
 ///
-/// The socket may be used by this user only (mode `0600`); whoever is to share it changes that mode once this has returned. Systems
-/// differ in whether they look at it, and all look at the directory, so put the socket in one that only its users may enter.
+/// The socket may be used by this user only (mode `0600`), from the moment it exists and whatever the umask is; whoever is to share it
+/// changes that mode once this has returned. Systems differ in whether they look at it, and all look at the directory, so put the socket in
+/// one that only its users may enter.
 ///
 /// A socket that an earlier server left at the path is removed: one that nobody listens on. Anything else there is an error: a socket
-/// that is in use, and any other file. Of two servers that begin at the same moment where an old socket lies, one may be left without a
-/// path.
+/// that is in use, any other file, and a link, which is not followed. Of two servers that begin at the same moment at one path, one may be
+/// left without it.
 ///
 /// # Errors
 /// What the operating system says when it cannot listen there, with the path, or when it gives no random bytes.
 pub async fn serve_unix(service: impl Into<Service>, path: impl AsRef<Path>) -> io::Result<UnixServer> {
     // The working directory may be another one when the file is to be removed.
     let path = std::path::absolute(path)?;
-    let listener = bind(&path).await.map_err(|e| not_bound(&path.display(), &e))?;
-    let file = File { identity: identity(&path)?, path, removed: AtomicBool::new(false) };
-    fs::set_permissions(&file.path, Permissions::from_mode(0o600))?;
-    let server = Server::new(service)?;
-    listen(&server, listener);
+    let bound = bind(&path).await.and_then(Bound::listen).map_err(|e| not_bound(&path.display(), &e))?;
+    let ((listener, file), server) = (bound, Server::new(service)?);
+    listen(&server, Async::new(listener)?);
     Ok(UnixServer { file, server })
 }
 
@@ -53,7 +54,7 @@ pub struct UnixServer {
 impl UnixServer {
     /// Where it listens.
     pub fn path(&self) -> &Path {
-        &self.file.path
+        self.file.path()
     }
 
     /// Tells every client that wants to know of a change: see [`Server::publish`].
@@ -78,31 +79,6 @@ impl UnixServer {
     }
 }
 
-/// The socket in the file system. Dropping it removes it, unless another has taken its place.
-#[derive(Debug)]
-struct File {
-    path: PathBuf,
-    /// It tells until it is removed: then the next file may get the same.
-    identity: (u64, u64),
-    removed: AtomicBool,
-}
-
-impl File {
-    fn remove(&self) {
-        let ours = || identity(&self.path).is_ok_and(|found| found == self.identity);
-        if !self.removed.swap(true, Ordering::Relaxed) && ours() {
-            // Whoever removes it at this moment does what is wanted.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        self.remove();
-    }
-}
-
 impl Listener for UnixListener {
     const KIND: Kind = Kind::Lines;
 
@@ -112,11 +88,6 @@ impl Listener for UnixListener {
         let stream = smol::net::unix::UnixStream::from(Async::new(stream)?);
         Ok(((Box::new(stream.clone()), Box::new(stream)), peer))
     }
-}
-
-/// What tells a file from another that takes its place.
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }
 
 /// The process that connected, where the system reports it.
@@ -133,12 +104,12 @@ fn credentials(_: &UnixStream) -> Option<Credentials> {
     None
 }
 
-/// Listens there; in place of a socket that nobody listens on any more, if there is one.
-async fn bind(path: &Path) -> io::Result<Async<UnixListener>> {
-    match Async::<UnixListener>::bind(path) {
+/// A socket at this path; in place of one that nobody listens on any more, if there is one.
+async fn bind(path: &Path) -> io::Result<Bound> {
+    match Bound::at(path) {
         Err(e) if e.kind() == ErrorKind::AddrInUse && is_abandoned(path).await => {
             fs::remove_file(path)?;
-            Async::<UnixListener>::bind(path)
+            Bound::at(path)
         }
         bound => bound,
     }

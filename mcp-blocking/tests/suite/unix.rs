@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use rustix::process;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, mpsc};
@@ -123,6 +123,23 @@ fn a_socket_that_was_left_is_replaced_and_nothing_else_is() {
         let taken = serve_unix(router().0, dir.socket()).expect_err("not a socket");
         assert_eq!(taken.kind(), ErrorKind::AddrInUse);
         assert_eq!(std::fs::read(dir.socket()).expect("it is there"), b"a file of someone");
+    });
+}
+
+#[test]
+fn link_at_the_path_is_not_followed() {
+    bounded(|| {
+        let dir = Dir::new("followed");
+        let left = dir.0.join("left");
+        drop(UnixListener::bind(&left).expect("bound"));
+        for target in [left.clone(), dir.0.join("nothing")] {
+            symlink(&target, dir.socket()).expect("a link");
+            let taken = serve_unix(router().0, dir.socket()).expect_err("a link is there");
+            assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+            assert_eq!(std::fs::read_link(dir.socket()).expect("a link"), target);
+            std::fs::remove_file(dir.socket()).expect("removed");
+        }
+        assert!(left.exists() && !dir.0.join("nothing").exists());
     });
 }
 

@@ -11,7 +11,7 @@ use rustix::process;
 use smol::io::{AsyncReadExt, AsyncWriteExt};
 use smol::net::unix::UnixStream;
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -139,6 +139,23 @@ fn only_a_socket_that_nobody_listens_on_is_replaced() {
         serve_unix(router(&Seen::default()), &path).await.expect_err("a file is there");
         assert_eq!(std::fs::read_to_string(&path).expect("a file"), "no socket");
         std::fs::remove_file(&path).expect("a file");
+    });
+}
+
+#[test]
+fn link_at_the_path_is_not_followed() {
+    run(async {
+        let (path, left, nothing) = (free("link"), free("left"), free("nothing"));
+        drop(UnixListener::bind(&left).expect("a socket"));
+        for target in [&left, &nothing] {
+            symlink(target, &path).expect("a link");
+            let taken = serve_unix(router(&Seen::default()), &path).await.expect_err("a link is there");
+            assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+            assert_eq!(&std::fs::read_link(&path).expect("a link"), target);
+            std::fs::remove_file(&path).expect("removed");
+        }
+        assert!(left.exists() && !nothing.exists());
+        std::fs::remove_file(&left).expect("removed");
     });
 }
 
