@@ -1,7 +1,7 @@
 //! A bounded set of threads that are made on demand and end when they have had nothing to do for a while.
 
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -9,8 +9,8 @@ use std::time::Duration;
 /// How long a thread without work is kept.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Does `work` on each job, at most `max` at once, in the order of submission. Dropping it waits for nothing: the
-/// threads do what was submitted, and end.
+/// Does `work` on each job, at most `max` at once, and at most `share` of one client, in the order of submission. Dropping it waits for
+/// nothing: the threads do what was submitted, and end.
 pub(crate) struct Pool<T> {
     inner: Arc<Inner<T>>,
 }
@@ -18,32 +18,92 @@ pub(crate) struct Pool<T> {
 struct Inner<T> {
     name: &'static str,
     max: usize,
+    share: usize,
     work: Box<dyn Fn(T) + Send + Sync>,
     queue: Mutex<Queue<T>>,
     wake: Condvar,
 }
 
 struct Queue<T> {
-    jobs: VecDeque<T>,
+    /// Those that a thread may begin, and whose each is.
+    jobs: VecDeque<(u64, T)>,
+    /// How many jobs of each client are among those, or are being done.
+    taken: BTreeMap<u64, usize>,
+    /// The jobs of clients that have taken their share.
+    held: BTreeMap<u64, VecDeque<T>>,
     threads: usize,
     idle: usize,
     closed: bool,
 }
 
+impl<T> Queue<T> {
+    /// Adds a job. False if it waits for others of its client.
+    fn push(&mut self, client: u64, job: T, share: usize) -> bool {
+        let taken = self.taken.entry(client).or_default();
+        if *taken >= share {
+            self.held.entry(client).or_default().push_back(job);
+            return false;
+        }
+        *taken += 1;
+        self.jobs.push_back((client, job));
+        true
+    }
+
+    /// A job of a client is over: the next one of it takes its place.
+    fn release(&mut self, client: u64) {
+        let next = self.held.get_mut(&client).and_then(VecDeque::pop_front);
+        if self.held.get(&client).is_some_and(VecDeque::is_empty) {
+            self.held.remove(&client);
+        }
+        if let Some(job) = next {
+            return self.jobs.push_back((client, job));
+        }
+        if let Some(taken) = self.taken.get_mut(&client) {
+            *taken -= 1;
+            if *taken == 0 {
+                self.taken.remove(&client);
+            }
+        }
+    }
+}
+
 impl<T: Send + 'static> Pool<T> {
+    /// A pool of jobs that belong to no client.
     pub(crate) fn new(name: &'static str, max: usize, work: impl Fn(T) + Send + Sync + 'static) -> Self {
-        let queue = Mutex::new(Queue { jobs: VecDeque::new(), threads: 0, idle: 0, closed: false });
-        let inner = Inner { name, max: max.max(1), work: Box::new(work), queue, wake: Condvar::new() };
+        Self::shared(name, max, usize::MAX, work)
+    }
+
+    /// A pool that clients share.
+    pub(crate) fn shared(
+        name: &'static str,
+        max: usize,
+        share: usize,
+        work: impl Fn(T) + Send + Sync + 'static,
+    ) -> Self {
+        let (jobs, taken, held) = (VecDeque::new(), BTreeMap::new(), BTreeMap::new());
+        let queue = Mutex::new(Queue { jobs, taken, held, threads: 0, idle: 0, closed: false });
+        let (max, share) = (max.max(1), share.max(1));
+        let inner = Inner { name, max, share, work: Box::new(work), queue, wake: Condvar::new() };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Hands a job to a thread. Never waits.
+    /// Hands a job of no client to a thread. Never waits.
     ///
     /// # Errors
     /// The job, if there is no thread and none can be made.
     pub(crate) fn submit(&self, job: T) -> Result<(), T> {
+        self.submit_of(0, job)
+    }
+
+    /// The same for a job of a client.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub(crate) fn submit_of(&self, client: u64, job: T) -> Result<(), T> {
         let mut queue = self.inner.lock();
-        queue.jobs.push_back(job);
+        if !queue.push(client, job, self.inner.share) {
+            return Ok(());
+        }
         if queue.jobs.len() <= queue.idle {
             self.inner.wake.notify_one();
         } else if queue.threads < self.inner.max {
@@ -52,7 +112,11 @@ impl<T: Send + 'static> Pool<T> {
                 Ok(()) => queue.threads += 1,
                 // The threads there are will come to it.
                 Err(_) if queue.threads > 0 => {}
-                Err(_) => return queue.jobs.pop_back().map_or(Ok(()), Err),
+                Err(_) => {
+                    let job = queue.jobs.pop_back();
+                    queue.release(client);
+                    return job.map_or(Ok(()), |(_, job)| Err(job));
+                }
             }
         }
         Ok(())
@@ -61,8 +125,20 @@ impl<T: Send + 'static> Pool<T> {
     /// Drops the jobs that are not worth doing any more and that no thread has begun.
     pub(crate) fn retain(&self, keep: impl Fn(&T) -> bool) {
         let mut queue = self.inner.lock();
-        let (kept, dropped): (VecDeque<T>, VecDeque<T>) = queue.jobs.drain(..).partition(|job| keep(job));
+        let mut dropped = Vec::new();
+        for held in queue.held.values_mut() {
+            let (kept, gone) = held.drain(..).partition(|job| keep(job));
+            *held = kept;
+            let gone: VecDeque<T> = gone;
+            dropped.extend(gone);
+        }
+        queue.held.retain(|_, held| !held.is_empty());
+        let (kept, gone): (VecDeque<_>, VecDeque<_>) = queue.jobs.drain(..).partition(|(_, job)| keep(job));
         queue.jobs = kept;
+        for (client, job) in gone {
+            queue.release(client);
+            dropped.push(job);
+        }
         drop(queue);
         // Outside the lock: it may hold anything of the application.
         drop(dropped);
@@ -70,7 +146,8 @@ impl<T: Send + 'static> Pool<T> {
 
     /// How many jobs wait for a thread.
     pub(crate) fn waiting(&self) -> usize {
-        self.inner.lock().jobs.len()
+        let queue = self.inner.lock();
+        queue.jobs.len() + queue.held.values().map(VecDeque::len).sum::<usize>()
     }
 }
 
@@ -82,11 +159,12 @@ impl<T> Inner<T> {
     fn run(&self) {
         let mut queue = self.lock();
         loop {
-            if let Some(job) = queue.jobs.pop_front() {
+            if let Some((client, job)) = queue.jobs.pop_front() {
                 drop(queue);
                 // What a panic means is told by guards inside the job; here it only must not cost the thread.
                 drop(catch_unwind(AssertUnwindSafe(|| (self.work)(job))));
                 queue = self.lock();
+                queue.release(client);
                 continue;
             }
             if queue.closed {
@@ -215,5 +293,36 @@ mod tests {
         assert_eq!(results.recv_timeout(BOUND), Ok(1));
         // The thread is gone, and with it the other end.
         assert_eq!(results.recv_timeout(BOUND), Err(mpsc::RecvTimeoutError::Disconnected));
+    }
+
+    // covers: B-187
+    #[test]
+    fn one_client_has_its_share_of_the_threads_and_the_others_have_the_rest() {
+        const BOUND: Duration = Duration::from_secs(20);
+        let (entered, inside) = mpsc::channel();
+        let (open, gate) = mpsc::channel::<()>();
+        let gate = Mutex::new(gate);
+        let pool = Pool::shared("test", 4, 2, move |job: (u64, u32)| {
+            entered.send(job).expect("heard");
+            if job.0 == 1 {
+                lock(&gate).recv_timeout(BOUND).expect("opened");
+            }
+        });
+        (0..5).for_each(|n| pool.submit_of(1, (1, n)).expect("a thread"));
+        let mut begun: Vec<_> = (0..2).map(|_| inside.recv_timeout(BOUND).expect("begun")).collect();
+        begun.sort_unstable();
+        assert_eq!(begun, [(1, 0), (1, 1)]);
+        (0..3).for_each(|n| pool.submit_of(2, (2, n)).expect("a thread"));
+        let mut begun: Vec<_> = (0..3).map(|_| inside.recv_timeout(BOUND).expect("begun")).collect();
+        begun.sort_unstable();
+        assert_eq!(begun, [(2, 0), (2, 1), (2, 2)], "another client does not wait");
+        assert_eq!(pool.waiting(), 3);
+        pool.retain(|job| job.1 != 3);
+        assert_eq!(pool.waiting(), 2);
+        for n in [2, 4] {
+            open.send(()).expect("heard");
+            assert_eq!(inside.recv_timeout(BOUND), Ok((1, n)), "its own follow in their order");
+        }
+        (0..2).for_each(|_| open.send(()).expect("heard"));
     }
 }

@@ -72,7 +72,7 @@ pub(crate) type Admit = dyn Fn(&RequestHead, &Peer) -> Admission + Send + Sync;
 impl Default for Serving {
     fn default() -> Self {
         Self {
-            threads: 64,
+            threads: 256,
             event: None,
             message: None,
             #[cfg(feature = "http")]
@@ -87,7 +87,9 @@ impl Serving {
         Self::default()
     }
 
-    /// How many handlers run at once. The requests beyond it wait, as many as the limits of the engine let in. Default 64.
+    /// How many handlers run at once; one client has at most its share of them
+    /// ([`client_shares`](mcp_proto::limits::ServerLimits::client_shares)), a quarter by default. The requests beyond it wait, as many as the
+    /// limits of the engine let in. Threads are made on demand, and end when they have had nothing to do for 10 s. Default 256.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self

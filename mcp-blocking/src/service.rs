@@ -101,6 +101,7 @@ impl Service {
         #[cfg(feature = "http")]
         let admit = serving.admit.inspect(|_| config.admit = true);
         let linger = config.limits.frame.linger_timeout;
+        let share = config.limits.server.share(serving.threads);
         let events = Events::new(
             serving.event,
             (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes),
@@ -116,7 +117,7 @@ impl Service {
         };
         let service = Arc::new_cyclic(|this: &Weak<Self>| {
             let home = this.clone();
-            let tasks = Pool::new("mcp-handler", serving.threads, move |task: Task| {
+            let tasks = Pool::shared("mcp-handler", serving.threads, share, move |task: Task| {
                 if let Some(service) = Weak::upgrade(&home) {
                     service.run(task);
                 }
@@ -322,8 +323,9 @@ impl Service {
         let answer = match self.router.route(responder, incoming) {
             Routed::Answer(answer) => answer,
             Routed::Handle { handler, invocation, responder } => {
+                let client = responder.client();
                 let task = Task { handler: handler.clone(), invocation, responder, cancelled: Arc::clone(&cancelled) };
-                match self.tasks.submit(task) {
+                match self.tasks.submit_of(client, task) {
                     // It may have been cancelled before it was there to be withdrawn.
                     Ok(()) => return todo.cancelled |= cancelled.load(Ordering::Relaxed),
                     Err(task) => task.responder.write(Outcome::internal("the server has no thread to run this")),

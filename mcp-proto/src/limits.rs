@@ -206,8 +206,8 @@ pub struct ServerLimits {
 }
 
 impl ServerLimits {
-    /// What one client may take of a bound that all clients share: at least 1, unless the bound is 0.
-    pub(crate) fn share(&self, bound: usize) -> usize {
+    /// What one client may take of a bound that all clients share ([`client_shares`](Self::client_shares)): at least 1, unless the bound is 0.
+    pub fn share(&self, bound: usize) -> usize {
         (bound / self.client_shares.max(1)).max(bound.min(1))
     }
 }

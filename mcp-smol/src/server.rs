@@ -248,6 +248,15 @@ impl Shared {
     }
 
     fn handle(self: &Arc<Self>, responder: Responder, incoming: Incoming, running: Arc<Running>) {
+        if responder.takes_long() {
+            // On the executor the others would wait for it.
+            let server = self.clone();
+            return smol::unblock(move || server.begin(responder, incoming, running)).detach();
+        }
+        self.begin(responder, incoming, running);
+    }
+
+    fn begin(self: &Arc<Self>, responder: Responder, incoming: Incoming, running: Arc<Running>) {
         let key = responder.key();
         let (handler, invocation, responder) = match self.router.route(responder, incoming) {
             Routed::Answer(answer) => return self.answer(answer),
@@ -267,6 +276,10 @@ impl Shared {
         // Serialised in the task of the handler, outside the lock.
         let pay = move |server: &Arc<Self>, outcome: Result<Outcome, &str>| {
             let outcome = outcome.unwrap_or_else(|why| Outcome::internal(&format!("the handler {why}")));
+            if responder.takes_long() {
+                let server = server.clone();
+                return smol::unblock(move || server.answer(responder.write(outcome))).detach();
+            }
             server.answer(responder.write(outcome));
         };
         match guarded(|| (handler.0)(cx)) {

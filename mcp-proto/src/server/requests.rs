@@ -198,6 +198,7 @@ impl Server {
         let responder = Responder {
             key,
             exchange: running.exchange,
+            client: running.client,
             id: running.id.clone(),
             version: running.version,
             method: incoming.method.clone(),

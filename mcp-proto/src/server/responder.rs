@@ -1,6 +1,7 @@
 //! The right to answer one request: an outcome becomes a whole message here, outside any lock. No table of the engine is touched.
 
 use super::seal::{self, Inputs, Memory};
+use super::shares::ClientKey;
 use super::{Incoming, RequestState, ServerConfig};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::ExchangeId;
@@ -91,6 +92,7 @@ fn write_info(info: &Implementation) -> RawJson {
 pub struct Responder {
     pub(super) key: RequestKey,
     pub(super) exchange: ExchangeId,
+    pub(super) client: ClientKey,
     pub(super) id: Id,
     pub(super) version: ProtocolVersion,
     pub(super) method: String,
@@ -117,6 +119,9 @@ pub struct Responder {
 /// The methods that a modern server may answer with questions.
 const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
+/// Params of this size are sealed, or a state is opened with them, within half a millisecond, whatever they are.
+const LARGE: usize = 32 << 10;
+
 /// Whether a modern server may answer this method with questions.
 pub(super) fn may_ask(method: &str) -> bool {
     MAY_ASK.contains(&method)
@@ -131,6 +136,18 @@ impl Responder {
     /// The exchange on which the request came.
     pub const fn exchange(&self) -> ExchangeId {
         self.exchange
+    }
+
+    /// Tells clients apart: two requests of an engine have the same number only if they are of one client, as
+    /// [`ServerLimits`](crate::limits::ServerLimits) defines it. For a driver that shares something of its own among clients.
+    pub const fn client(&self) -> u64 {
+        self.client.0
+    }
+
+    /// Whether [`Router::route`](crate::Router::route), [`open`](Self::open) or [`write`](Self::write) may take longer than about half a
+    /// millisecond, since the request has large params that a sealed state is bound to. An executor should have a thread of its own do it.
+    pub fn takes_long(&self) -> bool {
+        self.params_size() > LARGE
     }
 
     /// The revision of the request.
@@ -223,10 +240,14 @@ impl Responder {
         }
     }
 
-    /// Whether sealing or opening a state with these params would take long.
+    /// Whether these params are larger than may be sealed with a state.
     fn has_large_params(&self) -> bool {
-        let size: usize = self.params.iter().map(|(key, value)| key.len() + value.as_bytes().len()).sum();
-        size > self.shared.config.limits.server.max_state_params
+        self.params_size() > self.shared.config.limits.server.max_state_params
+    }
+
+    /// Bytes of the params that a state is bound to.
+    fn params_size(&self) -> usize {
+        self.params.iter().map(|(key, value)| key.len() + value.as_bytes().len()).sum()
     }
 
     /// The nonce of the round in which this request asks. No request of any engine asks twice under the same key.

@@ -30,7 +30,7 @@ pub(super) enum Client {
 
 /// Names a [`Client`] for as long as it holds something. Never used again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct ClientKey(u64);
+pub(super) struct ClientKey(pub(super) u64);
 
 /// A bound that all clients share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

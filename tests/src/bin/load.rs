@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use mcp_tests::load::heap::{Meter, table};
-use mcp_tests::load::{Adapter, SCENES, Scale, Scene, server};
+use mcp_tests::load::{Adapter, SCENES, Scale, Scene, Setup, server};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words[..] {
-        ["serve", adapter, patience] => serve(adapter, patience),
+        ["serve", adapter, patience, setup] => serve(adapter, patience, setup),
         ["engine"] => all(|_| false),
         ["--only", only] => all(|scene| scene.contains(only)),
         [] => all(|_| true),
@@ -44,10 +44,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn serve(adapter: &str, patience: &str) -> Result<bool, String> {
+fn serve(adapter: &str, patience: &str, setup: &str) -> Result<bool, String> {
     let adapter = Adapter::ALL.into_iter().find(|one| one.name() == adapter).ok_or("there is no such adapter")?;
+    let setup = Setup::ALL.into_iter().find(|one| one.name() == setup).ok_or("there is no such setup")?;
     let patience = patience.parse().map_err(|_| "that is no time in milliseconds")?;
-    server::serve(adapter, Duration::from_millis(patience), used).map_err(|e| e.to_string())?;
+    server::serve(adapter, Duration::from_millis(patience), setup, used).map_err(|e| e.to_string())?;
     Ok(true)
 }
 

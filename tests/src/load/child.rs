@@ -1,6 +1,6 @@
 //! The server of a scene: a process that says how it is when it is asked.
 
-use super::Adapter;
+use super::{Adapter, Setup};
 use crate::peer::usage::Usage;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -35,14 +35,16 @@ pub(super) struct Look {
     pub(super) requests: u64,
     /// Calls of `echo` that ran.
     pub(super) echoed: u64,
+    /// Requests that run.
+    pub(super) running: usize,
     /// Resident memory, in bytes.
     pub(super) resident: i64,
 }
 
 impl Child {
-    pub(super) fn start(load: &Path, adapter: Adapter, patience: Duration) -> Result<Self, String> {
+    pub(super) fn start(load: &Path, adapter: Adapter, patience: Duration, setup: Setup) -> Result<Self, String> {
         let mut command = Command::new(load);
-        command.args(["serve", adapter.name(), &patience.as_millis().to_string()]);
+        command.args(["serve", adapter.name(), &patience.as_millis().to_string(), setup.name()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut process = command.spawn().map_err(|e| format!("the server does not start: {e}"))?;
         let (told, lines) = channel();
@@ -69,12 +71,15 @@ impl Child {
         writeln!(input).and_then(|()| input.flush()).map_err(|e| format!("the server is gone: {e}"))?;
         let line = self.line()?;
         let numbers: Vec<i64> = line.split(' ').filter_map(|number| number.parse().ok()).collect();
-        let [heap, connections, requests, echoed] = numbers[..] else { return Err(format!("it says {line:?}")) };
+        let [heap, connections, requests, echoed, running] = numbers[..] else {
+            return Err(format!("it says {line:?}"));
+        };
         Ok(Look {
             heap,
             connections: connections as usize,
             requests: requests as u64,
             echoed: echoed as u64,
+            running: running as usize,
             resident: self.usage().resident as i64 * 1024,
         })
     }

@@ -34,10 +34,10 @@ const ROUNDS: usize = 3;
 const TEXT: &str = "the same words again";
 
 /// How long a call waited for its answer.
-struct Wait {
+pub(super) struct Wait {
     /// The answers to other calls meanwhile.
     others: u64,
-    time: Duration,
+    pub(super) time: Duration,
 }
 
 /// Callers with a connection each, of the server's adapter: its turns are fair.
@@ -102,7 +102,7 @@ fn rounds(
 }
 
 /// The element of a sorted list that so many of a hundred do not exceed.
-fn quantile(sorted: &[Wait], hundredths: usize) -> &Wait {
+pub(super) fn quantile(sorted: &[Wait], hundredths: usize) -> &Wait {
     &sorted[(sorted.len() - 1) * hundredths / 100]
 }
 
@@ -133,24 +133,34 @@ impl Drop for OneCore {
 }
 
 /// A connection that asks again as soon as it is answered.
-struct Caller {
+pub(super) struct Caller {
     stream: TcpStream,
+    request: String,
     answer: Vec<u8>,
     asked: (Instant, u64),
 }
 
 impl Caller {
     fn open(child: &Child) -> Result<Self, String> {
+        Self::asking(child, raw::call(1, "echo", json!({ "text": TEXT })))
+    }
+
+    /// The same, which this principal makes.
+    pub(super) fn open_as(child: &Child, principal: &str) -> Result<Self, String> {
+        Self::asking(child, raw::by(principal, &raw::call(1, "echo", json!({ "text": TEXT }))))
+    }
+
+    fn asking(child: &Child, request: String) -> Result<Self, String> {
         let stream = TcpStream::connect_timeout(&child.address, SILENCE).map_err(|e| format!("no connection: {e}"))?;
         stream.set_nodelay(true).and_then(|()| stream.set_nonblocking(true)).map_err(|e| e.to_string())?;
-        Ok(Self { stream, answer: Vec::new(), asked: (Instant::now(), 0) })
+        Ok(Self { stream, request, answer: Vec::new(), asked: (Instant::now(), 0) })
     }
 
     /// Asks, when so many calls were answered.
-    fn ask(&mut self, request: &str, answered: u64) -> Result<(), String> {
+    fn ask(&mut self, answered: u64) -> Result<(), String> {
         self.asked = (Instant::now(), answered);
         // A socket whose last answer was read has room for one request.
-        self.stream.write_all(request.as_bytes()).map_err(|e| format!("not written: {e}"))
+        self.stream.write_all(self.request.as_bytes()).map_err(|e| format!("not written: {e}"))
     }
 
     /// Reads what is there. How long the call has waited, if that is all of its answer.
@@ -179,16 +189,15 @@ impl Caller {
 
 /// Makes so many calls, one on each connection at any time. Whatever this does between an answer and the next call is time in which a server
 /// may turn to another connection, so it is little.
-fn keep_asking(mut callers: Vec<Caller>, calls: usize) -> Result<Vec<Wait>, String> {
+pub(super) fn keep_asking(mut callers: Vec<Caller>, calls: usize) -> Result<Vec<Wait>, String> {
     let system = |e: Errno| e.to_string();
     let ready = epoll::create(CreateFlags::CLOEXEC).map_err(system)?;
     for (at, caller) in callers.iter().enumerate() {
         epoll::add(&ready, &caller.stream, EventData::new_u64(at as u64), EventFlags::IN).map_err(system)?;
     }
-    let request = raw::call(1, "echo", json!({ "text": TEXT }));
     let limit = Timespec { tv_sec: SILENCE.as_secs() as i64, tv_nsec: 0 };
     let (mut waits, mut asked) = (Vec::with_capacity(calls), callers.len());
-    callers.iter_mut().try_for_each(|caller| caller.ask(&request, 0))?;
+    callers.iter_mut().try_for_each(|caller| caller.ask(0))?;
     let mut events = Vec::with_capacity(callers.len());
     while waits.len() < calls {
         events.clear();
@@ -202,7 +211,7 @@ fn keep_asking(mut callers: Vec<Caller>, calls: usize) -> Result<Vec<Wait>, Stri
             let Some(wait) = caller.read(waits.len() as u64)? else { continue };
             waits.push(wait);
             if asked < calls {
-                caller.ask(&request, waits.len() as u64)?;
+                caller.ask(waits.len() as u64)?;
                 asked += 1;
             }
         }

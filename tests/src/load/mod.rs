@@ -1,10 +1,11 @@
 //! Load over real sockets, on loopback and bounded: connections that never finish what they begin, connections and streams that rest,
-//! callers beside readers that never read, callers that never pause. Each scene meets each adapter as a server in a process of its own, and tells what it takes of
+//! callers beside readers that never read, callers that never pause, and one client that takes all it can beside a thousand others. Each scene meets each adapter as a server in a process of its own, and tells what it takes of
 //! memory, what went wrong, and that nothing was lost.
 
 mod child;
 mod fair;
 pub mod heap;
+mod one;
 mod raw;
 mod scenes;
 pub mod server;
@@ -40,6 +41,31 @@ impl Adapter {
     }
 }
 
+/// How the server of a scene is set up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Setup {
+    /// Nobody is asked who a request comes from.
+    Plain,
+    /// Each request comes from the principal that its token names.
+    Principals,
+    /// The same, with bounds that are soon reached.
+    Small,
+}
+
+impl Setup {
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Plain, Self::Principals, Self::Small];
+
+    /// Its name, as the arguments of a program have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Principals => "principals",
+            Self::Small => "small",
+        }
+    }
+}
+
 /// How much of everything there is.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
@@ -53,6 +79,10 @@ pub struct Scale {
     pub calls: usize,
     /// Readers that never read.
     pub readers: usize,
+    /// Clients beside one that takes all it can.
+    pub others: usize,
+    /// Calls of each of them in one round.
+    pub calls_of_others: usize,
     /// Calls of callers that never pause, of all together, in one round.
     pub unpaused: usize,
     /// Whether the times of those are judged, which are those of the machine as well; the order in which they are answered always is.
@@ -69,6 +99,8 @@ impl Scale {
         callers: 64,
         calls: 50,
         readers: 20,
+        others: 1000,
+        calls_of_others: 5,
         unpaused: 10_000,
         timed: true,
         patience: Duration::from_secs(4),
@@ -81,6 +113,8 @@ impl Scale {
         callers: 8,
         calls: 10,
         readers: 4,
+        others: 20,
+        calls_of_others: 5,
         unpaused: 800,
         timed: false,
         patience: Duration::from_secs(3),
@@ -89,7 +123,8 @@ impl Scale {
     /// Descriptors that one process needs: of a server on threads each connection takes three.
     const fn descriptors(&self) -> u64 {
         let most = if self.half_open > self.resting { self.half_open } else { self.resting };
-        3 * (most + self.callers + self.readers) as u64 + 100
+        // A share of all connections beside the others.
+        3 * (most + self.others + self.callers + self.readers + 1024) as u64 + 100
     }
 }
 
@@ -100,6 +135,8 @@ pub struct Scene {
     pub name: &'static str,
     /// The most memory that the server may take, in MiB, at [`Scale::FULL`].
     peak: u64,
+    /// Whether it is about principals.
+    principals: bool,
     run: fn(&mut Child, &Scale) -> Result<Shown, String>,
 }
 
@@ -132,7 +169,12 @@ impl Scene {
     pub fn show(&self, load: &Path, adapter: Adapter, scale: &Scale) -> Result<String, String> {
         descriptors(scale.descriptors())?;
         let began = Instant::now();
-        let mut child = Child::start(load, adapter, scale.patience)?;
+        let setup = match (self.principals, scale.timed) {
+            (false, _) => Setup::Plain,
+            (true, true) => Setup::Principals,
+            (true, false) => Setup::Small,
+        };
+        let mut child = Child::start(load, adapter, scale.patience, setup)?;
         let shown = (self.run)(&mut child, scale)?;
         let peak = child.usage().peak;
         child.end()?;

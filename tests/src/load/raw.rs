@@ -71,6 +71,21 @@ impl Conn {
         Ok(Head { status: status.ok_or_else(|| format!("no status in {text:?}"))?, text })
     }
 
+    /// Whether something can be read.
+    pub(super) fn has_input(&self) -> Result<bool, String> {
+        let look = || -> io::Result<bool> {
+            self.stream().set_nonblocking(true)?;
+            let peeked = self.stream().peek(&mut [0]);
+            self.stream().set_nonblocking(false)?;
+            match peeked {
+                Ok(_) => Ok(true),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+                Err(e) => Err(e),
+            }
+        };
+        Ok(!self.input.buffer().is_empty() || look().map_err(|e| format!("no input: {e}"))?)
+    }
+
     /// Says something, and reads the answer to its end: its head, and the message in it that has an id or is the only one.
     pub(super) fn ask(&mut self, text: &str) -> Result<(Head, Value), String> {
         self.send(text)?;
@@ -164,6 +179,17 @@ pub(super) fn watched(id: u64, tool: &str, arguments: Value) -> String {
     modern(id, "tools/call", Some(tool), json!({ "name": tool, "arguments": arguments, "_meta": meta }))
 }
 
+/// A notification of 2026-07-28.
+pub(super) fn notification(method: &str, params: Value) -> String {
+    let fields = format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n");
+    post(&fields, &json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+}
+
+/// The same request from this principal.
+pub(super) fn by(principal: &str, request: &str) -> String {
+    request.replacen("\r\n", &format!("\r\nAuthorization: Bearer {principal}\r\n"), 1)
+}
+
 fn post(fields: &str, body: &Value) -> String {
     let body = body.to_string();
     format!(
@@ -179,14 +205,25 @@ pub(super) fn listen(id: u64) -> String {
 
 /// The beginning of a session of 2025-11-25.
 pub(super) fn initialize(id: u64) -> String {
+    initialize_with(id, &json!({}))
+}
+
+/// The same, of a client with these capabilities.
+pub(super) fn initialize_with(id: u64, capabilities: &Value) -> String {
     let info = json!({ "name": "load", "version": "1" });
-    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info });
     post("", &json!({ "jsonrpc": "2.0", "id": id, "method": "initialize", "params": params }))
 }
 
 /// The second step of a session.
 pub(super) fn initialized(session: &str) -> String {
     post(&of_session(session), &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+}
+
+/// A call of a tool within a session.
+pub(super) fn call_in(session: &str, id: u64, tool: &str, arguments: Value) -> String {
+    let params = json!({ "name": tool, "arguments": arguments });
+    post(&of_session(session), &json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }))
 }
 
 /// What asks for the stream of a session.

@@ -2,7 +2,7 @@
 
 use super::child::{Child, Look};
 use super::raw::{self, Conn};
-use super::{Scale, Scene, Shown, fair, streams};
+use super::{Scale, Scene, Shown, fair, one, streams};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::thread;
@@ -10,15 +10,37 @@ use std::time::{Duration, Instant};
 
 /// All scenes.
 pub const SCENES: &[Scene] = &[
-    Scene { name: "half-open connections", peak: 96, run: half_open },
-    Scene { name: "resting connections", peak: 64, run: resting },
-    Scene { name: "resting sessions", peak: 64, run: streams::sessions },
-    Scene { name: "streams of sessions", peak: 64, run: streams::of_sessions },
-    Scene { name: "subscriptions", peak: 64, run: streams::subscriptions },
-    Scene { name: "callers beside slow readers", peak: 384, run: callers },
-    Scene { name: "connections without a pause", peak: 64, run: fair::connections },
-    Scene { name: "calls without a pause", peak: 64, run: fair::calls },
+    plain("half-open connections", 96, half_open),
+    plain("resting connections", 64, resting),
+    plain("resting sessions", 64, streams::sessions),
+    plain("streams of sessions", 64, streams::of_sessions),
+    plain("subscriptions", 64, streams::subscriptions),
+    plain("callers beside slow readers", 384, callers),
+    plain("connections without a pause", 64, fair::connections),
+    plain("calls without a pause", 64, fair::calls),
+    shared("one client: requests", 384, one::requests),
+    shared("one client: bytes of requests", 512, one::bytes),
+    shared("one client: exchanges", 384, one::exchanges),
+    shared("one client: streams", 384, one::streams),
+    shared("one client: sessions", 256, one::sessions),
+    shared("one client: what clients say", 256, one::client_data),
+    shared("one client: histories", 512, one::histories),
+    shared("one client: questions", 256, one::questions),
+    shared("one client: junk states", 512, one::states),
+    shared("one client: notifications", 256, one::notifications),
+    shared("one client: half bodies", 1024, one::held),
 ];
+
+type Run = fn(&mut Child, &Scale) -> Result<Shown, String>;
+
+const fn plain(name: &'static str, peak: u64, run: Run) -> Scene {
+    Scene { name, peak, principals: false, run }
+}
+
+/// About principals.
+const fn shared(name: &'static str, peak: u64, run: Run) -> Scene {
+    Scene { name, peak, principals: true, run }
+}
 
 /// How long what the server does by itself may take beyond its patience.
 pub(super) const MARGIN: Duration = Duration::from_secs(10);

@@ -1,17 +1,20 @@
 //! The server that the scenes are played with, on either adapter: it serves over HTTP, and says on standard output how it is whenever it is
 //! asked on standard input: bytes of heap in use, connections, requests, calls of `echo`. At the end of its input it stops.
 
-use super::Adapter;
+use super::{Adapter, Setup};
 use mcp_blocking as blocking;
-use mcp_proto::input::Change;
+use mcp_proto::exchange::RequestHead;
+use mcp_proto::input::{Admission, Change, Principal};
+use mcp_proto::model::elicitation::ElicitRequest;
 use mcp_proto::route::Cx;
 use mcp_proto::server::Sessions;
 use mcp_proto::stats::ServerStats;
-use mcp_proto::{Outcome, Progress, Router, ToolError, tool};
+use mcp_proto::{Object, Outcome, Progress, Router, ToolError, tool};
 use serde::Deserialize;
-use std::future::ready;
+use std::future::{pending, ready};
 use std::io::{self, BufRead, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::Duration;
 
 /// How many calls of `echo` ran.
@@ -24,19 +27,29 @@ const GRACE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// It cannot listen, or a standard stream fails.
-pub fn serve(adapter: Adapter, patience: Duration, heap: fn() -> usize) -> io::Result<()> {
+pub fn serve(adapter: Adapter, patience: Duration, setup: Setup, heap: fn() -> usize) -> io::Result<()> {
     match adapter {
         Adapter::Blocking => {
-            let router = router(patience, |tool| blocking::Handler::new(move |cx| run(&cx, tool)));
-            let server = blocking::serve_http(router, "127.0.0.1:0")?;
+            let router = router(patience, setup, |tool| blocking::Handler::new(move |cx| run(&cx, tool)));
+            let router = router.add(tool("wait"), blocking::Handler::new(|cx| wait(&cx)));
+            let mut serving = blocking::Serving::new();
+            if setup != Setup::Plain {
+                serving = serving.on_admit(|head, _| admission(head));
+            }
+            let server = blocking::serve_http_with(router, serving, "127.0.0.1:0")?;
             println!("LISTENING {}", server.local_addr());
             answer(heap, || server.stats())?;
             server.stop(GRACE);
             Ok(())
         }
         Adapter::Smol => {
-            let router = router(patience, |tool| mcp_smol::Handler::new(move |cx| ready(run(&cx, tool))));
-            let server = smol::block_on(mcp_smol::serve_http(router, "127.0.0.1:0"))?;
+            let router = router(patience, setup, |tool| mcp_smol::Handler::new(move |cx| ready(run(&cx, tool))));
+            let router = router.add(tool("wait"), mcp_smol::Handler::new(|_| pending()));
+            let mut service = mcp_smol::Service::new(router);
+            if setup != Setup::Plain {
+                service = service.on_admit(|head, _| ready(admission(&head)));
+            }
+            let server = smol::block_on(mcp_smol::serve_http(service, "127.0.0.1:0"))?;
             println!("LISTENING {}", server.local_addr());
             answer(heap, || server.stats())?;
             smol::block_on(server.stop(GRACE));
@@ -50,7 +63,7 @@ fn answer(heap: fn() -> usize, stats: impl Fn() -> ServerStats) -> io::Result<()
     for line in io::stdin().lock().lines() {
         line?;
         let (stats, heap, echoed) = (stats(), heap(), ECHOED.load(Ordering::Relaxed));
-        writeln!(output, "{heap} {} {} {echoed}", stats.channels, stats.requests)?;
+        writeln!(output, "{heap} {} {} {echoed} {}", stats.channels, stats.requests, stats.running)?;
         output.flush()?;
     }
     Ok(())
@@ -59,20 +72,70 @@ fn answer(heap: fn() -> usize, stats: impl Fn() -> ServerStats) -> io::Result<()
 type Tool = fn(&Cx) -> Result<String, ToolError>;
 
 /// The tools, for whatever runs them.
-fn router<H>(patience: Duration, handler: impl Fn(Tool) -> H) -> Router<H> {
-    let tools: [(&str, Tool); 4] = [("echo", echo), ("big", big), ("flood", flood), ("change", change)];
+fn router<H>(patience: Duration, setup: Setup, handler: impl Fn(Tool) -> H) -> Router<H> {
+    let tools: [(&str, Tool); 6] =
+        [("echo", echo), ("big", big), ("flood", flood), ("change", change), ("notes", notes), ("ask", ask)];
     let router = Router::new("load", env!("CARGO_PKG_VERSION")).tools_change().configure(|config| {
         config.sessions = Sessions::Optional;
         config.limits.frame.head_timeout = patience;
         config.limits.frame.body_timeout = patience;
         config.limits.frame.write_stall = patience;
         config.limits.server.write_stall = patience;
+        if setup == Setup::Small {
+            let limits = &mut config.limits.server;
+            limits.max_running_requests = 64;
+            limits.max_running_bytes = 64 << 20;
+            limits.max_exchanges = 400;
+            limits.max_streams = 40;
+            limits.max_sessions = 80;
+            limits.max_client_data_total = 1 << 20;
+            limits.history_total = 16 << 20;
+            limits.max_held = 16 << 20;
+        }
     });
     tools.into_iter().fold(router, |router, (name, run)| router.add(tool(name), handler(run)))
 }
 
 fn run(cx: &Cx, tool: Tool) -> Outcome {
     cx.outcome(tool(cx))
+}
+
+/// Whose a request is: whoever its token names.
+fn admission(head: &RequestHead) -> Admission {
+    let token = head.headers.get("Authorization").and_then(|token| token.strip_prefix("Bearer "));
+    Admission::Accept(token.map(|name| Principal(name.into())))
+}
+
+/// Never returns by itself.
+fn wait(cx: &Cx) -> Outcome {
+    while !cx.is_cancelled() {
+        thread::park_timeout(Duration::from_millis(20));
+    }
+    cx.outcome("cancelled")
+}
+
+#[derive(Deserialize)]
+struct Notes {
+    count: u32,
+    size: usize,
+}
+
+/// Says so many notifications of this size.
+fn notes(cx: &Cx) -> Result<String, ToolError> {
+    let Notes { count, size } = cx.arguments()?;
+    let params = Object::new().with("text", "n".repeat(size).as_str());
+    for _ in 0..count {
+        // It is refused if its client reads too slowly, and kept if that has gone.
+        let _ = cx.notify("acme/note", params.clone());
+        thread::sleep(Duration::from_micros(50));
+    }
+    Ok("said".into())
+}
+
+/// Asks the user.
+fn ask(cx: &Cx) -> Result<String, ToolError> {
+    cx.elicit("name", ElicitRequest::form("Who are you?").text("name"))?;
+    Ok("asked".into())
 }
 
 #[derive(Deserialize)]

@@ -432,6 +432,23 @@ fn a_question_whose_client_is_away_waits_for_30_s() {
 
 // covers: B-187
 #[test]
+fn a_client_that_closed_its_side_of_the_connection_counts_as_away_for_questions() {
+    let mut site = Site::new();
+    let client = site.session("2025-11-25", r#"{"elicitation":{}}"#);
+    let x = client.call(&mut site, 1);
+    let (responder, _) = site.handed();
+    site.bench.answer(responder, ask("q"));
+    site.bench.fact(x, Fact::ReadClosed);
+    site.pass(Duration::from_millis(29_999));
+    assert_eq!(site.bench.server.running(), 1);
+    site.pass(Duration::from_millis(1));
+    assert_eq!(site.bench.server.running(), 0);
+    // It still reads, and is told.
+    assert!(site.said(x).iter().any(|line| line.contains("the client did not answer in time")));
+}
+
+// covers: B-187
+#[test]
 fn a_client_that_comes_back_has_all_the_time_that_it_had() {
     for own in [false, true] {
         let mut site = Site::new();

@@ -1,6 +1,7 @@
 //! Requests whose client is away: nothing is said to it at the moment. It may come back for an answer, as long as its session lasts. What it
 //! costs meanwhile is bounded: it has little time for questions, and its place is given to others where there is no room.
 
+use super::streams::Stream;
 use crate::error::DiagnosticKind;
 use crate::input::{RequestKey, SessionKey};
 use crate::server::requests::{Running, Stage};
@@ -10,13 +11,18 @@ use crate::server::{Server, Timer};
 use alloc::collections::BTreeSet;
 
 impl Server {
-    /// Whether neither the stream of a request nor the stream that its session has of its own is carried by an exchange.
+    /// Whether neither the stream of a request nor the stream that its session has of its own is carried by an exchange whose client is there.
+    /// One that will send nothing more may still read, or has gone: before something is written nobody can tell.
     fn is_away(&self, place: Place) -> bool {
         let Place::Stream(key) = place else { return false };
         let Some(stream) = self.web.streams.get(&key) else { return false };
         let own = stream.session.and_then(|session| self.web.session(session)?.own);
-        let is_carried = |key| self.web.streams.get(&key).is_some_and(|stream| stream.exchange.is_some());
-        stream.exchange.is_none() && !own.is_some_and(is_carried)
+        let own = own.and_then(|own| self.web.streams.get(&own));
+        let is_there = |stream: &Stream| {
+            let exchange = stream.exchange.and_then(|x| self.exchanges.get(&x)?.binding.http());
+            exchange.is_some_and(|http| !http.read_closed)
+        };
+        !is_there(stream) && !own.is_some_and(is_there)
     }
 
     /// Sets the time that the client of a request has for its answers: less while it is away.

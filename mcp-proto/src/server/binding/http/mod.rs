@@ -25,6 +25,7 @@ use crate::input::{Admission, AdmitKey, AdmitToken, Principal};
 use crate::rpc::{DefectKind, ErrorObject, Id, code, error_response};
 use crate::server::era::Rejection;
 use crate::server::shares::{Bound, Client};
+use crate::server::talk::Place;
 use crate::server::{Event, Life, Output, Server, Sessions, Timer};
 use accept::Accepts;
 use alloc::boxed::Box;
@@ -42,6 +43,8 @@ pub(in crate::server) struct Http {
     /// From whom it comes, once that was decided.
     principal: Option<Principal>,
     stage: Stage,
+    /// The client will send nothing more on its connection. It may have gone.
+    read_closed: bool,
 }
 
 #[derive(Debug)]
@@ -71,7 +74,7 @@ const RETRY_AFTER: &str = "1";
 impl Server {
     pub(in crate::server) fn open_http(&mut self, x: ExchangeId, head: RequestHead) {
         let accepts = Accepts::of(&head.headers);
-        let http = Http { head: Arc::new(head), accepts, principal: None, stage: Stage::Reading };
+        let http = Http { head: Arc::new(head), accepts, principal: None, stage: Stage::Reading, read_closed: false };
         let head = http.head.clone();
         let peer = self.web.sender.take_if(|(of, _)| *of == x).map(|(_, peer)| peer).unwrap_or_default();
         self.web.unread.remove(&x);
@@ -209,7 +212,15 @@ impl Server {
             Some(Stage::Admitting { .. } | Stage::Reading | Stage::Answering { .. }) => false,
         };
         if !stays {
-            self.abort(x);
+            return self.abort(x);
+        }
+        if let Some(http) = self.http(x) {
+            http.read_closed = true;
+        }
+        if let Place::Stream(stream) = self.place_on(x)
+            && let Some(session) = self.web.stream(stream).and_then(|stream| stream.session)
+        {
+            self.time_questions_of(session);
         }
     }
 
