@@ -1,5 +1,12 @@
 //! What can go wrong, sorted by whose fault it is: ours (`Refused`), the call's (`CallError`), the peer's (`Diagnostic`), the link's
 //! (`Closed`, in `exchange`). All are `Clone + PartialEq`; match on variants, not on texts.
+//!
+//! # Text of a peer
+//!
+//! Errors and diagnostics hold texts that the peer chose: messages, method names, header fields, the standard error of a program. A
+//! terminal obeys some characters in them, and a line end in a log looks like the start of another entry. So every `Display` of this
+//! crate writes control characters (C0, DEL, C1), line ends (also U+2028 and U+2029) and controls of bidirectional text as escapes, such
+//! as `\n` and `\u{9b}`. All other characters stay. Fields hold the text as it was received; escape it before you print one by itself.
 
 mod excerpt;
 mod http;
@@ -7,7 +14,11 @@ mod http;
 pub(crate) use excerpt::excerpt;
 pub use http::{AuthHints, HttpError};
 
+#[cfg(test)]
+mod tests;
+
 use crate::exchange::{Closed, ExitStatus, Sent};
+use crate::peer_text::{Visible, write_list};
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, Id};
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -77,7 +88,7 @@ impl fmt::Display for Refusal {
 
 impl core::error::Error for Refusal {}
 
-/// A call ended badly. Exactly one of this and a result ends every call.
+/// A call ended badly. Exactly one of this and a result ends every call. Its `Display` has [escapes](self#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CallError {
@@ -185,7 +196,7 @@ impl fmt::Display for CallError {
                 write!(f, "no response within {} ms: the request waited for a connection", after.as_millis())
             }
             Self::Timeout { after, .. } => write!(f, "no response within {} ms", after.as_millis()),
-            Self::Cancelled { reason: Some(reason) } => write!(f, "cancelled: {reason}"),
+            Self::Cancelled { reason: Some(reason) } => write!(f, "cancelled: {}", Visible(reason)),
             Self::Cancelled { reason: None } => f.write_str("cancelled"),
             Self::Closed { why, .. } => write!(f, "Transport closed: {why}"),
             Self::NoResponse { id, any_message, attempts, cause } => {
@@ -208,14 +219,14 @@ impl fmt::Display for CallError {
             Self::SessionEnded => f.write_str("the session has ended"),
             Self::Decode(e) => write!(f, "the answer cannot be read: {e}"),
             Self::Negotiation(e) => e.fmt(f),
-            Self::Input(e) => write!(f, "the server's question was not answered: {}", e.message),
+            Self::Input(e) => write!(f, "the server's question was not answered: {}", Visible(&e.message)),
             Self::TooManyRounds(1) => f.write_str("the server asked again after 1 round"),
             Self::TooManyRounds(n) => write!(f, "the server asked again after {n} rounds"),
             Self::TooManyPages(1) => f.write_str("the list has more than 1 page"),
             Self::TooManyPages(n) => write!(f, "the list has more than {n} pages"),
             Self::Refused(why) => why.fmt(f),
             Self::NotRepeated(e) => write!(f, "a later request of the call cannot be written: {e}"),
-            Self::Denied { reason, .. } => write!(f, "refused by the message hook: {reason}"),
+            Self::Denied { reason, .. } => write!(f, "refused by the message hook: {}", Visible(reason)),
         }
     }
 }
@@ -273,7 +284,7 @@ impl fmt::Display for StreamEnd {
     }
 }
 
-/// The two sides could not agree on a revision, or never got so far.
+/// The two sides could not agree on a revision, or never got so far. Its `Display` has [escapes](self#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
 pub struct NegotiationError {
     /// What was being tried.
@@ -337,14 +348,18 @@ impl fmt::Display for NegotiationError {
             (None, cause) => cause.fmt(f),
             (Some(first), NegotiationCause::Closed(why)) => {
                 write!(f, "started twice: {first}, {}", StartFailure { stage: self.stage, why: why.clone() })?;
-                let words = |why: &Closed| match why {
-                    Closed::Exited(status) => status.last_words().map(String::from),
-                    _ => None,
-                };
-                words(why).or_else(|| words(&first.why)).map_or(Ok(()), |last| write!(f, "; its last words: {last}"))
+                let last_words = last_words(why).or_else(|| last_words(&first.why));
+                last_words.map_or(Ok(()), |last| write!(f, "; its last words: {}", Visible(last)))
             }
             (Some(first), cause) => write!(f, "{cause}; started twice: {first}"),
         }
+    }
+}
+
+fn last_words(why: &Closed) -> Option<&str> {
+    match why {
+        Closed::Exited(status) => status.last_words(),
+        _ => None,
     }
 }
 
@@ -379,9 +394,10 @@ impl fmt::Display for NegotiationCause {
             Self::Timeout(limit) => write!(f, "no answer within {} ms", limit.as_millis()),
             Self::StartTimeout(limit) => write!(f, "the start took longer than {} ms", limit.as_millis()),
             Self::Closed(why) => why.fmt(f),
-            Self::Denied(reason) => write!(f, "refused by the message hook: {reason}"),
+            Self::Denied(reason) => write!(f, "refused by the message hook: {}", Visible(reason)),
             Self::NoMutualVersion(theirs) => {
-                write!(f, "no mutual protocol version; the server has {}", theirs.join(", "))
+                f.write_str("no mutual protocol version; the server has ")?;
+                write_list(f, theirs.iter().map(String::as_str))
             }
         }
     }
@@ -399,12 +415,13 @@ impl core::error::Error for NegotiationError {
     }
 }
 
-/// Something of the peer's was dropped, ignored or answered with an error. It is never silent, and never ends the connection by itself.
+/// Something of the peer's was dropped, ignored or answered with an error. It is never silent, and never ends the connection by itself. Its
+/// `Display` has [escapes](self#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Diagnostic {
     /// What happened; has a stable code.
     pub kind: DiagnosticKind,
-    /// What it was about: a method, an id, the head of a line. For people, not for programs; not redacted.
+    /// What it was about: a method, an id, the head of a line. For people, not for programs; neither redacted nor escaped.
     pub detail: String,
 }
 
@@ -426,7 +443,7 @@ impl Diagnostic {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} ({})", self.kind.code(), self.detail, self.kind.action())
+        write!(f, "{}: {} ({})", self.kind.code(), Visible(&self.detail), self.kind.action())
     }
 }
 

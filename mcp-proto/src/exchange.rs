@@ -8,6 +8,7 @@ mod program;
 pub use peer::{Credentials, Peer, PeerKind};
 pub use program::{Group, Inherit, Program};
 
+use crate::peer_text::Visible;
 use crate::redact::{Url, is_secret_field};
 use crate::rpc::{Defect, Document, Id, Message};
 use alloc::string::String;
@@ -235,7 +236,7 @@ pub enum Shutdown {
     Abort,
 }
 
-/// How a channel or an exchange ended.
+/// How a channel or an exchange ended. Its `Display` has [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Closed {
@@ -268,19 +269,20 @@ impl fmt::Display for Closed {
             Self::Reset => f.write_str("the connection was reset"),
             Self::Refused => f.write_str("the connection was refused"),
             Self::Unresolved => f.write_str("the host name has no address"),
-            Self::Unreachable(why) => write!(f, "unreachable: {why}"),
+            Self::Unreachable(why) => write!(f, "unreachable: {}", Visible(why)),
             Self::Exited(status) => status.fmt(f),
             Self::Aborted => f.write_str("the connection was closed by this side"),
             Self::Timeout => f.write_str("the connection took too long"),
-            Self::Broken(how) => write!(f, "the framing is broken: {how}"),
-            Self::Denied(reason) => write!(f, "refused by the message hook: {reason}"),
+            Self::Broken(how) => write!(f, "the framing is broken: {}", Visible(how)),
+            Self::Denied(reason) => write!(f, "refused by the message hook: {}", Visible(reason)),
         }
     }
 }
 
 impl core::error::Error for Closed {}
 
-/// How a program ended: an exit code, or the signal that killed it.
+/// How a program ended: an exit code, or the signal that killed it. Its `Display` shows the last line of [`stderr`](Self::stderr) with
+/// [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ExitStatus {
@@ -327,7 +329,7 @@ impl fmt::Display for ExitStatus {
             (None, Some(signal)) => write!(f, "the program was killed by signal {signal}")?,
             (None, None) => f.write_str("the program ended")?,
         }
-        self.last_words().map_or(Ok(()), |last| write!(f, "; its last words: {last}"))
+        self.last_words().map_or(Ok(()), |last| write!(f, "; its last words: {}", Visible(last)))
     }
 }
 

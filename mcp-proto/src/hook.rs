@@ -3,6 +3,7 @@
 
 use crate::exchange::{Body, Data, Item, Outgoing, SseEvent};
 use crate::limits::FrameLimits;
+use crate::peer_text::Visible;
 use crate::redact::redact_message;
 use crate::rpc::{self, Defect, DefectKind, Document, ErrorObject, Id, Message, Payload, code};
 use alloc::format;
@@ -79,7 +80,7 @@ impl Denied {
 
 impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "refused by the message hook: {}", self.0)
+        write!(f, "refused by the message hook: {}", Visible(&self.0))
     }
 }
 
@@ -298,7 +299,7 @@ impl<'a> WireMessage<'a> {
 
 impl fmt::Debug for WireMessage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {}", self.direction, self.text())
+        write!(f, "{:?} {}", self.direction, Visible(&self.text()))
     }
 }
 

@@ -140,6 +140,7 @@ pub mod hook;
 pub mod input;
 pub mod limits;
 pub mod model;
+mod peer_text;
 #[cfg(feature = "std")]
 pub mod process;
 pub mod record;

@@ -4,10 +4,11 @@
 use mcp_tests::sources::{Line, Source, below, has_word};
 
 /// The modules of the core, each using only those before it.
-const ORDER: [&str; 23] = [
+const ORDER: [&str; 24] = [
     "time",
     "seed",
     "limits",
+    "peer_text",
     "redact",
     "rpc",
     "version",

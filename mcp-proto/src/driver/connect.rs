@@ -3,10 +3,11 @@
 use crate::client::Termination;
 use crate::error::NegotiationError;
 use crate::exchange::{Closed, Origin};
+use crate::peer_text::Visible;
 use alloc::string::String;
 use core::fmt;
 
-/// A client could not be connected. Nothing is left open.
+/// A client could not be connected. Nothing is left open. Its `Display` has [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -43,8 +44,10 @@ impl fmt::Display for ConnectError {
             }
             Self::Negotiation(e) => e.fmt(f),
             Self::Closed(why) => why.fmt(f),
-            Self::System(why) => write!(f, "the system does not provide what a connection needs: {why}"),
-            Self::Thread(why) => write!(f, "no thread can be started: {why}"),
+            Self::System(why) => {
+                write!(f, "the system does not provide what a connection needs: {}", Visible(why))
+            }
+            Self::Thread(why) => write!(f, "no thread can be started: {}", Visible(why)),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The error that an HTTP status makes.
 
+use crate::peer_text::Visible;
 use crate::rpc::{ErrorObject, Object, code};
 use alloc::format;
 use alloc::string::String;
@@ -8,7 +9,8 @@ use bytes::Bytes;
 use core::fmt;
 use core::time::Duration;
 
-/// An HTTP status other than success, with what the response says of the reason (RFC 9110 section 15).
+/// An HTTP status other than success, with what the response says of the reason (RFC 9110 section 15). Its `Display` shows the reason with
+/// [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct HttpError {
@@ -61,22 +63,26 @@ impl fmt::Display for HttpError {
             Some(error) => write!(f, ": {error}")?,
             None if self.body_head.is_empty() => {}
             None => {
-                // A page may be long, and may hold what a terminal obeys.
+                // A page may be long.
                 let text = String::from_utf8_lossy(&self.body_head);
-                let line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-                write!(f, ": {}", line.take(SHOWN).collect::<String>().trim_end())?;
+                let end = text.char_indices().nth(SHOWN).map_or(text.len(), |(end, _)| end);
+                write!(f, ": {}", Visible(text[..end].trim_end()))?;
             }
         }
         if let Some(location) = &self.location {
-            write!(f, " [redirected to {location}, not followed]")?;
+            write!(f, " [redirected to {}, not followed]", Visible(location))?;
         }
         if let Some(after) = self.retry_after {
             write!(f, " [retry after {} s]", after.as_secs())?;
         }
-        let challenges = self.auth.www_authenticate.iter().map(|challenge| format!("WWW-Authenticate: {challenge}"));
-        let server = self.auth.auth_server.iter().map(|server| format!("Mcp-Auth-Server: {server}"));
-        let hints: Vec<String> = challenges.chain(server).collect();
-        if hints.is_empty() { Ok(()) } else { write!(f, " [{}]", hints.join("; ")) }
+        let challenges = self.auth.www_authenticate.iter().map(|challenge| ("WWW-Authenticate", challenge));
+        let server = self.auth.auth_server.iter().map(|server| ("Mcp-Auth-Server", server));
+        let mut before = " [";
+        for (name, value) in challenges.chain(server) {
+            write!(f, "{before}{name}: {}", Visible(value))?;
+            before = "; ";
+        }
+        f.write_str(if self.auth == AuthHints::default() { "" } else { "]" })
     }
 }
 

@@ -4,6 +4,7 @@ use super::content::Content;
 use super::lifecycle::CacheHints;
 use super::mirror::{self, Mirror};
 use crate::call::{Call, Method, Paged, RawResult};
+use crate::peer_text::Visible;
 use crate::rpc::{DecodeError, EncodeError, JsonKind, Object, RawJson, ToObject};
 use crate::version::ProtocolVersion;
 use alloc::string::String;
@@ -322,7 +323,7 @@ pub struct BadTool {
 
 impl fmt::Display for BadTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the tool `{}` cannot be offered: {}", self.name, self.why)
+        write!(f, "the tool `{}` cannot be offered: {}", Visible(&self.name), Visible(&self.why))
     }
 }
 

@@ -6,6 +6,7 @@ use super::read::{Line, Recording};
 use crate::client::ClientConfig;
 use crate::exchange::Action;
 use crate::input::{Input, Wire};
+use crate::peer_text::Visible;
 use crate::rpc::RawJson;
 use crate::wired::WiredClient;
 use alloc::string::String;
@@ -58,7 +59,7 @@ impl fmt::Display for Difference {
                 let shown: String = text.chars().skip(from).take(Self::SHOWN).collect();
                 let (before, after) = (from > 0, text.chars().count() > from + Self::SHOWN);
                 let dots = |there| if there { "…" } else { "" };
-                write!(f, "\n{what}: {}{shown}{}", dots(before), dots(after))
+                write!(f, "\n{what}: {}{}{}", dots(before), Visible(&shown), dots(after))
             }
         };
         show("recorded", recorded)?;

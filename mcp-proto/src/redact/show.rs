@@ -2,28 +2,50 @@
 
 use super::names::is_secret;
 use super::prose::Prose;
+use crate::peer_text::Visible;
 use alloc::format;
-use alloc::string::{String, ToString};
-use core::fmt;
+use alloc::string::String;
+use core::fmt::{self, Write};
 
 /// Stands for what is not shown.
 const HIDDEN: &str = "…";
 
 /// A URL, or a path with a query: shown, by `Display` and `Debug`, without its user and password, and without the values of parameters of
-/// its query and fragment whose names [are secret](super::is_secret_name).
+/// its query and fragment whose names [are secret](super::is_secret_name). `Display` has [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, Copy)]
 pub struct Url<'a>(pub &'a str);
 
 impl fmt::Display for Url<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.show(|part| write!(f, "{}", Visible(part)))
+    }
+}
+
+impl fmt::Debug for Url<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = String::new();
+        self.show(|part| shown.write_str(part))?;
+        shown.fmt(f)
+    }
+}
+
+impl Url<'_> {
+    /// Hands over what is shown, part by part.
+    fn show(&self, mut show: impl FnMut(&str) -> fmt::Result) -> fmt::Result {
         let mut rest = self.0;
         if let Some((scheme, after)) = rest.split_once("://").filter(|(scheme, _)| !scheme.contains(['/', '?', '#'])) {
             let (authority, after) = after.split_at(after.find(['/', '?', '#']).unwrap_or(after.len()));
-            write!(f, "{scheme}://")?;
-            match authority.rsplit_once('@') {
-                Some((_, host)) => write!(f, "{HIDDEN}@{host}")?,
-                None => f.write_str(authority)?,
-            }
+            show(scheme)?;
+            show("://")?;
+            let host = match authority.rsplit_once('@') {
+                Some((_, host)) => {
+                    show(HIDDEN)?;
+                    show("@")?;
+                    host
+                }
+                None => authority,
+            };
+            show(host)?;
             rest = after;
         }
         for part in rest.split_inclusive(['?', '&', '#', ';']) {
@@ -32,17 +54,11 @@ impl fmt::Display for Url<'_> {
                 _ => (part, ""),
             };
             match pair.split_once('=') {
-                Some((name, _)) if is_secret(name) => write!(f, "{name}={HIDDEN}{end}")?,
-                _ => f.write_str(part)?,
+                Some((name, _)) if is_secret(name) => [name, "=", HIDDEN, end].into_iter().try_for_each(&mut show)?,
+                _ => show(part)?,
             }
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for Url<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.to_string().as_str(), f)
     }
 }
 

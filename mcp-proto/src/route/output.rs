@@ -3,6 +3,7 @@
 use crate::input::InputRequest;
 use crate::model::content::Content;
 use crate::model::tools::CallToolResult;
+use crate::peer_text::{Visible, write_list};
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, RawJson};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -44,10 +45,10 @@ impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ask { requests, .. } => {
-                let names: Vec<&str> = requests.iter().map(|(name, _)| name.as_str()).collect();
-                write!(f, "answers are needed: {}", names.join(", "))
+                f.write_str("answers are needed: ")?;
+                write_list(f, requests.iter().map(|(name, _)| name.as_str()))
             }
-            Self::Failed(text) => f.write_str(text),
+            Self::Failed(text) => Visible(text).fmt(f),
             Self::Protocol(error) => error.fmt(f),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::scan;
 use super::{Defect, DefectKind};
+use crate::peer_text::Visible;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -163,8 +164,9 @@ impl From<&super::Id> for RawJson {
 }
 
 impl fmt::Debug for RawJson {
+    /// The JSON text, with [escapes](crate::error#text-of-a-peer).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        fmt::Display::fmt(&Visible(self.as_str()), f)
     }
 }
 
@@ -188,13 +190,13 @@ impl EncodeError {
 
 impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot be written as json: {}", self.0)
+        write!(f, "cannot be written as json: {}", Visible(&self.0))
     }
 }
 
 impl core::error::Error for EncodeError {}
 
-/// JSON that is not of the expected shape.
+/// JSON that is not of the expected shape. Its `Display` has [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DecodeError(String);
 
@@ -207,7 +209,7 @@ impl DecodeError {
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        Visible(&self.0).fmt(f)
     }
 }
 

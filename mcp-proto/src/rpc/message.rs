@@ -1,6 +1,7 @@
 //! What a message is, and what is wrong with one that is none.
 
 use super::RawJson;
+use crate::peer_text::Visible;
 use alloc::string::String;
 use bytes::Bytes;
 use core::fmt;
@@ -126,12 +127,12 @@ pub mod code {
     pub const UNSUPPORTED_VERSION: i64 = -32022;
 }
 
-/// A JSON-RPC error object. Its `Display` is `MCP error <code>: <message>`.
+/// A JSON-RPC error object. Its `Display` is `MCP error <code>: <message>`, with [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
 pub struct ErrorObject {
     /// An integer; the meanings of the reserved range are in [`code`].
     pub code: i64,
-    /// One sentence.
+    /// One sentence; neither redacted nor escaped.
     pub message: String,
     /// Anything more.
     pub data: Option<RawJson>,
@@ -153,7 +154,7 @@ impl ErrorObject {
 
 impl fmt::Display for ErrorObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MCP error {}: {}", self.code, self.message)
+        write!(f, "MCP error {}: {}", self.code, Visible(&self.message))
     }
 }
 

@@ -1,0 +1,226 @@
+//! No `Display` and no `Debug` hands a control character of a peer to a terminal or a log.
+
+use super::*;
+use crate::driver::ConnectError;
+use crate::exchange::Origin;
+use crate::hook::{Denied, Direction, MessageHook};
+use crate::input::InputRequest;
+use crate::model::tools::BadTool;
+use crate::record::{Difference, ReadError, ReadProblem};
+use crate::redact::Url;
+use crate::route::ToolError;
+use crate::rpc::{Message, Notification, Object, RawJson};
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec;
+use std::sync::Mutex;
+
+/// Clears a screen, forges a line of a log, colours by C1, and turns a line round.
+const HOSTILE: &str = "a\u{1b}[2Jb\r\nc\u{9b}31md\u{202e}e\u{2066}f\u{2028}g\u{7f}h\u{85}i";
+/// The same as a `Display` writes it.
+const SHOWN: &str = r"a\u{1b}[2Jb\r\nc\u{9b}31md\u{202e}e\u{2066}f\u{2028}g\u{7f}h\u{85}i";
+
+const PLAIN: &str = "Größe 100 %, \"naïve\" \\ 日本語 😀";
+
+/// Whether a terminal or a reader of lines would act on it. The list is that of the issue, not that of the code.
+fn is_control(c: char) -> bool {
+    let c = u32::from(c);
+    c < 0x20
+        || (0x7f..0xa0).contains(&c)
+        || (0x2028..=0x202e).contains(&c)
+        || (0x2066..=0x2069).contains(&c)
+        || [0x200e, 0x200f, 0x61c].contains(&c)
+}
+
+fn rpc(text: &str) -> ErrorObject {
+    ErrorObject::new(-32000, text)
+}
+
+fn program(text: &str) -> Closed {
+    Closed::Exited(ExitStatus::exited(1).with_stderr(format!("{text}\n")))
+}
+
+/// What a response with every hint there is makes.
+fn http(text: &str, error: Option<ErrorObject>) -> HttpError {
+    let auth = AuthHints { www_authenticate: vec![text.into(), text.into()], auth_server: Some(text.into()) };
+    HttpError { error, auth, location: Some(text.into()), body_head: text.to_string().into(), ..HttpError::new(401) }
+}
+
+fn negotiation(cause: NegotiationCause, first: Option<Closed>) -> NegotiationError {
+    let first = first.map(|why| Box::new(StartFailure { stage: Stage::Discover, why }));
+    NegotiationError { stage: Stage::Initialize, cause, after: Duration::ZERO, first }
+}
+
+fn closed(text: &str) -> [Closed; 4] {
+    let text = || String::from(text);
+    [Closed::Unreachable(text()), program(&text()), Closed::Broken(text()), Closed::Denied(text())]
+}
+
+fn streams(text: &str) -> Vec<StreamEnd> {
+    let ends = closed(text).map(StreamEnd::Closed).into_iter();
+    ends.chain([StreamEnd::ContentType(Some(text.into())), StreamEnd::Error(rpc(text))]).collect()
+}
+
+fn causes(text: &str) -> Vec<NegotiationCause> {
+    let causes = closed(text).map(NegotiationCause::Closed).into_iter();
+    let others = [
+        NegotiationCause::Rpc(rpc(text)),
+        NegotiationCause::Http(Box::new(http(text, None))),
+        NegotiationCause::Decode(DecodeError::new(text)),
+        NegotiationCause::NoMutualVersion(vec![text.into(), text.into()]),
+        NegotiationCause::Denied(text.into()),
+    ];
+    causes.chain(others).collect()
+}
+
+fn negotiations(text: &str) -> Vec<NegotiationError> {
+    let alone = causes(text).into_iter().map(|cause| negotiation(cause, None));
+    let after = causes(text).into_iter().map(|cause| negotiation(cause, Some(Closed::Reset)));
+    let first = closed(text).into_iter().map(|first| negotiation(NegotiationCause::Closed(Closed::Eof), Some(first)));
+    alone.chain(after).chain(first).collect()
+}
+
+fn calls(text: &str) -> Vec<CallError> {
+    let mut calls = vec![
+        CallError::Rpc(rpc(text)),
+        CallError::Cancelled { reason: Some(text.into()) },
+        CallError::Http(Box::new(http(text, None))),
+        CallError::Http(Box::new(http(text, Some(rpc(text))))),
+        CallError::ContentType { status: 200, content_type: Some(text.into()) },
+        CallError::Decode(DecodeError::new(text)),
+        CallError::Input(rpc(text)),
+        CallError::Refused(Refusal::Unencodable(EncodeError::new(text))),
+        CallError::NotRepeated(EncodeError::new(text)),
+        CallError::Denied { sent: Sent::No, reason: text.into() },
+    ];
+    calls.extend(closed(text).map(|why| CallError::Closed { sent: Sent::Maybe, why }));
+    for cause in streams(text) {
+        let (id, attempts) = (Id::from(text), 2);
+        calls.extend([true, false].map(|any_message| CallError::NoResponse {
+            id: id.clone(),
+            attempts,
+            any_message,
+            cause: cause.clone(),
+        }));
+    }
+    calls.extend(negotiations(text).into_iter().map(CallError::Negotiation));
+    calls
+}
+
+/// What a hook is shown of a message of a peer.
+fn hooked(text: &str) -> String {
+    let seen = std::sync::Arc::<Mutex<String>>::default();
+    let kept = seen.clone();
+    let hook = MessageHook::new(move |message| {
+        assert_eq!(message.direction(), Direction::In);
+        *kept.lock().unwrap() = format!("{message:?}");
+        Ok(())
+    });
+    let params = Object::new().with("text", text).into();
+    hook.incoming(crate::exchange::Item::Message(Message::Notification(Notification {
+        method: text.into(),
+        params: Some(params),
+    })));
+    seen.lock().unwrap().clone()
+}
+
+/// Everything that shows text of a peer, with that text in every place for it.
+fn shown(text: &str) -> Vec<String> {
+    let mut shown: Vec<String> = calls(text).iter().map(CallError::to_string).collect();
+    shown.extend(streams(text).iter().map(StreamEnd::to_string));
+    shown.extend(closed(text).iter().map(Closed::to_string));
+    shown.extend(negotiations(text).iter().map(NegotiationError::to_string));
+    shown.extend(negotiations(text).into_iter().map(|e| ConnectError::Negotiation(e).to_string()));
+    shown.extend(closed(text).map(|why| ConnectError::Closed(why).to_string()));
+    // Of a program it shows the status only.
+    let failures = closed(text).into_iter().filter(|why| !matches!(why, Closed::Exited(_)));
+    shown.extend(failures.map(|why| StartFailure { stage: Stage::Connect, why }.to_string()));
+    shown.extend([ConnectError::System(text.into()), ConnectError::Thread(text.into())].map(|e| e.to_string()));
+    let json = RawJson::from(text);
+    let question = (text.to_string(), InputRequest::Roots);
+    shown.extend([
+        rpc(text).to_string(),
+        http(text, None).to_string(),
+        http(text, None).to_rpc_error().to_string(),
+        Diagnostic::new(DiagnosticKind::BadMessage, text).to_string(),
+        DecodeError::new(text).to_string(),
+        EncodeError::new(text).to_string(),
+        Id::from(text).to_string(),
+        Refused { value: (), why: Refusal::Unencodable(EncodeError::new(text)) }.to_string(),
+        Denied::new(text).to_string(),
+        BadTool { name: text.into(), why: text.into() }.to_string(),
+        ToolError::Failed(text.into()).to_string(),
+        ToolError::Protocol(rpc(text)).to_string(),
+        ToolError::Ask { requests: vec![question.clone(), question], state: None }.to_string(),
+        ReadError { line: 1, why: ReadProblem::Line(DecodeError::new(text)) }.to_string(),
+        Difference { line: 1, recorded: Some(text.into()), replayed: Some(text.into()) }.to_string().replace('\n', ""),
+        Url(text).to_string(),
+        Url(&format!("https://{text}/{text}?{text}={text}&a={text}#{text}")).to_string(),
+        format!("{json:?}"),
+        format!("{:?}", Object::new().with(text, text)),
+        format!("{:?}", Origin { tls: true, host: text.into(), port: 1 }),
+        hooked(text),
+    ]);
+    // What is made of JSON, with the name of a member and a value in the text.
+    let object = Object::new().with(text, text);
+    shown.push(object.required::<u64>(text).unwrap_err().to_string());
+    shown.push(json.decode::<u64>().unwrap_err().to_string());
+    shown
+}
+
+// covers: S2-44
+#[test]
+fn text_of_a_peer_reaches_no_terminal_raw() {
+    assert!(HOSTILE.chars().filter(|c| is_control(*c)).count() == 9 && !SHOWN.chars().any(is_control));
+    let shown = shown(HOSTILE);
+    for text in &shown {
+        assert!(!text.chars().any(is_control), "{text:?}");
+    }
+    // All of them show what they were given. `Debug` and JSON have escapes of their own for C0; of a program only the last line is shown.
+    for text in &shown {
+        assert!(text.contains(r"c\u{9b}31md\u{202e}e\u{2066}f\u{2028}g"), "{text}");
+    }
+    let whole = shown.iter().filter(|text| text.contains(SHOWN)).count();
+    assert!(whole > 80, "{whole} of {}", shown.len());
+}
+
+// covers: S2-44
+#[test]
+fn text_in_any_script_is_shown_as_it_is() {
+    let shown = shown(PLAIN);
+    let quoted = format!("{PLAIN:?}");
+    let [quoted, plain] = [quoted.trim_matches('"'), PLAIN];
+    for text in &shown {
+        assert!(text.contains(plain) || text.contains(quoted), "{text}");
+    }
+}
+
+// covers: S2-44
+#[test]
+fn what_holds_the_text_keeps_it_raw() {
+    assert_eq!(rpc(HOSTILE).message, HOSTILE);
+    assert_eq!(Diagnostic::new(DiagnosticKind::BadMessage, HOSTILE).detail, HOSTILE);
+    assert_eq!(http(HOSTILE, None).auth.www_authenticate, [HOSTILE, HOSTILE]);
+    let Closed::Exited(status) = program(HOSTILE) else { panic!("a program") };
+    assert!(status.stderr.contains(HOSTILE));
+}
+
+/// A challenge in Latin-1 with the C1 control that begins a sequence of a terminal, read by the codec.
+#[cfg(feature = "http")]
+// covers: S2-44
+#[test]
+fn a_challenge_in_latin_1_is_shown_escaped() {
+    use crate::exchange::{Headers, Item, Outgoing, RequestHead};
+    use crate::frame::{Conn, Kind};
+    use crate::limits::FrameLimits;
+    let mut conn = Conn::new(Kind::HttpClient, &FrameLimits::default());
+    let head = RequestHead { method: "GET".into(), target: "/".into(), headers: Headers::new().with("Host", "h") };
+    conn.encode(Outgoing::Request { head, body: Default::default() });
+    conn.bytes(b"HTTP/1.1 401 no\r\nContent-Length: 0\r\nWWW-Authenticate: Basic \x9b2J\r\n\r\n".as_slice().into());
+    let Some(Item::Response(head)) = conn.poll_item() else { panic!("a response") };
+    let challenge = head.headers.get("www-authenticate").unwrap();
+    assert_eq!(challenge, "Basic \u{9b}2J");
+    let auth = AuthHints { www_authenticate: vec![challenge.into()], auth_server: None };
+    let error = HttpError { auth, ..HttpError::new(401) };
+    assert_eq!(error.to_string(), r"HTTP 401 [WWW-Authenticate: Basic \u{9b}2J]");
+}

@@ -1,0 +1,110 @@
+//! Text that a peer chose, in a form that terminals and logs show and do not obey.
+
+use core::fmt;
+
+/// A text of a peer, for a `Display`. Control characters, line ends and characters that change the direction of writing become escapes
+/// such as `\n` and `\u{9b}`; every other character stays. To escape an escaped text changes nothing. Allocates nothing.
+pub(crate) struct Visible<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Visible<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_obeyed(*c)) {
+            let (before, after) = rest.split_at(at);
+            write!(f, "{before}{}", c.escape_default())?;
+            rest = &after[c.len_utf8()..];
+        }
+        f.write_str(rest)
+    }
+}
+
+/// Texts with a comma between each two.
+pub(crate) fn write_list<'a>(f: &mut fmt::Formatter<'_>, texts: impl Iterator<Item = &'a str>) -> fmt::Result {
+    for (at, text) in texts.enumerate() {
+        write!(f, "{}{}", if at == 0 { "" } else { ", " }, Visible(text))?;
+    }
+    Ok(())
+}
+
+/// Whether a terminal or a reader of lines acts on this character instead of showing it: C0, DEL and C1, the line ends of Unicode, and
+/// the controls of bidirectional text (Unicode Standard Annex 9), which make a line read as another one.
+fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::string::{String, ToString};
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    fn visible(text: &str) -> String {
+        Visible(text).to_string()
+    }
+
+    // covers: S2-44
+    #[test]
+    fn controls_become_escapes() {
+        for (text, shown) in [
+            ("\u{1b}[2J", r"\u{1b}[2J"),
+            ("a\r\nb\tc", r"a\r\nb\tc"),
+            ("\0\u{7}\u{8}\u{1f}\u{7f}", r"\u{0}\u{7}\u{8}\u{1f}\u{7f}"),
+            ("\u{80}\u{85}\u{9b}31m\u{9f}", r"\u{80}\u{85}\u{9b}31m\u{9f}"),
+            ("a\u{2028}b\u{2029}", r"a\u{2028}b\u{2029}"),
+            ("\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}", r"\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}"),
+            ("\u{2066}\u{2067}\u{2068}\u{2069}", r"\u{2066}\u{2067}\u{2068}\u{2069}"),
+            ("\u{200e}\u{200f}\u{61c}", r"\u{200e}\u{200f}\u{61c}"),
+        ] {
+            assert_eq!(visible(text), shown);
+        }
+    }
+
+    // covers: S2-44
+    #[test]
+    fn other_text_stays() {
+        for text in [
+            "",
+            "tool `x` failed: \"no\" \\ 100 %",
+            "Größe, naïve, Ünïcödé",
+            "日本語 한국어 中文",
+            "😀 👩‍👩‍👧 e\u{301} עברית العربية",
+            "\u{a0}\u{ad}\u{200b}\u{feff}\u{fffd}\u{10ffff}",
+        ] {
+            assert_eq!(visible(text), text);
+        }
+    }
+
+    #[test]
+    fn lists_have_commas_between_their_texts() {
+        struct List<'a>(&'a [&'a str]);
+        impl fmt::Display for List<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write_list(f, self.0.iter().copied())
+            }
+        }
+        assert_eq!(List(&[]).to_string(), "");
+        assert_eq!(List(&["a", "b\n", "c"]).to_string(), r"a, b\n, c");
+    }
+
+    fn characters() -> impl Strategy<Value = Vec<char>> {
+        let often = ['\u{1b}', '\r', '\n', '\u{85}', '\u{9b}', '\u{2028}', '\u{202e}', '\u{2066}', '\\', 'n'];
+        prop::collection::vec(prop_oneof![any::<char>(), prop::sample::select(often.to_vec())], 0..24)
+    }
+
+    proptest! {
+        // covers: S2-44
+        #[test]
+        fn any_text_loses_its_controls_and_nothing_else(chars in characters()) {
+            let text: String = chars.into_iter().collect();
+            let shown = visible(&text);
+            prop_assert!(!shown.chars().any(is_obeyed));
+            prop_assert_eq!(visible(&shown), shown.clone());
+            let expected: String =
+                text.chars().map(|c| if is_obeyed(c) { format!("{}", c.escape_default()) } else { c.into() }).collect();
+            prop_assert_eq!(shown, expected);
+        }
+    }
+}
