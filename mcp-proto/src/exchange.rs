@@ -9,7 +9,7 @@ pub use peer::{Credentials, Peer, PeerKind};
 pub use program::{Group, Inherit, Program};
 
 use crate::peer_text::Visible;
-use crate::redact::{Url, is_secret_field};
+use crate::redact::{Field, Side, Url};
 use crate::rpc::{Defect, Document, Id, Message};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -378,10 +378,19 @@ impl Headers {
 }
 
 impl fmt::Debug for Headers {
-    /// Shows no value that is a credential.
+    /// Shows the values of fields that a client writes itself: no other field is known to hold no credential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = self.iter().map(|(name, value)| (name, Url(if is_secret_field(name) { "…" } else { value })));
-        f.debug_map().entries(shown).finish()
+        Shown(self, Side::Request).fmt(f)
+    }
+}
+
+/// Fields as `Debug` shows those of one side.
+struct Shown<'a>(&'a Headers, Side);
+
+impl fmt::Debug for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(headers, side) = *self;
+        f.debug_map().entries(headers.iter().map(|(name, value)| (name, Field { name, value, side }))).finish()
     }
 }
 
@@ -415,12 +424,20 @@ impl fmt::Debug for RequestHead {
 }
 
 /// The head of an HTTP response.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ResponseHead {
     /// The status code.
     pub status: u16,
     /// The fields.
     pub headers: Headers,
+}
+
+impl fmt::Debug for ResponseHead {
+    /// Shows the values of standard fields that hold no credential.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers = Shown(&self.headers, Side::Response);
+        f.debug_struct("ResponseHead").field("status", &self.status).field("headers", &headers).finish()
+    }
 }
 
 /// One server-sent event (WHATWG HTML section 9.2).

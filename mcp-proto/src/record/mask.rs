@@ -1,10 +1,17 @@
 //! Leaves out of a recording what is secret, byte for byte, so that what is left can be replayed: the replay's outputs go through the same.
+//!
+//! Values of the fields that an application adds to requests are masked wherever they are: in the configuration, in its answers to
+//! challenges, and on the wire, where the redactor shows only fields that the client writes itself.
 
 use super::Redaction;
+#[cfg(feature = "http")]
+use crate::client::BadHeader;
 use crate::client::{ClientConfig, Target};
 use crate::exchange::{ChannelId, Closed, Endpoint, ExitStatus, Headers};
 use crate::input::{Input, Wire, WiredClientInput};
-use crate::redact::{Redactor, is_secret_field, redact_message};
+#[cfg(feature = "http")]
+use crate::redact::Side;
+use crate::redact::{Redactor, redact_message};
 use crate::rpc::{ErrorObject, Object, RawJson};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -15,11 +22,24 @@ use bytes::Bytes;
 pub(super) struct Mask {
     /// Absent if nothing is left out.
     channels: Option<BTreeMap<ChannelId, [Redactor; 2]>>,
+    /// What a channel begins with: bytes that are read, and bytes that are written.
+    fresh: [Redactor; 2],
 }
 
 impl Mask {
-    pub(super) fn new(redaction: Redaction) -> Self {
-        Self { channels: (redaction == Redaction::Redacted).then(BTreeMap::new) }
+    /// For a client of this server, all of whose channels speak the same.
+    pub(super) fn new(redaction: Redaction, server: &Target) -> Self {
+        let fresh = match server {
+            Target::Duplex(_) => [Redactor::of_lines(), Redactor::of_lines()],
+            #[cfg(feature = "http")]
+            Target::Http(_) => [Redactor::of_http(Side::Response), Redactor::of_http(Side::Request)],
+        };
+        Self { channels: (redaction == Redaction::Redacted).then(BTreeMap::new), fresh }
+    }
+
+    /// The same, but that nothing is left out.
+    pub(super) fn off(&self) -> Self {
+        Self { channels: None, fresh: self.fresh.clone() }
     }
 
     /// Whether anything is left out.
@@ -43,7 +63,7 @@ impl Mask {
             Some(channels) => match channels.get_mut(&channel) {
                 Some(directions) => directions[direction].redact(bytes).into(),
                 // It is closed; what the driver takes and tells later is nobody's.
-                None => Redactor::new().redact(bytes).into(),
+                None => self.fresh[direction].clone().redact(bytes).into(),
             },
         }
     }
@@ -52,7 +72,7 @@ impl Mask {
     pub(super) fn follow(&mut self, input: &WiredClientInput) {
         let (Some(channels), Input::Fact(channel, wire)) = (&mut self.channels, input) else { return };
         match wire {
-            Wire::Opened(_) => drop(channels.entry(*channel).or_default()),
+            Wire::Opened(_) => drop(channels.entry(*channel).or_insert_with(|| self.fresh.clone())),
             Wire::Closed(_) => drop(channels.remove(channel)),
             Wire::Bytes(_) | Wire::Eof | Wire::Written(_) => {}
         }
@@ -80,10 +100,9 @@ impl Mask {
         self.object(&Object::new().with("text", text)).required("text").unwrap_or_default()
     }
 
-    /// Fields that the application hands over to be sent.
+    /// Fields that the application hands over to be sent. Any of them may be a credential.
     pub(super) fn headers(&self, headers: &Headers) -> Headers {
-        let shown =
-            |name: &str, value: &str| if self.is_on() && is_secret_field(name) { masked(value) } else { value.into() };
+        let shown = |name, value| if self.is_on() { masked_field(name, value) } else { String::from(value) };
         headers.iter().fold(Headers::new(), |all, (name, value)| all.with(name, shown(name, value)))
     }
 
@@ -142,10 +161,24 @@ fn masked(text: &str) -> String {
     text.bytes().map(|byte| if byte == b'\n' { '\n' } else { 'x' }).collect()
 }
 
+/// The value of a field as it is masked where it goes over a channel. One that cannot be sent becomes another that cannot be sent.
+#[cfg(feature = "http")]
+fn masked_field(name: &str, value: &str) -> String {
+    match BadHeader::check(name, value) {
+        Err(BadHeader::Value { .. }) => "\t".repeat(value.len()),
+        _ => masked(value),
+    }
+}
+
+#[cfg(not(feature = "http"))]
+fn masked_field(_: &str, value: &str) -> String {
+    masked(value)
+}
+
 /// The target of a request as it is masked where it goes over a channel.
 #[cfg(feature = "http")]
 fn request_target(target: &str) -> String {
-    let line = Redactor::new().redact(alloc::format!("GET {target} HTTP/1.1\r\n").as_bytes());
+    let line = Redactor::of_http(Side::Request).redact(alloc::format!("GET {target} HTTP/1.1\r\n").as_bytes());
     let shown = line.get("GET ".len().."GET ".len() + target.len()).unwrap_or_default();
     core::str::from_utf8(shown).map_or_else(|_| masked(target), Into::into)
 }

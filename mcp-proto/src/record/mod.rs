@@ -22,7 +22,8 @@
 //! # Secrets
 //!
 //! A [`Redaction::Redacted`] recording holds no value of the environment and no argument of a program, nothing that it wrote to standard
-//! error, and of the traffic nothing that [`redact`](crate::redact) knows as secret: each such byte is replaced, so that lengths
+//! error, no value of a header field that the application configured ([`ClientConfig::headers`]) or gave as its credentials, and of the
+//! traffic nothing that [`redact`](crate::redact) knows as secret: each such byte is replaced, so that lengths
 //! stay and the recording can still be replayed. It says of an event only which it was and which call it is about. Secrets that look
 //! like anything else (a password as the argument `text` of a tool) stay: look at a recording before you hand it on.
 //! Where a run turned on what a secret itself was (one that is no valid string, one that does not fit its form), the replay may go another
@@ -103,7 +104,7 @@ impl Recorder {
 
     /// A client that is recorded from its first moment. The arguments are those of [`WiredClient::new`].
     pub fn client(self, config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> WiredClient {
-        let mask = Mask::new(self.redaction);
+        let mask = Mask::new(self.redaction, &config.target);
         let head = read::write_header(&mask.config(&config), &seed, now, self.redaction);
         let (hook, sink) = (Overheard::default(), Some(self.sink));
         let mut tape = Recorded { mask, sink, failed: None, hook: hook.clone(), inputs: 0, outputs: 0 };
@@ -186,7 +187,7 @@ impl Tape for Recorded {
         }
         // What an application says may be nested too deeply to be read back.
         if let Input::Command(_) = input
-            && let Err(e) = line::read_input(&line::input(now, input, &mut Mask::new(Redaction::Raw)))
+            && let Err(e) = line::read_input(&line::input(now, input, &mut self.mask.off()))
         {
             return self.fail(format!("a command cannot be recorded: {e}"));
         }

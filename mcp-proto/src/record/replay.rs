@@ -83,7 +83,7 @@ impl Recording {
             config = Arc::new(ClientConfig { on_message, ..ClientConfig::clone(&config) });
         }
         let mut engine = WiredClient::new(config, self.seed, self.start);
-        let mut mask = Mask::new(self.redaction);
+        let mut mask = Mask::new(self.redaction, &self.config.target);
         let mut summary = Summary { complete: self.complete, ..Summary::default() };
         let mut latest = self.start;
         // What the last input came to, which stands before the outputs.

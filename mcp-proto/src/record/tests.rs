@@ -1,5 +1,8 @@
 //! What is written is read back as it was, and what a run says is found again.
 
+#[cfg(feature = "http")]
+mod web;
+
 use super::value::Value;
 use super::*;
 use crate::call::{CallId, CallOptions, RawCall};
@@ -146,8 +149,13 @@ fn any_input() -> impl Strategy<Value = WiredClientInput> {
     ]
 }
 
+/// Of a client of lines.
+fn mask(redaction: Redaction) -> Mask {
+    Mask::new(redaction, &ClientConfig::given().target)
+}
+
 fn line_of(input: &WiredClientInput, redaction: Redaction) -> Object {
-    line::input(Instant::new(Duration::new(3, 5)), input, &mut Mask::new(redaction))
+    line::input(Instant::new(Duration::new(3, 5)), input, &mut mask(redaction))
 }
 
 proptest! {
@@ -391,7 +399,7 @@ fn a_difference_shows_where_the_two_part() {
 /// The values of arguments and of the environment, and what is secret by its name, are left out of the head; what they belong to stays.
 #[test]
 fn a_redacted_head_holds_no_value() {
-    let mask = Mask::new(Redaction::Redacted);
+    let mask = mask(Redaction::Redacted);
     let masked = mask.config(&config());
     let Target::Duplex(Endpoint::Program(program)) = &masked.target else { panic!("a program") };
     assert_eq!((program.command.as_str(), program.args.as_slice()), ("serve", &["xxxxxxx".to_string()][..]));
@@ -415,7 +423,7 @@ fn a_redacted_input_holds_no_more_than_what_it_became() {
 /// What an engine is told of a channel that is gone costs nothing that stays.
 #[test]
 fn a_mask_remembers_no_channel_that_is_closed() {
-    let mut mask = Mask::new(Redaction::Redacted);
+    let mut mask = mask(Redaction::Redacted);
     let known = |mask: &Mask| alloc::format!("{mask:?}").matches("ChannelId").count();
     for number in 0..3 {
         let channel = ChannelId(number);

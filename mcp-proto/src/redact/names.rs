@@ -1,7 +1,16 @@
-//! Which names hold secrets. Names compare without case, `_` and `-`: `api_key`, `apiKey` and `API-KEY` are one.
+//! Which names hold secrets. Names compare without case, `_` and `-`: `api_key`, `apiKey` and `API-KEY` are one. For header fields there is
+//! a list of those that hold no secret, since a server may want its credentials in a field of any name.
+
+use super::Side;
+
+/// A name with one of these in it, anywhere, holds a secret.
+const SECRET_PARTS: [&str; 4] = ["passwd", "password", "secret", "token"];
+
+/// These names of the protocol hold none: the first bounds the answer of a language model, the second names a request.
+const PLAIN: [&str; 2] = ["maxtokens", "progresstoken"];
 
 /// A name that ends like this holds a secret wherever it stands: as a JSON key, a query parameter, a header field.
-const SECRET_ENDS: [&str; 22] = [
+const SECRET_ENDS: [&str; 17] = [
     "accesskey",
     "apikey",
     "assertion",
@@ -15,19 +24,14 @@ const SECRET_ENDS: [&str; 22] = [
     "encryptionkey",
     "jwt",
     "passphrase",
-    "passwd",
-    "password",
     "privatekey",
     "requeststate",
-    "secret",
-    "secretkey",
     "sessionid",
     "signingkey",
-    "token",
 ];
 
-/// These hold one only as a whole name.
-const SECRET: [&str; 4] = ["passwords", "pwd", "secrets", "tokens"];
+/// This holds one only as a whole name.
+const SECRET: &str = "pwd";
 
 /// These hold one where the value follows a `=`: in queries, forms, arguments of programs. As a JSON key they are too common.
 const SECRET_IN_QUERY: [&str; 6] = ["auth", "code", "key", "pass", "sig", "signature"];
@@ -35,8 +39,46 @@ const SECRET_IN_QUERY: [&str; 6] = ["auth", "code", "key", "pass", "sig", "signa
 /// The values of these identify messages; they stay as they are.
 const KEPT: [&str; 7] = ["cursor", "id", "jsonrpc", "method", "nextcursor", "progresstoken", "requestid"];
 
-/// Header fields of parameters of tools (MCP 2026-07-28) begin so; what the parameters are is not known.
-const PARAM: &str = "mcpparam";
+/// Fields whose values are shown, in small letters. A client writes them itself and refuses them from an application (`BadHeader`), so none
+/// of them can hold a credential of the application.
+pub(super) const SHOWN: [&str; 17] = [
+    "accept",
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Fields whose values are shown in responses only: in a request an application has set them.
+const SHOWN_IN_RESPONSES: [&str; 15] = [
+    "access-control-allow-headers",
+    "access-control-allow-methods",
+    "access-control-allow-origin",
+    "access-control-expose-headers",
+    "access-control-max-age",
+    "age",
+    "allow",
+    "cache-control",
+    "date",
+    "expires",
+    "mcp-auth-server",
+    "retry-after",
+    "server",
+    "vary",
+    "www-authenticate",
+];
 
 /// What is known of the value that follows a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -56,11 +98,10 @@ pub(super) fn is_secret(name: &str) -> bool {
     word.is_secret_parameter()
 }
 
-/// Whether the value of a header field of this name is a secret.
-pub(super) fn is_secret_field(name: &str) -> bool {
-    let mut word = Word::default();
-    name.bytes().for_each(|byte| word.push(byte));
-    word.is_secret_field()
+/// Whether the value of a header field of this name is shown.
+pub(super) fn shows_field(name: &[u8], side: Side) -> bool {
+    let listed = |list: &[&str]| list.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+    listed(&SHOWN) || side == Side::Response && listed(&SHOWN_IN_RESPONSES)
 }
 
 /// The end of a name as it goes by, normalised. Bounded, however long the name is.
@@ -68,7 +109,8 @@ pub(super) fn is_secret_field(name: &str) -> bool {
 pub(super) struct Word {
     ring: [u8; Word::KEPT],
     len: usize,
-    is_param: bool,
+    /// Whether one of the parts has gone by.
+    has_secret: bool,
 }
 
 impl Word {
@@ -82,12 +124,12 @@ impl Word {
         }
         self.ring[self.len % Self::KEPT] = byte.to_ascii_lowercase();
         self.len = self.len.wrapping_add(1);
-        self.is_param |= self.is(PARAM);
+        self.has_secret |= SECRET_PARTS.iter().any(|part| self.ends_with(part));
     }
 
     pub(super) fn clear(&mut self) {
         self.len = 0;
-        self.is_param = false;
+        self.has_secret = false;
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -121,13 +163,8 @@ impl Word {
         self.is_secret() || SECRET_IN_QUERY.iter().any(|name| self.is(name))
     }
 
-    /// As the name of a header field.
-    pub(super) fn is_secret_field(&self) -> bool {
-        self.is_param || self.is_secret()
-    }
-
     pub(super) fn is_secret(&self) -> bool {
-        let ends = SECRET_ENDS.iter().any(|end| self.ends_with(end)) || SECRET.iter().any(|name| self.is(name));
-        ends && !self.is("progresstoken")
+        let listed = self.is(SECRET) || SECRET_ENDS.iter().any(|end| self.ends_with(end));
+        (self.has_secret || listed) && !PLAIN.iter().any(|name| self.is(name))
     }
 }

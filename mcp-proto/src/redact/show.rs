@@ -1,6 +1,7 @@
 //! Values of a configuration, shown without their secrets.
 
-use super::names::is_secret;
+use super::Side;
+use super::names::{is_secret, shows_field};
 use super::prose::Prose;
 use crate::peer_text::Visible;
 use alloc::format;
@@ -62,6 +63,22 @@ impl Url<'_> {
     }
 }
 
+/// The value of a header field: `Debug` shows it without the secrets of URLs and of running text if the field is on the list of its side.
+pub(crate) struct Field<'a> {
+    /// The name.
+    pub(crate) name: &'a str,
+    /// The value.
+    pub(crate) value: &'a str,
+    /// Who sends it. An application that adds fields is on the side of requests.
+    pub(crate) side: Side,
+}
+
+impl fmt::Debug for Field<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if shows_field(self.name.as_bytes(), self.side) { Url(&masked(self.value)).fmt(f) } else { HIDDEN.fmt(f) }
+    }
+}
+
 /// Arguments of a program: `Debug` shows them without what follows an option with a secret name (`--token x`, `--api-key=x`), without the
 /// values of secret variables (`TOKEN=x`) and header fields (`Authorization: x`), and without the secrets of URLs.
 #[derive(Clone, Copy)]
@@ -79,7 +96,7 @@ impl fmt::Debug for Arguments<'_> {
                 continue;
             }
             list.entry(&Argument(arg));
-            hide = is_option && is_secret(arg);
+            hide = is_option && !arg.contains('=') && is_secret(arg);
         }
         list.finish()
     }
@@ -94,10 +111,13 @@ impl fmt::Debug for Argument<'_> {
             let shown = format!("{name}{}{HIDDEN}", &self.0[name.len()..=name.len()]);
             return shown.fmt(f);
         }
-        let mut prose = Prose::default();
-        // What is masked begins and ends at a character of ASCII.
-        let shown: String =
-            self.0.chars().map(|c| if prose.masks(u8::try_from(c).unwrap_or(0xFF)) { 'x' } else { c }).collect();
+        let shown = masked(self.0);
         if self.0.contains("://") { Url(&shown).fmt(f) } else { shown.fmt(f) }
     }
+}
+
+/// Running text without its secrets. What is masked begins and ends at a character of ASCII.
+fn masked(text: &str) -> String {
+    let mut prose = Prose::default();
+    text.chars().map(|c| if prose.masks(u8::try_from(c).unwrap_or(0xFF)) { 'x' } else { c }).collect()
 }

@@ -1,6 +1,9 @@
 //! Tables of what is masked and what is not, and the properties that hold for any bytes.
 
-use super::{Arguments, Redactor, Url, is_secret_name, redact_message};
+#[cfg(feature = "http")]
+mod codec;
+
+use super::{Arguments, Redactor, Url, is_secret_field, is_secret_name, redact_message};
 use crate::rpc::RawJson;
 use alloc::format;
 use alloc::string::String;
@@ -53,6 +56,10 @@ fn values_under_secret_keys_are_masked() {
     json(r#"{"API-KEY":"k","key":"k"}"#, r#"{"API-KEY":"x","key":"k"}"#);
     json(r#"{"\u0074oken":"abc"}"#, r#"{"\u0074oken":"xxx"}"#);
     json(r#"{"password":-12.50e7,"n":12}"#, r#"{"password":-10.00e0,"n":12}"#);
+    json(
+        r#"{"dbPassword2":"abc","mytokenvalue":"abc","SECRET_NAME":"abc","my.passwd.file":"abc","tokenizer":7}"#,
+        r#"{"dbPassword2":"xxx","mytokenvalue":"xxx","SECRET_NAME":"xxx","my.passwd.file":"xxx","tokenizer":1}"#,
+    );
     json(r#"{"secret":true,"b":null}"#, r#"{"secret":true,"b":null}"#);
     json(r#"{"secrets":["a",{"b":[1,23]}],"c":["d"]}"#, r#"{"secrets":["x",{"x":[1,10]}],"c":["d"]}"#);
     json(r#"{"credentials":{"user":"u"},"user":"u"}"#, r#"{"credentials":{"xxxx":"x"},"user":"u"}"#);
@@ -73,7 +80,9 @@ fn what_identifies_a_message_stays() {
         r#"{"jsonrpc":"2.0","id":"token=1","method":"tools/call","params":{"_meta":{"progressToken":"p1"},"name":"t"}}"#,
         r#"{"jsonrpc":"2.0","id":7,"result":{"nextCursor":"token=b","tools":[{"name":"get_token"}]}}"#,
         r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"no such tool: token"}}"#,
-        r#"{"params":{"maxTokens":100,"cursor":"abc","requestId":"r"}}"#,
+        r#"{"params":{"maxTokens":100,"max_tokens":100,"cursor":"abc","requestId":"r"}}"#,
+        r#"{"_meta":{"progressToken":"p1","progress_token":7},"stopReason":"maxTokens","tok":"en"}"#,
+        r#"["maxTokens=100&max_tokens=5","progressToken=7"]"#,
         r#"["token","abc"]"#,
         r#"{"a":"token","b":"abc"}"#,
         r#"{"uri":"https://example.com:8080/a?page=2&tokens_used#frag"}"#,
@@ -119,6 +128,10 @@ fn secrets_in_texts_are_found_by_their_names() {
     json(r#"["{\"token\":{\"a\":\"b\"}}"]"#, r#"["{\"token\":{xxxxxxxxxxxxx"]"#);
     json(r#"["{\\\"token\\\":\\\"ab\\\"}"]"#, r#"["{\\\"token\\\":\\\"xx\\\\x"]"#);
     json(r#"["use Bearer abc.def now","API_KEY=abc x"]"#, r#"["use Bearer xxxxxxx now","API_KEY=xxx x"]"#);
+    json(
+        r#"["?dbPassword2=abc&b=c","{\"mytokenvalue\":\"abc\"}"]"#,
+        r#"["?dbPassword2=xxx&b=c","{\"mytokenvalue\":\"xxx\"}"]"#,
+    );
     json(r#"["token=a\nb \ud83d\ude00"]"#, r#"["token=x\\x \ud83d\ude00"]"#);
     json(r#"["token=a\ud83d\ude00 b"]"#, r#"["token=x\\xxxxxxxxxxxx"]"#);
 }
@@ -129,18 +142,16 @@ fn heads_keep_their_shape_and_lose_their_credentials() {
     check(
         "POST /mcp?token=abc&a=b HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer abc\r\nmcp-session-id:s\r\nX-Api-Key: k\r\n\
          Mcp-Param-Region: eu\r\nMcp-Name: t\r\nContent-Length: 15\r\n\r\n{\"token\":\"abc\"}\
-         GET / HTTP/1.1\r\nCookie: a=b\r\n c\r\nReferer: http://h/?key=v\r\n\r\n",
+         GET / HTTP/1.1\r\nCookie: a=b\r\nReferer: http://h/?key=v\r\nAccept: text/html; key=v\r\n\r\n",
         "POST /mcp?token=xxx&a=b HTTP/1.1\r\nHost: h\r\nAuthorization: xxxxxxxxxx\r\nmcp-session-id:x\r\nX-Api-Key: x\r\n\
          Mcp-Param-Region: xx\r\nMcp-Name: t\r\nContent-Length: 15\r\n\r\n{\"token\":\"xxx\"}\
-         GET / HTTP/1.1\r\nCookie: xxx\r\n c\r\nReferer: http://h/?key=x\r\n\r\n"
-            .replace("\r\n c\r\n", "\r\n x\r\n")
-            .as_str(),
+         GET / HTTP/1.1\r\nCookie: xxx\r\nReferer: xxxxxxxxxxxxxxx\r\nAccept: text/html; key=x\r\n\r\n",
     );
     check(
         "HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nTransfer-Encoding: chunked\r\n\r\n\
-         A\r\n{\"token\":\"\r\n5;x=y\r\nabc\"}\r\n0\r\nX: y\r\n\r\nHTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n{\"pwd\":\"a\"}",
+         A\r\n{\"token\":\"\r\n5;x=y\r\nabc\"}\r\n0\r\nDate: y\r\n\r\nHTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n{\"pwd\":\"a\"}",
         "HTTP/1.1 200 OK\r\nSet-Cookie: xxx\r\nTransfer-Encoding: chunked\r\n\r\n\
-         A\r\n{\"token\":\"\r\n5;x=y\r\nxxx\"}\r\n0\r\nX: y\r\n\r\nHTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n{\"pwd\":\"x\"}",
+         A\r\n{\"token\":\"\r\n5;x=y\r\nxxx\"}\r\n0\r\nDate: x\r\n\r\nHTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n{\"pwd\":\"x\"}",
     );
     check(
         "POST /token HTTP/1.1\r\nContent-Length: 42\r\n\r\ngrant_type=code&code=abc&client_secret=def",
@@ -157,13 +168,52 @@ fn nothing_that_was_begun_hides_the_next_message() {
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nid: 1\ndata: {\"token\":[\n\nid: 2\ndata: {\"token\":\ndata: \"a\",\"b\":\"c\"}\n\n",
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nid: 1\ndata: {\"token\":[\n\nid: 2\ndata: {\"token\":\ndata: \"x\",\"b\":\"c\"}\n\n",
     );
+    check(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {\"a\":\"\r\rdata: {\"token\":\"a\"}\r\n\r\ndata: {\"token\":\"a\"}",
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {\"a\":\"\r\rdata: {\"token\":\"x\"}\r\n\r\ndata: {\"token\":\"x\"}",
+    );
     check("{\"a\":\"\\u1\",\"token\":\"abc\"}", "{\"a\":\"\\u1\",\"token\":\"xxx\"}");
 }
 
 // covers: S2-44
 #[test]
+fn fields_are_shown_by_a_list() {
+    check(
+        "HTTP/1.1 200 OK\r\nDate: Sunday\r\nServer: s\r\nX-Upstream: a b\r\nMcp-Session-Id: abc\r\nLocation: /p\r\nRetry-After: 7\r\n\
+         WWW-Authenticate: Bearer abc, realm=x\r\nx-a-name-that-is-longer-than-any-that-is-known: a\r\nContent-Length: 2\r\n\r\n{}",
+        "HTTP/1.1 200 OK\r\nDate: Sunday\r\nServer: s\r\nX-Upstream: xxx\r\nMcp-Session-Id: xxx\r\nLocation: xx\r\nRetry-After: 7\r\n\
+         WWW-Authenticate: Bearer xxx, realm=x\r\nx-a-name-that-is-longer-than-any-that-is-known: x\r\nContent-Length: 2\r\n\r\n{}",
+    );
+    // What a client does not write itself, the application has set.
+    check(
+        "GET / HTTP/1.1\r\nHost: h\r\nDate: abc\r\nServer: abc\r\nOcp-Apim-Subscription-Key: abc\r\nX-Auth-Key: abc\r\nUser-Agent: a b\r\n\
+         Last-Event-ID: 7\r\nMcp-Method: ping\r\nMCP-Protocol-Version: 2025-11-25\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nDate: xxx\r\nServer: xxx\r\nOcp-Apim-Subscription-Key: xxx\r\nX-Auth-Key: xxx\r\nUser-Agent: xxx\r\n\
+         Last-Event-ID: 7\r\nMcp-Method: ping\r\nMCP-Protocol-Version: 2025-11-25\r\n\r\n",
+    );
+    assert!(is_secret_field("X-Auth-Key") && is_secret_field("Date") && !is_secret_field("HOST"));
+}
+
+/// No application can set a field that is shown in requests.
+#[cfg(feature = "http")]
+// covers: S2-44
+#[test]
+fn fields_of_an_application_are_never_on_the_list() {
+    use super::{Side, names};
+    use crate::client::BadHeader;
+    let candidates =
+        ["accept", "Host", "mcp-name", "last-event-id", "te", "keep-alive", "date", "cookie", "origin", "via"];
+    for name in candidates.into_iter().chain(names::SHOWN) {
+        let shown = names::shows_field(name.as_bytes(), Side::Request);
+        assert!(!shown || matches!(BadHeader::check(name, "v"), Err(BadHeader::Reserved(_))), "{name}");
+    }
+    assert!(names::SHOWN.iter().all(|name| !is_secret_field(name)));
+}
+
+// covers: S2-44
+#[test]
 fn a_configuration_is_shown_without_its_secrets() {
-    assert!(is_secret_name("GITHUB_TOKEN") && is_secret_name("--api-key") && !is_secret_name("tokenizer"));
+    assert!(is_secret_name("GITHUB_TOKEN") && is_secret_name("--api-key") && !is_secret_name("tokyo"));
     let shown = |url| format!("{}", Url(url));
     assert_eq!(
         shown("https://u:p@h:1/a?b=c&token=d;key=e#access_token=f"),
@@ -215,9 +265,10 @@ fn document() -> impl Strategy<Value = serde_json::Value> {
 /// Bytes of a channel, mostly of pieces that mean something.
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
-        "(\"token\":|\"a\":|\"|\\\\|\\{|\\}|\\[|\\]|,|:|=|\\n|\\r\\n|\\n\\n|0|12|-1.5e7|x|u0026|\\\\u00|data: )",
-        "(POST /\\?key=a HTTP/1.1\\r\\n|HTTP/1.1 200 OK\\r\\n|Cookie: a\\r\\n|Content-Length: 9\\r\\n|\\r\\n|5\\r\\nabcde\\r\\n0\\r\\n\\r\\n)",
+        "(\"token\":|\"dbPassword2\":|\"maxTokens\":|\"a\":|\"|\\\\|\\{|\\}|\\[|\\]|,|:|=|\\n|\\r\\n|\\n\\n|0|12|-1.5e7|x|u0026|\\\\u00|data: )",
+        "(POST /\\?key=a HTTP/1.1\\r\\n|HTTP/1.1 200 OK\\r\\n|Cookie: a\\r\\n|Date: a\\r\\n|Content-Length: 9\\r\\n|Content-Length: 2, 2\\r\\n| a\\r\\n|\\r\\n|5\\r\\nabcde\\r\\n0\\r\\n\\r\\n)",
         "(Transfer-Encoding: chunked\\r\\n|Content-Type: text/event-stream\\r\\n|token=|Bearer |http://u:p@|%26|'|\\\\\")",
+        "(HTTP/1.0 204 \\r\\n|GET /bearer HTTP/1.1\\r\\n|Content-Encoding: a\\r\\n|9;\"\\r\\n|HTTP/2 |X HTTP/1.1\\n|X : a\\r\\n)",
         "\\PC{0,3}",
     ];
     let piece = prop_oneof![9 => piece.prop_map(String::into_bytes), 1 => prop::collection::vec(any::<u8>(), 0..4)];
@@ -259,7 +310,8 @@ fn masked(value: &serde_json::Value, secret: bool) -> bool {
 #[test]
 fn the_debug_of_what_is_configured_shows_no_secret() {
     use crate::client::ClientConfig;
-    use crate::exchange::{Endpoint, Headers, Program, RequestHead, Start};
+    use crate::exchange::{Endpoint, Headers, Program, RequestHead, ResponseHead, Start};
+    use crate::input::Authorization;
     use crate::model::lifecycle::Implementation;
     use crate::server::ServerConfig;
     let program = Program::new("npx")
@@ -269,6 +321,10 @@ fn the_debug_of_what_is_configured_shows_no_secret() {
     let mut server = ServerConfig::new(Implementation::new("s", "1"));
     server.state_key = Some([77; 32]);
     let fields = [
+        "Ocp-Apim-Subscription-Key",
+        "X-Auth-Key",
+        "X-Trace",
+        "Date",
         "Authorization",
         "cookie",
         "Set-Cookie",
@@ -279,6 +335,14 @@ fn the_debug_of_what_is_configured_shows_no_secret() {
     ];
     let mut headers = Headers::new().with("Referer", "https://example.com/?code=hunter2").with("Accept", "text/html");
     fields.iter().for_each(|name| headers.push(name, "hunter2"));
+    let fields_of_a_response = Headers::new()
+        .with("Mcp-Session-Id", "hunter2")
+        .with("Set-Cookie", "a=hunter2")
+        .with("X-Upstream", "hunter2")
+        .with("Location", "/?a=hunter2")
+        .with("WWW-Authenticate", "Bearer hunter2, realm=x")
+        .with("date", "Sunday")
+        .with("Retry-After", "7");
     let head = RequestHead { method: "GET".into(), target: "/mcp?sessionId=hunter2".into(), headers };
     let shown = [
         format!("{program:?}"),
@@ -286,14 +350,23 @@ fn the_debug_of_what_is_configured_shows_no_secret() {
         format!("{:?}", Start::Duplex(Endpoint::Program(program))),
         format!("{server:?}"),
         format!("{head:#?}"),
+        format!("{:?}", ResponseHead { status: 200, headers: fields_of_a_response }),
+        format!("{:?}", Authorization::Headers(head.headers.clone())),
         #[cfg(feature = "http")]
-        format!("{:?}", ClientConfig::url("https://example.com/mcp?api_key=hunter2").unwrap()),
+        format!(
+            "{:?}",
+            ClientConfig::url("https://example.com/mcp?api_key=hunter2")
+                .map(|config| config.header("X-Auth-Key", "hunter2").unwrap())
+                .unwrap()
+        ),
     ];
     for text in &shown {
         assert!(!text.contains("hunter2") && !text.contains("77, 77"), "{text}");
     }
     for (text, kept) in
         [(0, "npx"), (0, "HOME_TOKEN"), (0, "--api-key"), (0, "@example.com"), (4, "text/html"), (4, "/mcp?sessionId=")]
+            .into_iter()
+            .chain([(5, "Sunday"), (5, "\"7\""), (5, "realm=x"), (5, "X-Upstream"), (6, "X-Auth-Key")])
     {
         assert!(shown[text].contains(kept), "{kept} in {}", shown[text]);
     }

@@ -16,8 +16,17 @@ pub(super) struct Text {
     /// Brackets that are open below a secret key.
     depth: u64,
     in_number: bool,
-    /// These are server-sent events: an empty line ends whatever was begun. Whether the current line is empty so far.
-    events: Option<bool>,
+    /// These are server-sent events: an empty line ends whatever was begun.
+    events: Option<Line>,
+}
+
+/// A line of an event stream, which ends with CR, LF or both (WHATWG HTML section 9.2.5).
+#[derive(Clone, Copy, PartialEq)]
+enum Line {
+    Empty,
+    Begun,
+    /// A CR has ended it; an LF that follows belongs to that CR.
+    Ended,
 }
 
 /// Inside a string.
@@ -55,16 +64,27 @@ enum Link {
 impl Text {
     /// The data of an event stream.
     pub(super) fn events() -> Self {
-        Self { events: Some(true), ..Self::default() }
+        Self { events: Some(Line::Empty), ..Self::default() }
+    }
+
+    /// Follows the lines of an event stream.
+    fn follow(&mut self, line: Line, byte: u8) {
+        let next = match (line, byte) {
+            (_, b'\r') => Line::Ended,
+            (_, b'\n') => Line::Empty,
+            _ => Line::Begun,
+        };
+        let was_empty = line == Line::Empty || line == Line::Ended && byte == b'\r';
+        if was_empty && next != Line::Begun {
+            *self = Self::default();
+        }
+        self.events = Some(next);
     }
 
     /// The next byte, or what stands in its place.
     pub(super) fn step(&mut self, byte: u8) -> u8 {
-        match (self.events, byte) {
-            (Some(true), b'\n') => *self = Self::events(),
-            (Some(_), b'\n') => self.events = Some(true),
-            (Some(true), b'\r') | (None, _) => {}
-            _ => self.events = Some(false),
+        if let Some(line) = self.events {
+            self.follow(line, byte);
         }
         let shown = if self.string.is_some() { self.inside(byte) } else { self.between(byte) };
         // Lines stay lines, whatever is in them.

@@ -1,0 +1,136 @@
+//! A client over HTTP whose application adds fields of its own, recorded and replayed.
+
+use super::*;
+use crate::client::ListenerStart;
+use crate::exchange::{Headers, Shutdown};
+use crate::input::Authorization;
+use crate::record::mask::Mask;
+use alloc::collections::BTreeMap;
+use alloc::format;
+
+const URL: &str = "http://h/mcp";
+
+/// What must not be in a redacted recording: values that the application set, and the session of the server.
+const SECRET: &str = "hunter2";
+
+/// The response to a request, and whether its length is repeated in one field or by two.
+fn response(status: &str, session: bool, body: &str) -> String {
+    let length = body.len();
+    let session = if session { format!("Mcp-Session-Id: {SECRET}-session\r\n") } else { String::new() };
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {length}, {length}\r\nContent-Type: application/json\r\n\
+         X-Upstream-Key: {SECRET}\r\n{session}content-length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// A server of 2025-11-25 that wants other credentials for a call once.
+fn serve(request: &str, is_authorized: bool) -> String {
+    let id = request.split("\"id\":").nth(1).and_then(|rest| rest.split([',', '}']).next()).unwrap_or("0");
+    let result = |result: &str| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}");
+    if request.contains("\"initialize\"") {
+        let server = "\"capabilities\":{},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}";
+        return response("200 OK", true, &result(&format!("{{\"protocolVersion\":\"2025-11-25\",{server}}}")));
+    }
+    if request.contains("\"ping\"") && !is_authorized {
+        let text = response("401 no", false, "{}");
+        return text.replacen("\r\n", &format!("\r\nWWW-Authenticate: Bearer {SECRET}, error=\"x\"\r\n"), 1);
+    }
+    match request.contains("\"ping\"") {
+        true => response("200 OK", false, &result("{}")),
+        false => response("202 Accepted", false, ""),
+    }
+}
+
+/// A run with two pings, the first of which is challenged.
+fn run(redaction: Redaction) -> String {
+    let mut config = ClientConfig::url(URL).unwrap();
+    for name in ["Ocp-Apim-Subscription-Key", "X-Auth-Key", "Date", "Cache-Control", "X-Tenant"] {
+        config = config.header(name, &format!("{SECRET} {name} ü")).unwrap();
+    }
+    // It is not sent, and so must not be sent by a replay.
+    config.headers.push("X-Broken", format!("{SECRET}\r"));
+    (config.policy, config.listener, config.authorize) = (Policy::Legacy, ListenerStart::Never, true);
+    let (recorder, kept) = recorder(redaction);
+    let now = Instant::from_millis(1);
+    let mut client = recorder.client(Arc::new(config), SEED, now);
+    for _ in 0..2 {
+        client.call(now, crate::call::ping()).unwrap();
+    }
+    let (mut asked, mut is_authorized, mut pongs) = (BTreeMap::<ChannelId, String>::new(), false, 0);
+    loop {
+        while let Some(action) = client.poll_output() {
+            match action {
+                Action::Open(channel, _) => client.opened(now, channel, Peer::default()),
+                Action::Write(channel, bytes) => {
+                    client.written(now, channel, bytes.len());
+                    asked.entry(channel).or_default().push_str(core::str::from_utf8(&bytes).unwrap());
+                }
+                Action::Close(_, Shutdown::WriteHalf | Shutdown::Terminate) => {}
+                Action::Close(channel, Shutdown::Abort) => client.closed(now, channel, Closed::Aborted),
+                Action::Event(Event::AuthNeeded { token, .. }) => {
+                    is_authorized = true;
+                    let fields = Headers::new().with("X-Weird", format!("{SECRET}-given")).with("Host", SECRET);
+                    client.authorize(now, token, Authorization::Headers(fields));
+                }
+                Action::Event(Event::Ended { outcome, .. }) => {
+                    outcome.unwrap();
+                    pongs += 1;
+                }
+                Action::Event(_) => {}
+            }
+        }
+        match asked.pop_first() {
+            Some((channel, request)) => client.bytes(now, channel, serve(&request, is_authorized).into()),
+            None => break,
+        }
+    }
+    assert_eq!((pongs, is_authorized), (2, true));
+    client.close(now);
+    while let Some(action) = client.poll_output() {
+        if let Action::Write(channel, bytes) = action {
+            client.written(now, channel, bytes.len());
+            client.bytes(now, channel, serve("", true).into());
+        } else if let Action::Close(channel, _) = action {
+            client.closed(now, channel, Closed::Eof);
+        }
+    }
+    String::from_utf8(kept.lock().unwrap().clone()).unwrap()
+}
+
+// covers: S2-44
+#[test]
+fn fields_of_the_application_are_masked_and_replayed() {
+    for redaction in [Redaction::Raw, Redaction::Redacted] {
+        let text = run(redaction);
+        let summary = read(text.as_bytes()).unwrap().replay().unwrap_or_else(|difference| panic!("{difference}"));
+        assert!(summary.complete && summary.outputs > 20, "{summary:?}");
+        assert_eq!(text.contains(SECRET), redaction == Redaction::Raw, "{text}");
+        for kept in ["Ocp-Apim-Subscription-Key: ", "X-Weird: ", "\\\"ping\\\"", "401 no", "X-Upstream-Key: ", "error="]
+        {
+            assert!(text.contains(kept), "{kept} is missing: {text}");
+        }
+    }
+}
+
+/// Any value of a field is as long as it was, says nothing, and is sent if it was sent.
+// covers: S2-44
+#[test]
+fn masked_fields_keep_their_length_and_are_sent_as_before() {
+    use crate::client::BadHeader;
+    let mask = Mask::new(Redaction::Redacted, &ClientConfig::url(URL).unwrap().target);
+    let fields = Headers::new()
+        .with("Accept", "hunter2")
+        .with("X-A", "a b\tc")
+        .with("X-B", "é")
+        .with("X-C", "")
+        .with("X-D", "\rhunter2")
+        .with("X-E", " a")
+        .with("a b", "hunter2");
+    let masked = mask.headers(&fields);
+    for ((name, value), (kept, shown)) in fields.iter().zip(masked.iter()) {
+        assert_eq!((name, value.len()), (kept, shown.len()));
+        assert_eq!(BadHeader::check(name, value), BadHeader::check(name, shown), "{name}");
+        assert!(shown.bytes().all(|byte| matches!(byte, b'x' | b'\t')), "{shown:?}");
+    }
+    assert_eq!(mask.headers(&masked), masked);
+}

@@ -1,0 +1,143 @@
+//! The length of a body by the fields of its head (RFC 9112 section 6.3), read by the rules of the codec. Other rules would find the next
+//! head in another place.
+
+/// The length of a body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Declared {
+    Nothing,
+    Known(u64),
+    Chunked,
+    /// Codings other than `chunked` alone.
+    Unknown,
+    Invalid,
+}
+
+/// The members of `Content-Length` and `Transfer-Encoding`, of all fields of these names.
+#[derive(Clone, Default)]
+pub(super) struct Lengths {
+    /// The first member of a `Content-Length`. All others must be the same.
+    length: Option<Number>,
+    number: Number,
+    is_invalid: bool,
+    /// Members of `Transfer-Encoding`.
+    codings: usize,
+    /// Whether each of them is `chunked`.
+    chunked: bool,
+    coding: Member,
+}
+
+impl Lengths {
+    const CHUNKED: &str = "chunked";
+
+    /// A byte of the value of a `Content-Length`. Returns whether it can be a part of one.
+    pub(super) fn length(&mut self, byte: u8) -> bool {
+        match byte {
+            b',' => self.end_length(),
+            _ => return self.number.push(byte),
+        }
+        true
+    }
+
+    /// The end of a member of a `Content-Length`.
+    pub(super) fn end_length(&mut self) {
+        let number = core::mem::take(&mut self.number);
+        let first = *self.length.get_or_insert(number);
+        self.is_invalid |= !number.is_valid() || (number.value, number.digits) != (first.value, first.digits);
+    }
+
+    /// A byte of the value of a `Transfer-Encoding`.
+    pub(super) fn coding(&mut self, byte: u8) {
+        match byte {
+            b',' => self.end_coding(),
+            _ => self.coding.push(byte, Self::CHUNKED),
+        }
+    }
+
+    /// The end of a member of a `Transfer-Encoding`.
+    pub(super) fn end_coding(&mut self) {
+        let coding = core::mem::take(&mut self.coding);
+        self.chunked = coding.is(Self::CHUNKED);
+        self.codings = self.codings.saturating_add(1);
+    }
+
+    /// What all fields together say. `old`: the message is of HTTP/1.0, which has no transfer codings.
+    pub(super) fn declared(&self, old: bool) -> Declared {
+        match (self.length, self.codings) {
+            _ if self.is_invalid => Declared::Invalid,
+            (None, 0) => Declared::Nothing,
+            (Some(length), 0) => Declared::Known(length.value),
+            (Some(_), _) => Declared::Invalid,
+            _ if old => Declared::Invalid,
+            (None, 1) if self.chunked => Declared::Chunked,
+            (None, _) => Declared::Unknown,
+        }
+    }
+}
+
+/// A decimal number as it goes by, with blanks around it. Two are equal if their texts are: `2` and `02` are not.
+#[derive(Clone, Copy, Default)]
+struct Number {
+    value: u64,
+    digits: usize,
+    /// A blank follows the digits.
+    ended: bool,
+    is_invalid: bool,
+}
+
+impl Number {
+    /// Returns whether the byte can be a part of a number or of the blanks around it.
+    fn push(&mut self, byte: u8) -> bool {
+        let digit = char::from(byte).to_digit(10).filter(|_| !self.ended);
+        match (digit, byte) {
+            (Some(digit), _) => {
+                let next = self.value.checked_mul(10).and_then(|value| value.checked_add(digit.into()));
+                self.is_invalid |= next.is_none();
+                self.value = next.unwrap_or_default();
+                self.digits = self.digits.saturating_add(1);
+            }
+            (None, b' ' | b'\t') => self.ended = self.digits > 0,
+            (None, _) => self.is_invalid = true,
+        }
+        byte.is_ascii_digit() || matches!(byte, b' ' | b'\t')
+    }
+
+    fn is_valid(&self) -> bool {
+        self.digits > 0 && !self.is_invalid
+    }
+}
+
+/// A member of a comma-separated list as it goes by, compared with one word without case.
+#[derive(Clone, Copy)]
+pub(super) struct Member {
+    len: usize,
+    is_same: bool,
+    /// A blank follows what came of it.
+    ended: bool,
+}
+
+impl Default for Member {
+    fn default() -> Self {
+        Self { len: 0, is_same: true, ended: false }
+    }
+}
+
+impl Member {
+    pub(super) fn push(&mut self, byte: u8, word: &str) {
+        if matches!(byte, b' ' | b'\t') {
+            self.ended = self.len > 0;
+            return;
+        }
+        let next = word.as_bytes().get(self.len).filter(|_| !self.ended);
+        self.is_same &= next.is_some_and(|expected| expected.eq_ignore_ascii_case(&byte));
+        self.len = self.len.saturating_add(1);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether it is the word that its bytes were compared with.
+    pub(super) fn is(&self, word: &str) -> bool {
+        self.is_same && self.len == word.len()
+    }
+}
