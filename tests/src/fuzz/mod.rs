@@ -7,6 +7,7 @@ pub mod http;
 pub mod http_client;
 pub mod http_server;
 pub mod line;
+pub mod redact;
 pub mod replay;
 pub mod script;
 pub mod server;
@@ -17,13 +18,14 @@ pub mod talk;
 pub type Check = fn(&[u8]);
 
 /// The targets by the names of their folders in `fuzz/corpus`.
-pub const TARGETS: [(&str, Check); 9] = [
+pub const TARGETS: [(&str, Check); 10] = [
     ("client", client::check),
     ("envelope", envelope::check),
     ("http", http::check),
     ("http_client", http_client::check),
     ("http_server", http_server::check),
     ("line", line::check),
+    ("redact", redact::check),
     ("replay", replay::check),
     ("server", server::check),
     ("sse", sse::check),

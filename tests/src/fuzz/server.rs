@@ -64,6 +64,13 @@ fn config(script: &mut Script<'_>, mut config: ServerConfig) -> ServerConfig {
     config
 }
 
+/// The state that a message of the server asks to send back.
+fn state(bytes: &[u8]) -> Option<String> {
+    let text = str::from_utf8(bytes).ok()?;
+    let (_, rest) = text.split_once("\"requestState\":\"")?;
+    rest.split_once('"').map(|(state, _)| state.to_owned()).filter(|state| state.is_ascii())
+}
+
 struct Channel {
     kind: Kind,
     /// Reads what the server writes, as a client would.
@@ -86,6 +93,8 @@ struct Run {
     aborted: Vec<ChannelId>,
     /// Everything that was written.
     text: Vec<u8>,
+    /// What clients said and were sent.
+    said: talk::Said,
 }
 
 impl Run {
@@ -103,6 +112,7 @@ impl Run {
             terminated: false,
             aborted: Vec::new(),
             text: Vec::new(),
+            said: talk::Said::default(),
         };
         run.accept(script);
         run
@@ -113,7 +123,7 @@ impl Run {
             0 => self.now = self.now + talk::time(script),
             1 => self.accept(script),
             2..=6 => {
-                let (method, text) = talk::of_client(script);
+                let (method, text) = talk::of_client(script, &mut self.said);
                 let channel = self.channel(script);
                 let kind = self.channels.get(&channel).map_or(Kind::Lines, |channel| channel.kind);
                 let text = match kind {
@@ -296,6 +306,9 @@ impl Run {
 
     fn wrote(&mut self, id: ChannelId, bytes: Bytes) {
         self.text.extend_from_slice(&bytes);
+        if let Some(state) = state(&bytes) {
+            self.said.sealed = state;
+        }
         let channel = self.channels.get_mut(&id).expect("a channel that was accepted");
         assert!(!channel.closed, "{id:?} is closed");
         assert!(!bytes.is_empty(), "an empty write");
@@ -335,5 +348,29 @@ impl Run {
             Event::Terminated => self.terminated = true,
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client of 2026-07-28 that calls a tool which asks once, and then sends back the state in this way.
+    fn rounds(way: u8) -> String {
+        let call = [2, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0];
+        let again = [2, 0, 1, 0, 1, 5, way, 1, 0];
+        let text = run(&[&[0, 0][..], &call, &[8, 0], &again, &[8, 0]].concat());
+        String::from_utf8(text).expect("lines of text")
+    }
+
+    // covers: B-281
+    #[test]
+    fn a_script_sends_back_what_the_server_sealed() {
+        let (whole, spoilt) = (rounds(0), rounds(2));
+        for said in [&whole, &spoilt] {
+            assert!(said.contains("\"requestState\":\""), "{said}");
+        }
+        assert!(whole.contains("\"text\":\"1:\""), "{whole}");
+        assert!(spoilt.contains("-32602") && !spoilt.contains("\"text\":\"1:\""), "{spoilt}");
     }
 }

@@ -1,6 +1,8 @@
 //! What a peer may say, so that a fuzzer gets past the handshake: texts of messages with a hole or two, and the wrappings of HTTP.
 
 use super::script::Script;
+use crate::sim::app::SECRET;
+use mcp_proto::limits::FrameLimits;
 use mcp_proto::rpc::{Id, RawJson};
 
 /// Results that a server may send, whatever was asked. The first that fits its method is [`right`].
@@ -100,31 +102,90 @@ pub fn of_server(script: &mut Script<'_>) -> String {
     }
 }
 
+/// What a client may send again.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    /// The state that the server sealed last, in base64url.
+    pub sealed: String,
+    /// Name and arguments of the last call, to which a sealed state is bound.
+    work: String,
+}
+
+/// An id or a progress token: numbers, texts, and texts about as long as ids may be.
+fn id(script: &mut Script<'_>) -> String {
+    let longest = FrameLimits::default().max_id;
+    match script.below(8) {
+        6 => format!("\"{}\"", "i".repeat(longest - 2 + script.below(4))),
+        7 => format!("\"{}\"", "\\u0069".repeat(longest / 2 * script.below(4))),
+        n => ["1", "2", "3", "\"1\"", "1.5", "null"][n].to_owned(),
+    }
+}
+
+/// A state that a client sends back: the one that the server sealed last, whole or spoilt, or any text.
+fn state(script: &mut Script<'_>, sealed: &str) -> String {
+    let at = script.below(sealed.len());
+    match script.below(6) {
+        0 | 1 => sealed.to_owned(),
+        2 => sealed
+            .chars()
+            .enumerate()
+            .map(|(n, c)| {
+                if n != at {
+                    c
+                } else if c == 'A' {
+                    'B'
+                } else {
+                    'A'
+                }
+            })
+            .collect(),
+        3 => sealed[..at].to_owned(),
+        4 => "QUJD".repeat(usize::from(script.byte()) * 100),
+        _ => String::from_utf8_lossy(script.chunk()).into_owned(),
+    }
+}
+
+/// The name and the arguments of a call, which may be nested deeply.
+fn work(script: &mut Script<'_>, said: &mut Said) -> String {
+    let (millis, ticks, questions) = (script.below(4) * 500, script.below(3), script.below(4).saturating_sub(1));
+    let name = script.pick(&["work", "work", "work", "other1", "none"]);
+    let padding = script.byte();
+    let depth = [0, 0, 0, 0, 0, 0, 7, 120][script.below(8)];
+    let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+    said.work = format!(
+        r#""name":"{name}","arguments":{{"tag":1,"millis":{millis},"ticks":{ticks},"questions":{questions},"padding":{padding},"api_key":"{SECRET}","more":[{open}{close}]}}"#
+    );
+    said.work.clone()
+}
+
 /// What a client may say: its method, for the header, and the text.
-pub fn of_client(script: &mut Script<'_>) -> (&'static str, String) {
-    let id = script.pick(&["1", "2", "3", "\"1\"", "1.5", "null"]);
+pub fn of_client(script: &mut Script<'_>, said: &mut Said) -> (&'static str, String) {
+    if script.below(8) < 7 {
+        return of_client_alone(script, said);
+    }
+    let elements: Vec<_> = (0..script.below(6)).map(|_| of_client_alone(script, said)).collect();
+    let texts: Vec<&str> = elements.iter().map(|(_, text)| text.as_str()).collect();
+    (elements.first().map_or("ping", |(method, _)| method), format!("[{}]", texts.join(",")))
+}
+
+fn of_client_alone(script: &mut Script<'_>, said: &mut Said) -> (&'static str, String) {
+    let id = id(script);
     let method = *script.pick(&METHODS);
-    let work = |script: &mut Script<'_>| {
-        let (millis, ticks, questions) = (script.below(4) * 500, script.below(3), script.below(4).saturating_sub(1));
-        let name = script.pick(&["work", "work", "work", "other1", "none"]);
-        format!(
-            r#""name":"{name}","arguments":{{"tag":1,"millis":{millis},"ticks":{ticks},"questions":{questions},"padding":{}}}"#,
-            script.byte()
-        )
-    };
     let text = match script.below(8) {
-        0 => format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{{},{META}}}}}"#, work(script)),
+        0 => {
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{{},{META}}}}}"#, work(script, said))
+        }
         1 => {
             let answers = r#""inputResponses":{"q0":{"action":"accept","content":{"answer":"x"}}}"#;
-            let state = String::from_utf8_lossy(script.chunk()).into_owned();
+            let state = state(script, &said.sealed);
+            let work = if script.below(4) == 0 { work(script, said) } else { said.work.clone() };
             format!(
-                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{{},{answers},"requestState":"{state}",{META}}}}}"#,
-                work(script)
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{{work},{answers},"requestState":"{state}",{META}}}}}"#
             )
         }
         2 => format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{{},"_meta":{{"progressToken":1}}}}}}"#,
-            work(script)
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{{},"_meta":{{"progressToken":{id}}}}}}}"#,
+            work(script, said)
         ),
         3 => {
             let version = script.pick(&["2025-11-25", "2024-11-05", "2025-03-26", "2099-01-01"]);
@@ -135,7 +196,7 @@ pub fn of_client(script: &mut Script<'_>) -> (&'static str, String) {
         }
         4 => format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"cursor":"x",{META}}}}}"#),
         5 => format!(
-            r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":{id},"progressToken":1,"progress":1}}}}"#
+            r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":{id},"progressToken":{id},"progress":1}}}}"#
         ),
         6 => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"action":"accept","content":{{"answer":"x"}}}}}}"#),
         _ => return (method, String::from_utf8_lossy(script.chunk()).into_owned()),
@@ -184,12 +245,14 @@ pub fn request(script: &mut Script<'_>, method: &str, text: &str) -> String {
         "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
          MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\nMcp-Name: work\r\n{extra}"
     );
-    if script.below(4) == 3 {
-        return format!(
-            "{verb} /mcp HTTP/1.1\r\nHost: {host}\r\n{fields}Transfer-Encoding: chunked\r\n\r\n{length:x}\r\n{text}\r\n0\r\n\r\n"
-        );
-    }
-    format!("{verb} /mcp HTTP/1.1\r\nHost: {host}\r\n{fields}Content-Length: {length}\r\n\r\n{text}")
+    let (length, body) = match script.below(8) {
+        3 | 7 => ("Transfer-Encoding: chunked".to_owned(), format!("{length:x}\r\n{text}\r\n0\r\n\r\n")),
+        4 => (format!("Content-Length: {length}, {length}"), text.to_owned()),
+        5 => (format!("Content-Length: {length}\r\ncontent-length:{length}"), text.to_owned()),
+        6 => (format!("Content-Length: {length}, {}", length + script.below(2)), text.to_owned()),
+        _ => (format!("Content-Length: {length}"), text.to_owned()),
+    };
+    format!("{verb} /mcp HTTP/1.1\r\nHost: {host}\r\n{fields}{length}\r\n\r\n{body}")
 }
 
 /// How a channel ends.
@@ -212,4 +275,40 @@ pub fn closed(script: &mut Script<'_>) -> mcp_proto::exchange::Closed {
 pub fn time(script: &mut Script<'_>) -> std::time::Duration {
     let millis = [0, 1, 100, 500, 2_000, 5_000, 10_000, 30_000, 60_000, 600_000];
     std::time::Duration::from_millis(*script.pick(&millis))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::rng::Rng;
+
+    // covers: B-281
+    #[test]
+    fn a_client_says_long_ids_states_batches_and_repeated_lengths() {
+        const SEALED: &str = "c2VhbGVkIGJ5IHRoZSBzZXJ2ZXI";
+        let longest = FrameLimits::default().max_id;
+        let (within, beyond) = ("i".repeat(longest), "i".repeat(longest + 1));
+        let mut rng = Rng::new(1);
+        let said: Vec<String> = (0..4000)
+            .map(|_| {
+                let data: Vec<u8> = (0..200).map(|_| rng.draw() as u8).collect();
+                let mut script = Script::new(&data);
+                let mut said = Said { sealed: SEALED.to_owned(), work: String::new() };
+                let (method, text) = of_client(&mut script, &mut said);
+                request(&mut script, method, &text)
+            })
+            .collect();
+        let count = |part: &str| said.iter().filter(|text| text.contains(part)).count();
+        let sealed = format!("\"requestState\":\"{SEALED}\"");
+        for part in [&within, &beyond, &sealed, "\r\n\r\n[{", "\r\ncontent-length:", "QUJDQUJD", "[[[[[[["] {
+            assert!(count(part) > 20, "{part} {}", count(part));
+        }
+        let is_spoilt = |text: &&String| text.contains("\"requestState\":\"c2Vh") && !text.contains(&sealed);
+        assert!(said.iter().filter(is_spoilt).count() > 20);
+        let is_repeated = |text: &&String| {
+            let value = text.split("Content-Length: ").nth(1).and_then(|rest| rest.lines().next()).unwrap_or_default();
+            value.split_once(", ").is_some_and(|(one, other)| one == other)
+        };
+        assert!(said.iter().filter(is_repeated).count() > 20);
+    }
 }
