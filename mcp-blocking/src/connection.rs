@@ -81,7 +81,9 @@ impl Connection {
         sync::spawn("mcp-reader", move || {
             let received =
                 |bytes| this.told(&home, Wire::Bytes(bytes)) && this.wait_heard(&heard) && this.wait_wanted();
-            let read = catch_unwind(AssertUnwindSafe(|| stream::read(&mut *reader, received)));
+            // Nothing is read of a connection that waits for its admission.
+            let read = || if this.wait_wanted() { stream::read(&mut *reader, received) } else { Ok(()) };
+            let read = catch_unwind(AssertUnwindSafe(read));
             drop(reader);
             this.read_ended(&home, !matches!(read, Ok(Ok(()))));
         })

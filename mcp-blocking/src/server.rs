@@ -4,12 +4,8 @@ use crate::accepted::Stream;
 use crate::events::Told;
 use crate::os::TakenStdio;
 use crate::service::Service;
-use mcp_proto::exchange::Peer;
-#[cfg(feature = "http")]
-use mcp_proto::exchange::RequestHead;
-#[cfg(feature = "http")]
-use mcp_proto::input::Admission;
-use mcp_proto::input::Change;
+use mcp_proto::exchange::{Peer, RequestHead};
+use mcp_proto::input::{Admission, Change};
 use mcp_proto::route::FromFn;
 use mcp_proto::server::Event;
 use mcp_proto::stats::ServerStats;
@@ -61,23 +57,15 @@ pub struct Serving {
     pub(crate) threads: usize,
     pub(crate) event: Option<Arc<Told<Event>>>,
     pub(crate) message: Option<MessageHook>,
-    #[cfg(feature = "http")]
     pub(crate) admit: Option<Arc<Admit>>,
 }
 
-/// Decides about a request over HTTP.
-#[cfg(feature = "http")]
-pub(crate) type Admit = dyn Fn(&RequestHead, &Peer) -> Admission + Send + Sync;
+/// Decides about a request over HTTP, or a connection.
+pub(crate) type Admit = dyn Fn(Option<&RequestHead>, &Peer) -> Admission + Send + Sync;
 
 impl Default for Serving {
     fn default() -> Self {
-        Self {
-            threads: 256,
-            event: None,
-            message: None,
-            #[cfg(feature = "http")]
-            admit: None,
-        }
+        Self { threads: 256, event: None, message: None, admit: None }
     }
 }
 
@@ -114,22 +102,36 @@ impl Serving {
         self
     }
 
-    /// Asks this function about every request over HTTP, by its head and before its body is read: who it comes from, or why it is refused.
-    /// The [`Peer`] is who is at the other end of the connection, as far as that is known; behind a proxy that is the proxy. It may block
-    /// for up to [`admit_timeout`](mcp_proto::limits::ServerLimits::admit_timeout), and is asked on up to as many threads as handlers run
-    /// on, apart from these; a panic in it refuses. What the `Host` or the path forbids is refused without it, and the preflight of a browser
-    /// ([`ServerConfig::cors`](mcp_proto::ServerConfig::cors)) is answered without it.
+    /// Asks this function who may be served: about every request over HTTP, by its head and before its body is read, and about every
+    /// connection to a Unix socket, without a head and before anything of it is read. It says who the request or the connection comes from,
+    /// or why it is refused; a refused connection is closed. The [`Peer`] is who is at the other end, as far as that is known: the address of
+    /// the client, behind a proxy that of the proxy, and on a Unix socket the [`Credentials`](crate::Credentials) of the process. A
+    /// connection given to [`Server::serve_lines`] is asked about if its peer was made with [`Peer::unix`] or [`Peer::tcp`]; standard input
+    /// and output are not.
+    ///
+    /// It may block for up to [`admit_timeout`](mcp_proto::limits::ServerLimits::admit_timeout), and is asked on up to as many threads as
+    /// handlers run on, apart from these; a panic in it refuses. What the `Host` or the path forbids is refused without it, and the preflight
+    /// of a browser ([`ServerConfig::cors`](mcp_proto::ServerConfig::cors)) is answered without it.
     ///
     /// ```
     /// use mcp_blocking::{Admission, Serving};
     ///
-    /// let serving = Serving::new().on_admit(|head, _peer| match head.headers.get("Authorization") {
-    ///     Some("Bearer good") => Admission::Accept(Some("ada".into())),
-    ///     _ => Admission::Unauthorized("Bearer".into()),
+    /// let by_token = Serving::new().on_admit(|head, _peer| {
+    ///     match head.and_then(|head| head.headers.get("Authorization")) {
+    ///         Some("Bearer good") => Admission::Accept(Some("ada".into())),
+    ///         _ => Admission::Unauthorized("Bearer".into()),
+    ///     }
     /// });
+    /// let by_user = Serving::new().on_admit(|_head, peer| match peer.credentials {
+    ///     Some(process) if process.uid == 1000 => Admission::Accept(Some("ada".into())),
+    ///     _ => Admission::Forbidden(None),
+    /// });
+    /// # drop((by_token, by_user));
     /// ```
-    #[cfg(feature = "http")]
-    pub fn on_admit(mut self, admit: impl Fn(&RequestHead, &Peer) -> Admission + Send + Sync + 'static) -> Self {
+    pub fn on_admit(
+        mut self,
+        admit: impl Fn(Option<&RequestHead>, &Peer) -> Admission + Send + Sync + 'static,
+    ) -> Self {
         self.admit = Some(Arc::new(admit));
         self
     }

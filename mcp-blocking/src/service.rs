@@ -9,12 +9,8 @@ use crate::os::Clock;
 use crate::pool::Pool;
 use crate::server::{Handler, Router, Serving};
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait, wait_until};
-use mcp_proto::exchange::Peer;
-#[cfg(feature = "http")]
-use mcp_proto::exchange::RequestHead;
-#[cfg(feature = "http")]
-use mcp_proto::input::{Admission, AdmitToken};
-use mcp_proto::input::{Answer, Change, RequestKey};
+use mcp_proto::exchange::{Peer, RequestHead};
+use mcp_proto::input::{Admission, AdmitToken, Answer, Change, RequestKey};
 use mcp_proto::route::{Invocation, Routed};
 use mcp_proto::server::{Event, Incoming, Responder};
 use mcp_proto::stats::ServerStats;
@@ -34,8 +30,8 @@ const MARGIN: Duration = Duration::from_secs(1);
 #[cfg(any(unix, feature = "http"))]
 const REFUSED: usize = 64;
 
-/// Requests that wait until the application is asked about them. What comes on top is refused by the engine when its time is over.
-#[cfg(feature = "http")]
+/// Requests and connections that wait until the application is asked about them. What comes on top is refused by the engine when its time is
+/// over.
 const ASKED: usize = 1024;
 
 /// What all threads of one server share.
@@ -51,7 +47,6 @@ pub(crate) struct Service {
     /// Connections beyond the limit, to be told so.
     #[cfg(any(unix, feature = "http"))]
     refused: Pool<(Kind, Stream)>,
-    #[cfg(feature = "http")]
     admissions: Option<Pool<Asked>>,
     /// How long a connection that is closed in order is given.
     linger: Duration,
@@ -74,7 +69,6 @@ pub(crate) struct Desk {
 #[derive(Default)]
 pub(crate) struct Todo {
     requests: VecDeque<(Responder, Incoming, Arc<AtomicBool>)>,
-    #[cfg(feature = "http")]
     admissions: VecDeque<Asked>,
     woken: VecDeque<Arc<Connection>>,
     /// A request was cancelled, that may wait for a thread.
@@ -88,9 +82,8 @@ struct Task {
     cancelled: Arc<AtomicBool>,
 }
 
-/// A request over HTTP that waits for its admission.
-#[cfg(feature = "http")]
-type Asked = (AdmitToken, Arc<RequestHead>);
+/// A request over HTTP, or a connection, that waits for its admission.
+type Asked = (AdmitToken, Option<Arc<RequestHead>>);
 
 impl Service {
     pub(crate) fn start(router: Router, serving: Serving) -> io::Result<Arc<Self>> {
@@ -98,7 +91,6 @@ impl Service {
         let mut config = router.config();
         config.origin_unix = crate::os::unix_time();
         config.on_message = serving.message.or(config.on_message);
-        #[cfg(feature = "http")]
         let admit = serving.admit.inspect(|_| config.admit = true);
         let linger = config.limits.frame.linger_timeout;
         let share = config.limits.server.share(serving.threads);
@@ -122,12 +114,11 @@ impl Service {
                     service.run(task);
                 }
             });
-            #[cfg(feature = "http")]
             let admissions = admit.map(|admit| {
                 let home = this.clone();
                 // Apart from the handlers: what cancels one that all threads are busy with must be admitted.
                 Pool::new("mcp-admit", serving.threads, move |(token, head): Asked| {
-                    let admitted = catch_unwind(AssertUnwindSafe(|| admit(&head, token.peer())));
+                    let admitted = catch_unwind(AssertUnwindSafe(|| admit(head.as_deref(), token.peer())));
                     if let Some(service) = Weak::upgrade(&home) {
                         let admission = admitted.unwrap_or(Admission::Forbidden(None));
                         service.act(|desk, now| desk.hub.admit(now, token, admission));
@@ -147,7 +138,6 @@ impl Service {
                 refused: Pool::new("mcp-refuse", 4, move |(kind, stream): (_, Stream)| {
                     drop(stream.refuse(kind, linger))
                 }),
-                #[cfg(feature = "http")]
                 admissions,
                 linger,
             }
@@ -301,7 +291,6 @@ impl Service {
         drop(desk);
         drop(held);
         // Nobody waits any more for what the application would say of them.
-        #[cfg(feature = "http")]
         self.admissions.iter().for_each(|asked| asked.retain(|_| false));
         self.ticks.notify_all();
         self.changed.notify_all();
@@ -336,7 +325,6 @@ impl Service {
     }
 
     /// Has the application asked about a request; false if there is none. Of one that nobody comes to in time the engine disposes.
-    #[cfg(feature = "http")]
     fn work_admission(&self, todo: &mut Todo) -> bool {
         let Some((token, head)) = todo.admissions.pop_front() else { return false };
         let refused = match &self.admissions {
@@ -351,11 +339,6 @@ impl Service {
             self.check_alarm(&desk);
         }
         true
-    }
-
-    #[cfg(not(feature = "http"))]
-    fn work_admission(&self, _: &mut Todo) -> bool {
-        false
     }
 
     /// Runs a handler, and answers whatever comes of it.
@@ -445,7 +428,6 @@ impl Desk {
                     self.running.insert(responder.key(), Arc::clone(&cancelled));
                     todo.requests.push_back((responder, incoming, cancelled));
                 }
-                #[cfg(feature = "http")]
                 Event::Admit(token, head) => todo.admissions.push_back((token, head)),
                 Event::Cancelled(key) => {
                     if let Some(cancelled) = self.running.remove(&key) {

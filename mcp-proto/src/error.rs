@@ -501,6 +501,7 @@ pub enum DiagnosticKind {
     DroppedAnswer,
     MissingStructure,
     LongEventId,
+    NotAdmitted,
 }
 
 impl DiagnosticKind {
@@ -570,6 +571,7 @@ impl DiagnosticKind {
             Self::DroppedAnswer => ("dropped-answer", "dropped: its client cannot come back for it"),
             Self::MissingStructure => ("missing-structure", "sent with `isError`: its tool declares an output schema"),
             Self::LongEventId => ("long-event-id", "not kept: the stream is not resumed from this event"),
+            Self::NotAdmitted => ("not-admitted", "the connection was closed unserved"),
             Self::DroppedResponse => ("dropped-response", "the server does not have our response"),
         }
     }

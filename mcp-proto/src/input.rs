@@ -77,8 +77,7 @@ pub enum ServerCommand {
     Notify(RequestKey, Note),
     /// Tell every client that wants to know of it.
     Publish(Change),
-    /// Decide about a request whose head was shown.
-    #[cfg(feature = "http")]
+    /// Decide about an HTTP request or a connection.
     Admit(AdmitKey, Admission),
     /// Stop accepting requests, and end when those that run have ended or the time is over.
     Shutdown(Duration),
@@ -144,41 +143,41 @@ impl AuthToken {
     }
 }
 
-/// An HTTP request that waits for its admission. Never reused within an engine.
+/// An HTTP request or a connection that waits for its admission. Never reused within an engine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AdmitKey(pub u64);
 
-/// The right to decide about one HTTP request, once.
+/// The right to decide about one HTTP request or one connection, once.
 #[derive(PartialEq, Eq, Debug)]
-#[must_use = "a request that is never decided about is refused when its time is over"]
+#[must_use = "what is never decided about is refused when its time is over"]
 pub struct AdmitToken {
     key: AdmitKey,
     peer: Peer,
 }
 
 impl AdmitToken {
-    #[cfg(feature = "http")]
     pub(crate) const fn new(key: AdmitKey, peer: Peer) -> Self {
         Self { key, peer }
     }
 
-    /// The key that names the request in an [`Input`].
+    /// The key that names the request or the connection in an [`Input`].
     pub const fn key(&self) -> AdmitKey {
         self.key
     }
 
-    /// Who is at the other end of the connection that the request came on, as far as that is known. Behind a proxy that is the proxy.
+    /// Who is at the other end of the connection, as far as that is known. Behind a proxy that is the proxy.
     pub const fn peer(&self) -> &Peer {
         &self.peer
     }
 }
 
-/// The decision about an HTTP request, made from its head. Where the text of a challenge is none that a header field can hold, the answer
-/// is 500.
+/// The decision about an HTTP request, made from its head, or about a connection, made from its peer. A connection that is not accepted is
+/// closed unread, since it has no request to answer. Where the text of a challenge is none that a header field can hold, the answer to an
+/// HTTP request is 500.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Admission {
-    /// It is served, as coming from this principal; `None`: from nobody in particular.
+    /// It is served, with all requests of a connection, as coming from this principal; `None`: from nobody in particular.
     Accept(Option<Principal>),
     /// It has no credentials, or they are not valid: 401 with this `WWW-Authenticate` (RFC 9110 section 11.6.1). A document that it points
     /// to (`resource_metadata`, RFC 9728) is for whatever stands before the server to serve: it answers on its one path alone.

@@ -193,7 +193,8 @@ pub struct ServerLimits {
     pub history_total: usize,
     /// How long the events of a stream are kept after its end was written. Default 60 s.
     pub history_keep: Duration,
-    /// How long the application may take to admit an HTTP request. Then it is answered 503. Default 10 s.
+    /// How long the application may take to admit an HTTP request or a connection. Then the request is answered 503, and the connection is
+    /// closed. Default 10 s.
     pub admit_timeout: Duration,
     /// How long a handler may take. Then the request is answered `-32603` and the handler's answer is dropped. Default `None`.
     pub handler_deadline: Option<Duration>,

@@ -6,9 +6,7 @@ use crate::{ClientEvent, Handler, ServerEvent};
 use mcp_proto::client::BadHeader;
 use mcp_proto::client::ClientConfig;
 use mcp_proto::driver::{Question, Reply};
-#[cfg(feature = "http")]
 use mcp_proto::exchange::{Peer, RequestHead};
-#[cfg(feature = "http")]
 use mcp_proto::input::Admission;
 use mcp_proto::process::Stderr;
 use mcp_proto::record::Recorder;
@@ -20,7 +18,6 @@ use mcp_proto::{
 use smol::future::Future;
 use std::fmt;
 use std::pin::Pin;
-#[cfg(feature = "http")]
 use std::sync::Arc;
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -204,13 +201,11 @@ pub struct Service {
     pub(crate) config: ServerConfig,
     pub(crate) event: Option<Box<dyn FnMut(ServerEvent) + Send>>,
     pub(crate) spawn: Option<Box<Spawn>>,
-    #[cfg(feature = "http")]
     pub(crate) admit: Option<Box<Admit>>,
 }
 
-/// Decides about a request over HTTP.
-#[cfg(feature = "http")]
-pub(crate) type Admit = dyn Fn(Arc<RequestHead>, Peer) -> BoxFuture<Admission> + Send + Sync;
+/// Decides about a request over HTTP, or a connection.
+pub(crate) type Admit = dyn Fn(Option<Arc<RequestHead>>, Peer) -> BoxFuture<Admission> + Send + Sync;
 
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -222,14 +217,7 @@ impl Service {
     /// Serves `router`.
     pub fn new(router: Router<Handler>) -> Self {
         let config = router.config();
-        Self {
-            router,
-            config,
-            event: None,
-            spawn: None,
-            #[cfg(feature = "http")]
-            admit: None,
-        }
+        Self { router, config, event: None, spawn: None, admit: None }
     }
 
     /// Is told of notifications of clients, of diagnostics, of sessions that open and end, and of events that are kept for clients to come
@@ -254,27 +242,38 @@ impl Service {
         self
     }
 
-    /// Asks this function about every request over HTTP, by its head and before its body is read: who it comes from, or why it is refused.
-    /// The [`Peer`] is who is at the other end of the connection, as far as that is known; behind a proxy that is the proxy. It may take up
-    /// to [`admit_timeout`](mcp_proto::limits::ServerLimits::admit_timeout), and is dropped when the connection has gone; a panic in it
-    /// refuses. What the `Host` or the path forbids is refused without it, and the preflight of a browser ([`ServerConfig::cors`]) is
-    /// answered without it.
+    /// Asks this function who may be served: about every request over HTTP, by its head and before its body is read, and about every
+    /// connection to a Unix socket, without a head and before anything of it is read. It says who the request or the connection comes from,
+    /// or why it is refused; a refused connection is closed. The [`Peer`] is who is at the other end, as far as that is known: the address of
+    /// the client, behind a proxy that of the proxy, and on a Unix socket the [`Credentials`](crate::Credentials) of the process. A
+    /// connection given to [`Server::serve_lines`](crate::Server::serve_lines) is asked about if its peer was made with [`Peer::unix`] or
+    /// [`Peer::tcp`]; standard input and output are not.
+    ///
+    /// It may take up to [`admit_timeout`](mcp_proto::limits::ServerLimits::admit_timeout), and is dropped when the connection has gone; a
+    /// panic in it refuses. What the `Host` or the path forbids is refused without it, and the preflight of a browser
+    /// ([`ServerConfig::cors`]) is answered without it.
     ///
     /// ```
     /// use mcp_smol::{Admission, Router, Service};
     ///
-    /// let service = Service::new(Router::new("vault", "1.0")).on_admit(|head, _peer| async move {
-    ///     match head.headers.get("Authorization") {
+    /// let by_token = Service::new(Router::new("vault", "1.0")).on_admit(|head, _peer| async move {
+    ///     match head.as_ref().and_then(|head| head.headers.get("Authorization")) {
     ///         Some("Bearer good") => Admission::Accept(Some("ada".into())),
     ///         _ => Admission::Unauthorized("Bearer".into()),
     ///     }
     /// });
+    /// let by_user = Service::new(Router::new("vault", "1.0")).on_admit(|_head, peer| async move {
+    ///     match peer.credentials {
+    ///         Some(process) if process.uid == 1000 => Admission::Accept(Some("ada".into())),
+    ///         _ => Admission::Forbidden(None),
+    ///     }
+    /// });
+    /// # drop((by_token, by_user));
     /// ```
-    #[cfg(feature = "http")]
     #[must_use]
     pub fn on_admit<F, R>(mut self, admit: F) -> Self
     where
-        F: Fn(Arc<RequestHead>, Peer) -> R + Send + Sync + 'static,
+        F: Fn(Option<Arc<RequestHead>>, Peer) -> R + Send + Sync + 'static,
         R: Future<Output = Admission> + Send + 'static,
     {
         self.admit = Some(Box::new(move |head, peer| Box::pin(admit(head, peer))));

@@ -6,11 +6,8 @@ use crate::config::{BoxFuture, Service};
 use crate::sync::{Mutex, MutexGuard, Watchers, guarded, lock};
 use crate::work::{Running, Work};
 use crate::{Handler, ServerEvent};
-#[cfg(feature = "http")]
 use mcp_proto::exchange::RequestHead;
-#[cfg(feature = "http")]
-use mcp_proto::input::{Admission, AdmitKey, AdmitToken};
-use mcp_proto::input::{Answer, RequestKey};
+use mcp_proto::input::{Admission, AdmitKey, AdmitToken, Answer, RequestKey};
 use mcp_proto::route::Routed;
 use mcp_proto::server::{Event, Incoming, Responder};
 use mcp_proto::wired::Hub;
@@ -33,9 +30,7 @@ pub(crate) struct Shared {
     /// Those who wait for the end.
     watchers: Watchers,
     spawn: Box<Spawn>,
-    #[cfg(feature = "http")]
     admit: Option<Box<crate::config::Admit>>,
-    #[cfg(feature = "http")]
     admit_timeout: Duration,
     /// How long a connection that is closed in order is given.
     pub(crate) linger: Duration,
@@ -48,8 +43,7 @@ pub(crate) struct State {
     event: Option<Box<dyn FnMut(ServerEvent) + Send>>,
     /// Requests whose handlers are there.
     running: BTreeMap<RequestKey, Arc<Running>>,
-    /// Requests that the application is asked about, by lane.
-    #[cfg(feature = "http")]
+    /// Requests and connections that the application is asked about, by lane.
     asked: BTreeMap<(u64, AdmitKey), Arc<Running>>,
     /// The tasks of the open connections, by lane.
     pub(crate) connections: BTreeMap<u64, Option<Waker>>,
@@ -70,13 +64,11 @@ impl Shared {
         let Service { router, mut config, event, spawn: own, .. } = service;
         config.origin_unix = origin.unix;
         let linger = config.limits.frame.linger_timeout;
-        #[cfg(feature = "http")]
         let admit_timeout = config.limits.server.admit_timeout;
         let state = State {
             hub: Hub::new(Arc::new(config), seed()?, origin.now()),
             event,
             running: BTreeMap::new(),
-            #[cfg(feature = "http")]
             asked: BTreeMap::new(),
             connections: BTreeMap::new(),
             listeners: 0,
@@ -90,9 +82,7 @@ impl Shared {
             state: Mutex::new(state),
             watchers: Watchers::default(),
             spawn: spawn.or(own).unwrap_or_else(|| Box::new(crate::sync::spawn)),
-            #[cfg(feature = "http")]
             admit: service.admit,
-            #[cfg(feature = "http")]
             admit_timeout,
             linger,
             refusing: AtomicUsize::new(0),
@@ -114,14 +104,12 @@ impl Shared {
     }
 
     /// As [`tell`](Self::tell), of this lane: what is to be admitted comes from it.
-    #[cfg_attr(not(feature = "http"), expect(unused_variables, reason = "nothing is admitted"))]
     pub(crate) fn tell_of<T>(self: &Arc<Self>, lane: u64, tell: impl FnOnce(&mut Hub, Instant) -> T) -> T {
         let mut guard = self.lock();
         let state = &mut *guard;
         let before = state.hub.poll_timeout();
         let told = tell(&mut state.hub, self.origin.now());
         let (mut woken, mut requests, mut cancelled, mut over) = (Vec::new(), Vec::new(), Vec::new(), false);
-        #[cfg(feature = "http")]
         let mut admissions = Vec::new();
         while let Some(event) = state.hub.poll_event() {
             match event {
@@ -131,7 +119,6 @@ impl Shared {
                     cancelled.extend(state.stopped.then(|| running.clone()));
                     requests.push((responder, incoming, running));
                 }
-                #[cfg(feature = "http")]
                 Event::Admit(token, head) => admissions.push((token, head)),
                 Event::Cancelled(key) => cancelled.extend(state.running.get(&key).cloned()),
                 Event::Terminated => {
@@ -159,7 +146,6 @@ impl Shared {
             self.changed();
         }
         requests.into_iter().for_each(|(responder, incoming, running)| self.handle(responder, incoming, running));
-        #[cfg(feature = "http")]
         admissions.into_iter().for_each(|(token, head)| self.ask_admission(lane, token, head));
         told
     }
@@ -222,7 +208,6 @@ impl Shared {
             let state = self.lock();
             let ending = state.stopped || state.hub.is_terminated();
             let none_left = state.connections.is_empty() && state.running.is_empty() && state.listeners == 0;
-            #[cfg(feature = "http")]
             let none_left = none_left && state.asked.is_empty();
             (ending && none_left).then_some(())
         };
@@ -234,7 +219,6 @@ impl Shared {
         let mut state = self.lock();
         let waker = state.connections.remove(&lane);
         // Nobody waits any more for what the application would say of them.
-        #[cfg(feature = "http")]
         let asked: Vec<_> = {
             let of_lane = (lane, AdmitKey(0))..=(lane, AdmitKey(u64::MAX));
             state.asked.range(of_lane).map(|(_, asked)| asked.clone()).collect()
@@ -242,7 +226,6 @@ impl Shared {
         drop(state);
         // Outside the lock: it may be the last of a task that holds a server.
         drop(waker);
-        #[cfg(feature = "http")]
         asked.iter().for_each(|asked| asked.cancel());
         self.changed();
     }
@@ -307,9 +290,8 @@ impl Shared {
         }
     }
 
-    /// Asks the application about an HTTP request; what gives no answer refuses.
-    #[cfg(feature = "http")]
-    fn ask_admission(self: &Arc<Self>, lane: u64, token: AdmitToken, head: Arc<RequestHead>) {
+    /// Asks the application about an HTTP request or a connection; what gives no answer refuses.
+    fn ask_admission(self: &Arc<Self>, lane: u64, token: AdmitToken, head: Option<Arc<RequestHead>>) {
         let (peer, key, asked) = (token.peer().clone(), (lane, token.key()), Arc::<Running>::default());
         self.lock().asked.insert(key, asked.clone());
         let pay = move |server: &Arc<Self>, admission: Result<Admission, &str>| {

@@ -170,7 +170,7 @@ impl Web {
                     }
                 }
                 Output::Event(Event::Admit(token, head)) => {
-                    let admission = match head.headers.get("authorization") {
+                    let admission = match head.as_ref().and_then(|head| head.headers.get("authorization")) {
                         Some("Bearer secret") => Admission::Accept(Some(Principal("somebody".into()))),
                         _ => Admission::Unauthorized("Bearer realm=\"tests\"".into()),
                     };

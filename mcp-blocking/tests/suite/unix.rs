@@ -3,10 +3,11 @@
 use crate::common::{BOUND, bounded, quick, until};
 use crate::own::{Add, Text, router};
 use mcp_blocking::{
-    CallError, Client, Config, ConnectError, Credentials, Peer, Router, UnixServer, UnixSocket, connect, connect_with,
-    serve_unix, tool, tools,
+    Admission, CallError, Client, Config, ConnectError, Credentials, Peer, Router, Serving, UnixServer, UnixSocket,
+    connect, connect_with, serve_unix, serve_unix_with, tool, tools,
 };
 use mcp_proto::client::{Policy, Termination};
+use mcp_proto::error::DiagnosticKind;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use rustix::process;
@@ -14,7 +15,8 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, mpsc};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 /// A directory of this test, removed when it is over.
@@ -201,6 +203,83 @@ fn handler_sees_the_credentials_of_its_peer() {
         let mut peer = Peer::unix(Some(own_credentials()));
         peer.connection = Some(1);
         assert_eq!(told.recv_timeout(BOUND), Ok(peer));
+    });
+}
+
+/// A server of two tools that admits connections by this function: `who` says from whom a request comes.
+fn guarded(dir: &Dir, admit: impl Fn(&Peer) -> Admission + Send + Sync + 'static) -> UnixServer {
+    let router = Router::new("guarded", "1").tool(tool("who"), |cx, (): ()| {
+        cx.context().principal.as_ref().map_or("nobody".to_owned(), |who| who.as_str().to_owned())
+    });
+    let router = router.configure(|config| config.limits.server.admit_timeout = Duration::from_secs(2));
+    let serving = Serving::new().on_admit(move |head, peer| {
+        assert_eq!(head, None, "a connection has no head");
+        admit(peer)
+    });
+    serve_unix_with(router, serving, dir.socket()).expect("served")
+}
+
+// covers: S3-45
+#[cfg(target_os = "linux")]
+#[test]
+fn connection_is_admitted_by_the_user_of_its_peer() {
+    bounded(|| {
+        let dir = Dir::new("admitted");
+        let allowed = Arc::new(AtomicU32::new(own_credentials().uid));
+        let uid = Arc::clone(&allowed);
+        let server = guarded(&dir, move |peer| match peer.credentials {
+            Some(process) if process.uid == uid.load(Ordering::SeqCst) => Admission::Accept(Some("ada".into())),
+            Some(_) => Admission::Forbidden(None),
+            None => panic!("no credentials"),
+        });
+        for policy in [Policy::Modern, Policy::Legacy] {
+            let who = connected(&server, policy).call(tools::call("who")).expect("a result");
+            assert_eq!(who.first_text(), Some("ada"));
+        }
+        // From now on it is another user who may connect.
+        allowed.fetch_add(1, Ordering::SeqCst);
+        let mut raw = UnixStream::connect(server.path()).expect("connected");
+        // The write may find the connection closed already.
+        let _ = raw.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
+        let mut said = Vec::new();
+        // How it ends depends on whether what was written is unread.
+        let _ = raw.read_to_end(&mut said);
+        assert_eq!(String::from_utf8_lossy(&said), "");
+        assert_eq!(server.stats().diagnostics.get(&DiagnosticKind::NotAdmitted), Some(&1));
+        let refused = connect(at(server.path())).expect_err("another user");
+        assert!(matches!(refused, ConnectError::Negotiation(_)), "{refused}");
+    });
+}
+
+// covers: S3-45
+#[test]
+fn connection_is_not_read_before_it_is_admitted() {
+    bounded(|| {
+        let dir = Dir::new("unread");
+        let (tell, asked) = mpsc::channel();
+        let (open, gate) = mpsc::channel::<()>();
+        let (tell, gate) = (Mutex::new(tell), Mutex::new(gate));
+        let server = guarded(&dir, move |_| {
+            tell.lock().expect("no panic").send(()).expect("it is waited for");
+            match gate.lock().expect("no panic").recv_timeout(BOUND) {
+                Ok(()) => Admission::Accept(None),
+                Err(_) => Admission::Forbidden(None),
+            }
+        });
+        let mut client = UnixStream::connect(server.path()).expect("connected");
+        let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+        client.write_all(format!("{initialize}\n").as_bytes()).expect("written");
+        asked.recv_timeout(BOUND).expect("it is asked");
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(server.stats().traffic.bytes_in, 0);
+        open.send(()).expect("it waits");
+        let mut answer = String::new();
+        BufReader::new(&client).read_line(&mut answer).expect("an answer");
+        assert!(answer.contains(r#""protocolVersion":"2025-06-18""#), "{answer}");
+        // Nobody decides about the next: it is closed when its time is over.
+        let mut late = UnixStream::connect(server.path()).expect("connected");
+        assert_eq!(late.read(&mut [0; 8]).expect("an end"), 0);
+        drop(open);
     });
 }
 

@@ -3,8 +3,9 @@
 use crate::common::{BOUND, bounded, until};
 use crate::own::{Count, Seen, router};
 use mcp_blocking::{
-    Admission, CallError, Change, Config, ElicitResult, Hosts, HttpServer, Object, Peer, Policy, Principal, Router,
-    Server, ServerEvent, Serving, Termination, connect_with, serve_http, serve_http_with, tool, tools,
+    Admission, CallError, Change, Config, ElicitResult, Hosts, HttpServer, Object, Peer, Policy, Principal,
+    RequestHead, Router, Server, ServerEvent, Serving, Termination, connect_with, serve_http, serve_http_with, tool,
+    tools,
 };
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -279,7 +280,8 @@ fn guarded(threads: usize) -> HttpServer {
         let agent = context.http.as_ref().and_then(|head| head.headers.get("User-Agent").map(str::to_owned));
         format!("{:?} with {:?}", context.principal, agent)
     });
-    let serving = Serving::new().threads(threads).on_admit(|head, _peer| match head.headers.get("Authorization") {
+    let token = |head: Option<&RequestHead>| head?.headers.get("Authorization").map(str::to_owned);
+    let serving = Serving::new().threads(threads).on_admit(move |head, _peer| match token(head).as_deref() {
         Some("Bearer ada") => Admission::Accept(Some(Principal("ada".into()))),
         Some("Bearer weak") => Admission::Forbidden(Some("Bearer error=\"insufficient_scope\"".into())),
         Some("Bearer boom") => panic!("on purpose"),

@@ -24,7 +24,8 @@ pub struct Peer {
     pub connection: Option<u64>,
 }
 
-/// What kind of stream a connection is.
+/// What kind of stream a connection is. A server that admits connections ([`ServerConfig::admit`](crate::server::ServerConfig::admit))
+/// decides by it which duplex ones it asks about: all but [`Given`](Self::Given).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum PeerKind {
@@ -58,6 +59,14 @@ impl Peer {
     /// The peer of a connection over a Unix domain socket.
     pub fn unix(credentials: Option<Credentials>) -> Self {
         Self { kind: PeerKind::Unix, credentials, ..Self::default() }
+    }
+
+    /// Whether a listener accepted the connection, so that anybody who can reach the listener may be its peer.
+    pub(crate) const fn is_accepted(&self) -> bool {
+        match self.kind {
+            PeerKind::Given => false,
+            PeerKind::Unix | PeerKind::Tcp => true,
+        }
     }
 
     /// The same peer with this name.

@@ -34,6 +34,8 @@ pub struct Conn {
     codec: Codec,
     written: VecDeque<Bytes>,
     refused: Option<&'static str>,
+    /// Lines: none is read.
+    held: bool,
 }
 
 #[derive(Debug)]
@@ -60,24 +62,27 @@ impl Conn {
             #[cfg(feature = "http")]
             Kind::HttpServer => Codec::Server(http1::Server::new(limits)),
         };
-        Self { codec, written: VecDeque::new(), refused: None }
+        Self { codec, written: VecDeque::new(), refused: None, held: false }
     }
 
-    /// HTTP server: whether the body of a request stays unread, as bytes, until [`Outgoing::Continue`] is encoded. A client that waits to be
-    /// asked for its body (`Expect: 100-continue`) is asked then, and else when the item after its head is polled. A response that is
-    /// encoded instead is the last of the channel. Changes nothing on the other kinds. At first it is not so.
+    /// HTTP server: whether the body of each request stays unread, as bytes, until [`Outgoing::Continue`] is encoded. A client that waits to
+    /// be asked for its body (`Expect: 100-continue`) is asked then, and else when the item after its head is polled. A response that is
+    /// encoded instead is the last of the channel. Lines: whether everything stays unread until [`Outgoing::Continue`] is encoded. Changes
+    /// nothing on an HTTP client. At first it is not so.
     pub fn set_holding(&mut self, holding: bool) {
-        match (&mut self.codec, holding) {
+        match &mut self.codec {
+            Codec::Lines(_) => self.held = holding,
             #[cfg(feature = "http")]
-            (Codec::Server(server), holding) => server.set_holding(holding),
-            _ => {}
+            Codec::Client(_) => {}
+            #[cfg(feature = "http")]
+            Codec::Server(server) => server.set_holding(holding),
         }
     }
 
-    /// Whether a body is held back now: see [`set_holding`](Self::set_holding).
+    /// Whether a body, or what comes by line, is held back now: see [`set_holding`](Self::set_holding).
     pub fn is_held(&self) -> bool {
         match &self.codec {
-            Codec::Lines(_) => false,
+            Codec::Lines(_) => self.held,
             #[cfg(feature = "http")]
             Codec::Client(_) => false,
             #[cfg(feature = "http")]
@@ -140,6 +145,7 @@ impl Conn {
     /// The next item; parses as far as needed for it and no farther.
     pub fn poll_item(&mut self) -> Option<Item> {
         match &mut self.codec {
+            Codec::Lines(_) if self.held => None,
             Codec::Lines(lines) => lines.poll_item(),
             #[cfg(feature = "http")]
             Codec::Client(client) => client.poll_item(),
@@ -190,6 +196,7 @@ impl Conn {
                     Ok(())
                 }
                 Outgoing::End => Ok(()),
+                Outgoing::Continue if core::mem::take(&mut self.held) => Ok(()),
                 _ => Err("a part of http on a channel of lines"),
             },
             #[cfg(feature = "http")]

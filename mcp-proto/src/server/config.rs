@@ -48,8 +48,11 @@ pub struct ServerConfig {
     /// Whether pages of other origins may use an HTTP server from within a browser (the CORS protocol of the WHATWG Fetch standard): those
     /// whose host is among `hosts`; with [`Hosts::Any`] those are all pages of the web. Default no: then no answer has a CORS field.
     pub cors: bool,
-    /// Whether each HTTP request is shown as [`Event::Admit`](super::Event::Admit) first, and served only once the application has admitted
-    /// it. Its body is not read before. With an adapter use its `on_admit`, which sets this; without it every request is refused. Default no.
+    /// Whether each HTTP request, and each connection of messages both ways that a listener accepted, is shown as
+    /// [`Event::Admit`](super::Event::Admit) first, and served only once the application has admitted it. The body of the request, and
+    /// everything on the connection, is not read before. A stream that the driver was given, such as standard input and output, is not shown
+    /// ([`PeerKind`](crate::exchange::PeerKind)). With an adapter use its `on_admit`, which sets this; without it everything shown is refused.
+    /// Default no.
     pub admit: bool,
     /// How long an event stream may be silent before a comment is written, so that nobody on the way takes it for dead. `None`: for ever.
     /// Default 15 s.

@@ -3,9 +3,7 @@
 use super::Responder;
 use crate::error::Diagnostic;
 use crate::exchange::{ExchangeId, Peer, RequestHead};
-#[cfg(feature = "http")]
-use crate::input::AdmitToken;
-use crate::input::{Principal, RequestKey, SessionKey};
+use crate::input::{AdmitToken, Principal, RequestKey, SessionKey};
 use crate::model::lifecycle::{ClientCapabilities, Implementation};
 use crate::rpc::{ErrorObject, Object, RawJson};
 use crate::version::ProtocolVersion;
@@ -36,12 +34,15 @@ pub enum Event {
         /// Its params.
         params: Option<RawJson>,
     },
-    /// The head of an HTTP request, to be admitted with [`Server::admit`](super::Server::admit). Only where
-    /// [`ServerConfig::admit`](super::ServerConfig::admit) is set; not for a request that is refused for its host or its path, nor for the
-    /// question of a browser whether a page may ask (CORS preflight), which carries no credentials. From where it came,
+    /// An HTTP request, with its head, or a connection of messages both ways, without one: to be admitted with
+    /// [`Server::admit`](super::Server::admit). Only where [`ServerConfig::admit`](super::ServerConfig::admit) is set. From where it comes,
     /// [`AdmitToken::peer`] tells.
-    #[cfg(feature = "http")]
-    Admit(AdmitToken, Arc<RequestHead>),
+    ///
+    /// Not emitted for a request that is refused for its host or its path, for the question of a browser whether a page may ask (CORS
+    /// preflight), which carries no credentials, and for a stream that the driver was given ([`PeerKind::Given`]).
+    ///
+    /// [`PeerKind::Given`]: crate::exchange::PeerKind::Given
+    Admit(AdmitToken, Option<Arc<RequestHead>>),
     /// A client of an older revision has opened a session over HTTP.
     SessionOpened(SessionKey),
     /// A session has ended. What the application keeps for it can go; no request of it follows. Not emitted when the server terminates.
@@ -126,7 +127,7 @@ pub struct Context {
     pub peer: Peer,
     /// The head of the HTTP request that carried it; `None` on every other transport.
     pub http: Option<Arc<RequestHead>>,
-    /// From whom it comes, as the application said when it admitted the HTTP request.
+    /// From whom it comes, as the application said when it admitted the HTTP request or the connection.
     pub principal: Option<Principal>,
     /// The session that it belongs to: the same for all requests of a client of an older revision over HTTP, unless they are served one by
     /// one.

@@ -6,6 +6,7 @@
 //! `_meta["io.modelcontextprotocol/protocolVersion"]` makes it modern, `initialize` begins the legacy era on its duplex exchange, and
 //! whatever comes there without that field follows what was negotiated.
 
+mod admission;
 mod ask;
 mod binding;
 mod config;
@@ -36,9 +37,9 @@ pub(crate) use binding::unavailable;
 
 use crate::error::{DiagnosticKind, Refusal, Refused};
 use crate::exchange::{ExchangeId, Fact, Item, Outgoing, Peer};
-#[cfg(feature = "http")]
-use crate::input::{Admission, AdmitToken};
-use crate::input::{Answer, Applied, Change, Input, Note, RequestKey, ServerCommand, ServerInput};
+use crate::input::{
+    Admission, AdmitKey, AdmitToken, Answer, Applied, Change, Input, Note, RequestKey, ServerCommand, ServerInput,
+};
 use crate::seed::Seed;
 use crate::time::{Instant, Timers};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -82,6 +83,8 @@ pub struct Server {
     now: Instant,
     life: Life,
     exchanges: BTreeMap<ExchangeId, Exchange>,
+    /// The exchanges that wait for their admission.
+    admitting: BTreeMap<AdmitKey, ExchangeId>,
     requests: BTreeMap<RequestKey, Running>,
     /// What each client takes of the bounds that all share.
     shares: Shares,
@@ -150,8 +153,7 @@ enum Timer {
     /// An event stream is silent.
     #[cfg(feature = "http")]
     KeepAlive(ExchangeId),
-    /// An HTTP request waits for its admission.
-    #[cfg(feature = "http")]
+    /// An HTTP request or a connection waits for its admission.
     Admit(ExchangeId),
     /// A stream is kept after its end.
     #[cfg(feature = "http")]
@@ -177,6 +179,7 @@ impl Server {
             now,
             life: Life::Serving,
             exchanges: BTreeMap::new(),
+            admitting: BTreeMap::new(),
             requests: BTreeMap::new(),
             shares: Shares::default(),
             // The upper bits tell this engine's keys from those of another, the lower 40 count.
@@ -209,7 +212,6 @@ impl Server {
                     .map_err(|refused| refused.map(|note| Input::Command(ServerCommand::Notify(key, note))))?;
             }
             Input::Command(ServerCommand::Publish(change)) => self.on_publish(change),
-            #[cfg(feature = "http")]
             Input::Command(ServerCommand::Admit(key, admission)) => self.on_admission(key, admission),
             Input::Command(ServerCommand::Shutdown(grace)) => self.on_shutdown(grace),
             Input::Tick => self.on_tick(),
@@ -243,8 +245,7 @@ impl Server {
         self.done(now, Input::Command(ServerCommand::Publish(change)));
     }
 
-    /// Decides about an HTTP request that was shown as [`Event::Admit`]. Does nothing if it is gone.
-    #[cfg(feature = "http")]
+    /// Decides about an HTTP request or a connection that was shown as [`Event::Admit`]. Does nothing if it is gone.
     pub fn admit(&mut self, now: Instant, to: AdmitToken, admission: Admission) {
         self.done(now, Input::Command(ServerCommand::Admit(to.key(), admission)));
     }
@@ -403,6 +404,7 @@ impl Server {
         }
         #[cfg(feature = "http")]
         self.leave_http(x);
+        self.leave_duplex(x);
         self.watchers.remove(&x);
         if let Some(exchange) = self.exchanges.remove(&x) {
             let said = exchange.binding.duplex().map_or(0, |duplex| duplex.talk.weight());
@@ -493,7 +495,6 @@ impl Server {
                 Timer::Ask(key) => self.ask_timeout(key),
                 #[cfg(feature = "http")]
                 Timer::KeepAlive(x) => self.on_keep_alive(x),
-                #[cfg(feature = "http")]
                 Timer::Admit(x) => self.on_admit_timeout(x),
                 #[cfg(feature = "http")]
                 Timer::Keep(stream) => self.on_keep(stream),
@@ -532,6 +533,7 @@ impl Server {
             }
         }
         self.exchanges.clear();
+        self.admitting.clear();
         self.listens.clear();
         self.watchers.clear();
         #[cfg(feature = "http")]

@@ -9,9 +9,7 @@ use super::era::Rejection;
 use super::weight;
 use super::{Server, ServerConfig};
 use crate::exchange::{ExchangeId, Peer};
-#[cfg(feature = "http")]
-use crate::input::Principal;
-use crate::input::SessionKey;
+use crate::input::{Principal, SessionKey};
 use crate::limits::ServerLimits;
 use alloc::collections::BTreeMap;
 use core::net::{IpAddr, Ipv6Addr};
@@ -19,7 +17,6 @@ use core::net::{IpAddr, Ipv6Addr};
 /// Who takes a share.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Client {
-    #[cfg(feature = "http")]
     Principal(Principal),
     Address(IpAddr),
     Session(SessionKey),
@@ -189,6 +186,20 @@ impl Server {
         } else {
             Ok(())
         }
+    }
+
+    /// From whom an exchange comes was decided: it counts as theirs. False if they have their share of the exchanges.
+    pub(super) fn counts_as(&mut self, x: ExchangeId, principal: Option<&Principal>) -> bool {
+        let Some(principal) = principal else { return true };
+        let client = Client::Principal(principal.clone());
+        if self.shares.held(&client, Bound::Exchanges) >= Bound::Exchanges.share(&self.shared.config.limits.server) {
+            return false;
+        }
+        if let Some(exchange) = self.exchanges.get_mut(&x) {
+            self.shares.give_back(exchange.client, Bound::Exchanges, 1);
+            exchange.client = self.shares.take(&client, Bound::Exchanges, 1);
+        }
+        true
     }
 
     /// The client of what comes on an exchange, and belongs to this session.

@@ -1,6 +1,7 @@
 //! What lasts between the messages of one client: the requests that run by the ids it chose, our questions to it, and what `initialize`
 //! agreed on. A duplex exchange has one for as long as it is open, and so has a session over HTTP.
 
+use super::binding::Duplex;
 #[cfg(feature = "http")]
 use super::binding::{Http, StreamKey};
 use super::era::{Caller, Negotiated};
@@ -117,7 +118,8 @@ impl Server {
         if let Some((head, principal)) = exchange.binding.http().map(Http::origin) {
             return Caller { peer, http: Some(head), principal, session: None };
         }
-        Caller { peer, ..Caller::default() }
+        let principal = exchange.binding.duplex().and_then(Duplex::principal).cloned();
+        Caller { peer, principal, ..Caller::default() }
     }
 
     pub(super) fn talk(&self, party: Party) -> Option<&Talk> {

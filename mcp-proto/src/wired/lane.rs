@@ -42,7 +42,7 @@ pub struct Lane {
     hook: Option<MessageHook>,
     limits: Arc<FrameLimits>,
     now: Instant,
-    /// HTTP server: who sends the requests.
+    /// Server: who is at the other end.
     peer: Peer,
     exchange: Option<ExchangeId>,
     /// HTTP server: the exchange before, whose answer was said and is not written yet.
@@ -126,12 +126,12 @@ impl Lane {
     pub fn server(number: u64, kind: Kind, peer: Peer, limits: &FrameLimits, now: Instant) -> Self {
         let mut lane = Self::new(number, kind, Side::DuplexServer, limits, now);
         lane.open = true;
+        lane.peer = peer;
         if lane.side == Side::HttpServer {
-            lane.peer = peer;
             lane.arm(limits.head_timeout, Due::Head);
         } else {
             let exchange = lane.mint();
-            lane.facts.push_back((exchange, Fact::Opened(peer)));
+            lane.facts.push_back((exchange, Fact::Opened(lane.peer.clone())));
         }
         lane
     }
@@ -252,7 +252,7 @@ impl Lane {
         }
         if answered {
             self.answered(exchange);
-        } else if held && !self.conn.is_held() {
+        } else if held && !self.conn.is_held() && self.side == Side::HttpServer {
             self.await_body();
         }
         if last && matches!(self.side, Side::DuplexClient { .. } | Side::DuplexServer) {
@@ -341,14 +341,15 @@ impl Lane {
         self.diagnostics.pop_front()
     }
 
-    /// Whether the driver should read on. False before it is open and after its end; else only at a bound: facts that nobody takes,
+    /// Whether the driver should read on. False before it is open, while a connection of lines waits for its admission, and after its end;
+    /// else only at a bound: facts that nobody takes,
     /// requests that wait behind an unfinished answer, or a body that is held back hold [`FrameLimits::max_read_ahead`] bytes, or more than
     /// 64 KiB while all lanes together hold [`ServerLimits::max_held`](crate::limits::ServerLimits::max_held).
     pub fn wants_read(&self) -> bool {
         let held = if self.holds() { self.conn.buffered() } else { 0 };
         let bound = self.limits.max_read_ahead.max(1);
         let reads = self.open && !self.eof && self.gone.is_none() && self.ending != Some(Shutdown::Abort);
-        let reads = reads && !self.waits_for_room();
+        let reads = reads && !self.waits_for_room() && !(self.side == Side::DuplexServer && self.conn.is_held());
         reads && self.backlog < bound && held < bound
     }
 

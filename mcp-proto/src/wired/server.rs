@@ -174,8 +174,7 @@ impl Hub {
         self.deliver();
     }
 
-    /// Decides about an HTTP request that was shown as [`Event::Admit`]. Nothing happens if it is gone.
-    #[cfg(feature = "http")]
+    /// Decides about an HTTP request or a connection that was shown as [`Event::Admit`]. Nothing happens if it is gone.
     pub fn admit(&mut self, now: Instant, to: AdmitToken, admission: Admission) {
         self.advance(now);
         self.server.admit(self.now, to, admission);
@@ -382,8 +381,7 @@ impl WiredServer {
         self.tell(now, Input::Command(ServerCommand::Publish(change)));
     }
 
-    /// Decides about an HTTP request that was shown as [`Event::Admit`]. Nothing happens if it is gone.
-    #[cfg(feature = "http")]
+    /// Decides about an HTTP request or a connection that was shown as [`Event::Admit`]. Nothing happens if it is gone.
     pub fn admit(&mut self, now: Instant, to: AdmitToken, admission: Admission) {
         self.tell(now, Input::Command(ServerCommand::Admit(to.key(), admission)));
     }

@@ -3,9 +3,10 @@
 use crate::calc::{Add, Count, Nothing, Seen, router};
 use crate::common::{run, until};
 use mcp_proto::CallError;
+use mcp_proto::error::DiagnosticKind;
 use mcp_smol::{
-    Config, Credentials, Peer, Policy, Router, UnixServer, UnixSocket, connect, connect_driven, serve, serve_unix,
-    tool, tools,
+    Admission, Config, Credentials, Peer, Policy, Router, Service, UnixServer, UnixSocket, connect, connect_driven,
+    connect_with, serve, serve_unix, tool, tools,
 };
 use rustix::process;
 use smol::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,7 +15,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// A path of this test's own, with nothing there.
@@ -182,6 +184,93 @@ fn handler_sees_the_credentials_of_its_peer() {
         let mut peer = Peer::unix(Some(own_credentials()));
         peer.connection = Some(1);
         assert_eq!(told.recv().await, Ok(peer));
+    });
+}
+
+/// A server that admits connections by this function, and has a tool that says from whom a request comes.
+async fn guarded<F, R>(path: &Path, admit: F) -> UnixServer
+where
+    F: Fn(Peer) -> R + Send + Sync + 'static,
+    R: Future<Output = Admission> + Send + 'static,
+{
+    let router = Router::new("guarded", "1").tool(tool("who"), |cx, _: Nothing| async move {
+        Ok(cx.context().principal.as_ref().map_or("nobody".to_owned(), |who| who.as_str().to_owned()))
+    });
+    let router = router.configure(|config| config.limits.server.admit_timeout = Duration::from_secs(2));
+    let service = Service::new(router).on_admit(move |head, peer| {
+        assert_eq!(head, None, "a connection has no head");
+        admit(peer)
+    });
+    serve_unix(service, path).await.expect("a socket")
+}
+
+// covers: S3-45
+#[cfg(target_os = "linux")]
+#[test]
+fn connection_is_admitted_by_the_user_of_its_peer() {
+    run(async {
+        let path = free("admitted");
+        let allowed = Arc::new(AtomicU32::new(own_credentials().uid));
+        let uid = allowed.clone();
+        let server = guarded(&path, move |peer| {
+            let admission = match peer.credentials {
+                Some(process) if process.uid == uid.load(Ordering::SeqCst) => Admission::Accept(Some("ada".into())),
+                Some(_) => Admission::Forbidden(None),
+                None => panic!("no credentials"),
+            };
+            std::future::ready(admission)
+        })
+        .await;
+        for policy in [Policy::Modern, Policy::Legacy] {
+            let config = Config::new().set(move |config| config.policy = policy);
+            let client = connect_with(to(&path), config).await.expect("connected");
+            let who = client.call(tools::call("who").arguments(&Nothing {})).await.expect("a result");
+            assert_eq!(who.first_text(), Some("ada"));
+        }
+        // From now on it is another user who may connect.
+        allowed.fetch_add(1, Ordering::SeqCst);
+        let mut raw = UnixStream::connect(&path).await.expect("connected");
+        // The write may find the connection closed already.
+        let _ = raw.write_all(format!("{INITIALIZE}\n").as_bytes()).await;
+        let mut said = Vec::new();
+        // How it ends depends on whether what was written is unread.
+        let _ = raw.read_to_end(&mut said).await;
+        assert_eq!(String::from_utf8_lossy(&said), "");
+        assert_eq!(server.stats().diagnostics.get(&DiagnosticKind::NotAdmitted), Some(&1));
+        connect(to(&path)).await.expect_err("another user");
+    });
+}
+
+// covers: S3-45
+#[test]
+fn connection_is_not_read_before_it_is_admitted() {
+    run(async {
+        let path = free("unread");
+        let (tell, asked) = smol::channel::unbounded();
+        let (open, gate) = smol::channel::unbounded::<()>();
+        let server = guarded(&path, move |_| {
+            let _ = tell.try_send(());
+            let gate = gate.clone();
+            async move {
+                match gate.recv().await {
+                    Ok(()) => Admission::Accept(None),
+                    Err(_) => Admission::Forbidden(None),
+                }
+            }
+        })
+        .await;
+        let mut client = UnixStream::connect(&path).await.expect("connected");
+        client.write_all(format!("{INITIALIZE}\n").as_bytes()).await.expect("written");
+        asked.recv().await.expect("it is asked");
+        smol::Timer::after(Duration::from_millis(50)).await;
+        assert_eq!(server.stats().traffic.bytes_in, 0);
+        open.send(()).await.expect("it waits");
+        let mut answer = [0; 16];
+        client.read_exact(&mut answer).await.expect("an answer");
+        assert_eq!(&answer, br#"{"jsonrpc":"2.0""#);
+        // Nobody decides about the next: it is closed when its time is over.
+        let mut late = UnixStream::connect(&path).await.expect("connected");
+        assert_eq!(late.read(&mut [0; 8]).await.expect("an end"), 0);
     });
 }
 

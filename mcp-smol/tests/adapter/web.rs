@@ -340,7 +340,7 @@ fn guarded() -> Service {
     Service::new(router.configure(|config| config.limits.server.admit_timeout = Duration::from_secs(3))).on_admit(
         |head, _peer| async move {
             smol::future::yield_now().await;
-            match head.headers.get("Authorization") {
+            match head.as_ref().and_then(|head| head.headers.get("Authorization")) {
                 Some("Bearer ada") => Admission::Accept(Some(Principal("ada".into()))),
                 Some("Bearer weak") => Admission::Forbidden(Some("Bearer error=\"insufficient_scope\"".into())),
                 Some("Bearer boom") => panic!("on purpose"),

@@ -168,7 +168,8 @@ impl<'a> ServeLoop<'a> {
                 }
             }
             Action::Event(Event::Admit(token, head)) => {
-                let admission = (self.hooks.admit)(&head);
+                // This loop accepts connections over HTTP alone.
+                let admission = head.map_or(Admission::Forbidden(None), |head| (self.hooks.admit)(&head));
                 self.engine.admit(self.clock.now(), token, admission);
             }
             // Notifications and diagnostics: a server that logs does so here.

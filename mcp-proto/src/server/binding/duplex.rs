@@ -1,6 +1,7 @@
 //! Duplex exchanges: stdio and everything like it. Both eras, batches where 2025-03-26 has them, cancellation by notification.
 
 use super::super::Timer;
+use super::super::admission::Admitted;
 use super::super::era::{Parts, Rejection, Transport};
 use super::super::shares::Bound;
 use super::super::talk::{Party, Place, Talk};
@@ -8,7 +9,7 @@ use super::super::{Life, Output, Server};
 use super::Binding;
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Item, Outgoing, Peer};
-use crate::input::RequestKey;
+use crate::input::{Principal, RequestKey};
 use crate::rpc::{
     Defect, DefectKind, ErrorObject, Message, Notification, Object, Request, code, error_response, result_response,
     write_batch,
@@ -25,6 +26,7 @@ use bytes::Bytes;
 #[derive(Debug)]
 pub(in super::super) struct Duplex {
     pub(in super::super) talk: Talk,
+    pub(in super::super) admitted: Admitted,
     batches: BTreeMap<u64, Batch>,
     next_batch: u64,
     /// Whether the client has said all.
@@ -42,7 +44,16 @@ struct Batch {
 
 impl Duplex {
     fn new(told: u64) -> Self {
-        Self { talk: Talk::new(None, told), batches: BTreeMap::new(), next_batch: 0, ended: false }
+        let (talk, admitted) = (Talk::new(None, told), Admitted::As(None));
+        Self { talk, admitted, batches: BTreeMap::new(), next_batch: 0, ended: false }
+    }
+
+    /// From whom it comes, once that was decided.
+    pub(in super::super) fn principal(&self) -> Option<&Principal> {
+        match &self.admitted {
+            Admitted::As(principal) => principal.as_ref(),
+            Admitted::Waiting { .. } => None,
+        }
     }
 
     #[cfg(test)]
@@ -65,15 +76,35 @@ impl Server {
             return;
         }
         let binding = Binding::Duplex(Box::new(Duplex::new(self.changes)));
+        let asked = self.asks_about(&peer).then(|| peer.clone());
         if self.life != Life::Serving || !self.enter(x, peer, binding) {
             return self.queue.push(Output::Abort(x));
         }
+        let Some(peer) = asked else { return self.await_handshake(x) };
+        let key = self.ask_admission(x, peer, None);
+        if let Some(duplex) = self.duplex_mut(x) {
+            duplex.admitted = Admitted::Waiting { key, early: None, ended: false };
+        }
+    }
+
+    /// From now on the first request is awaited.
+    pub(in super::super) fn await_handshake(&mut self, x: ExchangeId) {
         if let Some(timeout) = self.shared.config.limits.server.handshake_timeout {
             self.timers.set(Timer::Handshake(x), Some(self.now + timeout));
         }
     }
 
+    /// A duplex exchange is over: it needs no admission any more.
+    pub(in super::super) fn leave_duplex(&mut self, x: ExchangeId) {
+        if let Some(Admitted::Waiting { key, .. }) = self.duplex(x).map(|duplex| &duplex.admitted) {
+            self.forget_admission(x, *key);
+        }
+    }
+
     pub(in super::super) fn duplex_item(&mut self, x: ExchangeId, item: Item) {
+        if matches!(self.duplex(x).map(|duplex| &duplex.admitted), Some(Admitted::Waiting { .. })) {
+            return self.duplex_early(x, item);
+        }
         if self.has_ended(x) {
             return self.diagnose(DiagnosticKind::DroppedNotification, "a message after the end");
         }
@@ -138,7 +169,7 @@ impl Server {
         self.exchanges.get(&x)?.binding.duplex()
     }
 
-    fn duplex_mut(&mut self, x: ExchangeId) -> Option<&mut Duplex> {
+    pub(in super::super) fn duplex_mut(&mut self, x: ExchangeId) -> Option<&mut Duplex> {
         self.exchanges.get_mut(&x)?.binding.duplex_mut()
     }
 

@@ -1,5 +1,6 @@
 //! The engine driven directly: facts made from JSON text, outputs taken apart. No bytes, no lanes.
 
+mod admission;
 mod cancel;
 mod cors;
 mod headers;
@@ -156,7 +157,9 @@ impl Bench {
                     Binding::Http(_) => true,
                 }
         });
-        idle && self.server.requests.is_empty() && self.server.timers.next().is_none()
+        idle && self.server.requests.is_empty()
+            && self.server.admitting.is_empty()
+            && self.server.timers.next().is_none()
     }
 }
 

@@ -10,6 +10,8 @@ enum Step {
     /// Answer the n-th responder that is held.
     Answer(usize, u8),
     Note(usize, f64),
+    /// Decide about the n-th exchange that waits for it.
+    Admit(usize, bool),
     Pass(u64),
     Drain,
     Shutdown(u64),
@@ -51,6 +53,7 @@ fn fact() -> impl Strategy<Value = Fact> {
     };
     prop_oneof![
         4 => Just(Fact::Opened(Peer::default())),
+        2 => Just(Fact::Opened(Peer::unix(None))),
         1 => Just(Fact::From(Peer::tcp(([192, 0, 2, 1], 50_000).into()))),
         20 => line().prop_map(|line| Fact::Item(read(&line))),
         2 => prop_oneof![Just("POST"), Just("GET")].prop_map(request),
@@ -67,6 +70,7 @@ fn step() -> impl Strategy<Value = Step> {
         12 => (1_u64..4, fact()).prop_map(|(x, fact)| Step::Fact(x, fact)),
         5 => (0_usize..4, any::<u8>()).prop_map(|(n, how)| Step::Answer(n, how)),
         2 => (0_usize..4, 0.0..9.0).prop_map(|(n, progress)| Step::Note(n, progress)),
+        4 => (0_usize..3, prop::bool::weighted(0.7)).prop_map(|(n, how)| Step::Admit(n, how)),
         2 => (0_u64..400_000).prop_map(Step::Pass),
         2 => Just(Step::Drain),
         1 => (0_u64..5_000).prop_map(Step::Shutdown),
@@ -77,6 +81,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct World {
     bench: Bench,
     held: Vec<Responder>,
+    tokens: Vec<AdmitToken>,
     handed: BTreeSet<RequestKey>,
     over: BTreeSet<RequestKey>,
     said: Vec<Output>,
@@ -85,7 +90,12 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::admitting(false)
+    }
+
+    fn admitting(admit: bool) -> Self {
         let bench = Bench::with(|config| {
+            config.admit = admit;
             let limits = &mut config.limits.server;
             limits.max_running_requests = 5;
             limits.max_running_per_exchange = 3;
@@ -99,6 +109,7 @@ impl World {
         Self {
             bench,
             held: Vec::new(),
+            tokens: Vec::new(),
             handed: BTreeSet::new(),
             over: BTreeSet::new(),
             said: Vec::new(),
@@ -135,10 +146,14 @@ impl World {
                     let _ = bench.server.notify(bench.now, responder.key(), note);
                 }
             }
+            Step::Admit(n, how) if *n < self.tokens.len() => {
+                let admission = if *how { Admission::Accept(None) } else { Admission::Forbidden(None) };
+                bench.server.admit(bench.now, self.tokens.remove(*n), admission);
+            }
             Step::Pass(millis) => bench.pass(Duration::from_millis(*millis)),
             Step::Drain => self.drain(),
             Step::Shutdown(millis) => bench.server.shutdown(bench.now, Duration::from_millis(*millis)),
-            Step::Answer(..) => {}
+            Step::Answer(..) | Step::Admit(..) => {}
         }
         let limits = self.bench.server.config().limits.server.clone();
         assert!(self.bench.server.running() <= limits.max_running_requests);
@@ -158,6 +173,7 @@ impl World {
                     assert!(self.handed.contains(&key), "cancelled, never handed out");
                     assert!(self.over.insert(key), "cancelled after it was over");
                 }
+                Output::Event(Event::Admit(token, _)) => self.tokens.push(token),
                 Output::Event(Event::Terminated) => self.terminated = true,
                 other => self.said.push(other),
             }
@@ -176,8 +192,8 @@ enum Form {
 proptest! {
     // covers: B-281, B-066, B-050, B-063, B-075, INIT-B-015
     #[test]
-    fn no_input_breaks_the_engine(steps in prop::collection::vec(step(), 1..60)) {
-        let mut world = World::new();
+    fn no_input_breaks_the_engine(admit: bool, steps in prop::collection::vec(step(), 1..60)) {
+        let mut world = World::admitting(admit);
         for step in &steps {
             world.step(step);
         }

@@ -8,13 +8,14 @@ use crate::exchange::{Closed, ExchangeId, Fact, HttpDefect, Item, Peer, Sent};
 use crate::wired::room::{Room, Share};
 
 impl Lane {
-    /// Reads no further than the head of an HTTP request until [`Outgoing::Continue`](crate::exchange::Outgoing::Continue) is said on its
-    /// exchange, for an engine that looks at heads first. A client that waits to be asked for its body is asked only then. An answer
+    /// For an engine that admits requests and connections: reads no further than the head of an HTTP request, and nothing of a connection of
+    /// lines that a listener accepted, until [`Outgoing::Continue`](crate::exchange::Outgoing::Continue) is said on its exchange. A client that waits to be asked for its body is asked only then. An answer
     /// that is said instead is the last: the channel ends in order. While a body is held back no time of the client runs, and of what it
     /// sends all the same no more is held than [`FrameLimits::max_read_ahead`](crate::limits::FrameLimits::max_read_ahead).
     #[must_use]
     pub fn holding(mut self, holding: bool) -> Self {
-        self.conn.set_holding(holding);
+        let is_asked = self.side != Side::DuplexServer || self.peer.is_accepted();
+        self.conn.set_holding(holding && is_asked);
         self
     }
 

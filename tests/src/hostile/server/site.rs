@@ -64,7 +64,7 @@ impl Bench {
                 let router = tools::router(on_a_thread, change).configure(linger);
                 let mut serving = mcp_blocking::Serving::new();
                 if let Some(admit) = admit {
-                    serving = serving.on_admit(move |head, _| admit(head));
+                    serving = serving.on_admit(move |head, _| head.map_or(Admission::Forbidden(None), admit));
                 }
                 let server = mcp_blocking::serve_http_with(router, serving, nowhere).map_err(|e| e.to_string())?;
                 (server.local_addr(), Server::Blocking(server))
@@ -73,7 +73,9 @@ impl Bench {
                 let router = tools::router(in_a_task, change).configure(linger);
                 let mut service = mcp_smol::Service::new(router);
                 if let Some(admit) = admit {
-                    service = service.on_admit(move |head, _| std::future::ready(admit(&head)));
+                    service = service.on_admit(move |head, _| {
+                        std::future::ready(head.map_or(Admission::Forbidden(None), |head| admit(&head)))
+                    });
                 }
                 let server = smol::block_on(mcp_smol::serve_http(service, nowhere)).map_err(|e| e.to_string())?;
                 (server.local_addr(), Server::Smol(server))

@@ -101,7 +101,7 @@ impl World {
         match event {
             Event::Request(responder, incoming) => self.request(responder, incoming),
             Event::Cancelled(key) => self.cancelled.extend(self.tasks.remove(&key)),
-            Event::Admit(token, head) => self.ask_to_admit(token, &head),
+            Event::Admit(token, head) => self.ask_to_admit(token, &head.expect("a request over HTTP")),
             Event::SessionOpened(_) => self.report.sessions += 1,
             Event::SessionEnded(_, why) => self.report.idled += u64::from(why == SessionEnd::Idle),
             Event::Terminated => {

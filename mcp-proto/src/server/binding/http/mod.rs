@@ -21,12 +21,11 @@ pub(in crate::server) use streams::StreamKey;
 use super::Binding;
 use crate::error::DiagnosticKind;
 use crate::exchange::{Body, ExchangeId, Headers, HttpDefect, Item, Outgoing, RequestHead, ResponseHead};
-use crate::input::{Admission, AdmitKey, AdmitToken, Principal};
+use crate::input::{Admission, AdmitKey, Principal};
 use crate::rpc::{DefectKind, ErrorObject, Id, code, error_response};
 use crate::server::era::Rejection;
-use crate::server::shares::{Bound, Client};
 use crate::server::talk::Place;
-use crate::server::{Event, Life, Output, Server, Sessions, Timer};
+use crate::server::{Life, Output, Server, Sessions, Timer};
 use accept::Accepts;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -95,23 +94,17 @@ impl Server {
             return self.answer_with(x, 204, headers, Bytes::new());
         }
         if self.shared.config.admit {
-            // As a request's, so that no other engine has the same.
-            let key = AdmitKey(self.mint_key().0);
-            self.web.admitting.insert(key, x);
+            let key = self.ask_admission(x, peer, Some(head));
             if let Some(http) = self.http(x) {
                 http.stage = Stage::Admitting { key, early: None };
             }
-            let timeout = self.now + self.shared.config.limits.server.admit_timeout;
-            self.timers.set(Timer::Admit(x), Some(timeout));
-            self.queue.push(Output::Event(Event::Admit(AdmitToken::new(key, peer), head)));
         } else if head.headers.get("expect").is_some() {
             self.send(x, Outgoing::Continue);
         }
     }
 
-    /// The application has decided.
-    pub(in crate::server) fn on_admission(&mut self, key: AdmitKey, admission: Admission) {
-        let Some(x) = self.web.admitting.remove(&key) else { return };
+    /// The application has decided about a request.
+    pub(in crate::server) fn http_admission(&mut self, x: ExchangeId, admission: Admission) {
         let Some(http) = self.http(x) else { return };
         let Stage::Admitting { early, .. } = &mut http.stage else { return };
         let early = early.take();
@@ -123,8 +116,7 @@ impl Server {
             Admission::Accept(principal) => {
                 http.principal = principal.clone();
                 http.stage = Stage::Reading;
-                self.timers.set(Timer::Admit(x), None);
-                if !principal.is_none_or(|principal| self.is_from(x, principal)) {
+                if !self.counts_as(x, principal.as_ref()) {
                     return self.refuse_busy(x, None, "the client has taken its share of the server");
                 }
                 self.send(x, Outgoing::Continue);
@@ -135,19 +127,6 @@ impl Server {
         }
     }
 
-    /// From whom an exchange comes was decided: it counts as theirs. False if they have their share.
-    fn is_from(&mut self, x: ExchangeId, principal: Principal) -> bool {
-        let client = Client::Principal(principal);
-        if self.shares.held(&client, Bound::Exchanges) >= Bound::Exchanges.share(&self.shared.config.limits.server) {
-            return false;
-        }
-        if let Some(exchange) = self.exchanges.get_mut(&x) {
-            self.shares.give_back(exchange.client, Bound::Exchanges, 1);
-            exchange.client = self.shares.take(&client, Bound::Exchanges, 1);
-        }
-        true
-    }
-
     /// Lets go of the head of a request whose response is a stream that stays open: nothing needs it any more.
     pub(in crate::server) fn drop_head(&mut self, x: ExchangeId) {
         if let Some(http) = self.http(x) {
@@ -155,8 +134,8 @@ impl Server {
         }
     }
 
-    /// The application did not decide in time.
-    pub(in crate::server) fn on_admit_timeout(&mut self, x: ExchangeId) {
+    /// The application did not decide about a request in time.
+    pub(in crate::server) fn http_admit_timeout(&mut self, x: ExchangeId) {
         self.refuse_busy(x, None, "the request was not admitted in time");
     }
 
@@ -384,7 +363,6 @@ impl Server {
     /// An HTTP exchange is over: what it carried goes on without it.
     pub(in crate::server) fn leave_http(&mut self, x: ExchangeId) {
         self.timers.set(Timer::KeepAlive(x), None);
-        self.timers.set(Timer::Admit(x), None);
         match self.http(x).map(|http| core::mem::replace(&mut http.stage, Stage::Answering { streams: true })) {
             Some(Stage::Carrying(stream)) => self.detach(stream, x),
             Some(Stage::Written(stream)) => {
@@ -392,9 +370,7 @@ impl Server {
                 self.timers.set(Timer::Keep(stream), None);
                 self.detach(stream, x);
             }
-            Some(Stage::Admitting { key, .. }) => {
-                self.web.admitting.remove(&key);
-            }
+            Some(Stage::Admitting { key, .. }) => self.forget_admission(x, key),
             Some(Stage::Reading | Stage::Answering { .. }) | None => {}
         }
     }

@@ -4,7 +4,7 @@
 use super::history::History;
 use super::streams::{Stream, StreamKey};
 use crate::exchange::{ExchangeId, Peer};
-use crate::input::{AdmitKey, Principal, RequestKey, SessionKey};
+use crate::input::{Principal, RequestKey, SessionKey};
 use crate::seed::Seed;
 use crate::server::era::{Negotiated, Rejection};
 use crate::server::shares::{Bound, Client, ClientKey};
@@ -38,8 +38,6 @@ pub(in crate::server) struct Web {
     pub(super) own: BTreeMap<ExchangeId, ClientKey>,
     /// Who sends the request that comes next.
     pub(in crate::server) sender: Option<(ExchangeId, Peer)>,
-    /// The exchanges that wait for their admission.
-    pub(super) admitting: BTreeMap<AdmitKey, ExchangeId>,
     /// The exchanges that were answered before their request body was read. The body is ignored until it ends.
     pub(in crate::server) unread: BTreeSet<ExchangeId>,
 }
@@ -78,7 +76,6 @@ impl Web {
             last_stream: 0,
             own: BTreeMap::new(),
             sender: None,
-            admitting: BTreeMap::new(),
             unread: BTreeSet::new(),
         }
     }
@@ -120,7 +117,6 @@ impl Web {
             && self.names.is_empty()
             && self.streams.is_empty()
             && self.own.is_empty()
-            && self.admitting.is_empty()
     }
 }
 

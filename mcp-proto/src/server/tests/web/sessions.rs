@@ -275,7 +275,7 @@ fn sessions_are_bounded_and_those_that_never_begin_make_room() {
 fn a_session_belongs_to_the_principal_that_opened_it() {
     let mut site = Site::with(|config| config.admit = true);
     let admit = |site: &mut Site, who: &str| {
-        let Some(Event::Admit(token, head)) = site.event() else { panic!("it is shown") };
+        let Some(Event::Admit(token, Some(head))) = site.event() else { panic!("it is shown") };
         assert_eq!(head.headers.get("authorization"), Some(who));
         let principal = who.split(' ').next().map(|name| Principal(name.into()));
         site.bench.server.admit(site.bench.now, token, Admission::Accept(principal));

@@ -43,6 +43,39 @@ fn a_body_is_held_back_until_it_is_wanted() {
     assert_eq!(get.say(Outgoing::Continue), ["1 end"], "also where there is none");
 }
 
+// covers: S3-45
+#[test]
+fn accepted_connection_of_lines_is_read_once_it_is_admitted() {
+    let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+    let lane = |peer, holding| {
+        let mut bench = Bench::server(Kind::Lines);
+        bench.lane = Lane::server(1, Kind::Lines, peer, &FrameLimits::default(), Instant::ZERO).holding(holding);
+        assert_eq!(bench.told(), ["1 opened"]);
+        bench
+    };
+    for (peer, holding) in [(Peer::default(), true), (Peer::unix(None), false)] {
+        let mut bench = lane(peer, holding);
+        assert!(bench.lane.wants_read());
+        assert_eq!(bench.feed(ping), ["1 request 1"]);
+        assert_eq!(bench.say(Outgoing::Continue), ["diagnostic out-of-place"]);
+    }
+    let mut bench = lane(Peer::unix(None), true);
+    assert!(!bench.lane.wants_read());
+    // What a driver reads all the same waits as bytes.
+    assert_eq!(bench.feed(ping), NOTHING);
+    assert_eq!(bench.timer(), None);
+    assert_eq!(bench.say(Outgoing::Continue), ["1 request 1"]);
+    assert!(bench.lane.wants_read());
+    assert_eq!((bench.timer(), bench.feed(ping)), (None, vec!["1 request 1".to_string()]));
+    let mut bench = lane(Peer::unix(None), true);
+    assert_eq!(bench.feed(ping), NOTHING);
+    bench.lane.abort(bench.now, ExchangeId::accepted(1, 1));
+    assert_eq!(bench.told(), ["close Abort"], "unread");
+    let mut bench = lane(Peer::unix(None), true);
+    assert_eq!((bench.feed(ping), bench.eof()), (vec![], vec![]));
+    assert_eq!(bench.closed(Closed::Reset), ["1 failed No Reset"], "unread");
+}
+
 #[test]
 fn a_client_whose_head_is_answered_is_not_asked_for_its_body() {
     let mut bench = Bench::server(Kind::HttpServer);

@@ -1,0 +1,99 @@
+//! Admission: the application decides who is served, from the head of an HTTP request, or from the peer of a duplex connection that a
+//! listener accepted. Nothing of either is served before that.
+
+use super::{Event, Output, Server, Timer};
+use crate::error::DiagnosticKind;
+use crate::exchange::{ExchangeId, Item, Outgoing, Peer, RequestHead};
+use crate::input::{Admission, AdmitKey, AdmitToken, Principal};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+/// What the application has decided about a duplex exchange.
+#[derive(Debug)]
+pub(super) enum Admitted {
+    /// Nothing yet.
+    Waiting { key: AdmitKey, early: Option<Box<Item>>, ended: bool },
+    /// It is served, as coming from this principal.
+    As(Option<Principal>),
+}
+
+impl Server {
+    /// Whether the application decides about a duplex exchange of this peer. It does not where the stream was given to the driver: that is
+    /// the program that started this one, or whoever the application serves by itself.
+    pub(super) fn asks_about(&self, peer: &Peer) -> bool {
+        self.shared.config.admit && peer.is_accepted()
+    }
+
+    /// Asks the application whether an exchange is served. `head`: that of its HTTP request.
+    pub(super) fn ask_admission(&mut self, x: ExchangeId, peer: Peer, head: Option<Arc<RequestHead>>) -> AdmitKey {
+        // As a request's, so that no other engine has the same.
+        let key = AdmitKey(self.mint_key().0);
+        self.admitting.insert(key, x);
+        let timeout = self.now + self.shared.config.limits.server.admit_timeout;
+        self.timers.set(Timer::Admit(x), Some(timeout));
+        self.queue.push(Output::Event(Event::Admit(AdmitToken::new(key, peer), head)));
+        key
+    }
+
+    /// The decision about an exchange is made, or not needed any more.
+    pub(super) fn forget_admission(&mut self, x: ExchangeId, key: AdmitKey) {
+        self.admitting.remove(&key);
+        self.timers.set(Timer::Admit(x), None);
+    }
+
+    /// The application has decided.
+    pub(super) fn on_admission(&mut self, key: AdmitKey, admission: Admission) {
+        let Some(x) = self.admitting.get(&key).copied() else { return };
+        self.forget_admission(x, key);
+        #[cfg(feature = "http")]
+        if self.exchanges.get(&x).is_some_and(|exchange| exchange.binding.http().is_some()) {
+            return self.http_admission(x, admission);
+        }
+        match admission {
+            Admission::Accept(principal) => self.admit_duplex(x, principal),
+            Admission::Unauthorized(_) => self.refuse_duplex(x, "its credentials are not valid"),
+            Admission::Forbidden(_) => self.refuse_duplex(x, "its credentials do not suffice"),
+        }
+    }
+
+    /// The application did not decide in time.
+    pub(super) fn on_admit_timeout(&mut self, x: ExchangeId) {
+        #[cfg(feature = "http")]
+        if self.exchanges.get(&x).is_some_and(|exchange| exchange.binding.http().is_some()) {
+            return self.http_admit_timeout(x);
+        }
+        self.refuse_duplex(x, "it was not admitted in time");
+    }
+
+    fn admit_duplex(&mut self, x: ExchangeId, principal: Option<Principal>) {
+        if !self.counts_as(x, principal.as_ref()) {
+            return self.refuse_duplex(x, "the client has taken its share of the server");
+        }
+        let Some(duplex) = self.duplex_mut(x) else { return };
+        let before = core::mem::replace(&mut duplex.admitted, Admitted::As(principal));
+        let Admitted::Waiting { early, ended, .. } = before else { return };
+        self.send(x, Outgoing::Continue);
+        self.await_handshake(x);
+        early.into_iter().for_each(|item| self.duplex_item(x, *item));
+        if ended {
+            self.duplex_item(x, Item::End);
+        }
+    }
+
+    /// Closes a duplex exchange unserved: there is no request to answer.
+    fn refuse_duplex(&mut self, x: ExchangeId, why: &str) {
+        self.diagnose(DiagnosticKind::NotAdmitted, why);
+        self.abort(x);
+    }
+
+    /// Takes what comes before the decision from a driver that reads on. One message and the end of the input are kept; more is not read.
+    pub(super) fn duplex_early(&mut self, x: ExchangeId, item: Item) {
+        let Some(duplex) = self.duplex_mut(x) else { return };
+        let Admitted::Waiting { early, ended, .. } = &mut duplex.admitted else { return };
+        match (early, item) {
+            (_, Item::End) => *ended = true,
+            (early @ None, item) if !*ended => *early = Some(Box::new(item)),
+            _ => self.refuse_duplex(x, "a second message came before the decision"),
+        }
+    }
+}
