@@ -51,12 +51,13 @@ pub fn connect_with(target: impl IntoTarget, config: Config) -> Result<Client, C
 /// ```
 ///
 /// # Errors
-/// [`ConnectError`] if the target cannot be understood.
+/// [`ConnectError`] if the target cannot be understood, or the system gives no random bytes.
 pub fn connecting(target: impl IntoTarget, mut config: Config) -> Result<Connecting, ConnectError> {
     let mut target = target.into_target()?;
     target.config.origin_unix = crate::os::unix_time();
     config.apply(&mut target.config);
-    let shared = Shared::new(target.config, config.callbacks, config.stderr, target.given, config.recorder);
+    let seed = crate::os::seed().map_err(|e| ConnectError::System(e.to_string()))?;
+    let shared = Shared::new(target.config, config.callbacks, config.stderr, target.given, config.recorder, seed);
     Ok(Connecting { client: Client { handle: Arc::new(Handle { shared }) } })
 }
 

@@ -61,13 +61,14 @@ impl Shared {
         stderr: Stderr,
         given: Option<Given>,
         recorder: Option<Recorder>,
+        seed: [u8; 32],
     ) -> Arc<Self> {
         let (clock, config) = (Clock::start(), Arc::new(config));
         let events = Events::new(
             callbacks.event.clone(),
             (config.limits.client.max_queued_events, config.limits.client.max_queued_event_bytes),
         );
-        let engine = record::client(recorder, Arc::clone(&config), crate::os::seed(), clock.now());
+        let engine = record::client(recorder, Arc::clone(&config), seed, clock.now());
         let state = State {
             engine,
             channels: BTreeMap::new(),

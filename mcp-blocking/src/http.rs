@@ -22,7 +22,7 @@ use std::time::Duration;
 /// whatever stands before it.
 ///
 /// # Errors
-/// What the operating system says when it cannot listen there, with the address, or when no thread can be started.
+/// What the operating system says when it cannot listen there, with the address, or when it gives no random bytes or no thread.
 pub fn serve_http(router: Router, address: impl ToSocketAddrs) -> io::Result<HttpServer> {
     serve_http_with(router, Serving::new(), address)
 }

@@ -149,7 +149,7 @@ impl fmt::Debug for Serving {
 /// error.
 ///
 /// # Errors
-/// What the operating system says when the streams cannot be taken, or no thread be started.
+/// What the operating system says when the streams cannot be taken, or when it gives no random bytes or no thread.
 pub fn serve_stdio(router: Router) -> io::Result<()> {
     serve_stdio_with(router, Serving::new())
 }
@@ -167,7 +167,7 @@ pub fn serve_stdio_with(router: Router, serving: Serving) -> io::Result<()> {
 /// Serves the client at the other end of a pair of streams, until the end of input and of what was begun before it.
 ///
 /// # Errors
-/// What the operating system says when no thread can be started.
+/// What the operating system says when it gives no random bytes or no thread.
 pub fn serve(
     router: Router,
     reader: impl Read + Send + 'static,
@@ -229,7 +229,7 @@ impl Server {
     /// A server without connections.
     ///
     /// # Errors
-    /// No thread can be started.
+    /// The operating system gives no random bytes, or no thread can be started.
     pub fn new(router: Router, serving: Serving) -> io::Result<Self> {
         Ok(Self(Arc::new(Owned(Service::start(router, serving)?))))
     }

@@ -99,7 +99,7 @@ impl Service {
             (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes),
         );
         let desk = Desk {
-            hub: Hub::new(Arc::new(config), crate::os::seed(), clock.now()),
+            hub: Hub::new(Arc::new(config), crate::os::seed()?, clock.now()),
             connections: BTreeMap::new(),
             running: BTreeMap::new(),
             due: BTreeSet::new(),

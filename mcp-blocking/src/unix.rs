@@ -34,7 +34,7 @@ use std::time::Duration;
 /// left without it.
 ///
 /// # Errors
-/// What the operating system says when it cannot listen there, with the path, or when no thread can be started.
+/// What the operating system says when it cannot listen there, with the path, or when it gives no random bytes or no thread.
 pub fn serve_unix(router: Router, path: impl AsRef<Path>) -> io::Result<UnixServer> {
     serve_unix_with(router, Serving::new(), path)
 }

@@ -67,27 +67,33 @@ pub(crate) async fn after(rest: Duration) {
     Timer::after(rest).await;
 }
 
-/// 32 bytes from the random source of the operating system.
+/// 32 bytes from the random source of the operating system. Keys and session ids follow from them, so there is no other source.
+///
+/// # Errors
+/// The system gives no random bytes.
 pub(crate) fn seed() -> io::Result<[u8; 32]> {
-    let mut seed = [0; 32];
     // In the model there is no chance: a run depends on nothing but its schedule.
-    if !cfg!(all(test, shuttle)) {
-        fill(&mut seed)?;
-    }
+    if cfg!(all(test, shuttle)) { Ok([0; 32]) } else { seed_from(getrandom::fill) }
+}
+
+fn seed_from<E: Into<io::Error>>(fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> io::Result<[u8; 32]> {
+    let mut seed = [0; 32];
+    fill(&mut seed).map_err(Into::into)?;
     Ok(seed)
 }
 
-#[cfg(unix)]
-fn fill(seed: &mut [u8]) -> io::Result<()> {
-    io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, seed)
-}
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
 
-/// The standard library asks the system for random bytes once in each thread, and keys every `RandomState` by them.
-#[cfg(not(unix))]
-fn fill(seed: &mut [u8]) -> io::Result<()> {
-    use std::hash::{BuildHasher, RandomState};
-    for (n, part) in seed.chunks_mut(8).enumerate() {
-        part.copy_from_slice(&RandomState::new().hash_one(n).to_ne_bytes());
+    // covers: S3-16, SHTTP-S-047
+    #[test]
+    fn seed_is_random_or_an_error() {
+        assert_ne!(seed().expect("a seed"), seed().expect("a seed"));
+        let failed = seed_from(|half: &mut [u8]| {
+            half[..16].fill(7);
+            Err(io::Error::other("no entropy"))
+        });
+        assert_eq!(failed.expect_err("no seed").to_string(), "no entropy");
     }
-    Ok(())
 }

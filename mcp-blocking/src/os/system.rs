@@ -2,9 +2,7 @@
 
 use crate::target::{Reader, Writer};
 use mcp_proto::Instant;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
-use std::io::{self, Read};
+use std::io;
 
 /// The clock of one engine. Its origin is the moment it was made.
 #[derive(Clone, Copy, Debug)]
@@ -26,15 +24,32 @@ pub(crate) fn pipe() -> io::Result<(Reader, Writer)> {
     Ok((Box::new(reader), Box::new(writer)))
 }
 
-/// 32 bytes that nobody can guess.
-pub(crate) fn seed() -> [u8; 32] {
+/// 32 bytes from the random source of the operating system. Keys and session ids follow from them, so there is no other source.
+///
+/// # Errors
+/// The system gives no random bytes.
+pub(crate) fn seed() -> io::Result<[u8; 32]> {
+    seed_from(getrandom::fill)
+}
+
+fn seed_from<E: Into<io::Error>>(fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> io::Result<[u8; 32]> {
     let mut seed = [0; 32];
-    let random = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut seed));
-    if random.is_err() {
-        // Without that device (Windows, a bare chroot): the standard library keys each `RandomState` from the same source.
-        for (n, part) in seed.chunks_mut(8).enumerate() {
-            part.copy_from_slice(&RandomState::new().hash_one(n).to_ne_bytes());
-        }
+    fill(&mut seed).map_err(Into::into)?;
+    Ok(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: S3-16, SHTTP-S-047
+    #[test]
+    fn seed_is_random_or_an_error() {
+        assert_ne!(seed().expect("a seed"), seed().expect("a seed"));
+        let failed = seed_from(|half: &mut [u8]| {
+            half[..16].fill(7);
+            Err(io::Error::other("no entropy"))
+        });
+        assert_eq!(failed.expect_err("no seed").to_string(), "no entropy");
     }
-    seed
 }
