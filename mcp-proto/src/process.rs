@@ -216,7 +216,8 @@ impl Program {
 /// Where Windows has a command: the file that its shell would start. A launcher such as `npx` is a script there, `npx.cmd`, and only
 /// programs (`.exe`) are found by the system itself.
 ///
-/// `dirs`: the folders of `PATH`, not looked at if the command is a path. `extensions`: `PATHEXT`, or nothing. `is_file`: asked of each
+/// `dirs`: the folders of `PATH`, not looked at if the command is a path. An empty or relative one is skipped: it would lead to a file in
+/// whatever folder is the current one, which others may write to. `extensions`: `PATHEXT`, or nothing. `is_file`: asked of each
 /// candidate, in order. A file without one of the extensions is not taken: beside `npx.cmd` lies a `npx` for other systems. `None`: there
 /// is none, and the command may be left to the system.
 pub fn find_launcher(
@@ -236,7 +237,8 @@ pub fn find_launcher(
     let endings = whole.then_some("").into_iter().chain(listed.iter().map(String::as_str));
     let names: Vec<String> = endings.map(|ending| alloc::format!("{command}{ending}")).collect();
     let is_path = command.contains(['/', '\\', ':']);
-    let dirs = is_path.then(PathBuf::new).into_iter().chain(dirs.into_iter().filter(|_| !is_path));
+    let listed = dirs.into_iter().filter(|dir| !is_path && dir.is_absolute());
+    let dirs = is_path.then(PathBuf::new).into_iter().chain(listed);
     dirs.flat_map(|dir| names.iter().map(move |name| dir.join(name)).collect::<Vec<_>>()).find(|file| is_file(file))
 }
 
@@ -367,15 +369,30 @@ mod tests {
         assert!(told(Inherit::All).len() > 1, "the tests have an environment");
     }
 
+    /// Where absolute paths begin.
+    const ROOT: &str = if cfg!(windows) { "C:\\" } else { "/" };
+
+    // covers: B-146
+    #[test]
+    fn relative_folders_hold_no_launcher() {
+        let found = |dirs: &[&str]| find_launcher("npx", dirs.iter().map(PathBuf::from), None, |_| true);
+        for dir in ["", ".", "..", "bin", "./bin", "node_modules/.bin"] {
+            assert_eq!(found(&[dir]), None, "{dir:?}");
+            let kept = Path::new(ROOT).join("node");
+            assert_eq!(found(&[dir, kept.to_str().expect("unicode")]), Some(kept.join("npx.com")), "{dir:?}");
+        }
+    }
+
     // covers: B-146
     #[test]
     fn a_launcher_is_found_as_the_shell_of_windows_finds_it() {
         let found = |command: &str, extensions: Option<&str>, files: &[&str]| {
-            let dirs = ["system", "node", "tools"].map(PathBuf::from);
+            let dirs = ["system", "node", "tools"].map(|dir| Path::new(ROOT).join(dir));
+            let below = |file: &Path| file.strip_prefix(ROOT).unwrap_or(file).to_string_lossy().replace('\\', "/");
             let file = find_launcher(command, dirs, extensions, |file| {
-                files.iter().any(|known| file.to_string_lossy().eq_ignore_ascii_case(known))
+                files.iter().any(|known| below(file).eq_ignore_ascii_case(known))
             });
-            file.map(|file| file.to_string_lossy().to_lowercase())
+            file.map(|file| below(&file).to_lowercase())
         };
         let node = ["node/npx", "node/npx.cmd", "node/node.exe", "tools/npx.exe", "tools/run.js", "tools/x.y.bat"];
         let usual = Some(".COM;.EXE;.BAT;.CMD;.VBS;.JS");

@@ -75,7 +75,8 @@ impl Inherit {
 /// The process group of a program (on Windows: its job).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Group {
-    /// One of its own, so that the program and all that it starts can be ended together. A Ctrl-C at our terminal does not reach it.
+    /// One of its own, so that the program and all that it starts can be ended together. A process that leaves the group or its session
+    /// (`setsid`) is not found on Unix, and is not ended. A Ctrl-C at our terminal does not reach the group.
     #[default]
     Own,
     /// Ours. A Ctrl-C reaches it as it reaches us (not on Windows, where it has no console); only the program itself is ended with its
