@@ -2,6 +2,8 @@
 //!
 //! Under the engine's lock only small things are done. Requests are routed, and what the engine says is framed, after it is let go.
 
+mod handling;
+
 use crate::accepted::Stream;
 use crate::connection::Connection;
 use crate::events::Events;
@@ -9,6 +11,7 @@ use crate::os::Clock;
 use crate::pool::Pool;
 use crate::server::{Handler, Router, Serving};
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait, wait_until};
+use handling::{Abandoned, Handling};
 use mcp_proto::exchange::{Peer, RequestHead};
 use mcp_proto::input::{Admission, AdmitToken, Answer, Change, RequestKey};
 use mcp_proto::route::{Invocation, Routed};
@@ -19,7 +22,6 @@ use mcp_proto::{Cx, Instant, Outcome, Refusal};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -56,7 +58,8 @@ pub(crate) struct Service {
 pub(crate) struct Desk {
     pub(crate) hub: Hub,
     pub(crate) connections: BTreeMap<u64, Arc<Connection>>,
-    running: BTreeMap<RequestKey, Arc<AtomicBool>>,
+    running: BTreeMap<RequestKey, Arc<Handling>>,
+    abandoned: Abandoned,
     /// The deadlines of connections.
     due: BTreeSet<(Instant, u64)>,
     /// Until when the timer thread sleeps; absent while it does not.
@@ -68,7 +71,7 @@ pub(crate) struct Desk {
 /// What is to be done once no lock is held.
 #[derive(Default)]
 pub(crate) struct Todo {
-    requests: VecDeque<(Responder, Incoming, Arc<AtomicBool>)>,
+    requests: VecDeque<(Responder, Incoming, Arc<Handling>)>,
     admissions: VecDeque<Asked>,
     woken: VecDeque<Arc<Connection>>,
     /// A request was cancelled, that may wait for a thread.
@@ -79,7 +82,7 @@ struct Task {
     handler: Handler,
     invocation: Invocation,
     responder: Responder,
-    cancelled: Arc<AtomicBool>,
+    handling: Arc<Handling>,
 }
 
 /// A request over HTTP, or a connection, that waits for its admission.
@@ -102,6 +105,7 @@ impl Service {
             hub: Hub::new(Arc::new(config), crate::os::seed()?, clock.now()),
             connections: BTreeMap::new(),
             running: BTreeMap::new(),
+            abandoned: Abandoned::default(),
             due: BTreeSet::new(),
             alarm: None,
             events,
@@ -227,8 +231,8 @@ impl Service {
         loop {
             if let Some(connection) = todo.woken.pop_front() {
                 connection.deliver(self, &mut todo);
-            } else if let Some((responder, incoming, cancelled)) = todo.requests.pop_front() {
-                self.request(responder, incoming, cancelled, &mut todo);
+            } else if let Some((responder, incoming, handling)) = todo.requests.pop_front() {
+                self.request(responder, incoming, handling, &mut todo);
             } else if !self.work_admission(&mut todo) {
                 break;
             }
@@ -242,6 +246,7 @@ impl Service {
     pub(crate) fn stats(&self) -> ServerStats {
         let desk = self.lock();
         let mut stats = desk.hub.stats();
+        stats.abandoned_handlers += desk.abandoned.count();
         let (waiting, (notifications, diagnostics)) = desk.events.held();
         stats.queued += waiting;
         // What the engine lost has passed through here as well, if anyone listens.
@@ -286,7 +291,7 @@ impl Service {
     pub(crate) fn end(&self) {
         let mut desk = self.lock();
         desk.ended = true;
-        desk.running.values().for_each(|cancelled| cancelled.store(true, Ordering::Relaxed));
+        desk.running.values().for_each(|handling| handling.cancel());
         let held = desk.events.end();
         drop(desk);
         drop(held);
@@ -308,15 +313,15 @@ impl Service {
         result
     }
 
-    fn request(&self, responder: Responder, incoming: Incoming, cancelled: Arc<AtomicBool>, todo: &mut Todo) {
+    fn request(&self, responder: Responder, incoming: Incoming, handling: Arc<Handling>, todo: &mut Todo) {
         let answer = match self.router.route(responder, incoming) {
             Routed::Answer(answer) => answer,
             Routed::Handle { handler, invocation, responder } => {
                 let client = responder.client();
-                let task = Task { handler: handler.clone(), invocation, responder, cancelled: Arc::clone(&cancelled) };
+                let task = Task { handler: handler.clone(), invocation, responder, handling: Arc::clone(&handling) };
                 match self.tasks.submit_of(client, task) {
                     // It may have been cancelled before it was there to be withdrawn.
-                    Ok(()) => return todo.cancelled |= cancelled.load(Ordering::Relaxed),
+                    Ok(()) => return todo.cancelled |= handling.is_cancelled(),
                     Err(task) => task.responder.write(Outcome::internal("the server has no thread to run this")),
                 }
             }
@@ -344,23 +349,22 @@ impl Service {
     /// Runs a handler, and answers whatever comes of it.
     fn run(self: &Arc<Self>, task: Task) {
         let key = task.responder.key();
-        let outcome = if task.is_wanted() {
-            let (told, tells) = (Arc::downgrade(self), Arc::downgrade(self));
-            let note = move |note| {
-                let service = Weak::upgrade(&told).ok_or(Refusal::Gone)?;
-                service.act(|desk, now| desk.hub.notify(now, key, note)).map_err(|refused| refused.why)
-            };
-            let publish = move |change| {
-                if let Some(service) = Weak::upgrade(&tells) {
-                    service.publish(change);
-                }
-            };
-            let cx = Cx::linked(task.invocation, task.cancelled, note, publish);
+        let (told, tells) = (Arc::downgrade(self), Arc::downgrade(self));
+        let note = move |note| {
+            let service = Weak::upgrade(&told).ok_or(Refusal::Gone)?;
+            service.act(|desk, now| desk.hub.notify(now, key, note)).map_err(|refused| refused.why)
+        };
+        let publish = move |change| {
+            if let Some(service) = Weak::upgrade(&tells) {
+                service.publish(change);
+            }
+        };
+        let cx = Cx::linked(task.invocation, Arc::clone(&task.handling.cancelled), note, publish);
+        let handled = task.handling.run(|| {
             catch_unwind(AssertUnwindSafe(|| (task.handler.0)(cx)))
                 .unwrap_or_else(|_| Outcome::internal("the handler panicked"))
-        } else {
-            Outcome::internal("the request was cancelled before it was run")
-        };
+        });
+        let outcome = handled.unwrap_or_else(|| Outcome::internal("the request was cancelled before it was run"));
         let mut todo = Todo::default();
         self.respond(task.responder.write(outcome), &mut todo);
         self.work(todo);
@@ -413,7 +417,7 @@ impl Service {
 
 impl Task {
     fn is_wanted(&self) -> bool {
-        !self.cancelled.load(Ordering::Relaxed)
+        !self.handling.is_cancelled()
     }
 }
 
@@ -424,14 +428,14 @@ impl Desk {
             match event {
                 Event::Request(responder, incoming) => {
                     // Known from here on, so that a cancellation finds it wherever it has come to.
-                    let cancelled = Arc::<AtomicBool>::default();
-                    self.running.insert(responder.key(), Arc::clone(&cancelled));
-                    todo.requests.push_back((responder, incoming, cancelled));
+                    let handling = Arc::new(Handling::new(&self.abandoned));
+                    self.running.insert(responder.key(), Arc::clone(&handling));
+                    todo.requests.push_back((responder, incoming, handling));
                 }
                 Event::Admit(token, head) => todo.admissions.push_back((token, head)),
                 Event::Cancelled(key) => {
-                    if let Some(cancelled) = self.running.remove(&key) {
-                        cancelled.store(true, Ordering::Relaxed);
+                    if let Some(handling) = self.running.remove(&key) {
+                        handling.cancel();
                         todo.cancelled = true;
                     }
                 }

@@ -10,6 +10,7 @@ use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::{Admission, AdmitKey, AdmitToken, Answer, RequestKey};
 use mcp_proto::route::Routed;
 use mcp_proto::server::{Event, Incoming, Responder};
+use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Hub;
 use mcp_proto::{Cx, Instant, Outcome, Refusal, Router};
 use std::collections::BTreeMap;
@@ -91,6 +92,15 @@ impl Shared {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+
+    /// What the server holds at the moment and what it has done, in numbers.
+    pub(crate) fn stats(&self) -> ServerStats {
+        let state = self.lock();
+        let mut stats = state.hub.stats();
+        // A future that was cancelled is dropped by its task; until then it is here.
+        stats.abandoned_handlers += state.running.values().filter(|running| running.was_cancelled()).count();
+        stats
     }
 
     /// Hands a task to the executor.

@@ -133,7 +133,7 @@ impl Server {
 
     /// What the server holds at the moment and what it has done, in numbers.
     pub fn stats(&self) -> ServerStats {
-        self.shared().lock().hub.stats()
+        self.shared().stats()
     }
 
     /// Waits until it has been stopped and every connection has ended.

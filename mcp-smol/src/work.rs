@@ -25,6 +25,11 @@ impl Running {
         waker.into_iter().for_each(Waker::wake);
     }
 
+    /// Whether it was cancelled.
+    pub(crate) fn was_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
     /// Whether it was cancelled. If not, the task is woken when it is.
     fn is_cancelled(&self, cx: &mut Context<'_>) -> bool {
         let mut waker = lock(&self.waker);
@@ -36,7 +41,7 @@ impl Running {
         drop(waker);
         // Outside the lock: it may be the last of a task that holds a server.
         drop(before);
-        self.cancelled.load(Ordering::Relaxed)
+        self.was_cancelled()
     }
 }
 

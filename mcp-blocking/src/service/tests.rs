@@ -63,6 +63,36 @@ fn a_request_that_is_cancelled_waits_for_no_thread() {
     service.stop(Duration::ZERO);
 }
 
+// covers: B-174, B-187
+#[test]
+fn handler_that_ignores_its_cancellation_is_counted_until_it_returns() {
+    let (service, entered, open) = narrow();
+    let held = || (service.stats().running, service.stats().abandoned_handlers);
+    let mut client = joined(&service, Kind::Lines);
+    line(&mut client, 1, "tools/call", r#""name":"stuck","arguments":{}"#);
+    entered.recv_timeout(BOUND).expect("entered");
+    assert_eq!(held(), (1, 0));
+    line(&mut client, 1, "notifications/cancelled", r#""requestId":1"#);
+    until(|| held() == (0, 1));
+    // One that waits for the thread holds none.
+    line(&mut client, 2, "tools/call", r#""name":"stuck","arguments":{}"#);
+    until(|| held() == (1, 1));
+    line(&mut client, 2, "notifications/cancelled", r#""requestId":2"#);
+    until(|| held() == (0, 1));
+    open.send(()).expect("waits");
+    until(|| held() == (0, 0));
+    // A client that leaves has cancelled.
+    line(&mut client, 3, "tools/call", r#""name":"stuck","arguments":{}"#);
+    entered.recv_timeout(BOUND).expect("entered");
+    drop(client);
+    until(|| held() == (0, 1));
+    // So does the end of the server, which waits for no handler.
+    service.stop(Duration::ZERO);
+    assert_eq!(held(), (0, 1));
+    open.send(()).expect("waits");
+    until(|| held() == (0, 0));
+}
+
 // covers: B-173
 #[test]
 fn what_the_engine_has_said_is_delivered_before_a_connection_is_closed() {

@@ -113,6 +113,22 @@ impl Server {
         }
     }
 
+    /// How many handlers run whose client has left and cannot come back for the answer.
+    #[cfg(feature = "http")]
+    pub(crate) fn unheard(&self) -> usize {
+        let is_unheard = |running: &&Running| match (running.place, &running.stage) {
+            (Place::Stream(stream), Stage::Handler) => self.web.stream(stream).is_some_and(|stream| stream.is_lost()),
+            _ => false,
+        };
+        self.requests.values().filter(is_unheard).count()
+    }
+
+    /// Where every answer has an exchange, a client that leaves has cancelled.
+    #[cfg(not(feature = "http"))]
+    pub(crate) const fn unheard(&self) -> usize {
+        0
+    }
+
     /// Where every answer has an exchange, whoever leaves has cancelled.
     #[cfg(not(feature = "http"))]
     fn end_unheard(&mut self, _: Option<&Client>) -> bool {

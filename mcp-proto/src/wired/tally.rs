@@ -48,6 +48,7 @@ impl Tally {
     pub(super) fn snapshot(&self, server: &Server, channels: usize, queued: usize, lost: (u64, u64)) -> ServerStats {
         ServerStats {
             running: server.running(),
+            abandoned_handlers: server.unheard(),
             requests: self.asked,
             channels,
             sessions: server.sessions(),

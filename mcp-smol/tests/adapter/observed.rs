@@ -1,7 +1,7 @@
 //! What can be seen of a connection from outside: its numbers, and its pings.
 
 use crate::common::{legacy, run, server, until};
-use mcp_smol::{ClientEvent, Termination, connect_driven, tools};
+use mcp_smol::{ClientEvent, Peer, Router, Server, Service, Termination, connect, connect_driven, tool, tools};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -57,6 +57,42 @@ fn a_call_is_seen_in_the_numbers_of_its_client() {
     });
 }
 
+// covers: B-174, B-187
+#[cfg(unix)]
+#[test]
+fn handler_that_ignores_its_cancellation_is_counted_until_it_returns() {
+    run(async {
+        let (tell, entered) = smol::channel::unbounded();
+        let (open, gate) = std::sync::mpsc::channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let router = Router::new("stuck", "1").tool(tool("stuck"), move |_cx, _: crate::calc::Nothing| {
+            let (tell, gate) = (tell.clone(), gate.clone());
+            async move {
+                // The rest runs in a task of its own, which it blocks.
+                smol::future::yield_now().await;
+                let _ = tell.try_send(());
+                let opened = gate.lock().expect("no panic").recv_timeout(Duration::from_secs(20));
+                opened.map_err(|e| e.to_string().into()).map(|()| "done")
+            }
+        });
+        let on_threads = |task: smol::future::Boxed<()>| drop(std::thread::spawn(|| smol::block_on(task)));
+        let server = Server::new(Service::new(router).on_executor(on_threads)).expect("a seed");
+        let held = || (server.stats().running, server.stats().abandoned_handlers);
+        let (ours, theirs) = smol::net::unix::UnixStream::pair().expect("a pair");
+        let serving = smol::spawn(server.serve_lines(theirs, Peer::default()));
+        let client = connect((ours.clone(), ours)).await.expect("hello");
+        let call = client.start(tools::call("stuck").arguments(&crate::calc::Nothing {}));
+        entered.recv().await.expect("entered");
+        assert_eq!(held(), (1, 0));
+        drop(call);
+        until(|| held() == (0, 1)).await;
+        open.send(()).expect("waits");
+        until(|| held() == (0, 0)).await;
+        client.close().await;
+        serving.await;
+    });
+}
+
 #[cfg(feature = "http")]
 #[test]
 fn over_http_both_sides_have_the_same_numbers() {
@@ -64,7 +100,7 @@ fn over_http_both_sides_have_the_same_numbers() {
         let router = crate::calc::router(&crate::calc::Seen::default());
         let server = mcp_smol::serve_http(router, "127.0.0.1:0").await.expect("an address");
         let url = format!("http://{}/mcp", server.local_addr());
-        let client = mcp_smol::connect(url.as_str()).await.expect("hello");
+        let client = connect(url.as_str()).await.expect("hello");
         for _ in 0..3 {
             client.call(tools::call("add").arguments(&crate::calc::Add { a: 1, b: 2 })).await.expect("a sum");
         }

@@ -135,11 +135,13 @@ fn a_disconnect_is_no_cancellation_even_where_nobody_can_come_back() {
         while site.event().is_some() {}
         let x = client.call(&mut site, 1);
         let (responder, _) = site.handed();
+        assert_eq!(site.bench.server.unheard(), 0);
         site.cut(x);
         assert_eq!(site.event(), None);
-        assert_eq!(site.bench.server.running(), 1);
+        assert_eq!((site.bench.server.running(), site.bench.server.unheard()), (1, 1));
         site.codes();
         site.complete(responder, "{}");
+        assert_eq!(site.bench.server.unheard(), 0);
         assert_eq!(site.codes(), ["dropped-answer"]);
         site.bare("DELETE", client.headers());
         assert!(site.at_rest());
