@@ -173,6 +173,28 @@ fn on_every_address_only_the_hosts_that_are_named_are_served_and_a_stop_ends_it(
     });
 }
 
+// covers: HTTP-S-005, B-180
+#[test]
+fn client_on_another_address_is_refused_by_default() {
+    bounded(|| {
+        let server = serve_http(router().0, "0.0.0.0:0").expect("listens");
+        let port = server.local_addr().port();
+        let mut statuses = vec![("127.0.0.1".parse().expect("an address"), "HTTP/1.1 200")];
+        // No packet is sent: the system says from where it would be.
+        let route = std::net::UdpSocket::bind("0.0.0.0:0").expect("a socket");
+        if route.connect("192.0.2.1:9").is_ok() {
+            let own = route.local_addr().expect("an address").ip();
+            statuses.extend((!own.is_loopback()).then_some((own, "HTTP/1.1 403")));
+        }
+        for (ip, status) in statuses {
+            let mut stream = TcpStream::connect((ip, port)).expect("connected");
+            say(&mut stream, &add());
+            let told = answer(&mut stream);
+            assert!(told.starts_with(status), "{ip}: {told}");
+        }
+    });
+}
+
 // covers: S3-03
 #[test]
 fn streams_of_any_listener_share_one_engine() {

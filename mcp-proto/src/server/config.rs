@@ -33,7 +33,7 @@ pub struct ServerConfig {
     /// last 1024 ids of each are remembered.
     pub reuse_ids: bool,
     /// Which names an HTTP server answers to, whatever address it is bound to; a request for another is answered 403. Default: those of
-    /// loopback. Behind a proxy the name is the one that the proxy writes in `Host`, which is not always the one that it was asked for;
+    /// loopback, for clients at a loopback address alone. Behind a proxy the name is the one that the proxy writes in `Host`, which is not always the one that it was asked for;
     /// the `Origin` of a page stays what the browser wrote.
     pub hosts: Hosts,
     /// The addresses of proxies. Requests from one of these come from many clients: the address tells nothing of the client, and the limits

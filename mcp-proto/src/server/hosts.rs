@@ -7,10 +7,14 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The hosts that the `Host` of a request, and its `Origin` if it has one, may name; a request that names another is answered 403. A web
 /// page that made its own name point at this machine (DNS rebinding) is kept out this way. `0.0.0.0` and `::` are where a server listens,
 /// never where a request goes to: only [`Any`](Self::Any) lets them pass.
+///
+/// A client that is no browser writes any `Host` it likes. So [`Loopback`](Self::Loopback) also asks where the request comes from, where
+/// the driver knows that ([`Peer::address`](crate::exchange::Peer::address)).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Hosts {
-    /// `localhost`, `127.0.0.0/8` and `::1`, at any port.
+    /// `localhost`, `127.0.0.0/8` and `::1`, at any port, for clients at a loopback address. A request of another client is answered 403,
+    /// whatever it names, also on a server that listens on every address. To serve other clients name the hosts, or allow any.
     #[default]
     Loopback,
     /// These names or addresses; IPv6 addresses without brackets. `example.com` is that host at any port, `example.com:8443` and
@@ -36,6 +40,12 @@ impl Hosts {
             Some((scheme, host)) if scheme.eq_ignore_ascii_case("https") => self.allows(host, &[443]),
             _ => *self == Self::Any,
         }
+    }
+
+    /// Whether a client at this address may make requests. [`Loopback`](Self::Loopback) allows loopback addresses, also in the IPv6 form of
+    /// IPv4 addresses; the others allow all.
+    pub fn allows_peer(&self, address: IpAddr) -> bool {
+        *self != Self::Loopback || address.to_canonical().is_loopback()
     }
 
     /// `implied`: the ports that are meant where none is named.

@@ -10,6 +10,11 @@ fn only(entries: &[&str]) -> Hosts {
 
 /// The status of a request with these fields, and what is told of a foreign host.
 fn asked(hosts: &Hosts, target: &str, fields: &[(&str, &str)]) -> (u16, Vec<String>) {
+    asked_by(&Peer::default(), hosts, target, fields)
+}
+
+/// The same, of a request of this peer.
+fn asked_by(peer: &Peer, hosts: &Hosts, target: &str, fields: &[(&str, &str)]) -> (u16, Vec<String>) {
     let mut bench = Bench::with(|config| {
         config.hosts = hosts.clone();
         config.path = None;
@@ -20,6 +25,7 @@ fn asked(hosts: &Hosts, target: &str, fields: &[(&str, &str)]) -> (u16, Vec<Stri
         .with("MCP-Protocol-Version", "2026-07-28")
         .with("Mcp-Method", "server/discover");
     let headers = fields.iter().fold(headers, |headers, (name, value)| headers.with(name, *value));
+    bench.fact(A, Fact::From(peer.clone()));
     bench.item(A, Item::Request(RequestHead { method: "POST".into(), target: target.into(), headers }));
     bench.item(A, read(&modern("1", "server/discover", "")));
     bench.item(A, Item::End);
@@ -195,4 +201,24 @@ fn every_name_of_a_request_counts_and_the_one_that_is_refused_is_told() {
     let all = [("Host", "0.0.0.0"), ("Host", "a@b"), ("Origin", "null"), ("Origin", "app://x")];
     assert_eq!(asked(&Hosts::Any, "/mcp", &all), (200, vec![]));
     assert_eq!(asked(&only(&["mcp.example"]), "/mcp", &[("Host", "mcp.example"), ("Origin", "null")]).0, 403);
+}
+
+// covers: HTTP-S-005, B-180
+#[test]
+fn loopback_serves_clients_on_this_machine_alone() {
+    let host = [("Host", "localhost")];
+    let of = |address: &str| Peer { address: Some(address.parse().unwrap()), ..Peer::default() };
+    let lists = [Hosts::Any, only(&["localhost"])];
+    for near in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
+        assert_eq!(asked_by(&of(near), &Hosts::Loopback, "/mcp", &host), (200, vec![]), "{near}");
+    }
+    for far in ["192.0.2.1", "10.0.0.1", "0.0.0.0", "::", "fd00::2", "::ffff:192.0.2.1", "::127.0.0.1"] {
+        let told = format!("the client address {}", of(far).address.unwrap());
+        assert_eq!(asked_by(&of(far), &Hosts::Loopback, "/mcp", &host), (403, vec![told]), "{far}");
+        for hosts in &lists {
+            assert_eq!(asked_by(&of(far), hosts, "/mcp", &host), (200, vec![]), "{far} {hosts:?}");
+        }
+    }
+    // Where nothing is known of the peer, the names decide: a Unix socket, or a driver that does not tell.
+    assert_eq!(asked_by(&Peer::unix(None), &Hosts::Loopback, "/mcp", &host), (200, vec![]));
 }

@@ -1,11 +1,17 @@
-//! Which hosts a request may name, and come from: what keeps other sites' pages out (2025-11-25 transports, security warning).
+//! Which hosts a request may name, and come from, and at which addresses its client may be: what keeps other sites' pages out (2025-11-25 transports, security warning).
 
-use crate::exchange::RequestHead;
+use crate::exchange::{Peer, RequestHead};
 use crate::server::Server;
 use alloc::format;
 use alloc::string::String;
 
 impl Server {
+    /// Why a request is refused for the address that it comes from: what the client is told, and what is told of it here.
+    pub(super) fn distant(&self, peer: &Peer) -> Option<(&'static str, String)> {
+        let address = peer.address.filter(|address| !self.shared.config.hosts.allows_peer(*address))?;
+        Some(("Forbidden: client address not allowed", format!("the client address {address}")))
+    }
+
     /// Why a request is refused for the host that it names, or the origin that it comes from: what the client is told, and what is told of
     /// it here. An absent origin is none: only browsers say one.
     pub(super) fn stranger(&self, head: &RequestHead) -> Option<(&'static str, String)> {

@@ -82,7 +82,7 @@ impl Server {
             let response = self.for_page(&head, unavailable("the server is busy"));
             return self.queue.push(Output::Send(x, response));
         }
-        if let Some((why, name)) = self.stranger(&head) {
+        if let Some((why, name)) = self.distant(&peer).or_else(|| self.stranger(&head)) {
             self.diagnose(DiagnosticKind::ForeignHost, &name);
             return self.refuse_head(x, 403, why);
         }
