@@ -47,7 +47,7 @@ pub fn serve(adapter: Adapter, patience: Duration, setup: Setup, heap: fn() -> u
             let router = router.add(tool("wait"), mcp_smol::Handler::new(|_| pending()));
             let mut service = mcp_smol::Service::new(router);
             if setup != Setup::Plain {
-                service = service.on_admit(|head, _| ready(admission(&head)));
+                service = service.on_admit(|head, _| ready(admission(head.as_deref())));
             }
             let server = smol::block_on(mcp_smol::serve_http(service, "127.0.0.1:0"))?;
             println!("LISTENING {}", server.local_addr());
@@ -101,8 +101,8 @@ fn run(cx: &Cx, tool: Tool) -> Outcome {
 }
 
 /// Whose a request is: whoever its token names.
-fn admission(head: &RequestHead) -> Admission {
-    let token = head.headers.get("Authorization").and_then(|token| token.strip_prefix("Bearer "));
+fn admission(head: Option<&RequestHead>) -> Admission {
+    let token = head.and_then(|head| head.headers.get("Authorization")?.strip_prefix("Bearer "));
     Admission::Accept(token.map(|name| Principal(name.into())))
 }
 

@@ -113,10 +113,7 @@ impl Web {
 
     #[cfg(test)]
     pub(in crate::server) fn is_empty(&self) -> bool {
-        self.sessions.is_empty()
-            && self.names.is_empty()
-            && self.streams.is_empty()
-            && self.own.is_empty()
+        self.sessions.is_empty() && self.names.is_empty() && self.streams.is_empty() && self.own.is_empty()
     }
 }
 
