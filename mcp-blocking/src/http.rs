@@ -5,7 +5,7 @@ use crate::server::{Router, Serving};
 use crate::sync;
 use mcp_proto::driver::not_bound;
 use mcp_proto::exchange::Peer;
-use mcp_proto::input::Change;
+use mcp_proto::input::{Change, Principal};
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
 use std::fmt;
@@ -86,6 +86,11 @@ impl HttpServer {
     /// [`Cx::publish`](crate::Cx::publish).
     pub fn publish(&self, change: Change) {
         self.listening.publish(change);
+    }
+
+    /// Ends everything that was admitted as coming from this principal: see [`Server::revoke`](crate::Server::revoke). Never waits.
+    pub fn revoke(&self, principal: &Principal) {
+        self.listening.revoke(principal);
     }
 
     /// What the server holds at the moment and what it has done, in numbers.

@@ -6,7 +6,7 @@ use crate::server::{Router, Serving};
 use crate::service::Service;
 use crate::sync::{self, lock};
 use mcp_proto::exchange::Peer;
-use mcp_proto::input::Change;
+use mcp_proto::input::{Change, Principal};
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
 use std::io::{self, ErrorKind};
@@ -57,6 +57,10 @@ impl Listening {
 
     pub(crate) fn stats(&self) -> ServerStats {
         self.service.stats()
+    }
+
+    pub(crate) fn revoke(&self, principal: &Principal) {
+        self.service.revoke(principal);
     }
 
     pub(crate) fn publish(&self, change: Change) {

@@ -5,7 +5,7 @@ use crate::events::Told;
 use crate::os::TakenStdio;
 use crate::service::Service;
 use mcp_proto::exchange::{Peer, RequestHead};
-use mcp_proto::input::{Admission, Change};
+use mcp_proto::input::{Admission, Change, Principal};
 use mcp_proto::route::FromFn;
 use mcp_proto::server::Event;
 use mcp_proto::stats::ServerStats;
@@ -256,6 +256,12 @@ impl Server {
     /// Tells every client that wants to know of a change. Never waits. A handler does the same with [`Cx::publish`].
     pub fn publish(&self, change: Change) {
         self.0.0.publish(change);
+    }
+
+    /// Ends everything that [`Serving::on_admit`] admitted as coming from this principal: see
+    /// [`revoke`](mcp_proto::server::Server::revoke). First have `on_admit` refuse the principal. Never waits.
+    pub fn revoke(&self, principal: &Principal) {
+        self.0.0.revoke(principal);
     }
 
     /// What the server holds at the moment and what it has done, in numbers.

@@ -13,7 +13,7 @@ use crate::server::{Handler, Router, Serving};
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait, wait_until};
 use handling::{Abandoned, Handling};
 use mcp_proto::exchange::{Peer, RequestHead};
-use mcp_proto::input::{Admission, AdmitToken, Answer, Change, RequestKey};
+use mcp_proto::input::{Admission, AdmitToken, Answer, Change, Principal, RequestKey};
 use mcp_proto::route::{Invocation, Routed};
 use mcp_proto::server::{Event, Incoming, Responder};
 use mcp_proto::stats::ServerStats;
@@ -201,6 +201,11 @@ impl Service {
     /// Tells every client that wants to know.
     pub(crate) fn publish(self: &Arc<Self>, change: Change) {
         self.act(|desk, now| desk.hub.publish(now, change));
+    }
+
+    /// Ends everything that was admitted as coming from this principal.
+    pub(crate) fn revoke(self: &Arc<Self>, principal: &Principal) {
+        self.act(|desk, now| desk.hub.revoke(now, principal));
     }
 
     /// A connection is closed.

@@ -77,6 +77,8 @@ pub enum ServerCommand {
     Notify(RequestKey, Note),
     /// Tell every client that wants to know of it.
     Publish(Change),
+    /// End everything that was admitted as coming from this principal.
+    Revoke(Principal),
     /// Decide about an HTTP request or a connection.
     Admit(AdmitKey, Admission),
     /// Stop accepting requests, and end when those that run have ended or the time is over.

@@ -7,7 +7,7 @@ use crate::connection::Connection;
 use crate::server::Shared;
 use crate::stdio::TakenStdio;
 use mcp_proto::exchange::Peer;
-use mcp_proto::input::Change;
+use mcp_proto::input::{Change, Principal};
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::{Kind, refusal};
 use smol::Executor;
@@ -129,6 +129,12 @@ impl Server {
     /// [`Cx::publish`](crate::Cx::publish).
     pub fn publish(&self, change: Change) {
         self.shared().tell(|hub, now| hub.publish(now, change));
+    }
+
+    /// Ends everything that [`Service::on_admit`] admitted as coming from this principal: see
+    /// [`revoke`](mcp_proto::server::Server::revoke). First have `on_admit` refuse the principal. Never waits.
+    pub fn revoke(&self, principal: &Principal) {
+        self.shared().tell(|hub, now| hub.revoke(now, principal));
     }
 
     /// What the server holds at the moment and what it has done, in numbers.

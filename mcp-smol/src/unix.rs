@@ -10,7 +10,7 @@ use async_io::Async;
 use file::{Bound, File};
 use mcp_proto::driver::not_bound;
 use mcp_proto::exchange::{Credentials, Peer};
-use mcp_proto::input::Change;
+use mcp_proto::input::{Change, Principal};
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
 use std::fs;
@@ -60,6 +60,11 @@ impl UnixServer {
     /// Tells every client that wants to know of a change: see [`Server::publish`].
     pub fn publish(&self, change: Change) {
         self.server.publish(change);
+    }
+
+    /// Ends everything that was admitted as coming from this principal: see [`Server::revoke`].
+    pub fn revoke(&self, principal: &Principal) {
+        self.server.revoke(principal);
     }
 
     /// What the server holds at the moment and what it has done, in numbers.

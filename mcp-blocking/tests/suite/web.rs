@@ -374,11 +374,16 @@ fn older(method: &str, fields: &str, body: &str) -> String {
 
 /// Opens a session over this connection; the field that names it.
 fn open_session(stream: &mut (impl Read + Write)) -> String {
+    open_session_with(stream, "")
+}
+
+/// The same, with these fields, which come before the one that names it.
+fn open_session_with(stream: &mut (impl Read + Write), fields: &str) -> String {
     let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
-    say(stream, &older("POST", "", hello));
+    say(stream, &older("POST", fields, hello));
     let hello = answer(stream);
     let session = hello.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id:")).expect("a session");
-    let field = format!("{}\r\n", session.trim());
+    let field = format!("{fields}{}\r\n", session.trim());
     say(stream, &older("POST", &field, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#));
     let accepted = answer(stream);
     assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
@@ -459,6 +464,57 @@ fn a_session_that_ends_ends_its_handlers() {
         say(&mut stream, &older("DELETE", &session, ""));
         assert!(answer(&mut stream).starts_with("HTTP/1.1 200"));
         seen.wait(|counts| counts.cancelled == 1);
+    });
+}
+
+// covers: S3-45, B-111
+#[test]
+fn revoked_principal_loses_its_sessions_streams_and_connections() {
+    bounded(|| {
+        let (router, seen) = router();
+        let serving = Serving::new().on_admit(|head, _peer| match head.map(|head| head.headers.get("Authorization")) {
+            Some(Some(who)) => Admission::Accept(Some(who.into())),
+            Some(None) => Admission::Unauthorized("Bearer".into()),
+            None => Admission::Accept(Some("ada".into())),
+        });
+        let server = Server::new(router, serving).expect("threads");
+        let connection = |http| {
+            let (ours, theirs) = UnixStream::pair().expect("a pair");
+            let (server, peer) = (server.clone(), Peer::unix(None));
+            thread::spawn(
+                move || if http { server.serve_http(theirs, peer) } else { server.serve_lines(theirs, peer) },
+            );
+            ours
+        };
+        let mut opened = Vec::new();
+        for who in ["ada", "eve"] {
+            let mut stream = connection(true);
+            let fields = open_session_with(&mut stream, &format!("Authorization: {who}\r\n"));
+            say(&mut stream, &older("GET", &fields, ""));
+            read_until(&mut stream, "text/event-stream");
+            opened.push((fields, stream));
+        }
+        let mut by_line = connection(false);
+        let call = call("slow", "{}", "");
+        say(&mut by_line, &format!("{}\n", call.split_once("\r\n\r\n").expect("a body").1));
+        seen.wait(|counts| counts.begun == 1);
+
+        server.revoke(&"ada".into());
+        seen.wait(|counts| counts.cancelled == 1);
+        let last = rest(&mut by_line);
+        assert!(last.contains("-32603") && last.contains(r#""id":1"#), "{last}");
+        let [(ada, own), (eve, _other)] = &mut opened[..] else { panic!("two") };
+        // The chunk that ends the body: the connection goes on.
+        read_until(own, "0\r\n\r\n");
+        let ping = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
+        for (fields, status) in [(ada, "HTTP/1.1 404"), (eve, "HTTP/1.1 200")] {
+            let mut stream = connection(true);
+            say(&mut stream, &older("POST", fields, ping));
+            let told = answer(&mut stream);
+            assert!(told.starts_with(status), "{told}");
+        }
+        assert_eq!((server.stats().sessions, server.stats().running), (1, 0));
+        server.stop(Duration::ZERO);
     });
 }
 

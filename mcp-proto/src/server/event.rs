@@ -72,6 +72,8 @@ pub enum SessionEnd {
     /// Nothing came for [`session_idle`](crate::limits::ServerLimits::session_idle), or nothing at all for
     /// [`session_start`](crate::limits::ServerLimits::session_start).
     Idle,
+    /// The application ended the access of its principal: [`Server::revoke`](super::Server::revoke).
+    Revoked,
 }
 
 /// An event that is kept for its client to come back for.

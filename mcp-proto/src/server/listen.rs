@@ -162,29 +162,33 @@ impl Server {
         self.shares.give_back(listen.client, Bound::Streams, 1);
     }
 
-    /// Ends all subscriptions by the book: the result, and on a duplex exchange the notification that 2026-07-28 (cancellation) wants.
+    /// Ends all subscriptions by the book.
     pub(super) fn end_listens(&mut self) {
-        for (key, listen) in core::mem::take(&mut self.listens) {
-            self.give_back_listen(&listen);
-            let Listen { exchange: x, id, version, .. } = listen;
-            if let Some(exchange) = self.exchanges.get_mut(&x) {
-                exchange.listens.remove(&key);
+        let open: Vec<RequestKey> = self.listens.keys().copied().collect();
+        open.into_iter().for_each(|key| self.end_listen(key));
+    }
+
+    /// Ends a subscription by the book: the result, and on a duplex exchange the notification that 2026-07-28 (cancellation) wants.
+    pub(super) fn end_listen(&mut self, key: RequestKey) {
+        let Some(listen) = self.listens.remove(&key) else { return };
+        self.give_back_listen(&listen);
+        let Listen { exchange: x, id, version, .. } = listen;
+        if let Some(exchange) = self.exchanges.get_mut(&x) {
+            exchange.listens.remove(&key);
+        }
+        let result = Object::new().with(meta::META, subscription(&id));
+        let result = result_response(&id, &self.shared.complete(version, "subscriptions/listen", result, "complete"));
+        match self.talk_mut(Party::Duplex(x)) {
+            Some(talk) => {
+                talk.ids.remove(&id);
+                let params = Object::new().with("requestId", &id);
+                self.send(x, Outgoing::Message(result));
+                self.send(x, Outgoing::Message(notification("notifications/cancelled", Some(&params))));
             }
-            let result = Object::new().with(meta::META, subscription(&id));
-            let result =
-                result_response(&id, &self.shared.complete(version, "subscriptions/listen", result, "complete"));
-            match self.talk_mut(Party::Duplex(x)) {
-                Some(talk) => {
-                    talk.ids.remove(&id);
-                    let params = Object::new().with("requestId", &id);
-                    self.send(x, Outgoing::Message(result));
-                    self.send(x, Outgoing::Message(notification("notifications/cancelled", Some(&params))));
-                }
-                #[cfg(feature = "http")]
-                None => self.http_answer(x, result, None),
-                #[cfg(not(feature = "http"))]
-                None => {}
-            }
+            #[cfg(feature = "http")]
+            None => self.http_answer(x, result, None),
+            #[cfg(not(feature = "http"))]
+            None => {}
         }
     }
 }

@@ -19,6 +19,7 @@ mod notes;
 mod queue;
 mod requests;
 mod responder;
+mod revoke;
 mod seal;
 mod shares;
 mod talk;
@@ -212,6 +213,7 @@ impl Server {
                     .map_err(|refused| refused.map(|note| Input::Command(ServerCommand::Notify(key, note))))?;
             }
             Input::Command(ServerCommand::Publish(change)) => self.on_publish(change),
+            Input::Command(ServerCommand::Revoke(principal)) => self.on_revoke(&principal),
             Input::Command(ServerCommand::Admit(key, admission)) => self.on_admission(key, admission),
             Input::Command(ServerCommand::Shutdown(grace)) => self.on_shutdown(grace),
             Input::Tick => self.on_tick(),

@@ -28,7 +28,7 @@ use core::time::Duration;
 #[derive(Debug)]
 pub(super) struct Running {
     /// The exchange that brought it.
-    exchange: ExchangeId,
+    pub(super) exchange: ExchangeId,
     /// Whose share it takes of what all share.
     pub(super) client: ClientKey,
     /// Where its answer goes.

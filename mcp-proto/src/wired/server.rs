@@ -174,6 +174,13 @@ impl Hub {
         self.deliver();
     }
 
+    /// Ends everything that was admitted as coming from this principal. See [`Server::revoke`].
+    pub fn revoke(&mut self, now: Instant, principal: &Principal) {
+        self.advance(now);
+        self.server.revoke(self.now, principal);
+        self.deliver();
+    }
+
     /// Decides about an HTTP request or a connection that was shown as [`Event::Admit`]. Nothing happens if it is gone.
     pub fn admit(&mut self, now: Instant, to: AdmitToken, admission: Admission) {
         self.advance(now);
@@ -379,6 +386,11 @@ impl WiredServer {
     /// Tells every client that wants to know. See [`Server::publish`].
     pub fn publish(&mut self, now: Instant, change: Change) {
         self.tell(now, Input::Command(ServerCommand::Publish(change)));
+    }
+
+    /// Ends everything that was admitted as coming from this principal. See [`Server::revoke`].
+    pub fn revoke(&mut self, now: Instant, principal: &Principal) {
+        self.tell(now, Input::Command(ServerCommand::Revoke(principal.clone())));
     }
 
     /// Decides about an HTTP request or a connection that was shown as [`Event::Admit`]. Nothing happens if it is gone.

@@ -446,11 +446,16 @@ fn older(method: &str, fields: &str, body: &str) -> String {
 
 /// Opens a session over this connection; the field that names it.
 async fn open_session(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> String {
+    open_session_with(stream, "").await
+}
+
+/// The same, with these fields, which come before the one that names it.
+async fn open_session_with(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), fields: &str) -> String {
     let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
-    say(stream, &older("POST", "", hello)).await;
+    say(stream, &older("POST", fields, hello)).await;
     let hello = answer(stream).await;
     let session = hello.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id:")).expect("a session");
-    let field = format!("{}\r\n", session.trim());
+    let field = format!("{fields}{}\r\n", session.trim());
     say(stream, &older("POST", &field, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)).await;
     let accepted = answer(stream).await;
     assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
@@ -528,6 +533,58 @@ fn a_session_that_ends_ends_its_handlers() {
         say(&mut stream, &older("DELETE", &session, "")).await;
         assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
         until(|| seen.dropped.load(Ordering::SeqCst) == 1).await;
+    });
+}
+
+// covers: S3-45, B-111
+#[test]
+fn revoked_principal_loses_its_sessions_streams_and_connections() {
+    run(async {
+        let seen = Seen::default();
+        let service = Service::new(router(&seen)).on_admit(|head, _peer| async move {
+            let Some(head) = head else { return Admission::Accept(Some("ada".into())) };
+            match head.headers.get("Authorization") {
+                Some(who) => Admission::Accept(Some(who.into())),
+                None => Admission::Unauthorized("Bearer".into()),
+            }
+        });
+        let server = Server::new(service).expect("a seed");
+        let connection = |http: bool| {
+            let (ours, theirs) = UnixStream::pair().expect("a pair");
+            let (server, peer) = (server.clone(), Peer::unix(None));
+            let serving = async move {
+                if http { server.serve_http(theirs, peer).await } else { server.serve_lines(theirs, peer).await }
+            };
+            smol::spawn(serving).detach();
+            ours
+        };
+        let mut opened = Vec::new();
+        for who in ["ada", "eve"] {
+            let mut stream = connection(true);
+            let fields = open_session_with(&mut stream, &format!("Authorization: {who}\r\n")).await;
+            say(&mut stream, &older("GET", &fields, "")).await;
+            read_until(&mut stream, "text/event-stream").await;
+            opened.push((fields, stream));
+        }
+        let mut by_line = connection(false);
+        let call = call("hang", "{}", "");
+        say(&mut by_line, &format!("{}\n", call.split_once("\r\n\r\n").expect("a body").1)).await;
+        until(|| seen.entered.load(Ordering::SeqCst) == 1).await;
+
+        server.revoke(&"ada".into());
+        until(|| seen.dropped.load(Ordering::SeqCst) == 1).await;
+        let last = rest(&mut by_line).await;
+        assert!(last.contains("-32603") && last.contains(r#""id":1"#), "{last}");
+        let [(ada, own), (eve, _other)] = &mut opened[..] else { panic!("two") };
+        // The chunk that ends the body: the connection goes on.
+        read_until(own, "0\r\n\r\n").await;
+        for (fields, status) in [(ada, "HTTP/1.1 404"), (eve, "HTTP/1.1 200")] {
+            let mut stream = connection(true);
+            say(&mut stream, &older("POST", fields, r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#)).await;
+            let told = answer(&mut stream).await;
+            assert!(told.starts_with(status), "{told}");
+        }
+        assert_eq!((server.stats().sessions, server.stats().running), (1, 0));
     });
 }
 

@@ -10,6 +10,8 @@ enum Step {
     /// Answer the n-th responder that is held.
     Answer(usize, u8),
     Note(usize, f64),
+    /// End the access of the one principal.
+    Revoke,
     /// Decide about the n-th exchange that waits for it.
     Admit(usize, bool),
     Pass(u64),
@@ -71,6 +73,7 @@ fn step() -> impl Strategy<Value = Step> {
         5 => (0_usize..4, any::<u8>()).prop_map(|(n, how)| Step::Answer(n, how)),
         2 => (0_usize..4, 0.0..9.0).prop_map(|(n, progress)| Step::Note(n, progress)),
         4 => (0_usize..3, prop::bool::weighted(0.7)).prop_map(|(n, how)| Step::Admit(n, how)),
+        1 => Just(Step::Revoke),
         2 => (0_u64..400_000).prop_map(Step::Pass),
         2 => Just(Step::Drain),
         1 => (0_u64..5_000).prop_map(Step::Shutdown),
@@ -147,9 +150,10 @@ impl World {
                 }
             }
             Step::Admit(n, how) if *n < self.tokens.len() => {
-                let admission = if *how { Admission::Accept(None) } else { Admission::Forbidden(None) };
+                let admission = if *how { Admission::Accept(Some("p".into())) } else { Admission::Forbidden(None) };
                 bench.server.admit(bench.now, self.tokens.remove(*n), admission);
             }
+            Step::Revoke => bench.server.revoke(bench.now, &"p".into()),
             Step::Pass(millis) => bench.pass(Duration::from_millis(*millis)),
             Step::Drain => self.drain(),
             Step::Shutdown(millis) => bench.server.shutdown(bench.now, Duration::from_millis(*millis)),
@@ -240,8 +244,8 @@ proptest! {
 
     // covers: B-063, B-167, HTTP-S-030
     #[test]
-    fn every_exchange_is_answered_in_form_and_after_its_end_nothing_is_said(steps in prop::collection::vec(step(), 1..80)) {
-        let mut world = World::new();
+    fn every_exchange_is_answered_in_form_and_after_its_end_nothing_is_said(admit: bool, steps in prop::collection::vec(step(), 1..80)) {
+        let mut world = World::admitting(admit);
         let mut open: BTreeMap<ExchangeId, Form> = BTreeMap::new();
         for step in &steps {
             if let Step::Fact(x, fact) = step {
@@ -269,7 +273,8 @@ proptest! {
                 let goes_on = match (form.unwrap(), &outgoing) {
                     (_, None) | (Form::Duplex | Form::Stream, Some(Outgoing::End)) => None,
                     (Form::Owed, Some(Outgoing::Response { body: Body::Full(_), .. })) => None,
-                    (Form::Duplex, Some(Outgoing::Message(_))) => Some(Form::Duplex),
+                    (Form::Duplex, Some(Outgoing::Message(_) | Outgoing::Continue)) => Some(Form::Duplex),
+                    (Form::Owed, Some(Outgoing::Continue)) => Some(Form::Owed),
                     (Form::Owed, Some(Outgoing::Response { body: Body::Stream, .. })) => Some(Form::Stream),
                     (Form::Stream, Some(Outgoing::Event { .. } | Outgoing::Comment(_))) => Some(Form::Stream),
                     (form, outgoing) => panic!("{outgoing:?} in {form:?}"),

@@ -29,6 +29,7 @@ pub enum ServerInputKind {
     Notify,
     Publish,
     Admit,
+    Revoke,
     Shutdown,
     Tick,
 }
@@ -75,7 +76,7 @@ impl Life {
 
 impl ServerInputKind {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Accept,
         Self::Bytes,
         Self::Eof,
@@ -85,6 +86,7 @@ impl ServerInputKind {
         Self::Notify,
         Self::Publish,
         Self::Admit,
+        Self::Revoke,
         Self::Shutdown,
         Self::Tick,
     ];

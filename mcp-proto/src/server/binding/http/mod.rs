@@ -61,6 +61,11 @@ enum Stage {
 }
 
 impl Http {
+    /// From whom it comes, once that was decided.
+    pub(in crate::server) const fn principal(&self) -> Option<&Principal> {
+        self.principal.as_ref()
+    }
+
     /// The head, and from whom it comes.
     pub(in crate::server) fn origin(&self) -> (Arc<RequestHead>, Option<Principal>) {
         (self.head.clone(), self.principal.clone())
@@ -259,6 +264,13 @@ impl Server {
     /// Refuses a request for its head, whatever its body is.
     fn refuse_head(&mut self, x: ExchangeId, status: u16, why: &'static str) {
         self.refuse(x, status, Headers::new().with("Connection", "close"), why);
+    }
+
+    /// Refuses a request that was admitted and whose body has not come. Does nothing at any other stage.
+    pub(in crate::server) fn refuse_unread(&mut self, x: ExchangeId, why: &'static str) {
+        if self.http(x).is_some_and(|http| matches!(http.stage, Stage::Reading)) {
+            self.refuse_head(x, 403, why);
+        }
     }
 
     /// Refuses a request for reasons of HTTP.

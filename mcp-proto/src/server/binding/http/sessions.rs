@@ -191,7 +191,7 @@ impl Server {
     }
 
     /// Ends a session: what runs is stopped and answered, its streams end, and nothing of it is known any more.
-    pub(super) fn end_session(&mut self, key: SessionKey, why: SessionEnd) {
+    pub(in crate::server) fn end_session(&mut self, key: SessionKey, why: SessionEnd) {
         for stream in self.streams_of(key) {
             let running: Vec<RequestKey> = self
                 .web
@@ -212,6 +212,12 @@ impl Server {
             self.timers.set(Timer::Sweep, None);
         }
         self.queue.push(Output::Event(Event::SessionEnded(key, why)));
+    }
+
+    /// The sessions that this principal opened.
+    pub(in crate::server) fn sessions_of(&self, principal: &Principal) -> Vec<SessionKey> {
+        let sessions = self.web.sessions.iter();
+        sessions.filter(|(_, session)| session.principal.as_ref() == Some(principal)).map(|(key, _)| *key).collect()
     }
 
     fn streams_of(&self, key: SessionKey) -> Vec<StreamKey> {

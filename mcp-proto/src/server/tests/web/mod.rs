@@ -2,6 +2,7 @@
 
 mod listening;
 mod requests;
+mod revoke;
 mod sessions;
 mod streams;
 
