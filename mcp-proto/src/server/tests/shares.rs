@@ -17,9 +17,17 @@ fn from(address: [u8; 4]) -> Peer {
     Peer::tcp(SocketAddr::from((address, 5000)))
 }
 
+/// A server for clients of other machines.
+fn remote(change: impl FnOnce(&mut ServerConfig)) -> Site {
+    Site::with(|config| {
+        config.hosts = Hosts::Any;
+        change(config);
+    })
+}
+
 /// A server with these limits, and everything that comes from the greedy client until [`modest`] is called.
 fn site(change: impl FnOnce(&mut ServerLimits)) -> Site {
-    let mut site = Site::with(|config| change(&mut config.limits.server));
+    let mut site = remote(|config| change(&mut config.limits.server));
     site.peer = from(GREEDY);
     site
 }
@@ -345,7 +353,7 @@ fn admit(site: &mut Site, principal: Option<&str>) {
 // covers: B-187
 #[test]
 fn a_principal_has_one_share_wherever_it_comes_from() {
-    let mut site = Site::with(|config| {
+    let mut site = remote(|config| {
         config.admit = true;
         config.limits.server.max_exchanges = 20;
         config.limits.server.max_running_requests = 8;
@@ -369,7 +377,7 @@ fn a_principal_has_one_share_wherever_it_comes_from() {
 // covers: B-103, B-187
 #[test]
 fn an_exchange_counts_as_its_principals_once_it_is_admitted() {
-    let mut site = Site::with(|config| {
+    let mut site = remote(|config| {
         config.admit = true;
         config.limits.server.max_exchanges = 8;
     });
