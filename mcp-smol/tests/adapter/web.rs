@@ -169,7 +169,7 @@ fn on_every_address_only_the_hosts_that_are_named_are_served_and_a_stop_ends_it(
     });
 }
 
-// covers: HTTP-S-005, B-180
+// covers: B-180
 #[test]
 fn client_on_another_address_is_refused_by_default() {
     run(async {

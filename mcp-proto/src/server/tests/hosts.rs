@@ -203,7 +203,7 @@ fn every_name_of_a_request_counts_and_the_one_that_is_refused_is_told() {
     assert_eq!(asked(&only(&["mcp.example"]), "/mcp", &[("Host", "mcp.example"), ("Origin", "null")]).0, 403);
 }
 
-// covers: HTTP-S-005, B-180
+// covers: B-180
 #[test]
 fn loopback_serves_clients_on_this_machine_alone() {
     let host = [("Host", "localhost")];

@@ -301,7 +301,7 @@ impl World {
     /// Something that no driver should say to a server, but one might.
     pub(super) fn spurious_at_server(&mut self) {
         let channel = ChannelId(1_000_000);
-        let input = match self.rng.below(10) {
+        let input = match self.rng.below(9) {
             0 => Input::Fact(channel, Wire::Bytes("late\r\n".into())),
             1 => Input::Fact(channel, Wire::Eof),
             2 => Input::Fact(channel, Wire::Written(7)),
@@ -311,9 +311,11 @@ impl World {
                 None => Input::Tick,
             },
             5 => Input::Command(ServerCommand::Notify(RequestKey(9999), Note::Progress(mcp_proto::Progress::new(1.0)))),
-            // Of nobody whom it has admitted.
-            9 => Input::Command(ServerCommand::Revoke(Principal("nobody".into()))),
-            6 => Input::Command(ServerCommand::Admit(AdmitKey(9999), Admission::Accept(None))),
+            6 => {
+                // Of nobody whom it has admitted.
+                self.tell_server(Input::Command(ServerCommand::Revoke(Principal("nobody".into()))));
+                Input::Command(ServerCommand::Admit(AdmitKey(9999), Admission::Accept(None)))
+            }
             7 if self.life != Life::Serving => Input::Command(ServerCommand::Shutdown(Duration::from_secs(5))),
             7 | 8 if self.rng.per_mille(500) => {
                 self.count_server(ServerInputKind::Accept);
