@@ -29,7 +29,7 @@ impl Hosts {
     /// Whether a request may name this host, with or without a port: the value of its `Host` field (RFC 9110 section 7.2).
     pub fn allows_host(&self, host: &str) -> bool {
         // Without a port it is that of the scheme, which is known only to whoever took the TLS off.
-        self.allows(host, &[80, 443])
+        self.allows(host.trim_matches([' ', '\t']), &[80, 443])
     }
 
     /// Whether a request may come from this origin: the value of its `Origin` field (RFC 6454 section 6.2). Its scheme is `http` or
@@ -53,7 +53,7 @@ impl Hosts {
         if *self == Self::Any {
             return true;
         }
-        let Some(named) = Authority::parse(authority.trim_matches([' ', '\t'])) else { return false };
+        let Some(named) = Authority::parse(authority) else { return false };
         match (self, named.host) {
             (_, Host::Address(address)) if address.to_canonical().is_unspecified() => false,
             (Self::Loopback, Host::Address(address)) => address.is_loopback(),

@@ -33,7 +33,7 @@ struct Row {
 }
 
 const ROWS: &[Row] = &[
-    Row { name: "connection that says nothing", most: 1600, make: |engine, _| engine.open() },
+    Row { name: "connection that says nothing", most: 1700, make: |engine, _| engine.open() },
     Row { name: "connection with half a head", most: 4096, make: half_a_head },
     Row { name: "connection that has asked once", most: 4096, make: asked_once },
     Row { name: "session", most: 4096, make: session },

@@ -113,7 +113,17 @@ fn loopback_is_what_every_reader_takes_for_this_machine() {
         assert_eq!(asked(&local, "/mcp", &[("hOST", host)]).0, 403, "{host}");
         assert_eq!(asked(&local, "/mcp", &[("Host", "localhost"), ("oRIGIN", &format!("http://{host}"))]).0, 403);
     }
-    for origin in ["null", "", "localhost", "://localhost", "ftp://localhost", "file://", "http:localhost", "*"] {
+    for origin in [
+        "null",
+        "",
+        "localhost",
+        "://localhost",
+        "ftp://localhost",
+        "file://",
+        "http:localhost",
+        "*",
+        "http:// localhost",
+    ] {
         assert!(!local.allows_origin(origin), "{origin}");
     }
 }
