@@ -34,8 +34,6 @@ pub struct Conn {
     codec: Codec,
     written: VecDeque<Bytes>,
     refused: Option<&'static str>,
-    /// Lines: none is read.
-    held: bool,
 }
 
 #[derive(Debug)]
@@ -62,7 +60,7 @@ impl Conn {
             #[cfg(feature = "http")]
             Kind::HttpServer => Codec::Server(http1::Server::new(limits)),
         };
-        Self { codec, written: VecDeque::new(), refused: None, held: false }
+        Self { codec, written: VecDeque::new(), refused: None }
     }
 
     /// HTTP server: whether the body of each request stays unread, as bytes, until [`Outgoing::Continue`] is encoded. A client that waits to
@@ -71,7 +69,7 @@ impl Conn {
     /// nothing on an HTTP client. At first it is not so.
     pub fn set_holding(&mut self, holding: bool) {
         match &mut self.codec {
-            Codec::Lines(_) => self.held = holding,
+            Codec::Lines(lines) => lines.held = holding,
             #[cfg(feature = "http")]
             Codec::Client(_) => {}
             #[cfg(feature = "http")]
@@ -82,7 +80,7 @@ impl Conn {
     /// Whether a body, or what comes by line, is held back now: see [`set_holding`](Self::set_holding).
     pub fn is_held(&self) -> bool {
         match &self.codec {
-            Codec::Lines(_) => self.held,
+            Codec::Lines(lines) => lines.held,
             #[cfg(feature = "http")]
             Codec::Client(_) => false,
             #[cfg(feature = "http")]
@@ -145,7 +143,6 @@ impl Conn {
     /// The next item; parses as far as needed for it and no farther.
     pub fn poll_item(&mut self) -> Option<Item> {
         match &mut self.codec {
-            Codec::Lines(_) if self.held => None,
             Codec::Lines(lines) => lines.poll_item(),
             #[cfg(feature = "http")]
             Codec::Client(client) => client.poll_item(),
@@ -187,7 +184,7 @@ impl Conn {
     /// response inside one.
     pub fn encode(&mut self, outgoing: Outgoing) {
         let encoded = match &mut self.codec {
-            Codec::Lines(_) => match outgoing {
+            Codec::Lines(lines) => match outgoing {
                 Outgoing::Message(message) if memchr::memchr(b'\n', &message).is_some() => {
                     Err("a message with a line feed")
                 }
@@ -196,7 +193,7 @@ impl Conn {
                     Ok(())
                 }
                 Outgoing::End => Ok(()),
-                Outgoing::Continue if core::mem::take(&mut self.held) => Ok(()),
+                Outgoing::Continue if core::mem::take(&mut lines.held) => Ok(()),
                 _ => Err("a part of http on a channel of lines"),
             },
             #[cfg(feature = "http")]

@@ -26,6 +26,8 @@ pub(super) struct Lines {
     first: bool,
     eof: bool,
     ended: bool,
+    /// Nothing is read.
+    pub(super) held: bool,
     /// Bytes that were looked at, so that a test can see that none was looked at twice.
     #[cfg(test)]
     pub(super) scanned: usize,
@@ -41,6 +43,7 @@ impl Lines {
             first: true,
             eof: false,
             ended: false,
+            held: false,
             #[cfg(test)]
             scanned: 0,
         }
@@ -65,6 +68,9 @@ impl Lines {
     }
 
     pub(super) fn poll_item(&mut self) -> Option<Item> {
+        if self.held {
+            return None;
+        }
         while let Some(front) = self.input.front() {
             let blank = if self.partial.is_empty() && !self.skipping { space(front) } else { 0 };
             if blank > 0 {

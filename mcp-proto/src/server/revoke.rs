@@ -18,7 +18,7 @@ const REVOKED: &str = "the server has ended the access of this principal";
 
 impl Server {
     /// Ends everything that was admitted as coming from this principal ([`Admission::Accept`](crate::input::Admission::Accept)): its requests
-    /// are cancelled and answered `-32603`, its sessions end ([`SessionEnd::Revoked`](super::SessionEnd::Revoked)) with their streams and with
+    /// are cancelled and answered `-32603`, its sessions end ([`Revoked`](super::SessionEnd::Revoked)) with their streams and with
     /// what is kept for its clients, its subscriptions end, its connections of messages both ways are closed, and an HTTP request whose body
     /// has not come is answered 403. A later request that names one of its sessions is answered 404.
     ///

@@ -12,6 +12,7 @@ use crate::input::Wire;
 use crate::limits::FrameLimits;
 use crate::stats::Traffic;
 use crate::time::Instant;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -42,8 +43,8 @@ pub struct Lane {
     hook: Option<MessageHook>,
     limits: Arc<FrameLimits>,
     now: Instant,
-    /// Server: who is at the other end.
-    peer: Peer,
+    /// Server: who is at the other end, if anything is known of it.
+    peer: Option<Box<Peer>>,
     exchange: Option<ExchangeId>,
     /// HTTP server: the exchange before, whose answer was said and is not written yet.
     answered: Option<ExchangeId>,
@@ -126,12 +127,12 @@ impl Lane {
     pub fn server(number: u64, kind: Kind, peer: Peer, limits: &FrameLimits, now: Instant) -> Self {
         let mut lane = Self::new(number, kind, Side::DuplexServer, limits, now);
         lane.open = true;
-        lane.peer = peer;
+        lane.peer = (peer != Peer::default()).then(|| Box::new(peer.clone()));
         if lane.side == Side::HttpServer {
             lane.arm(limits.head_timeout, Due::Head);
         } else {
             let exchange = lane.mint();
-            lane.facts.push_back((exchange, Fact::Opened(lane.peer.clone())));
+            lane.facts.push_back((exchange, Fact::Opened(peer)));
         }
         lane
     }
@@ -153,7 +154,7 @@ impl Lane {
             hook: None,
             limits,
             now,
-            peer: Peer::default(),
+            peer: None,
             exchange: None,
             answered: None,
             pace: Pace::from(now),

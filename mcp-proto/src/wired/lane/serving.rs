@@ -14,7 +14,7 @@ impl Lane {
     /// sends all the same no more is held than [`FrameLimits::max_read_ahead`](crate::limits::FrameLimits::max_read_ahead).
     #[must_use]
     pub fn holding(mut self, holding: bool) -> Self {
-        let is_asked = self.side != Side::DuplexServer || self.peer.is_accepted();
+        let is_asked = self.side != Side::DuplexServer || self.peer.as_ref().is_some_and(|peer| peer.is_accepted());
         self.conn.set_holding(holding && is_asked);
         self
     }
@@ -58,8 +58,8 @@ impl Lane {
             Some(item) => {
                 let exchange = self.mint();
                 self.await_body();
-                if matches!(item, Item::Request(_)) && self.peer != Peer::default() {
-                    self.facts.push_back((exchange, Fact::From(self.peer.clone())));
+                if let (Item::Request(_), Some(peer)) = (&item, &self.peer) {
+                    self.facts.push_back((exchange, Fact::From(Peer::clone(peer))));
                 }
                 self.item(exchange, item);
                 true
