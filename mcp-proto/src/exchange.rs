@@ -109,8 +109,8 @@ pub enum Outgoing {
     },
     /// A comment of this text on a response that streams, to keep it alive. It may be empty.
     Comment(String),
-    /// Read on: the body of an HTTP request is wanted (RFC 9110 section 10.1.1), or a duplex exchange is admitted. A server says it of what
-    /// the application has admitted, see [`ServerConfig::admit`](crate::server::ServerConfig::admit); until then a lane reads no further.
+    /// Read on: the body of an HTTP request is wanted (RFC 9110 section 10.1.1), or a duplex exchange is admitted. A server sends it for
+    /// what the application has admitted, see [`ServerConfig::admit`](crate::server::ServerConfig::admit); until then a lane reads no further.
     Continue,
     /// We have said all.
     End,

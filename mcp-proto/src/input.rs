@@ -179,7 +179,7 @@ impl AdmitToken {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Admission {
-    /// It is served, with all requests of a connection, as coming from this principal; `None`: from nobody in particular.
+    /// It is served, with all requests of a connection, as coming from this principal; `None`: without one.
     Accept(Option<Principal>),
     /// It has no credentials, or they are not valid: 401 with this `WWW-Authenticate` (RFC 9110 section 11.6.1). A document that it points
     /// to (`resource_metadata`, RFC 9728) is for whatever stands before the server to serve: it answers on its one path alone.

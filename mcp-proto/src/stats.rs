@@ -55,10 +55,10 @@ pub struct ClientStats {
 pub struct ServerStats {
     /// Requests that the application was handed and has not answered.
     pub running: usize,
-    /// Handlers that hold what they hold for nobody: those that were cancelled (by their client, because it has left, by a deadline, or
-    /// with the server) and have not returned, and those whose client has left and cannot come back for the answer. The engine counts the
-    /// latter, which are among `running`. The former are filled in by a driver that runs handlers: with mcp-blocking each of them holds a
-    /// thread, with mcp-smol a task. Handlers that look at [`Cx::is_cancelled`](crate::Cx::is_cancelled) keep this number small.
+    /// Handlers whose response has no receiver. A handler counts from its cancellation (by the client, because the client has left, by a
+    /// deadline, or with the server) until it returns; a driver that runs handlers adds these, and with mcp-blocking each holds a thread. A
+    /// handler also counts while it runs for a client that was cut off and cannot come back for the response; the engine counts these, which
+    /// are among `running` too. Handlers that look at [`Cx::is_cancelled`](crate::Cx::is_cancelled) keep this number small.
     pub abandoned_handlers: usize,
     /// Requests that the application was handed, once for each round of one that asks. Not those that the engine answers itself.
     pub requests: u64,

@@ -23,8 +23,8 @@ use std::time::Duration;
 /// Serves on a Unix domain socket at this path, to any number of clients, messages by line. The tasks run on smol's global executor,
 /// or where [`Service::on_executor`] says.
 ///
-/// The socket may be used by this user only (mode `0600`), from the moment it exists and whatever the umask is; whoever is to share it
-/// changes that mode once this has returned. Systems differ in whether they look at it, and all look at the directory, so put the socket in
+/// The socket may be used by this user only (mode `0600`), from the moment it exists and whatever the umask is. An application that
+/// shares it changes the mode once this has returned. Systems differ in whether they look at it, and all look at the directory, so put the socket in
 /// one that only its users may enter.
 ///
 /// A socket that an earlier server left at the path is removed: one that nobody listens on. Anything else there is an error: a socket
@@ -109,7 +109,7 @@ fn credentials(_: &UnixStream) -> Option<Credentials> {
     None
 }
 
-/// A socket at this path; in place of one that nobody listens on any more, if there is one.
+/// A socket at this path; in place of an abandoned one, if there is one.
 async fn bind(path: &Path) -> io::Result<Bound> {
     match Bound::at(path) {
         Err(e) if e.kind() == ErrorKind::AddrInUse && is_abandoned(path).await => {

@@ -1,4 +1,4 @@
-//! How far the handler of a request has come, for the thread that runs it, for whoever cancels it, and for the statistics.
+//! How far the handler of a request has come: shared by the thread that runs it, the thread that cancels it, and the statistics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU8, Ordering};
@@ -9,7 +9,7 @@ pub(super) struct Abandoned(Arc<AtomicIsize>);
 
 impl Abandoned {
     pub(super) fn count(&self) -> usize {
-        // A handler may be taken off the count by its thread before whoever cancels it has put it there.
+        // The thread of a handler may decrement the count before the thread that cancels it has incremented it.
         usize::try_from(self.0.load(Ordering::Relaxed)).unwrap_or(0)
     }
 }

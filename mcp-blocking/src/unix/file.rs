@@ -30,7 +30,7 @@ pub(super) struct Bound {
 #[derive(Debug)]
 pub(super) struct File {
     path: PathBuf,
-    /// It tells until it is removed: then the next file may get the same.
+    /// Of this file alone until it is removed; the next file may get the same.
     identity: (u64, u64),
     removed: Flag,
 }
@@ -100,7 +100,7 @@ impl File {
     /// Removes it, unless that was done.
     pub(super) fn remove(&self) {
         if !self.removed.set() && identity(&self.path).is_ok_and(|found| found == self.identity) {
-            // Whoever removes it at this moment does what is wanted.
+            // Another process may have removed it at this moment.
             drop(fs::remove_file(&self.path));
         }
     }
@@ -112,7 +112,7 @@ impl Drop for File {
     }
 }
 
-/// What tells a file from another that takes its place.
+/// The device of a file and its number there, which differ from those of a file that takes its place.
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }

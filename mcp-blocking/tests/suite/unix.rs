@@ -276,7 +276,7 @@ fn connection_is_not_read_before_it_is_admitted() {
         let mut answer = String::new();
         BufReader::new(&client).read_line(&mut answer).expect("an answer");
         assert!(answer.contains(r#""protocolVersion":"2025-06-18""#), "{answer}");
-        // Nobody decides about the next: it is closed when its time is over.
+        // No decision is made about the next: it is closed when its time is over.
         let mut late = UnixStream::connect(server.path()).expect("connected");
         assert_eq!(late.read(&mut [0; 8]).expect("an end"), 0);
         drop(open);

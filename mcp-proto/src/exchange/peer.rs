@@ -29,7 +29,7 @@ pub struct Peer {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum PeerKind {
-    /// A stream that the driver was given: standard input and output, a pipe, or one of which it knows nothing.
+    /// A stream that the driver was given: standard input and output, a pipe, or a stream of unknown kind.
     #[default]
     Given,
     /// A Unix domain socket.

@@ -18,8 +18,8 @@ pub(super) enum Admitted {
 }
 
 impl Server {
-    /// Whether the application decides about a duplex exchange of this peer. It does not where the stream was given to the driver: that is
-    /// the program that started this one, or whoever the application serves by itself.
+    /// Whether the application decides about a duplex exchange of this peer. It does not where the stream was given to the driver: its peer
+    /// is the program that started this one, or one that the application has chosen.
     pub(super) fn asks_about(&self, peer: &Peer) -> bool {
         self.shared.config.admit && peer.is_accepted()
     }

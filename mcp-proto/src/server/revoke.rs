@@ -13,7 +13,7 @@ use crate::input::{Principal, RequestKey, ServerCommand, ServerInput};
 use crate::time::Instant;
 use alloc::vec::Vec;
 
-/// What the client of a request is told that ends with its principal.
+/// The message of the error response to a request that ends with its principal.
 const REVOKED: &str = "the server has ended the access of this principal";
 
 impl Server {

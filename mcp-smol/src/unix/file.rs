@@ -30,7 +30,7 @@ pub(super) struct Bound {
 #[derive(Debug)]
 pub(super) struct File {
     path: PathBuf,
-    /// It tells until it is removed: then the next file may get the same.
+    /// Of this file alone until it is removed; the next file may get the same.
     identity: (u64, u64),
     removed: AtomicBool,
 }
@@ -101,7 +101,7 @@ impl File {
     pub(super) fn remove(&self) {
         let ours = || identity(&self.path).is_ok_and(|found| found == self.identity);
         if !self.removed.swap(true, Ordering::Relaxed) && ours() {
-            // Whoever removes it at this moment does what is wanted.
+            // Another process may have removed it at this moment.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -113,7 +113,7 @@ impl Drop for File {
     }
 }
 
-/// What tells a file from another that takes its place.
+/// The device of a file and its number there, which differ from those of a file that takes its place.
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }

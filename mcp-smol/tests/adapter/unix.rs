@@ -268,7 +268,7 @@ fn connection_is_not_read_before_it_is_admitted() {
         let mut answer = [0; 16];
         client.read_exact(&mut answer).await.expect("an answer");
         assert_eq!(&answer, br#"{"jsonrpc":"2.0""#);
-        // Nobody decides about the next: it is closed when its time is over.
+        // No decision is made about the next: it is closed when its time is over.
         let mut late = UnixStream::connect(&path).await.expect("connected");
         assert_eq!(late.read(&mut [0; 8]).await.expect("an end"), 0);
     });

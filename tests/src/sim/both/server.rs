@@ -312,7 +312,7 @@ impl World {
             },
             5 => Input::Command(ServerCommand::Notify(RequestKey(9999), Note::Progress(mcp_proto::Progress::new(1.0)))),
             6 => {
-                // Of nobody whom it has admitted.
+                // A principal that was never admitted.
                 self.tell_server(Input::Command(ServerCommand::Revoke(Principal("nobody".into()))));
                 Input::Command(ServerCommand::Admit(AdmitKey(9999), Admission::Accept(None)))
             }

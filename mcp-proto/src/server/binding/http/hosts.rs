@@ -1,4 +1,5 @@
-//! Which hosts a request may name, and come from, and at which addresses its client may be: what keeps other sites' pages out (2025-11-25 transports, security warning).
+//! Which hosts a request may name, and at which addresses its client may be: what keeps other sites' pages, and other machines, out
+//! (2025-11-25 transports, security warning).
 
 use crate::exchange::{Peer, RequestHead};
 use crate::server::Server;
@@ -6,7 +7,7 @@ use alloc::format;
 use alloc::string::String;
 
 impl Server {
-    /// Why a request is refused for the address that it comes from: what the client is told, and what is told of it here.
+    /// Why a request is refused for the address of its client: the text for the client, and the detail of the diagnostic.
     pub(super) fn distant(&self, peer: &Peer) -> Option<(&'static str, String)> {
         let address = peer.address.filter(|address| !self.shared.config.hosts.allows_peer(*address))?;
         Some(("Forbidden: client address not allowed", format!("the client address {address}")))

@@ -85,7 +85,7 @@ fn sessions_and_streams_of_a_revoked_principal_end() {
         assert_eq!((last_error(&said), said.last().map(String::as_str)), (-32603, Some("end")), "{said:?}");
     }
     assert_eq!((site.bench.server.sessions(), site.bench.server.running()), (1, 1));
-    // Nothing of the session is there any more, also for whoever is admitted as the same again.
+    // Nothing of the session is left, also for a client that is admitted as the same principal again.
     for x in [
         post(&mut site, "ada", ada.headers(), &legacy("9", "ping", "{}")),
         get(&mut site, "ada", ada.headers()),
@@ -161,13 +161,13 @@ fn connection_of_a_revoked_principal_is_closed() {
         bench.server.admit(bench.now, token.expect("it is shown"), Admission::Accept(principal));
         bench.heard(x);
     };
-    let (nobody, given) = (ExchangeId(3), ExchangeId(4));
+    let (unnamed, given) = (ExchangeId(3), ExchangeId(4));
     opened(&mut bench, A, Some("ada"));
     opened(&mut bench, B, Some("bob"));
-    opened(&mut bench, nobody, None);
+    opened(&mut bench, unnamed, None);
     bench.fact(given, Fact::Opened(Peer::default()));
     assert_eq!(Peer::default().kind, PeerKind::Given);
-    for x in [A, B, nobody, given] {
+    for x in [A, B, unnamed, given] {
         bench.runs(x, &modern("1", "tools/call", r#","name":"t""#));
         assert_eq!(bench.say(x, &modern("2", "subscriptions/listen", r#","notifications":{}"#)).len(), 1);
     }
@@ -176,7 +176,7 @@ fn connection_of_a_revoked_principal_is_closed() {
     let said: Vec<String> = outputs.iter().filter_map(|output| on(A, output)).collect();
     assert_eq!((error(&said[0]).code, said.last().map(String::as_str)), (-32603, Some("end")), "{said:?}");
     assert!(said[1].contains("subscriptionId") && said.len() == 4, "{said:?}");
-    for x in [B, nobody, given] {
+    for x in [B, unnamed, given] {
         assert!(outputs.iter().all(|output| on(x, output).is_none()), "{x:?}");
     }
     assert_eq!((bench.server.exchanges.len(), bench.server.running()), (3, 3));
@@ -188,7 +188,7 @@ fn connection_of_a_revoked_principal_is_closed() {
         assert_eq!(bench.outputs(), []);
     }
     // A server that ends waits for its requests, which end with their principal.
-    for x in [nobody, given] {
+    for x in [unnamed, given] {
         bench.fact(x, failed());
     }
     bench.server.shutdown(bench.now, Duration::from_secs(60));

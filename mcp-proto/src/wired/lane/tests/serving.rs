@@ -61,7 +61,7 @@ fn accepted_connection_of_lines_is_read_once_it_is_admitted() {
     }
     let mut bench = lane(Peer::unix(None), true);
     assert!(!bench.lane.wants_read());
-    // What a driver reads all the same waits as bytes.
+    // Bytes that a driver reads nevertheless wait.
     assert_eq!(bench.feed(ping), NOTHING);
     assert_eq!(bench.timer(), None);
     assert_eq!(bench.say(Outgoing::Continue), ["1 request 1"]);
