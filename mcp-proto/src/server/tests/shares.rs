@@ -278,6 +278,26 @@ fn many_short_histories_of_one_client_push_out_no_history_of_another() {
     assert_eq!(web::event(&said[60]).1, answer(1));
 }
 
+// covers: S3-34, B-042, B-187
+#[test]
+fn where_all_histories_are_full_the_client_that_keeps_most_gives() {
+    let mut site = site(|limits| {
+        limits.client_shares = 2;
+        limits.history_total = 400_000;
+    });
+    for address in [GREEDY, [203, 0, 113, 1]] {
+        site.peer = from(address);
+        let greedy = site.session("2025-11-25", "{}");
+        keep_notes(&mut site, &greedy, 1, 300);
+    }
+    modest(&mut site);
+    let modest = site.session("2025-11-25", "{}");
+    keep_notes(&mut site, &modest, 1, 100);
+    assert!(site.kept() <= 400_000);
+    let back = site.bare("GET", modest.after("s1-2"));
+    assert_eq!(site.said(back).len(), 102, "99 notes, the response, the end, and the head");
+}
+
 // covers: B-187
 #[test]
 fn a_client_is_its_principal_its_address_its_session_or_its_connection() {
