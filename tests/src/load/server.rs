@@ -81,6 +81,10 @@ fn router<H>(patience: Duration, setup: Setup, handler: impl Fn(Tool) -> H) -> R
         config.limits.frame.body_timeout = patience;
         config.limits.frame.write_stall = patience;
         config.limits.server.write_stall = patience;
+        if setup == Setup::Principals {
+            // A thousand calls at once, beside the share of one client.
+            config.limits.server.max_running_requests = 2048;
+        }
         if setup == Setup::Small {
             let limits = &mut config.limits.server;
             limits.max_running_requests = 64;

@@ -112,8 +112,9 @@ impl Server {
         while self.shares.held(client, Bound::History) > held - held.div_ceil(8)
             && let Some((bytes, session)) = kept.pop().filter(|(bytes, _)| *bytes > 0)
         {
-            self.shorten(session, usize::MAX, bytes / 2);
-            kept.push((bytes / 2, session));
+            let rest = bytes - bytes.div_ceil(8);
+            self.shorten(session, usize::MAX, rest);
+            kept.push((rest, session));
         }
     }
 
