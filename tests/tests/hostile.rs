@@ -29,6 +29,11 @@ fn a_flood_of_notifications_is_told_or_counted() {
 }
 
 #[test]
+fn notifications_that_nobody_takes_are_bounded_by_their_bytes() {
+    row("208 notifications of 4 MiB, not taken");
+}
+
+#[test]
 fn a_flood_in_one_read_takes_time_in_proportion_and_bounded_memory() {
     row("1,000,000 notifications in one read of a client");
     row("1,000,000 notifications in one read of a server");
@@ -88,6 +93,7 @@ fn what_cannot_be_understood_fails_the_connection_and_says_so() {
 #[test]
 fn a_program_that_exits_is_quoted() {
     row("exits at once with a message");
+    row("exits with what a terminal would obey");
     row("crashes in a call");
     row("crashes, and a grandchild holds the pipe");
 }

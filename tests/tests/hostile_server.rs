@@ -388,3 +388,23 @@ fn who_comes_back_for_what_is_not_there_is_told_so() {
         "comes back for what is not kept any more",
     ]);
 }
+
+// ---- Shares ----
+
+// covers: MRTR-S-024
+#[test]
+fn a_state_or_an_answer_that_the_server_did_not_ask_for_is_cheap_and_counts_for_nothing() {
+    rows(&["asks with a junk state and arguments in 120 arrays", "answers what a handler has not asked"]);
+}
+
+// covers: B-187
+#[test]
+fn one_client_takes_no_more_than_its_share() {
+    rows(&[
+        "asks in sessions, and closes the connections before the questions are answered",
+        "asks with a batch of 1,000 and without a session, 2025-03-26",
+        "says 15 KiB of itself, again and again",
+        "has its answers kept in 60 sessions",
+        "notifies by 4 MiB, 208 times",
+    ]);
+}

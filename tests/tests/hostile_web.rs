@@ -149,6 +149,11 @@ fn a_status_of_failure_ends_its_call_with_its_text_and_hints_and_nothing_else() 
     ]);
 }
 
+#[test]
+fn a_text_of_a_server_has_no_control_characters_in_an_error() {
+    rows(&["answers with what a terminal would obey"]);
+}
+
 // covers: S0-48, B-151
 #[test]
 fn a_json_rpc_error_is_the_error_of_its_call_whatever_the_status() {

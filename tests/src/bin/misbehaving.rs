@@ -147,6 +147,15 @@ fn router(output: &Output, deaf: Arc<AtomicBool>) -> Router {
             let output = output.clone();
             move |_, Amount { amount }: Amount| done(output.raw(|pipe| fill(pipe, b"?\n", amount * 2)))
         })
+        .tool(tool("heavy").describe("that many notifications of 4 MiB"), {
+            let output = output.clone();
+            move |_, Amount { amount }: Amount| {
+                let text = "x".repeat(4 << 20);
+                let note =
+                    format!(r#"{{"jsonrpc":"2.0","method":"custom/heavy","params":{{"text":"{text}"}}}}"#) + "\n";
+                done(output.raw(|pipe| (0..amount).try_for_each(|_| pipe.write_all(note.as_bytes()))))
+            }
+        })
         .tool(tool("errors").describe("that many bytes to standard error"), move |_, Amount { amount }: Amount| {
             done(fill(
                 &mut io::stderr().lock(),

@@ -190,6 +190,18 @@ impl Client {
         }
     }
 
+    /// Makes a call while the application takes no event, where that does not hold up the client itself: with smol it does.
+    pub(super) fn call_unheard(&mut self, call: Call<CallTool>) -> Result<CallToolResult, CallError> {
+        match &mut self.driver {
+            Driver::Blocking(client) => {
+                let _rests = self.seen.counts();
+                client.call(call)
+            }
+            Driver::Loop(client, _) => client.call(call),
+            Driver::Smol(..) => self.call(call),
+        }
+    }
+
     /// Makes two calls at once.
     pub(super) fn call_both(&mut self, calls: [Call<CallTool>; 2]) -> [Result<CallToolResult, CallError>; 2] {
         let [first, second] = calls;

@@ -1,6 +1,6 @@
 //! The rows, and what must come of each.
 
-use super::client::Setup;
+use super::client::{Counts, Setup};
 use super::{Bench, Host, engine};
 use crate::orphans::Adapter;
 use mcp_proto::error::Refusal;
@@ -37,6 +37,9 @@ const SMOL: Host = Host::Driver(Adapter::Smol);
 const MILLION: u64 = 1_000_000;
 const NONSENSE: u64 = 100_000;
 
+/// What a terminal takes for commands. It is one line: the last words of a program are its last line.
+pub(super) const OBEYED: &str = "\u{1b}]0;owned\u{7}\rall is well\u{9b}31m";
+
 /// What comes by itself comes within this time, also on a machine that is busy.
 const SOON: Duration = Duration::from_secs(10);
 
@@ -47,6 +50,7 @@ const LONG: Duration = Duration::from_secs(30);
 pub const ROWS: &[Row] = &[
     row("a line of 1 GiB", DRIVERS, 48, long_line),
     row("1,000,000 notifications", DRIVERS, 32, notes),
+    row("208 notifications of 4 MiB, not taken", DRIVERS, 64, heavy_notes),
     // The buffer itself is 40 MB, and it stands twice: as it is made, and as it is given.
     row("1,000,000 notifications in one read of a client", ENGINE, 140, |bench| timed(bench, engine::client_notes)),
     row("1,000,000 notifications in one read of a server", ENGINE, 140, |bench| timed(bench, engine::server_notes)),
@@ -73,6 +77,10 @@ pub const ROWS: &[Row] = &[
     row("agrees on no revision", DRIVERS, 32, |bench| fails(bench, LONG, &["--no-version"], &["initialize"])),
     row("exits at once with a message", READERS, 32, |bench| {
         fails(bench, LONG, &["--exit", "cannot open the database"], &["code 3", "cannot open the database"])
+    }),
+    row("exits with what a terminal would obey", READERS, 32, |bench| {
+        let failed = fails(bench, LONG, &["--exit", OBEYED], &["code 3", r"\u{1b}]0;owned", r"\u{9b}31m"])?;
+        harmless(&failed).map(|()| failed)
     }),
     row("crashes in a call", DRIVERS, 32, |bench| crashes(bench, &[])),
     row("crashes, and a grandchild holds the pipe", DRIVERS, 32, |bench| crashes(bench, &["--grandchild"])),
@@ -164,6 +172,32 @@ fn notes(bench: &Bench) -> Result<String, String> {
     expect(sum() == count, || format!("{} of them", sum()))?;
     let counts = seen.counts();
     Ok(format!("{} told, {} counted as lost; calls are answered", counts.notes, counts.lost_notes))
+}
+
+/// Those that are not taken are bounded by their bytes.
+fn heavy_notes(bench: &Bench) -> Result<String, String> {
+    let count = bench.scaled(208);
+    let mut client = bench.start(&[], Setup { timeout: None, ..Setup::default() })?;
+    let answer = client.call_unheard(call("heavy", &json!({"amount": count})));
+    let is_so = answer.as_ref().is_ok_and(|answer| answer.first_text() == Some("done"));
+    expect(is_so, || format!("the call ends with {answer:?}"))?;
+    echo(&mut client)?;
+    let seen = client.seen.clone();
+    client.close()?;
+    let sum = || {
+        let counts = seen.counts();
+        counts.notes + counts.lost_notes
+    };
+    soon(|| sum() >= count);
+    let Counts { notes: told, lost_notes: lost, .. } = *seen.counts();
+    let rests = bench.host != SMOL;
+    expect(told + lost == count && (lost > 0 || !rests), || format!("{told} are told and {lost} lost of {count}"))?;
+    Ok(format!("{told} told, {lost} counted as lost; calls are answered"))
+}
+
+/// A text for people has nothing in it that a terminal or a log obeys.
+pub(super) fn harmless(text: &str) -> Result<(), String> {
+    expect(!text.contains(char::is_control), || format!("it is shown with control characters: {text:?}"))
 }
 
 fn nonsense(bench: &Bench, listens: bool) -> Result<String, String> {

@@ -15,6 +15,7 @@ mod paces;
 mod parts;
 mod replays;
 mod sessions;
+mod shares;
 mod site;
 mod tools;
 
@@ -31,6 +32,7 @@ pub const SERVER: &[&[Row]] = &[
     floods::ROWS,
     sessions::ROWS,
     replays::ROWS,
+    shares::ROWS,
 ];
 
 #[cfg(test)]

@@ -279,7 +279,7 @@ fn served_batch(bench: &Bench) -> Result<String, String> {
 }
 
 /// The responses in an answer, in whichever shape.
-fn answers(answer: &Answer) -> Result<Vec<Value>, String> {
+pub(super) fn answers(answer: &Answer) -> Result<Vec<Value>, String> {
     let body = String::from_utf8_lossy(&answer.body);
     let events = answer.field("Content-Type").is_some_and(|kind| kind.starts_with("text/event-stream"));
     let texts: Vec<&str> =

@@ -127,7 +127,7 @@ fn pipelined(bench: &Bench, count: u64, ask: fn(u64) -> Ask, status: u16) -> Res
 const TURN: Duration = Duration::from_secs(2);
 
 /// Is served again and again until it is over: how often, and how long the slowest took.
-fn beside(site: &Site, over: &AtomicBool) -> Result<(u64, Duration), String> {
+pub(super) fn beside(site: &Site, over: &AtomicBool) -> Result<(u64, Duration), String> {
     let (mut served, mut slowest, flood) = (0, Duration::ZERO, Instant::now());
     while served == 0 || !over.load(Ordering::Relaxed) {
         let began = Instant::now();

@@ -118,14 +118,19 @@ fn site(bench: &Bench) -> Result<(Site, String), String> {
     Ok((site, session))
 }
 
-fn at_the_first(config: &mut ServerConfig) {
+pub(super) fn at_the_first(config: &mut ServerConfig) {
     config.stream_after = Duration::ZERO;
 }
 
 /// A call that runs, its stream, and the id of its first event.
 fn primed(site: &Site, session: &str, id: i64, tag: &str) -> Result<(Link, String), String> {
+    primed_by(site, &Ask::legacy_call(LEGACY, Some(session), id, "wait", &json!({"tag": tag})), tag)
+}
+
+/// The same, of this call of `wait`.
+pub(super) fn primed_by(site: &Site, ask: &Ask, tag: &str) -> Result<(Link, String), String> {
     let mut link = site.visit()?;
-    link.say(&Ask::legacy_call(LEGACY, Some(session), id, "wait", &json!({"tag": tag})).bytes());
+    link.say(&ask.bytes());
     let head = link.head()?;
     expect(head.status == 200, || format!("{head} in place of 200"))?;
     let told = link.until("id:")?;
@@ -135,7 +140,7 @@ fn primed(site: &Site, session: &str, id: i64, tag: &str) -> Result<(Link, Strin
     Ok((link, event))
 }
 
-fn back(session: &str, event: &str) -> Ask {
+pub(super) fn back(session: &str, event: &str) -> Ask {
     Ask::get(LEGACY, Some(session)).set("Last-Event-ID", event)
 }
 
@@ -147,7 +152,7 @@ fn rest(site: &Site, session: &str, event: &str) -> Result<String, String> {
 }
 
 /// The ids of the responses in a stream.
-fn answers(told: &str) -> Vec<i64> {
+pub(super) fn answers(told: &str) -> Vec<i64> {
     let data = told.lines().filter_map(|line| line.strip_prefix("data:"));
     let messages = data.filter_map(|data| serde_json::from_str::<Value>(data).ok());
     messages.filter(|message| message["result"].is_object()).filter_map(|message| message["id"].as_i64()).collect()

@@ -321,7 +321,7 @@ fn streams(bench: &Bench) -> Result<String, String> {
 }
 
 /// A call of a session that asks, its stream read up to the question: the connection, and the id of the question.
-fn asking(site: &Site, session: &str, who: &str) -> Result<(Link, Value), String> {
+pub(super) fn asking(site: &Site, session: &str, who: &str) -> Result<(Link, Value), String> {
     let mut link = site.visit()?;
     link.say(&Ask::legacy_call(LEGACY, Some(session), 9, "ask", &json!({})).who(who).bytes());
     let head = link.head()?;

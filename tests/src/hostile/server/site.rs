@@ -13,6 +13,7 @@ use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::{Admission, Principal};
 use mcp_proto::model::lifecycle::Implementation;
 use mcp_proto::route::Cx;
+use mcp_proto::server::Event;
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::WiredServer;
 use serde_json::{Value, json};
@@ -45,18 +46,24 @@ enum Server {
 impl Bench {
     /// Starts our server, its configuration changed like this.
     pub(super) fn site(&self, change: fn(&mut ServerConfig)) -> Result<Site, String> {
-        self.start_site(change, None)
+        self.start_site(change, None, None)
     }
 
     /// The same, of one that serves only those who say who they are: see [`Ask::who`].
     pub(super) fn guarded_site(&self, change: fn(&mut ServerConfig)) -> Result<Site, String> {
-        self.start_site(change, Some(admit))
+        self.start_site(change, Some(admit), None)
+    }
+
+    /// The same as [`site`](Self::site), and the application is told of events.
+    pub(super) fn told_site(&self, change: fn(&mut ServerConfig), told: fn(&Event)) -> Result<Site, String> {
+        self.start_site(change, None, Some(told))
     }
 
     fn start_site(
         &self,
         change: fn(&mut ServerConfig),
         admit: Option<fn(&RequestHead) -> Admission>,
+        told: Option<fn(&Event)>,
     ) -> Result<Site, String> {
         let nowhere = "127.0.0.1:0";
         let (address, server) = match self.host {
@@ -65,6 +72,9 @@ impl Bench {
                 let mut serving = mcp_blocking::Serving::new();
                 if let Some(admit) = admit {
                     serving = serving.on_admit(move |head, _| head.map_or(Admission::Forbidden(None), admit));
+                }
+                if let Some(told) = told {
+                    serving = serving.on_event(move |event| told(&event));
                 }
                 let server = mcp_blocking::serve_http_with(router, serving, nowhere).map_err(|e| e.to_string())?;
                 (server.local_addr(), Server::Blocking(server))
@@ -77,9 +87,13 @@ impl Bench {
                         std::future::ready(head.map_or(Admission::Forbidden(None), |head| admit(&head)))
                     });
                 }
+                if let Some(told) = told {
+                    service = service.on_event(move |event| told(&event));
+                }
                 let server = smol::block_on(mcp_smol::serve_http(service, nowhere)).map_err(|e| e.to_string())?;
                 (server.local_addr(), Server::Smol(server))
             }
+            Host::Driver(Adapter::Loop) if told.is_some() => return Err("the loop tells nobody of events".into()),
             Host::Driver(Adapter::Loop) => {
                 let router = tools::router(|tool| tool, change).configure(linger);
                 let listener = TcpListener::bind(nowhere).map_err(|e| e.to_string())?;
@@ -197,7 +211,7 @@ impl Site {
     }
 
     /// How many connections are open, and how many requests run.
-    fn holds(&self) -> (usize, usize) {
+    pub(super) fn holds(&self) -> (usize, usize) {
         let stats = match &self.server {
             Server::Blocking(server) => server.stats(),
             Server::Smol(server) => server.stats(),

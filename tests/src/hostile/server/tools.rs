@@ -95,10 +95,18 @@ struct Tag {
     tag: String,
 }
 
+#[derive(Deserialize)]
+struct Wait {
+    tag: String,
+    /// How much it answers; 0: its tag.
+    #[serde(default)]
+    bytes: usize,
+}
+
 /// Waits until it is freed or cancelled.
 fn wait(cx: &Cx) -> Option<Outcome> {
-    let tag = match cx.arguments() {
-        Ok(Tag { tag }) => tag,
+    let (tag, bytes) = match cx.arguments() {
+        Ok(Wait { tag, bytes }) => (tag, bytes),
         Err(e) => return Some(cx.outcome(Err::<String, ToolError>(e))),
     };
     let mut waits = waits();
@@ -107,7 +115,7 @@ fn wait(cx: &Cx) -> Option<Outcome> {
         return Some(cx.outcome(Err::<String, ToolError>("cancelled".into())));
     }
     waits.begun.insert(tag.clone());
-    waits.freed.contains(&tag).then(|| cx.outcome(tag))
+    waits.freed.contains(&tag).then(|| cx.outcome(if bytes == 0 { tag } else { "x".repeat(bytes) }))
 }
 
 /// How much is told at once of what is told without end.

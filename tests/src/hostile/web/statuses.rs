@@ -1,7 +1,7 @@
 //! Answers that are framed well and are not what was asked for: statuses, redirects, types, and answers to notifications.
 
-use super::parts::{DRIVERS, answered, changed, ends, fails, good, http, let_go, modern, stub, text};
-use crate::hostile::rows::{expect, row};
+use super::parts::{DRIVERS, answered, changed, ends, fails, good, http, let_go, modern, refused, stub, text};
+use crate::hostile::rows::{OBEYED, expect, harmless, row};
 use crate::hostile::{Bench, Row};
 use crate::stub::{EVENTS, Step, Stub, endless, json, say, whole};
 use mcp_proto::error::StreamEnd;
@@ -57,6 +57,7 @@ pub(super) const ROWS: &[Row] = &[
         };
         ends(b, vec![json(body)], modern(), is_so)
     }),
+    row("answers with what a terminal would obey", DRIVERS, 32, obeyed),
     row("503 to one call while another one waits", DRIVERS, 32, one_of_two),
     row("redirects to another origin, with credentials", DRIVERS, 32, |b| redirects(b, true)),
     row("redirects within the origin", DRIVERS, 32, |b| redirects(b, false)),
@@ -138,6 +139,50 @@ fn failures(bench: &Bench) -> Result<String, String> {
     expect(asked == STATUSES.len(), || format!("asked {asked} times"))?;
     client.close()?;
     Ok("each call ends with the status and the text; calls go on".into())
+}
+
+/// Whatever part of an answer an error shows, nothing in it is for a terminal.
+fn obeyed(bench: &Bench) -> Result<String, String> {
+    let lines = format!("{OBEYED}\r\nall is well");
+    let message = serde_json::Value::from(lines.as_str());
+    let error = format!(r#"{{"jsonrpc":"2.0","id":{{id}},"error":{{"code":-32000,"message":{message}}}}}"#);
+    let plain = "Content-Type: text/plain\r\n";
+    let answers = [
+        vec![json(error)],
+        vec![whole(
+            "401 Unauthorized",
+            format!("{plain}WWW-Authenticate: Bearer realm=\"\u{9b}31m\"\r\n"),
+            lines.clone(),
+        )],
+        vec![whole("401 Unauthorized", "WWW-Authenticate: Bearer realm=\"\u{1b}]0;owned\u{7}\"\r\n", "")],
+        vec![whole("500 Oh", plain, lines.clone())],
+        vec![whole("302 Found", "Location: /\u{9b}31m\r\n", lines.clone())],
+        vec![whole("200 OK", "Content-Type: text/\u{9b}31m\r\n", lines.clone())],
+        vec![whole("\u{1b}]0", "", "")],
+        vec![json(lines)],
+    ];
+    let count = answers.len();
+    let everywhere = answers[1].clone();
+    let stub = stub(move |ask| (ask.what == "tools/call bad").then(|| answers[ask.count].clone()))?;
+    let mut client = bench.visit(&stub, modern())?;
+    let mut shown = Vec::new();
+    for _ in 0..count {
+        let error = fails(&mut client, "bad", |_| true)?;
+        harmless(&error)?;
+        shown.push(error);
+        good(&mut client)?;
+    }
+    client.close()?;
+    for (at, says) in
+        [(0, r"\u{1b}]0;owned"), (0, r"\u{9b}31m"), (1, r"\u{9b}31m"), (3, r"\u{1b}]0;owned"), (3, r"\r\n")]
+    {
+        expect(shown[at].contains(says), || format!("{:?} does not show {says}", shown[at]))?;
+    }
+    let door = Stub::start(move |_| everywhere.clone()).map_err(|e| e.to_string())?;
+    let why = refused(bench, &door, modern())?.to_string();
+    harmless(&why)?;
+    expect(why.contains(r"\u{9b}31m"), || format!("{why:?} does not show the challenge"))?;
+    Ok(format!("{count} errors without control characters; {}", shown[0]))
 }
 
 /// It ends with 503, and the other one with its answer.
