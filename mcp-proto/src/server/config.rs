@@ -29,6 +29,10 @@ pub struct ServerConfig {
     /// The key that seals `requestState`; `None`: one is derived from the seed. Servers that answer for one another need the same key and the
     /// same name in `info`: a state that was sealed under another name is refused.
     pub state_key: Option<[u8; 32]>,
+    /// Whether answers (`inputResponses` of 2026-07-28) that come without a `requestState` reach the handler, as if it had asked for them.
+    /// Default no: they are dropped, which is a diagnostic. This engine seals a state with all that it asks, so a client that answers
+    /// questions brings one. Set it only where no handler takes an answer for a proof that its question was shown to somebody.
+    pub unasked_answers: bool,
     /// Whether an id that an earlier, answered request of the same older connection or session used is accepted. Default yes. If not, the
     /// last 1024 ids of each are remembered.
     pub reuse_ids: bool,
@@ -87,6 +91,7 @@ impl ServerConfig {
             discover_cache: CacheHints::default(),
             list_cache: CacheHints::default(),
             state_key: None,
+            unasked_answers: false,
             reuse_ids: true,
             hosts: Hosts::Loopback,
             proxies: Vec::new(),
@@ -115,6 +120,7 @@ impl core::fmt::Debug for ServerConfig {
             .field("instructions", &self.instructions)
             .field("versions", &self.versions)
             .field("state_key", &self.state_key.map(|_| "…"))
+            .field("unasked_answers", &self.unasked_answers)
             .field("reuse_ids", &self.reuse_ids)
             .field("hosts", &self.hosts)
             .field("proxies", &self.proxies)

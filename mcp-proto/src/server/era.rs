@@ -184,12 +184,13 @@ impl Parts {
         }
     }
 
-    /// A request of the modern era whose version is supported. Its context is its own: nothing of an earlier request enters it.
+    /// A request of the modern era whose version is supported. `takes_unasked`: answers without a state count. Its context is its own: nothing of an earlier request enters it.
     pub(super) fn admit_modern(
         mut self,
         request: Request,
         version: ProtocolVersion,
         caller: Caller,
+        takes_unasked: bool,
     ) -> Result<Admitted, Rejection> {
         let token = self.progress_token()?;
         let capabilities = self.meta.optional_object(meta::CLIENT_CAPABILITIES).ok().flatten().unwrap_or_default();
@@ -198,7 +199,7 @@ impl Parts {
         if may_ask(&request.method) {
             match self.take_inputs() {
                 // Without the state of a round nothing was asked.
-                Ok((brought, None)) => unasked = !brought.is_empty(),
+                Ok((brought, None)) if !takes_unasked => unasked = !brought.is_empty(),
                 Ok(taken) => (inputs, state) = taken,
                 // Whether there is such a method, and such a tool, is known to the application, and comes first.
                 Err(rejection) => fault = Some(rejection.error.into()),

@@ -103,7 +103,8 @@ pub struct Incoming {
     /// Who asks, and under which rules.
     pub context: Context,
     /// The answers to the questions of earlier rounds, by name, results as they are on the wire or errors. On a modern connection those
-    /// of the last round alone until [`Responder::open`] has run, and none if no state came with them: nothing was asked then.
+    /// of the last round alone until [`Responder::open`] has run, and none if no state came with them: nothing was asked then (but see
+    /// [`unasked_answers`](super::ServerConfig::unasked_answers)).
     pub inputs: BTreeMap<String, Result<RawJson, ErrorObject>>,
     /// What the handler wanted to remember. Still sealed on a modern connection: [`Responder::open`] opens it.
     pub state: Option<RequestState>,

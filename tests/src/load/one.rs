@@ -28,6 +28,8 @@ struct Taken {
     /// What it is, for people.
     what: String,
     conns: Vec<Conn>,
+    /// What it says at last.
+    last: Option<String>,
     /// What goes on for as long as this lives.
     goes_on: Option<GoesOn>,
 }
@@ -120,7 +122,7 @@ pub(super) fn sessions(child: &mut Child, scale: &Scale) -> Result<Shown, String
             sessions += 1;
         }
         let more = GoesOn::start(child.address, vec![by(ONE, &raw::initialize(1))])?;
-        Ok(Taken { what: format!("{sessions} sessions"), conns: vec![conn], goes_on: Some(more) })
+        Ok(Taken { what: format!("{sessions} sessions"), conns: vec![conn], goes_on: Some(more), ..Taken::default() })
     })
 }
 
@@ -157,7 +159,7 @@ pub(super) fn histories(child: &mut Child, scale: &Scale) -> Result<Shown, Strin
             conn.head()?;
         }
         let more = GoesOn::start(child.address, vec![by(ONE, &raw::call(1, "echo", json!({ "text": "and again" })))])?;
-        Ok(Taken { what: "8 histories of 9 MB".into(), conns: vec![conn], goes_on: Some(more) })
+        Ok(Taken { what: "8 histories of 9 MB".into(), conns: vec![conn], goes_on: Some(more), ..Taken::default() })
     })
 }
 
@@ -176,6 +178,7 @@ pub(super) fn questions(child: &mut Child, scale: &Scale) -> Result<Shown, Strin
         Ok(Taken {
             what: format!("{running} questions to a client that has gone"),
             conns: vec![conn],
+            last: Some(by(ONE, &raw::delete(&session))),
             ..Taken::default()
         })
     })
@@ -185,12 +188,10 @@ pub(super) fn questions(child: &mut Child, scale: &Scale) -> Result<Shown, Strin
 pub(super) fn states(child: &mut Child, scale: &Scale) -> Result<Shown, String> {
     beside(child, scale, |child| {
         let junk = |size: usize| {
-            let mut nested = json!([vec![json!({ "a": 1 }); size / 8]]);
-            for _ in 0..100 {
-                nested = json!([nested]);
-            }
-            let params = json!({ "name": "echo", "arguments": { "x": nested }, "requestState": JUNK });
-            by(ONE, &raw::modern(1, "tools/call", Some("echo"), params))
+            let nested =
+                format!("{}{}{}", "[".repeat(100), r#"{"a":1},"#.repeat(size / 8), "1".to_string() + &"]".repeat(100));
+            let params = json!({ "name": "echo", "arguments": { "x": "nested" }, "requestState": JUNK });
+            by(ONE, &raw::modern_with(1, "tools/call", Some("echo"), params, ("\"nested\"", &nested)))
         };
         let more = GoesOn::start(child.address, vec![junk(250 << 10), junk(4_000_000)])?;
         Ok(Taken { what: "junk for states".into(), goes_on: Some(more), ..Taken::default() })
@@ -267,15 +268,17 @@ fn beside(
 ) -> Result<Shown, String> {
     let before = at_rest(child)?;
     let alone = measure(child, scale)?;
-    let Taken { what, conns, goes_on } = take(child)?;
+    let Taken { what, conns, last, goes_on } = take(child)?;
     let during = measure(child, scale)?;
     let sent = match goes_on {
         Some(goes_on) => format!(", {} requests meanwhile", goes_on.end()?),
         None => String::new(),
     };
+    if let Some(last) = last {
+        Conn::open(child.address)?.ask(&last)?;
+    }
     drop(conns);
-    // One that has gone while it was asked is noticed when it is told something.
-    let after = child.until("is everybody gone", scale.patience + 3 * MARGIN, |look| look.connections == 0)?;
+    let after = child.until("is everybody gone", scale.patience + MARGIN, |look| look.connections == 0)?;
     let ratio = during.as_secs_f64() / alone.as_secs_f64();
     let outcome =
         format!("{what}{sent}: p99 {} beside it, {} without, {ratio:.1} times", millis(during), millis(alone));

@@ -158,14 +158,26 @@ impl Conn {
 }
 
 /// A request of 2026-07-28.
-pub(super) fn modern(id: u64, method: &str, name: Option<&str>, mut params: Value) -> String {
+pub(super) fn modern(id: u64, method: &str, name: Option<&str>, params: Value) -> String {
+    modern_with(id, method, name, params, ("", ""))
+}
+
+/// The same, with a text in place of another, where that is too large to be built as a value.
+pub(super) fn modern_with(
+    id: u64,
+    method: &str,
+    name: Option<&str>,
+    mut params: Value,
+    (old, new): (&str, &str),
+) -> String {
     let meta = &mut params["_meta"];
     meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     meta["io.modelcontextprotocol/clientInfo"] = json!({ "name": "load", "version": "1" });
     meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
     let name = name.map(|name| format!("Mcp-Name: {name}\r\n")).unwrap_or_default();
     let fields = format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}");
-    post(&fields, &json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+    let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
+    post_text(&fields, &if old.is_empty() { body } else { body.replacen(old, new, 1) })
 }
 
 /// A call of a tool.
@@ -191,7 +203,10 @@ pub(super) fn by(principal: &str, request: &str) -> String {
 }
 
 fn post(fields: &str, body: &Value) -> String {
-    let body = body.to_string();
+    post_text(fields, &body.to_string())
+}
+
+fn post_text(fields: &str, body: &str) -> String {
     format!(
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\n{fields}Content-Length: {}\r\n\r\n{body}",

@@ -262,7 +262,8 @@ impl Server {
             _ => {
                 let client = self.client_on(x, None);
                 self.check_room(&client, Some(Party::Duplex(x)), x)?;
-                let admitted = parts.admit_modern(request, version, self.caller(x))?;
+                let takes_unasked = self.shared.config.unasked_answers;
+                let admitted = parts.admit_modern(request, version, self.caller(x), takes_unasked)?;
                 self.check_size(&client, &admitted)?;
                 Ok(Verdict::Run(Box::new(admitted)))
             }

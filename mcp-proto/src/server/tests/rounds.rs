@@ -430,6 +430,10 @@ fn answers_to_questions_that_were_never_asked_reach_no_handler() {
     responder.open(&mut incoming).unwrap();
     assert!(incoming.inputs.is_empty() && incoming.nonce.is_none());
     bench.complete(responder, "{}");
+    // Where it does not matter who asked, they count.
+    let mut bench = Bench::with(|config| config.unasked_answers = true).open(A);
+    let (_, incoming) = bench.request(A, &line);
+    assert_eq!(incoming.inputs["q"].as_ref().unwrap().as_str(), ACCEPT);
 }
 
 // covers: MRTR-S-010, MRTR-S-012, MRTR-S-024

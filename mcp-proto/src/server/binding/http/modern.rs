@@ -40,7 +40,8 @@ impl Server {
             _ => {
                 let client = self.client_on(x, None);
                 self.check_room(&client, None, x)?;
-                let admitted = parts.admit_modern(request, version, self.caller(x))?;
+                let takes_unasked = self.shared.config.unasked_answers;
+                let admitted = parts.admit_modern(request, version, self.caller(x), takes_unasked)?;
                 self.check_size(&client, &admitted)?;
                 self.run(Place::Exchange(x), x, admitted, None);
                 self.keep_alive_in(x, self.shared.config.keep_alive.filter(|_| self.takes_events(x)));
