@@ -7,13 +7,24 @@ use crate::server::Shared;
 use mcp_proto::exchange::{Closed, Peer, Shutdown};
 use mcp_proto::input::Wire;
 use mcp_proto::wired::{Kind, Lane, LaneOutput};
+use smol::Task;
 use smol::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// One connection: a future of how its channel ended. Dropping it ends the connection.
-pub(crate) struct Connection {
+pub(crate) enum Connection {
+    /// Whoever polls the future serves the connection.
+    Polled(Box<Live>),
+    /// A thread of the blocking pool parses a large message. On the executor, the other tasks would wait for it.
+    Parsing(Task<Box<Live>>),
+    /// The future is complete.
+    Over,
+}
+
+/// What a connection consists of. Dropping it ends the connection.
+pub(crate) struct Live {
     server: Arc<Shared>,
     lane: Lane,
     channel: Channel,
@@ -24,6 +35,18 @@ pub(crate) struct Connection {
     /// Who takes no answer any more has nothing to ask.
     answers_only: bool,
     end: Option<Closed>,
+}
+
+/// What follows one turn of a connection.
+enum Turn {
+    /// Nothing, until something wakes its task.
+    Rest,
+    /// Another turn, behind the other tasks that are ready.
+    Again,
+    /// Parsing, which may take long.
+    Parse,
+    /// Nothing: the channel has ended.
+    Over(Closed),
 }
 
 impl Connection {
@@ -40,7 +63,7 @@ impl Connection {
     ) -> Result<Self, (Reader, Writer)> {
         let Some(lane) = server.tell(|hub, now| hub.join(now, kind, peer)) else { return Err((reader, writer)) };
         server.lock().connections.insert(lane.number(), None);
-        Ok(Self {
+        Ok(Self::Polled(Box::new(Live {
             server: server.clone(),
             lane,
             channel: Channel::opened(reader, writer),
@@ -49,25 +72,46 @@ impl Connection {
             stopped: false,
             answers_only: kind != Kind::Lines,
             end: None,
-        })
+        })))
+    }
+}
+
+impl Live {
+    /// One turn: what can be done at once.
+    fn turn(&mut self, cx: &mut Context<'_>) -> Turn {
+        self.settle(cx);
+        let turn = self.poll_channel(cx);
+        if matches!(turn, Turn::Parse) {
+            return turn;
+        }
+        match self.end.clone() {
+            _ if self.poll_alarms(cx) => Turn::Again,
+            Some(end) if matches!(turn, Turn::Rest) => Turn::Over(end),
+            _ => turn,
+        }
     }
 
     /// Takes what one poll may take of the channel: one read and one write. Without this bound, a client that sends its next request as soon
-    /// as it has its answer is served again and again while the others wait. Returns whether the channel has to be polled again.
-    fn poll_channel(&mut self, cx: &mut Context<'_>) -> bool {
+    /// as it has its answer is served again and again while the others wait.
+    fn poll_channel(&mut self, cx: &mut Context<'_>) -> Turn {
         let (mut read, mut written) = (false, false);
         while !written {
-            let Poll::Ready(wire) = self.poll_wire(cx, !read) else { return read };
+            let Poll::Ready(wire) = self.poll_wire(cx, !read) else {
+                return if read { Turn::Again } else { Turn::Rest };
+            };
             read |= matches!(wire, Wire::Bytes(_));
             written = matches!(wire, Wire::Written(_));
             if let Wire::Closed(why) = &wire {
                 self.end = Some(why.clone());
             }
             self.lane.wire(self.server.origin.now(), wire);
+            if self.lane.takes_long() {
+                return Turn::Parse;
+            }
             // Before the next: what was read is turned into facts only as they are taken.
             self.settle(cx);
         }
-        true
+        Turn::Again
     }
 
     /// The next fact of the channel.
@@ -152,20 +196,35 @@ impl Connection {
 impl Future for Connection {
     type Output = Closed;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Closed> {
-        let this = self.get_mut();
-        this.settle(cx);
-        let more = this.poll_channel(cx);
-        if this.poll_alarms(cx) || more {
-            // Behind the other tasks that are ready.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Closed> {
+        let mut live = match std::mem::replace(&mut *self, Self::Over) {
+            Self::Polled(live) => live,
+            Self::Parsing(mut task) => match Pin::new(&mut task).poll(cx) {
+                Poll::Ready(live) => live,
+                Poll::Pending => {
+                    *self = Self::Parsing(task);
+                    return Poll::Pending;
+                }
+            },
+            Self::Over => return Poll::Pending,
+        };
+        let turn = live.turn(cx);
+        if matches!(turn, Turn::Again | Turn::Parse) {
             cx.waker().wake_by_ref();
-            return Poll::Pending;
         }
-        this.end.clone().map_or(Poll::Pending, Poll::Ready)
+        *self = match turn {
+            Turn::Rest | Turn::Again => Self::Polled(live),
+            Turn::Parse => Self::Parsing(smol::unblock(move || {
+                live.tell_facts();
+                live
+            })),
+            Turn::Over(end) => return Poll::Ready(end),
+        };
+        Poll::Pending
     }
 }
 
-impl Drop for Connection {
+impl Drop for Live {
     fn drop(&mut self) {
         if self.end.is_none() {
             self.lane.wire(self.server.origin.now(), Wire::Closed(Closed::Aborted));

@@ -29,6 +29,9 @@ use timers::{Due, Pace};
 /// How many bytes of a request that was answered may be unreported: what a socket takes at once.
 const LATE_REPORT: usize = 64 << 10;
 
+/// A text of this size takes about a millisecond to parse in the worst case, which is brackets in a build without optimization.
+const LONG: usize = 32 << 10;
+
 /// One channel: its codec, the exchange that is on it, and its timers. It knows no engine.
 ///
 /// After each call that changes it, take its facts with [`poll_fact`](Self::poll_fact) until there are none, hand each to the engine and
@@ -316,6 +319,12 @@ impl Lane {
             }
         }
         (facts, from_fn(|| self.poll_diagnostic()).collect())
+    }
+
+    /// Whether [`take_facts`](Self::take_facts), and telling the engine what it gives, may take longer than about a millisecond, since a
+    /// message of more than 32 KiB may be complete. An executor should have a thread of its own do both.
+    pub fn takes_long(&self) -> bool {
+        self.backlog > 0 && self.conn.buffered() > LONG
     }
 
     /// What went over it since this was last asked, for [`Hub::count`](super::Hub::count). What was read and not yet turned into facts is

@@ -5,6 +5,8 @@ use super::*;
 use crate::{Router, tool};
 use smol::Executor;
 use smol::io::{AsyncRead, AsyncWrite};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -293,4 +295,50 @@ fn a_connection_dropped_after_any_poll_leaves_nothing() {
         }
         assert!(states.contains(&0) && states.contains(&1), "{states:?}");
     }
+}
+
+/// A server, and a client with one call that has an argument of this size.
+fn large_call(size: usize) -> (Arc<Shared>, Client) {
+    let router = Router::new("clock", "1").tool(tool("tick"), |_cx, _: BTreeMap<String, String>| async { Ok("tock") });
+    let client = Client::impatient(&Served::default());
+    let call = String::from_utf8(request()).expect("ASCII");
+    let (head, body) = call.split_once("\r\n\r\n").expect("a head");
+    let arguments = format!(r#""name":"tick","arguments":{{"text":"{}"}}"#, "x".repeat(size));
+    let body = body.replace(r#""name":"tick""#, &arguments);
+    let (head, _) = head.rsplit_once(": ").expect("a length");
+    let unread = format!("{head}: {}\r\n\r\n{body}", body.len()).into_bytes();
+    client.talk(|talk| (talk.unread, talk.left, talk.waits) = (unread, 0, true));
+    (Shared::new(router.into(), None).expect("a seed"), client)
+}
+
+// covers: B-277
+#[test]
+fn a_large_message_is_parsed_by_another_thread() {
+    for (size, parses) in [(1 << 20, true), (16 << 10, false)] {
+        let (server, client) = large_call(size);
+        let (mut connection, mut parsed) = (connection(&server, &client), false);
+        let end = smol::block_on(poll_fn(|cx| {
+            let end = Pin::new(&mut connection).poll(cx);
+            parsed |= matches!(connection, Connection::Parsing(_));
+            end
+        }));
+        assert_eq!((end, parsed), (Closed::Eof, parses), "{size}");
+        client.talk(|talk| assert_eq!(talk.served.lock().expect("no panic").len(), 1, "{size}"));
+    }
+}
+
+// covers: B-149, B-141
+#[test]
+fn a_connection_dropped_while_a_thread_parses_leaves_nothing() {
+    let (server, client) = large_call(1 << 20);
+    let mut connection = connection(&server, &client);
+    while !matches!(connection, Connection::Parsing(_)) {
+        assert!(Pin::new(&mut connection).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    server.shut_down(std::time::Duration::ZERO);
+    drop(connection);
+    // The thread leaves the server when it has parsed what there was.
+    smol::block_on(server.over());
+    let state = server.lock();
+    assert_eq!((state.hub.stats().running, state.hub.stats().channels), (0, 0));
 }
