@@ -186,8 +186,12 @@ impl Tap {
             Action::Close(channel, Shutdown::Abort) => self.ended(*channel),
             Action::Event(client::Event::Ended { call, .. }) => self.ends_of_calls.push((*call, self.log.len())),
             Action::Event(client::Event::ListenerLost { again: Some(_), .. }) => {
-                if let Some(listener) = self.listener {
-                    self.streams[listener].given_up = true;
+                if let Some(listener) = self.listener.map(|listener| &mut self.streams[listener]) {
+                    listener.given_up = true;
+                    // An attempt without an answer was the last, and is not made once more.
+                    if listener.again.take().is_some() {
+                        listener.over.get_or_insert(self.now);
+                    }
                 }
             }
             Action::Close(..) | Action::Event(_) => {}
