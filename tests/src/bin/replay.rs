@@ -5,10 +5,15 @@
 //! seeds from S (1) on, or from a random one, which is printed. It runs them all, writes those that violate a property to the folder
 //! (`target/sim-failures`), counts them by kind, and makes one of each kind smaller. It fails if there were any, and with `--steps` also if
 //! a kind of fault or a pair of state and input occurred too seldom.
+//!
+//! `replay --digest FOLDER` tells engines again what those of many simulations were told, and compares hashes of what they do with the ones
+//! in `digests.txt`: see `mcp_tests::sim::digest`. With `--record` it records the simulations first, with `--show WORLD SEED` it prints what
+//! the engines of one seed are told and do, with `--diff WORLD SEED` the first difference to the program that recorded.
 #![forbid(unsafe_code)]
 
 use mcp_proto::record::{self, Summary};
 use mcp_tests::sim::campaign::{self, Campaign, Simulation, Tally, Until};
+use mcp_tests::sim::digest::command;
 use mcp_tests::sim::{Report, Scenario, both, web};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
@@ -62,6 +67,17 @@ impl Options {
 }
 
 fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("--digest", args)) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return match command::run(args) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(e) => {
+                eprintln!("{e}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let Some(options) = Options::read(std::env::args().skip(1)) else {
         eprintln!("{USAGE}");
         return ExitCode::FAILURE;

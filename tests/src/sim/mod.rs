@@ -8,6 +8,7 @@ pub mod app;
 pub mod both;
 pub mod campaign;
 pub mod chaos;
+pub mod digest;
 pub mod less;
 pub mod link;
 pub mod report;

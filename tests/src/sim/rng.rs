@@ -10,6 +10,11 @@ impl Rng {
         Self(seed)
     }
 
+    /// What [`new`](Self::new) makes this generator again from.
+    pub const fn state(&self) -> u64 {
+        self.0
+    }
+
     /// The next 64 bits.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

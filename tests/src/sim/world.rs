@@ -1,17 +1,20 @@
 //! The world of one run: who is linked to whom, what happens next, and the properties that must hold whatever happens.
 
+pub(super) mod config;
 mod links;
 mod recorded;
 mod rest;
 mod spurious;
 
 use super::app::{self, Deed, Handler, Made, Task, Work};
+use super::digest::log::{Engine, Log, Op};
 use super::link::Pipe;
 use super::report::{InputKind, Report, Transcript};
 use super::rng::Rng;
 use super::{Scenario, Transport};
-use mcp_proto::client::{self, Restart, State, Termination, Timer};
-use mcp_proto::exchange::{Action, ChannelId, Closed, ExitStatus, Program, Shutdown};
+use config::{configure, configure_server};
+use mcp_proto::client::{self, State, Termination, Timer};
+use mcp_proto::exchange::{Action, ChannelId, Closed, ExitStatus, Shutdown};
 use mcp_proto::input::Input;
 use mcp_proto::input::{
     CallId, ClientCommand, InputAnswer, InputKey, InputToken, NotificationId, RequestKey, Wire, WiredClientInput,
@@ -107,6 +110,8 @@ pub struct World {
     record: bool,
     tape: Option<Redaction>,
     quiet: bool,
+    /// What the engines are told, if that is kept.
+    pub(super) log: Log,
     /// What has happened so far.
     pub report: Report,
 }
@@ -114,26 +119,30 @@ pub struct World {
 impl World {
     /// A world at its beginning; `trace` prints what happens.
     pub fn new(scenario: &Scenario, trace: bool) -> Self {
-        Self::with(scenario, trace, false, None)
+        Self::with(scenario, trace, false, None, Log::default())
     }
 
     /// A world that keeps what its clients are told and say, for [`refeed`](Self::refeed).
     pub fn recorded(scenario: &Scenario) -> Self {
-        Self::with(scenario, false, true, None)
+        Self::with(scenario, false, true, None, Log::default())
     }
 
     /// A world whose clients are recorded as those of a program are.
     pub fn taped(scenario: &Scenario, redaction: Redaction) -> Self {
-        Self::with(scenario, false, false, Some(redaction))
+        Self::with(scenario, false, false, Some(redaction), Log::default())
     }
 
-    fn with(scenario: &Scenario, trace: bool, record: bool, tape: Option<Redaction>) -> Self {
+    /// A world that keeps what its engines are told.
+    pub(super) fn logged(scenario: &Scenario) -> Self {
+        Self::with(scenario, false, false, None, Log::on())
+    }
+
+    fn with(scenario: &Scenario, trace: bool, record: bool, tape: Option<Redaction>, mut log: Log) -> Self {
         let mut rng = Rng::new(scenario.seed);
         let router = app::router();
-        let mut config = router.config();
-        config.limits.server.page_size = 3;
-        config.limits.server.ask_timeout = Duration::from_secs(60);
-        let server = WiredServer::new(Arc::new(config), rng.seed(), Instant::ZERO);
+        let seed = rng.seed();
+        let server = WiredServer::new(Arc::new(configure_server(&router)), seed, Instant::ZERO);
+        log.push(Engine::Server, Instant::ZERO, || Op::Server(seed));
         let mut world = Self {
             operations: 0,
             faults: 0,
@@ -153,6 +162,7 @@ impl World {
             record,
             tape,
             quiet: false,
+            log,
             report: Report::default(),
             rng,
         };
@@ -163,20 +173,9 @@ impl World {
     }
 
     fn add_client(&mut self) {
-        let mut config = match self.scenario.transport {
-            Transport::Lines => ClientConfig::program(Program::new("sim").arg(app::SECRET).env("TOKEN", app::SECRET)),
-            Transport::Http => {
-                ClientConfig::url(&format!("http://localhost/mcp?api_key={}", app::SECRET)).expect("a url")
-            }
-        };
-        config.policy = self.scenario.policy;
-        config.restart = self.scenario.restart.then(Restart::default);
-        config.ping = self.scenario.ping.then_some(Duration::from_secs(5));
-        config.ping_timeout = Duration::from_secs(30);
-        config = config.with_elicitation();
-        config.limits.client.max_calls = 16;
-        config.limits.client.max_queued_events = usize::MAX;
-        let (config, seed) = (Arc::new(config), self.rng.seed());
+        let (config, seed) = (Arc::new(configure(&self.scenario)), self.rng.seed());
+        let number = self.clients.len() as u64;
+        self.log.push(Engine::Client(number), self.now, || Op::Client { rng: 0, seed });
         let tape = Arc::<Mutex<Vec<u8>>>::default();
         let engine = self.engine(&config, seed, &tape);
         self.clients.push(Side {
@@ -211,11 +210,17 @@ impl World {
             self.input(client, Input::Command(ClientCommand::Close));
         }
         self.drive_bounded(200_000);
+        self.log.push(Engine::Server, self.now, || Op::Shutdown(1_000));
         self.server.shutdown(self.now, Duration::from_secs(1));
         self.drain_server();
         self.drive_bounded(200_000);
         self.check_rest();
         self.spurious_after_the_end();
+        self.log.push(Engine::Server, self.now, || Op::Stats(format!("{:?}", self.server.stats())));
+        for (number, side) in self.clients.iter().enumerate() {
+            let stats = || Op::Stats(format!("{:?}", side.engine.stats()));
+            self.log.push(Engine::Client(number as u64), self.now, stats);
+        }
     }
 
     /// Steps until nothing is left to happen.
@@ -246,6 +251,7 @@ impl World {
             Next::ServerTimer => {
                 self.report.steps += 1;
                 self.trace(|| "server tick".into());
+                self.log.push(Engine::Server, self.now, || Op::Tick);
                 self.server.handle_timeout(self.now);
                 self.drain_server();
             }
@@ -400,6 +406,7 @@ impl World {
 
     fn act(&mut self, key: RequestKey) {
         let Some(task) = self.tasks.get_mut(&key) else { return };
+        self.log.push(Engine::Server, self.now, || Op::Act(key.0));
         match task.act(self.now) {
             Deed::Note(key, note) => {
                 let _ = self.server.notify(self.now, key, note);
@@ -428,6 +435,7 @@ impl World {
         if self.record {
             side.log.push((self.now, input.clone()));
         }
+        self.log.client(client as u64, self.now, &input);
         let applied = side.engine.apply(self.now, input);
         let after = side.engine.client().state();
         assert!(self.scenario.may_follow(state, after), "{state:?} -> {after:?}");

@@ -1,5 +1,6 @@
 //! One client and its application: what it asks, what it is told, and whether that is what the handlers did for it.
 
+use super::super::digest::log::{Engine, Log, Op};
 use super::super::report::InputKind;
 use super::super::web::Tap;
 use super::app::{Mark, Work, reply};
@@ -92,47 +93,62 @@ pub(super) struct Host {
     answered: u64,
 }
 
+/// The configuration of a client, and what it speaks, if that is an older revision.
+pub(super) fn configure(scenario: &Scenario, rng: &mut Rng) -> (ClientConfig, Option<ProtocolVersion>) {
+    let older = [
+        Some(ProtocolVersion::V2025_11_25),
+        Some(ProtocolVersion::V2025_11_25),
+        Some(ProtocolVersion::V2025_06_18),
+        Some(ProtocolVersion::V2025_03_26),
+        None,
+        None,
+    ][rng.below(6) as usize];
+    let mut config = ClientConfig::url("http://localhost/mcp").expect("a url").with_elicitation();
+    config.policy = if older.is_some() { Policy::Legacy } else { Policy::Modern };
+    config.versions = older.map_or_else(Versions::all, |version| Versions::new([version]));
+    if older.is_none() && rng.per_mille(300) {
+        config.policy = Policy::Auto;
+    }
+    config.timeout = Some(TIMEOUT);
+    config.headers = Headers::new().with("X-App", "of ours");
+    config.authorize = scenario.admit;
+    config.watch_tools = rng.per_mille(600);
+    config.listener = match rng.below(6) {
+        0 => ListenerStart::Never,
+        1 => ListenerStart::BeforeInitialized,
+        _ => ListenerStart::AfterInitialized,
+    };
+    config.resume = if rng.per_mille(900) { Resume::Progress } else { Resume::Strict(2) };
+    config.repeat = [Repeat::Safe, Repeat::Safe, Repeat::Never, Repeat::Always][rng.below(4) as usize];
+    config.ping = rng.per_mille(150).then_some(Duration::from_secs(10));
+    config.limits.client.max_calls = MOST;
+    config.limits.client.max_queued_events = usize::MAX;
+    (config, older)
+}
+
 impl Host {
-    pub(super) fn new(number: u64, principal: u64, scenario: &Scenario, rng: &mut Rng, now: Instant) -> Self {
-        let older = [
-            Some(ProtocolVersion::V2025_11_25),
-            Some(ProtocolVersion::V2025_11_25),
-            Some(ProtocolVersion::V2025_06_18),
-            Some(ProtocolVersion::V2025_03_26),
-            None,
-            None,
-        ][rng.below(6) as usize];
-        let mut config = ClientConfig::url("http://localhost/mcp").expect("a url").with_elicitation();
-        config.policy = if older.is_some() { Policy::Legacy } else { Policy::Modern };
-        config.versions = older.map_or_else(Versions::all, |version| Versions::new([version]));
-        if older.is_none() && rng.per_mille(300) {
-            config.policy = Policy::Auto;
-        }
-        config.timeout = Some(TIMEOUT);
-        config.headers = Headers::new().with("X-App", "of ours");
-        config.authorize = scenario.admit;
-        config.watch_tools = rng.per_mille(600);
-        config.listener = match rng.below(6) {
-            0 => ListenerStart::Never,
-            1 => ListenerStart::BeforeInitialized,
-            _ => ListenerStart::AfterInitialized,
-        };
-        config.resume = if rng.per_mille(900) { Resume::Progress } else { Resume::Strict(2) };
-        config.repeat = [Repeat::Safe, Repeat::Safe, Repeat::Never, Repeat::Always][rng.below(4) as usize];
-        config.ping = rng.per_mille(150).then_some(Duration::from_secs(10));
-        config.limits.client.max_calls = MOST;
-        config.limits.client.max_queued_events = usize::MAX;
+    pub(super) fn new(
+        number: u64,
+        principal: u64,
+        scenario: &Scenario,
+        rng: &mut Rng,
+        now: Instant,
+        log: &mut Log,
+    ) -> Self {
+        let state = rng.state();
+        let (config, older) = configure(scenario, rng);
         let has_sessions = scenario.sessions != Sessions::Off;
         let asks = older.is_none_or(|version| has_sessions && version.rules().elicitation);
         let watches =
             config.watch_tools && (older.is_none() || config.listener != ListenerStart::Never && has_sessions);
-        let config = Arc::new(config);
+        let (config, seed) = (Arc::new(config), rng.seed());
+        log.push(Engine::Client(number), now, || Op::Client { rng: state, seed });
         Self {
             number,
             principal,
             tap: Tap::new(&config),
             repeat: config.repeat,
-            engine: WiredClient::new(config, rng.seed(), now),
+            engine: WiredClient::new(config, seed, now),
             older,
             asleep: Instant::ZERO,
             ended: None,

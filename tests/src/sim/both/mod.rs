@@ -24,7 +24,8 @@ pub use world::World;
 use super::campaign::{self, Simulation, Tally, Violation};
 use super::less::Less;
 use super::rng::Rng;
-use mcp_proto::server::Sessions;
+use mcp_proto::ClientConfig;
+use mcp_proto::server::{ServerConfig, Sessions};
 use std::fmt;
 use std::time::Duration;
 
@@ -120,6 +121,16 @@ impl fmt::Display for Scenario {
         writeln!(f, "operations = {}\nfaults = {}\ncapacity = {}", self.operations, self.faults, self.capacity)?;
         self.less.fmt(f)
     }
+}
+
+/// The configuration of a client of a scenario.
+pub(super) fn configure_client(scenario: &Scenario, rng: &mut Rng) -> ClientConfig {
+    host::configure(scenario, rng).0
+}
+
+/// The configuration of the server of a scenario.
+pub(super) fn configure_server(config: ServerConfig, scenario: &Scenario, rng: &mut Rng) -> ServerConfig {
+    server::configure(config, scenario, rng)
 }
 
 /// Runs one scenario to its end, and adds what happened to `report`. With `trace`, everything that happens is printed.

@@ -1,5 +1,6 @@
 //! The connections of a world: how they open, carry, suffer and end.
 
+use super::super::digest::log::{Engine, Op};
 use super::super::link::{Arrival, Pipe};
 use super::report::ServerInputKind;
 use super::watch::Peer;
@@ -90,6 +91,7 @@ impl World {
     /// A connection to the server.
     pub(super) fn connect(&mut self, owner: Owner, channel: ChannelId) -> Result<usize, Closed> {
         self.count_server(ServerInputKind::Accept);
+        self.log.push(Engine::Server, self.now, || Op::Accept);
         let accepted = self.server.accept(self.now, Kind::HttpServer, Default::default());
         let at_server = accepted.ok_or(Closed::Refused)?;
         let latency = Duration::from_millis(self.chaos.rng.below(20));

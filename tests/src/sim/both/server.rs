@@ -1,6 +1,7 @@
 //! The server of a world and its application: who is admitted, what is answered when, how it ends and comes up again, and what must hold
 //! of the requests that it hands out.
 
+use super::super::digest::log::{Engine, Op};
 use super::app::{self, Deed};
 use super::host::Done;
 use super::net::RAW;
@@ -70,6 +71,7 @@ impl World {
             self.life = Life::Draining;
             self.drain_until = self.now + Duration::from_secs(300);
         }
+        self.log.server(self.now, &input);
         let _ = self.server.apply(self.now, input);
         self.drain_server();
     }
@@ -155,6 +157,7 @@ impl World {
         let mark = task.mark;
         match task.act(self.now) {
             Deed::Note(key, note, number) => {
+                self.log.push(Engine::Server, self.now, || Op::Act(key.0));
                 let closes = matches!(note, Note::CloseStream(_));
                 self.count_server(ServerInputKind::Notify);
                 self.trace(|| format!("{mark:?} notes {note:?}"));
@@ -170,6 +173,7 @@ impl World {
                 if self.chaos.hit(Fault::SlowHandler, 400) {
                     return self.dawdle(key, *responder);
                 }
+                self.log.push(Engine::Server, self.now, || Op::Act(key.0));
                 let task = self.tasks.remove(&key).expect("as above");
                 self.done.get_mut(&mark.run).expect("it runs").answered = !task.asks();
                 let answer = responder.write(outcome);
@@ -242,6 +246,8 @@ impl World {
             return;
         }
         self.chaos.count(Fault::Crash);
+        self.log_server_stats();
+        self.log.push(Engine::Server, self.now, || Op::Crash);
         // What the clients hear of it they hear when it is gone.
         self.server = WiredServer::new(Arc::clone(&self.config), [0; 32], self.now);
         self.server.shutdown(self.now, Duration::ZERO);
@@ -277,7 +283,9 @@ impl World {
         self.up = None;
         self.burst_at_server();
         self.check_server_at_rest();
-        self.server = WiredServer::new(Arc::clone(&self.config), self.rng.seed(), self.now);
+        let seed = self.rng.seed();
+        self.log.push(Engine::Server, self.now, || Op::Server(seed));
+        self.server = WiredServer::new(Arc::clone(&self.config), seed, self.now);
         if self.rng.per_mille(800) {
             self.closed_until = self.now + Duration::from_secs(30);
         }
@@ -307,10 +315,16 @@ impl World {
             2 => Input::Fact(channel, Wire::Written(7)),
             3 => Input::Fact(channel, Wire::Closed(Closed::Reset)),
             4 => match self.late.pop_front() {
-                Some(answer) => Input::Command(ServerCommand::Respond(answer)),
+                Some(answer) => {
+                    self.log.push(Engine::Server, self.now, || Op::Late(answer.key().0));
+                    Input::Command(ServerCommand::Respond(answer))
+                }
                 None => Input::Tick,
             },
-            5 => Input::Command(ServerCommand::Notify(RequestKey(9999), Note::Progress(mcp_proto::Progress::new(1.0)))),
+            5 => {
+                self.log.push(Engine::Server, self.now, || Op::StrayNote);
+                Input::Command(ServerCommand::Notify(RequestKey(9999), Note::Progress(mcp_proto::Progress::new(1.0))))
+            }
             6 => {
                 // A principal that was never admitted.
                 self.tell_server(Input::Command(ServerCommand::Revoke(Principal("nobody".into()))));
@@ -322,6 +336,7 @@ impl World {
                 let accepted = self.life == Life::Serving;
                 if !accepted {
                     let kind = mcp_proto::wired::Kind::HttpServer;
+                    self.log.push(Engine::Server, self.now, || Op::Accept);
                     assert_eq!(self.server.accept(self.now, kind, Default::default()), None, "it takes no more");
                 }
                 return;

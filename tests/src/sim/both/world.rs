@@ -1,5 +1,6 @@
 //! The world of one run: what can happen next, and who does what.
 
+use super::super::digest::log::{Engine, Log, Op};
 use super::app::{self, Task};
 use super::host::{Done, Host, TIMEOUT};
 use super::net::{Link, Owner};
@@ -74,6 +75,8 @@ pub struct World {
     pub(super) closing: Vec<(Instant, Owner, ChannelId, Closed)>,
     /// The next connection of somebody who is no client.
     pub(super) raw_channel: u64,
+    /// What the engines are told, if that is kept.
+    pub(in crate::sim) log: Log,
     next_operation: Instant,
     operations: u64,
 }
@@ -81,18 +84,29 @@ pub struct World {
 impl World {
     /// A world at its beginning; `trace` prints what happens.
     pub fn new(scenario: &Scenario, trace: bool) -> Self {
+        Self::with(scenario, trace, Log::default())
+    }
+
+    /// A world that keeps what its engines are told.
+    pub(in crate::sim) fn logged(scenario: &Scenario) -> Self {
+        Self::with(scenario, false, Log::on())
+    }
+
+    fn with(scenario: &Scenario, trace: bool, mut log: Log) -> Self {
         let mut rng = Rng::new(scenario.seed);
         let router = app::router();
         let config = Arc::new(super::server::configure(router.config(), scenario, &mut rng));
         let mut chaos = Chaos::new(Rng::new(rng.draw()), scenario.faults);
         chaos.skip.clone_from(&scenario.less.faults);
+        let seed = rng.seed();
+        log.push(Engine::Server, Instant::ZERO, || Op::Server(seed));
         let mut world = Self {
             scenario: scenario.clone(),
             now: Instant::ZERO,
             chaos,
             trace,
             report: Report::default(),
-            server: WiredServer::new(Arc::clone(&config), rng.seed(), Instant::ZERO),
+            server: WiredServer::new(Arc::clone(&config), seed, Instant::ZERO),
             life: Life::Serving,
             up: None,
             closed_until: Instant::ZERO,
@@ -115,6 +129,7 @@ impl World {
             hanging: BTreeSet::new(),
             closing: Vec::new(),
             raw_channel: 0,
+            log,
             next_operation: Instant::ZERO,
             operations: 0,
             rng,
@@ -244,7 +259,7 @@ impl World {
     pub(super) fn add_host(&mut self) {
         self.numbers += 1;
         let principal = 1 + self.rng.below(3);
-        let host = Host::new(self.numbers, principal, &self.scenario, &mut self.rng, self.now);
+        let host = Host::new(self.numbers, principal, &self.scenario, &mut self.rng, self.now, &mut self.log);
         self.trace(|| format!("client {} of principal {principal}, {:?}", host.number, host.older));
         self.hosts.push(host);
         self.drain_host(self.hosts.len() - 1);
@@ -260,6 +275,7 @@ impl World {
             println!("{:>14?} client {} {:?} <- {input:?}", self.now, host.number, host.state());
         }
         let before = host.state();
+        self.log.client(host.number, self.now, &input);
         let applied = host.tell(self.now, input, &mut self.report).ok();
         let lapses = before != State::Lapsed && host.state() == State::Lapsed;
         match applied {
@@ -343,7 +359,19 @@ impl World {
         self.close_all();
         self.check_rest();
         self.spurious_after_the_end();
+        (0..self.hosts.len()).for_each(|n| self.log_stats(n));
+        self.log_server_stats();
         self.count()
+    }
+
+    fn log_stats(&mut self, n: usize) {
+        let host = &self.hosts[n];
+        let stats = || Op::Stats(format!("{:?}", host.engine.stats()));
+        self.log.push(Engine::Client(host.number), self.now, stats);
+    }
+
+    pub(super) fn log_server_stats(&mut self) {
+        self.log.push(Engine::Server, self.now, || Op::Stats(format!("{:?}", self.server.stats())));
     }
 
     /// How many faults were drawn by lot, and how many operations were made.
@@ -411,6 +439,7 @@ impl World {
     /// A client is gone, and its connections with it, without a word.
     fn vanish(&mut self, n: usize) {
         self.chaos.count(Fault::Vanish);
+        self.log_stats(n);
         let host = self.hosts.swap_remove(n);
         let owner = Owner::Host(host.number);
         self.links.iter_mut().filter(|link| link.owner == owner).for_each(|link| link.frozen = true);

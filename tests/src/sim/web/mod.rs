@@ -21,10 +21,11 @@ pub use stub::{Stub, Turn};
 pub use tap::Tap;
 
 use super::campaign::{self, Simulation, Tally, Violation};
+use super::digest::log::Entry;
 use super::less::Less;
 use super::rng::Rng;
-use mcp_proto::Era;
 use mcp_proto::client::{ListenerStart, Policy, Repeat, Resume, SseDecode};
+use mcp_proto::{ClientConfig, Era};
 use run::Run;
 use std::fmt;
 use std::time::Duration;
@@ -169,6 +170,16 @@ impl Flavour {
             beats: rng.per_mille(700),
         }
     }
+}
+
+/// The configuration of the client of a scenario.
+pub(super) fn configure(scenario: &Scenario) -> ClientConfig {
+    run::configure(scenario)
+}
+
+/// Runs one scenario to its end, and returns what its client was told.
+pub(super) fn record(scenario: &Scenario) -> Vec<Entry> {
+    Run::record(scenario)
 }
 
 /// Runs one scenario to its end, and adds what happened to `report`. With `trace`, everything that happens is printed.

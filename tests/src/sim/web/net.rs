@@ -1,6 +1,7 @@
 //! A client, a server behind a URL, and the connections between them, in virtual time. The server is whatever implements [`Site`]: it
 //! is told the requests and says bytes. Connections are cut, delayed, stalled, refused and reset by lot.
 
+use super::super::digest::log::{Engine, Log, Op};
 use super::super::link::{Arrival, Pipe};
 use super::fault::{Chaos, Fault};
 use super::tap::Tap;
@@ -100,13 +101,28 @@ pub struct Web<S> {
     closing: Vec<(Instant, ChannelId, Closed)>,
     capacity: usize,
     trace: bool,
+    /// What the client is told, if that is kept.
+    pub(in crate::sim) log: Log,
 }
 
 impl<S: Site> Web<S> {
     /// A client with this configuration and the server `site`; links hold `capacity` bytes in one direction.
-    pub fn new(config: ClientConfig, site: S, mut chaos: Chaos, capacity: usize, trace: bool) -> Self {
+    pub fn new(config: ClientConfig, site: S, chaos: Chaos, capacity: usize, trace: bool) -> Self {
+        Self::with(config, site, chaos, capacity, trace, Log::default())
+    }
+
+    /// The same, with a log of what the client is told.
+    pub(in crate::sim) fn with(
+        config: ClientConfig,
+        site: S,
+        mut chaos: Chaos,
+        capacity: usize,
+        trace: bool,
+        mut log: Log,
+    ) -> Self {
         let config = Arc::new(config);
         let seed = chaos.rng.seed();
+        log.push(Engine::Client(0), Instant::ZERO, || Op::Client { rng: 0, seed });
         let tap = Tap::new(&config);
         let mut web = Self {
             engine: WiredClient::new(config, seed, Instant::ZERO),
@@ -120,6 +136,7 @@ impl<S: Site> Web<S> {
             closing: Vec::new(),
             capacity,
             trace,
+            log,
         };
         web.drain();
         web
@@ -163,6 +180,7 @@ impl<S: Site> Web<S> {
         if let Input::Fact(channel, Wire::Eof | Wire::Closed(_)) = &input {
             self.tap.ended(*channel);
         }
+        self.log.client(0, self.net.now, &input);
         let applied = self.engine.apply(self.net.now, input);
         self.drain();
         applied

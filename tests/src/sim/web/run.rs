@@ -1,5 +1,6 @@
 //! One run: what the application does by lot, and what must hold of its calls whatever the network and the server do.
 
+use super::super::digest::log::{Engine, Entry, Log, Op};
 use super::fault::Chaos;
 use super::model::Model;
 use super::net::Web;
@@ -84,29 +85,47 @@ struct Seen {
     diagnostics: u64,
 }
 
+/// The configuration of the client of a scenario.
+pub(super) fn configure(scenario: &Scenario) -> ClientConfig {
+    let mut config = ClientConfig::url("http://localhost/mcp?x=1").expect("a url").with_elicitation();
+    config.policy = scenario.policy;
+    config.timeout = Some(TIMEOUT);
+    config.limits.client.max_calls = MOST;
+    config.headers = Headers::new().with("X-App", "of ours");
+    config.authorize = scenario.authorize;
+    config.watch_tools = scenario.watch_tools;
+    config.listener = scenario.listener;
+    config.resume = scenario.resume;
+    config.repeat = scenario.repeat;
+    config.sse_decode = scenario.sse_decode;
+    config.ping = scenario.ping;
+    config.listener_idle = Some(scenario.idle);
+    config.limits.client.max_queued_events = usize::MAX;
+    config
+}
+
 impl Run {
     pub(super) fn new(scenario: &Scenario, trace: bool) -> Self {
+        Self::with(scenario, trace, Log::default())
+    }
+
+    /// A run that keeps what its client is told, from its beginning to its end.
+    pub(super) fn record(scenario: &Scenario) -> Vec<Entry> {
+        let mut run = Self::with(scenario, false, Log::on());
+        run.run();
+        let stats = format!("{:?}", run.web.engine().stats());
+        run.web.log.push(Engine::Client(0), run.web.net.now, || Op::Stats(stats));
+        run.web.log.take()
+    }
+
+    fn with(scenario: &Scenario, trace: bool, log: Log) -> Self {
         let mut rng = Rng::new(scenario.seed);
-        let mut config = ClientConfig::url("http://localhost/mcp?x=1").expect("a url").with_elicitation();
-        config.policy = scenario.policy;
-        config.timeout = Some(TIMEOUT);
-        config.limits.client.max_calls = MOST;
-        config.headers = Headers::new().with("X-App", "of ours");
-        config.authorize = scenario.authorize;
-        config.watch_tools = scenario.watch_tools;
-        config.listener = scenario.listener;
-        config.resume = scenario.resume;
-        config.repeat = scenario.repeat;
-        config.sse_decode = scenario.sse_decode;
-        config.ping = scenario.ping;
-        config.listener_idle = Some(scenario.idle);
-        config.limits.client.max_queued_events = usize::MAX;
         let mut model = Model::new(scenario.flavour.clone());
         model.wants_tokens = scenario.authorize;
         let mut chaos = Chaos::new(Rng::new(rng.draw()), scenario.faults);
         chaos.skip.clone_from(&scenario.less.faults);
         Self {
-            web: Web::new(config, model, chaos, scenario.capacity, trace),
+            web: Web::with(configure(scenario), model, chaos, scenario.capacity, trace, log),
             scenario: scenario.clone(),
             operations: 0,
             next_operation: Instant::ZERO,

@@ -2,6 +2,7 @@
 
 use super::{Link, World};
 use crate::sim::Transport;
+use crate::sim::digest::log::{Engine, Op};
 use crate::sim::link::{Arrival, Fault, Pipe};
 use bytes::Bytes;
 use mcp_proto::client::State;
@@ -63,6 +64,7 @@ impl World {
             Transport::Lines => Kind::Lines,
             Transport::Http => Kind::HttpServer,
         };
+        self.log.push(Engine::Server, self.now, || Op::Accept);
         let Some(at_server) = self.server.accept(self.now, kind, Peer::default()) else {
             return self.told(client, channel, Wire::Closed(Closed::Refused));
         };
@@ -76,6 +78,12 @@ impl World {
 
     fn told(&mut self, client: usize, channel: ChannelId, wire: Wire) {
         self.input(client, Input::Fact(channel, wire));
+    }
+
+    fn tell_server(&mut self, connection: ChannelId, wire: Wire) {
+        let input = Input::Fact(connection, wire);
+        self.log.server(self.now, &input);
+        let _ = self.server.apply(self.now, input);
     }
 
     /// Bytes of an engine. On lines, whole messages may suffer.
@@ -132,7 +140,7 @@ impl World {
         match up {
             true => self.told(client, at_client, Wire::Written(taken)),
             false => {
-                self.server.written(self.now, at_server, taken);
+                self.tell_server(at_server, Wire::Written(taken));
                 self.drain_server();
             }
         }
@@ -163,8 +171,8 @@ impl World {
         let (client, at_client, at_server) = (link.client, link.at_client, link.at_server);
         let both_ended = link.up.ended && link.down.ended;
         match (up, arrival) {
-            (true, Arrival::Bytes(bytes)) => self.server.bytes(self.now, at_server, bytes),
-            (true, Arrival::End) => self.server.eof(self.now, at_server),
+            (true, Arrival::Bytes(bytes)) => self.tell_server(at_server, Wire::Bytes(bytes)),
+            (true, Arrival::End) => self.tell_server(at_server, Wire::Eof),
             (false, Arrival::Bytes(bytes)) => self.told(client, at_client, Wire::Bytes(bytes)),
             (false, Arrival::End) => {
                 self.told(client, at_client, Wire::Eof);
@@ -208,7 +216,7 @@ impl World {
         if self.clients[link.client].engine.client().state() == State::Restarting {
             self.burst(link.client, link.at_client, 9);
         }
-        self.server.closed(self.now, link.at_server, server_hears);
+        self.tell_server(link.at_server, Wire::Closed(server_hears));
         self.drain_server();
     }
 }

@@ -1,0 +1,168 @@
+//! A client at seam B, with one connection for each exchange: what it starts, sends and aborts can be seen, and no pool stands between.
+
+use super::said::Said;
+use bytes::Bytes;
+use mcp_proto::client::{Client, Event, Output};
+use mcp_proto::exchange::{ChannelId, Endpoint, ExchangeId, Fact, Item, Outgoing, Peer, Shutdown, Start};
+use mcp_proto::input::{Input, Wire, WiredClientInput};
+use mcp_proto::wired::{Kind, Lane, LaneOutput};
+use mcp_proto::{ClientConfig, Instant};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// A client and the connections of its exchanges, each of which has the number of its exchange.
+pub struct Bare {
+    client: Client,
+    connections: BTreeMap<u64, Connection>,
+    deeds: VecDeque<Deed>,
+    said: Said,
+}
+
+struct Connection {
+    lane: Lane,
+    http: bool,
+    opened: bool,
+    over: bool,
+}
+
+/// What the network is to do, and what the application is told.
+#[derive(Debug)]
+pub enum Deed {
+    /// Open this connection, of messages by line or of HTTP.
+    Open(u64, Kind),
+    /// Write to it.
+    Write(u64, Bytes),
+    /// End it.
+    Close(u64, Shutdown),
+    /// An event.
+    Event(Event),
+}
+
+impl Bare {
+    /// A client that has begun.
+    pub fn new(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> Self {
+        let client = Client::new(config, seed, now);
+        let mut bare = Self { client, connections: BTreeMap::new(), deeds: VecDeque::new(), said: Said::default() };
+        bare.settle(now);
+        bare
+    }
+
+    /// Tells the client, or the connection of an exchange, something.
+    pub fn tell(&mut self, now: Instant, input: WiredClientInput) {
+        match input {
+            Input::Fact(ChannelId(number), wire) => {
+                let exchange = ExchangeId(number);
+                let Some(connection) = self.connections.get_mut(&number) else { return };
+                if connection.http
+                    && matches!(wire, Wire::Opened(_))
+                    && !std::mem::replace(&mut connection.opened, true)
+                {
+                    self.client.fact(now, exchange, Fact::Opened(Peer::default()));
+                }
+                let closed = matches!(wire, Wire::Closed(_));
+                connection.lane.wire(now, wire);
+                self.settle(now);
+                if closed {
+                    self.connections.remove(&number);
+                }
+            }
+            Input::Command(command) => drop(self.client.apply(now, Input::Command(command))),
+            Input::Tick => {
+                for connection in self.connections.values_mut() {
+                    if connection.lane.poll_timeout().is_some_and(|at| at <= now) {
+                        connection.lane.handle_timeout(now);
+                    }
+                }
+                self.settle(now);
+                self.client.handle_timeout(now);
+            }
+        }
+        self.settle(now);
+    }
+
+    /// What is to be done next.
+    pub fn next_deed(&mut self) -> Option<Deed> {
+        self.deeds.pop_front()
+    }
+
+    /// When to tell it that time has passed.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let connections = self.connections.values().filter_map(|connection| connection.lane.poll_timeout());
+        connections.chain(self.client.poll_timeout()).min()
+    }
+
+    /// What the client started, sent and aborted since this was last asked, and its events.
+    pub fn take_said(&mut self) -> Said {
+        std::mem::take(&mut self.said)
+    }
+
+    /// Lets the client and the connections talk until all are silent.
+    fn settle(&mut self, now: Instant) {
+        loop {
+            while let Some(output) = self.client.poll_output() {
+                self.carry_out(now, output);
+            }
+            let fact = self.connections.iter_mut().find_map(|(number, connection)| {
+                connection.lane.poll_fact().map(|(exchange, fact)| (*number, exchange, fact))
+            });
+            let Some((number, exchange, fact)) = fact else { break };
+            if let Some(connection) = self.connections.get_mut(&number) {
+                let ends = matches!(fact, Fact::Failed { .. } | Fact::Item(Item::End));
+                connection.over |= connection.http && ends;
+            }
+            self.client.fact(now, exchange, fact);
+        }
+        for (number, connection) in &mut self.connections {
+            if connection.over {
+                connection.lane.close(now);
+            }
+            while connection.lane.poll_diagnostic().is_some() {}
+            while let Some(output) = connection.lane.poll_output() {
+                self.deeds.push_back(match output {
+                    LaneOutput::Write(bytes) => Deed::Write(*number, bytes),
+                    LaneOutput::Close(how) => Deed::Close(*number, how),
+                });
+            }
+        }
+    }
+
+    fn carry_out(&mut self, now: Instant, output: Output) {
+        match output {
+            Output::Start(exchange, start) => {
+                self.said.start(exchange.0, &start);
+                let limits = &self.client.config().limits.frame;
+                let (lane, kind) = match &start {
+                    Start::Duplex(endpoint) => {
+                        let program = matches!(endpoint, Endpoint::Program(_));
+                        (Lane::client(Kind::Lines, program, limits, now), Kind::Lines)
+                    }
+                    Start::Http { .. } => (Lane::client(Kind::HttpClient, false, limits, now), Kind::HttpServer),
+                };
+                let mut connection = Connection { lane, http: kind != Kind::Lines, opened: false, over: false };
+                connection.lane.begin(exchange);
+                if let Start::Http { head, body, .. } = start {
+                    connection.lane.send(now, exchange, Outgoing::Request { head, body });
+                    self.client.fact(now, exchange, Fact::Waiting);
+                }
+                self.connections.insert(exchange.0, connection);
+                self.deeds.push_back(Deed::Open(exchange.0, kind));
+            }
+            Output::Send(exchange, outgoing) => {
+                self.said.send(exchange.0, &outgoing);
+                if let Some(connection) = self.connections.get_mut(&exchange.0) {
+                    connection.lane.send(now, exchange, outgoing);
+                }
+            }
+            Output::Abort(exchange) => {
+                self.said.abort(exchange.0);
+                if let Some(connection) = self.connections.get_mut(&exchange.0) {
+                    connection.lane.abort(now, exchange);
+                }
+            }
+            Output::Event(event) => {
+                self.said.event_of_client(&event);
+                self.deeds.push_back(Deed::Event(event));
+            }
+        }
+    }
+}

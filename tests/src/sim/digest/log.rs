@@ -1,0 +1,362 @@
+//! What the engines of a simulated run were told, in words of the harness: what a crate renames changes nothing here.
+
+use mcp_proto::Instant;
+use mcp_proto::call::{CallOptions, RawCall};
+use mcp_proto::exchange::{Closed, ExitStatus, Headers, Peer};
+use mcp_proto::input::{
+    Admission, AdmitKey, AuthKey, Authorization, CallId, ClientCommand, Input, InputAnswer, InputKey, Principal,
+    ServerCommand, Wire, WiredClientInput, WiredServerInput,
+};
+use mcp_proto::model::elicitation::ElicitResult;
+use mcp_proto::rpc::{Object, RawJson};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Which engine of a run was told something.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Engine {
+    /// The client of this number.
+    Client(u64),
+    /// The server.
+    Server,
+}
+
+/// One input: which engine, when in nanoseconds, and what.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Entry(pub Engine, pub u64, pub Op);
+
+/// What an engine was told.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Op {
+    /// A new client, in place of one of the same number. `rng` is the state of the generator that draws its configuration.
+    Client {
+        /// The state.
+        rng: u64,
+        /// The seed of the engine.
+        seed: [u8; 32],
+    },
+    /// A new server, in place of the last one.
+    Server([u8; 32]),
+    /// The server is gone.
+    Crash,
+    /// The server gets a connection.
+    Accept,
+    /// Something happened to this connection.
+    Wire(u64, WireOp),
+    /// Time has passed.
+    Tick,
+    /// The application of a client commands something.
+    Command(CommandOp),
+    /// The task of this request, an application of the server, does the next thing.
+    Act(u64),
+    /// The answer to this request, which was cancelled, comes late.
+    Late(u64),
+    /// Progress of a request that does not exist.
+    StrayNote,
+    /// The tools changed.
+    Publish,
+    /// The access of this principal ends.
+    Revoke(String),
+    /// The application decides about what has this key.
+    Admit(u64, AdmissionOp),
+    /// The server is to end within so many milliseconds.
+    Shutdown(u64),
+    /// What the engine of the run counted until now. Compared while a run is recorded, and not written to a file.
+    Stats(String),
+}
+
+/// What happened to a connection.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum WireOp {
+    /// It is open.
+    Opened,
+    /// These bytes were read, each as one character.
+    Bytes(String),
+    /// The peer sends no more.
+    Eof,
+    /// So many bytes were written.
+    Written(usize),
+    /// It is closed.
+    Closed(ClosedOp),
+}
+
+/// How a connection was closed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of mcp_proto::exchange::Closed")]
+pub enum ClosedOp {
+    Eof,
+    Reset,
+    Refused,
+    Unresolved,
+    Unreachable(String),
+    Exited(Option<i32>, Option<i32>),
+    Aborted,
+    Timeout,
+}
+
+/// What the application of a client commands.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of mcp_proto::input::ClientCommand and mcp_proto::call::CallOptions")]
+pub enum CommandOp {
+    Call { method: String, params: String, options: OptionsOp },
+    Cancel(u64, Option<String>),
+    Answer(u64, AnswerOp),
+    Notify(String, String),
+    NotifyTracked(String, String),
+    Authorize(u64, Option<String>),
+    Close,
+}
+
+/// How to wait for a call, in milliseconds.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of mcp_proto::call::CallOptions")]
+pub struct OptionsOp {
+    pub timeout: Limit,
+    pub reset_on_progress: Option<bool>,
+    pub max_total: Option<u64>,
+    pub progress: bool,
+    pub repeatable: bool,
+}
+
+/// A time limit, in milliseconds.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Limit {
+    Configured,
+    Never,
+    After(u64),
+}
+
+/// An answer to an elicitation.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of mcp_proto::model::elicitation::ElicitResult")]
+pub enum AnswerOp {
+    Accept(String),
+    Decline,
+    Cancel,
+}
+
+/// A decision about a request.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of mcp_proto::input::Admission")]
+pub enum AdmissionOp {
+    Accept(Option<String>),
+    Unauthorized(String),
+    Forbidden(Option<String>),
+}
+
+/// The inputs of a run that is recorded; of any other run, nothing.
+#[derive(Debug, Default)]
+pub struct Log(Option<Vec<Entry>>);
+
+impl Log {
+    /// A log that keeps what it is given.
+    pub const fn on() -> Self {
+        Self(Some(Vec::new()))
+    }
+
+    /// Keeps an input.
+    pub fn push(&mut self, engine: Engine, at: Instant, op: impl FnOnce() -> Op) {
+        if let Some(entries) = &mut self.0 {
+            let at = u64::try_from(at.since_origin().as_nanos()).expect("no run takes centuries");
+            entries.push(Entry(engine, at, op()));
+        }
+    }
+
+    /// Keeps an input of a client.
+    pub fn client(&mut self, number: u64, at: Instant, input: &WiredClientInput) {
+        self.push(Engine::Client(number), at, || match input {
+            Input::Fact(connection, wire) => Op::Wire(connection.0, wire.into()),
+            Input::Command(command) => Op::Command(command.into()),
+            Input::Tick => Op::Tick,
+        });
+    }
+
+    /// Keeps an input of the server, unless it answers or notifies: that is its task's [`Op::Act`] or [`Op::Late`].
+    pub fn server(&mut self, at: Instant, input: &WiredServerInput) {
+        let op = match input {
+            Input::Fact(connection, wire) => Op::Wire(connection.0, wire.into()),
+            Input::Tick => Op::Tick,
+            Input::Command(ServerCommand::Respond(_) | ServerCommand::Notify(..)) => return,
+            Input::Command(ServerCommand::Publish(_)) => Op::Publish,
+            Input::Command(ServerCommand::Revoke(principal)) => Op::Revoke(principal.0.clone()),
+            Input::Command(ServerCommand::Admit(key, admission)) => Op::Admit(key.0, admission.into()),
+            Input::Command(ServerCommand::Shutdown(grace)) => Op::Shutdown(millis(*grace)),
+        };
+        self.push(Engine::Server, at, || op);
+    }
+
+    /// What was kept.
+    pub fn take(&mut self) -> Vec<Entry> {
+        self.0.take().unwrap_or_default()
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    let millis = u64::try_from(duration.as_millis()).expect("no run takes centuries");
+    assert_eq!(Duration::from_millis(millis), duration, "a fraction of a millisecond");
+    millis
+}
+
+impl From<&Wire> for WireOp {
+    fn from(wire: &Wire) -> Self {
+        match wire {
+            Wire::Opened(peer) => {
+                assert_eq!(*peer, Peer::default(), "peers are not recorded");
+                Self::Opened
+            }
+            Wire::Bytes(bytes) => Self::Bytes(bytes.iter().copied().map(char::from).collect()),
+            Wire::Eof => Self::Eof,
+            Wire::Written(n) => Self::Written(*n),
+            Wire::Closed(why) => Self::Closed(match why {
+                Closed::Eof => ClosedOp::Eof,
+                Closed::Reset => ClosedOp::Reset,
+                Closed::Refused => ClosedOp::Refused,
+                Closed::Unresolved => ClosedOp::Unresolved,
+                Closed::Unreachable(text) => ClosedOp::Unreachable(text.clone()),
+                Closed::Exited(status) => ClosedOp::Exited(status.code, status.signal),
+                Closed::Aborted => ClosedOp::Aborted,
+                Closed::Timeout => ClosedOp::Timeout,
+                other => panic!("no driver reports {other:?}"),
+            }),
+        }
+    }
+}
+
+impl WireOp {
+    /// As a driver reports it.
+    pub fn wire(&self) -> Wire {
+        match self {
+            Self::Opened => Wire::Opened(Peer::default()),
+            Self::Bytes(text) => {
+                let byte = |c| u8::try_from(u32::from(c)).expect("each character is a byte");
+                Wire::Bytes(text.chars().map(byte).collect::<Vec<_>>().into())
+            }
+            Self::Eof => Wire::Eof,
+            Self::Written(n) => Wire::Written(*n),
+            Self::Closed(why) => Wire::Closed(match why {
+                ClosedOp::Eof => Closed::Eof,
+                ClosedOp::Reset => Closed::Reset,
+                ClosedOp::Refused => Closed::Refused,
+                ClosedOp::Unresolved => Closed::Unresolved,
+                ClosedOp::Unreachable(text) => Closed::Unreachable(text.clone()),
+                ClosedOp::Exited(Some(code), _) => Closed::Exited(ExitStatus::exited(*code)),
+                ClosedOp::Exited(None, Some(signal)) => Closed::Exited(ExitStatus::killed(*signal)),
+                ClosedOp::Exited(None, None) => Closed::Exited(ExitStatus::default()),
+                ClosedOp::Aborted => Closed::Aborted,
+                ClosedOp::Timeout => Closed::Timeout,
+            }),
+        }
+    }
+}
+
+impl From<&ClientCommand> for CommandOp {
+    fn from(command: &ClientCommand) -> Self {
+        let json = |object: &Object| object.to_json().as_str().to_owned();
+        match command {
+            ClientCommand::Call(call) => Self::Call {
+                method: call.method.clone().into_owned(),
+                params: json(call.params.as_ref().expect("params that can be written")),
+                options: OptionsOp {
+                    timeout: match call.options.timeout {
+                        None => Limit::Configured,
+                        Some(None) => Limit::Never,
+                        Some(Some(limit)) => Limit::After(millis(limit)),
+                    },
+                    reset_on_progress: call.options.reset_on_progress,
+                    max_total: call.options.max_total.map(millis),
+                    progress: call.options.progress,
+                    repeatable: call.options.repeatable,
+                },
+            },
+            ClientCommand::Cancel(call, reason) => Self::Cancel(call.0, reason.clone()),
+            ClientCommand::Answer(key, InputAnswer::Elicitation(answer)) => Self::Answer(
+                key.0,
+                match answer {
+                    ElicitResult::Accept(content) => AnswerOp::Accept(json(content)),
+                    ElicitResult::Decline => AnswerOp::Decline,
+                    ElicitResult::Cancel => AnswerOp::Cancel,
+                },
+            ),
+            ClientCommand::Notify(method, params) => Self::Notify(method.clone(), json(params)),
+            ClientCommand::NotifyTracked(method, params) => Self::NotifyTracked(method.clone(), json(params)),
+            ClientCommand::Authorize(key, Authorization::Refuse) => Self::Authorize(key.0, None),
+            ClientCommand::Authorize(key, Authorization::Headers(fields)) => {
+                assert_eq!(fields.iter().count(), 1, "one field");
+                Self::Authorize(key.0, Some(fields.get("Authorization").expect("that field").to_owned()))
+            }
+            ClientCommand::Close => Self::Close,
+            other => panic!("no run commands {other:?}"),
+        }
+    }
+}
+
+impl CommandOp {
+    /// As an application gives it.
+    pub fn command(&self) -> ClientCommand {
+        let object = |text: &String| {
+            let json = RawJson::parse(text.clone().into_bytes()).expect("written as JSON");
+            Object::read(&json).expect("written as an object")
+        };
+        match self {
+            Self::Call { method, params, options } => {
+                let mut call = RawCall {
+                    method: method.clone().into(),
+                    params: Ok(object(params)),
+                    options: CallOptions::default(),
+                };
+                call.options.timeout = match options.timeout {
+                    Limit::Configured => None,
+                    Limit::Never => Some(None),
+                    Limit::After(millis) => Some(Some(Duration::from_millis(millis))),
+                };
+                call.options.reset_on_progress = options.reset_on_progress;
+                call.options.max_total = options.max_total.map(Duration::from_millis);
+                call.options.progress = options.progress;
+                call.options.repeatable = options.repeatable;
+                ClientCommand::Call(call)
+            }
+            Self::Cancel(call, reason) => ClientCommand::Cancel(CallId(*call), reason.clone()),
+            Self::Answer(key, answer) => {
+                let answer = match answer {
+                    AnswerOp::Accept(content) => ElicitResult::Accept(object(content)),
+                    AnswerOp::Decline => ElicitResult::Decline,
+                    AnswerOp::Cancel => ElicitResult::Cancel,
+                };
+                ClientCommand::Answer(InputKey(*key), InputAnswer::Elicitation(answer))
+            }
+            Self::Notify(method, params) => ClientCommand::Notify(method.clone(), object(params)),
+            Self::NotifyTracked(method, params) => ClientCommand::NotifyTracked(method.clone(), object(params)),
+            Self::Authorize(key, with) => {
+                let with = with.as_ref().map_or(Authorization::Refuse, |value| {
+                    Authorization::Headers(Headers::new().with("Authorization", value.clone()))
+                });
+                ClientCommand::Authorize(AuthKey(*key), with)
+            }
+            Self::Close => ClientCommand::Close,
+        }
+    }
+}
+
+impl From<&Admission> for AdmissionOp {
+    fn from(admission: &Admission) -> Self {
+        match admission {
+            Admission::Accept(principal) => Self::Accept(principal.as_ref().map(|principal| principal.0.clone())),
+            Admission::Unauthorized(text) => Self::Unauthorized(text.clone()),
+            Admission::Forbidden(text) => Self::Forbidden(text.clone()),
+            other => panic!("no run decides {other:?}"),
+        }
+    }
+}
+
+impl AdmissionOp {
+    /// As an application gives it.
+    pub fn command(&self, key: u64) -> ServerCommand {
+        let admission = match self {
+            Self::Accept(principal) => Admission::Accept(principal.clone().map(Principal)),
+            Self::Unauthorized(text) => Admission::Unauthorized(text.clone()),
+            Self::Forbidden(text) => Admission::Forbidden(text.clone()),
+        };
+        ServerCommand::Admit(AdmitKey(key), admission)
+    }
+}

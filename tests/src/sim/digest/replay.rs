@@ -1,0 +1,235 @@
+//! Engines that are told again what those of a run were told.
+
+use super::apart::Apart;
+use super::log::{Engine, Entry, Op};
+use super::said::Said;
+use mcp_proto::exchange::{Action, ChannelId};
+use mcp_proto::input::{
+    Answer, ClientCommand, Input, Note, Outcome, RequestKey, ServerCommand, Wire, WiredServerInput,
+};
+use mcp_proto::server::{Event, Incoming, Responder, ServerConfig};
+use mcp_proto::wired::{Kind, WiredClient, WiredServer};
+use mcp_proto::{ClientConfig, Instant, Progress};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a run had beside its engines: how they were configured, and the application of the server.
+pub trait Setting {
+    /// A request that the application of the server works on.
+    type Task;
+
+    /// The configuration of a client, drawn from a generator in this state.
+    fn client(&self, rng: u64) -> ClientConfig;
+    /// The configuration of the server, and what its connections carry.
+    fn server(&self) -> (ServerConfig, Kind);
+    /// The application takes a request, its `run`-th: answered at once, or a task.
+    ///
+    /// # Errors
+    /// The answer.
+    fn take(&self, responder: Responder, incoming: Incoming, run: u64, now: Instant) -> Result<Self::Task, Answer>;
+    /// A task does the next thing.
+    fn act(&self, task: &mut Self::Task, now: Instant) -> Act;
+    /// The right to answer that a cancelled task leaves.
+    fn late(&self, task: Self::Task) -> Option<Answer>;
+}
+
+/// What a task does.
+#[derive(Debug)]
+pub enum Act {
+    /// It notifies.
+    Note(RequestKey, Note),
+    /// It answers, and is over.
+    Answer(Box<Responder>, Outcome),
+}
+
+/// At which seam the server is driven.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seam {
+    /// Its connections belong to it.
+    A,
+    /// Its connections stand beside it.
+    B,
+}
+
+enum Serving {
+    Whole(Box<WiredServer>),
+    Apart(Box<Apart>),
+}
+
+/// The engines of a run.
+pub struct Replay<'a, S: Setting> {
+    setting: &'a S,
+    seam: Seam,
+    clients: BTreeMap<u64, WiredClient>,
+    server: Option<Serving>,
+    tasks: BTreeMap<RequestKey, S::Task>,
+    late: BTreeMap<RequestKey, Answer>,
+    runs: u64,
+}
+
+impl<'a, S: Setting> Replay<'a, S> {
+    /// No engine yet.
+    pub fn new(setting: &'a S, seam: Seam) -> Self {
+        let (clients, tasks, late) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { setting, seam, clients, server: None, tasks, late, runs: 0 }
+    }
+
+    /// Tells an engine something, and returns what it does.
+    ///
+    /// # Panics
+    /// If it counted something else than the engine of the run.
+    pub fn tell(&mut self, entry: &Entry) -> Said {
+        let (now, mut said) = (Instant::ZERO + Duration::from_nanos(entry.1), Said::default());
+        match entry.0 {
+            // Seam B is that of the server.
+            Engine::Client(_) if self.seam == Seam::B => {}
+            Engine::Client(number) => self.tell_client(number, now, &entry.2, &mut said),
+            Engine::Server => self.tell_server(now, &entry.2, &mut said),
+        }
+        said
+    }
+
+    fn tell_client(&mut self, number: u64, now: Instant, op: &Op, said: &mut Said) {
+        if let Op::Client { rng, seed } = op {
+            let config = Arc::new(self.setting.client(*rng));
+            self.clients.insert(number, WiredClient::new(config, *seed, now));
+        }
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        let input = match op {
+            Op::Wire(connection, wire) => Some(Input::Fact(ChannelId(*connection), wire.wire())),
+            Op::Command(command) => Some(Input::<_, Wire, ClientCommand>::Command(command.command())),
+            Op::Tick => Some(Input::Tick),
+            _ => None,
+        };
+        if let Some(input) = input {
+            let _ = client.apply(now, input);
+        }
+        while let Some(action) = client.poll_output() {
+            said.client(&action);
+        }
+        if let Op::Stats(stats) = op {
+            assert_eq!(*stats, format!("{:?}", client.stats()), "client {number} acts differently than in its run");
+        }
+    }
+
+    fn tell_server(&mut self, now: Instant, op: &Op, said: &mut Said) {
+        match op {
+            Op::Server(seed) => {
+                self.forget();
+                let (config, _) = self.setting.server();
+                let config = Arc::new(config);
+                self.server = Some(match self.seam {
+                    Seam::A => Serving::Whole(Box::new(WiredServer::new(config, *seed, now))),
+                    Seam::B => Serving::Apart(Box::new(Apart::new(config, *seed, now))),
+                });
+            }
+            Op::Crash => {
+                self.forget();
+                self.server = None;
+            }
+            Op::Accept => {
+                let (_, kind) = self.setting.server();
+                let accepted = match &mut self.server {
+                    Some(Serving::Whole(server)) => server.accept(now, kind, Default::default()).map(|id| id.0),
+                    Some(Serving::Apart(server)) => server.accept(now, kind),
+                    None => None,
+                };
+                said.accepted(accepted);
+            }
+            Op::Act(key) => self.act(now, RequestKey(*key)),
+            Op::Late(key) => {
+                if let Some(answer) = self.late.remove(&RequestKey(*key)) {
+                    self.input(now, Input::Command(ServerCommand::Respond(answer)));
+                }
+            }
+            Op::StrayNote => self.note(now, RequestKey(9999), Note::Progress(Progress::new(1.0))),
+            Op::Wire(connection, wire) => self.input(now, Input::Fact(ChannelId(*connection), wire.wire())),
+            Op::Tick => self.input(now, Input::Tick),
+            Op::Publish => self.input(now, Input::Command(ServerCommand::Publish(mcp_proto::input::Change::Tools))),
+            Op::Revoke(principal) => {
+                self.input(now, Input::Command(ServerCommand::Revoke(principal.as_str().into())));
+            }
+            Op::Admit(key, admission) => self.input(now, Input::Command(admission.command(*key))),
+            Op::Shutdown(grace) => {
+                let grace = Duration::from_millis(*grace);
+                self.input(now, Input::Command(ServerCommand::Shutdown(grace)));
+            }
+            Op::Client { .. } | Op::Command(_) | Op::Stats(_) => {}
+        }
+        self.drain(now, said);
+        if let (Op::Stats(stats), Some(Serving::Whole(server))) = (op, &self.server) {
+            assert_eq!(*stats, format!("{:?}", server.stats()), "the server acts differently than in its run");
+        }
+    }
+
+    fn forget(&mut self) {
+        self.tasks.clear();
+        self.late.clear();
+    }
+
+    fn input(&mut self, now: Instant, input: WiredServerInput) {
+        match &mut self.server {
+            Some(Serving::Whole(server)) => drop(server.apply(now, input)),
+            Some(Serving::Apart(server)) => server.input(now, input),
+            None => {}
+        }
+    }
+
+    fn note(&mut self, now: Instant, key: RequestKey, note: Note) {
+        match &mut self.server {
+            Some(Serving::Whole(server)) => drop(server.notify(now, key, note)),
+            Some(Serving::Apart(server)) => server.notify(now, key, note),
+            None => {}
+        }
+    }
+
+    fn act(&mut self, now: Instant, key: RequestKey) {
+        let Some(task) = self.tasks.get_mut(&key) else { return };
+        match self.setting.act(task, now) {
+            Act::Note(key, note) => self.note(now, key, note),
+            Act::Answer(responder, outcome) => {
+                self.tasks.remove(&key);
+                self.input(now, Input::Command(ServerCommand::Respond(responder.write(outcome))));
+            }
+        }
+    }
+
+    /// Takes what the server does. Its application takes and answers requests while that goes on.
+    fn drain(&mut self, now: Instant, said: &mut Said) {
+        loop {
+            let event = match &mut self.server {
+                Some(Serving::Whole(server)) => match server.poll_output() {
+                    Some(action) => {
+                        said.server(&action);
+                        match action {
+                            Action::Event(event) => event,
+                            _ => continue,
+                        }
+                    }
+                    None => return,
+                },
+                Some(Serving::Apart(server)) => match server.poll(now, said) {
+                    Some(event) => event,
+                    None => return,
+                },
+                None => return,
+            };
+            match event {
+                Event::Request(responder, incoming) => {
+                    let key = responder.key();
+                    self.runs += 1;
+                    match self.setting.take(responder, incoming, self.runs, now) {
+                        Ok(task) => _ = self.tasks.insert(key, task),
+                        Err(answer) => self.input(now, Input::Command(ServerCommand::Respond(answer))),
+                    }
+                }
+                Event::Cancelled(key) => {
+                    let late = self.tasks.remove(&key).and_then(|task| self.setting.late(task));
+                    self.late.extend(late.map(|answer| (key, answer)));
+                }
+                _ => {}
+            }
+        }
+    }
+}
