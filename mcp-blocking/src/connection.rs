@@ -12,7 +12,7 @@ use crate::target::{Reader, Writer};
 use mcp_proto::Instant;
 use mcp_proto::driver::{Step, WriteQueue};
 use mcp_proto::exchange::{Closed, Shutdown};
-use mcp_proto::input::Wire;
+use mcp_proto::input::IoEvent;
 use mcp_proto::server::Event;
 use mcp_proto::wired::{Lane, LaneOutput};
 use std::io;
@@ -67,7 +67,7 @@ impl Connection {
         let (this, home) = (Arc::clone(self), Arc::downgrade(service));
         sync::spawn("mcp-writer", move || {
             let next = || this.next_step();
-            let written = |n| this.told(&home, Wire::Written(n));
+            let written = |n| this.told(&home, IoEvent::Written(n));
             let write = AssertUnwindSafe(|| stream::write(&mut *writer, next, written));
             let written = catch_unwind(write);
             drop(writer);
@@ -80,7 +80,7 @@ impl Connection {
         let (this, home) = (Arc::clone(self), Arc::downgrade(service));
         sync::spawn("mcp-reader", move || {
             let received =
-                |bytes| this.told(&home, Wire::Bytes(bytes)) && this.wait_heard(&heard) && this.wait_wanted();
+                |bytes| this.told(&home, IoEvent::Bytes(bytes)) && this.wait_heard(&heard) && this.wait_wanted();
             // Nothing is read of a connection that waits for its admission.
             let read = || if this.wait_wanted() { stream::read(&mut *reader, received) } else { Ok(()) };
             let read = catch_unwind(AssertUnwindSafe(read));
@@ -109,14 +109,14 @@ impl Connection {
     pub(crate) fn abort(&self, service: &Arc<Service>) {
         self.turn(service, |served| {
             served.queue.end();
-            served.lane.wire(service.clock.now(), Wire::Closed(Closed::Aborted));
+            served.lane.handle_io(service.clock.now(), IoEvent::Closed(Closed::Aborted));
         });
     }
 
     /// Tells the lane something, and says whether the connection still is there.
-    fn told(&self, service: &Weak<Service>, wire: Wire) -> bool {
+    fn told(&self, service: &Weak<Service>, wire: IoEvent) -> bool {
         let Some(service) = Weak::upgrade(service) else { return false };
-        self.turn(&service, |served| served.lane.wire(service.clock.now(), wire));
+        self.turn(&service, |served| served.lane.handle_io(service.clock.now(), wire));
         !self.lock().gone
     }
 
@@ -124,7 +124,7 @@ impl Connection {
         let Some(service) = Weak::upgrade(service) else { return };
         self.turn(&service, |served| {
             served.read_ended = true;
-            served.lane.wire(service.clock.now(), if cut { Wire::Closed(Closed::Reset) } else { Wire::Eof });
+            served.lane.handle_io(service.clock.now(), if cut { IoEvent::Closed(Closed::Reset) } else { IoEvent::Eof });
         });
     }
 
@@ -201,7 +201,9 @@ impl Connection {
                 closed.get_or_insert(Closed::Eof);
             }
             match closed {
-                Some(why) if !served.lane.is_closed() => served.lane.wire(service.clock.now(), Wire::Closed(why)),
+                Some(why) if !served.lane.is_closed() => {
+                    served.lane.handle_io(service.clock.now(), IoEvent::Closed(why))
+                }
                 _ => break,
             }
         }

@@ -45,13 +45,13 @@ pub struct ChannelId(pub u64);
 
 /// What the other side said, in the order in which it said it.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Item {
+pub enum Inbound {
     /// A message: a line of a duplex exchange, or the whole body of an HTTP one.
     Message(Message),
     /// An array of messages. It stays one item, since a binding answers it as a whole.
     Batch(Vec<Result<Message, Defect>>),
     /// Bytes where a message should be.
-    BadMessage(Defect),
+    Invalid(Defect),
     /// The head of an HTTP request; begins an exchange of a server.
     Request(RequestHead),
     /// The head of an HTTP response.
@@ -69,19 +69,19 @@ pub enum Item {
     Reject(HttpDefect),
 }
 
-impl From<Result<Document, Defect>> for Item {
+impl From<Result<Document, Defect>> for Inbound {
     fn from(read: Result<Document, Defect>) -> Self {
         match read {
             Ok(Document::Message(message)) => Self::Message(message),
             Ok(Document::Batch(elements)) => Self::Batch(elements),
-            Err(defect) => Self::BadMessage(defect),
+            Err(defect) => Self::Invalid(defect),
         }
     }
 }
 
 /// What we say, in the order in which it is to be written.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Outgoing {
+pub enum Outbound {
     /// A message of a duplex exchange, without a newline.
     Message(Bytes),
     /// The request of an HTTP exchange; a client's lane gets it first and alone.
@@ -121,24 +121,24 @@ pub enum Outgoing {
 pub enum Body {
     /// All of it; nothing follows.
     Full(Bytes),
-    /// Events follow, then [`Outgoing::End`].
+    /// Events follow, then [`Outbound::End`].
     Stream,
 }
 
 /// What became of an exchange. After `Failed` nothing more is said of it.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Fact {
+pub enum ExchangeEvent {
     /// A duplex exchange is open; on a server, this begins it. Reported to a client for an HTTP exchange: the request has a connection, and
     /// its bytes may reach the server from now on. A driver that reported [`Waiting`](Self::Waiting) reports this before the first write.
     Opened(Peer),
     /// Reported to a client for an HTTP exchange: the request waits for a connection, and the driver has written no byte of it. Optional. A
     /// request that the client aborts while it waits was not sent ([`Sent::No`]). Without this report the client assumes that it may have been.
     Waiting,
-    /// HTTP: who sends the request that follows. Told to a server directly before the [`Item::Request`] of the exchange, since only the
+    /// HTTP: who sends the request that follows. Told to a server directly before the [`Inbound::Request`] of the exchange, since only the
     /// latest is remembered, and left out where nothing is known of the peer.
     From(Peer),
     /// The other side said something.
-    Item(Item),
+    Inbound(Inbound),
     /// So many bytes of what we said are not written yet.
     Unsent(usize),
     /// HTTP, client only: the driver sends the request a second time, since its first connection turned out to be dead (see
@@ -180,7 +180,7 @@ pub enum Start {
         /// The body.
         body: Bytes,
         /// Whether the driver may send the request again, on another connection, if a reused one turns out to be dead before any response.
-        /// The driver first reports [`Fact::Repeated`]: a refusal of the second attempt does not prove that the first did not run.
+        /// The driver first reports [`ExchangeEvent::Repeated`]: a refusal of the second attempt does not prove that the first did not run.
         repeatable: bool,
         /// Whether the driver opens a connection for it beyond the maximum, since other requests depend on it: a response to a request of the
         /// server, `notifications/cancelled`, and the DELETE of a session.

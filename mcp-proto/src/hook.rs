@@ -1,7 +1,7 @@
 //! A function of the application that sees every message, in and out, and may refuse it. What a refusal does to calls and answers is the
 //! engines' business; nothing here knows a method, an era or a channel.
 
-use crate::exchange::{Body, Data, Item, Outgoing, SseEvent};
+use crate::exchange::{Body, Data, Inbound, Outbound, SseEvent};
 use crate::limits::FrameLimits;
 use crate::peer_text::Visible;
 use crate::redact::redact_message;
@@ -86,11 +86,11 @@ impl fmt::Display for Denied {
 
 impl core::error::Error for Denied {}
 
-/// What is left of an [`Outgoing`] that a hook was asked about.
+/// What is left of an [`Outbound`] that a hook was asked about.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Ruling {
     /// What to send; `None` if all of it was refused.
-    pub send: Option<Outgoing>,
+    pub send: Option<Outbound>,
     /// What was refused.
     pub denials: Vec<Denial>,
 }
@@ -114,15 +114,17 @@ impl MessageHook {
 
     /// Asks about what was read. What is refused comes back as a defect of the kind [`DefectKind::Denied`], so that the engine answers it.
     /// A [`Lane`](crate::wired::Lane) does this itself.
-    pub fn incoming(&self, item: Item) -> Item {
+    pub fn incoming(&self, item: Inbound) -> Inbound {
         let read = |message: Message| match self.ask(Direction::In, &message) {
             Ok(()) => Ok(message),
             Err(why) => Err(defect(&message, &why)),
         };
         match item {
-            Item::Message(message) => read(message).map_or_else(Item::BadMessage, Item::Message),
-            Item::Batch(elements) => Item::Batch(elements.into_iter().map(|element| element.and_then(read)).collect()),
-            Item::Event(SseEvent { id, retry, data }) => {
+            Inbound::Message(message) => read(message).map_or_else(Inbound::Invalid, Inbound::Message),
+            Inbound::Batch(elements) => {
+                Inbound::Batch(elements.into_iter().map(|element| element.and_then(read)).collect())
+            }
+            Inbound::Event(SseEvent { id, retry, data }) => {
                 let data = match data {
                     Data::Message(message) => read(message).map_or_else(Data::Bad, Data::Message),
                     Data::Batch(elements) => {
@@ -130,7 +132,7 @@ impl MessageHook {
                     }
                     other => other,
                 };
-                Item::Event(SseEvent { id, retry, data })
+                Inbound::Event(SseEvent { id, retry, data })
             }
             other => other,
         }
@@ -138,24 +140,24 @@ impl MessageHook {
 
     /// Asks about what is to be written. A [`Lane`](crate::wired::Lane) does this itself, but for the requests of HTTP clients, about which
     /// a [`WiredClient`](crate::wired::WiredClient) asks before there is a lane.
-    pub fn outgoing(&self, outgoing: Outgoing) -> Ruling {
+    pub fn outgoing(&self, outgoing: Outbound) -> Ruling {
         let mut denials = Vec::new();
         let mut rule = |bytes: Bytes| self.rule(bytes, &mut denials);
         let send = match outgoing {
-            Outgoing::Message(message) => rule(message).map(Outgoing::Message),
+            Outbound::Message(message) => rule(message).map(Outbound::Message),
             // A GET and a DELETE have no body, and so no message.
-            Outgoing::Request { head, body } if !body.is_empty() => {
-                rule(body).map(|body| Outgoing::Request { head, body })
+            Outbound::Request { head, body } if !body.is_empty() => {
+                rule(body).map(|body| Outbound::Request { head, body })
             }
-            Outgoing::Response { head, body: Body::Full(body) } if is_json(&body) => {
+            Outbound::Response { head, body: Body::Full(body) } if is_json(&body) => {
                 // Without its body it is still the answer that the client waits for.
                 let body = Body::Full(rule(body).unwrap_or_default());
-                Some(Outgoing::Response { head, body })
+                Some(Outbound::Response { head, body })
             }
-            Outgoing::Event { id, retry, data } if !data.is_empty() => match rule(data) {
+            Outbound::Event { id, retry, data } if !data.is_empty() => match rule(data) {
                 None if id.is_none() && retry.is_none() => None,
                 // What the event says besides its data still counts.
-                data => Some(Outgoing::Event { id, retry, data: data.unwrap_or_default() }),
+                data => Some(Outbound::Event { id, retry, data: data.unwrap_or_default() }),
             },
             other => Some(other),
         };

@@ -4,7 +4,7 @@
 pub use crate::call::CallId;
 use crate::call::RawCall;
 use crate::error::{AuthHints, Diagnostic};
-use crate::exchange::{ChannelId, Closed, ExchangeId, Fact, Headers, Peer};
+use crate::exchange::{ChannelId, Closed, ExchangeEvent, ExchangeId, Headers, Peer};
 use crate::model::elicitation::{ElicitRequest, ElicitResult};
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, code};
 use alloc::string::String;
@@ -16,7 +16,7 @@ use core::time::Duration;
 #[derive(Clone, PartialEq, Debug)]
 pub enum Input<K, F, C> {
     /// Something happened.
-    Fact(K, F),
+    Event(K, F),
     /// The application asks for something.
     Command(C),
     /// Time has passed; due timers fire.
@@ -24,17 +24,17 @@ pub enum Input<K, F, C> {
 }
 
 /// The inputs of a [`Client`](crate::client::Client).
-pub type ClientInput = Input<ExchangeId, Fact, ClientCommand>;
+pub type ClientInput = Input<ExchangeId, ExchangeEvent, ClientCommand>;
 /// The inputs of a [`Server`](crate::server::Server).
-pub type ServerInput = Input<ExchangeId, Fact, ServerCommand>;
+pub type ServerInput = Input<ExchangeId, ExchangeEvent, ServerCommand>;
 /// The inputs of a [`WiredClient`](crate::wired::WiredClient).
-pub type WiredClientInput = Input<ChannelId, Wire, ClientCommand>;
+pub type WiredClientInput = Input<ChannelId, IoEvent, ClientCommand>;
 /// The inputs of a [`WiredServer`](crate::wired::WiredServer).
-pub type WiredServerInput = Input<ChannelId, Wire, ServerCommand>;
+pub type WiredServerInput = Input<ChannelId, IoEvent, ServerCommand>;
 
 /// What happened to a channel. `Closed` is the last fact of every channel, also of one that never opened.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Wire {
+pub enum IoEvent {
     /// It is open.
     Opened(Peer),
     /// These bytes were read.

@@ -1,5 +1,5 @@
 //! One channel as bytes: a reader, a writer, and perhaps the program behind them. Client and server drive the same type.
-//! It holds no protocol state; what happens on it comes out as [`Wire`] facts, one for each [`poll_wire`](Channel::poll_wire).
+//! It holds no protocol state; what happens on it comes out as [`IoEvent`] facts, one for each [`poll_wire`](Channel::poll_wire).
 
 use crate::process::Process;
 use bytes::Bytes;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use mcp_proto::driver::not_opened;
 use mcp_proto::driver::{Step, WriteQueue};
 use mcp_proto::exchange::{Closed, Endpoint, Peer, Shutdown};
-use mcp_proto::input::Wire;
+use mcp_proto::input::IoEvent;
 use smol::future::Future;
 use smol::io::{AsyncRead, AsyncWrite};
 use std::pin::Pin;
@@ -105,8 +105,8 @@ impl Channel {
         }
     }
 
-    /// The next thing that happened. Reads only if `wants_read`, and writes whatever it says. Pending for ever after `Wire::Closed`.
-    pub(crate) fn poll_wire(&mut self, cx: &mut Context<'_>, wants_read: bool) -> Poll<Wire> {
+    /// The next thing that happened. Reads only if `wants_read`, and writes whatever it says. Pending for ever after `IoEvent::Closed`.
+    pub(crate) fn poll_wire(&mut self, cx: &mut Context<'_>, wants_read: bool) -> Poll<IoEvent> {
         if self.closed {
             return Poll::Pending;
         }
@@ -116,13 +116,13 @@ impl Channel {
             return Poll::Ready(match opened {
                 Ok(link) => {
                     (self.reader, self.writer, self.process) = (Some(link.reader), Some(link.writer), link.process);
-                    Wire::Opened(link.peer)
+                    IoEvent::Opened(link.peer)
                 }
                 Err(why) => self.end(why),
             });
         }
         if let Poll::Ready(n) = self.poll_write(cx) {
-            return Poll::Ready(Wire::Written(n));
+            return Poll::Ready(IoEvent::Written(n));
         }
         let exited = self.process.as_mut().is_some_and(|process| process.poll_exited(cx));
         if wants_read && let Poll::Ready(wire) = self.poll_read(cx) {
@@ -144,11 +144,11 @@ impl Channel {
         Poll::Ready(self.end(why))
     }
 
-    fn end(&mut self, why: Closed) -> Wire {
+    fn end(&mut self, why: Closed) -> IoEvent {
         self.closed = true;
         self.reader = None;
         self.stop_writing();
-        Wire::Closed(why)
+        IoEvent::Closed(why)
     }
 
     fn stop_writing(&mut self) {
@@ -192,7 +192,7 @@ impl Channel {
         Poll::Pending
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Wire> {
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<IoEvent> {
         let Some(reader) = &mut self.reader else { return Poll::Pending };
         if self.buffer.is_empty() {
             self.buffer.resize(READ, 0);
@@ -201,19 +201,19 @@ impl Channel {
         Poll::Ready(match read {
             Ok(0) => {
                 self.reader = None;
-                Wire::Eof
+                IoEvent::Eof
             }
             Ok(n) => {
                 let bytes = Bytes::copy_from_slice(&self.buffer[..n]);
                 if n == self.buffer.len() && n < MOST {
                     self.buffer.resize(4 * n, 0);
                 }
-                Wire::Bytes(bytes)
+                IoEvent::Bytes(bytes)
             }
             // A program speaks once more: with its exit status.
             Err(_) if self.process.is_some() => {
                 self.reader = None;
-                Wire::Eof
+                IoEvent::Eof
             }
             Err(_) => self.end(Closed::Reset),
         })

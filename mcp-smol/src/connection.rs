@@ -5,7 +5,7 @@ use crate::channel::{Channel, Reader, Writer};
 use crate::clock::Alarm;
 use crate::server::Shared;
 use mcp_proto::exchange::{Closed, Peer, Shutdown};
-use mcp_proto::input::Wire;
+use mcp_proto::input::IoEvent;
 use mcp_proto::wired::{Kind, Lane, LaneOutput};
 use smol::Task;
 use smol::future::Future;
@@ -99,12 +99,12 @@ impl Live {
             let Poll::Ready(wire) = self.poll_wire(cx, !read) else {
                 return if read { Turn::Again } else { Turn::Rest };
             };
-            read |= matches!(wire, Wire::Bytes(_));
-            written = matches!(wire, Wire::Written(_));
-            if let Wire::Closed(why) = &wire {
+            read |= matches!(wire, IoEvent::Bytes(_));
+            written = matches!(wire, IoEvent::Written(_));
+            if let IoEvent::Closed(why) = &wire {
                 self.end = Some(why.clone());
             }
-            self.lane.wire(self.server.origin.now(), wire);
+            self.lane.handle_io(self.server.origin.now(), wire);
             if self.lane.takes_long() {
                 return Turn::Parse;
             }
@@ -115,7 +115,7 @@ impl Live {
     }
 
     /// The next fact of the channel.
-    fn poll_wire(&mut self, cx: &mut Context<'_>, reads: bool) -> Poll<Wire> {
+    fn poll_wire(&mut self, cx: &mut Context<'_>, reads: bool) -> Poll<IoEvent> {
         loop {
             let refused = self.answers_only && self.channel.is_refused();
             if refused {
@@ -227,7 +227,7 @@ impl Future for Connection {
 impl Drop for Live {
     fn drop(&mut self) {
         if self.end.is_none() {
-            self.lane.wire(self.server.origin.now(), Wire::Closed(Closed::Aborted));
+            self.lane.handle_io(self.server.origin.now(), IoEvent::Closed(Closed::Aborted));
         }
         self.tell_facts();
         self.server.leave(self.lane.number());

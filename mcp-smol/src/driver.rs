@@ -10,7 +10,7 @@ use crate::sync::guarded;
 use mcp_proto::client::Event;
 use mcp_proto::driver::{Question, Reply, ReplyKey, ReplyToken};
 use mcp_proto::exchange::{Action, ChannelId};
-use mcp_proto::input::{Input, Wire};
+use mcp_proto::input::{Input, IoEvent};
 use smol::future::Future;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -135,9 +135,9 @@ impl Driver {
                 let wants_read = shared.lock().engine.wants_read(*id);
                 let Poll::Ready(wire) = channel.poll_wire(cx, wants_read) else { break };
                 moved = true;
-                let last = matches!(wire, Wire::Closed(_));
+                let last = matches!(wire, IoEvent::Closed(_));
                 // Facts are never refused.
-                let _ = shared.lock().engine.apply(shared.origin.now(), Input::Fact(*id, wire));
+                let _ = shared.lock().engine.apply(shared.origin.now(), Input::Event(*id, wire));
                 if last {
                     return false;
                 }

@@ -16,7 +16,7 @@ use channel::Channel;
 use mcp_proto::call::RawResult;
 use mcp_proto::client::Event;
 use mcp_proto::exchange::{Action, ChannelId, Closed, Peer, Sent, Shutdown};
-use mcp_proto::input::{CallId, Input, Wire};
+use mcp_proto::input::{CallId, Input, IoEvent};
 use mcp_proto::wired::{Outbox, WiredClient};
 use mcp_proto::{Call, CallError, ClientConfig, Instant, Method};
 use std::collections::BTreeMap;
@@ -132,7 +132,7 @@ impl PollLoop {
             let ended = |(id, channel): (&ChannelId, &mut Channel)| channel.closed().map(|why| (*id, why));
             let Some((id, why)) = self.channels.iter_mut().find_map(ended) else { break };
             self.channels.remove(&id);
-            self.tell(id, Wire::Closed(why));
+            self.tell(id, IoEvent::Closed(why));
         }
     }
 
@@ -143,10 +143,10 @@ impl PollLoop {
                     let open = channel.is_open();
                     self.channels.insert(id, channel);
                     if open {
-                        self.tell(id, Wire::Opened(Peer::default()));
+                        self.tell(id, IoEvent::Opened(Peer::default()));
                     }
                 }
-                Err(why) => self.tell(id, Wire::Closed(why)),
+                Err(why) => self.tell(id, IoEvent::Closed(why)),
             },
             // A channel that is gone was reported so; what the engine wanted of it before it knew is void.
             Action::Write(id, bytes) => {
@@ -188,9 +188,9 @@ impl PollLoop {
         Ok(())
     }
 
-    fn tell(&mut self, id: ChannelId, fact: Wire) {
+    fn tell(&mut self, id: ChannelId, fact: IoEvent) {
         // The same as `engine.bytes(now, id, ..)`, `engine.written(now, id, ..)` and so on, with the fact as a value.
-        self.engine.apply(self.now(), Input::Fact(id, fact)).expect("facts are never refused");
+        self.engine.apply(self.now(), Input::Event(id, fact)).expect("facts are never refused");
     }
 }
 

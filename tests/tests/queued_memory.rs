@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use mcp_proto::client::{self, Client, ClientConfig, Policy};
-use mcp_proto::exchange::{ExchangeId, Fact, Item, Peer};
+use mcp_proto::exchange::{ExchangeEvent, ExchangeId, Inbound, Peer};
 use mcp_proto::limits::Limits;
 use mcp_proto::rpc::parse_batch_or_message;
 use mcp_proto::server::{self, Server};
@@ -25,17 +25,17 @@ fn used() -> usize {
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-fn item(text: String) -> Item {
+fn item(text: String) -> Inbound {
     parse_batch_or_message(Bytes::from(text), &Limits::default().frame).into()
 }
 
-fn notification(params: usize, junk: usize) -> Item {
+fn notification(params: usize, junk: usize) -> Inbound {
     let (params, junk) = ("x".repeat(params), "j".repeat(junk));
     item(format!(r#"{{"jsonrpc":"2.0","method":"n","params":{{"x":"{params}"}},"junk":"{junk}"}}"#))
 }
 
 /// What 208 notifications hold, and how many of them were lost.
-fn held(mut tell: impl FnMut(Item), lost: impl FnOnce() -> u64, params: usize, junk: usize) -> (usize, u64) {
+fn held(mut tell: impl FnMut(Inbound), lost: impl FnOnce() -> u64, params: usize, junk: usize) -> (usize, u64) {
     let before = used();
     for _ in 0..208 {
         tell(notification(params, junk));
@@ -45,7 +45,7 @@ fn held(mut tell: impl FnMut(Item), lost: impl FnOnce() -> u64, params: usize, j
 
 fn server(params: usize, junk: usize) -> (usize, u64) {
     let mut server = Server::new(Arc::new(ServerConfig::new(Implementation::new("memory", "1"))), [7; 32], NOW);
-    server.fact(NOW, X, Fact::Opened(Peer::default()));
+    server.handle_event(NOW, X, ExchangeEvent::Opened(Peer::default()));
     let server = std::cell::RefCell::new(server);
     let lost = || {
         let outputs: Vec<_> = iter::from_fn(|| server.borrow_mut().poll_output()).collect();
@@ -57,7 +57,7 @@ fn server(params: usize, junk: usize) -> (usize, u64) {
             })
             .sum()
     };
-    held(|item| server.borrow_mut().fact(NOW, X, Fact::Item(item)), lost, params, junk)
+    held(|item| server.borrow_mut().handle_event(NOW, X, ExchangeEvent::Inbound(item)), lost, params, junk)
 }
 
 fn client(params: usize, junk: usize) -> (usize, u64) {
@@ -65,9 +65,13 @@ fn client(params: usize, junk: usize) -> (usize, u64) {
     config.policy = Policy::Legacy;
     let mut client = Client::new(Arc::new(config), [7; 32], NOW);
     let Some(client::Output::Start(x, _)) = client.poll_output() else { panic!("it starts") };
-    client.fact(NOW, x, Fact::Opened(Peer::default()));
+    client.handle_event(NOW, x, ExchangeEvent::Opened(Peer::default()));
     let result = r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#;
-    client.fact(NOW, x, Fact::Item(item(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#))));
+    client.handle_event(
+        NOW,
+        x,
+        ExchangeEvent::Inbound(item(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#))),
+    );
     let outputs: Vec<_> = iter::from_fn(|| client.poll_output()).collect();
     assert!(
         outputs.iter().any(|output| matches!(output, client::Output::Event(client::Event::Ready(_)))),
@@ -84,7 +88,7 @@ fn client(params: usize, junk: usize) -> (usize, u64) {
             })
             .sum()
     };
-    held(|item| client.borrow_mut().fact(NOW, x, Fact::Item(item)), lost, params, junk)
+    held(|item| client.borrow_mut().handle_event(NOW, x, ExchangeEvent::Inbound(item)), lost, params, junk)
 }
 
 // covers: B-274, B-187

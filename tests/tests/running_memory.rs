@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use bytes::Bytes;
-use mcp_proto::exchange::{ExchangeId, Fact, Headers, Item, Outgoing, Peer, RequestHead};
+use mcp_proto::exchange::{ExchangeEvent, ExchangeId, Headers, Inbound, Outbound, Peer, RequestHead};
 use mcp_proto::limits::Limits;
 use mcp_proto::rpc::parse_batch_or_message;
 use mcp_proto::server::{Event, Incoming, Output, Responder};
@@ -56,7 +56,7 @@ impl Bench {
         let held = Vec::with_capacity(2048);
         let mut bench = Self { server, limits, way, exchanges: 1, held, answers: 0 };
         if way != Way::Http {
-            bench.server.fact(NOW, ExchangeId(1), Fact::Opened(Peer::default()));
+            bench.server.handle_event(NOW, ExchangeId(1), ExchangeEvent::Opened(Peer::default()));
         }
         if matches!(way, Way::Older | Way::Batch) {
             let client =
@@ -79,7 +79,7 @@ impl Bench {
     }
 
     fn say(&mut self, text: String) {
-        let item = Item::from(parse_batch_or_message(Bytes::from(text), &self.limits.frame));
+        let item = Inbound::from(parse_batch_or_message(Bytes::from(text), &self.limits.frame));
         let exchange = ExchangeId(self.exchanges);
         if self.way == Way::Http {
             let headers = Headers::new()
@@ -90,19 +90,19 @@ impl Bench {
                 .with("Mcp-Method", "tools/call")
                 .with("Mcp-Name", "t");
             let head = RequestHead { method: "POST".into(), target: "/mcp".into(), headers };
-            self.server.fact(NOW, exchange, Fact::Item(Item::Request(head)));
-            self.server.fact(NOW, exchange, Fact::Item(item));
-            self.server.fact(NOW, exchange, Fact::Item(Item::End));
+            self.server.handle_event(NOW, exchange, ExchangeEvent::Inbound(Inbound::Request(head)));
+            self.server.handle_event(NOW, exchange, ExchangeEvent::Inbound(item));
+            self.server.handle_event(NOW, exchange, ExchangeEvent::Inbound(Inbound::End));
             self.exchanges += 1;
         } else {
-            self.server.fact(NOW, exchange, Fact::Item(item));
+            self.server.handle_event(NOW, exchange, ExchangeEvent::Inbound(item));
         }
         while let Some(output) = self.server.poll_output() {
             match output {
                 Output::Event(Event::Request(responder, incoming)) => self.held.push((responder, incoming)),
-                Output::Send(x, Outgoing::Message(_) | Outgoing::Response { .. }) => {
+                Output::Send(x, Outbound::Message(_) | Outbound::Response { .. }) => {
                     self.answers += 1;
-                    self.server.fact(NOW, x, Fact::Unsent(0));
+                    self.server.handle_event(NOW, x, ExchangeEvent::Unsent(0));
                 }
                 _ => {}
             }

@@ -14,7 +14,7 @@ use mcp_proto::call::RawResult;
 use mcp_proto::client::{self, Event};
 use mcp_proto::error::Awaited;
 use mcp_proto::exchange::{
-    Body, Closed, ExchangeId, Fact, Headers, Item, Outgoing, RequestHead, ResponseHead, Sent, Start,
+    Body, Closed, ExchangeEvent, ExchangeId, Headers, Inbound, Outbound, RequestHead, ResponseHead, Sent, Start,
 };
 use mcp_proto::input::{CallId, InputKey, Note};
 use mcp_proto::model::lifecycle::Implementation;
@@ -101,7 +101,7 @@ impl HttpClient {
             Part::Head { status, headers } => {
                 let head = ResponseHead { status, headers };
                 self.bodies.insert(x, frame::Body::of_response(&head, &Limits::default().frame));
-                self.engine.fact(NOW, x, Fact::Item(Item::Response(head)));
+                self.engine.handle_event(NOW, x, ExchangeEvent::Inbound(Inbound::Response(head)));
             }
             Part::Chunk(bytes) => self.read(x, |body| body.bytes(bytes)),
             Part::End => self.read(x, frame::Body::end),
@@ -114,7 +114,7 @@ impl HttpClient {
         let Some(body) = self.bodies.get_mut(&x) else { return };
         feed(body);
         while let Some(item) = self.bodies.get_mut(&x).and_then(frame::Body::poll_item) {
-            self.engine.fact(NOW, x, Fact::Item(item));
+            self.engine.handle_event(NOW, x, ExchangeEvent::Inbound(item));
             // The engine may want no more of it; then its body is gone before the next item.
             self.carry_out();
         }
@@ -125,7 +125,7 @@ impl HttpClient {
 
     fn fail(&mut self, x: ExchangeId, why: Closed) {
         self.bodies.remove(&x);
-        self.engine.fact(NOW, x, Fact::Failed { sent: Sent::Maybe, why });
+        self.engine.handle_event(NOW, x, ExchangeEvent::Failed { sent: Sent::Maybe, why });
     }
 
     fn call(&mut self, call: mcp_proto::Call<tools::CallTool>) -> CallId {
@@ -172,18 +172,22 @@ impl HttpServer {
     fn received(&mut self, request: Request) {
         let x = ExchangeId(request.number);
         let mut body = frame::Body::of_request(&request.head, &Limits::default().frame);
-        self.engine.fact(NOW, x, Fact::Item(Item::Request(request.head)));
+        self.engine.handle_event(NOW, x, ExchangeEvent::Inbound(Inbound::Request(request.head)));
         body.bytes(request.body);
         body.end();
         while let Some(item) = body.poll_item() {
-            self.engine.fact(NOW, x, Fact::Item(item));
+            self.engine.handle_event(NOW, x, ExchangeEvent::Inbound(item));
         }
         self.carry_out();
     }
 
     /// The client of a request has gone, or wants no more of it.
     fn left(&mut self, number: u64) {
-        self.engine.fact(NOW, ExchangeId(number), Fact::Failed { sent: Sent::Maybe, why: Closed::Reset });
+        self.engine.handle_event(
+            NOW,
+            ExchangeId(number),
+            ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset },
+        );
         self.carry_out();
     }
 
@@ -203,22 +207,22 @@ impl HttpServer {
     }
 
     /// Says a part of an answer in the words of the library.
-    fn respond(&mut self, number: u64, outgoing: Outgoing) {
+    fn respond(&mut self, number: u64, outgoing: Outbound) {
         let mut say = |part| self.parts.push((number, part));
         match outgoing {
-            Outgoing::Response { head: ResponseHead { status, headers }, body } => {
+            Outbound::Response { head: ResponseHead { status, headers }, body } => {
                 say(Part::Head { status, headers });
                 if let Body::Full(bytes) = body {
                     say(Part::Chunk(bytes));
                     say(Part::End);
                 }
             }
-            Outgoing::Event { id, retry, data } => say(Part::Chunk(frame::encode_event(id.as_deref(), retry, &data))),
-            Outgoing::Continue => {}
-            Outgoing::Comment(text) => say(Part::Chunk(frame::encode_comment(&text))),
-            Outgoing::End => say(Part::End),
+            Outbound::Event { id, retry, data } => say(Part::Chunk(frame::encode_event(id.as_deref(), retry, &data))),
+            Outbound::Continue => {}
+            Outbound::Comment(text) => say(Part::Chunk(frame::encode_comment(&text))),
+            Outbound::End => say(Part::End),
             // The one is said by clients, the other on duplex exchanges.
-            Outgoing::Request { .. } | Outgoing::Message(_) => unreachable!("{outgoing:?}"),
+            Outbound::Request { .. } | Outbound::Message(_) => unreachable!("{outgoing:?}"),
         }
     }
 
@@ -545,12 +549,12 @@ fn a_server_answers_whatever_a_library_lets_through() {
     server.engine = Server::new(Arc::new(config), [3; 32], NOW);
     let head = RequestHead { method: "GET".into(), target: "/mcp".into(), headers: Headers::new() };
     let x = ExchangeId(9);
-    for item in [Item::Request(head), Item::End] {
-        server.engine.fact(NOW, x, Fact::Item(item));
+    for item in [Inbound::Request(head), Inbound::End] {
+        server.engine.handle_event(NOW, x, ExchangeEvent::Inbound(item));
     }
     let outputs: Vec<_> = std::iter::from_fn(|| server.engine.poll_output()).collect();
     let answer = outputs.iter().find_map(|output| match output {
-        server::Output::Send(of, Outgoing::Response { head, .. }) if *of == x => Some(head),
+        server::Output::Send(of, Outbound::Response { head, .. }) if *of == x => Some(head),
         _ => None,
     });
     let answer = answer.expect("there is an answer");

@@ -9,7 +9,9 @@ use mcp_blocking::{Router, serve_http, tool};
 use mcp_proto::call::{IntoCall, RawResult};
 use mcp_proto::client::{Client, ClientConfig, Event, Output, Termination};
 use mcp_proto::error::{NegotiationCause, NegotiationError, Stage};
-use mcp_proto::exchange::{Closed, ExchangeId, Fact, Headers, Item, Origin, RequestHead, ResponseHead, Sent, Start};
+use mcp_proto::exchange::{
+    Closed, ExchangeEvent, ExchangeId, Headers, Inbound, Origin, RequestHead, ResponseHead, Sent, Start,
+};
 use mcp_proto::input::CallId;
 use mcp_proto::rpc::Object;
 use mcp_proto::{
@@ -171,7 +173,7 @@ impl Driver {
         match part {
             Part::Head(head) => {
                 open.body = Some(frame::Body::of_response(&head, &self.engine.config().limits.frame));
-                self.engine.fact(self.now(), exchange, Fact::Item(Item::Response(head)));
+                self.engine.handle_event(self.now(), exchange, ExchangeEvent::Inbound(Inbound::Response(head)));
             }
             Part::Bytes(bytes) => self.read(exchange, |body| body.bytes(bytes)),
             Part::End => self.read(exchange, frame::Body::end),
@@ -184,8 +186,8 @@ impl Driver {
             feed(body);
         }
         while let Some(item) = self.body(exchange).and_then(frame::Body::poll_item) {
-            let end = item == Item::End;
-            self.engine.fact(self.now(), exchange, Fact::Item(item));
+            let end = item == Inbound::End;
+            self.engine.handle_event(self.now(), exchange, ExchangeEvent::Inbound(item));
             // What the engine says to one item may be that it wants no further one.
             self.carry_out();
             if end {
@@ -203,7 +205,7 @@ impl Driver {
 
     fn fail(&mut self, exchange: ExchangeId, sent: Sent, why: Closed) {
         self.exchanges.remove(&exchange);
-        self.engine.fact(self.now(), exchange, Fact::Failed { sent, why });
+        self.engine.handle_event(self.now(), exchange, ExchangeEvent::Failed { sent, why });
     }
 
     /// Runs until this finds what it looks for among the events.

@@ -13,7 +13,8 @@ use mcp_blocking::{Client, Config, connect_with};
 use mcp_proto::client::{self, Termination};
 use mcp_proto::error::Diagnostic;
 use mcp_proto::exchange::{
-    self, Closed, ExchangeId, Fact, Headers, HttpDefect, Item, Outgoing, Peer, RequestHead, ResponseHead, Sent,
+    self, Closed, ExchangeEvent, ExchangeId, Headers, HttpDefect, Inbound, Outbound, Peer, RequestHead, ResponseHead,
+    Sent,
 };
 use mcp_proto::input::{Admission, Change, Note, Principal, RequestKey};
 use mcp_proto::route::Routed;
@@ -120,15 +121,15 @@ impl Web {
         let x = ExchangeId(state.next);
         state.open.insert(x, Open { say, unsent: 0, ended: false });
         // Under one lock with its head: nothing of another request may come between.
-        state.engine.fact(self.now(), x, Fact::From(peer));
-        state.engine.fact(self.now(), x, Fact::Item(Item::Request(head)));
+        state.engine.handle_event(self.now(), x, ExchangeEvent::From(peer));
+        state.engine.handle_event(self.now(), x, ExchangeEvent::Inbound(Inbound::Request(head)));
         self.carry_out(state);
         (Exchange { web: Arc::clone(self), x, over: false }, heard)
     }
 
-    fn tell(self: &Arc<Self>, x: ExchangeId, fact: Fact) {
+    fn tell(self: &Arc<Self>, x: ExchangeId, fact: ExchangeEvent) {
         let mut state = self.lock();
-        state.engine.fact(self.now(), x, fact);
+        state.engine.handle_event(self.now(), x, fact);
         self.carry_out(state);
     }
 
@@ -148,7 +149,7 @@ impl Web {
         if over {
             state.open.remove(&x);
         }
-        state.engine.fact(self.now(), x, Fact::Unsent(unsent));
+        state.engine.handle_event(self.now(), x, ExchangeEvent::Unsent(unsent));
     }
 
     /// Does what the engine wants. To be called after everything that the engine is told.
@@ -186,17 +187,17 @@ impl Web {
         self.changed.notify_all();
     }
 
-    fn say(&self, state: &mut State, x: ExchangeId, outgoing: Outgoing) {
+    fn say(&self, state: &mut State, x: ExchangeId, outgoing: Outbound) {
         let Some(open) = state.open.get_mut(&x) else { return };
         let part = match outgoing {
-            Outgoing::Continue => Part::Continue,
-            Outgoing::Response { head, body: exchange::Body::Full(body) } => Part::Head(head, Some(body)),
-            Outgoing::Response { head, body: exchange::Body::Stream } => Part::Head(head, None),
-            Outgoing::Event { id, retry, data } => Part::Bytes(frame::encode_event(id.as_deref(), retry, &data)),
-            Outgoing::Comment(text) => Part::Bytes(frame::encode_comment(&text)),
-            Outgoing::End => Part::End,
+            Outbound::Continue => Part::Continue,
+            Outbound::Response { head, body: exchange::Body::Full(body) } => Part::Head(head, Some(body)),
+            Outbound::Response { head, body: exchange::Body::Stream } => Part::Head(head, None),
+            Outbound::Event { id, retry, data } => Part::Bytes(frame::encode_event(id.as_deref(), retry, &data)),
+            Outbound::Comment(text) => Part::Bytes(frame::encode_comment(&text)),
+            Outbound::End => Part::End,
             // The one is said by clients, the other on exchanges that carry messages both ways.
-            Outgoing::Request { .. } | Outgoing::Message(_) => return,
+            Outbound::Request { .. } | Outbound::Message(_) => return,
         };
         state.streams += usize::from(matches!(part, Part::Head(_, None)));
         let whole = matches!(part, Part::Head(_, Some(_)));
@@ -270,7 +271,7 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         if !self.over {
             self.web.lock().open.remove(&self.x);
-            self.web.tell(self.x, Fact::Failed { sent: Sent::Maybe, why: Closed::Reset });
+            self.web.tell(self.x, ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset });
         }
     }
 }
@@ -296,12 +297,12 @@ async fn serve(web: Arc<Web>, peer: Peer, request: hyper::Request<Body>) -> io::
         }
         let mut ended = false;
         while let Some(item) = body.poll_item() {
-            ended |= item == Item::End;
-            web.tell(exchange.x, Fact::Item(item));
+            ended |= item == Inbound::End;
+            web.tell(exchange.x, ExchangeEvent::Inbound(item));
         }
         if body.broken().is_some() {
             let defect = HttpDefect { status: 413, why: "the body is larger than the limit" };
-            web.tell(exchange.x, Fact::Item(Item::Reject(defect)));
+            web.tell(exchange.x, ExchangeEvent::Inbound(Inbound::Reject(defect)));
         }
         if ended || body.broken().is_some() {
             first = heard.recv().await.ok();

@@ -1,6 +1,6 @@
 //! The standing properties, over simulated runs. `cargo run --release -p mcp-tests --bin replay -- --steps N` runs as many as one likes.
 
-use mcp_proto::input::{Input, Wire, WiredClientInput};
+use mcp_proto::input::{Input, IoEvent, WiredClientInput};
 use mcp_tests::sim::campaign::{Campaign, Simulation, Until, Violation};
 use mcp_tests::sim::less::Less;
 use mcp_tests::sim::rng::Rng;
@@ -70,12 +70,12 @@ fn when_the_queue_is_drained_changes_nothing() {
 
 /// The bytes of an input in pieces of one to four bytes, or of any size.
 fn pieces(input: &WiredClientInput, rng: &mut Rng) -> Vec<WiredClientInput> {
-    let Input::Fact(channel, Wire::Bytes(bytes)) = input else { return vec![input.clone()] };
+    let Input::Event(channel, IoEvent::Bytes(bytes)) = input else { return vec![input.clone()] };
     let most = if rng.per_mille(500) { 4 } else { bytes.len() as u64 };
     let (mut rest, mut pieces) = (bytes.clone(), Vec::new());
     while !rest.is_empty() {
         let n = (1 + rng.below(most)).min(rest.len() as u64) as usize;
-        pieces.push(Input::Fact(*channel, Wire::Bytes(rest.split_to(n))));
+        pieces.push(Input::Event(*channel, IoEvent::Bytes(rest.split_to(n))));
     }
     pieces
 }

@@ -225,7 +225,7 @@ pub enum Repeat {
 pub enum CancelSignal {
     /// The server is told, by the means of the era.
     #[default]
-    Wire,
+    IoEvent,
     /// Nobody is told; a late answer is ignored.
     LocalOnly,
 }
@@ -284,7 +284,7 @@ impl ClientConfig {
             authorize: false,
             retry_plain_403: false,
             repeat: Repeat::Safe,
-            cancel_signal: CancelSignal::Wire,
+            cancel_signal: CancelSignal::IoEvent,
             ids: IdPolicy::Counter,
             malformed: Malformed::Skip,
             match_text_ids: true,

@@ -43,7 +43,7 @@ pub use url::{BadUrl, HttpTarget};
 
 use crate::call::{Call, Calling, Method, RawResult};
 use crate::error::{CallError, Diagnostic, DiagnosticKind, NegotiationError, Refused, StreamEnd, excerpt};
-use crate::exchange::{ChannelId, Closed, ExchangeId, Fact, Outgoing, Shutdown, Start};
+use crate::exchange::{ChannelId, Closed, ExchangeEvent, ExchangeId, Outbound, Shutdown, Start};
 use crate::input::{
     Applied, AuthToken, Authorization, CallId, Challenge, ClientCommand, ClientInput, Input, InputAnswer, InputKey,
     InputRequest, InputToken, NotificationId,
@@ -80,7 +80,7 @@ pub enum Output {
     /// Begin an exchange.
     Start(ExchangeId, Start),
     /// Say this on it.
-    Send(ExchangeId, Outgoing),
+    Send(ExchangeId, Outbound),
     /// End it now; nothing more is said of it, by either side.
     Abort(ExchangeId),
     /// Something for the application.
@@ -363,7 +363,7 @@ impl Client {
         self.now = self.now.max(now);
         let refused = |value, why| Refused { value: Input::Command(value), why };
         match input {
-            Input::Fact(exchange, fact) => self.on_fact(exchange, fact),
+            Input::Event(exchange, fact) => self.on_fact(exchange, fact),
             Input::Tick => self.on_tick(),
             Input::Command(ClientCommand::Call(call)) => {
                 return self
@@ -434,7 +434,7 @@ impl Client {
     }
 
     /// Like [`notify`](Self::notify), and [`Event::NotificationEnded`] reports the delivery. On a duplex exchange this needs a driver that
-    /// reports [`Fact::Unsent`].
+    /// reports [`ExchangeEvent::Unsent`].
     ///
     /// # Errors
     /// As [`notify`](Self::notify); also [`Refusal::Full`](crate::Refusal::Full) while
@@ -464,7 +464,7 @@ impl Client {
     }
 
     /// Tells what became of an exchange. Facts about an exchange that is over are ignored.
-    pub fn fact(&mut self, now: Instant, exchange: ExchangeId, fact: Fact) {
+    pub fn handle_event(&mut self, now: Instant, exchange: ExchangeId, fact: ExchangeEvent) {
         self.now = self.now.max(now);
         self.on_fact(exchange, fact);
     }

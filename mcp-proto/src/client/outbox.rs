@@ -3,7 +3,7 @@
 use super::{Event, Output};
 use crate::droppable::{Droppable, EVENT, Weigh, Weight};
 use crate::error::Diagnostic;
-use crate::exchange::{ExchangeId, Outgoing, Start};
+use crate::exchange::{ExchangeId, Outbound, Start};
 use crate::limits::ClientLimits;
 use crate::rpc::RawJson;
 use alloc::collections::VecDeque;
@@ -37,7 +37,7 @@ impl Outbox {
         self.queue.push_back(Output::Start(exchange, start));
     }
 
-    pub(super) fn send(&mut self, exchange: ExchangeId, outgoing: Outgoing) {
+    pub(super) fn send(&mut self, exchange: ExchangeId, outgoing: Outbound) {
         self.queue.push_back(Output::Send(exchange, outgoing));
     }
 

@@ -117,7 +117,7 @@ fn hooked(text: &str) -> String {
         Ok(())
     });
     let params = Object::new().with("text", text).into();
-    hook.incoming(crate::exchange::Item::Message(Message::Notification(Notification {
+    hook.incoming(crate::exchange::Inbound::Message(Message::Notification(Notification {
         method: text.into(),
         params: Some(params),
     })));
@@ -210,14 +210,14 @@ fn what_holds_the_text_keeps_it_raw() {
 // covers: S2-44
 #[test]
 fn a_challenge_in_latin_1_is_shown_escaped() {
-    use crate::exchange::{Headers, Item, Outgoing, RequestHead};
+    use crate::exchange::{Headers, Inbound, Outbound, RequestHead};
     use crate::frame::{Conn, Kind};
     use crate::limits::FrameLimits;
     let mut conn = Conn::new(Kind::HttpClient, &FrameLimits::default());
     let head = RequestHead { method: "GET".into(), target: "/".into(), headers: Headers::new().with("Host", "h") };
-    conn.encode(Outgoing::Request { head, body: Default::default() });
+    conn.encode(Outbound::Request { head, body: Default::default() });
     conn.bytes(b"HTTP/1.1 401 no\r\nContent-Length: 0\r\nWWW-Authenticate: Basic \x9b2J\r\n\r\n".as_slice().into());
-    let Some(Item::Response(head)) = conn.poll_item() else { panic!("a response") };
+    let Some(Inbound::Response(head)) = conn.poll_item() else { panic!("a response") };
     let challenge = head.headers.get("www-authenticate").unwrap();
     assert_eq!(challenge, "Basic \u{9b}2J");
     let auth = AuthHints { www_authenticate: vec![challenge.into()], auth_server: None };

@@ -2,7 +2,7 @@
 
 use super::input::{BOM, Input};
 use super::sse::Events;
-use crate::exchange::{Headers, Item, RequestHead, ResponseHead};
+use crate::exchange::{Headers, Inbound, RequestHead, ResponseHead};
 use crate::limits::FrameLimits;
 use crate::rpc;
 use alloc::boxed::Box;
@@ -12,19 +12,19 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::mem;
 
-/// The body of one HTTP message: bytes in any pieces, and its `Content-Type`, to the [`Item`]s of its exchange. For whoever has an HTTP
+/// The body of one HTTP message: bytes in any pieces, and its `Content-Type`, to the [`Inbound`]s of its exchange. For whoever has an HTTP
 /// stack of their own.
 ///
-/// * `application/json`: one [`Item::Message`], [`Item::Batch`] or [`Item::BadMessage`] at its end. One byte-order mark at its start is
+/// * `application/json`: one [`Inbound::Message`], [`Inbound::Batch`] or [`Inbound::Invalid`] at its end. One byte-order mark at its start is
 ///   ignored (RFC 8259 section 8.1). In a response whose status is not
-///   2xx, what is not a message is one [`Item::Body`]: then it is the text of some error page. An empty one is no item in a response.
-/// * `text/event-stream`, in a response: [`Item::Event`]s and [`Item::Comment`]s.
-/// * any other: [`Item::Body`] pieces.
+///   2xx, what is not a message is one [`Inbound::Body`]: then it is the text of some error page. An empty one is no item in a response.
+/// * `text/event-stream`, in a response: [`Inbound::Event`]s and [`Inbound::Comment`]s.
+/// * any other: [`Inbound::Body`] pieces.
 ///
-/// Then [`Item::End`].
+/// Then [`Inbound::End`].
 ///
 /// ```
-/// use mcp_proto::exchange::{Headers, Item, ResponseHead};
+/// use mcp_proto::exchange::{Headers, Inbound, ResponseHead};
 /// use mcp_proto::frame::Body;
 /// use mcp_proto::limits::FrameLimits;
 ///
@@ -33,9 +33,9 @@ use core::mem;
 /// body.bytes("data: {\"jsonrpc\":\"2.0\",".into());
 /// assert_eq!(body.poll_item(), None);
 /// body.bytes("\"method\":\"m\"}\n\n".into());
-/// assert!(matches!(body.poll_item(), Some(Item::Event(_))));
+/// assert!(matches!(body.poll_item(), Some(Inbound::Event(_))));
 /// body.end();
-/// assert_eq!(body.poll_item(), Some(Item::End));
+/// assert_eq!(body.poll_item(), Some(Inbound::End));
 /// ```
 #[derive(Debug)]
 pub struct Body {
@@ -114,7 +114,7 @@ impl Body {
     }
 
     /// The body was cut short; what of it counts all the same.
-    pub(super) fn cut(&mut self) -> Option<Item> {
+    pub(super) fn cut(&mut self) -> Option<Inbound> {
         match &mut self.content {
             Content::Events(events) => events.end(),
             Content::Json(..) | Content::Other => None,
@@ -122,7 +122,7 @@ impl Body {
     }
 
     /// The next item.
-    pub fn poll_item(&mut self) -> Option<Item> {
+    pub fn poll_item(&mut self) -> Option<Inbound> {
         if self.broken.is_some() {
             return None;
         }
@@ -149,7 +149,7 @@ impl Body {
                     // What fits is handed out before the rest breaks the body: pieces would have been.
                     let count = count.min(self.room);
                     self.room -= count;
-                    Some(Item::Body(self.input.take(count)))
+                    Some(Inbound::Body(self.input.take(count)))
                 }
                 None => None,
             },
@@ -172,7 +172,7 @@ impl Body {
             Content::Other => {}
         }
         self.done = true;
-        Some(Item::End)
+        Some(Inbound::End)
     }
 
     /// Set once a limit is passed; no item follows.
@@ -190,22 +190,22 @@ impl Body {
         self.input.held() + held
     }
 
-    fn json(&self, text: Bytes, kind: Json) -> Option<Item> {
+    fn json(&self, text: Bytes, kind: Json) -> Option<Inbound> {
         if text.is_empty() && kind != Json::Request {
             return None;
         }
         let json = text.slice(if text.starts_with(BOM) { BOM.len() } else { 0 }..);
-        match Item::from(rpc::parse_batch_or_message(json, &self.limits)) {
-            Item::BadMessage(_) if kind == Json::Failure => Some(Item::Body(text)),
+        match Inbound::from(rpc::parse_batch_or_message(json, &self.limits)) {
+            Inbound::Invalid(_) if kind == Json::Failure => Some(Inbound::Body(text)),
             item => Some(item),
         }
     }
 
-    fn too_long(&mut self) -> Option<Item> {
+    fn too_long(&mut self) -> Option<Inbound> {
         self.fail("the body is larger than the limit".into())
     }
 
-    fn fail(&mut self, why: String) -> Option<Item> {
+    fn fail(&mut self, why: String) -> Option<Inbound> {
         self.input.clear();
         self.content = Content::Other;
         self.broken = Some(why);

@@ -4,7 +4,7 @@
 use super::http1;
 use super::input::LARGE;
 use super::line::Lines;
-use crate::exchange::{HttpDefect, Item, Outgoing};
+use crate::exchange::{HttpDefect, Inbound, Outbound};
 use crate::limits::FrameLimits;
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -28,7 +28,7 @@ pub enum Kind {
 /// The codec of one channel: holds what is half read, and what is framed and not yet taken.
 ///
 /// How the bytes were cut, and when [`poll_item`](Self::poll_item) is called between them, never changes the items, but for where
-/// one [`Item::Body`] ends and the next begins.
+/// one [`Inbound::Body`] ends and the next begins.
 #[derive(Debug)]
 pub struct Conn {
     codec: Codec,
@@ -63,9 +63,9 @@ impl Conn {
         Self { codec, written: VecDeque::new(), refused: None }
     }
 
-    /// HTTP server: whether the body of each request stays unread, as bytes, until [`Outgoing::Continue`] is encoded. A client that waits to
+    /// HTTP server: whether the body of each request stays unread, as bytes, until [`Outbound::Continue`] is encoded. A client that waits to
     /// be asked for its body (`Expect: 100-continue`) is asked then, and else when the item after its head is polled. A response that is
-    /// encoded instead is the last of the channel. Lines: whether everything stays unread until [`Outgoing::Continue`] is encoded. Changes
+    /// encoded instead is the last of the channel. Lines: whether everything stays unread until [`Outbound::Continue`] is encoded. Changes
     /// nothing on an HTTP client. At first it is not so.
     pub fn set_holding(&mut self, holding: bool) {
         match &mut self.codec {
@@ -111,7 +111,7 @@ impl Conn {
     }
 
     /// Takes bytes that were read. Parses nothing; [`poll_item`](Self::poll_item) does. They are dropped after [`eof`](Self::eof), once
-    /// the framing is [`broken`](Self::broken), and after an [`Item::Reject`].
+    /// the framing is [`broken`](Self::broken), and after an [`Inbound::Reject`].
     ///
     /// A large frame may keep `bytes` alive instead of a copy, so they should not be a small part of a large buffer.
     pub fn bytes(&mut self, bytes: Bytes) {
@@ -127,8 +127,8 @@ impl Conn {
     /// The other side will send no more. What that means shows once everything before it was polled:
     ///
     /// * lines: an unfinished line is read as if it had ended, so that it is a message if it is complete, and else mostly a defect
-    ///   `Truncated`, without an id; then [`Item::End`];
-    /// * HTTP: a body that the end of the connection delimits ends with [`Item::End`]; a head or body that is cut short is
+    ///   `Truncated`, without an id; then [`Inbound::End`];
+    /// * HTTP: a body that the end of the connection delimits ends with [`Inbound::End`]; a head or body that is cut short is
     ///   [`broken`](Self::broken); between two exchanges, or before the first byte of a response, nothing follows.
     pub fn eof(&mut self) {
         match &mut self.codec {
@@ -141,7 +141,7 @@ impl Conn {
     }
 
     /// The next item; parses as far as needed for it and no farther.
-    pub fn poll_item(&mut self) -> Option<Item> {
+    pub fn poll_item(&mut self) -> Option<Inbound> {
         match &mut self.codec {
             Codec::Lines(lines) => lines.poll_item(),
             #[cfg(feature = "http")]
@@ -152,7 +152,7 @@ impl Conn {
     }
 
     /// A server gives up the request that is half read: it is rejected like one that is malformed. `None` on the other kinds.
-    pub(crate) fn give_up(&mut self, defect: HttpDefect) -> Option<Item> {
+    pub(crate) fn give_up(&mut self, defect: HttpDefect) -> Option<Inbound> {
         match (&mut self.codec, defect) {
             #[cfg(feature = "http")]
             (Codec::Server(server), defect) => Some(server.give_up(defect)),
@@ -171,8 +171,8 @@ impl Conn {
         }
     }
 
-    /// Frames one outgoing; large payloads are shared, not copied. Lines: a [`Message`](Outgoing::Message); an
-    /// [`End`](Outgoing::End) writes nothing.
+    /// Frames one outgoing; large payloads are shared, not copied. Lines: a [`Message`](Outbound::Message); an
+    /// [`End`](Outbound::End) writes nothing.
     ///
     /// HTTP heads can carry nothing into the channel but themselves: a field name that is no token, or a value with a control character,
     /// makes a server write a bare 500 in place of the response, and a client is [`broken`](Self::broken) and writes nothing.
@@ -182,18 +182,18 @@ impl Conn {
     /// What cannot be written where it stands is not written, and [`take_refused`](Self::take_refused) says why: a part of another kind of
     /// channel, a message with a line feed on a channel of lines, and on a server an event, a comment or an end without a stream, or a
     /// response inside one.
-    pub fn encode(&mut self, outgoing: Outgoing) {
+    pub fn encode(&mut self, outgoing: Outbound) {
         let encoded = match &mut self.codec {
             Codec::Lines(lines) => match outgoing {
-                Outgoing::Message(message) if memchr::memchr(b'\n', &message).is_some() => {
+                Outbound::Message(message) if memchr::memchr(b'\n', &message).is_some() => {
                     Err("a message with a line feed")
                 }
-                Outgoing::Message(message) => {
+                Outbound::Message(message) => {
                     write(&mut self.written, Vec::new(), message, b"\n");
                     Ok(())
                 }
-                Outgoing::End => Ok(()),
-                Outgoing::Continue if core::mem::take(&mut lines.held) => Ok(()),
+                Outbound::End => Ok(()),
+                Outbound::Continue if core::mem::take(&mut lines.held) => Ok(()),
                 _ => Err("a part of http on a channel of lines"),
             },
             #[cfg(feature = "http")]

@@ -5,7 +5,7 @@
 //! belongs to (amortised), so that a line in any number of pieces costs in proportion to its length.
 
 use super::input::{BOM, Input, LARGE};
-use crate::exchange::Item;
+use crate::exchange::Inbound;
 use crate::limits::FrameLimits;
 use crate::rpc::{self, Defect, DefectKind};
 use alloc::sync::Arc;
@@ -67,7 +67,7 @@ impl Lines {
         self.input.is_empty() && self.partial.is_empty() && !self.skipping
     }
 
-    pub(super) fn poll_item(&mut self) -> Option<Item> {
+    pub(super) fn poll_item(&mut self) -> Option<Inbound> {
         if self.held {
             return None;
         }
@@ -110,24 +110,24 @@ impl Lines {
 
     /// The last line may lack its LF: a peer that exits may not have written it. One that was cut is nobody's: how the channel ended says
     /// more to who waits than half an answer.
-    fn poll_end(&mut self) -> Option<Item> {
+    fn poll_end(&mut self) -> Option<Inbound> {
         if !self.eof || self.ended {
             return None;
         }
         match self.finish() {
-            Some(Item::BadMessage(defect)) if defect.kind == DefectKind::Truncated => {
-                return Some(Item::BadMessage(Defect { id: None, ..defect }));
+            Some(Inbound::Invalid(defect)) if defect.kind == DefectKind::Truncated => {
+                return Some(Inbound::Invalid(Defect { id: None, ..defect }));
             }
             Some(item) => return Some(item),
             None => {}
         }
         self.skipping = false;
         self.ended = true;
-        Some(Item::End)
+        Some(Inbound::End)
     }
 
     /// The usual case, with one copy less: the line, its LF and no white space in front stand in one buffer.
-    fn whole(&mut self, count: usize) -> Item {
+    fn whole(&mut self, count: usize) -> Inbound {
         let trimmed = self.input.front().map_or(0, |front| front[..count].trim_ascii_end().len());
         let line = self.input.take(trimmed);
         self.input.skip(count - trimmed);
@@ -135,7 +135,7 @@ impl Lines {
     }
 
     /// The line that was put together from pieces; `None` if it is blank.
-    fn finish(&mut self) -> Option<Item> {
+    fn finish(&mut self) -> Option<Inbound> {
         let line = Bytes::from(mem::take(&mut self.partial));
         let text = if self.first { line.strip_prefix(BOM).unwrap_or(&line) } else { &line };
         let text = text.trim_ascii();
@@ -162,14 +162,14 @@ impl Lines {
     }
 
     /// What can be learnt from the part that is within the limit; then it is let go.
-    fn too_long(&mut self, count: usize) -> Item {
+    fn too_long(&mut self, count: usize) -> Inbound {
         let room = self.limits.max_line - self.partial.len();
         self.extend(room);
         self.input.skip(count - room);
         let line = Bytes::from(mem::take(&mut self.partial));
         let defect = rpc::parse(line.clone(), self.limits.max_depth).err();
         let defect = defect.unwrap_or_else(|| Defect::new(DefectKind::TooLong, &line));
-        Item::BadMessage(Defect { kind: DefectKind::TooLong, ..defect })
+        Inbound::Invalid(Defect { kind: DefectKind::TooLong, ..defect })
     }
 
     fn look(&mut self, _count: usize) {

@@ -2,7 +2,7 @@
 //! however they are cut, data lines are joined by LF, an unfinished event is discarded. What differs is told on [`Events::poll`].
 
 use super::input::Input;
-use crate::exchange::{Data, Item, SseEvent};
+use crate::exchange::{Data, Inbound, SseEvent};
 use crate::limits::FrameLimits;
 use crate::rpc;
 use alloc::string::{String, ToString};
@@ -158,7 +158,7 @@ impl Events {
     /// The next event or comment. Other than WHATWG says, an event without data is handed out too, if a field was set, since its `id` and
     /// `retry` count; `id` is the event's own, and whoever wants the last one of the stream remembers it; and bytes of the data that are
     /// not UTF-8 stay what they are, so that they are no message instead of another one.
-    pub(super) fn poll(&mut self, input: &mut Input) -> Result<Option<Item>, TooLong> {
+    pub(super) fn poll(&mut self, input: &mut Input) -> Result<Option<Inbound>, TooLong> {
         while let Some(front) = input.front() {
             if mem::take(&mut self.cr) && front[0] == b'\n' {
                 input.skip(1);
@@ -179,9 +179,9 @@ impl Events {
     }
 
     /// The stream has ended. The event that is not finished is discarded; but a `retry` counts from its own line on.
-    pub(super) fn end(&mut self) -> Option<Item> {
+    pub(super) fn end(&mut self) -> Option<Inbound> {
         let retry = self.retry.take()?;
-        Some(Item::Event(SseEvent { id: None, retry: Some(retry), data: Data::None }))
+        Some(Inbound::Event(SseEvent { id: None, retry: Some(retry), data: Data::None }))
     }
 
     /// Takes a part of a line, without its end.
@@ -261,10 +261,10 @@ impl Events {
         Ok(())
     }
 
-    fn end_line(&mut self) -> Result<Option<Item>, TooLong> {
+    fn end_line(&mut self) -> Result<Option<Inbound>, TooLong> {
         match mem::replace(&mut self.at, At::BEGIN) {
             At::Mark(0) | At::Name(_, 0) => return Ok(self.dispatch()),
-            At::Comment => return Ok(Some(Item::Comment)),
+            At::Comment => return Ok(Some(Inbound::Comment)),
             At::Name(name, len) => {
                 if let Some(field) = Field::named(&name[..len]) {
                     self.begin(field)?;
@@ -292,7 +292,7 @@ impl Events {
         self.any = true;
     }
 
-    fn dispatch(&mut self) -> Option<Item> {
+    fn dispatch(&mut self) -> Option<Inbound> {
         let event = mem::take(&mut self.event);
         let data = Bytes::from(self.data.take().unwrap_or_default());
         let (id, retry) = (self.id.take().map(text), self.retry.take());
@@ -306,7 +306,7 @@ impl Events {
         } else {
             rpc::parse_batch_or_message(data, &self.limits).into()
         };
-        Some(Item::Event(SseEvent { id, retry, data }))
+        Some(Inbound::Event(SseEvent { id, retry, data }))
     }
 }
 

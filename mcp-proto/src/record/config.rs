@@ -148,7 +148,7 @@ fields!(Verdict { version });
 fields!(Restart { waits, jitter, max_starts, within });
 
 names!(Policy { Auto = "auto", Legacy = "legacy", Modern = "modern" });
-names!(CancelSignal { Wire = "wire", LocalOnly = "local" });
+names!(CancelSignal { IoEvent = "wire", LocalOnly = "local" });
 names!(Malformed { Skip = "skip", Fatal = "fatal" });
 names!(ListenerStart { AfterInitialized = "after-initialized", BeforeInitialized = "before-initialized", Never = "never" });
 names!(ListenerEnd { Resume = "resume", Stop = "stop", Ignore = "ignore" });

@@ -7,7 +7,7 @@ use crate::client::Event;
 use crate::error::Refused;
 use crate::exchange::{Action, ChannelId, Shutdown};
 use crate::input::{
-    Applied, AuthKey, Authorization, ClientCommand, Input, InputAnswer, InputKey, NotificationId, Wire,
+    Applied, AuthKey, Authorization, ClientCommand, Input, InputAnswer, InputKey, IoEvent, NotificationId,
     WiredClientInput,
 };
 use crate::model::elicitation::ElicitResult;
@@ -52,14 +52,14 @@ pub(super) fn input(now: Instant, input: &WiredClientInput, mask: &mut Mask) -> 
     let line = |what: &str| Object::new().with("at", now.write()).with("in", what);
     match input {
         Input::Tick => line("tick"),
-        Input::Fact(channel, wire) => {
+        Input::Event(channel, wire) => {
             let line = |what| line(what).with("on", channel.0);
             match wire {
-                Wire::Opened(peer) => line("opened").with("peer", peer.write()),
-                Wire::Bytes(bytes) => line("bytes").with("bytes", mask.read(*channel, bytes).write()),
-                Wire::Eof => line("eof"),
-                Wire::Written(n) => line("written").with("n", n.write()),
-                Wire::Closed(why) => line("closed").with("why", mask.closed(why).write()),
+                IoEvent::Opened(peer) => line("opened").with("peer", peer.write()),
+                IoEvent::Bytes(bytes) => line("bytes").with("bytes", mask.read(*channel, bytes).write()),
+                IoEvent::Eof => line("eof"),
+                IoEvent::Written(n) => line("written").with("n", n.write()),
+                IoEvent::Closed(why) => line("closed").with("why", mask.closed(why).write()),
             }
         }
         Input::Command(ClientCommand::Call(call)) => {
@@ -109,11 +109,11 @@ pub(super) fn read_input(line: &Object) -> Result<(Instant, WiredClientInput), D
     let what: String = member(line, "in")?;
     let input = match what.as_str() {
         "tick" => Input::Tick,
-        "opened" => Input::Fact(on()?, Wire::Opened(member(line, "peer")?)),
-        "bytes" => Input::Fact(on()?, Wire::Bytes(member(line, "bytes")?)),
-        "eof" => Input::Fact(on()?, Wire::Eof),
-        "written" => Input::Fact(on()?, Wire::Written(member(line, "n")?)),
-        "closed" => Input::Fact(on()?, Wire::Closed(member(line, "why")?)),
+        "opened" => Input::Event(on()?, IoEvent::Opened(member(line, "peer")?)),
+        "bytes" => Input::Event(on()?, IoEvent::Bytes(member(line, "bytes")?)),
+        "eof" => Input::Event(on()?, IoEvent::Eof),
+        "written" => Input::Event(on()?, IoEvent::Written(member(line, "n")?)),
+        "closed" => Input::Event(on()?, IoEvent::Closed(member(line, "why")?)),
         "call" => {
             let params = match line.get("unencodable") {
                 Some(text) => Err(EncodeError::new(name(text)?)),

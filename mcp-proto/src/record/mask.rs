@@ -8,7 +8,7 @@ use super::Redaction;
 use crate::client::BadHeader;
 use crate::client::{ClientConfig, Target};
 use crate::exchange::{ChannelId, Closed, Endpoint, ExitStatus, Headers};
-use crate::input::{Input, Wire, WiredClientInput};
+use crate::input::{Input, IoEvent, WiredClientInput};
 #[cfg(feature = "http")]
 use crate::redact::Side;
 use crate::redact::{Redactor, redact_message};
@@ -70,11 +70,11 @@ impl Mask {
 
     /// After an input: bytes go over a channel from the fact that it is open to the fact that it is closed.
     pub(super) fn follow(&mut self, input: &WiredClientInput) {
-        let (Some(channels), Input::Fact(channel, wire)) = (&mut self.channels, input) else { return };
+        let (Some(channels), Input::Event(channel, wire)) = (&mut self.channels, input) else { return };
         match wire {
-            Wire::Opened(_) => drop(channels.entry(*channel).or_insert_with(|| self.fresh.clone())),
-            Wire::Closed(_) => drop(channels.remove(channel)),
-            Wire::Bytes(_) | Wire::Eof | Wire::Written(_) => {}
+            IoEvent::Opened(_) => drop(channels.entry(*channel).or_insert_with(|| self.fresh.clone())),
+            IoEvent::Closed(_) => drop(channels.remove(channel)),
+            IoEvent::Bytes(_) | IoEvent::Eof | IoEvent::Written(_) => {}
         }
     }
 

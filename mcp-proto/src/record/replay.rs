@@ -5,7 +5,7 @@ use super::mask::Mask;
 use super::read::{Line, Recording};
 use crate::client::ClientConfig;
 use crate::exchange::Action;
-use crate::input::{Input, Wire};
+use crate::input::{Input, IoEvent};
 use crate::peer_text::Visible;
 use crate::rpc::RawJson;
 use crate::wired::WiredClient;
@@ -100,7 +100,7 @@ impl Recording {
                     differ(None, came.take())?;
                     summary.inputs += 1;
                     latest = latest.max(*now);
-                    if let Input::Fact(_, Wire::Bytes(bytes)) = input {
+                    if let Input::Event(_, IoEvent::Bytes(bytes)) = input {
                         summary.bytes_read += bytes.len() as u64;
                     }
                     mask.follow(input);

@@ -8,7 +8,7 @@ use super::*;
 use crate::call::{CallId, CallOptions, RawCall};
 use crate::client::{CancelSignal, IdPolicy, Malformed, Policy, Restart, Target, Verdict};
 use crate::exchange::{ChannelId, Closed, Credentials, Endpoint, ExitStatus, Group, Inherit, Peer, PeerKind, Program};
-use crate::input::{ClientCommand, InputAnswer, InputKey, NotificationId, Wire};
+use crate::input::{ClientCommand, InputAnswer, InputKey, IoEvent, NotificationId};
 use crate::model::elicitation::ElicitResult;
 use crate::rpc::{EncodeError, ErrorObject, RawJson};
 use crate::version::{ProtocolVersion, Versions};
@@ -103,12 +103,12 @@ fn peer() -> impl Strategy<Value = Peer> {
 
 fn any_input() -> impl Strategy<Value = WiredClientInput> {
     let wire = prop_oneof![
-        peer().prop_map(Wire::Opened),
-        list(any::<u8>(), 0..9).prop_map(|bytes| Wire::Bytes(bytes.into())),
-        any::<String>().prop_map(|text| Wire::Bytes(text.into())),
-        Just(Wire::Eof),
-        any::<usize>().prop_map(Wire::Written),
-        closed().prop_map(Wire::Closed),
+        peer().prop_map(IoEvent::Opened),
+        list(any::<u8>(), 0..9).prop_map(|bytes| IoEvent::Bytes(bytes.into())),
+        any::<String>().prop_map(|text| IoEvent::Bytes(text.into())),
+        Just(IoEvent::Eof),
+        any::<usize>().prop_map(IoEvent::Written),
+        closed().prop_map(IoEvent::Closed),
     ];
     let time = || any::<Duration>();
     let options =
@@ -144,7 +144,7 @@ fn any_input() -> impl Strategy<Value = WiredClientInput> {
     ];
     prop_oneof![
         1 => Just(Input::Tick),
-        5 => (any::<u64>(), wire).prop_map(|(id, wire)| Input::Fact(ChannelId(id), wire)),
+        5 => (any::<u64>(), wire).prop_map(|(id, wire)| Input::Event(ChannelId(id), wire)),
         5 => command.prop_map(Input::Command),
     ]
 }
@@ -427,11 +427,11 @@ fn a_mask_remembers_no_channel_that_is_closed() {
     let known = |mask: &Mask| alloc::format!("{mask:?}").matches("ChannelId").count();
     for number in 0..3 {
         let channel = ChannelId(number);
-        mask.follow(&Input::Fact(channel, Wire::Opened(Peer::default())));
+        mask.follow(&Input::Event(channel, IoEvent::Opened(Peer::default())));
         assert_eq!(mask.read(channel, &Bytes::from_static(b"{\"token\":\"a")).as_ref(), b"{\"token\":\"x");
         assert_eq!(mask.read(channel, &Bytes::from_static(b"b")).as_ref(), b"x", "it goes on where it was");
         assert_eq!(known(&mask), 1);
-        mask.follow(&Input::Fact(channel, Wire::Closed(Closed::Eof)));
+        mask.follow(&Input::Event(channel, IoEvent::Closed(Closed::Eof)));
         assert_eq!(mask.written(channel, &Bytes::from_static(b"{\"token\":\"a")).as_ref(), b"{\"token\":\"x");
         assert_eq!(known(&mask), 0);
     }

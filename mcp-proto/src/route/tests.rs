@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::Refusal;
-use crate::exchange::{ExchangeId, Fact, Item, Outgoing, Peer};
+use crate::exchange::{ExchangeEvent, ExchangeId, Inbound, Outbound, Peer};
 use crate::input::InputRequest;
 use crate::model::Progress;
 use crate::model::content::Content;
@@ -52,7 +52,7 @@ struct Bench {
 impl Bench {
     fn new(router: Router<Run>) -> Self {
         let mut server = Server::new(Arc::new(router.config()), [1; 32], NOW);
-        server.fact(NOW, X, Fact::Opened(Peer::default()));
+        server.handle_event(NOW, X, ExchangeEvent::Opened(Peer::default()));
         Self { router, server, cancelled: Arc::default(), codes: Vec::new() }
     }
 
@@ -77,7 +77,7 @@ impl Bench {
 
     fn line_on(&mut self, x: ExchangeId, line: &str) -> Vec<String> {
         let message = parse(line.as_bytes().to_vec().into(), 128).unwrap();
-        self.server.fact(NOW, x, Fact::Item(Item::Message(message)));
+        self.server.handle_event(NOW, x, ExchangeEvent::Inbound(Inbound::Message(message)));
         let mut said = Vec::new();
         while let Some(output) = self.server.poll_output() {
             match output {
@@ -92,7 +92,7 @@ impl Bench {
                     self.server.respond(NOW, answer);
                 }
                 Output::Event(Event::Diagnostic(diagnostic)) => self.codes.push(diagnostic.kind.code()),
-                Output::Send(_, Outgoing::Message(bytes)) => said.push(String::from_utf8(bytes.to_vec()).unwrap()),
+                Output::Send(_, Outbound::Message(bytes)) => said.push(String::from_utf8(bytes.to_vec()).unwrap()),
                 _ => {}
             }
         }
@@ -223,7 +223,7 @@ fn the_list_is_the_same_on_every_connection_and_after_every_request() {
         assert_eq!(bench.modern("tools/list", "").unwrap(), first, "after {method}");
     }
     // Another connection to the same engine, and one to another engine.
-    bench.server.fact(NOW, ExchangeId(2), Fact::Opened(Peer::default()));
+    bench.server.handle_event(NOW, ExchangeId(2), ExchangeEvent::Opened(Peer::default()));
     let line = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     assert_eq!(outcome(&bench.line_on(ExchangeId(2), line)[0]).unwrap(), first);
     assert_eq!(Bench::new(router()).modern("tools/list", "").unwrap(), first);

@@ -2,7 +2,7 @@
 
 use super::grammar::{MAX_DEPTH, Scan};
 use super::*;
-use crate::exchange::Item;
+use crate::exchange::Inbound;
 use crate::limits::FrameLimits;
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -321,13 +321,13 @@ fn nesting_is_bounded_without_recursion() {
 #[test]
 fn an_array_is_one_item_and_only_its_text_can_fail_the_whole() {
     let limits = FrameLimits { max_batch: 3, max_depth: 3, ..FrameLimits::default() };
-    let item = |text: &str| Item::from(parse_batch_or_message(Bytes::copy_from_slice(text.as_bytes()), &limits));
+    let item = |text: &str| Inbound::from(parse_batch_or_message(Bytes::copy_from_slice(text.as_bytes()), &limits));
     let note = r#"{"jsonrpc":"2.0","method":"m"}"#;
     let bad = |kind, text: &str| Defect::new(kind, text.as_bytes());
-    assert_eq!(item(note), Item::Message(notification_of("m", None)));
+    assert_eq!(item(note), Inbound::Message(notification_of("m", None)));
     assert_eq!(
         item(&format!(" [ {note} , [ {note} ],\"\\ud800\"]")),
-        Item::Batch(alloc::vec![
+        Inbound::Batch(alloc::vec![
             Ok(notification_of("m", None)),
             Err(bad(DefectKind::UnexpectedBatch, &format!("[ {note} ]"))),
             Err(bad(DefectKind::LoneSurrogate, "\"\\ud800\"")),
@@ -336,11 +336,11 @@ fn an_array_is_one_item_and_only_its_text_can_fail_the_whole() {
     // A pretty-printed batch is compacted as a whole.
     assert_eq!(
         item("[\n  {\"jsonrpc\": \"2.0\",\r\n \"id\": 4, \"result\": [\n 1]},\n 7\n]\n"),
-        Item::Batch(alloc::vec![Ok(result_of(4, "[ 1]")), Err(bad(DefectKind::NotAnObject, "7"))])
+        Inbound::Batch(alloc::vec![Ok(result_of(4, "[ 1]")), Err(bad(DefectKind::NotAnObject, "7"))])
     );
     // The depth is that of an element.
     let deep = r#"{"jsonrpc":"2.0","method":"m","params":{"x":[]}}"#;
-    assert_eq!(item(&format!("[{deep}]")), Item::Batch(alloc::vec![Ok(notification_of("m", Some(r#"{"x":[]}"#)))]));
+    assert_eq!(item(&format!("[{deep}]")), Inbound::Batch(alloc::vec![Ok(notification_of("m", Some(r#"{"x":[]}"#)))]));
     for (text, kind) in [
         ("[]", DefectKind::EmptyBatch),
         ("[1,2,3,4]", DefectKind::BatchTooLong),
@@ -350,7 +350,7 @@ fn an_array_is_one_item_and_only_its_text_can_fail_the_whole() {
         ("[[[[[]]]]]", DefectKind::TooDeep),
         ("7", DefectKind::NotAnObject),
     ] {
-        assert_eq!(item(text), Item::BadMessage(bad(kind, text)), "{text}");
+        assert_eq!(item(text), Inbound::Invalid(bad(kind, text)), "{text}");
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::{Event, Output, Server, Timer};
 use crate::error::DiagnosticKind;
-use crate::exchange::{ExchangeId, Item, Outgoing, Peer, RequestHead};
+use crate::exchange::{ExchangeId, Inbound, Outbound, Peer, RequestHead};
 use crate::input::{Admission, AdmitKey, AdmitToken, Principal};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -12,7 +12,7 @@ use alloc::sync::Arc;
 #[derive(Debug)]
 pub(super) enum Admitted {
     /// Nothing yet.
-    Waiting { key: AdmitKey, early: Option<Box<Item>>, ended: bool },
+    Waiting { key: AdmitKey, early: Option<Box<Inbound>>, ended: bool },
     /// It is served, as coming from this principal.
     As(Option<Principal>),
 }
@@ -72,11 +72,11 @@ impl Server {
         let Some(duplex) = self.duplex_mut(x) else { return };
         let before = core::mem::replace(&mut duplex.admitted, Admitted::As(principal));
         let Admitted::Waiting { early, ended, .. } = before else { return };
-        self.send(x, Outgoing::Continue);
+        self.send(x, Outbound::Continue);
         self.await_handshake(x);
         early.into_iter().for_each(|item| self.duplex_item(x, *item));
         if ended {
-            self.duplex_item(x, Item::End);
+            self.duplex_item(x, Inbound::End);
         }
     }
 
@@ -87,11 +87,11 @@ impl Server {
     }
 
     /// Takes what comes before the decision from a driver that reads on. One message and the end of the input are kept; more is not read.
-    pub(super) fn duplex_early(&mut self, x: ExchangeId, item: Item) {
+    pub(super) fn duplex_early(&mut self, x: ExchangeId, item: Inbound) {
         let Some(duplex) = self.duplex_mut(x) else { return };
         let Admitted::Waiting { early, ended, .. } = &mut duplex.admitted else { return };
         match (early, item) {
-            (_, Item::End) => *ended = true,
+            (_, Inbound::End) => *ended = true,
             (early @ None, item) if !*ended => *early = Some(Box::new(item)),
             _ => self.refuse_duplex(x, "a second message came before the decision"),
         }

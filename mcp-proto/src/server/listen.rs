@@ -7,7 +7,7 @@ use super::shares::{Bound, ClientKey};
 use super::talk::{Party, Place};
 use super::weight;
 use super::{Life, Server};
-use crate::exchange::{ExchangeId, Outgoing};
+use crate::exchange::{ExchangeId, Outbound};
 use crate::input::{Change, RequestKey};
 use crate::model::lifecycle::meta;
 use crate::rpc::{Id, Object, RawJson, notification, result_response};
@@ -182,8 +182,8 @@ impl Server {
             Some(talk) => {
                 talk.ids.remove(&id);
                 let params = Object::new().with("requestId", &id);
-                self.send(x, Outgoing::Message(result));
-                self.send(x, Outgoing::Message(notification("notifications/cancelled", Some(&params))));
+                self.send(x, Outbound::Message(result));
+                self.send(x, Outbound::Message(notification("notifications/cancelled", Some(&params))));
             }
             #[cfg(feature = "http")]
             None => self.http_answer(x, result, None),

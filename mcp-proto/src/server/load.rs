@@ -1,6 +1,6 @@
 //! What is said on an exchange and not yet written.
 
-use crate::exchange::{Body, Outgoing};
+use crate::exchange::{Body, Outbound};
 
 /// What was said on an exchange and is not written yet.
 #[derive(Debug, Default)]
@@ -23,10 +23,10 @@ impl Load {
 }
 
 /// The bytes that an outgoing weighs: its content, without framing.
-pub(super) fn size(outgoing: &Outgoing) -> usize {
+pub(super) fn size(outgoing: &Outbound) -> usize {
     match outgoing {
-        Outgoing::Message(bytes) | Outgoing::Event { data: bytes, .. } => bytes.len(),
-        Outgoing::Response { body: Body::Full(bytes), .. } => bytes.len(),
+        Outbound::Message(bytes) | Outbound::Event { data: bytes, .. } => bytes.len(),
+        Outbound::Response { body: Body::Full(bytes), .. } => bytes.len(),
         _ => 0,
     }
 }

@@ -37,7 +37,7 @@ pub use responder::Responder;
 pub(crate) use binding::unavailable;
 
 use crate::error::{DiagnosticKind, Refusal, Refused};
-use crate::exchange::{ExchangeId, Fact, Item, Outgoing, Peer};
+use crate::exchange::{ExchangeEvent, ExchangeId, Inbound, Outbound, Peer};
 use crate::input::{
     Admission, AdmitKey, AdmitToken, Answer, Applied, Change, Input, Note, RequestKey, ServerCommand, ServerInput,
 };
@@ -69,7 +69,7 @@ use talk::Place;
 )]
 pub enum Output {
     /// Say this on an exchange.
-    Send(ExchangeId, Outgoing),
+    Send(ExchangeId, Outbound),
     /// End an exchange now; nothing more is said of it, by either side.
     Abort(ExchangeId),
     /// Something for the application.
@@ -206,7 +206,7 @@ impl Server {
     pub fn apply(&mut self, now: Instant, input: ServerInput) -> Result<Applied, Refused<ServerInput>> {
         self.now = self.now.max(now);
         match input {
-            Input::Fact(exchange, fact) => self.on_fact(exchange, fact),
+            Input::Event(exchange, fact) => self.on_fact(exchange, fact),
             Input::Command(ServerCommand::Respond(answer)) => self.on_answer(answer),
             Input::Command(ServerCommand::Notify(key, note)) => {
                 self.on_note(key, note)
@@ -222,8 +222,8 @@ impl Server {
     }
 
     /// Something happened on an exchange. Cannot fail: what the peer does wrong comes out as answers, aborts and diagnostics.
-    pub fn fact(&mut self, now: Instant, exchange: ExchangeId, fact: Fact) {
-        self.done(now, Input::Fact(exchange, fact));
+    pub fn handle_event(&mut self, now: Instant, exchange: ExchangeId, fact: ExchangeEvent) {
+        self.done(now, Input::Event(exchange, fact));
     }
 
     /// Answers a request, or asks its client. Does nothing if the request was cancelled or answered, or belongs to another engine.
@@ -322,26 +322,26 @@ impl Server {
         debug_assert!(applied.is_ok(), "only notifications are refused");
     }
 
-    fn on_fact(&mut self, x: ExchangeId, fact: Fact) {
+    fn on_fact(&mut self, x: ExchangeId, fact: ExchangeEvent) {
         if self.is_terminated() {
             return;
         }
         match fact {
-            Fact::Opened(peer) => self.open_duplex(x, peer),
+            ExchangeEvent::Opened(peer) => self.open_duplex(x, peer),
             #[cfg(feature = "http")]
-            Fact::From(peer) => self.web.sender = Some((x, peer)),
+            ExchangeEvent::From(peer) => self.web.sender = Some((x, peer)),
             #[cfg(not(feature = "http"))]
-            Fact::From(_) => {}
+            ExchangeEvent::From(_) => {}
             // Reported to clients only.
-            Fact::Waiting | Fact::Repeated | Fact::Unsendable { id: None, .. } => {}
-            Fact::Item(item) => self.on_item(x, item),
-            Fact::Unsent(unsent) => self.on_unsent(x, unsent),
-            Fact::Unsendable { id: Some(id), reason } => self.on_unsendable(x, &id, &reason),
+            ExchangeEvent::Waiting | ExchangeEvent::Repeated | ExchangeEvent::Unsendable { id: None, .. } => {}
+            ExchangeEvent::Inbound(item) => self.on_item(x, item),
+            ExchangeEvent::Unsent(unsent) => self.on_unsent(x, unsent),
+            ExchangeEvent::Unsendable { id: Some(id), reason } => self.on_unsendable(x, &id, &reason),
             #[cfg(feature = "http")]
-            Fact::ReadClosed => self.http_read_closed(x),
+            ExchangeEvent::ReadClosed => self.http_read_closed(x),
             #[cfg(not(feature = "http"))]
-            Fact::ReadClosed => {}
-            Fact::Failed { .. } => {
+            ExchangeEvent::ReadClosed => {}
+            ExchangeEvent::Failed { .. } => {
                 #[cfg(feature = "http")]
                 self.web.unread.remove(&x);
                 self.drop_exchange(x);
@@ -349,24 +349,24 @@ impl Server {
         }
     }
 
-    fn on_item(&mut self, x: ExchangeId, item: Item) {
+    fn on_item(&mut self, x: ExchangeId, item: Inbound) {
         match self.exchanges.get(&x).map(|exchange| &exchange.binding) {
             Some(Binding::Duplex(_)) => self.duplex_item(x, item),
             #[cfg(feature = "http")]
             Some(Binding::Http(_)) => self.http_item(x, item),
             None => match item {
                 #[cfg(feature = "http")]
-                Item::Request(head) => self.open_http(x, head),
-                Item::End => {
+                Inbound::Request(head) => self.open_http(x, head),
+                Inbound::End => {
                     #[cfg(feature = "http")]
                     self.web.unread.remove(&x);
                 }
                 #[cfg(feature = "http")]
                 _ if self.web.unread.contains(&x) => {}
                 #[cfg(feature = "http")]
-                Item::Reject(defect) => self.http_reject(x, &defect),
+                Inbound::Reject(defect) => self.http_reject(x, &defect),
                 // What follows an exchange that is over: its reader was not told yet.
-                Item::Body(_) => {}
+                Inbound::Body(_) => {}
                 _ => self.diagnose(DiagnosticKind::UnknownExchange, "an item of no open exchange"),
             },
         }
@@ -528,7 +528,7 @@ impl Server {
         let open: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
         for x in open {
             match self.exchanges.get(&x).map(|exchange| &exchange.binding) {
-                Some(Binding::Duplex(_)) => self.queue.push(Output::Send(x, Outgoing::End)),
+                Some(Binding::Duplex(_)) => self.queue.push(Output::Send(x, Outbound::End)),
                 #[cfg(feature = "http")]
                 Some(Binding::Http(_)) => self.end_http(x),
                 None => {}
@@ -545,7 +545,7 @@ impl Server {
         self.queue.terminate();
     }
 
-    fn send(&mut self, x: ExchangeId, outgoing: Outgoing) {
+    fn send(&mut self, x: ExchangeId, outgoing: Outbound) {
         #[cfg(feature = "http")]
         let outgoing = self.with_cors(x, outgoing);
         let Some(exchange) = self.exchanges.get_mut(&x) else { return };
@@ -554,7 +554,7 @@ impl Server {
     }
 
     /// Says something that no handler asked for. A client that keeps provoking such answers and reads none is cut off.
-    fn send_own(&mut self, x: ExchangeId, outgoing: Outgoing) {
+    fn send_own(&mut self, x: ExchangeId, outgoing: Outbound) {
         let max = self.shared.config.limits.server.max_unsent;
         let Some(exchange) = self.exchanges.get_mut(&x) else { return };
         if exchange.load.total() > max {

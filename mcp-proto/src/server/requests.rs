@@ -10,7 +10,7 @@ use super::shares::{Bound, Client, ClientKey, Full};
 use super::talk::{Party, Place};
 use super::{Event, Incoming, Life, Output, RequestState, Server};
 use crate::error::{DiagnosticKind, Refusal, Refused};
-use crate::exchange::{ExchangeId, Outgoing};
+use crate::exchange::{ExchangeId, Outbound};
 use crate::input::{Answer, Answered, Note, RequestKey};
 use crate::model::Progress;
 use crate::model::lifecycle::meta;
@@ -398,7 +398,7 @@ impl Server {
         match place {
             Place::Exchange(x) => match (self.exchanges.get(&x).map(|exchange| &exchange.binding), batch) {
                 (Some(Binding::Duplex(_)), Some(batch)) => self.batch_done(x, batch, Some(bytes)),
-                (Some(Binding::Duplex(_)), None) => self.send(x, Outgoing::Message(bytes)),
+                (Some(Binding::Duplex(_)), None) => self.send(x, Outbound::Message(bytes)),
                 #[cfg(feature = "http")]
                 (Some(Binding::Http(_)), _) => self.http_answer(x, bytes, code),
                 (None, _) => {}
@@ -414,7 +414,7 @@ impl Server {
     pub(super) fn say(&mut self, place: Place, message: Bytes) {
         match place {
             Place::Exchange(x) => match self.exchanges.get(&x).map(|exchange| &exchange.binding) {
-                Some(Binding::Duplex(_)) => self.send(x, Outgoing::Message(message)),
+                Some(Binding::Duplex(_)) => self.send(x, Outbound::Message(message)),
                 #[cfg(feature = "http")]
                 Some(Binding::Http(_)) => self.http_note(x, message),
                 None => {}

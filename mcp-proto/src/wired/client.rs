@@ -112,8 +112,8 @@ impl WiredClient {
         }
         self.now = self.now.max(now);
         let applied = match input {
-            Input::Fact(channel, wire) => {
-                self.wire(channel, wire);
+            Input::Event(channel, wire) => {
+                self.handle_io(channel, wire);
                 Ok(Applied::Done)
             }
             Input::Command(command) => self.command(command),
@@ -167,27 +167,27 @@ impl WiredClient {
 
     /// The channel is open.
     pub fn opened(&mut self, now: Instant, channel: ChannelId, peer: Peer) {
-        self.tell(now, Input::Fact(channel, Wire::Opened(peer)));
+        self.tell(now, Input::Event(channel, IoEvent::Opened(peer)));
     }
 
     /// These bytes were read from it.
     pub fn bytes(&mut self, now: Instant, channel: ChannelId, bytes: Bytes) {
-        self.tell(now, Input::Fact(channel, Wire::Bytes(bytes)));
+        self.tell(now, Input::Event(channel, IoEvent::Bytes(bytes)));
     }
 
     /// Its other side will send no more.
     pub fn eof(&mut self, now: Instant, channel: ChannelId) {
-        self.tell(now, Input::Fact(channel, Wire::Eof));
+        self.tell(now, Input::Event(channel, IoEvent::Eof));
     }
 
     /// So many bytes of what was to be written to it are written.
     pub fn written(&mut self, now: Instant, channel: ChannelId, n: usize) {
-        self.tell(now, Input::Fact(channel, Wire::Written(n)));
+        self.tell(now, Input::Event(channel, IoEvent::Written(n)));
     }
 
     /// It is gone, or was never opened. The last fact of every channel.
     pub fn closed(&mut self, now: Instant, channel: ChannelId, why: Closed) {
-        self.tell(now, Input::Fact(channel, Wire::Closed(why)));
+        self.tell(now, Input::Event(channel, IoEvent::Closed(why)));
     }
 
     /// Fires the timers that are due, in the order of their deadlines; early or spurious: nothing.
@@ -275,14 +275,14 @@ impl WiredClient {
         applied.map_err(|refused| {
             refused.map(|input| match input {
                 Input::Command(command) => Input::Command(command),
-                Input::Fact(..) | Input::Tick => unreachable!("invariant: only commands are refused"),
+                Input::Event(..) | Input::Tick => unreachable!("invariant: only commands are refused"),
             })
         })
     }
 
-    fn wire(&mut self, id: ChannelId, wire: Wire) {
+    fn handle_io(&mut self, id: ChannelId, wire: IoEvent) {
         if let Some(channel) = self.channels.get_mut(&id) {
-            channel.lane.wire(self.now, wire);
+            channel.lane.handle_io(self.now, wire);
             self.touched.insert(id);
         }
     }
@@ -322,7 +322,7 @@ impl WiredClient {
             }
             let Some(&id) = self.touched.first() else { break };
             match self.channels.get_mut(&id).and_then(|channel| channel.lane.poll_fact()) {
-                Some((exchange, fact)) => self.fact(id, exchange, fact),
+                Some((exchange, fact)) => self.handle_event(id, exchange, fact),
                 None => {
                     self.touched.remove(&id);
                     self.settle(id);
@@ -373,16 +373,16 @@ impl WiredClient {
         }
     }
 
-    fn fact(&mut self, id: ChannelId, exchange: ExchangeId, fact: Fact) {
+    fn handle_event(&mut self, id: ChannelId, exchange: ExchangeId, fact: ExchangeEvent) {
         let Some(channel) = self.channels.get_mut(&id) else { return };
-        let failed = matches!(fact, Fact::Failed { .. });
+        let failed = matches!(fact, ExchangeEvent::Failed { .. });
         // What was written to a dead connection may have been read there.
         let fact = match fact {
-            Fact::Failed { why, .. } if channel.second => Fact::Failed { sent: Sent::Maybe, why },
+            ExchangeEvent::Failed { why, .. } if channel.second => ExchangeEvent::Failed { sent: Sent::Maybe, why },
             fact => fact,
         };
         let mut again = None;
-        if failed || channel.origin.is_some() && fact == Fact::Item(Item::End) {
+        if failed || channel.origin.is_some() && fact == ExchangeEvent::Inbound(Inbound::End) {
             self.routes.remove(&exchange);
             let dead = failed && self.last.is_none() && !channel.lane.is_answering();
             again = channel.again.take_if(|job| job.exchange == exchange).filter(|_| dead);
@@ -391,10 +391,10 @@ impl WiredClient {
         self.settle(id);
         match again {
             Some(job) => {
-                self.client.fact(self.now, exchange, Fact::Repeated);
+                self.client.handle_event(self.now, exchange, ExchangeEvent::Repeated);
                 self.submit(Job { again: true, ..job });
             }
-            None if self.last.is_none() => self.client.fact(self.now, exchange, fact),
+            None if self.last.is_none() => self.client.handle_event(self.now, exchange, fact),
             None => {}
         }
     }
@@ -437,7 +437,7 @@ impl WiredClient {
             && channel.lane.has_first_write()
             && let Some(exchange) = channel.lane.exchange()
         {
-            self.client.fact(self.now, exchange, Fact::Opened(Peer::default()));
+            self.client.handle_event(self.now, exchange, ExchangeEvent::Opened(Peer::default()));
         }
         while let Some(diagnostic) = channel.lane.poll_diagnostic() {
             if self.last.is_none() {
@@ -505,7 +505,7 @@ impl WiredClient {
         let exchange = job.exchange;
         self.routes.insert(exchange, Route::Waiting(job.origin.clone()));
         if !job.again {
-            self.client.fact(self.now, exchange, Fact::Waiting);
+            self.client.handle_event(self.now, exchange, ExchangeEvent::Waiting);
         }
         let turn = self.pool.submit(job);
         // Another one could have been ended by the engine, which is not carried out yet.
@@ -555,19 +555,19 @@ impl WiredClient {
     fn write(&mut self, job: Job) {
         let Job { exchange, head, body, .. } = job;
         let now = self.now;
-        self.with_lane(exchange, |lane| lane.send(now, exchange, Outgoing::Request { head, body }));
+        self.with_lane(exchange, |lane| lane.send(now, exchange, Outbound::Request { head, body }));
     }
 
     /// An exchange that cannot begin.
     fn refuse(&mut self, exchange: ExchangeId, why: Closed) {
-        self.client.fact(self.now, exchange, Fact::Failed { sent: Sent::No, why });
+        self.client.handle_event(self.now, exchange, ExchangeEvent::Failed { sent: Sent::No, why });
     }
 
     /// Why the hook refuses a request, before a connection is used for it. It was asked already about one that is repeated, and there is
     /// nothing to ask about where there is no message: a GET, a DELETE.
     fn denied(&self, job: &Job) -> Option<Denied> {
         let hook = self.client.config().on_message.as_ref().filter(|_| !job.again && !job.body.is_empty())?;
-        hook.outgoing(Outgoing::Message(job.body.clone())).denials.pop().map(|denial| denial.why)
+        hook.outgoing(Outbound::Message(job.body.clone())).denials.pop().map(|denial| denial.why)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::error::Diagnostic;
 use crate::exchange::*;
 use crate::frame::{Conn, Kind};
 use crate::hook::MessageHook;
-use crate::input::Wire;
+use crate::input::IoEvent;
 use crate::limits::FrameLimits;
 use crate::stats::Traffic;
 use crate::time::Instant;
@@ -63,11 +63,11 @@ pub struct Lane {
     surplus: bool,
     open: bool,
     eof: bool,
-    /// HTTP server: `Fact::ReadClosed` was reported.
+    /// HTTP server: `ExchangeEvent::ReadClosed` was reported.
     told_eof: bool,
     gone: Option<Closed>,
     ending: Option<Shutdown>,
-    facts: VecDeque<(ExchangeId, Fact)>,
+    facts: VecDeque<(ExchangeId, ExchangeEvent)>,
     outputs: VecDeque<LaneOutput>,
     diagnostics: VecDeque<Diagnostic>,
     /// Framed bytes that were not reported written.
@@ -125,7 +125,7 @@ impl Lane {
     }
 
     /// A channel that a server accepted, open already. On newline-delimited messages its exchange exists from the start, and the first
-    /// fact is [`Fact::Opened`] with `peer`. Over HTTP each request comes after [`Fact::From`] with `peer`, unless nothing is known of it
+    /// fact is [`ExchangeEvent::Opened`] with `peer`. Over HTTP each request comes after [`ExchangeEvent::From`] with `peer`, unless nothing is known of it
     /// ([`Peer::default`]). Two lanes of one server must not have the same number.
     pub fn server(number: u64, kind: Kind, peer: Peer, limits: &FrameLimits, now: Instant) -> Self {
         let mut lane = Self::new(number, kind, Side::DuplexServer, limits, now);
@@ -135,7 +135,7 @@ impl Lane {
             lane.arm(limits.head_timeout, Due::Head);
         } else {
             let exchange = lane.mint();
-            lane.facts.push_back((exchange, Fact::Opened(peer)));
+            lane.facts.push_back((exchange, ExchangeEvent::Opened(peer)));
         }
         lane
     }
@@ -207,21 +207,21 @@ impl Lane {
         self.exchange
     }
 
-    /// Tells it what happened to its channel. After [`Wire::Closed`] nothing is heard any more.
-    pub fn wire(&mut self, now: Instant, wire: Wire) {
+    /// Tells it what happened to its channel. After [`IoEvent::Closed`] nothing is heard any more.
+    pub fn handle_io(&mut self, now: Instant, wire: IoEvent) {
         self.catch_up(now);
         if self.gone.is_some() {
             return;
         }
         match wire {
-            Wire::Opened(peer) => self.opened(peer),
-            Wire::Bytes(bytes) => {
+            IoEvent::Opened(peer) => self.opened(peer),
+            IoEvent::Bytes(bytes) => {
                 self.traffic.bytes_in += bytes.len() as u64;
                 self.read(bytes);
             }
-            Wire::Eof => self.end_of_input(),
-            Wire::Written(n) => self.written(n),
-            Wire::Closed(why) => self.closed(why),
+            IoEvent::Eof => self.end_of_input(),
+            IoEvent::Written(n) => self.written(n),
+            IoEvent::Closed(why) => self.closed(why),
         }
     }
 
@@ -229,9 +229,9 @@ impl Lane {
     /// What cannot be written where it stands (see [`Conn::encode`]) is not written, which is a diagnostic (`out-of-place`).
     ///
     /// The answer of an HTTP server ends its exchange. Until the last byte of it is written, facts still tell what becomes of it:
-    /// [`Fact::Unsent`], at last with zero, or [`Fact::Failed`] if the channel ends before. Both are harmless to an engine that has
+    /// [`ExchangeEvent::Unsent`], at last with zero, or [`ExchangeEvent::Failed`] if the channel ends before. Both are harmless to an engine that has
     /// forgotten the exchange.
-    pub fn send(&mut self, now: Instant, exchange: ExchangeId, outgoing: Outgoing) {
+    pub fn send(&mut self, now: Instant, exchange: ExchangeId, outgoing: Outbound) {
         self.now = self.now.max(now);
         if self.exchange != Some(exchange) || self.ending.is_some() || self.gone.is_some() {
             return;
@@ -239,7 +239,7 @@ impl Lane {
         let Some(outgoing) = self.rule(exchange, outgoing) else { return };
         let mut said = Traffic::default();
         tally::said(&mut said, &outgoing);
-        let last = matches!(outgoing, Outgoing::End | Outgoing::Response { body: Body::Full(_), .. });
+        let last = matches!(outgoing, Outbound::End | Outbound::Response { body: Body::Full(_), .. });
         let held = self.conn.is_held();
         self.conn.encode(outgoing);
         if let Some(why) = self.conn.take_refused() {
@@ -252,7 +252,7 @@ impl Lane {
         }
         let answered = last && self.side == Side::HttpServer;
         if more || answered {
-            self.facts.push_back((exchange, Fact::Unsent(self.unsent)));
+            self.facts.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
         }
         if answered {
             self.answered(exchange);
@@ -276,7 +276,7 @@ impl Lane {
     }
 
     /// Ends the channel in order, since the engine has ended: newline-delimited messages go down the ladder as after
-    /// [`Outgoing::End`]; HTTP closes, after what was handed over is written.
+    /// [`Outbound::End`]; HTTP closes, after what was handed over is written.
     pub fn close(&mut self, now: Instant) {
         self.catch_up(now);
         if self.gone.is_some() || self.ending.is_some() {
@@ -297,7 +297,7 @@ impl Lane {
     }
 
     /// What became of an exchange on it.
-    pub fn poll_fact(&mut self) -> Option<(ExchangeId, Fact)> {
+    pub fn poll_fact(&mut self) -> Option<(ExchangeId, ExchangeEvent)> {
         while self.facts.is_empty() && self.step() {}
         let fact = self.facts.pop_front();
         if fact.is_none() {
@@ -309,7 +309,7 @@ impl Lane {
     /// What [`poll_fact`](Self::poll_fact) and [`poll_diagnostic`](Self::poll_diagnostic) give, for [`Hub::facts`](super::Hub::facts): all
     /// of it, but that a client which waits to be asked for its body is not asked before the engine has seen the head. Call it again,
     /// until there are none.
-    pub fn take_facts(&mut self) -> (Vec<(ExchangeId, Fact)>, Vec<Diagnostic>) {
+    pub fn take_facts(&mut self) -> (Vec<(ExchangeId, ExchangeEvent)>, Vec<Diagnostic>) {
         let mut facts = Vec::new();
         while let Some(fact) = self.poll_fact() {
             facts.push(fact);
@@ -393,7 +393,9 @@ impl Lane {
         self.open = true;
         self.timer = None;
         match (self.side, self.exchange) {
-            (Side::DuplexClient { .. }, Some(exchange)) => self.facts.push_back((exchange, Fact::Opened(peer))),
+            (Side::DuplexClient { .. }, Some(exchange)) => {
+                self.facts.push_back((exchange, ExchangeEvent::Opened(peer)))
+            }
             (Side::HttpClient, None) => self.arm_idle(),
             (Side::HttpClient, Some(_)) => self.arm_request(),
             _ => {}
@@ -442,7 +444,7 @@ impl Lane {
         self.unsent -= n;
         self.traffic.bytes_out += n as u64;
         if let Some(exchange) = self.exchange.or(self.answered) {
-            self.facts.push_back((exchange, Fact::Unsent(self.unsent)));
+            self.facts.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
         }
         if self.answered.is_some() {
             self.answer_goes_out(n);
@@ -491,10 +493,10 @@ impl Lane {
             self.content_comes();
             // Reading an HTTP request may ask for its body (`100 Continue`).
             if self.collect() {
-                self.facts.push_back((exchange, Fact::Unsent(self.unsent)));
+                self.facts.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
             }
             if let Some(item) = item {
-                let whole = matches!(item, Item::Message(_) | Item::Batch(_) | Item::BadMessage(_));
+                let whole = matches!(item, Inbound::Message(_) | Inbound::Batch(_) | Inbound::Invalid(_));
                 self.item(exchange, item);
                 // A JSON body ends with its message: whoever answers it, or goes on after it, does so after the end.
                 if whole
@@ -533,18 +535,18 @@ impl Lane {
         }
     }
 
-    fn item(&mut self, exchange: ExchangeId, item: Item) {
+    fn item(&mut self, exchange: ExchangeId, item: Inbound) {
         tally::read(&mut self.traffic, &item);
         let item = match &self.hook {
             Some(hook) => hook.incoming(item),
             None => item,
         };
-        let end = item == Item::End;
-        let refused = matches!(item, Item::Reject(_));
-        if let Item::Response(head) = &item {
+        let end = item == Inbound::End;
+        let refused = matches!(item, Inbound::Reject(_));
+        if let Inbound::Response(head) = &item {
             self.answer_begins(head);
         }
-        self.facts.push_back((exchange, Fact::Item(item)));
+        self.facts.push_back((exchange, ExchangeEvent::Inbound(item)));
         match self.side {
             Side::HttpServer if end || refused => {
                 self.asked = true;
@@ -586,7 +588,7 @@ impl Lane {
     fn fail(&mut self, exchange: ExchangeId, why: Closed) {
         self.exchange = None;
         let sent = if self.handed { Sent::Maybe } else { Sent::No };
-        self.facts.push_back((exchange, Fact::Failed { sent, why }));
+        self.facts.push_back((exchange, ExchangeEvent::Failed { sent, why }));
         self.abort_channel();
     }
 }

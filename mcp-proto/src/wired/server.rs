@@ -27,7 +27,7 @@ use core::time::Duration;
 ///
 /// A task's turn: tell the lane what happened, take its facts and hand them to [`facts`](Self::facts), take the mail and hand it to the
 /// lane, do what the lane wants; from the start until a round brought neither facts nor mail. Before it ends, a task tells its lane
-/// [`Wire::Closed`], hands over the facts, and calls [`leave`](Self::leave).
+/// [`IoEvent::Closed`], hands over the facts, and calls [`leave`](Self::leave).
 #[derive(Debug)]
 pub struct Hub {
     server: Server,
@@ -47,7 +47,7 @@ pub struct Hub {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Mail {
     /// For [`Lane::send`].
-    Send(ExchangeId, Outgoing),
+    Send(ExchangeId, Outbound),
     /// For [`Lane::abort`].
     Abort(ExchangeId),
 }
@@ -100,7 +100,7 @@ impl Hub {
     }
 
     /// Hands facts of a lane to the server. Call it with what [`Lane::take_facts`] gave.
-    pub fn facts(&mut self, now: Instant, facts: Vec<(ExchangeId, Fact)>, diagnostics: Vec<Diagnostic>) {
+    pub fn facts(&mut self, now: Instant, facts: Vec<(ExchangeId, ExchangeEvent)>, diagnostics: Vec<Diagnostic>) {
         self.advance(now);
         for diagnostic in diagnostics {
             self.tally.diagnostic(diagnostic.kind);
@@ -112,10 +112,10 @@ impl Hub {
         for (exchange, fact) in facts {
             let fact = match fact {
                 // What waits in the mailbox was said before this was told, and is not written.
-                Fact::Unsent(unsent) => Fact::Unsent(unsent.saturating_add(self.waiting(exchange))),
+                ExchangeEvent::Unsent(unsent) => ExchangeEvent::Unsent(unsent.saturating_add(self.waiting(exchange))),
                 fact => fact,
             };
-            self.server.fact(self.now, exchange, fact);
+            self.server.handle_event(self.now, exchange, fact);
             self.deliver();
         }
     }
@@ -314,8 +314,8 @@ impl WiredServer {
     pub fn apply(&mut self, now: Instant, input: WiredServerInput) -> Result<Applied, Refused<WiredServerInput>> {
         self.now = self.now.max(now);
         let applied = match input {
-            Input::Fact(channel, wire) => {
-                self.wire(channel, wire);
+            Input::Event(channel, wire) => {
+                self.handle_io(channel, wire);
                 Ok(Applied::Done)
             }
             Input::Command(command) => self.command(command),
@@ -346,22 +346,22 @@ impl WiredServer {
 
     /// These bytes were read from the channel.
     pub fn bytes(&mut self, now: Instant, channel: ChannelId, bytes: Bytes) {
-        self.tell(now, Input::Fact(channel, Wire::Bytes(bytes)));
+        self.tell(now, Input::Event(channel, IoEvent::Bytes(bytes)));
     }
 
     /// Its other side will send no more.
     pub fn eof(&mut self, now: Instant, channel: ChannelId) {
-        self.tell(now, Input::Fact(channel, Wire::Eof));
+        self.tell(now, Input::Event(channel, IoEvent::Eof));
     }
 
     /// So many bytes of what was to be written to it are written.
     pub fn written(&mut self, now: Instant, channel: ChannelId, n: usize) {
-        self.tell(now, Input::Fact(channel, Wire::Written(n)));
+        self.tell(now, Input::Event(channel, IoEvent::Written(n)));
     }
 
     /// It is gone. The last fact of every channel.
     pub fn closed(&mut self, now: Instant, channel: ChannelId, why: Closed) {
-        self.tell(now, Input::Fact(channel, Wire::Closed(why)));
+        self.tell(now, Input::Event(channel, IoEvent::Closed(why)));
     }
 
     /// Answers a request. Nothing happens if it was cancelled.
@@ -446,14 +446,14 @@ impl WiredServer {
         self.server.apply(self.now, Input::Command(command)).map_err(|refused| {
             refused.map(|input| match input {
                 Input::Command(command) => Input::Command(command),
-                Input::Fact(..) | Input::Tick => unreachable!("invariant: only commands are refused"),
+                Input::Event(..) | Input::Tick => unreachable!("invariant: only commands are refused"),
             })
         })
     }
 
-    fn wire(&mut self, id: ChannelId, wire: Wire) {
+    fn handle_io(&mut self, id: ChannelId, wire: IoEvent) {
         if let Some(lane) = self.lanes.get_mut(&id) {
-            lane.wire(self.now, wire);
+            lane.handle_io(self.now, wire);
             self.touched.insert(id);
         }
     }
@@ -493,7 +493,7 @@ impl WiredServer {
                 Some((exchange, fact)) => {
                     self.flush(id);
                     if self.last.is_none() {
-                        self.server.fact(self.now, exchange, fact);
+                        self.server.handle_event(self.now, exchange, fact);
                     }
                 }
                 None => {

@@ -2,7 +2,7 @@
 
 use crate::client;
 use crate::error::DiagnosticKind;
-use crate::exchange::{Body, Data, Item, Outgoing, SseEvent};
+use crate::exchange::{Body, Data, Inbound, Outbound, SseEvent};
 use crate::server::{self, Server};
 use crate::stats::{ServerStats, Traffic};
 use alloc::collections::BTreeMap;
@@ -63,11 +63,11 @@ impl Tally {
 }
 
 /// The messages, and what is none, in an item that was read.
-pub(super) fn read(traffic: &mut Traffic, item: &Item) {
+pub(super) fn read(traffic: &mut Traffic, item: &Inbound) {
     match item {
-        Item::Message(_) | Item::Event(SseEvent { data: Data::Message(_), .. }) => traffic.messages_in += 1,
-        Item::BadMessage(_) | Item::Event(SseEvent { data: Data::Bad(_), .. }) => traffic.defects_in += 1,
-        Item::Batch(elements) | Item::Event(SseEvent { data: Data::Batch(elements), .. }) => {
+        Inbound::Message(_) | Inbound::Event(SseEvent { data: Data::Message(_), .. }) => traffic.messages_in += 1,
+        Inbound::Invalid(_) | Inbound::Event(SseEvent { data: Data::Bad(_), .. }) => traffic.defects_in += 1,
+        Inbound::Batch(elements) | Inbound::Event(SseEvent { data: Data::Batch(elements), .. }) => {
             let good = elements.iter().filter(|element| element.is_ok()).count();
             traffic.messages_in += good as u64;
             traffic.defects_in += (elements.len() - good) as u64;
@@ -77,12 +77,12 @@ pub(super) fn read(traffic: &mut Traffic, item: &Item) {
 }
 
 /// The messages in what is said.
-pub(super) fn said(traffic: &mut Traffic, outgoing: &Outgoing) {
+pub(super) fn said(traffic: &mut Traffic, outgoing: &Outbound) {
     let is_message = match outgoing {
-        Outgoing::Message(_) => true,
-        Outgoing::Request { body, .. } | Outgoing::Response { body: Body::Full(body), .. } => !body.is_empty(),
-        Outgoing::Event { data, .. } => !data.is_empty(),
-        Outgoing::Response { body: Body::Stream, .. } | Outgoing::Comment(_) | Outgoing::Continue | Outgoing::End => {
+        Outbound::Message(_) => true,
+        Outbound::Request { body, .. } | Outbound::Response { body: Body::Full(body), .. } => !body.is_empty(),
+        Outbound::Event { data, .. } => !data.is_empty(),
+        Outbound::Response { body: Body::Stream, .. } | Outbound::Comment(_) | Outbound::Continue | Outbound::End => {
             false
         }
     };

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use mcp_proto::client::{CancelSignal, Event, Malformed, Policy};
 use mcp_proto::error::DiagnosticKind;
 use mcp_proto::exchange::{
-    Action, Body, ChannelId, Closed, Headers, Item, Outgoing, Peer, Program, ResponseHead, Shutdown,
+    Action, Body, ChannelId, Closed, Headers, Inbound, Outbound, Peer, Program, ResponseHead, Shutdown,
 };
 use mcp_proto::frame::{Conn, Kind};
-use mcp_proto::input::{Applied, CallId, ClientCommand, Input, InputAnswer, InputKey, Wire, WiredClientInput};
+use mcp_proto::input::{Applied, CallId, ClientCommand, Input, InputAnswer, InputKey, IoEvent, WiredClientInput};
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::{Id, Message, Object, code};
 use mcp_proto::wired::WiredClient;
@@ -168,23 +168,23 @@ impl Run {
                 let text = talk::of_server(script);
                 let bytes = self.wrap(script, text);
                 let channel = self.channel(script);
-                self.fact(channel, Wire::Bytes(bytes.into()));
+                self.handle_event(channel, IoEvent::Bytes(bytes.into()));
             }
             12 => {
                 let bytes = Bytes::copy_from_slice(script.chunk());
                 let channel = self.channel(script);
-                self.fact(channel, Wire::Bytes(bytes));
+                self.handle_event(channel, IoEvent::Bytes(bytes));
             }
             13 => self.write_all(),
             14 => {
                 let channel = self.channel(script);
                 let wire = match script.below(4) {
-                    0 => Wire::Eof,
-                    1 => Wire::Opened(Peer::default()),
-                    2 => Wire::Written(usize::from(script.byte()) * 7),
-                    _ => Wire::Closed(talk::closed(script)),
+                    0 => IoEvent::Eof,
+                    1 => IoEvent::Opened(Peer::default()),
+                    2 => IoEvent::Written(usize::from(script.byte()) * 7),
+                    _ => IoEvent::Closed(talk::closed(script)),
                 };
-                self.fact(channel, wire);
+                self.handle_event(channel, wire);
             }
             _ => match script.below(8) {
                 0 => drop(self.tell(Input::Command(ClientCommand::Close))),
@@ -207,7 +207,7 @@ impl Run {
                     // Nothing is timed: the other side ends.
                     let open: Vec<_> = self.channels.iter().filter(|(_, channel)| !channel.closed).collect();
                     let Some(id) = open.first().map(|(id, _)| **id) else { break };
-                    self.fact(id, Wire::Closed(Closed::Eof));
+                    self.handle_event(id, IoEvent::Closed(Closed::Eof));
                 }
             }
             self.tick();
@@ -217,10 +217,13 @@ impl Run {
         assert!(self.questions.is_empty(), "a question is left");
         assert_eq!(self.engine.client().running(), 0);
         assert_eq!(self.engine.poll_timeout(), None);
-        for wire in
-            [Wire::Opened(Peer::default()), Wire::Bytes(Bytes::from_static(b"{}\n")), Wire::Eof, Wire::Written(1)]
-        {
-            self.fact(ChannelId(1), wire);
+        for wire in [
+            IoEvent::Opened(Peer::default()),
+            IoEvent::Bytes(Bytes::from_static(b"{}\n")),
+            IoEvent::Eof,
+            IoEvent::Written(1),
+        ] {
+            self.handle_event(ChannelId(1), wire);
         }
         let refused = self.tell(Input::Command(ClientCommand::Call(ping().into_raw())));
         assert_eq!(refused, None, "a call after the end");
@@ -233,7 +236,7 @@ impl Run {
         let mut said = Transcript::default();
         for (at, input) in &self.log {
             match input {
-                Input::Fact(channel, Wire::Bytes(bytes)) if !self.late => {
+                Input::Event(channel, IoEvent::Bytes(bytes)) if !self.late => {
                     for piece in pieces(bytes, cut) {
                         engine.bytes(*at, *channel, piece);
                     }
@@ -302,16 +305,16 @@ impl Run {
         call
     }
 
-    fn fact(&mut self, channel: ChannelId, wire: Wire) {
+    fn handle_event(&mut self, channel: ChannelId, wire: IoEvent) {
         if let Some(known) = self.channels.get_mut(&channel) {
             match &wire {
-                Wire::Opened(_) => known.opened = true,
-                Wire::Closed(_) => known.closed = true,
-                Wire::Written(n) => known.unwritten = known.unwritten.saturating_sub(*n),
-                Wire::Bytes(_) | Wire::Eof => {}
+                IoEvent::Opened(_) => known.opened = true,
+                IoEvent::Closed(_) => known.closed = true,
+                IoEvent::Written(n) => known.unwritten = known.unwritten.saturating_sub(*n),
+                IoEvent::Bytes(_) | IoEvent::Eof => {}
             }
         }
-        let _ = self.tell(Input::Fact(channel, wire));
+        let _ = self.tell(Input::Event(channel, wire));
     }
 
     fn tick(&mut self) {
@@ -335,21 +338,21 @@ impl Run {
 
     fn open_all(&mut self) {
         for id in self.ids(|channel| !channel.opened) {
-            self.fact(id, Wire::Opened(Peer::default()));
+            self.handle_event(id, IoEvent::Opened(Peer::default()));
         }
     }
 
     fn write_all(&mut self) {
         for id in self.ids(|channel| channel.unwritten > 0) {
             let count = self.channels[&id].unwritten;
-            self.fact(id, Wire::Written(count));
+            self.handle_event(id, IoEvent::Written(count));
         }
     }
 
     fn abort_all(&mut self) {
         for id in std::mem::take(&mut self.aborted) {
             if !self.channels[&id].closed {
-                self.fact(id, Wire::Closed(Closed::Aborted));
+                self.handle_event(id, IoEvent::Closed(Closed::Aborted));
             }
         }
     }
@@ -361,7 +364,7 @@ impl Run {
         let asked = self.asked.remove(at);
         let text = talk::answer(script, &asked.id, &asked.method);
         let bytes = self.wrap(script, text);
-        self.fact(asked.channel, Wire::Bytes(bytes.into()));
+        self.handle_event(asked.channel, IoEvent::Bytes(bytes.into()));
     }
 
     fn wrap(&self, script: &mut Script<'_>, text: String) -> Vec<u8> {
@@ -405,15 +408,15 @@ impl Run {
         channel.reads.bytes(bytes);
         while let Some(item) = channel.reads.poll_item() {
             match item {
-                Item::Message(Message::Request(request)) => {
+                Inbound::Message(Message::Request(request)) => {
                     self.asked.push(Asked { channel: id, id: request.id, method: request.method });
                 }
-                Item::End => {
+                Inbound::End => {
                     let head = ResponseHead { status: 200, headers: Headers::new() };
-                    channel.reads.encode(Outgoing::Response { head, body: Body::Full(Bytes::new()) });
+                    channel.reads.encode(Outbound::Response { head, body: Body::Full(Bytes::new()) });
                     while channel.reads.poll_write().is_some() {}
                 }
-                Item::Message(_) | Item::Request(_) => {}
+                Inbound::Message(_) | Inbound::Request(_) => {}
                 other => panic!("a client wrote {other:?}"),
             }
         }

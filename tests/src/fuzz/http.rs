@@ -3,7 +3,7 @@
 
 use super::script::{Script, pieces};
 use bytes::Bytes;
-use mcp_proto::exchange::{Body, Headers, Item, Outgoing, RequestHead, ResponseHead};
+use mcp_proto::exchange::{Body, Headers, Inbound, Outbound, RequestHead, ResponseHead};
 use mcp_proto::frame::{Conn, Kind};
 use mcp_proto::limits::FrameLimits;
 
@@ -38,7 +38,7 @@ struct Case {
 /// What came of it.
 #[derive(Debug, PartialEq)]
 struct Read {
-    items: Vec<Item>,
+    items: Vec<Inbound>,
     broken: Option<String>,
     written: Vec<u8>,
     keep_alive: bool,
@@ -69,27 +69,27 @@ impl Case {
         Read { items, broken: conn.broken().cloned(), written, keep_alive: conn.keep_alive() }
     }
 
-    fn request(&self) -> Outgoing {
+    fn request(&self) -> Outbound {
         let method = if self.other { "GET" } else { "POST" };
         let head = RequestHead { method: method.into(), target: "/".into(), headers: Headers::new().with("Host", "a") };
-        Outgoing::Request { head, body: Bytes::new() }
+        Outbound::Request { head, body: Bytes::new() }
     }
 
     /// Takes all items, and answers each request when it has ended. Pieces of a body are one.
-    fn poll(&self, conn: &mut Conn, items: &mut Vec<Item>, written: &mut Vec<u8>) {
+    fn poll(&self, conn: &mut Conn, items: &mut Vec<Inbound>, written: &mut Vec<u8>) {
         while let Some(item) = conn.poll_item() {
-            if let Item::Request(_) = &item
+            if let Inbound::Request(_) = &item
                 && conn.is_held()
             {
                 assert_eq!(conn.poll_item(), None);
-                conn.encode(Outgoing::Continue);
+                conn.encode(Outbound::Continue);
             }
-            if self.kind == Kind::HttpServer && item == Item::End {
+            if self.kind == Kind::HttpServer && item == Inbound::End {
                 let head = ResponseHead { status: 200, headers: Headers::new() };
-                conn.encode(Outgoing::Response { head, body: Body::Full(Bytes::from_static(b"{}")) });
+                conn.encode(Outbound::Response { head, body: Body::Full(Bytes::from_static(b"{}")) });
             }
             match (items.last_mut(), item) {
-                (Some(Item::Body(last)), Item::Body(next)) => *last = [&last[..], &next[..]].concat().into(),
+                (Some(Inbound::Body(last)), Inbound::Body(next)) => *last = [&last[..], &next[..]].concat().into(),
                 (_, item) => items.push(item),
             }
         }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1;
 use hyper::rt::{Read, ReadBufCursor, Write};
-use mcp_proto::exchange::{Data, Headers, Item, Outgoing, RequestHead, ResponseHead, SseEvent};
+use mcp_proto::exchange::{Data, Headers, Inbound, Outbound, RequestHead, ResponseHead, SseEvent};
 use mcp_proto::frame::{Body, Conn, Kind};
 use mcp_proto::limits::FrameLimits;
 use std::cell::Cell;
@@ -60,7 +60,7 @@ pub fn check(data: &[u8]) {
     let theirs = Theirs::read(method, bytes);
     let expected = theirs.items(method);
     let show = || format!("ours: {ours:#?}\ntheirs: {theirs:#?}");
-    if ours.items.last() == Some(&Item::End) {
+    if ours.items.last() == Some(&Inbound::End) {
         assert!(theirs.end == End::Complete && ours.items == expected, "{}", show());
         assert_eq!(ours.keeps, theirs.keeps, "{}", show());
         return;
@@ -83,14 +83,14 @@ fn bodiless(method: &str, head: &ResponseHead) -> bool {
     method == "HEAD" || matches!(head.status, 204 | 304)
 }
 
-fn agree(ours: &[Item], theirs: &[Item]) -> bool {
+fn agree(ours: &[Inbound], theirs: &[Inbound]) -> bool {
     let ours = match ours {
         // A time that is told at a cut is no part of the body.
-        [before @ .., Item::Event(SseEvent { id: None, retry: Some(_), data: Data::None })] => before,
+        [before @ .., Inbound::Event(SseEvent { id: None, retry: Some(_), data: Data::None })] => before,
         all => all,
     };
     ours.iter().zip(theirs).all(|pair| match pair {
-        (Item::Body(ours), Item::Body(theirs)) => ours.starts_with(theirs) || theirs.starts_with(ours),
+        (Inbound::Body(ours), Inbound::Body(theirs)) => ours.starts_with(theirs) || theirs.starts_with(ours),
         (ours, theirs) => ours == theirs,
     })
 }
@@ -98,7 +98,7 @@ fn agree(ours: &[Item], theirs: &[Item]) -> bool {
 /// What we make of it.
 #[derive(Debug, PartialEq)]
 struct Ours {
-    items: Vec<Item>,
+    items: Vec<Inbound>,
     broken: Option<String>,
     /// Whether the connection was free for another request before it ended.
     keeps: bool,
@@ -109,16 +109,16 @@ impl Ours {
         let mut conn = Conn::new(Kind::HttpClient, &FrameLimits::default());
         let headers = Headers::new().with("Host", "a");
         let head = RequestHead { method: method.into(), target: "/".into(), headers };
-        conn.encode(Outgoing::Request { head, body: Bytes::new() });
+        conn.encode(Outbound::Request { head, body: Bytes::new() });
         let mut items = Vec::new();
         for piece in pieces {
             conn.bytes(piece);
             collect(&mut items, || conn.poll_item());
         }
-        let keeps = conn.keep_alive() && conn.at_boundary() && items.last() == Some(&Item::End);
+        let keeps = conn.keep_alive() && conn.at_boundary() && items.last() == Some(&Inbound::End);
         conn.eof();
         collect(&mut items, || conn.poll_item());
-        if let Some(Item::Response(head)) = items.first_mut() {
+        if let Some(Inbound::Response(head)) = items.first_mut() {
             head.headers = sorted(head.headers.iter().map(|(name, value)| (name.into(), value.into())).collect());
         }
         Self { items, broken: conn.broken().cloned(), keeps }
@@ -126,10 +126,10 @@ impl Ours {
 }
 
 /// Takes all items. Pieces of a body are one.
-pub(super) fn collect(items: &mut Vec<Item>, mut poll: impl FnMut() -> Option<Item>) {
+pub(super) fn collect(items: &mut Vec<Inbound>, mut poll: impl FnMut() -> Option<Inbound>) {
     for item in from_fn(&mut poll) {
         match (items.last_mut(), item) {
-            (Some(Item::Body(last)), Item::Body(next)) => *last = [&last[..], &next[..]].concat().into(),
+            (Some(Inbound::Body(last)), Inbound::Body(next)) => *last = [&last[..], &next[..]].concat().into(),
             (_, item) => items.push(item),
         }
     }
@@ -157,7 +157,7 @@ impl Theirs {
         let waker = Waker::from(woken.clone());
         let cx = &mut Context::from_waker(&waker);
         let ended = Rc::new(Cell::new(false));
-        let wire = Wire { rest: Bytes::copy_from_slice(bytes), asked: false, ended: ended.clone() };
+        let wire = IoEvent { rest: Bytes::copy_from_slice(bytes), asked: false, ended: ended.clone() };
         let handshake = http1::Builder::new().max_headers(MOST_FIELDS).handshake::<_, String>(wire);
         let Poll::Ready(Ok((mut sender, connection))) = pin!(handshake).poll(cx) else {
             unreachable!("a handshake waits for nothing")
@@ -207,12 +207,12 @@ impl Theirs {
     }
 
     /// The items of what it has read.
-    fn items(&self, method: &str) -> Vec<Item> {
+    fn items(&self, method: &str) -> Vec<Inbound> {
         let Some(head) = &self.head else { return Vec::new() };
-        let mut items = vec![Item::Response(head.clone())];
+        let mut items = vec![Inbound::Response(head.clone())];
         if bodiless(method, head) {
             // That there is no body is not that it is empty: nothing is read as JSON.
-            items.push(Item::End);
+            items.push(Inbound::End);
             return items;
         }
         let mut body = Body::of_response(head, &FrameLimits::default());
@@ -255,13 +255,13 @@ impl Wake for Flag {
 }
 
 /// A connection that answers what is asked, and ends when it is told to.
-struct Wire {
+struct IoEvent {
     rest: Bytes,
     asked: bool,
     ended: Rc<Cell<bool>>,
 }
 
-impl Read for Wire {
+impl Read for IoEvent {
     fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, mut buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         if self.rest.is_empty() || !self.asked {
             // The end is no bytes.
@@ -273,7 +273,7 @@ impl Read for Wire {
     }
 }
 
-impl Write for Wire {
+impl Write for IoEvent {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.asked = true;
         cx.waker().wake_by_ref();

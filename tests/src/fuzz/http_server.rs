@@ -7,7 +7,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use mcp_proto::exchange::{self, Item, Outgoing, RequestHead, ResponseHead};
+use mcp_proto::exchange::{self, Inbound, Outbound, RequestHead, ResponseHead};
 use mcp_proto::frame::{Body, Conn, Kind};
 use mcp_proto::limits::FrameLimits;
 use std::cell::{Cell, RefCell};
@@ -94,7 +94,7 @@ fn words(head: &RequestHead, name: &str) -> usize {
 #[derive(Debug, PartialEq)]
 struct Request {
     head: RequestHead,
-    items: Vec<Item>,
+    items: Vec<Inbound>,
     /// How often its length was said.
     lengths: usize,
 }
@@ -135,24 +135,24 @@ impl Ours {
         ours
     }
 
-    fn go_on(&mut self, conn: &mut Conn, items: &mut Vec<Item>) {
+    fn go_on(&mut self, conn: &mut Conn, items: &mut Vec<Inbound>) {
         while self.stop == Stop::End {
             // The next request is not read before this one is answered.
             let mut ended = false;
             collect(items, || {
                 let item = if ended { None } else { conn.poll_item() };
-                ended = item == Some(Item::End);
+                ended = item == Some(Inbound::End);
                 item
             });
             match items.last() {
-                Some(Item::Reject(defect)) => self.stop = Stop::Refused(defect.why.into()),
-                Some(Item::End) => {
+                Some(Inbound::Reject(defect)) => self.stop = Stop::Refused(defect.why.into()),
+                Some(Inbound::End) => {
                     let mut items = take(items);
-                    let Item::Request(head) = items.remove(0) else { panic!("a request begins with its head") };
+                    let Inbound::Request(head) = items.remove(0) else { panic!("a request begins with its head") };
                     let lengths = words(&head, "content-length");
                     self.requests.push(Request { head: tidied(head), items, lengths });
                     let head = ResponseHead { status: 404, headers: exchange::Headers::new() };
-                    conn.encode(Outgoing::Response { head, body: exchange::Body::Full(Bytes::new()) });
+                    conn.encode(Outbound::Response { head, body: exchange::Body::Full(Bytes::new()) });
                     if !conn.keep_alive() {
                         self.stop = Stop::Closed;
                     }
@@ -191,12 +191,12 @@ struct Seen {
 
 impl Seen {
     /// The items of what it has read.
-    fn items(&self) -> Vec<Item> {
+    fn items(&self) -> Vec<Inbound> {
         let headers = &self.head.headers;
         let none = headers.get("transfer-encoding").is_none() && self.body.is_empty() && self.head.method != "POST";
         if none {
             // Where nothing follows, the type says nothing.
-            return vec![Item::End];
+            return vec![Inbound::End];
         }
         let mut body = Body::of_request(&self.head, &FrameLimits::default());
         body.bytes(Bytes::copy_from_slice(&self.body));
@@ -213,7 +213,7 @@ impl Theirs {
         let waker = Waker::from(woken.clone());
         let cx = &mut Context::from_waker(&waker);
         let ended = Rc::new(Cell::new(false));
-        let wire = Wire { rest: Bytes::copy_from_slice(bytes), ended: ended.clone() };
+        let wire = IoEvent { rest: Bytes::copy_from_slice(bytes), ended: ended.clone() };
         let requests = Rc::new(RefCell::new(Vec::new()));
         let service = service_fn(|request: hyper::Request<Incoming>| {
             let requests = requests.clone();
@@ -280,12 +280,12 @@ fn head_of(head: &hyper::http::request::Parts) -> RequestHead {
 }
 
 /// A connection on which these bytes come, and which ends when it is told to.
-struct Wire {
+struct IoEvent {
     rest: Bytes,
     ended: Rc<Cell<bool>>,
 }
 
-impl Read for Wire {
+impl Read for IoEvent {
     fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, mut buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         if self.rest.is_empty() {
             // The end is no bytes.
@@ -297,7 +297,7 @@ impl Read for Wire {
     }
 }
 
-impl Write for Wire {
+impl Write for IoEvent {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Poll::Ready(Ok(buf.len()))
     }

@@ -2,7 +2,7 @@
 
 use super::script::{Script, pieces};
 use bytes::Bytes;
-use mcp_proto::exchange::Item;
+use mcp_proto::exchange::Inbound;
 use mcp_proto::frame::{Conn, Kind};
 use mcp_proto::limits::FrameLimits;
 use mcp_proto::rpc::{Defect, DefectKind, parse, parse_batch_or_message};
@@ -25,7 +25,7 @@ pub fn check(data: &[u8]) {
     assert_eq!(read(pieces(bytes, cut), &limits, false), expected, "in pieces, polled late");
 }
 
-fn read(pieces: impl IntoIterator<Item = Bytes>, limits: &FrameLimits, polls: bool) -> Vec<Item> {
+fn read(pieces: impl IntoIterator<Item = Bytes>, limits: &FrameLimits, polls: bool) -> Vec<Inbound> {
     let mut conn = Conn::new(Kind::Lines, limits);
     let mut items = Vec::new();
     for piece in pieces {
@@ -42,7 +42,7 @@ fn read(pieces: impl IntoIterator<Item = Bytes>, limits: &FrameLimits, polls: bo
 }
 
 /// The same by hand: the whole stream at once, one line after the other.
-fn twin(bytes: &[u8], limits: &FrameLimits) -> Vec<Item> {
+fn twin(bytes: &[u8], limits: &FrameLimits) -> Vec<Inbound> {
     let mut items = Vec::new();
     for (n, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
         let marked = n == 0 && line.starts_with(b"\xEF\xBB\xBF");
@@ -51,7 +51,7 @@ fn twin(bytes: &[u8], limits: &FrameLimits) -> Vec<Item> {
             let part = Bytes::copy_from_slice(&line[..limits.max_line]);
             let defect = parse(part.clone(), limits.max_depth).err();
             let defect = defect.unwrap_or_else(|| Defect::new(DefectKind::TooLong, &part));
-            items.push(Item::BadMessage(Defect { kind: DefectKind::TooLong, ..defect }));
+            items.push(Inbound::Invalid(Defect { kind: DefectKind::TooLong, ..defect }));
             continue;
         }
         let text = if marked { &line[3..] } else { line }.trim_ascii();
@@ -61,11 +61,11 @@ fn twin(bytes: &[u8], limits: &FrameLimits) -> Vec<Item> {
     }
     // A last line that was cut is nobody's.
     let cut = bytes.rsplit(|&byte| byte == b'\n').next().is_some_and(|last| !last.trim_ascii().is_empty());
-    if let Some(Item::BadMessage(defect)) = items.last_mut().filter(|_| cut)
+    if let Some(Inbound::Invalid(defect)) = items.last_mut().filter(|_| cut)
         && defect.kind == DefectKind::Truncated
     {
         defect.id = None;
     }
-    items.push(Item::End);
+    items.push(Inbound::End);
     items
 }

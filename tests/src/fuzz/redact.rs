@@ -2,7 +2,7 @@
 
 use super::script::{Script, pieces};
 use crate::sim::app::SECRET;
-use mcp_proto::exchange::{Headers, Item, Outgoing, RequestHead};
+use mcp_proto::exchange::{Headers, Inbound, Outbound, RequestHead};
 use mcp_proto::frame::{Conn, Kind};
 use mcp_proto::limits::FrameLimits;
 use mcp_proto::redact::Redactor;
@@ -77,15 +77,15 @@ fn accepts(kind: Kind, bytes: &[u8]) -> Option<bool> {
     let mut conn = Conn::new(kind, &FrameLimits::default());
     if kind == Kind::HttpClient {
         let head = RequestHead { method: "GET".into(), target: "/".into(), headers: Headers::new().with("Host", "h") };
-        conn.encode(Outgoing::Request { head, body: bytes::Bytes::new() });
+        conn.encode(Outbound::Request { head, body: bytes::Bytes::new() });
     }
     conn.bytes(bytes.to_vec().into());
     let (mut begun, mut ended) = (0, 0);
     while let Some(item) = conn.poll_item() {
         match item {
-            Item::Reject(_) => return Some(false),
-            Item::Request(_) | Item::Response(_) => begun += 1,
-            Item::End => ended += 1,
+            Inbound::Reject(_) => return Some(false),
+            Inbound::Request(_) | Inbound::Response(_) => begun += 1,
+            Inbound::End => ended += 1,
             _ => {}
         }
     }

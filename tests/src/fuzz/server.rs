@@ -4,9 +4,9 @@ use super::script::Script;
 use super::talk;
 use crate::sim::app::{self, Deed, Handler, Task};
 use bytes::Bytes;
-use mcp_proto::exchange::{Action, ChannelId, Closed, Headers, Item, Outgoing, Peer, RequestHead, Shutdown};
+use mcp_proto::exchange::{Action, ChannelId, Closed, Headers, Inbound, Outbound, Peer, RequestHead, Shutdown};
 use mcp_proto::frame::{Conn, Kind};
-use mcp_proto::input::{Input, Note, RequestKey, ServerCommand, Wire};
+use mcp_proto::input::{Input, IoEvent, Note, RequestKey, ServerCommand};
 use mcp_proto::limits::FrameLimits;
 use mcp_proto::server::Event;
 use mcp_proto::wired::WiredServer;
@@ -130,12 +130,12 @@ impl Run {
                     Kind::Lines => text + "\n",
                     _ => talk::request(script, method, &text),
                 };
-                self.fact(channel, Wire::Bytes(text.into()));
+                self.handle_event(channel, IoEvent::Bytes(text.into()));
             }
             7 => {
                 let bytes = Bytes::copy_from_slice(script.chunk());
                 let channel = self.channel(script);
-                self.fact(channel, Wire::Bytes(bytes));
+                self.handle_event(channel, IoEvent::Bytes(bytes));
             }
             8 | 9 => self.act(script),
             10 => self.tick(),
@@ -143,12 +143,12 @@ impl Run {
             12 => {
                 let channel = self.channel(script);
                 let wire = match script.below(4) {
-                    0 => Wire::Eof,
-                    1 => Wire::Opened(Peer::default()),
-                    2 => Wire::Written(usize::from(script.byte()) * 7),
-                    _ => Wire::Closed(talk::closed(script)),
+                    0 => IoEvent::Eof,
+                    1 => IoEvent::Opened(Peer::default()),
+                    2 => IoEvent::Written(usize::from(script.byte()) * 7),
+                    _ => IoEvent::Closed(talk::closed(script)),
                 };
-                self.fact(channel, wire);
+                self.handle_event(channel, wire);
             }
             13 => {
                 // Of a request that may never have been, or is over.
@@ -176,7 +176,7 @@ impl Run {
                 Some(at) => self.now = self.now.max(at),
                 None => {
                     let Some(id) = self.open().next() else { break };
-                    self.fact(id, Wire::Closed(Closed::Eof));
+                    self.handle_event(id, IoEvent::Closed(Closed::Eof));
                 }
             }
             self.tick();
@@ -185,8 +185,8 @@ impl Run {
         assert_eq!((self.engine.running(), self.engine.poll_timeout()), (0, None));
         assert!(self.tasks.is_empty(), "requests that nobody cancelled: {:?}", self.tasks.keys());
         assert_eq!(self.engine.accept(self.now, Kind::Lines, Peer::default()), None);
-        for wire in [Wire::Bytes(Bytes::from_static(b"{}\n")), Wire::Eof, Wire::Closed(Closed::Eof)] {
-            self.fact(ChannelId(1), wire);
+        for wire in [IoEvent::Bytes(Bytes::from_static(b"{}\n")), IoEvent::Eof, IoEvent::Closed(Closed::Eof)] {
+            self.handle_event(ChannelId(1), wire);
         }
         self.tick();
     }
@@ -245,15 +245,15 @@ impl Run {
         assert!(self.engine.running() <= limits.max_running_requests, "too many requests run");
     }
 
-    fn fact(&mut self, channel: ChannelId, wire: Wire) {
+    fn handle_event(&mut self, channel: ChannelId, wire: IoEvent) {
         if let Some(known) = self.channels.get_mut(&channel) {
             match &wire {
-                Wire::Closed(_) => known.closed = true,
-                Wire::Written(n) => known.unwritten = known.unwritten.saturating_sub(*n),
-                Wire::Opened(_) | Wire::Bytes(_) | Wire::Eof => {}
+                IoEvent::Closed(_) => known.closed = true,
+                IoEvent::Written(n) => known.unwritten = known.unwritten.saturating_sub(*n),
+                IoEvent::Opened(_) | IoEvent::Bytes(_) | IoEvent::Eof => {}
             }
         }
-        self.tell(Input::Fact(channel, wire));
+        self.tell(Input::Event(channel, wire));
     }
 
     fn tick(&mut self) {
@@ -275,14 +275,14 @@ impl Run {
         let ids: Vec<_> = self.open().filter(|id| self.channels[id].unwritten > 0).collect();
         for id in ids {
             let count = self.channels[&id].unwritten;
-            self.fact(id, Wire::Written(count));
+            self.handle_event(id, IoEvent::Written(count));
         }
     }
 
     fn abort_all(&mut self) {
         for id in std::mem::take(&mut self.aborted) {
             if !self.channels[&id].closed {
-                self.fact(id, Wire::Closed(Closed::Aborted));
+                self.handle_event(id, IoEvent::Closed(Closed::Aborted));
             }
         }
     }
@@ -316,16 +316,16 @@ impl Run {
         if channel.kind != Kind::Lines && !channel.asked {
             let head =
                 RequestHead { method: "POST".into(), target: "/".into(), headers: Headers::new().with("Host", "a") };
-            channel.reads.encode(Outgoing::Request { head, body: Bytes::new() });
+            channel.reads.encode(Outbound::Request { head, body: Bytes::new() });
             while channel.reads.poll_write().is_some() {}
             channel.asked = true;
         }
         channel.reads.bytes(bytes);
         while let Some(item) = channel.reads.poll_item() {
             match item {
-                Item::End => channel.asked = false,
-                Item::BadMessage(defect) => panic!("a server wrote {defect:?}"),
-                Item::Reject(defect) => panic!("a server wrote {defect:?}"),
+                Inbound::End => channel.asked = false,
+                Inbound::Invalid(defect) => panic!("a server wrote {defect:?}"),
+                Inbound::Reject(defect) => panic!("a server wrote {defect:?}"),
                 _ => {}
             }
         }

@@ -2,7 +2,7 @@
 
 use super::script::{Script, pieces};
 use bytes::Bytes;
-use mcp_proto::exchange::{Data, Headers, Item, ResponseHead, SseEvent};
+use mcp_proto::exchange::{Data, Headers, Inbound, ResponseHead, SseEvent};
 use mcp_proto::frame::Body;
 use mcp_proto::limits::FrameLimits;
 use mcp_proto::rpc::parse_batch_or_message;
@@ -24,8 +24,10 @@ pub fn check(data: &[u8]) {
     let whole = read([Bytes::copy_from_slice(bytes)], true);
     assert_eq!(read(pieces(bytes, cut), true), whole, "in pieces");
     assert_eq!(read(pieces(bytes, cut), false), whole, "in pieces, polled late");
-    let mut ours: Vec<SseEvent> =
-        whole.into_iter().filter_map(|item| if let Item::Event(event) = item { Some(event) } else { None }).collect();
+    let mut ours: Vec<SseEvent> = whole
+        .into_iter()
+        .filter_map(|item| if let Inbound::Event(event) = item { Some(event) } else { None })
+        .collect();
     let (mut theirs, whole) = theirs(bytes);
     // A time that does not fit is the longest one to us, and none to them.
     if ours.iter().any(|event| event.retry == Some(Duration::from_millis(u64::MAX))) {
@@ -43,7 +45,7 @@ pub fn check(data: &[u8]) {
 }
 
 /// The items that come before the stream ends. At its end nothing is left but the time that an unfinished event has told.
-fn read(pieces: impl IntoIterator<Item = Bytes>, polls: bool) -> Vec<Item> {
+fn read(pieces: impl IntoIterator<Item = Bytes>, polls: bool) -> Vec<Inbound> {
     let headers = Headers::new().with("content-type", "text/event-stream");
     let mut body = Body::of_response(&ResponseHead { status: 200, headers }, &FrameLimits::default());
     let (mut items, mut length) = (Vec::new(), 0);
@@ -57,9 +59,9 @@ fn read(pieces: impl IntoIterator<Item = Bytes>, polls: bool) -> Vec<Item> {
     }
     items.extend(from_fn(|| body.poll_item()));
     body.end();
-    let last: Vec<Item> = from_fn(|| body.poll_item()).collect();
+    let last: Vec<Inbound> = from_fn(|| body.poll_item()).collect();
     match &last[..] {
-        [Item::End] | [Item::Event(SseEvent { id: None, retry: Some(_), data: Data::None }), Item::End] => {}
+        [Inbound::End] | [Inbound::Event(SseEvent { id: None, retry: Some(_), data: Data::None }), Inbound::End] => {}
         other => panic!("at the end: {other:?}"),
     }
     assert_eq!(body.broken(), None);

@@ -4,7 +4,7 @@ use super::Shutdown;
 use bytes::{Buf, Bytes};
 use mcp_proto::driver::not_opened;
 use mcp_proto::exchange::{ChannelId, Closed, Endpoint, ExitStatus, Group, Program};
-use mcp_proto::input::Wire;
+use mcp_proto::input::IoEvent;
 use mcp_proto::process::{DRAIN, Stderr};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -136,7 +136,7 @@ impl Channel {
     }
 
     /// Reads and writes what can be without waiting, and says what came of it.
-    pub(super) fn transfer(&mut self, wants_read: bool) -> Vec<Wire> {
+    pub(super) fn transfer(&mut self, wants_read: bool) -> Vec<IoEvent> {
         let mut facts = Vec::new();
         self.connect(&mut facts);
         self.flush(&mut facts);
@@ -162,12 +162,12 @@ impl Channel {
         }
     }
 
-    fn connect(&mut self, facts: &mut Vec<Wire>) {
+    fn connect(&mut self, facts: &mut Vec<IoEvent>) {
         match self.connecting.take().map(Connecting::finish) {
             Some(Ok(Ok(pair))) => {
                 let [reader, writer] = pair;
                 (self.reader, self.writer) = (Some(reader.into()), Some(writer.into()));
-                facts.push(Wire::Opened(Default::default()));
+                facts.push(IoEvent::Opened(Default::default()));
             }
             Some(Ok(Err(next))) => self.connecting = Some(next),
             Some(Err(why)) => self.end(why),
@@ -175,11 +175,11 @@ impl Channel {
         }
     }
 
-    fn flush(&mut self, facts: &mut Vec<Wire>) {
+    fn flush(&mut self, facts: &mut Vec<IoEvent>) {
         while let (Some(writer), Some(bytes)) = (&mut self.writer, self.queue.front_mut()) {
             match writer.write(bytes) {
                 Ok(n) => {
-                    facts.push(Wire::Written(n));
+                    facts.push(IoEvent::Written(n));
                     bytes.advance(n);
                     if bytes.is_empty() {
                         self.queue.pop_front();
@@ -197,16 +197,16 @@ impl Channel {
         self.finish();
     }
 
-    fn read(&mut self, facts: &mut Vec<Wire>) {
+    fn read(&mut self, facts: &mut Vec<IoEvent>) {
         let Some(reader) = &mut self.reader else { return };
         let mut buffer = [0; READ];
         match reader.read(&mut buffer) {
             Ok(0) => {
                 self.reader = None;
-                facts.push(Wire::Eof);
+                facts.push(IoEvent::Eof);
             }
             // A copy, since the engine may keep what it is given.
-            Ok(n) => facts.push(Wire::Bytes(Bytes::copy_from_slice(&buffer[..n]))),
+            Ok(n) => facts.push(IoEvent::Bytes(Bytes::copy_from_slice(&buffer[..n]))),
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => self.end(Closed::Reset),
         }

@@ -3,7 +3,7 @@
 use super::channel::{self, Channel};
 use super::{Clock, seed};
 use mcp_proto::exchange::{Action, ChannelId, Peer, RequestHead, Shutdown};
-use mcp_proto::input::{Admission, Input, Note, Wire};
+use mcp_proto::input::{Admission, Input, IoEvent, Note};
 use mcp_proto::route::{Cx, Port, Routed};
 use mcp_proto::server::{Event, Responder};
 use mcp_proto::wired::{Kind, WiredServer, refusal};
@@ -135,7 +135,7 @@ impl<'a> ServeLoop<'a> {
             let ended = |(id, channel): (&ChannelId, &mut Channel)| channel.closed().map(|why| (*id, why));
             let Some((id, why)) = self.channels.iter_mut().find_map(ended) else { break };
             self.channels.remove(&id);
-            self.tell(id, Wire::Closed(why));
+            self.tell(id, IoEvent::Closed(why));
         }
     }
 
@@ -232,8 +232,8 @@ impl<'a> ServeLoop<'a> {
         Ok(())
     }
 
-    fn tell(&mut self, id: ChannelId, fact: Wire) {
-        self.engine.apply(self.clock.now(), Input::Fact(id, fact)).expect("facts are never refused");
+    fn tell(&mut self, id: ChannelId, fact: IoEvent) {
+        self.engine.apply(self.clock.now(), Input::Event(id, fact)).expect("facts are never refused");
     }
 }
 

@@ -3,7 +3,7 @@
 use super::link::Fault;
 use mcp_proto::client::{self, State};
 use mcp_proto::exchange::{Action, ChannelId};
-use mcp_proto::input::{ClientCommand, Input, Wire, WiredClientInput};
+use mcp_proto::input::{ClientCommand, Input, IoEvent, WiredClientInput};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
@@ -61,11 +61,11 @@ impl InputKind {
 
     pub(super) fn of(input: &WiredClientInput) -> Self {
         match input {
-            Input::Fact(_, Wire::Opened(_)) => Self::Opened,
-            Input::Fact(_, Wire::Bytes(_)) => Self::Bytes,
-            Input::Fact(_, Wire::Eof) => Self::Eof,
-            Input::Fact(_, Wire::Written(_)) => Self::Written,
-            Input::Fact(_, Wire::Closed(_)) => Self::Closed,
+            Input::Event(_, IoEvent::Opened(_)) => Self::Opened,
+            Input::Event(_, IoEvent::Bytes(_)) => Self::Bytes,
+            Input::Event(_, IoEvent::Eof) => Self::Eof,
+            Input::Event(_, IoEvent::Written(_)) => Self::Written,
+            Input::Event(_, IoEvent::Closed(_)) => Self::Closed,
             Input::Command(ClientCommand::Call(_)) => Self::Call,
             Input::Command(ClientCommand::Cancel(..)) => Self::Cancel,
             Input::Command(ClientCommand::Answer(..) | ClientCommand::Authorize(..)) => Self::Answer,

@@ -17,7 +17,7 @@ use mcp_proto::client::{self, State, Termination, Timer};
 use mcp_proto::exchange::{Action, ChannelId, Closed, ExitStatus, Shutdown};
 use mcp_proto::input::Input;
 use mcp_proto::input::{
-    CallId, ClientCommand, InputAnswer, InputKey, InputToken, NotificationId, RequestKey, Wire, WiredClientInput,
+    CallId, ClientCommand, InputAnswer, InputKey, InputToken, IoEvent, NotificationId, RequestKey, WiredClientInput,
 };
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::record::Redaction;
@@ -428,7 +428,7 @@ impl World {
         if self.trace {
             println!("{:>12?} client {client} {state:?} <- {input:?}", self.now);
         }
-        if let Input::Fact(_, Wire::Bytes(bytes)) = &input {
+        if let Input::Event(_, IoEvent::Bytes(bytes)) = &input {
             side.seen.told += bytes.len() as u64;
         }
         side.closing |= input == Input::Command(ClientCommand::Close);

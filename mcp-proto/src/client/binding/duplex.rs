@@ -4,23 +4,23 @@ use super::{Duplex, Exchange};
 use crate::client::era::Phase;
 use crate::client::outbox::Outbox;
 use crate::client::{Client, State, Timer};
-use crate::exchange::{Closed, ExchangeId, Fact, Item, Outgoing, Sent};
+use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Inbound, Outbound, Sent};
 
 impl Client {
-    pub(super) fn on_duplex(&mut self, exchange: ExchangeId, fact: Fact) {
+    pub(super) fn on_duplex(&mut self, exchange: ExchangeId, fact: ExchangeEvent) {
         match fact {
-            Fact::Opened(_) => self.mark_opened(exchange),
-            Fact::Unsent(n) => {
+            ExchangeEvent::Opened(_) => self.mark_opened(exchange),
+            ExchangeEvent::Unsent(n) => {
                 let Some(duplex) = self.duplex_mut(exchange) else { return };
                 duplex.written += duplex.unsent.saturating_sub(n) as u64;
                 duplex.unsent = n;
                 let written = duplex.written;
                 self.on_written(written, written.saturating_add(n as u64));
             }
-            Fact::Unsendable { id: Some(id), reason } => self.deny(exchange, &id, Sent::No, reason),
-            Fact::Unsendable { id: None, reason } => self.on_notification_denied(reason),
-            Fact::Item(Item::End) => self.on_duplex_end(exchange),
-            Fact::Item(item) => {
+            ExchangeEvent::Unsendable { id: Some(id), reason } => self.deny(exchange, &id, Sent::No, reason),
+            ExchangeEvent::Unsendable { id: None, reason } => self.on_notification_denied(reason),
+            ExchangeEvent::Inbound(Inbound::End) => self.on_duplex_end(exchange),
+            ExchangeEvent::Inbound(item) => {
                 // An item proves that it is open, also where a driver of seam B does not say so.
                 self.mark_opened(exchange);
                 match self.state() {
@@ -29,9 +29,9 @@ impl Client {
                     State::Lapsed | State::Ending | State::Restarting | State::Closing | State::Terminated => {}
                 }
             }
-            Fact::Failed { why, .. } => self.on_duplex_failed(exchange, why),
+            ExchangeEvent::Failed { why, .. } => self.on_duplex_failed(exchange, why),
             // Sent to servers only, or over HTTP only.
-            Fact::From(_) | Fact::ReadClosed | Fact::Repeated | Fact::Waiting => {}
+            ExchangeEvent::From(_) | ExchangeEvent::ReadClosed | ExchangeEvent::Repeated | ExchangeEvent::Waiting => {}
         }
     }
 
@@ -107,7 +107,7 @@ impl Duplex {
     /// We have said all: once.
     pub(super) fn say_end(&mut self, exchange: ExchangeId, out: &mut Outbox) {
         if !core::mem::replace(&mut self.said_end, true) {
-            out.send(exchange, Outgoing::End);
+            out.send(exchange, Outbound::End);
         }
     }
 }

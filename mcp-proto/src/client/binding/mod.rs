@@ -12,7 +12,7 @@ pub(super) use http::Web;
 use super::ids::{Match, Purpose};
 use super::{CancelSignal, Client, Event, State, Target, Termination, Timer};
 use crate::error::{CallError, DiagnosticKind, StreamEnd};
-use crate::exchange::{Closed, Endpoint, ExchangeId, Fact, Item, Outgoing, Sent};
+use crate::exchange::{Closed, Endpoint, ExchangeEvent, ExchangeId, Inbound, Outbound, Sent};
 use crate::input::{CallId, NotificationId};
 use crate::model::lifecycle::meta;
 use crate::rpc::{self, DecodeError, Defect, DefectKind, Id, Message, Object, Payload, RawJson};
@@ -78,7 +78,7 @@ enum Spoilt {
 }
 
 impl Client {
-    pub(super) fn on_fact(&mut self, exchange: ExchangeId, fact: Fact) {
+    pub(super) fn on_fact(&mut self, exchange: ExchangeId, fact: ExchangeEvent) {
         match self.exchanges.get(&exchange) {
             // What was on its way when the exchange was ended.
             None if exchange.0 <= self.next_exchange => {}
@@ -161,7 +161,7 @@ impl Client {
     /// Says a message on a duplex exchange, unless we have said all there: then nobody would hear it.
     pub(super) fn send_message(&mut self, exchange: ExchangeId, message: Bytes) {
         if matches!(self.exchanges.get(&exchange), Some(Exchange::Duplex(Duplex { said_end: false, .. }))) {
-            self.out.send(exchange, Outgoing::Message(message));
+            self.out.send(exchange, Outbound::Message(message));
         }
     }
 
@@ -177,7 +177,7 @@ impl Client {
     pub(super) fn tell_cancel(&mut self, id: &Id, reason: Option<&str>) {
         let is_legacy = self.is_legacy();
         let has_begun = !self.is_unsent(id);
-        if self.config.cancel_signal == CancelSignal::Wire && has_begun && (is_legacy || self.is_duplex()) {
+        if self.config.cancel_signal == CancelSignal::IoEvent && has_begun && (is_legacy || self.is_duplex()) {
             let params = Object::new().with("requestId", id).with_opt("reason", reason);
             self.send_notification("notifications/cancelled", &params, None);
         }
@@ -414,10 +414,10 @@ impl Client {
         }
     }
 
-    fn on_items(&mut self, exchange: ExchangeId, item: Item) {
+    fn on_items(&mut self, exchange: ExchangeId, item: Inbound) {
         match item {
-            Item::Message(message) => self.on_message(exchange, message),
-            Item::Batch(batch) => {
+            Inbound::Message(message) => self.on_message(exchange, message),
+            Inbound::Batch(batch) => {
                 let legal = self.version().is_none_or(|version| version.rules().batches);
                 if !legal {
                     self.diagnose(DiagnosticKind::UnexpectedBatch, format!("{} messages", batch.len()));
@@ -436,14 +436,14 @@ impl Client {
                     }
                 }
             }
-            Item::BadMessage(defect) => self.on_defect(exchange, defect),
-            Item::Request(_)
-            | Item::Response(_)
-            | Item::Body(_)
-            | Item::Event(_)
-            | Item::Comment
-            | Item::End
-            | Item::Reject(_) => {
+            Inbound::Invalid(defect) => self.on_defect(exchange, defect),
+            Inbound::Request(_)
+            | Inbound::Response(_)
+            | Inbound::Body(_)
+            | Inbound::Event(_)
+            | Inbound::Comment
+            | Inbound::End
+            | Inbound::Reject(_) => {
                 self.diagnose(DiagnosticKind::BadEvent, "an item that this exchange cannot have");
             }
         }

@@ -312,11 +312,11 @@ fn the_state_is_echoed_byte_for_byte() {
         r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"input_required","requestState":{raw},"inputRequests":{{"r":{{"method":"roots/list"}}}}}}}}"#
     );
     let Message::Response(_) = parse(text.clone().into(), 128).unwrap() else { panic!() };
-    rig.fact(rig.exchange(), Fact::Item(Item::Message(parse(text.into(), 128).unwrap())));
+    rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::Message(parse(text.into(), 128).unwrap())));
     let key = rig.questions()[0].0;
     let input = Input::Command(ClientCommand::Answer(key, roots()));
     rig.client.apply(rig.now, input).unwrap();
-    let Some(Output::Send(_, Outgoing::Message(bytes))) = rig.client.poll_output() else { panic!() };
+    let Some(Output::Send(_, Outbound::Message(bytes))) = rig.client.poll_output() else { panic!() };
     assert!(String::from_utf8_lossy(&bytes).contains(&format!(r#""requestState":{raw}"#)));
 }
 

@@ -155,7 +155,7 @@ fn a_cancelled_call_ends_at_once_with_its_reason_and_the_late_answer_is_ignored(
         let other = rig.echo();
         let id = rig.sent[0]["id"].clone();
         // Nothing is being written, and cancelling does not wait for it.
-        rig.fact(rig.exchange(), Fact::Unsent(usize::MAX));
+        rig.handle_event(rig.exchange(), ExchangeEvent::Unsent(usize::MAX));
         rig.client.cancel(rig.now, call, Some("changed my mind"));
         rig.client.cancel(rig.now, call, None);
         rig.drain();
@@ -331,7 +331,7 @@ fn an_answer_with_a_known_id_and_a_broken_body_fails_that_call_at_once() {
         let call = rig.echo();
         let other = rig.echo();
         let defect = parse(broken(&rig.sent[0]["id"])[n].clone().into(), 128).unwrap_err();
-        rig.fact(rig.exchange(), Fact::Item(Item::BadMessage(defect)));
+        rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::Invalid(defect)));
         assert!(matches!(rig.outcome(call), Err(CallError::Decode(_))), "{n}");
         assert_eq!(rig.diagnostics(), [DiagnosticKind::BadMessage]);
         assert!(!rig.has_ended(other));
@@ -344,7 +344,7 @@ fn a_broken_request_of_the_server_does_not_fail_our_call_with_the_same_id() {
     let call = rig.echo();
     let id = rig.last_id();
     let defect = parse(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping","params":[}}"#).into(), 128).unwrap_err();
-    rig.fact(rig.exchange(), Fact::Item(Item::BadMessage(defect)));
+    rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::Invalid(defect)));
     assert!(!rig.has_ended(call));
 }
 

@@ -7,7 +7,7 @@ const LEGACY: &str = "2025-11-25";
 /// Why the two sides did not agree; the exchange is closed first, if there still is one.
 fn cause(rig: &mut Rig) -> (Stage, NegotiationCause) {
     if rig.client.state() == State::Closing {
-        rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: Closed::Aborted });
+        rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Aborted });
     }
     match rig.termination() {
         Some(Termination::Negotiation(e)) => (e.stage, e.cause.clone()),
@@ -92,14 +92,14 @@ fn a_server_that_exits_on_the_probe_is_started_again_once_and_gets_initialize() 
     let mut rig = Rig::program();
     rig.open();
     let first = rig.exchange();
-    rig.fact(first, Fact::Item(Item::End));
-    rig.fact(first, Fact::Failed { sent: Sent::Maybe, why: exited(1) });
+    rig.handle_event(first, ExchangeEvent::Inbound(Inbound::End));
+    rig.handle_event(first, ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(1) });
     assert_eq!(rig.starts.len(), 2);
     assert_eq!(rig.starts[1].1, Start::Duplex(Endpoint::Program(Program::new("server"))));
     assert_eq!(rig.methods(), ["server/discover", "initialize"]);
     rig.open();
     let second = rig.exchange();
-    rig.fact(second, Fact::Failed { sent: Sent::Maybe, why: exited(2) });
+    rig.handle_event(second, ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(2) });
     assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::Closed(exited(2))));
     assert_eq!(rig.starts.len(), 2, "only once");
 }
@@ -109,7 +109,7 @@ fn a_server_that_closes_its_output_on_the_probe_and_lives_on_is_ended_and_starte
     let mut rig = Rig::program();
     rig.open();
     let first = rig.exchange();
-    rig.fact(first, Fact::Item(Item::End));
+    rig.handle_event(first, ExchangeEvent::Inbound(Inbound::End));
     assert_eq!(rig.ended, [first]);
     rig.tick(ms(500));
     assert_eq!(rig.aborted, [first]);
@@ -123,7 +123,7 @@ fn a_program_that_never_started_is_not_started_again() {
     let mut rig = Rig::program();
     let call = rig.call(tools::list());
     let why = Closed::Unreachable("no such file".into());
-    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::No, why: why.clone() });
+    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::No, why: why.clone() });
     assert_eq!(cause(&mut rig), (Stage::Connect, NegotiationCause::Closed(why)));
     let outcome = rig.outcome(call).clone().unwrap_err();
     assert!(matches!(outcome, CallError::Negotiation(_)));
@@ -135,7 +135,7 @@ fn a_program_that_never_started_is_not_started_again() {
 fn a_given_channel_that_ends_on_the_probe_cannot_be_opened_again() {
     let mut rig = Rig::new(ClientConfig::given());
     rig.open();
-    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: Closed::Eof });
+    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Eof });
     assert_eq!(cause(&mut rig), (Stage::Discover, NegotiationCause::Closed(Closed::Eof)));
 }
 
@@ -371,13 +371,13 @@ fn a_server_that_answers_the_probe_and_exits_is_started_again_once() {
     let id = rig.last_id();
     rig.say(error(&id, -32600));
     assert_eq!(rig.methods(), ["server/discover", "initialize"]);
-    rig.fact(first, Fact::Item(Item::End));
-    rig.fact(first, Fact::Failed { sent: Sent::Maybe, why: exited(1) });
+    rig.handle_event(first, ExchangeEvent::Inbound(Inbound::End));
+    rig.handle_event(first, ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(1) });
     assert_eq!(rig.starts.len(), 2);
     assert_eq!(rig.methods(), ["server/discover", "initialize", "initialize"]);
     rig.open();
     let second = rig.exchange();
-    rig.fact(second, Fact::Failed { sent: Sent::Maybe, why: exited(2) });
+    rig.handle_event(second, ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(2) });
     assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::Closed(exited(2))));
     assert_eq!(rig.starts.len(), 2, "only once");
 }
@@ -386,7 +386,7 @@ fn a_server_that_answers_the_probe_and_exits_is_started_again_once() {
 fn exited_on_probe(config: ClientConfig, status: Closed) -> Rig {
     let mut rig = Rig::new(config);
     rig.open();
-    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: status });
+    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: status });
     rig
 }
 
@@ -420,7 +420,10 @@ fn exit_status_of_a_missing_command_starts_no_second_process() {
 fn failed_second_start_reports_both_ends() {
     let mut rig = exited_on_probe(program(), exited(1));
     rig.open();
-    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: Closed::Exited(ExitStatus::killed(9)) });
+    rig.handle_event(
+        rig.exchange(),
+        ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Exited(ExitStatus::killed(9)) },
+    );
     let said = text(&rig);
     assert!(said.contains("started twice: exit 1 after server/discover, signal 9 after initialize"), "{said}");
 }
@@ -433,7 +436,10 @@ fn error_of_a_silent_program_names_stage_and_elapsed_time() {
     rig.tick(ms(10_000));
     rig.tick(ms(30_000));
     rig.tick(ms(2_000));
-    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: Closed::Exited(ExitStatus::killed(15)) });
+    rig.handle_event(
+        rig.exchange(),
+        ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Exited(ExitStatus::killed(15)) },
+    );
     assert_eq!(text(&rig), "initialize failed after 42000 ms: no answer within 30000 ms");
 }
 
@@ -456,7 +462,7 @@ fn connect_timeout_bounds_retries_and_the_second_start() {
     let mut rig = Rig::new(config());
     rig.open();
     rig.tick(ms(9_000));
-    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: exited(1) });
+    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(1) });
     rig.open();
     rig.tick(ms(6_000));
     assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::StartTimeout(ms(15_000))));
@@ -478,7 +484,7 @@ fn connect_timeout_names_the_stage_that_took_too_long() {
     rig.open();
     rig.tick(ms(3_000));
     assert_eq!(rig.ended, [rig.exchange()], "a program is given time to exit");
-    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: exited(0) });
+    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(0) });
     assert_eq!(text(&rig), "server/discover failed after 3000 ms: the start took longer than 3000 ms");
 }
 
@@ -512,7 +518,7 @@ fn program_is_started_once_where_a_second_start_is_forbidden() {
     rig.open();
     let id = rig.last_id();
     rig.say(error(&id, -32601));
-    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: exited(1) });
+    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(1) });
     assert_eq!(rig.starts.len(), 1);
     assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::Closed(exited(1))));
 }

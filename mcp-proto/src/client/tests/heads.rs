@@ -12,11 +12,14 @@ fn agreed() -> Rig {
     let exchange = rig.exchange();
     head(&mut rig, exchange, 200, "application/json");
     let answer = json!({"jsonrpc": "2.0", "id": 1, "result": initialized("2025-11-25")});
-    rig.fact(exchange, Fact::Item(Item::Message(parse(answer.to_string().into(), 128).unwrap())));
-    rig.fact(exchange, Fact::Item(Item::End));
+    rig.handle_event(
+        exchange,
+        ExchangeEvent::Inbound(Inbound::Message(parse(answer.to_string().into(), 128).unwrap())),
+    );
+    rig.handle_event(exchange, ExchangeEvent::Inbound(Inbound::End));
     let exchange = rig.exchange();
     head(&mut rig, exchange, 202, "");
-    rig.fact(exchange, Fact::Item(Item::End));
+    rig.handle_event(exchange, ExchangeEvent::Inbound(Inbound::End));
     assert_eq!(rig.client.state(), State::Ready);
     rig.clear();
     rig
@@ -24,19 +27,19 @@ fn agreed() -> Rig {
 
 fn head(rig: &mut Rig, exchange: ExchangeId, status: u16, kind: &str) {
     let headers = if kind.is_empty() { Headers::new() } else { Headers::new().with("Content-Type", kind) };
-    rig.fact(exchange, Fact::Item(Item::Response(ResponseHead { status, headers })));
+    rig.handle_event(exchange, ExchangeEvent::Inbound(Inbound::Response(ResponseHead { status, headers })));
 }
 
 fn piece(rig: &mut Rig, exchange: ExchangeId, bytes: &'static [u8]) {
-    rig.fact(exchange, Fact::Item(Item::Body(Bytes::from_static(bytes))));
+    rig.handle_event(exchange, ExchangeEvent::Inbound(Inbound::Body(Bytes::from_static(bytes))));
 }
 
 fn error(rig: &Rig, call: CallId) -> CallError {
     rig.outcome(call).clone().unwrap_err()
 }
 
-fn broken() -> Fact {
-    Fact::Failed { sent: Sent::Maybe, why: Closed::Broken("the body is larger than the limit".into()) }
+fn broken() -> ExchangeEvent {
+    ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Broken("the body is larger than the limit".into()) }
 }
 
 // covers: B-014, S0-46
@@ -47,7 +50,7 @@ fn a_status_of_failure_is_told_though_its_body_breaks_or_stalls_or_does_not_end(
     let exchange = rig.exchange();
     head(&mut rig, exchange, 500, "text/html");
     piece(&mut rig, exchange, b"oh");
-    rig.fact(exchange, broken());
+    rig.handle_event(exchange, broken());
     assert_eq!(error(&rig, call).to_string(), "HTTP 500: oh");
 
     let call = rig.call(tools::call("x"));
@@ -97,7 +100,7 @@ fn an_empty_success_is_told_as_one_whatever_type_it_has() {
         let call = rig.call(tools::call("x"));
         let exchange = rig.exchange();
         head(&mut rig, exchange, 200, kind);
-        rig.fact(exchange, Fact::Item(Item::End));
+        rig.handle_event(exchange, ExchangeEvent::Inbound(Inbound::End));
         let told = error(&rig, call);
         assert_eq!(told, CallError::ContentType { status: 200, content_type: None });
         assert_eq!(told.to_string(), "HTTP 200 without an answer");
@@ -118,12 +121,12 @@ fn a_success_is_enough_for_a_notification_whatever_its_body_is_and_does() {
     };
     let exchange = notify(&mut rig, "text/html");
     piece(&mut rig, exchange, b"<p>fine</p>");
-    rig.fact(exchange, broken());
+    rig.handle_event(exchange, broken());
 
     let exchange = notify(&mut rig, "application/json");
     let null = parse(Bytes::from_static(b"null"), 128).unwrap_err();
-    rig.fact(exchange, Fact::Item(Item::BadMessage(null)));
-    rig.fact(exchange, Fact::Item(Item::End));
+    rig.handle_event(exchange, ExchangeEvent::Inbound(Inbound::Invalid(null)));
+    rig.handle_event(exchange, ExchangeEvent::Inbound(Inbound::End));
 
     // One that is held open is let go of.
     let exchange = notify(&mut rig, "text/event-stream");

@@ -54,12 +54,12 @@ impl Http {
         (exchange, body["id"].clone())
     }
 
-    fn item(&mut self, exchange: ExchangeId, item: Item) {
-        self.rig.fact(exchange, Fact::Item(item));
+    fn item(&mut self, exchange: ExchangeId, item: Inbound) {
+        self.rig.handle_event(exchange, ExchangeEvent::Inbound(item));
     }
 
     fn head(&mut self, exchange: ExchangeId, status: u16) {
-        self.item(exchange, Item::Response(ResponseHead { status, headers: Headers::new() }));
+        self.item(exchange, Inbound::Response(ResponseHead { status, headers: Headers::new() }));
     }
 
     /// A client of a server of 2025-11-25 that has a session `s1`; `initialize` was answered, and nothing after it.
@@ -90,16 +90,16 @@ impl Http {
     fn accept(&mut self, session: &str) {
         let (exchange, id) = self.last();
         let headers = Headers::new().with("content-type", "application/json").with("mcp-session-id", session);
-        self.item(exchange, Item::Response(ResponseHead { status: 200, headers }));
+        self.item(exchange, Inbound::Response(ResponseHead { status: 200, headers }));
         let body = json!({"jsonrpc": "2.0", "id": id, "result": initialized("2025-11-25")});
-        self.item(exchange, Item::Message(parse(body.to_string().into(), 128).unwrap()));
-        self.item(exchange, Item::End);
+        self.item(exchange, Inbound::Message(parse(body.to_string().into(), 128).unwrap()));
+        self.item(exchange, Inbound::End);
     }
 
     /// An answer without a body.
     fn refuse(&mut self, exchange: ExchangeId, status: u16) {
         self.head(exchange, status);
-        self.item(exchange, Item::End);
+        self.item(exchange, Inbound::End);
     }
 
     /// What was started after the first `from` exchanges, as `METHOD what`: the method of the message, or the last event id of a GET.
@@ -118,7 +118,7 @@ impl Http {
     /// An event with an id, and perhaps a `retry` and a message.
     fn numbered(&mut self, exchange: ExchangeId, id: &str, retry: Option<u64>, body: Option<&Value>) {
         let data = body.map_or(Data::None, |body| Data::Message(parse(body.to_string().into(), 128).unwrap()));
-        self.item(exchange, Item::Event(SseEvent { id: Some(id.into()), retry: retry.map(ms), data }));
+        self.item(exchange, Inbound::Event(SseEvent { id: Some(id.into()), retry: retry.map(ms), data }));
     }
 
     /// The waits of the attempts that were told.
@@ -133,19 +133,19 @@ impl Http {
     /// A whole JSON answer.
     fn answer(&mut self, exchange: ExchangeId, status: u16, body: &Value) {
         self.head(exchange, status);
-        self.item(exchange, Item::Message(parse(body.to_string().into(), 128).unwrap()));
-        self.item(exchange, Item::End);
+        self.item(exchange, Inbound::Message(parse(body.to_string().into(), 128).unwrap()));
+        self.item(exchange, Inbound::End);
     }
 
     /// The head of an event stream.
     fn stream(&mut self, exchange: ExchangeId) {
         let headers = Headers::new().with("content-type", "text/event-stream");
-        self.item(exchange, Item::Response(ResponseHead { status: 200, headers }));
+        self.item(exchange, Inbound::Response(ResponseHead { status: 200, headers }));
     }
 
     fn event(&mut self, exchange: ExchangeId, body: &Value) {
         let data = Data::Message(parse(body.to_string().into(), 128).unwrap());
-        self.item(exchange, Item::Event(SseEvent { id: None, retry: None, data }));
+        self.item(exchange, Inbound::Event(SseEvent { id: None, retry: None, data }));
     }
 
     fn assert_at_rest(&self) {
@@ -202,13 +202,13 @@ fn an_answer_may_be_json_or_events_and_the_call_ends_on_the_matching_id() {
     let (exchange, id) = http.last();
     http.head(exchange, 200);
     http.event(exchange, &note(&id, 1));
-    http.item(exchange, Item::Event(SseEvent { id: None, retry: None, data: Data::None }));
+    http.item(exchange, Inbound::Event(SseEvent { id: None, retry: None, data: Data::None }));
     http.event(exchange, &result(&json!(999)));
     assert!(!http.rig.has_ended(sse_call));
     http.event(exchange, &result(&id));
     assert!(http.rig.outcome(sse_call).is_ok());
     assert!(http.rig.events.iter().any(|event| matches!(event, Event::Progress { .. })));
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::End);
     http.assert_at_rest();
 }
 
@@ -292,30 +292,30 @@ fn an_exchange_that_ends_without_the_response_ends_the_call_with_the_reason() {
     };
     let (error, _) = ended(&|http, exchange, _| {
         http.head(exchange, 202);
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::End);
     });
     assert_eq!(error, CallError::ContentType { status: 202, content_type: None });
     let (error, _) = ended(&|http, exchange, _| {
         http.stream(exchange);
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::End);
     });
     assert_eq!(error.to_string(), "No valid JSON-RPC response found in SSE stream");
     let (error, id) = ended(&|http, exchange, id| {
         http.stream(exchange);
         http.event(exchange, &note(id, 1));
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::End);
     });
     assert_eq!(error.to_string(), format!("No response received for request ID {id}"));
     let (error, _) = ended(&|http, exchange, _| {
         http.head(exchange, 200);
-        http.item(exchange, Item::BadMessage(parse(Bytes::from_static(b"{"), 128).unwrap_err()));
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::Invalid(parse(Bytes::from_static(b"{"), 128).unwrap_err()));
+        http.item(exchange, Inbound::End);
     });
     assert!(matches!(error, CallError::Decode(_)));
     let (error, _) = ended(&|http, exchange, _| {
         http.head(exchange, 503);
-        http.item(exchange, Item::Body(Bytes::from_static(b"try later")));
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::Body(Bytes::from_static(b"try later")));
+        http.item(exchange, Inbound::End);
     });
     assert_eq!(error.to_string(), "HTTP 503: try later");
     let (error, _) = ended(&|http, exchange, id| {
@@ -327,7 +327,7 @@ fn an_exchange_that_ends_without_the_response_ends_the_call_with_the_reason() {
     });
     assert_eq!(error.to_string(), "MCP error -32700: p");
     let (error, _) = ended(&|http, exchange, _| {
-        http.rig.fact(exchange, Fact::Failed { sent: Sent::No, why: Closed::Refused });
+        http.rig.handle_event(exchange, ExchangeEvent::Failed { sent: Sent::No, why: Closed::Refused });
     });
     assert_eq!(error, CallError::Closed { sent: Sent::No, why: Closed::Refused });
 }
@@ -362,7 +362,7 @@ fn a_call_lost_in_a_later_round_may_have_run() {
     http.rig.tick(ms(1000));
     let second = http.last().0;
     assert_ne!(second, exchange);
-    http.rig.fact(second, Fact::Failed { sent: Sent::No, why: Closed::Refused });
+    http.rig.handle_event(second, ExchangeEvent::Failed { sent: Sent::No, why: Closed::Refused });
     assert_eq!(http.rig.outcome(call), &Err(CallError::Closed { sent: Sent::Maybe, why: Closed::Refused }));
 }
 
@@ -376,8 +376,8 @@ fn an_http_error_carries_retry_after_in_seconds() {
         let call = http.rig.echo();
         let exchange = http.last().0;
         let headers = value.map_or_else(Headers::new, |value| Headers::new().with("retry-after", value));
-        http.item(exchange, Item::Response(ResponseHead { status: 429, headers }));
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::Response(ResponseHead { status: 429, headers }));
+        http.item(exchange, Inbound::End);
         let Err(CallError::Http(error)) = http.rig.outcome(call) else { panic!("{value:?}") };
         assert_eq!(error.retry_after, taken.map(Duration::from_secs), "{value:?}");
         let text = taken.map_or_else(|| "HTTP 429".to_string(), |after| format!("HTTP 429 [retry after {after} s]"));
@@ -407,7 +407,7 @@ fn the_probe_over_http_tells_what_it_met() {
             }
             None => {
                 http.head(exchange, status);
-                http.item(exchange, Item::End);
+                http.item(exchange, Inbound::End);
             }
         }
         match http.rig.termination() {
@@ -445,7 +445,7 @@ fn a_notification_is_posted_and_its_failure_is_only_reported() {
         http.rig.drain();
         let (exchange, ..) = http.posts().pop().unwrap();
         http.head(exchange, status);
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::End);
         assert_eq!(http.rig.diagnostics().len(), usize::from(status == 500));
         http.assert_at_rest();
     }
@@ -523,7 +523,7 @@ fn notifications_that_nobody_answers_are_bounded() {
     http.rig.drain();
     let (exchange, ..) = http.posts().pop().unwrap();
     http.head(exchange, 202);
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::End);
     http.rig.client.notify(http.rig.now, "acme/note", Object::new()).unwrap();
 }
 
@@ -574,12 +574,12 @@ fn over_http_a_ping_is_an_exchange_of_its_own_and_missed_when_that_ends_without_
     let (exchange, _) = http.last();
     http.rig.tick(Duration::from_secs(1));
     http.head(exchange, 502);
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::End);
     assert_eq!(missed(&http), [(5, 1), (1, 2)]);
     // Nobody is there.
     http.rig.tick(period);
     let (exchange, _) = http.last();
-    http.rig.fact(exchange, Fact::Failed { sent: Sent::No, why: Closed::Refused });
+    http.rig.handle_event(exchange, ExchangeEvent::Failed { sent: Sent::No, why: Closed::Refused });
     assert_eq!(missed(&http), [(5, 1), (1, 2), (0, 3)]);
     assert_eq!(http.rig.client.state(), State::Ready);
     // And the end, while one is out.

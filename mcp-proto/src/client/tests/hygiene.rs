@@ -7,12 +7,12 @@ fn the_end_of_the_server_ends_every_call_once_with_the_exit_status_and_then_the_
     let mut rig = Rig::modern();
     let calls = [rig.echo(), rig.echo()];
     let exchange = rig.exchange();
-    rig.fact(exchange, Fact::Item(Item::End));
+    rig.handle_event(exchange, ExchangeEvent::Inbound(Inbound::End));
     assert_eq!(rig.ended, [exchange]);
     assert!(!rig.has_ended(calls[0]), "the exit status is awaited");
     let refused = rig.client.call(rig.now, tools::list()).unwrap_err();
     assert_eq!(refused.why, Refusal::Closed);
-    rig.fact(exchange, Fact::Failed { sent: Sent::Maybe, why: exited(3) });
+    rig.handle_event(exchange, ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(3) });
     for call in calls {
         let error = rig.outcome(call).clone().unwrap_err();
         assert_eq!(error, CallError::Closed { sent: Sent::Maybe, why: exited(3) });
@@ -27,13 +27,13 @@ fn the_end_of_the_server_ends_every_call_once_with_the_exit_status_and_then_the_
 fn an_exit_status_that_does_not_come_is_not_waited_for_long() {
     let mut rig = Rig::legacy();
     let call = rig.echo();
-    rig.fact(rig.exchange(), Fact::Item(Item::End));
+    rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::End));
     rig.tick(ms(499));
     assert!(!rig.has_ended(call));
     rig.tick(ms(1));
     assert!(matches!(rig.outcome(call), Err(CallError::Closed { why: Closed::Eof, .. })));
     assert_eq!(rig.termination(), None, "the channel still closes");
-    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: exited(0) });
+    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(0) });
     assert_eq!(rig.termination(), Some(&Termination::Closed(Closed::Eof)));
     assert_eq!(rig.ended.len(), 1);
 }
@@ -49,7 +49,7 @@ fn close_is_idempotent_ends_calls_and_lets_the_channel_end() {
         }
         let call = rig.echo();
         if close_at > 1 {
-            rig.fact(rig.exchange(), Fact::Item(Item::End));
+            rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::End));
         }
         for _ in 0..3 {
             rig.client.close(rig.now);
@@ -61,11 +61,11 @@ fn close_is_idempotent_ends_calls_and_lets_the_channel_end() {
         assert_eq!(rig.client.poll_timeout(), None);
         assert!(!rig.methods().contains(&"notifications/cancelled"));
         assert_eq!(rig.client.call(rig.now, tools::list()).unwrap_err().why, Refusal::Closed);
-        rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: Closed::Eof });
+        rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Eof });
         assert_eq!(rig.events.last(), Some(&Event::Terminated(Termination::Requested)));
         let (events, sent) = (rig.events.len(), rig.sent.len());
         rig.say(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
-        rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: Closed::Eof });
+        rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Eof });
         rig.client.close(rig.now);
         rig.tick(Duration::from_secs(3600));
         assert_eq!((rig.events.len(), rig.sent.len()), (events, sent), "nothing after termination");
@@ -76,10 +76,10 @@ fn close_is_idempotent_ends_calls_and_lets_the_channel_end() {
 // covers: S0-31, S0-35, B-120, B-121, B-124, B-290
 #[test]
 fn malformed_input_is_reported_and_skipped_or_fatal_if_so_configured() {
-    let bad = || Item::BadMessage(parse(Bytes::from_static(b"hello, I am a banner"), 128).unwrap_err());
+    let bad = || Inbound::Invalid(parse(Bytes::from_static(b"hello, I am a banner"), 128).unwrap_err());
     let mut rig = Rig::legacy();
     let call = rig.echo();
-    rig.fact(rig.exchange(), Fact::Item(bad()));
+    rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(bad()));
     assert_eq!(rig.diagnostics(), [DiagnosticKind::BadMessage]);
     assert!(rig.sent.len() == 1, "a client does not answer noise");
     rig.answer(&rig.last_id(), json!({}));
@@ -88,7 +88,7 @@ fn malformed_input_is_reported_and_skipped_or_fatal_if_so_configured() {
     let config = ClientConfig { malformed: Malformed::Fatal, ..ClientConfig::given() };
     let mut rig = Rig::ready(ProtocolVersion::V2025_11_25, config);
     let call = rig.echo();
-    rig.fact(rig.exchange(), Fact::Item(bad()));
+    rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(bad()));
     assert!(matches!(rig.outcome(call), Err(CallError::Closed { why: Closed::Broken(_), .. })));
     assert_eq!(rig.aborted, [rig.exchange()]);
     assert!(matches!(rig.termination(), Some(Termination::Closed(Closed::Broken(_)))));
@@ -103,7 +103,7 @@ fn a_batch_is_read_element_by_element_and_reported_where_the_revision_has_none()
         assert!(rig.sent.iter().all(Value::is_object), "we never send one");
         let answer = |id: &Value| parse(json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string().into(), 128);
         let batch = rig.sent.iter().map(|m| answer(&m["id"])).collect();
-        rig.fact(rig.exchange(), Fact::Item(Item::Batch(batch)));
+        rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::Batch(batch)));
         assert!(calls.iter().all(|call| rig.outcome(*call).is_ok()));
         assert_eq!(rig.diagnostics().len(), reported);
     }
@@ -124,7 +124,7 @@ fn a_client_offers_requests_notifications_and_an_end_and_tells_of_what_the_serve
     rig.say(json!({"jsonrpc": "2.0", "id": "nobody", "result": {}}));
     rig.client.close(rig.now);
     rig.drain();
-    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: Closed::Eof });
+    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Eof });
     let told: Vec<&str> = rig
         .events
         .iter()
@@ -189,17 +189,17 @@ fn limits_refuse_calls_and_count_what_nobody_fetches() {
     rig.client.cancel(rig.now, first, None);
     rig.echo();
     rig.client.cancel(rig.now, CallId(2), None);
-    rig.fact(rig.exchange(), Fact::Unsent(1000));
+    rig.handle_event(rig.exchange(), ExchangeEvent::Unsent(1000));
     assert_eq!(rig.client.call(rig.now, tools::list()).unwrap_err().why, Refusal::Full);
     assert_eq!(rig.client.notify(rig.now, "x", Object::new()).unwrap_err().why, Refusal::Full);
-    rig.fact(rig.exchange(), Fact::Unsent(999));
+    rig.handle_event(rig.exchange(), ExchangeEvent::Unsent(999));
     rig.call(tools::list());
     rig.drain();
     rig.clear();
     let note = |n: u64| parse(json!({"jsonrpc": "2.0", "method": format!("n{n}")}).to_string().into(), 128).unwrap();
     for n in 0..10 {
         let exchange = rig.exchange();
-        rig.client.fact(rig.now, exchange, Fact::Item(Item::Message(note(n))));
+        rig.client.handle_event(rig.now, exchange, ExchangeEvent::Inbound(Inbound::Message(note(n))));
     }
     rig.client.cancel(rig.now, CallId(3), None);
     rig.drain();
@@ -233,9 +233,9 @@ fn time_never_moves_back() {
 #[test]
 fn facts_of_unknown_exchanges_are_reported_and_those_of_past_ones_ignored() {
     let mut rig = Rig::legacy();
-    rig.fact(ExchangeId(0), Fact::Opened(Peer::default()));
+    rig.handle_event(ExchangeId(0), ExchangeEvent::Opened(Peer::default()));
     assert!(rig.events.is_empty());
-    rig.fact(ExchangeId(77), Fact::Opened(Peer::default()));
+    rig.handle_event(ExchangeId(77), ExchangeEvent::Opened(Peer::default()));
     assert_eq!(rig.diagnostics(), [DiagnosticKind::UnknownExchange]);
 }
 
@@ -314,15 +314,15 @@ proptest! {
                 let exchange = rig.exchange();
                 let fact = match step {
                     Step::Say(text) => match parse(text.clone().into(), 128) {
-                        Ok(message) => Fact::Item(Item::Message(message)),
-                        Err(defect) => Fact::Item(Item::BadMessage(defect)),
+                        Ok(message) => ExchangeEvent::Inbound(Inbound::Message(message)),
+                        Err(defect) => ExchangeEvent::Inbound(Inbound::Invalid(defect)),
                     },
                     Step::Batch(texts) => {
-                        Fact::Item(Item::Batch(texts.iter().map(|text| parse(text.clone().into(), 128)).collect()))
+                        ExchangeEvent::Inbound(Inbound::Batch(texts.iter().map(|text| parse(text.clone().into(), 128)).collect()))
                     }
-                    Step::End => Fact::Item(Item::End),
-                    Step::Fail => Fact::Failed { sent: Sent::Maybe, why: exited(1) },
-                    Step::Unsent(n) => Fact::Unsent(*n),
+                    Step::End => ExchangeEvent::Inbound(Inbound::End),
+                    Step::Fail => ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(1) },
+                    Step::Unsent(n) => ExchangeEvent::Unsent(*n),
                     Step::Call(progress) => {
                         let call = if *progress { tools::call("x").progress() } else { tools::call("x") };
                         calls.extend(rig.client.call(rig.now, call).map(|c| c.id()).ok());
@@ -345,11 +345,11 @@ proptest! {
                         continue;
                     }
                 };
-                rig.fact(exchange, fact);
+                rig.handle_event(exchange, fact);
             }
             rig.client.close(rig.now);
             rig.drain();
-            rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: Closed::Aborted });
+            rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Aborted });
             for call in calls {
                 let _ = rig.outcome(call);
             }
@@ -373,7 +373,7 @@ fn after_our_end_nothing_more_is_said_on_the_exchange() {
     let slow = rig.echo();
     let quick = rig.call(tools::call("echo").max_total(ms(100)));
     rig.clear();
-    rig.fact(rig.exchange(), Fact::Item(Item::End));
+    rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::End));
     assert_eq!(rig.ended.len(), 1);
     assert_eq!(rig.events, [Event::InputWithdrawn(question)], "an answer could not be sent any more");
     rig.tick(ms(100));
@@ -390,7 +390,7 @@ fn an_element_of_a_batch_that_ends_the_client_is_the_last_that_is_read() {
     let ping = || parse(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string().into(), 128);
     let config = ClientConfig { malformed: Malformed::Fatal, ..ClientConfig::given() };
     let mut rig = Rig::ready(ProtocolVersion::V2025_03_26, config);
-    rig.fact(rig.exchange(), Fact::Item(Item::Batch(vec![bad(), ping()])));
+    rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::Batch(vec![bad(), ping()])));
     assert!(matches!(rig.events.last(), Some(Event::Terminated(_))));
     assert!(rig.sent.is_empty(), "{:?}", rig.sent);
 
@@ -398,7 +398,7 @@ fn an_element_of_a_batch_that_ends_the_client_is_the_last_that_is_read() {
     rig.open();
     let refused = parse(error(&rig.last_id(), -32601).to_string().into(), 128);
     rig.clear();
-    rig.fact(rig.exchange(), Fact::Item(Item::Batch(vec![refused, ping()])));
+    rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::Batch(vec![refused, ping()])));
     assert_eq!(rig.ended.len(), 1);
     assert!(rig.sent.is_empty(), "{:?}", rig.sent);
 }

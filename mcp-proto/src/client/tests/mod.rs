@@ -18,7 +18,7 @@ mod subscription;
 use super::*;
 use crate::call::{Custom, Pages, custom, ping};
 use crate::error::{Awaited, Refusal};
-use crate::exchange::{Endpoint, ExitStatus, Item, Peer, Program, Sent};
+use crate::exchange::{Endpoint, ExitStatus, Inbound, Peer, Program, Sent};
 use crate::model::tools;
 use crate::rpc::{Message, parse};
 use crate::version::{Era, ProtocolVersion, Versions};
@@ -88,8 +88,8 @@ impl Rig {
                 Output::Send(exchange, outgoing) => {
                     assert!(self.is_open(exchange) && !self.ended.contains(&exchange), "{outgoing:?} after the end");
                     match outgoing {
-                        Outgoing::Message(bytes) => self.sent.push(serde_json::from_slice(&bytes).unwrap()),
-                        Outgoing::End => self.ended.push(exchange),
+                        Outbound::Message(bytes) => self.sent.push(serde_json::from_slice(&bytes).unwrap()),
+                        Outbound::End => self.ended.push(exchange),
                         other => panic!("{other:?}"),
                     }
                 }
@@ -118,15 +118,15 @@ impl Rig {
     }
 
     fn open(&mut self) {
-        self.fact(self.exchange(), Fact::Opened(Peer::default()));
+        self.handle_event(self.exchange(), ExchangeEvent::Opened(Peer::default()));
     }
 
-    fn fact(&mut self, exchange: ExchangeId, fact: Fact) {
+    fn handle_event(&mut self, exchange: ExchangeId, fact: ExchangeEvent) {
         let is_http = self.starts.iter().any(|(x, start)| *x == exchange && matches!(start, Start::Http { .. }));
-        if is_http && matches!(fact, Fact::Item(Item::End) | Fact::Failed { .. }) {
+        if is_http && matches!(fact, ExchangeEvent::Inbound(Inbound::End) | ExchangeEvent::Failed { .. }) {
             self.over.push(exchange);
         }
-        self.client.fact(self.now, exchange, fact);
+        self.client.handle_event(self.now, exchange, fact);
         self.drain();
     }
 
@@ -134,10 +134,10 @@ impl Rig {
     fn say(&mut self, message: Value) {
         let bytes = Bytes::from(message.to_string());
         let item = match parse(bytes, 128) {
-            Ok(message) => Item::Message(message),
-            Err(defect) => Item::BadMessage(defect),
+            Ok(message) => Inbound::Message(message),
+            Err(defect) => Inbound::Invalid(defect),
         };
-        self.fact(self.exchange(), Fact::Item(item));
+        self.handle_event(self.exchange(), ExchangeEvent::Inbound(item));
     }
 
     fn answer(&mut self, id: &Value, result: Value) {

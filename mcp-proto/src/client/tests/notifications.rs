@@ -20,7 +20,7 @@ impl Rig {
     }
 
     fn unsent(&mut self, bytes: usize) {
-        self.fact(self.exchange(), Fact::Unsent(bytes));
+        self.handle_event(self.exchange(), ExchangeEvent::Unsent(bytes));
     }
 }
 
@@ -49,7 +49,7 @@ fn duplex_notification_the_driver_has_not_taken_has_not_ended() {
     rig.unsent(10);
     let id = rig.client.notify_tracked(rig.now, "acme/note", Object::new()).expect("it is accepted");
     // A report of earlier bytes, before the driver takes the notification.
-    rig.client.fact(rig.now, rig.exchange(), Fact::Unsent(0));
+    rig.client.handle_event(rig.now, rig.exchange(), ExchangeEvent::Unsent(0));
     rig.drain();
     assert_eq!(rig.notified(), []);
     rig.unsent(40);
@@ -62,7 +62,7 @@ fn duplex_notification_ends_with_its_exchange() {
     let mut rig = Rig::modern();
     let id = rig.tracked();
     rig.unsent(40);
-    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: Closed::Reset });
+    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset });
     assert_eq!(rig.notified(), [(id.0, Err(CallError::Closed { sent: Sent::Maybe, why: Closed::Reset }))]);
     assert!(matches!(rig.events.last(), Some(Event::Terminated(_))), "{:?}", rig.events);
 }
@@ -71,7 +71,7 @@ fn duplex_notification_ends_with_its_exchange() {
 fn notification_a_hook_refused_was_not_sent() {
     let mut rig = Rig::modern();
     let id = rig.tracked();
-    rig.fact(rig.exchange(), Fact::Unsendable { id: None, reason: "no".into() });
+    rig.handle_event(rig.exchange(), ExchangeEvent::Unsendable { id: None, reason: "no".into() });
     rig.unsent(0);
     assert_eq!(rig.notified(), [(id.0, Err(CallError::Denied { sent: Sent::No, reason: "no".into() }))]);
 }

@@ -49,7 +49,7 @@ fn the_server_is_asked_once_a_period_and_nobody_hears_of_its_answers() {
         assert_eq!(rig.client.running(), 0);
         rig.client.close(rig.now);
         rig.drain();
-        rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: exited(0) });
+        rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(0) });
         rig.assert_at_rest();
     }
 }
@@ -85,12 +85,12 @@ fn a_server_that_takes_nothing_is_not_asked_again_and_again() {
     let mut limited = config();
     limited.limits.client.max_unsent = 100;
     let mut rig = Rig::ready(LEGACY, limited);
-    rig.fact(rig.exchange(), Fact::Unsent(100));
+    rig.handle_event(rig.exchange(), ExchangeEvent::Unsent(100));
     for n in 1..=3 {
         rig.tick(PERIOD);
         assert_eq!((rig.missed().last(), rig.sent.len()), (Some(&(Duration::ZERO, n)), 0));
     }
-    rig.fact(rig.exchange(), Fact::Unsent(99));
+    rig.handle_event(rig.exchange(), ExchangeEvent::Unsent(99));
     rig.tick(PERIOD);
     assert_eq!(rig.methods(), ["ping"]);
 }
@@ -115,9 +115,9 @@ fn pings_end_with_the_server_and_begin_anew_with_the_next() {
     rig.tick(PATIENCE);
     rig.tick(PERIOD);
     assert_eq!((rig.missed().len(), rig.methods().len()), (1, 3));
-    rig.fact(rig.exchange(), Fact::Item(Item::End));
+    rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::End));
     assert_eq!(rig.client.timeout_reason(), Some(Timer::ExitGrace));
-    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: exited(1) });
+    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(1) });
     assert_eq!(rig.client.timeout_reason(), Some(Timer::Restart));
     assert_eq!(rig.client.ids.pending(), 0);
     rig.tick(ms(500));

@@ -64,8 +64,8 @@ impl Shop {
     fn reply(&mut self, exchange: ExchangeId, status: u16, body: &Value) {
         let head = ResponseHead { status, headers: Headers::new() };
         let message = parse(body.to_string().into(), 128).unwrap();
-        for item in [Item::Response(head), Item::Message(message), Item::End] {
-            self.rig.fact(exchange, Fact::Item(item));
+        for item in [Inbound::Response(head), Inbound::Message(message), Inbound::End] {
+            self.rig.handle_event(exchange, ExchangeEvent::Inbound(item));
         }
     }
 
@@ -217,7 +217,7 @@ fn call_sent_before_its_argument_fits_no_field_may_have_run() {
     let mut shop = Shop::knowing(&number(json!({"type": "integer"})));
     let call = shop.call("t", &json!({"a": 9_007_199_254_740_992_i64}));
     let first = shop.last();
-    shop.rig.fact(first.exchange, Fact::Repeated);
+    shop.rig.handle_event(first.exchange, ExchangeEvent::Repeated);
     shop.mismatch(&first);
     let page = shop.last();
     shop.result(&page, json!({"tools": number(json!({"type": "integer", "x-mcp-header": "N"}))}));
@@ -324,8 +324,8 @@ fn an_older_server_that_uses_the_code_of_a_mismatch_is_not_called_a_second_time(
         &json!({"jsonrpc": "2.0", "id": post.body["id"], "result": initialized("2025-11-25")}),
     );
     let note = shop.last();
-    for item in [Item::Response(ResponseHead { status: 202, headers: Headers::new() }), Item::End] {
-        shop.rig.fact(note.exchange, Fact::Item(item));
+    for item in [Inbound::Response(ResponseHead { status: 202, headers: Headers::new() }), Inbound::End] {
+        shop.rig.handle_event(note.exchange, ExchangeEvent::Inbound(item));
     }
     let call = shop.call("pay", &json!({}));
     let post = shop.last();
@@ -349,7 +349,7 @@ fn a_list_that_cannot_be_fetched_leaves_each_call_its_error() {
         (
             |shop| {
                 let page = shop.last();
-                shop.rig.fact(page.exchange, Fact::Failed { sent: Sent::No, why: Closed::Refused });
+                shop.rig.handle_event(page.exchange, ExchangeEvent::Failed { sent: Sent::No, why: Closed::Refused });
             },
             "closed",
         ),
@@ -478,8 +478,8 @@ fn a_challenge_to_the_list_is_put_to_the_application_and_names_no_call() {
     shop.mismatch(&post);
     let page = shop.last();
     let head = ResponseHead { status: 401, headers: Headers::new() };
-    shop.rig.fact(page.exchange, Fact::Item(Item::Response(head)));
-    shop.rig.fact(page.exchange, Fact::Item(Item::End));
+    shop.rig.handle_event(page.exchange, ExchangeEvent::Inbound(Inbound::Response(head)));
+    shop.rig.handle_event(page.exchange, ExchangeEvent::Inbound(Inbound::End));
     let keys: Vec<_> = shop
         .rig
         .events
@@ -543,7 +543,7 @@ fn a_call_of_a_tool_that_reads_or_is_idempotent_may_be_repeated() {
     let (reads, breaks) = (shop.call("reads", &json!({"a": 1})), shop.call("breaks", &json!({})));
     let lost = shop.posts().split_off(shop.posts().len() - 2);
     for post in &lost {
-        shop.rig.fact(post.exchange, Fact::Failed { sent: Sent::Maybe, why: Closed::Reset });
+        shop.rig.handle_event(post.exchange, ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset });
     }
     assert!(matches!(shop.rig.outcome(breaks), Err(CallError::Closed { why: Closed::Reset, .. })));
     let again = shop.last();

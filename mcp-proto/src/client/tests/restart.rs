@@ -9,14 +9,14 @@ fn config() -> ClientConfig {
     ClientConfig { restart: Some(Restart::default()), ..ClientConfig::program(Program::new("server")) }
 }
 
-fn failed(why: Closed) -> Fact {
-    Fact::Failed { sent: Sent::Maybe, why }
+fn failed(why: Closed) -> ExchangeEvent {
+    ExchangeEvent::Failed { sent: Sent::Maybe, why }
 }
 
 impl Rig {
     /// The server exits.
     fn exits(&mut self) {
-        self.fact(self.exchange(), failed(exited(3)));
+        self.handle_event(self.exchange(), failed(exited(3)));
     }
 
     /// The server that was started last opens and says hello.
@@ -74,9 +74,9 @@ fn a_server_that_ends_takes_its_calls_with_it_and_is_started_anew() {
         assert_eq!(rig.methods().iter().filter(|method| **method == "tools/call").count(), 1);
         // What the dead server still had to say is nobody's business.
         let before = rig.events.len();
-        rig.fact(dead, Fact::Opened(Peer::default()));
-        rig.fact(dead, Fact::Item(Item::End));
-        rig.fact(dead, failed(Closed::Reset));
+        rig.handle_event(dead, ExchangeEvent::Opened(Peer::default()));
+        rig.handle_event(dead, ExchangeEvent::Inbound(Inbound::End));
+        rig.handle_event(dead, failed(Closed::Reset));
         assert_eq!((rig.events.len(), rig.client.state()), (before, State::Ready));
         let id = rig.last_id();
         rig.answer(&id, json!({"content": []}));
@@ -108,9 +108,9 @@ fn without_the_wish_for_it_nothing_is_started_anew() {
 #[test]
 fn a_socket_is_connected_to_anew_also_while_nobody_listens() {
     let mut rig = Rig::ready(LEGACY, ClientConfig { target: ClientConfig::unix("/run/it").target, ..config() });
-    rig.fact(rig.exchange(), failed(Closed::Eof));
+    rig.handle_event(rig.exchange(), failed(Closed::Eof));
     rig.tick(ms(500));
-    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::No, why: Closed::Refused });
+    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::No, why: Closed::Refused });
     assert_eq!(rig.announced(), [(1, 500, Closed::Eof), (2, 1000, Closed::Refused)]);
     rig.tick(ms(1000));
     rig.agrees(LEGACY);
@@ -231,7 +231,7 @@ fn the_questions_of_a_server_end_with_it() {
 fn a_server_that_closes_its_output_and_lives_on_is_gone_before_the_next_one_comes() {
     let mut rig = Rig::ready(LEGACY, config());
     let call = rig.echo();
-    rig.fact(rig.exchange(), Fact::Item(Item::End));
+    rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::End));
     assert_eq!((rig.client.state(), rig.ended.len()), (State::Ending, 1));
     let later = rig.echo();
     rig.tick(ms(500));
@@ -240,7 +240,7 @@ fn a_server_that_closes_its_output_and_lives_on_is_gone_before_the_next_one_come
     assert_eq!(rig.announced(), [(1, 500, Closed::Eof)]);
     rig.tick(ms(500));
     assert_eq!((rig.client.state(), rig.starts.len()), (State::Restarting, 1), "the ladder is not at its end");
-    rig.fact(rig.exchange(), failed(Closed::Exited(ExitStatus::killed(15))));
+    rig.handle_event(rig.exchange(), failed(Closed::Exited(ExitStatus::killed(15))));
     assert_eq!((rig.client.state(), rig.starts.len()), (State::Initializing, 2));
     rig.agrees(LEGACY);
     assert_eq!(rig.methods().last(), Some(&"tools/call"));
@@ -272,7 +272,7 @@ fn a_new_server_may_be_another_one() {
     let id = rig.last_id();
     rig.say(error(&id, -32601));
     assert!(matches!(rig.termination(), None | Some(Termination::Negotiation(_))));
-    rig.fact(rig.exchange(), failed(exited(0)));
+    rig.handle_event(rig.exchange(), failed(exited(0)));
     assert!(matches!(rig.termination(), Some(Termination::Negotiation(_))));
 }
 
@@ -318,7 +318,7 @@ fn a_wait_that_is_over_shortens_no_later_one() {
     let mut rig = Rig::ready(LEGACY, config());
     for (starts, wait) in [(1, 500), (2, 1000)] {
         // It closes its output, lives on, and is gone at the end of the ladder.
-        rig.fact(rig.exchange(), Fact::Item(Item::End));
+        rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::End));
         rig.tick(ms(500));
         if starts == 2 {
             rig.exits();

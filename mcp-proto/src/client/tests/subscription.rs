@@ -303,7 +303,7 @@ fn a_server_that_is_started_anew_is_asked_anew() {
     let (mut rig, id) = watching(|config| config.restart = Some(Restart::default()));
     rig.say(yes(&id));
     for round in 1..=3 {
-        rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: exited(3) });
+        rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(3) });
         rig.tick(Duration::from_secs(15));
         rig.open();
         let id = rig.last_id();
@@ -318,7 +318,7 @@ fn a_server_that_is_started_anew_is_asked_anew() {
     // Also between two attempts.
     let id = rig.last_id();
     rig.say(closing(&id));
-    rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: exited(3) });
+    rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(3) });
     rig.tick(Duration::from_secs(15));
     rig.open();
     let id = rig.last_id();
@@ -367,14 +367,14 @@ fn it_ends_with_the_client() {
         let sent = rig.sent.len();
         rig.say(changed(&id));
         rig.tick(Duration::from_secs(60));
-        rig.fact(rig.exchange(), Fact::Failed { sent: Sent::Maybe, why: Closed::Eof });
+        rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Eof });
         assert_eq!((rig.sent.len(), changes(&rig)), (sent, 0));
         assert!(rig.termination().is_some());
         rig.assert_at_rest();
     }
     // And with the output of the server.
     let (mut rig, id) = subscribed();
-    rig.fact(rig.exchange(), Fact::Item(Item::End));
+    rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::End));
     rig.say(changed(&id));
     assert_eq!((changes(&rig), rig.client.ids.pending()), (0, 0));
 }

@@ -3,7 +3,7 @@
 use super::head::{self, Gather, Writer};
 use super::length::{Declared, Length, declared};
 use super::{Body, Fault, Framed, Input};
-use crate::exchange::{HttpDefect, Item, Outgoing, RequestHead, ResponseHead, is_token};
+use crate::exchange::{HttpDefect, Inbound, Outbound, RequestHead, ResponseHead, is_token};
 use crate::limits::FrameLimits;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -100,7 +100,7 @@ impl Client {
         self.keep_alive && !stray && !self.eof && self.broken.is_none()
     }
 
-    pub(in super::super) fn poll_item(&mut self) -> Option<Item> {
+    pub(in super::super) fn poll_item(&mut self) -> Option<Inbound> {
         loop {
             if self.broken.is_some() {
                 return None;
@@ -112,7 +112,7 @@ impl Client {
                     Ok(Some(head)) => {
                         let (head_only, interim) = (*head_only, *interim);
                         match self.begin(&head, head_only, interim) {
-                            Ok(Some(response)) => return Some(Item::Response(response)),
+                            Ok(Some(response)) => return Some(Inbound::Response(response)),
                             Ok(None) => {}
                             Err(why) => return self.fail(why),
                         }
@@ -126,9 +126,9 @@ impl Client {
                     Err(HttpDefect { why, .. }) => return self.fail(why.into()),
                 },
                 Reading::Body(framed) => match framed.poll_item(&mut self.input, self.eof) {
-                    Ok(Some(Item::End)) => {
+                    Ok(Some(Inbound::End)) => {
                         self.reading = Reading::Idle;
-                        return Some(Item::End);
+                        return Some(Inbound::End);
                     }
                     Ok(item) => return item,
                     Err(Fault::Cut) => return self.fail("the response body is cut short".into()),
@@ -186,7 +186,7 @@ impl Client {
         Ok(Some(response))
     }
 
-    fn fail(&mut self, why: String) -> Option<Item> {
+    fn fail(&mut self, why: String) -> Option<Inbound> {
         self.input.clear();
         self.reading = Reading::Idle;
         self.broken = Some(why);
@@ -196,14 +196,14 @@ impl Client {
     /// The error says what is written by no client.
     pub(in super::super) fn encode(
         &mut self,
-        outgoing: Outgoing,
+        outgoing: Outbound,
         out: &mut VecDeque<Bytes>,
     ) -> Result<(), &'static str> {
         match outgoing {
-            Outgoing::Request { head, body } => self.request(&head, body, out),
-            Outgoing::End => {}
-            Outgoing::Message(_) => return Err("a message outside a request"),
-            Outgoing::Response { .. } | Outgoing::Event { .. } | Outgoing::Comment(_) | Outgoing::Continue => {
+            Outbound::Request { head, body } => self.request(&head, body, out),
+            Outbound::End => {}
+            Outbound::Message(_) => return Err("a message outside a request"),
+            Outbound::Response { .. } | Outbound::Event { .. } | Outbound::Comment(_) | Outbound::Continue => {
                 return Err("a part of a response on a client");
             }
         }

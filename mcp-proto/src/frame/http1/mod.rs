@@ -11,7 +11,7 @@ pub(super) use server::Server;
 
 use super::body::Body;
 use super::input::Input;
-use crate::exchange::Item;
+use crate::exchange::Inbound;
 use alloc::string::String;
 use core::mem;
 use length::Length;
@@ -52,7 +52,7 @@ impl Framed {
     }
 
     /// The next item of the body; `None` when more bytes are needed. With `eof` none will come.
-    fn poll_item(&mut self, input: &mut Input, eof: bool) -> Result<Option<Item>, Fault> {
+    fn poll_item(&mut self, input: &mut Input, eof: bool) -> Result<Option<Inbound>, Fault> {
         loop {
             if let Some(item) = self.body.poll_item() {
                 return Ok(Some(item));

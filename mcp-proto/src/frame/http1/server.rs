@@ -3,7 +3,7 @@
 use super::head::{self, Gather, Writer, defect};
 use super::length::{Declared, Length, declared};
 use super::{Body, Fault, Framed, Input};
-use crate::exchange::{self, HttpDefect, Item, Outgoing, RequestHead, ResponseHead};
+use crate::exchange::{self, HttpDefect, Inbound, Outbound, RequestHead, ResponseHead};
 use crate::frame::conn::write;
 use crate::frame::input::LARGE;
 use crate::frame::sse;
@@ -131,7 +131,7 @@ impl Server {
         self.keep_alive && !self.eof && self.broken.is_none() && !matches!(self.reading, Reading::Nothing)
     }
 
-    pub(in super::super) fn poll_item(&mut self, out: &mut VecDeque<Bytes>) -> Option<Item> {
+    pub(in super::super) fn poll_item(&mut self, out: &mut VecDeque<Bytes>) -> Option<Inbound> {
         if self.broken.is_some() {
             return None;
         }
@@ -149,9 +149,9 @@ impl Server {
                 Err(defect) => Some(self.give_up(defect)),
             },
             Reading::Body(framed) => match framed.poll_item(&mut self.input, self.eof) {
-                Ok(Some(Item::End)) => {
+                Ok(Some(Inbound::End)) => {
                     self.reading = Reading::Head(Gather::default());
-                    Some(Item::End)
+                    Some(Inbound::End)
                 }
                 Ok(item) => item,
                 Err(Fault::Limit(_)) => Some(self.reject(defect(413, "the body is larger than the limit"))),
@@ -161,7 +161,7 @@ impl Server {
         }
     }
 
-    fn begin(&mut self, bytes: &[u8]) -> Result<Item, HttpDefect> {
+    fn begin(&mut self, bytes: &[u8]) -> Result<Inbound, HttpDefect> {
         (self.old, self.head_only) = (false, false);
         let (line, headers) = head::read_request(bytes, &self.limits)?;
         self.old = line.old;
@@ -198,7 +198,7 @@ impl Server {
         let body = if empty { Body::none(&self.limits) } else { Body::of_request(&request, &self.limits) };
         self.reading = Reading::Body(Box::new(Framed::new(length, body)));
         self.held = self.holding;
-        Ok(Item::Request(request))
+        Ok(Inbound::Request(request))
     }
 
     /// Tells a client that waits for it to send its body (RFC 9110 section 10.1.1).
@@ -209,22 +209,22 @@ impl Server {
     }
 
     /// Rejects the request that is half read. Of one whose head is not complete nothing is known.
-    pub(in super::super) fn give_up(&mut self, defect: HttpDefect) -> Item {
+    pub(in super::super) fn give_up(&mut self, defect: HttpDefect) -> Inbound {
         if matches!(self.reading, Reading::Head(_)) {
             (self.old, self.head_only) = (false, false);
         }
         self.reject(defect)
     }
 
-    fn reject(&mut self, defect: HttpDefect) -> Item {
+    fn reject(&mut self, defect: HttpDefect) -> Inbound {
         self.input.clear();
         self.reading = Reading::Nothing;
         self.keep_alive = false;
         self.held = false;
-        Item::Reject(defect)
+        Inbound::Reject(defect)
     }
 
-    fn cut(&mut self, why: &str) -> Option<Item> {
+    fn cut(&mut self, why: &str) -> Option<Inbound> {
         self.input.clear();
         self.reading = Reading::Nothing;
         self.broken = Some(why.into());
@@ -234,16 +234,16 @@ impl Server {
     /// The error says what stands in a place where it cannot be written.
     pub(in super::super) fn encode(
         &mut self,
-        outgoing: Outgoing,
+        outgoing: Outbound,
         out: &mut VecDeque<Bytes>,
     ) -> Result<(), &'static str> {
         match outgoing {
-            Outgoing::Response { .. } if self.stream != Stream::None => return Err("a response inside a stream"),
-            Outgoing::Response { head, body } => self.respond(&head, body, out),
-            Outgoing::Event { .. } | Outgoing::Comment(_) | Outgoing::End if self.stream == Stream::None => {
+            Outbound::Response { .. } if self.stream != Stream::None => return Err("a response inside a stream"),
+            Outbound::Response { head, body } => self.respond(&head, body, out),
+            Outbound::Event { .. } | Outbound::Comment(_) | Outbound::End if self.stream == Stream::None => {
                 return Err("a part of a stream without its response");
             }
-            Outgoing::Event { id, retry, data } => {
+            Outbound::Event { id, retry, data } => {
                 let clean = memchr::memchr2(b'\r', b'\n', &data).is_none();
                 if data.len() >= LARGE && clean {
                     let before = sse::event_head(id.as_deref(), retry);
@@ -252,20 +252,20 @@ impl Server {
                     self.chunk(&[sse::encode_event(id.as_deref(), retry, &data)], out);
                 }
             }
-            Outgoing::Continue => {
+            Outbound::Continue => {
                 if mem::take(&mut self.held) {
                     self.ask(out);
                 }
             }
-            Outgoing::Comment(text) => self.chunk(&[sse::encode_comment(&text)], out),
-            Outgoing::End => {
+            Outbound::Comment(text) => self.chunk(&[sse::encode_comment(&text)], out),
+            Outbound::End => {
                 if self.stream == Stream::Chunked {
                     out.push_back(Bytes::from_static(b"0\r\n\r\n"));
                 }
                 self.stream = Stream::None;
             }
-            Outgoing::Message(_) => return Err("a message outside a response"),
-            Outgoing::Request { .. } => return Err("a request on a server"),
+            Outbound::Message(_) => return Err("a message outside a response"),
+            Outbound::Request { .. } => return Err("a request on a server"),
         }
         Ok(())
     }

@@ -34,7 +34,7 @@ fn endless(begin: &str, more: &str, most: usize, why: Option<&str>) {
     let piece = Bytes::from(more.repeat(PIECE / more.len()));
     for _ in 0..1000 {
         while let Some(item) = conn.poll_item() {
-            assert_ne!(item, Item::End, "{begin:?} {more:?}");
+            assert_ne!(item, Inbound::End, "{begin:?} {more:?}");
         }
         let held = conn.buffered();
         assert!(held <= 2 * most + OVERHEAD, "{begin:?} {more:?}: {held} bytes are held");
@@ -121,7 +121,7 @@ fn a_response_may_be_as_large_as_its_limits_and_no_larger() {
         let limits = FrameLimits { max_head, max_headers, max_response_body, ..FrameLimits::default() };
         let case = Case { kind: Kind::HttpClient, limits, sent: Some(get()), eof: false, bytes: bytes.as_bytes() };
         let seen = case.seen();
-        assert_eq!(seen.items.last() == Some(&Item::End), seen.broken.is_none());
+        assert_eq!(seen.items.last() == Some(&Inbound::End), seen.broken.is_none());
         seen.broken
     };
     assert_eq!(why(head.len(), 3, 50), None);
@@ -144,8 +144,8 @@ fn bytes_that_are_not_utf_8_are_a_defect_of_their_message_and_of_nothing_else() 
                 Case { kind: Kind::HttpClient, limits: limits(), sent: Some(get()), eof: false, bytes: &bytes }.seen();
             assert_eq!((seen.broken, seen.keep_alive), (None, true));
             match &seen.items[1..] {
-                [Item::BadMessage(defect), Item::End] => assert!(is_utf8(defect)),
-                [Item::Event(SseEvent { data: Data::Bad(defect), .. }), Item::Event(_), Item::End] => {
+                [Inbound::Invalid(defect), Inbound::End] => assert!(is_utf8(defect)),
+                [Inbound::Event(SseEvent { data: Data::Bad(defect), .. }), Inbound::Event(_), Inbound::End] => {
                     assert!(is_utf8(defect));
                 }
                 other => panic!("{other:?}"),

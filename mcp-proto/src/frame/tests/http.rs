@@ -1,5 +1,5 @@
 use super::*;
-use crate::exchange::{Body, Headers, HttpDefect, Outgoing, RequestHead, ResponseHead};
+use crate::exchange::{Body, Headers, HttpDefect, Outbound, RequestHead, ResponseHead};
 use alloc::vec;
 use core::time::Duration;
 use proptest::prelude::*;
@@ -19,13 +19,13 @@ pub(super) fn server(bytes: &[u8], eof: bool) -> Seen {
     Case { kind: Kind::HttpServer, limits: limits(), sent: None, eof, bytes }.seen()
 }
 
-pub(super) fn get() -> Outgoing {
+pub(super) fn get() -> Outbound {
     let headers = Headers::new().with("host", "h");
-    Outgoing::Request { head: RequestHead { method: "GET".into(), target: "/".into(), headers }, body: Bytes::new() }
+    Outbound::Request { head: RequestHead { method: "GET".into(), target: "/".into(), headers }, body: Bytes::new() }
 }
 
-pub(super) fn request(method: &str, target: &str, headers: &[(&str, &str)]) -> Item {
-    Item::Request(RequestHead { method: method.into(), target: target.into(), headers: fields(headers) })
+pub(super) fn request(method: &str, target: &str, headers: &[(&str, &str)]) -> Inbound {
+    Inbound::Request(RequestHead { method: method.into(), target: target.into(), headers: fields(headers) })
 }
 
 pub(super) fn fields(headers: &[(&str, &str)]) -> Headers {
@@ -33,12 +33,12 @@ pub(super) fn fields(headers: &[(&str, &str)]) -> Headers {
 }
 
 /// Checks a request alone and with another behind it.
-pub(super) fn check_request(bytes: &str, items: &[Item], keep_alive: bool) {
+pub(super) fn check_request(bytes: &str, items: &[Inbound], keep_alive: bool) {
     let seen = server(bytes.as_bytes(), false);
     assert_eq!((&seen.items[..], &seen.broken), (items, &None), "{bytes}");
     assert_eq!((seen.at_boundary, seen.keep_alive), (true, keep_alive), "{bytes}");
     let mut items = items.to_vec();
-    items.extend([request("GET", "/next", &[("Host", "h")]), Item::End]);
+    items.extend([request("GET", "/next", &[("Host", "h")]), Inbound::End]);
     let seen = server(format!("{bytes}GET /next HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes(), true);
     assert_eq!((seen.items, seen.broken), (items, None), "{bytes}");
 }
@@ -52,7 +52,7 @@ fn requests_are_read_with_their_bodies() {
         &format!(
             "POST /mcp?x=1 HTTP/1.1\r\nHost: h\r\nContent-Type:application/json\r\nContent-Length: {length} \r\n\r\n{m}"
         ),
-        &[request("POST", "/mcp?x=1", &json), Item::Message(note("m")), Item::End],
+        &[request("POST", "/mcp?x=1", &json), Inbound::Message(note("m")), Inbound::End],
         true,
     );
     check_request(
@@ -70,8 +70,8 @@ fn requests_are_read_with_their_bodies() {
                     ("Content-Length", &format!("{0}, {0}", m.len() + 2)),
                 ],
             ),
-            Item::Batch(vec![Ok(note("m"))]),
-            Item::End,
+            Inbound::Batch(vec![Ok(note("m"))]),
+            Inbound::End,
         ],
         true,
     );
@@ -88,8 +88,8 @@ fn requests_are_read_with_their_bodies() {
                 "/",
                 &[("Host", "h"), ("Content-Type", "application/json"), ("transfer-encoding", "Chunked")],
             ),
-            Item::Message(note("m")),
-            Item::End,
+            Inbound::Message(note("m")),
+            Inbound::End,
         ],
         true,
     );
@@ -97,15 +97,15 @@ fn requests_are_read_with_their_bodies() {
         "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nConnection: x, Close\r\n\r\nhello",
         &[
             request("POST", "/", &[("Host", "h"), ("Content-Length", "5"), ("Connection", "x, Close")]),
-            Item::Body("hello".into()),
-            Item::End,
+            Inbound::Body("hello".into()),
+            Inbound::End,
         ],
         false,
     );
-    check_request("GET / HTTP/1.0\r\n\r\n", &[request("GET", "/", &[]), Item::End], false);
+    check_request("GET / HTTP/1.0\r\n\r\n", &[request("GET", "/", &[]), Inbound::End], false);
     check_request(
         "DELETE / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
-        &[request("DELETE", "/", &[("Connection", "keep-alive")]), Item::End],
+        &[request("DELETE", "/", &[("Connection", "keep-alive")]), Inbound::End],
         true,
     );
     let empty = [("Host", "h"), ("Content-Type", "application/json"), ("Content-Length", "0")];
@@ -113,8 +113,8 @@ fn requests_are_read_with_their_bodies() {
         "POST / HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n",
         &[
             request("POST", "/", &empty),
-            Item::BadMessage(crate::rpc::Defect::new(crate::rpc::DefectKind::Truncated, b"")),
-            Item::End,
+            Inbound::Invalid(crate::rpc::Defect::new(crate::rpc::DefectKind::Truncated, b"")),
+            Inbound::End,
         ],
         true,
     );
@@ -157,14 +157,14 @@ fn a_request_that_http_forbids_to_serve_is_rejected_once_and_nothing_after_it_is
     for (bytes, status) in cases {
         for bytes in [(*bytes).into(), format!("{bytes}GET / HTTP/1.1\r\nHost: h\r\n\r\n")] {
             let seen = server(bytes.as_bytes(), false);
-            let [Item::Reject(HttpDefect { status: seen_status, .. })] = seen.items[..] else { panic!("{seen:?}") };
+            let [Inbound::Reject(HttpDefect { status: seen_status, .. })] = seen.items[..] else { panic!("{seen:?}") };
             assert_eq!(seen_status, *status, "{bytes}");
             assert_eq!((seen.broken, seen.keep_alive, seen.at_boundary), (None, false, true));
         }
     }
     let mut conn = Conn::new(Kind::HttpServer, &limits());
     conn.bytes("x\n".into());
-    assert!(matches!(conn.poll_item(), Some(Item::Reject(_))));
+    assert!(matches!(conn.poll_item(), Some(Inbound::Reject(_))));
     conn.bytes("GET / HTTP/1.1\r\nHost: h\r\n\r\n".into());
     assert_eq!((conn.poll_item(), conn.buffered()), (None, 0));
     conn.eof();
@@ -178,8 +178,8 @@ fn a_head_may_be_as_large_as_its_limits_and_no_larger() {
         let limits = FrameLimits { max_head, max_headers, ..FrameLimits::default() };
         let case = Case { kind: Kind::HttpServer, limits, sent: None, eof: false, bytes: head.as_bytes() };
         match &case.seen().items[..] {
-            [Item::Reject(HttpDefect { status: 431, .. })] => true,
-            [Item::Request(_), Item::End] => false,
+            [Inbound::Reject(HttpDefect { status: 431, .. })] => true,
+            [Inbound::Request(_), Inbound::End] => false,
             other => panic!("{other:?}"),
         }
     };
@@ -201,7 +201,7 @@ fn a_chunked_body_is_read_strictly_and_within_its_limit() {
     let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let chunks = |body: &str| server(format!("{head}{body}").as_bytes(), false);
     let status = |seen: &Seen| match seen.items.last() {
-        Some(Item::Reject(defect)) => defect.status,
+        Some(Inbound::Reject(defect)) => defect.status,
         other => panic!("{other:?}"),
     };
     for body in [
@@ -223,9 +223,9 @@ fn a_chunked_body_is_read_strictly_and_within_its_limit() {
         assert_eq!(status(&case.feed(format!("{head}{body}").as_bytes().chunks(size), false)), 400);
     }
     let over = chunks(&format!("64\r\n{}\r\n1\r\nx\r\n0\r\n\r\n", "x".repeat(100)));
-    assert_eq!((status(&over), &over.items[1]), (413, &Item::Body("x".repeat(100).into())));
+    assert_eq!((status(&over), &over.items[1]), (413, &Inbound::Body("x".repeat(100).into())));
     let fits = format!("64\r\n{}\r\n0\r\n\r\n", "x".repeat(100));
-    assert_eq!(chunks(&fits).items[1..], [Item::Body("x".repeat(100).into()), Item::End]);
+    assert_eq!(chunks(&fits).items[1..], [Inbound::Body("x".repeat(100).into()), Inbound::End]);
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn a_request_that_the_end_of_the_connection_cuts_is_broken_and_none_at_all_is_no
         let case = Case { kind: Kind::HttpServer, limits: limits(), sent: None, eof: true, bytes: &[] };
         let seen = case.feed([&whole.as_bytes()[..cut]], false);
         assert!(seen.broken.is_some_and(|why| why.contains("cut short")), "{cut}");
-        assert_ne!(seen.items.last(), Some(&Item::End));
+        assert_ne!(seen.items.last(), Some(&Inbound::End));
     }
     let seen = server(b"", true);
     assert_eq!((seen.items, seen.broken, seen.at_boundary, seen.keep_alive), (vec![], None, true, false));
@@ -263,16 +263,16 @@ fn heads_cannot_carry_anything_but_themselves() {
     }
     for head in heads {
         let mut conn = Conn::new(Kind::HttpClient, &limits());
-        conn.encode(Outgoing::Request { head: head.clone(), body: Bytes::new() });
+        conn.encode(Outbound::Request { head: head.clone(), body: Bytes::new() });
         assert!(conn.broken().is_some() && conn.poll_write().is_none(), "{head:?}");
     }
     for text in evil {
         for body in [Body::Full("secret".into()), Body::Stream] {
             let mut conn = asked("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
             let head = ResponseHead { status: 200, headers: Headers::new().with("x", text) };
-            conn.encode(Outgoing::Response { head, body });
-            conn.encode(Outgoing::Event { id: None, retry: None, data: "x".into() });
-            conn.encode(Outgoing::End);
+            conn.encode(Outbound::Response { head, body });
+            conn.encode(Outbound::Event { id: None, retry: None, data: "x".into() });
+            conn.encode(Outbound::End);
             assert_eq!(
                 written(&mut conn),
                 "HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -291,7 +291,7 @@ pub(super) fn asked(request: &str) -> Conn {
 }
 
 pub(super) fn answer(conn: &mut Conn, status: u16, headers: &[(&str, &str)], body: Body) {
-    conn.encode(Outgoing::Response { head: ResponseHead { status, headers: fields(headers) }, body });
+    conn.encode(Outbound::Response { head: ResponseHead { status, headers: fields(headers) }, body });
 }
 
 #[test]
@@ -339,10 +339,10 @@ fn a_streamed_response_reads_back_as_its_events() {
     let mut conn = asked("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
     answer(&mut conn, 200, &[("content-type", "text/event-stream")], Body::Stream);
     let event =
-        |id: Option<&str>, retry, data: String| Outgoing::Event { id: id.map(Into::into), retry, data: data.into() };
+        |id: Option<&str>, retry, data: String| Outbound::Event { id: id.map(Into::into), retry, data: data.into() };
     conn.encode(event(Some("1"), Some(Duration::from_millis(5)), String::new()));
-    conn.encode(Outgoing::Comment(String::new()));
-    conn.encode(Outgoing::Comment("heartbeat".into()));
+    conn.encode(Outbound::Comment(String::new()));
+    conn.encode(Outbound::Comment("heartbeat".into()));
     conn.encode(event(None, None, note_text("m")));
     assert_eq!(
         written(&mut conn),
@@ -354,8 +354,8 @@ fn a_streamed_response_reads_back_as_its_events() {
     );
     let large = note_text(&"m".repeat(5000));
     conn.encode(event(None, None, large.clone()));
-    conn.encode(Outgoing::End);
-    conn.encode(Outgoing::Comment(String::new()));
+    conn.encode(Outbound::End);
+    conn.encode(Outbound::Comment(String::new()));
     assert_eq!(written(&mut conn), format!("{:x}\r\ndata: {large}\n\n\r\n0\r\n\r\n", large.len() + 8));
     assert!(conn.keep_alive());
 
@@ -368,7 +368,7 @@ fn a_streamed_response_reads_back_as_its_events() {
     let mut conn = asked("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     answer(&mut conn, 200, &[], Body::Stream);
     conn.encode(event(None, None, "1".into()));
-    conn.encode(Outgoing::End);
+    conn.encode(Outbound::End);
     assert_eq!(written(&mut conn), "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\ndata: 1\n\n");
     assert!(!conn.keep_alive());
 }
@@ -383,7 +383,7 @@ fn a_client_that_waits_for_it_is_told_to_send_its_body() {
     // Not one whose head is answered.
     let mut conn = Conn::new(Kind::HttpServer, &limits());
     conn.bytes(Bytes::from(format!("{head}2\r\n\r\n")));
-    assert!(matches!(conn.poll_item(), Some(Item::Request(_))));
+    assert!(matches!(conn.poll_item(), Some(Inbound::Request(_))));
     answer(&mut conn, 403, &[], Body::Full(Bytes::new()));
     assert_eq!(conn.poll_item(), None);
     assert_eq!(written(&mut conn), "HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
@@ -394,8 +394,8 @@ fn pipelined_requests_stay_bytes_until_they_are_asked_for() {
     let mut conn = Conn::new(Kind::HttpServer, &limits());
     let one = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
     conn.bytes(Bytes::from(one.repeat(3)));
-    assert!(matches!(conn.poll_item(), Some(Item::Request(_))));
-    assert_eq!(conn.poll_item(), Some(Item::End));
+    assert!(matches!(conn.poll_item(), Some(Inbound::Request(_))));
+    assert_eq!(conn.poll_item(), Some(Inbound::End));
     assert!(conn.buffered() >= 2 * one.len() && !conn.at_boundary());
     answer(&mut conn, 202, &[], Body::Full(Bytes::new()));
     assert!(conn.keep_alive());

@@ -10,7 +10,7 @@ fn limits(max_line: usize) -> FrameLimits {
 }
 
 /// Checks the bytes alone, at the end of the stream, and with a line after them.
-fn check(max_line: usize, bytes: &[u8], items: &[Item]) {
+fn check(max_line: usize, bytes: &[u8], items: &[Inbound]) {
     let case = |bytes, eof| Case { kind: Kind::Lines, limits: limits(max_line), sent: None, eof, bytes };
     let unfinished = !bytes.ends_with(b"\n");
     if !unfinished {
@@ -19,7 +19,7 @@ fn check(max_line: usize, bytes: &[u8], items: &[Item]) {
         assert!(seen.at_boundary && seen.keep_alive && seen.broken.is_none());
     }
     let mut ended = items.to_vec();
-    ended.push(Item::End);
+    ended.push(Inbound::End);
     assert_eq!(case(bytes, true).seen().items, ended, "{:?}", bytes.escape_ascii().to_string());
     let mut followed = bytes.to_vec();
     if unfinished {
@@ -28,18 +28,18 @@ fn check(max_line: usize, bytes: &[u8], items: &[Item]) {
     followed.extend_from_slice(note_text("z").as_bytes());
     followed.push(b'\n');
     let mut after = items.to_vec();
-    after.push(Item::Message(note("z")));
+    after.push(Inbound::Message(note("z")));
     assert_eq!(case(&followed, false).seen().items, after, "{:?}", bytes.escape_ascii().to_string());
 }
 
-fn bad(kind: DefectKind, text: &[u8]) -> Item {
-    Item::BadMessage(Defect::new(kind, text))
+fn bad(kind: DefectKind, text: &[u8]) -> Inbound {
+    Inbound::Invalid(Defect::new(kind, text))
 }
 
 // covers: STDIO-B-002, S0-35, S2-06, S2-11, S3-01, B-116, B-122, B-125
 #[test]
 fn lines_are_framed_however_they_end_and_are_cut() {
-    let (a, b) = (Item::Message(note("é😀")), Item::Message(note("b")));
+    let (a, b) = (Inbound::Message(note("é😀")), Inbound::Message(note("b")));
     let text = note_text("é😀");
     let b_text = note_text("b");
     check(200, format!("{text}\n").as_bytes(), core::slice::from_ref(&a));
@@ -73,8 +73,8 @@ fn a_bad_line_costs_itself_and_no_other() {
     );
     let cut = br#"{"jsonrpc":"2.0","id":7,"result":{"x"#;
     let defect = Defect { id: Some(Id::Int(7)), ..Defect::new(DefectKind::Truncated, cut) };
-    check(200, &[cut, &b"\n"[..]].concat(), &[Item::BadMessage(defect)]);
-    check(200, format!("[{}]", note_text("m")).as_bytes(), &[Item::Batch(vec![Ok(note("m"))])]);
+    check(200, &[cut, &b"\n"[..]].concat(), &[Inbound::Invalid(defect)]);
+    check(200, format!("[{}]", note_text("m")).as_bytes(), &[Inbound::Batch(vec![Ok(note("m"))])]);
 }
 
 // covers: B-141
@@ -82,23 +82,23 @@ fn a_bad_line_costs_itself_and_no_other() {
 fn a_line_that_the_end_cuts_is_nobodys() {
     let bytes: &[u8] = br#"{"jsonrpc":"2.0","id":7,"result":{"x"#;
     let seen = Case { kind: Kind::Lines, limits: limits(200), sent: None, eof: true, bytes }.seen();
-    assert_eq!(seen.items, [bad(DefectKind::Truncated, bytes), Item::End]);
+    assert_eq!(seen.items, [bad(DefectKind::Truncated, bytes), Inbound::End]);
 }
 
 // covers: B-118
 #[test]
 fn a_line_over_the_limit_is_one_defect_with_what_was_legible() {
     let text = note_text("mm");
-    check(text.len(), format!("{text}\n").as_bytes(), &[Item::Message(note("mm"))]);
+    check(text.len(), format!("{text}\n").as_bytes(), &[Inbound::Message(note("mm"))]);
     let cut = &text.as_bytes()[..text.len() - 1];
     let defect = Defect { has_method: true, ..Defect::new(DefectKind::TooLong, cut) };
-    check(cut.len(), format!("{text}\n").as_bytes(), &[Item::BadMessage(defect.clone())]);
-    check(cut.len(), text.as_bytes(), &[Item::BadMessage(defect)]);
+    check(cut.len(), format!("{text}\n").as_bytes(), &[Inbound::Invalid(defect.clone())]);
+    check(cut.len(), text.as_bytes(), &[Inbound::Invalid(defect)]);
     let defect = Defect { id: Some(Id::Int(5)), ..Defect::new(DefectKind::TooLong, br#"{"id":5,"result":"x"#) };
     let long = format!("{{\"id\":5,\"result\":\"{}\"}}\n", "x".repeat(90));
     let Seen { items, .. } =
         Case { kind: Kind::Lines, limits: limits(19), sent: None, eof: false, bytes: long.as_bytes() }.seen();
-    assert_eq!(items, [Item::BadMessage(defect)]);
+    assert_eq!(items, [Inbound::Invalid(defect)]);
 }
 
 // covers: B-118
@@ -111,7 +111,7 @@ fn the_rest_of_a_long_line_is_not_held() {
         poll(&mut conn, &mut found);
         assert!(conn.buffered() <= 11_000, "{}", conn.buffered());
     }
-    let [Item::BadMessage(defect)] = &found[..] else { panic!("{found:?}") };
+    let [Inbound::Invalid(defect)] = &found[..] else { panic!("{found:?}") };
     assert_eq!((defect.kind, defect.head.len()), (DefectKind::TooLong, Defect::HEAD));
     assert!(!conn.at_boundary());
     assert_eq!(conn.buffered(), 0);
@@ -130,15 +130,15 @@ fn a_large_line_in_small_reads_is_looked_at_once_and_then_let_go() {
         assert!(lines.buffered() <= SIZE);
     }
     lines.bytes(Bytes::from_static(b"\n"));
-    assert_eq!(lines.poll_item(), Some(Item::Message(note("m"))));
+    assert_eq!(lines.poll_item(), Some(Inbound::Message(note("m"))));
     assert_eq!(lines.scanned, SIZE + 1);
     assert_eq!(lines.buffered(), 0);
     assert!(lines.at_boundary());
 }
 
 /// Whether a part of the item lies within the buffer.
-fn shares(item: &Item, buffer: &Bytes) -> bool {
-    let Item::Message(Message::Notification(note)) = item else { panic!("{item:?}") };
+fn shares(item: &Inbound, buffer: &Bytes) -> bool {
+    let Inbound::Message(Message::Notification(note)) = item else { panic!("{item:?}") };
     buffer.as_ptr_range().contains(&note.params.as_ref().unwrap().as_bytes().as_ptr())
 }
 
@@ -168,24 +168,24 @@ fn nothing_is_parsed_before_it_is_asked_for() {
     let line = note_text("m") + "\n";
     conn.bytes(Bytes::from(line.repeat(3)));
     assert!(conn.buffered() >= 3 * line.len() && !conn.at_boundary());
-    assert_eq!(conn.poll_item(), Some(Item::Message(note("m"))));
+    assert_eq!(conn.poll_item(), Some(Inbound::Message(note("m"))));
     assert!(!conn.at_boundary());
     let mut rest = Vec::new();
     poll(&mut conn, &mut rest);
     assert_eq!((rest.len(), conn.buffered(), conn.at_boundary()), (2, 0, true));
     conn.eof();
     conn.bytes(Bytes::from(line));
-    assert_eq!((conn.poll_item(), conn.poll_item()), (Some(Item::End), None));
+    assert_eq!((conn.poll_item(), conn.poll_item()), (Some(Inbound::End), None));
 }
 
 // covers: STDIO-B-002, S2-09, S2-10, B-122
 #[test]
 fn a_message_is_written_as_a_whole_and_a_large_one_uncopied() {
     let mut conn = Conn::new(Kind::Lines, &FrameLimits::default());
-    conn.encode(Outgoing::Message(Bytes::from_static(b"{}")));
+    conn.encode(Outbound::Message(Bytes::from_static(b"{}")));
     let large = Bytes::from(vec![b' '; 5000]);
-    conn.encode(Outgoing::Message(large.clone()));
-    conn.encode(Outgoing::End);
+    conn.encode(Outbound::Message(large.clone()));
+    conn.encode(Outbound::End);
     assert_eq!(conn.poll_write().unwrap(), "{}\n");
     assert_eq!(conn.poll_write().unwrap().as_ptr(), large.as_ptr());
     assert_eq!(conn.poll_write().unwrap(), "\n");
@@ -193,7 +193,7 @@ fn a_message_is_written_as_a_whole_and_a_large_one_uncopied() {
 }
 
 /// The same by hand: the whole stream at once, one line after the other.
-fn twin(max_line: usize, bytes: &[u8]) -> Vec<Item> {
+fn twin(max_line: usize, bytes: &[u8]) -> Vec<Inbound> {
     let mut items = Vec::new();
     for (n, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
         let marked = n == 0 && line.starts_with(b"\xEF\xBB\xBF");
@@ -201,7 +201,7 @@ fn twin(max_line: usize, bytes: &[u8]) -> Vec<Item> {
         if line.len() > max_line {
             let part = Bytes::copy_from_slice(&line[..max_line]);
             let defect = parse(part.clone(), 128).err().unwrap_or_else(|| Defect::new(DefectKind::TooLong, &part));
-            items.push(Item::BadMessage(Defect { kind: DefectKind::TooLong, ..defect }));
+            items.push(Inbound::Invalid(Defect { kind: DefectKind::TooLong, ..defect }));
             continue;
         }
         let text = if marked { &line[3..] } else { line }.trim_ascii();
@@ -211,12 +211,12 @@ fn twin(max_line: usize, bytes: &[u8]) -> Vec<Item> {
     }
     // A last line that was cut is nobody's.
     let cut = bytes.rsplit(|&byte| byte == b'\n').next().is_some_and(|last| !last.trim_ascii().is_empty());
-    if let Some(Item::BadMessage(defect)) = items.last_mut().filter(|_| cut)
+    if let Some(Inbound::Invalid(defect)) = items.last_mut().filter(|_| cut)
         && defect.kind == DefectKind::Truncated
     {
         defect.id = None;
     }
-    items.push(Item::End);
+    items.push(Inbound::End);
     items
 }
 

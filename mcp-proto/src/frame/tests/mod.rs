@@ -13,7 +13,7 @@ mod response;
 mod sse;
 
 use super::{Conn, Kind};
-use crate::exchange::{Item, Outgoing};
+use crate::exchange::{Inbound, Outbound};
 use crate::limits::FrameLimits;
 use crate::rpc::{Message, Notification};
 use alloc::format;
@@ -26,7 +26,7 @@ struct Case<'a> {
     kind: Kind,
     limits: FrameLimits,
     /// The request that a client has sent.
-    sent: Option<Outgoing>,
+    sent: Option<Outbound>,
     /// Whether the channel ends behind the bytes.
     eof: bool,
     bytes: &'a [u8],
@@ -35,7 +35,7 @@ struct Case<'a> {
 /// What came out.
 #[derive(Debug, PartialEq)]
 struct Seen {
-    items: Vec<Item>,
+    items: Vec<Inbound>,
     broken: Option<String>,
     at_boundary: bool,
     keep_alive: bool,
@@ -78,10 +78,10 @@ impl Case<'_> {
 }
 
 /// Takes all items. Pieces of a body are one: where they are cut is nobody's business.
-fn poll(conn: &mut Conn, items: &mut Vec<Item>) {
+fn poll(conn: &mut Conn, items: &mut Vec<Inbound>) {
     while let Some(item) = conn.poll_item() {
         match (items.last_mut(), item) {
-            (Some(Item::Body(last)), Item::Body(next)) => *last = [&last[..], &next[..]].concat().into(),
+            (Some(Inbound::Body(last)), Inbound::Body(next)) => *last = [&last[..], &next[..]].concat().into(),
             (_, item) => items.push(item),
         }
     }

@@ -8,13 +8,13 @@ use proptest::prelude::*;
 
 #[test]
 fn a_part_out_of_its_place_is_refused_and_not_written() {
-    let event = || Outgoing::Event { id: None, retry: None, data: "{}".into() };
+    let event = || Outbound::Event { id: None, retry: None, data: "{}".into() };
     let head = || ResponseHead { status: 200, headers: Headers::new() };
-    let stream = || Outgoing::Response { head: head(), body: Body::Stream };
-    let full = || Outgoing::Response { head: head(), body: Body::Full("{}".into()) };
-    let message = || Outgoing::Message("{}".into());
-    let comment = || Outgoing::Comment("c".into());
-    let check = |kind: Kind, first: &[Outgoing], part: Outgoing, why: Option<&str>| {
+    let stream = || Outbound::Response { head: head(), body: Body::Stream };
+    let full = || Outbound::Response { head: head(), body: Body::Full("{}".into()) };
+    let message = || Outbound::Message("{}".into());
+    let comment = || Outbound::Comment("c".into());
+    let check = |kind: Kind, first: &[Outbound], part: Outbound, why: Option<&str>| {
         let mut conn = Conn::new(kind, &limits());
         for part in first {
             conn.encode(part.clone());
@@ -28,33 +28,33 @@ fn a_part_out_of_its_place_is_refused_and_not_written() {
         assert!(why.is_none() || conn.poll_write().is_none(), "{shown}");
     };
     let (no_stream, inside) = (Some("a part of a stream without its response"), Some("a response inside a stream"));
-    for part in [event(), comment(), Outgoing::End] {
+    for part in [event(), comment(), Outbound::End] {
         check(Kind::HttpServer, &[], part.clone(), no_stream);
         check(Kind::HttpServer, &[full()], part.clone(), no_stream);
-        check(Kind::HttpServer, &[stream(), Outgoing::End], part.clone(), no_stream);
+        check(Kind::HttpServer, &[stream(), Outbound::End], part.clone(), no_stream);
         check(Kind::HttpServer, &[stream(), event()], part, None);
     }
     for part in [full(), stream()] {
         check(Kind::HttpServer, &[stream()], part.clone(), inside);
-        check(Kind::HttpServer, &[stream(), Outgoing::End], part.clone(), None);
+        check(Kind::HttpServer, &[stream(), Outbound::End], part.clone(), None);
         check(Kind::HttpClient, &[], part.clone(), Some("a part of a response on a client"));
         check(Kind::Lines, &[], part, Some("a part of http on a channel of lines"));
     }
     check(Kind::HttpServer, &[], message(), Some("a message outside a response"));
     check(Kind::HttpServer, &[], get(), Some("a request on a server"));
     check(Kind::HttpClient, &[], message(), Some("a message outside a request"));
-    check(Kind::HttpClient, &[get()], Outgoing::End, None);
-    check(Kind::Lines, &[message()], Outgoing::Message("{\n}".into()), Some("a message with a line feed"));
-    check(Kind::Lines, &[message()], Outgoing::End, None);
+    check(Kind::HttpClient, &[get()], Outbound::End, None);
+    check(Kind::Lines, &[message()], Outbound::Message("{\n}".into()), Some("a message with a line feed"));
+    check(Kind::Lines, &[message()], Outbound::End, None);
 
     // The events of an answer to HEAD, and of one without a body, have their place and are not written.
     for (request, status) in [("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n", 200), ("GET / HTTP/1.1\r\nHost: h\r\n\r\n", 204)] {
         let mut conn = Conn::new(Kind::HttpServer, &limits());
         conn.bytes(request.into());
         while conn.poll_item().is_some() {}
-        conn.encode(Outgoing::Response { head: ResponseHead { status, headers: Headers::new() }, body: Body::Stream });
+        conn.encode(Outbound::Response { head: ResponseHead { status, headers: Headers::new() }, body: Body::Stream });
         while conn.poll_write().is_some() {}
-        for part in [event(), Outgoing::End] {
+        for part in [event(), Outbound::End] {
             conn.encode(part);
             assert_eq!((conn.take_refused(), conn.poll_write()), (None, None));
         }
@@ -67,7 +67,7 @@ fn requests_are_written_with_their_length() {
     let head = |method: &str, headers| RequestHead { method: method.into(), target: "/mcp".into(), headers };
     let mut conn = Conn::new(Kind::HttpClient, &limits());
     let headers = Headers::new().with("host", "h:1").with("Content-Length", "9").with("a", "b\tc é");
-    conn.encode(Outgoing::Request { head: head("POST", headers), body: "{}".into() });
+    conn.encode(Outbound::Request { head: head("POST", headers), body: "{}".into() });
     assert_eq!(
         conn.poll_write().unwrap(),
         "POST /mcp HTTP/1.1\r\nhost: h:1\r\na: b\tc é\r\ncontent-length: 2\r\naccept-encoding: identity\r\n\r\n{}"
@@ -77,7 +77,7 @@ fn requests_are_written_with_their_length() {
     // Our own server reads what our client writes.
     let mut peer = Conn::new(Kind::HttpServer, &limits());
     peer.bytes("POST /mcp HTTP/1.1\r\nhost: h:1\r\na: b\tc é\r\ncontent-length: 2\r\n\r\n{}".into());
-    let Some(Item::Request(read)) = peer.poll_item() else { panic!() };
+    let Some(Inbound::Request(read)) = peer.poll_item() else { panic!() };
     assert_eq!(read.headers.get("a"), Some("b\tc é"));
     // A body in flight is not the place for another request.
     conn.encode(get());
@@ -88,9 +88,9 @@ fn requests_are_written_with_their_length() {
 fn refused(bytes: &[u8]) -> u16 {
     let shown = bytes.escape_ascii().to_string();
     let seen = server(bytes, false);
-    assert!(!seen.items.contains(&Item::End), "{shown}: {seen:?}");
+    assert!(!seen.items.contains(&Inbound::End), "{shown}: {seen:?}");
     assert_eq!((&seen.broken, seen.keep_alive, seen.at_boundary), (&None, false, true), "{shown}");
-    let Some(Item::Reject(HttpDefect { status, .. })) = seen.items.last() else { panic!("{shown}: {seen:?}") };
+    let Some(Inbound::Reject(HttpDefect { status, .. })) = seen.items.last() else { panic!("{shown}: {seen:?}") };
     // Nor is another one behind it.
     let next = b"GET /next HTTP/1.1\r\nHost: h\r\n\r\n";
     let with_next = server(&[bytes, next].concat(), true);
@@ -290,8 +290,8 @@ fn one_byte_order_mark_before_a_json_body_is_ignored() {
     let read = |body: &str| {
         let head = "POST / HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n";
         let seen = server(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes(), false);
-        assert_eq!(seen.items.last(), Some(&Item::End));
-        matches!(&seen.items[1], Item::Message(Message::Notification(note)) if note.method == "m")
+        assert_eq!(seen.items.last(), Some(&Inbound::End));
+        matches!(&seen.items[1], Inbound::Message(Message::Notification(note)) if note.method == "m")
     };
     let note = r#"{"jsonrpc":"2.0","method":"m"}"#;
     assert!(read(note) && read(&format!("\u{feff}{note}")) && read(&format!("\u{feff} {note}")));
@@ -300,7 +300,7 @@ fn one_byte_order_mark_before_a_json_body_is_ignored() {
     let answer = format!("{head}Content-Length: {}\r\n\r\n\u{feff}{note}", note.len() + 3);
     let sent = Some(get());
     let seen = Case { kind: Kind::HttpClient, limits: limits(), sent, eof: false, bytes: answer.as_bytes() }.seen();
-    assert!(matches!(&seen.items[1], Item::Message(Message::Notification(_))), "{seen:?}");
+    assert!(matches!(&seen.items[1], Inbound::Message(Message::Notification(_))), "{seen:?}");
 }
 
 #[test]
@@ -375,8 +375,8 @@ fn chunk_framing_over_its_bound_in_all_is_refused() {
         case.feed(bytes.as_bytes().chunks(1000), false).items
     };
     let ends = |body: &str| match read(&format!("{head}{body}")).last() {
-        Some(Item::Reject(HttpDefect { status, .. })) => *status,
-        Some(Item::End) => 200,
+        Some(Inbound::Reject(HttpDefect { status, .. })) => *status,
+        Some(Inbound::End) => 200,
         other => panic!("{other:?}"),
     };
     let x = |count: usize| "x".repeat(count);
@@ -394,7 +394,7 @@ fn chunk_framing_over_its_bound_in_all_is_refused() {
     assert_eq!(ends("0000000000000001\r\na\r\n0000000000000000\r\n\r\n"), 200, "16 digits");
     // Each message has the whole bound.
     let twice = format!("{head}1;{}\r\na\r\n0\r\n\r\n", x(most - 1)).repeat(2);
-    assert_eq!(read(&twice).iter().filter(|item| **item == Item::End).count(), 2);
+    assert_eq!(read(&twice).iter().filter(|item| **item == Inbound::End).count(), 2);
 }
 
 // covers: B-185, B-186
@@ -406,8 +406,8 @@ fn each_limit_has_its_status_and_is_exact() {
             Case { kind: Kind::HttpServer, limits: limits.clone(), sent: None, eof: false, bytes: bytes.as_bytes() };
         let seen = case.seen();
         match seen.items.last() {
-            Some(Item::Reject(HttpDefect { status, .. })) => *status,
-            Some(Item::End) => 200,
+            Some(Inbound::Reject(HttpDefect { status, .. })) => *status,
+            Some(Inbound::End) => 200,
             other => panic!("{bytes}: {other:?}"),
         }
     };
@@ -465,26 +465,26 @@ fn what_is_unusual_and_means_one_thing_is_read() {
         ("/a;b?c=\"{}|\\^`<>", "/a;b?c=\"{}|\\^`<>"),
     ] {
         let bytes = format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n");
-        check_request(&bytes, &[request("GET", path, &[host]), Item::End], true);
+        check_request(&bytes, &[request("GET", path, &[host]), Inbound::End], true);
     }
-    check_request("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n", &[request("OPTIONS", "*", &[host]), Item::End], true);
+    check_request("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n", &[request("OPTIONS", "*", &[host]), Inbound::End], true);
     let host = ("Host", "[2001:db8::1]:8443");
     check_request(
         "\r\n\r\nX!#$%&'*+-.^_`|~9 / HTTP/1.1\r\nHost:\t [2001:db8::1]:8443 \t\r\nx:\r\ny: \t\u{e9}\r\n\r\n",
-        &[request("X!#$%&'*+-.^_`|~9", "/", &[host, ("x", ""), ("y", "\u{e9}")]), Item::End],
+        &[request("X!#$%&'*+-.^_`|~9", "/", &[host, ("x", ""), ("y", "\u{e9}")]), Inbound::End],
         true,
     );
     let chunked = [("Host", "h"), ("Transfer-Encoding", "CHUNKED")];
     check_request(
         "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: CHUNKED\r\n\r\n\
          0001;a;b=\"c;\"\t;\u{e9}\r\na\r\n00\r\nContent-Length: 7\r\n\r\n",
-        &[request("POST", "/", &chunked), Item::Body("a".into()), Item::End],
+        &[request("POST", "/", &chunked), Inbound::Body("a".into()), Inbound::End],
         true,
     );
     let repeated = [("Host", "h"), ("Content-Length", "2"), ("content-length", "2, 2")];
     check_request(
         &post("Content-Length: 2\r\ncontent-length: 2, 2\r\n"),
-        &[request("POST", "/", &repeated), Item::Body("{}".into()), Item::End],
+        &[request("POST", "/", &repeated), Inbound::Body("{}".into()), Inbound::End],
         true,
     );
 }
@@ -497,16 +497,16 @@ fn a_body_is_held_back_until_it_is_wanted() {
         conn.set_holding(true);
         for _ in 0..2 {
             conn.bytes(Bytes::from(text(expect)));
-            assert!(matches!(conn.poll_item(), Some(Item::Request(_))));
+            assert!(matches!(conn.poll_item(), Some(Inbound::Request(_))));
             assert_eq!((conn.poll_item(), conn.is_held(), conn.at_boundary()), (None, true, false));
             assert_eq!(written(&mut conn), "");
-            conn.encode(Outgoing::Continue);
+            conn.encode(Outbound::Continue);
             assert_eq!(written(&mut conn), asked);
-            conn.encode(Outgoing::Continue);
+            conn.encode(Outbound::Continue);
             assert_eq!(written(&mut conn), "", "once");
             let mut items = Vec::new();
             poll(&mut conn, &mut items);
-            assert_eq!((items, conn.is_held()), ([Item::Body("{}".into()), Item::End].into(), false));
+            assert_eq!((items, conn.is_held()), ([Inbound::Body("{}".into()), Inbound::End].into(), false));
             answer(&mut conn, 200, &[], Body::Full("{}".into()));
             assert!(conn.keep_alive());
             written(&mut conn);
@@ -528,7 +528,7 @@ fn a_request_that_is_given_up_is_rejected_and_nothing_more_of_it_is_read() {
         conn.bytes(Bytes::copy_from_slice(&whole.as_bytes()[..cut]));
         poll(&mut conn, &mut Vec::new());
         let defect = HttpDefect { status: 408, why: "it took too long" };
-        assert_eq!(conn.give_up(defect.clone()), Some(Item::Reject(defect)));
+        assert_eq!(conn.give_up(defect.clone()), Some(Inbound::Reject(defect)));
         conn.bytes(Bytes::from(&whole[cut..]));
         assert_eq!((conn.poll_item(), conn.buffered(), conn.at_boundary()), (None, 0, true));
         answer(&mut conn, 408, &[], Body::Full("{}".into()));
@@ -548,7 +548,7 @@ fn what_the_request_before_wanted_says_nothing_of_one_that_is_refused() {
             answer(&mut conn, 200, &[], Body::Full("{}".into()));
             written(&mut conn);
             conn.bytes(Bytes::from(bad));
-            assert!(matches!(conn.poll_item(), Some(Item::Reject(_))));
+            assert!(matches!(conn.poll_item(), Some(Inbound::Reject(_))));
             answer(&mut conn, 400, &[], Body::Full("{}".into()));
             let expected = "HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
             assert_eq!(written(&mut conn), expected);
@@ -570,7 +570,7 @@ proptest! {
         let headers = Headers::new().with("host", "h").with(&name, value.clone());
         let head = RequestHead { method: method.into(), target, headers };
         let mut conn = Conn::new(Kind::HttpClient, &FrameLimits::default());
-        conn.encode(Outgoing::Request { head: head.clone(), body: body.into() });
+        conn.encode(Outbound::Request { head: head.clone(), body: body.into() });
         let bytes = written(&mut conn);
         prop_assert_eq!(bytes.is_empty(), conn.broken().is_some());
         if !bytes.is_empty() {
@@ -578,14 +578,14 @@ proptest! {
             peer.bytes(bytes.into());
             let mut items = Vec::new();
             poll(&mut peer, &mut items);
-            let Item::Request(read) = items.remove(0) else { panic!("{items:?}") };
+            let Inbound::Request(read) = items.remove(0) else { panic!("{items:?}") };
             prop_assert_eq!((&read.method, &read.target), (&head.method, &head.target));
             let ours = ["content-length", "accept-encoding", "connection"];
             let fields: Vec<_> = read.headers.iter().filter(|(name, _)| !ours.contains(name)).collect();
             let expected = [("host", "h"), (&name, value.trim_matches([' ', '\t']))];
             prop_assert_eq!(fields, expected);
-            let body = (!body.is_empty()).then(|| Item::Body(body.into()));
-            prop_assert_eq!(items, body.into_iter().chain([Item::End]).collect::<Vec<_>>());
+            let body = (!body.is_empty()).then(|| Inbound::Body(body.into()));
+            prop_assert_eq!(items, body.into_iter().chain([Inbound::End]).collect::<Vec<_>>());
         }
     }
 }

@@ -7,9 +7,9 @@ use core::time::Duration;
 use proptest::prelude::*;
 
 /// What a client has sent.
-fn asked(method: &str) -> Outgoing {
+fn asked(method: &str) -> Outbound {
     let head = RequestHead { method: method.into(), target: "/".into(), headers: Headers::new().with("host", "h") };
-    Outgoing::Request { head, body: Bytes::new() }
+    Outbound::Request { head, body: Bytes::new() }
 }
 
 fn answer(method: &str, bytes: &[u8], eof: bool) -> Seen {
@@ -20,16 +20,16 @@ pub(super) fn client(bytes: &[u8], eof: bool) -> Seen {
     answer("GET", bytes, eof)
 }
 
-pub(super) fn response(status: u16, headers: &[(&str, &str)]) -> Item {
-    Item::Response(ResponseHead { status, headers: fields(headers) })
+pub(super) fn response(status: u16, headers: &[(&str, &str)]) -> Inbound {
+    Inbound::Response(ResponseHead { status, headers: fields(headers) })
 }
 
-fn check_response(bytes: &str, items: &[Item], keep_alive: bool) {
+fn check_response(bytes: &str, items: &[Inbound], keep_alive: bool) {
     check("GET", bytes, items, keep_alive);
 }
 
 /// Checks a response alone, and that the same cut short anywhere is broken, and that the connection is spent if more follows.
-fn check(method: &str, bytes: &str, items: &[Item], keep_alive: bool) {
+fn check(method: &str, bytes: &str, items: &[Inbound], keep_alive: bool) {
     let seen = answer(method, bytes.as_bytes(), false);
     assert_eq!((&seen.items[..], &seen.broken), (items, &None), "{bytes}");
     assert_eq!((seen.at_boundary, seen.keep_alive), (true, keep_alive), "{bytes}");
@@ -37,7 +37,7 @@ fn check(method: &str, bytes: &str, items: &[Item], keep_alive: bool) {
         let case = Case { kind: Kind::HttpClient, limits: limits(), sent: Some(asked(method)), eof: true, bytes: &[] };
         let seen = case.feed([&bytes.as_bytes()[..cut]], false);
         assert!(seen.broken.is_some_and(|why| why.contains("cut short")), "{cut} of {bytes}");
-        assert_ne!(seen.items.last(), Some(&Item::End));
+        assert_ne!(seen.items.last(), Some(&Inbound::End));
     }
     let stray = answer(method, format!("{bytes}x").as_bytes(), false);
     assert_eq!((&stray.items[..], stray.keep_alive, stray.broken.is_some()), (items, false, true), "{bytes}");
@@ -50,8 +50,8 @@ fn responses_are_read_by_their_type_and_length() {
         &format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{m}", m.len()),
         &[
             response(200, &[("Content-Type", "application/json"), ("Content-Length", &m.len().to_string())]),
-            Item::Message(note("m")),
-            Item::End,
+            Inbound::Message(note("m")),
+            Inbound::End,
         ],
         true,
     );
@@ -65,8 +65,8 @@ fn responses_are_read_by_their_type_and_length() {
                 200,
                 &[("Transfer-Encoding", "chunked"), ("Content-Type", "application/json"), ("Connection", "close")],
             ),
-            Item::Message(note("m")),
-            Item::End,
+            Inbound::Message(note("m")),
+            Inbound::End,
         ],
         false,
     );
@@ -74,8 +74,8 @@ fn responses_are_read_by_their_type_and_length() {
         "HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n{\"a\":1}",
         &[
             response(404, &[("Content-Type", "application/json"), ("Content-Length", "7")]),
-            Item::Body("{\"a\":1}".into()),
-            Item::End,
+            Inbound::Body("{\"a\":1}".into()),
+            Inbound::End,
         ],
         true,
     );
@@ -83,29 +83,29 @@ fn responses_are_read_by_their_type_and_length() {
         &format!("HTTP/1.1 400 Bad\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{m}", m.len()),
         &[
             response(400, &[("Content-Type", "application/json"), ("Content-Length", &m.len().to_string())]),
-            Item::Message(note("m")),
-            Item::End,
+            Inbound::Message(note("m")),
+            Inbound::End,
         ],
         true,
     );
     check_response(
         "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",
-        &[response(202, &[("Content-Length", "0")]), Item::End],
+        &[response(202, &[("Content-Length", "0")]), Inbound::End],
         true,
     );
     check_response(
         "HTTP/1.1 204 \r\nContent-Type: application/json\r\n\r\n",
-        &[response(204, &[("Content-Type", "application/json")]), Item::End],
+        &[response(204, &[("Content-Type", "application/json")]), Inbound::End],
         true,
     );
     check_response(
         "HTTP/1.1 304 \r\nContent-Length: 9\r\n\r\n",
-        &[response(304, &[("Content-Length", "9")]), Item::End],
+        &[response(304, &[("Content-Length", "9")]), Inbound::End],
         true,
     );
     check_response(
         "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
-        &[response(200, &[("Content-Length", "0")]), Item::End],
+        &[response(200, &[("Content-Length", "0")]), Inbound::End],
         false,
     );
 }
@@ -116,8 +116,8 @@ fn chunks_may_have_extensions_trailers_and_zeros_before_their_size() {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: CHUNKED\r\n";
     let seen = |body: &str| {
         let items =
-            [response(200, &[("Transfer-Encoding", "CHUNKED")]), Item::Body(body.to_string().into()), Item::End];
-        items.into_iter().filter(|item| *item != Item::Body(Bytes::new())).collect::<Vec<_>>()
+            [response(200, &[("Transfer-Encoding", "CHUNKED")]), Inbound::Body(body.to_string().into()), Inbound::End];
+        items.into_iter().filter(|item| *item != Inbound::Body(Bytes::new())).collect::<Vec<_>>()
     };
     let bodies = [
         ("5;a=b;c=\"d;\\\"e\"\r\nhello\r\n0;x\r\n\r\n", "hello"),
@@ -144,7 +144,7 @@ fn interim_responses_are_passed_over() {
         "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n",
         "HTTP/1.1 199 \r\n\r\nHTTP/1.1 100 \r\n\r\nHTTP/1.1 100 \r\n\r\n",
     ] {
-        check_response(&format!("{interim}{last}"), &[response(202, &[("Content-Length", "0")]), Item::End], true);
+        check_response(&format!("{interim}{last}"), &[response(202, &[("Content-Length", "0")]), Inbound::End], true);
     }
     // As many as fit into one head.
     let one = "HTTP/1.1 100 \r\n\r\n";
@@ -167,13 +167,13 @@ fn a_response_without_a_body_has_none_whatever_its_fields_say() {
         let text: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         for (method, status) in [("HEAD", 200), ("HEAD", 404), ("GET", 204), ("POST", 204), ("GET", 304)] {
             let bytes = format!("HTTP/1.1 {status} \r\n{text}\r\n");
-            check(method, &bytes, &[response(status, fields), Item::End], true);
+            check(method, &bytes, &[response(status, fields), Inbound::End], true);
         }
     }
     let coded = [("Content-Length", "0"), ("Content-Encoding", "gzip")];
     check_response(
         "HTTP/1.1 202 \r\nContent-Length: 0\r\nContent-Encoding: gzip\r\n\r\n",
-        &[response(202, &coded), Item::End],
+        &[response(202, &coded), Inbound::End],
         true,
     );
     let more = answer("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", false);
@@ -203,7 +203,7 @@ fn a_connection_is_kept_as_its_version_and_its_fields_say() {
         let trimmed: Vec<_> = head.iter().map(|(name, value)| (*name, value.trim())).collect();
         check_response(
             &format!("HTTP/{version} 200 OK\r\n{text}\r\nhi"),
-            &[response(200, &trimmed), Item::Body("hi".into()), Item::End],
+            &[response(200, &trimmed), Inbound::Body("hi".into()), Inbound::End],
             *keep_alive,
         );
     }
@@ -214,7 +214,7 @@ fn a_request_that_closes_is_the_last_whatever_the_response_says() {
     let mut conn = Conn::new(Kind::HttpClient, &limits());
     let headers = Headers::new().with("Host", "h").with("Connection", "Close, x");
     let head = RequestHead { method: "DELETE".into(), target: "/".into(), headers };
-    conn.encode(Outgoing::Request { head, body: Bytes::new() });
+    conn.encode(Outbound::Request { head, body: Bytes::new() });
     assert_eq!(
         written(&mut conn),
         "DELETE / HTTP/1.1\r\nHost: h\r\naccept-encoding: identity\r\nconnection: close\r\n\r\n"
@@ -227,12 +227,12 @@ fn a_request_that_closes_is_the_last_whatever_the_response_says() {
 
 #[test]
 fn lengths_and_codings_that_say_the_same_are_one() {
-    let hi = Item::Body("hi".into());
+    let hi = Inbound::Body("hi".into());
     let check = |head: &[(&str, &str)]| {
         let text: String = head.iter().map(|(name, value)| format!("{name}:{value} \t\r\n")).collect();
         check_response(
             &format!("HTTP/1.1 200 OK\r\n{text}\r\nhi"),
-            &[response(200, head), hi.clone(), Item::End],
+            &[response(200, head), hi.clone(), Inbound::End],
             true,
         );
     };
@@ -257,10 +257,10 @@ fn an_event_stream_is_read_through_the_chunks_around_it() {
         ),
         &[
             response(200, &[("Content-Type", "text/event-stream"), ("Transfer-Encoding", "chunked")]),
-            Item::Comment,
-            Item::Event(SseEvent { id: Some("1".into()), retry: None, data: Data::None }),
-            Item::Event(SseEvent { id: None, retry: None, data: Data::Message(note("m")) }),
-            Item::End,
+            Inbound::Comment,
+            Inbound::Event(SseEvent { id: Some("1".into()), retry: None, data: Data::None }),
+            Inbound::Event(SseEvent { id: None, retry: None, data: Data::Message(note("m")) }),
+            Inbound::End,
         ],
         true,
     );
@@ -275,9 +275,9 @@ fn an_event_stream_that_is_cut_has_told_its_reconnection_time() {
         let framing = if framing.is_empty() { "\r\n" } else { framing };
         let seen = client(format!("{head}{framing}id: 1\nretry: 7\ndata: 1\n").as_bytes(), true);
         let told = SseEvent { id: None, retry: Some(Duration::from_millis(7)), data: Data::None };
-        assert_eq!(seen.items[1], Item::Event(told));
+        assert_eq!(seen.items[1], Inbound::Event(told));
         let ends = framing == "\r\n";
-        assert_eq!((seen.items.get(2), seen.broken.is_none()), (ends.then_some(&Item::End), ends));
+        assert_eq!((seen.items.get(2), seen.broken.is_none()), (ends.then_some(&Inbound::End), ends));
     }
 }
 
@@ -285,12 +285,15 @@ fn an_event_stream_that_is_cut_has_told_its_reconnection_time() {
 fn a_body_without_a_length_ends_with_the_connection() {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n";
     let seen = client(format!("{head}hello").as_bytes(), true);
-    assert_eq!(seen.items, [response(200, &[("Content-Type", "text/plain")]), Item::Body("hello".into()), Item::End]);
+    assert_eq!(
+        seen.items,
+        [response(200, &[("Content-Type", "text/plain")]), Inbound::Body("hello".into()), Inbound::End]
+    );
     assert_eq!((seen.broken, seen.keep_alive), (None, false));
     let open = client(format!("{head}hello").as_bytes(), false);
     assert_eq!(
         (open.items.last(), open.at_boundary, open.keep_alive),
-        (Some(&Item::Body("hello".into())), false, false)
+        (Some(&Inbound::Body("hello".into())), false, false)
     );
 }
 
@@ -299,7 +302,7 @@ fn a_body_without_a_length_ends_with_the_connection() {
 fn of_a_body_over_the_limit_what_fits_is_handed_out_however_it_is_cut() {
     let text = "x".repeat(101);
     let seen = client(format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n{text}").as_bytes(), false);
-    let fits = Item::Body("x".repeat(100).into());
+    let fits = Inbound::Body("x".repeat(100).into());
     assert_eq!(seen.items, [response(200, &[("Content-Type", "text/plain")]), fits]);
     assert_eq!(seen.broken.as_deref(), Some("the body is larger than the limit"));
 }
@@ -341,7 +344,7 @@ fn a_response_that_cannot_be_understood_breaks_the_connection() {
     conn.encode(get());
     conn.bytes("HTTP/1.1 202 \r\nContent-Length: 0\r\n\r\nHTTP/1.1 200".into());
     assert!(conn.poll_item().is_some() && conn.keep_alive());
-    assert_eq!((conn.poll_item(), conn.keep_alive(), conn.broken()), (Some(Item::End), false, None));
+    assert_eq!((conn.poll_item(), conn.keep_alive(), conn.broken()), (Some(Inbound::End), false, None));
     let idle =
         Case { kind: Kind::HttpClient, limits: limits(), sent: None, eof: false, bytes: b"HTTP/1.1 408 \r\n\r\n" };
     let seen = idle.feed([idle.bytes], false);
@@ -474,7 +477,7 @@ fn chunks_that_are_not_what_they_say_break_the_connection() {
     let check = |body: &str, why: &str| {
         let seen = client(format!("{head}{body}").as_bytes(), false);
         assert!(seen.broken.as_ref().is_some_and(|text| text.contains(why)), "{body:?}: {seen:?}");
-        assert!(!seen.items.contains(&Item::End));
+        assert!(!seen.items.contains(&Inbound::End));
     };
     for (why, sizes) in cases {
         for size in *sizes {

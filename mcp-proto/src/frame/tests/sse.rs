@@ -12,7 +12,7 @@ fn stream(max_event: usize) -> Body {
 }
 
 /// All items of the pieces but the end, and whether the stream broke.
-fn feed<'a>(max_event: usize, pieces: impl IntoIterator<Item = &'a [u8]>, end: bool) -> (Vec<Item>, bool) {
+fn feed<'a>(max_event: usize, pieces: impl IntoIterator<Item = &'a [u8]>, end: bool) -> (Vec<Inbound>, bool) {
     let mut body = stream(max_event);
     let mut items = Vec::new();
     for piece in pieces {
@@ -23,12 +23,12 @@ fn feed<'a>(max_event: usize, pieces: impl IntoIterator<Item = &'a [u8]>, end: b
     if end {
         body.end();
         items.extend(core::iter::from_fn(|| body.poll_item()));
-        assert!(items.pop() == Some(Item::End) || body.broken().is_some());
+        assert!(items.pop() == Some(Inbound::End) || body.broken().is_some());
     }
     (items, body.broken().is_some())
 }
 
-fn check(bytes: &[u8], items: &[Item]) {
+fn check(bytes: &[u8], items: &[Inbound]) {
     let follow = [bytes, b"\n\nid:after\n\n"].concat();
     let after = feed(1000, [&follow[..]], true);
     for end in [false, true] {
@@ -44,11 +44,11 @@ fn check(bytes: &[u8], items: &[Item]) {
     assert_eq!(after.0.last(), Some(&none(Some("after"), None)));
 }
 
-fn event(id: Option<&str>, retry: Option<u64>, data: Data) -> Item {
-    Item::Event(SseEvent { id: id.map(Into::into), retry: retry.map(Duration::from_millis), data })
+fn event(id: Option<&str>, retry: Option<u64>, data: Data) -> Inbound {
+    Inbound::Event(SseEvent { id: id.map(Into::into), retry: retry.map(Duration::from_millis), data })
 }
 
-fn message(method: &str) -> Item {
+fn message(method: &str) -> Inbound {
     event(None, None, Data::Message(note(method)))
 }
 
@@ -56,11 +56,11 @@ fn other(event: &str, data: &[u8]) -> Data {
     Data::Other { event: event.into(), data: Bytes::copy_from_slice(data) }
 }
 
-fn none(id: Option<&str>, retry: Option<u64>) -> Item {
+fn none(id: Option<&str>, retry: Option<u64>) -> Inbound {
     event(id, retry, Data::None)
 }
 
-fn bad(data: &'static [u8]) -> Item {
+fn bad(data: &'static [u8]) -> Inbound {
     event(None, None, bad_data(data))
 }
 
@@ -72,8 +72,15 @@ fn bad_data(data: &'static [u8]) -> Data {
 #[test]
 fn every_line_end_ends_a_line_however_it_is_cut() {
     let text = note_text("é😀");
-    let expected =
-        [Item::Comment, message("é😀"), Item::Comment, Item::Comment, message("é😀"), Item::Comment, message("é😀")];
+    let expected = [
+        Inbound::Comment,
+        message("é😀"),
+        Inbound::Comment,
+        Inbound::Comment,
+        message("é😀"),
+        Inbound::Comment,
+        message("é😀"),
+    ];
     for end in ["\n", "\r", "\r\n"] {
         let stream = format!(
             ":hello{end}{end}data: {text}{end}{end}:{end}{end}event:message{end}: x{end}data:{text}{end}{end}\
@@ -91,7 +98,7 @@ fn a_byte_order_mark_means_nothing_at_the_very_start_and_is_data_elsewhere() {
     let x = || event(None, None, other("x", b"1"));
     check(b"\xEF\xBB\xBFevent: x\ndata: 1\n\n", &[x()]);
     check(b"\xEF\xBB\xBF\nevent: x\ndata: 1\n\n", &[x()]);
-    check(b"\xEF\xBB\xBF:\n\n", &[Item::Comment]);
+    check(b"\xEF\xBB\xBF:\n\n", &[Inbound::Comment]);
     // Another one behind it, a part of one, or one in a later line is the beginning of a name that nobody knows.
     for name in [&b"\xEF\xBB\xBF\xEF\xBB\xBFevent"[..], b"\xEF\xBBevent", b"\xEFevent", b"\n\xEF\xBB\xBFevent"] {
         check(&[name, b": x\ndata: 1\n\n"].concat(), &[bad(b"1")]);
@@ -114,7 +121,7 @@ fn fields_mean_what_the_standard_says() {
     check(b"id: 1\nid: 2\0\n\n", &[none(Some("1"), None)]);
     check(b"id: 1\nid: 2\n\nid:  3 \n\n", &[none(Some("2"), None), none(Some(" 3 "), None)]);
     check(b"id: \xFF\n\n", &[none(Some("\u{fffd}"), None)]);
-    check(b"unknown: 1\nDATA: 2\n data: 3\ndat: 4\ndatas: 5\nevent : x\nretry1: 6\n: data: 7\n\n", &[Item::Comment]);
+    check(b"unknown: 1\nDATA: 2\n data: 3\ndat: 4\ndatas: 5\nevent : x\nretry1: 6\n: data: 7\n\n", &[Inbound::Comment]);
     // An event begins anew after each empty line, whether there was anything to tell or not.
     check(b"event: a\n\ndata: 1\n\n", &[none(None, None), bad(b"1")]);
 }
@@ -163,7 +170,7 @@ fn a_bad_message_costs_its_event_and_no_other() {
     let text = format!("data: no\n\ndata: \u{ff}\n\ndata: {}\n\n", note_text("m"));
     check(text.as_bytes(), &[bad(b"no"), bad("\u{ff}".as_bytes()), message("m")]);
     let (items, _) = feed(1000, [&b"data: \"\xff\"\n\n"[..]], false);
-    let [Item::Event(SseEvent { data: Data::Bad(Defect { kind: DefectKind::Utf8, .. }), .. })] = &items[..] else {
+    let [Inbound::Event(SseEvent { data: Data::Bad(Defect { kind: DefectKind::Utf8, .. }), .. })] = &items[..] else {
         panic!("{items:?}")
     };
 }
@@ -175,11 +182,11 @@ fn an_unfinished_event_is_discarded_but_its_retry_counts() {
     }
     check_cut(b"id: 7\nretry: 5\ndata: 1", &[none(None, Some(5))]);
     check_cut(b"retry: 5\r", &[none(None, Some(5))]);
-    check_cut(b":\nid: 1\n", &[Item::Comment]);
+    check_cut(b":\nid: 1\n", &[Inbound::Comment]);
 }
 
 /// Checks a stream that ends in the midst of an event.
-fn check_cut(bytes: &[u8], items: &[Item]) {
+fn check_cut(bytes: &[u8], items: &[Inbound]) {
     for at in 0..=bytes.len() {
         let (a, b) = bytes.split_at(at);
         assert_eq!(feed(1000, [a, b], true), (items.to_vec(), false), "{:?}", bytes.escape_ascii().to_string());
@@ -244,7 +251,7 @@ fn what_never_ends_holds_no_more_than_the_limit_and_what_means_nothing_holds_not
 #[test]
 fn a_million_lines_that_mean_nothing_are_passed_over_on_one_stack() {
     // A reader that called itself for each of them would need far more stack than a test has.
-    for (skipped, tells) in [("\n", None), (":\n", Some(Item::Comment)), ("x: y\r\n", None), ("id: \0\r", None)] {
+    for (skipped, tells) in [("\n", None), (":\n", Some(Inbound::Comment)), ("x: y\r\n", None), ("id: \0\r", None)] {
         let mut body = stream(100);
         body.bytes([skipped.repeat(1_000_000).as_bytes(), b"id: 1\n\n"].concat().into());
         let whole = body.buffered();
@@ -301,7 +308,7 @@ fn data_and_ids_cannot_break_out_of_their_lines() {
 fn a_comment_stays_a_comment_whatever_its_text_is() {
     for (text, lines) in [("", 1), ("heartbeat", 1), ("a\n\ndata: 1\r\rid: 2\r\n\r\nretry: 3", 7), ("\n", 2), (":", 1)]
     {
-        check(&encode_comment(text), &vec![Item::Comment; lines]);
+        check(&encode_comment(text), &vec![Inbound::Comment; lines]);
     }
 }
 
@@ -331,14 +338,14 @@ const PIECES: &[&str] = &[
 ];
 
 /// The standard read aloud: all line ends made equal, all blocks taken apart, all lines of a block in turn.
-fn twin(stream: &str) -> Vec<Item> {
+fn twin(stream: &str) -> Vec<Inbound> {
     let stream = stream.strip_prefix('\u{feff}').unwrap_or(stream).replace("\r\n", "\n").replace('\r', "\n");
     let mut lines: Vec<&str> = stream.split('\n').collect();
     lines.pop();
     let mut items = Vec::new();
     for block in lines.split_inclusive(|line| line.is_empty()) {
         // A comment counts at once, fields when their block is done.
-        items.extend(block.iter().filter(|line| line.starts_with(':')).map(|_| Item::Comment));
+        items.extend(block.iter().filter(|line| line.starts_with(':')).map(|_| Inbound::Comment));
         let [fields @ .., ""] = block else { continue };
         let (mut id, mut retry, mut kind, mut data, mut any) = (None, None, "", Vec::new(), false);
         for field in fields {

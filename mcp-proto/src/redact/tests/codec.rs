@@ -2,7 +2,7 @@
 
 use super::super::{Redactor, Side};
 use super::text;
-use crate::exchange::{Headers, Item, Outgoing, RequestHead};
+use crate::exchange::{Headers, Inbound, Outbound, RequestHead};
 use crate::frame::{Conn, Kind};
 use crate::limits::FrameLimits;
 use alloc::format;
@@ -28,16 +28,16 @@ fn accepts(side: Side, bytes: &[u8]) -> Option<bool> {
     let mut conn = Conn::new(kind, &FrameLimits::default());
     if side == Side::Response {
         let head = RequestHead { method: "GET".into(), target: "/".into(), headers: Headers::new().with("Host", "h") };
-        conn.encode(Outgoing::Request { head, body: Default::default() });
+        conn.encode(Outbound::Request { head, body: Default::default() });
     }
     conn.bytes(bytes.to_vec().into());
     let mut ended = false;
     while let Some(item) = conn.poll_item() {
         match item {
-            Item::Reject(_) => return Some(false),
-            Item::End => ended = true,
+            Inbound::Reject(_) => return Some(false),
+            Inbound::End => ended = true,
             // A second one.
-            Item::Response(_) | Item::Request(_) if ended => return None,
+            Inbound::Response(_) | Inbound::Request(_) if ended => return None,
             _ => {}
         }
     }

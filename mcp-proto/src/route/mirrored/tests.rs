@@ -1,6 +1,6 @@
 //! Calls over HTTP whose arguments stand in header fields as well: an engine, and a router behind it.
 
-use crate::exchange::{Body, ExchangeId, Fact, Headers, Item, Outgoing, Peer, RequestHead, ResponseHead};
+use crate::exchange::{Body, ExchangeEvent, ExchangeId, Headers, Inbound, Outbound, Peer, RequestHead, ResponseHead};
 use crate::input::Outcome;
 use crate::route::{Routed, Router, tool};
 use crate::rpc::{Object, Payload, parse};
@@ -41,13 +41,19 @@ fn asked(tools: impl IntoIterator<Item = Tool>, head: Option<Headers>, body: &st
     let router = tools.into_iter().fold(Router::new("r", "1"), |router, tool| router.add(tool, ()));
     let mut server = Server::new(Arc::new(router.config()), [1; 32], NOW);
     let begin = match head {
-        Some(headers) => {
-            Fact::Item(Item::Request(RequestHead { method: "POST".into(), target: "/mcp".into(), headers }))
-        }
-        None => Fact::Opened(Peer::default()),
+        Some(headers) => ExchangeEvent::Inbound(Inbound::Request(RequestHead {
+            method: "POST".into(),
+            target: "/mcp".into(),
+            headers,
+        })),
+        None => ExchangeEvent::Opened(Peer::default()),
     };
-    server.fact(NOW, X, begin);
-    server.fact(NOW, X, Fact::Item(Item::Message(parse(body.as_bytes().to_vec().into(), 128).unwrap())));
+    server.handle_event(NOW, X, begin);
+    server.handle_event(
+        NOW,
+        X,
+        ExchangeEvent::Inbound(Inbound::Message(parse(body.as_bytes().to_vec().into(), 128).unwrap())),
+    );
     loop {
         match server.poll_output().expect("an answer") {
             Output::Event(Event::Request(responder, incoming)) => {
@@ -57,10 +63,10 @@ fn asked(tools: impl IntoIterator<Item = Tool>, head: Option<Headers>, body: &st
                 };
                 server.respond(NOW, answer);
             }
-            Output::Send(X, Outgoing::Response { head: ResponseHead { status, .. }, body: Body::Full(body) }) => {
+            Output::Send(X, Outbound::Response { head: ResponseHead { status, .. }, body: Body::Full(body) }) => {
                 return (status, answer(&body));
             }
-            Output::Send(X, Outgoing::Message(message)) => return (0, answer(&message)),
+            Output::Send(X, Outbound::Message(message)) => return (0, answer(&message)),
             _ => {}
         }
     }

@@ -8,7 +8,7 @@ use super::super::talk::{Party, Place, Talk};
 use super::super::{Life, Output, Server};
 use super::Binding;
 use crate::error::DiagnosticKind;
-use crate::exchange::{ExchangeId, Item, Outgoing, Peer};
+use crate::exchange::{ExchangeId, Inbound, Outbound, Peer};
 use crate::input::{Principal, RequestKey};
 use crate::rpc::{
     Defect, DefectKind, ErrorObject, Message, Notification, Object, Request, code, error_response, result_response,
@@ -101,7 +101,7 @@ impl Server {
         }
     }
 
-    pub(in super::super) fn duplex_item(&mut self, x: ExchangeId, item: Item) {
+    pub(in super::super) fn duplex_item(&mut self, x: ExchangeId, item: Inbound) {
         if matches!(self.duplex(x).map(|duplex| &duplex.admitted), Some(Admitted::Waiting { .. })) {
             return self.duplex_early(x, item);
         }
@@ -109,10 +109,10 @@ impl Server {
             return self.diagnose(DiagnosticKind::DroppedNotification, "a message after the end");
         }
         match item {
-            Item::Message(message) => self.duplex_message(x, message, None),
-            Item::Batch(batch) => self.duplex_batch(x, batch),
-            Item::BadMessage(defect) => self.duplex_defect(x, &defect, None),
-            Item::End => self.duplex_end(x),
+            Inbound::Message(message) => self.duplex_message(x, message, None),
+            Inbound::Batch(batch) => self.duplex_batch(x, batch),
+            Inbound::Invalid(defect) => self.duplex_defect(x, &defect, None),
+            Inbound::End => self.duplex_end(x),
             _ => self.diagnose(DiagnosticKind::UnknownExchange, "an item of HTTP on a duplex exchange"),
         }
     }
@@ -161,7 +161,7 @@ impl Server {
 
     /// We have said all too; what still runs is cancelled.
     pub(in super::super) fn end_duplex(&mut self, x: ExchangeId) {
-        self.send(x, Outgoing::End);
+        self.send(x, Outbound::End);
         self.drop_exchange(x);
     }
 
@@ -368,7 +368,7 @@ impl Server {
             return;
         }
         let Some(Batch { answers, ran, .. }) = duplex.batches.remove(&batch) else { return };
-        match Outgoing::Message(write_batch(&answers)) {
+        match Outbound::Message(write_batch(&answers)) {
             _ if answers.is_empty() => {}
             array if ran => self.send(x, array),
             array => self.send_own(x, array),
@@ -423,7 +423,7 @@ impl Server {
     fn reply(&mut self, x: ExchangeId, batch: Option<u64>, message: Bytes) {
         match batch {
             Some(batch) => self.batch_done(x, batch, Some(message)),
-            None => self.send_own(x, Outgoing::Message(message)),
+            None => self.send_own(x, Outbound::Message(message)),
         }
     }
 }

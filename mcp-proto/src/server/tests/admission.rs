@@ -16,7 +16,7 @@ fn guarded() -> Bench {
 
 /// Opens an exchange that the application is asked about, and gives what it is shown.
 fn shown(bench: &mut Bench, x: ExchangeId) -> AdmitToken {
-    bench.fact(x, Fact::Opened(peer()));
+    bench.handle_event(x, ExchangeEvent::Opened(peer()));
     let [Output::Event(Event::Admit(token, None))] = <[Output; 1]>::try_from(bench.outputs()).expect("one output")
     else {
         panic!("it is shown, without a head")
@@ -104,13 +104,13 @@ fn only_accepted_connections_are_asked_about() {
     let mut bench = guarded();
     let given = Peer::default().named("the parent");
     assert_eq!(given.kind, PeerKind::Given);
-    bench.fact(A, Fact::Opened(given));
+    bench.handle_event(A, ExchangeEvent::Opened(given));
     assert_eq!(bench.say(A, &modern("1", "server/discover", "")).len(), 1, "served at once");
-    bench.fact(B, Fact::Opened(Peer::tcp(([127, 0, 0, 1], 1).into())));
+    bench.handle_event(B, ExchangeEvent::Opened(Peer::tcp(([127, 0, 0, 1], 1).into())));
     assert!(matches!(&bench.events()[..], [Event::Admit(_, None)]));
     // Without the option nothing is asked.
     let mut open = Bench::new();
-    open.fact(A, Fact::Opened(peer()));
+    open.handle_event(A, ExchangeEvent::Opened(peer()));
     assert_eq!(open.say(A, &modern("1", "server/discover", "")).len(), 1);
 }
 
@@ -121,7 +121,7 @@ fn what_comes_before_the_decision_is_bounded() {
     // One message and the end of the input are kept, as a shell pipe sends them.
     let token = shown(&mut bench, A);
     bench.item(A, read(&modern("1", "server/discover", "")));
-    bench.item(A, Item::End);
+    bench.item(A, Inbound::End);
     admit(&mut bench, token, accept("ada"));
     let said = bench.heard(A);
     assert!(said[0] == "Continue" && said[1].contains("result") && said[2] == "end" && said.len() == 3, "{said:?}");
@@ -143,7 +143,7 @@ fn connection_that_goes_before_the_decision_leaves_nothing() {
     let mut bench = guarded();
     let token = shown(&mut bench, A);
     bench.item(A, read(PING));
-    bench.fact(A, failed());
+    bench.handle_event(A, failed());
     assert!(bench.outputs().is_empty() && bench.server.exchanges.is_empty() && bench.at_rest());
     // Another exchange of the same number is another one.
     let other = shown(&mut bench, A);

@@ -76,15 +76,15 @@ fn a_cut_exchange_cancels_what_runs_on_it_and_on_no_other() {
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}").initialized(B, "2025-06-18", "{}");
     let (on_a, _) = bench.request(A, CALL);
     let (on_b, _) = bench.request(B, CALL);
-    bench.fact(A, failed());
+    bench.handle_event(A, failed());
     assert_eq!(bench.outputs(), [Output::Event(Event::Cancelled(on_a.key()))]);
     bench.complete(on_a, "{}");
     assert!(bench.outputs().is_empty());
     bench.complete(on_b, "{}");
     assert_eq!(bench.heard(B).len(), 1);
-    bench.fact(A, failed());
-    bench.fact(A, Fact::Unsent(5));
-    bench.fact(A, Fact::Item(Item::End));
+    bench.handle_event(A, failed());
+    bench.handle_event(A, ExchangeEvent::Unsent(5));
+    bench.handle_event(A, ExchangeEvent::Inbound(Inbound::End));
     assert!(bench.outputs().is_empty() && bench.at_rest());
     bench.item(A, read(CALL));
     assert_eq!(bench.codes(), ["unknown-exchange"]);
@@ -96,25 +96,25 @@ fn what_runs_when_the_client_has_said_all_may_finish_within_the_grace() {
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}");
     let (quick, _) = bench.request(A, CALL);
     let (slow, _) = bench.request(A, &CALL.replace("\"id\":1", "\"id\":2"));
-    bench.item(A, Item::End);
+    bench.item(A, Inbound::End);
     assert!(bench.outputs().is_empty());
     bench.complete(quick, "{}");
     assert_eq!(bench.heard(A).len(), 1);
     bench.item(A, read(CALL));
     assert_eq!(bench.codes(), ["dropped-notification"], "it has said all");
     bench.pass(Duration::from_millis(1000));
-    let ended = [Output::Send(A, Outgoing::End), Output::Event(Event::Cancelled(slow.key()))];
+    let ended = [Output::Send(A, Outbound::End), Output::Event(Event::Cancelled(slow.key()))];
     assert_eq!(bench.outputs(), ended);
     bench.complete(slow, "{}");
     assert!(bench.outputs().is_empty() && bench.at_rest());
     // Nothing runs: nothing is waited for; and the last answer ends it at once.
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}").initialized(B, "2025-06-18", "{}");
-    bench.item(A, Item::End);
-    assert_eq!(bench.outputs(), [Output::Send(A, Outgoing::End)]);
+    bench.item(A, Inbound::End);
+    assert_eq!(bench.outputs(), [Output::Send(A, Outbound::End)]);
     let (last, _) = bench.request(B, CALL);
-    bench.item(B, Item::End);
+    bench.item(B, Inbound::End);
     bench.complete(last, "{}");
-    assert_eq!(bench.outputs().last(), Some(&Output::Send(B, Outgoing::End)));
+    assert_eq!(bench.outputs().last(), Some(&Output::Send(B, Outbound::End)));
     assert!(bench.at_rest());
 }
 
@@ -128,13 +128,13 @@ fn a_client_that_has_said_all_cannot_be_asked() {
         if asked_before {
             bench.answer(responder, ask());
             assert_eq!(bench.heard(A).len(), 1);
-            bench.item(A, Item::End);
+            bench.item(A, Inbound::End);
         } else {
-            bench.item(A, Item::End);
+            bench.item(A, Inbound::End);
             bench.answer(responder, ask());
             assert_eq!(error(&bench.heard(A)[0]).code, -32603);
         }
-        assert!(asked_before == bench.outputs().contains(&Output::Send(A, Outgoing::End)));
+        assert!(asked_before == bench.outputs().contains(&Output::Send(A, Outbound::End)));
         assert!(bench.at_rest());
     }
 }
@@ -185,7 +185,7 @@ fn a_shutdown_lets_what_runs_end_and_then_ends_everything_once() {
     bench.server.shutdown(bench.now, Duration::from_secs(3));
     assert_eq!(error(&bench.say(A, &legacy("2", "tools/call", "{}"))[0]).code, -32603);
     assert_eq!(bench.say(A, &legacy("3", "ping", "{}")).len(), 1);
-    bench.fact(ExchangeId(9), Fact::Opened(Peer::default()));
+    bench.handle_event(ExchangeId(9), ExchangeEvent::Opened(Peer::default()));
     assert_eq!(bench.outputs(), [Output::Abort(ExchangeId(9))]);
     bench.complete(quick, "{}");
     assert_eq!(bench.heard(A).len(), 1);
@@ -197,12 +197,12 @@ fn a_shutdown_lets_what_runs_end_and_then_ends_everything_once() {
     assert_eq!(error(&on(B, &outputs[1]).unwrap()).code, -32603);
     assert_eq!(
         outputs[2..],
-        [Output::Send(A, Outgoing::End), Output::Send(B, Outgoing::End), Output::Event(Event::Terminated)]
+        [Output::Send(A, Outbound::End), Output::Send(B, Outbound::End), Output::Event(Event::Terminated)]
     );
     assert!(bench.server.is_terminated());
     bench.complete(slow, "{}");
     bench.server.shutdown(bench.now, Duration::ZERO);
-    bench.fact(A, failed());
+    bench.handle_event(A, failed());
     bench.item(B, read(CALL));
     bench.pass(Duration::from_secs(100));
     let note = Note::Custom("x".into(), Object::new());
@@ -215,7 +215,7 @@ fn a_shutdown_lets_what_runs_end_and_then_ends_everything_once() {
 fn a_shutdown_ends_at_once_with_nothing_to_wait_for() {
     let mut bench = Bench::new().open(A);
     bench.server.shutdown(bench.now, Duration::from_secs(3));
-    assert_eq!(bench.outputs(), [Output::Send(A, Outgoing::End), Output::Event(Event::Terminated)]);
+    assert_eq!(bench.outputs(), [Output::Send(A, Outbound::End), Output::Event(Event::Terminated)]);
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}");
     let (responder, _) = bench.request(A, CALL);
     bench.server.shutdown(bench.now, Duration::from_secs(3));

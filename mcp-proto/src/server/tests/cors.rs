@@ -26,13 +26,13 @@ fn question(origin: (&str, &str), asked: &str) -> RequestHead {
 
 /// The head that answers.
 fn answered(bench: &mut Bench, head: RequestHead, body: &str) -> crate::exchange::ResponseHead {
-    bench.item(A, Item::Request(head));
+    bench.item(A, Inbound::Request(head));
     if !body.is_empty() {
         bench.item(A, read(body));
     }
-    bench.item(A, Item::End);
+    bench.item(A, Inbound::End);
     let head = bench.outputs().into_iter().find_map(|output| match output {
-        Output::Send(A, Outgoing::Response { head, .. }) => Some(head),
+        Output::Send(A, Outbound::Response { head, .. }) => Some(head),
         _ => None,
     });
     head.expect("an answer")
@@ -125,11 +125,11 @@ fn every_answer_to_a_page_lets_it_read_what_it_needs() {
         ("Mcp-Name", "t"),
         PAGE,
     ];
-    bench.item(A, Item::Request(request("POST", &call)));
+    bench.item(A, Inbound::Request(request("POST", &call)));
     let (responder, _) = bench.request(A, &modern("1", "tools/call", r#","name":"t""#));
     bench.server.notify(bench.now, responder.key(), Note::Custom("x/y".into(), Object::new())).unwrap();
     let outputs = bench.outputs();
-    let Output::Send(A, Outgoing::Response { head, body: Body::Stream }) = &outputs[0] else { panic!("{outputs:?}") };
+    let Output::Send(A, Outbound::Response { head, body: Body::Stream }) = &outputs[0] else { panic!("{outputs:?}") };
     assert_eq!(fields(&head.headers), expected);
     bench.complete(responder, "{}");
     bench.outputs();
@@ -175,7 +175,7 @@ fn a_browser_asks_before_it_has_a_token_and_reads_why_it_was_refused() {
         config.admit = true;
     });
     assert_eq!(answered(&mut bench, question(PAGE, "authorization"), "").status, 204);
-    bench.item(A, Item::Request(discover(&[PAGE])));
+    bench.item(A, Inbound::Request(discover(&[PAGE])));
     let events = bench.events();
     let [Event::Admit(token, _)] = &events[..] else { panic!("{events:?}") };
     let key = token.key();
@@ -183,17 +183,17 @@ fn a_browser_asks_before_it_has_a_token_and_reads_why_it_was_refused() {
     bench.server.apply(bench.now, Input::Command(ServerCommand::Admit(key, refusal))).unwrap();
     let outputs = bench.outputs();
     let head = outputs.iter().find_map(|output| match output {
-        Output::Send(A, Outgoing::Response { head, .. }) => Some(head),
+        Output::Send(A, Outbound::Response { head, .. }) => Some(head),
         _ => None,
     });
     let head = head.unwrap();
     assert_eq!((head.status, head.headers.get("Access-Control-Allow-Origin")), (401, Some("http://localhost:5173")));
     // What HTTP itself refuses is read as well.
     let mut bench = server(true, Hosts::Loopback);
-    bench.item(A, Item::Request(discover(&[PAGE])));
-    bench.item(A, Item::Reject(crate::exchange::HttpDefect { status: 413, why: "too large" }));
+    bench.item(A, Inbound::Request(discover(&[PAGE])));
+    bench.item(A, Inbound::Reject(crate::exchange::HttpDefect { status: 413, why: "too large" }));
     let outputs = bench.outputs();
-    let Some(Output::Send(A, Outgoing::Response { head, .. })) = outputs.last() else { panic!("{outputs:?}") };
+    let Some(Output::Send(A, Outbound::Response { head, .. })) = outputs.last() else { panic!("{outputs:?}") };
     assert_eq!((head.status, head.headers.get("Access-Control-Allow-Origin")), (413, Some("http://localhost:5173")));
     // And that there is no room for it.
     let mut bench = Bench::with(|config| {

@@ -14,7 +14,7 @@ fn head(fields: &[(&str, &str)]) -> RequestHead {
 /// Whether a request gets to the application; else the status, the code and the text of the error.
 fn judged(fields: &[(&str, &str)], body: &str) -> Result<(), (u16, i64, String)> {
     let mut bench = Bench::new();
-    bench.item(A, Item::Request(head(fields)));
+    bench.item(A, Inbound::Request(head(fields)));
     bench.item(A, read(body));
     let outputs = bench.outputs();
     if outputs.iter().any(|output| matches!(output, Output::Event(Event::Request(..)))) {
@@ -210,7 +210,7 @@ fn of_repeated_headers_each_must_say_what_the_body_says() {
 fn without_its_version_header_a_request_of_a_server_of_this_revision_alone_is_refused() {
     let asked = |fields: &[(&str, &str)], body: &str| {
         let mut bench = Bench::with(|config| config.versions = Versions::new([ProtocolVersion::V2026_07_28]));
-        bench.item(A, Item::Request(head(fields)));
+        bench.item(A, Inbound::Request(head(fields)));
         bench.item(A, read(body));
         let said = bench.heard(A);
         let (status, body) = said[0].split_once(' ').unwrap();

@@ -25,14 +25,14 @@ fn asked_by(peer: &Peer, hosts: &Hosts, target: &str, fields: &[(&str, &str)]) -
         .with("MCP-Protocol-Version", "2026-07-28")
         .with("Mcp-Method", "server/discover");
     let headers = fields.iter().fold(headers, |headers, (name, value)| headers.with(name, *value));
-    bench.fact(A, Fact::From(peer.clone()));
-    bench.item(A, Item::Request(RequestHead { method: "POST".into(), target: target.into(), headers }));
+    bench.handle_event(A, ExchangeEvent::From(peer.clone()));
+    bench.item(A, Inbound::Request(RequestHead { method: "POST".into(), target: target.into(), headers }));
     bench.item(A, read(&modern("1", "server/discover", "")));
-    bench.item(A, Item::End);
+    bench.item(A, Inbound::End);
     let (mut status, mut told) = (0, vec![]);
     for output in bench.outputs() {
         match output {
-            Output::Send(A, Outgoing::Response { head, .. }) => status = head.status,
+            Output::Send(A, Outbound::Response { head, .. }) => status = head.status,
             Output::Event(Event::Diagnostic(Diagnostic { kind: DiagnosticKind::ForeignHost, detail, .. })) => {
                 told.push(detail)
             }

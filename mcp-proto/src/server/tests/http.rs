@@ -22,9 +22,9 @@ fn without(mut head: RequestHead, name: &str) -> RequestHead {
 
 /// Posts a body, and gives what is answered.
 fn post(bench: &mut Bench, head: RequestHead, body: &str) -> Vec<String> {
-    bench.item(A, Item::Request(head));
+    bench.item(A, Inbound::Request(head));
     bench.item(A, read(body));
-    bench.item(A, Item::End);
+    bench.item(A, Inbound::End);
     bench.heard(A)
 }
 
@@ -42,10 +42,10 @@ fn status(said: &[String]) -> (u16, &str) {
 }
 
 fn called(bench: &mut Bench) -> Handed {
-    bench.item(A, Item::Request(head("tools/call", Some("t"))));
+    bench.item(A, Inbound::Request(head("tools/call", Some("t"))));
     bench.item(A, read(&modern("1", "tools/call", r#","name":"t""#)));
     let handed = bench.handed();
-    bench.item(A, Item::End);
+    bench.item(A, Inbound::End);
     handed
 }
 
@@ -56,10 +56,10 @@ fn a_request_is_answered_with_one_json_object() {
     let mut with_session = head("server/discover", None);
     with_session.headers.push("Mcp-Session-Id", "s");
     with_session.headers.push("Last-Event-ID", "5");
-    bench.item(A, Item::Request(with_session));
+    bench.item(A, Inbound::Request(with_session));
     bench.item(A, read(&modern("1", "server/discover", "")));
     let outputs = bench.outputs();
-    let [Output::Send(A, Outgoing::Response { head, body: Body::Full(body) })] = &outputs[..] else {
+    let [Output::Send(A, Outbound::Response { head, body: Body::Full(body) })] = &outputs[..] else {
         panic!("{outputs:?}")
     };
     assert_eq!(
@@ -84,7 +84,7 @@ fn a_notification_first_makes_the_answer_a_stream() {
     let note = Note::Custom("x/y".into(), Object::new());
     bench.server.notify(bench.now, responder.key(), note.clone()).unwrap();
     let outputs = bench.outputs();
-    let Output::Send(A, Outgoing::Response { head, body: Body::Stream }) = &outputs[0] else { panic!("{outputs:?}") };
+    let Output::Send(A, Outbound::Response { head, body: Body::Stream }) = &outputs[0] else { panic!("{outputs:?}") };
     assert_eq!(head.status, 200);
     for (name, value) in [
         ("Content-Type", "text/event-stream"),
@@ -94,7 +94,7 @@ fn a_notification_first_makes_the_answer_a_stream() {
         assert_eq!(head.headers.get(name), Some(value));
     }
     let data = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"x/y","params":{}}"#);
-    assert_eq!(outputs[1..], [Output::Send(A, Outgoing::Event { id: None, retry: None, data })]);
+    assert_eq!(outputs[1..], [Output::Send(A, Outbound::Event { id: None, retry: None, data })]);
     bench.server.notify(bench.now, responder.key(), note).unwrap();
     bench.answer(responder, Outcome::Error(ErrorObject::new(-32601, "late")));
     let said = bench.heard(A);
@@ -112,7 +112,7 @@ fn a_disconnect_before_the_answer_cancels_the_request() {
             bench.server.notify(bench.now, responder.key(), Note::Custom("x".into(), Object::new())).unwrap();
             bench.outputs();
         }
-        bench.fact(A, failed());
+        bench.handle_event(A, failed());
         assert_eq!(bench.outputs(), [Output::Event(Event::Cancelled(responder.key()))]);
         bench.complete(responder, "{}");
         assert!(bench.outputs().is_empty() && bench.at_rest() && bench.server.exchanges.is_empty());
@@ -122,7 +122,7 @@ fn a_disconnect_before_the_answer_cancels_the_request() {
     let (responder, _) = called(&mut bench);
     bench.complete(responder, "{}");
     bench.outputs();
-    bench.fact(A, failed());
+    bench.handle_event(A, failed());
     assert!(bench.outputs().is_empty());
 }
 
@@ -131,7 +131,7 @@ fn a_disconnect_before_the_answer_cancels_the_request() {
 fn a_notification_is_accepted_without_a_body() {
     let mut bench = Bench::new();
     let note = r#"{"jsonrpc":"2.0","method":"x/y","params":{"a":1}}"#;
-    bench.item(A, Item::Request(head("x/y", None)));
+    bench.item(A, Inbound::Request(head("x/y", None)));
     bench.item(A, read(note));
     let outputs = bench.outputs();
     assert!(matches!(&outputs[0], Output::Event(Event::Notification { method, .. }) if method == "x/y"));
@@ -140,7 +140,7 @@ fn a_notification_is_accepted_without_a_body() {
     assert_eq!(status(&post(&mut bench, bare, note)).0, 202);
     // It names no request of this exchange, and may not reach another's.
     let (responder, _) = {
-        bench.item(B, Item::Request(head("tools/list", None)));
+        bench.item(B, Inbound::Request(head("tools/list", None)));
         bench.request(B, &modern("1", "tools/list", ""))
     };
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
@@ -154,10 +154,10 @@ fn a_notification_is_accepted_without_a_body() {
 fn only_post_is_served() {
     for method in ["GET", "DELETE", "PUT", "post"] {
         let mut bench = modern_only();
-        bench.item(A, Item::Request(RequestHead { method: method.into(), ..head("x", None) }));
-        bench.item(A, Item::End);
+        bench.item(A, Inbound::Request(RequestHead { method: method.into(), ..head("x", None) }));
+        bench.item(A, Inbound::End);
         let outputs = bench.outputs();
-        let Some(Output::Send(A, Outgoing::Response { head, .. })) = outputs.last() else { panic!("{outputs:?}") };
+        let Some(Output::Send(A, Outbound::Response { head, .. })) = outputs.last() else { panic!("{outputs:?}") };
         assert_eq!((head.status, head.headers.get("Allow")), (405, Some("POST")));
         assert!(bench.server.exchanges.is_empty());
     }
@@ -179,16 +179,16 @@ fn what_is_no_request_or_notification_is_a_bad_request() {
         assert_eq!((status, error(text).code), (400, code), "{body}");
         assert_eq!(text.contains("\"id\":1"), body.contains("params"));
     }
-    bench.item(A, Item::Request(head("x", None)));
-    bench.item(A, Item::End);
+    bench.item(A, Inbound::Request(head("x", None)));
+    bench.item(A, Inbound::End);
     assert_eq!(status(&bench.heard(A)).0, 400);
     let mut text = without(head("x", None), "content-type");
     assert_eq!(status(&post(&mut bench, text.clone(), &modern("1", "x", ""))).0, 415);
     text.headers.push("Content-Type", "text/plain");
-    bench.item(A, Item::Request(text));
-    bench.item(A, Item::Body(Bytes::from_static(b"x")));
-    bench.item(A, Item::Body(Bytes::from_static(b"y")));
-    bench.item(A, Item::End);
+    bench.item(A, Inbound::Request(text));
+    bench.item(A, Inbound::Body(Bytes::from_static(b"x")));
+    bench.item(A, Inbound::Body(Bytes::from_static(b"y")));
+    bench.item(A, Inbound::End);
     let said = bench.heard(A);
     assert_eq!((status(&said).0, error(status(&said).1).code), (415, -32600));
     assert!(bench.outputs().is_empty() && bench.server.exchanges.is_empty());
@@ -257,7 +257,7 @@ fn headers_must_be_there_and_say_what_the_body_says() {
     ];
     for (method, header, name, good) in cases {
         let mut bench = Bench::new();
-        bench.item(A, Item::Request(head(method, header)));
+        bench.item(A, Inbound::Request(head(method, header)));
         bench.item(A, read(&modern("1", "tools/call", &format!(r#","name":"{name}""#))));
         let outputs = bench.outputs();
         let handed = outputs.iter().any(|output| matches!(output, Output::Event(Event::Request(..))));
@@ -275,11 +275,11 @@ fn headers_must_be_there_and_say_what_the_body_says() {
     let body = modern("1", "resources/read", r#","uri":"file:///x","name":"y""#);
     let said = post(&mut bench, head("resources/read", Some("y")), &body);
     assert_eq!(status(&said).0, 400);
-    bench.item(A, Item::Request(head("resources/read", Some("file:///x"))));
+    bench.item(A, Inbound::Request(head("resources/read", Some("file:///x"))));
     bench.runs(A, &body);
     let mut twice = head("tools/list", None);
     twice.headers.push("MCP-METHOD", "tools/call");
-    bench.fact(A, failed());
+    bench.handle_event(A, failed());
     assert_eq!(status(&post(&mut bench, twice, &modern("1", "tools/list", ""))).0, 400);
     let mut bench = Bench::new();
     let said = post(&mut bench, without(head("tools/list", None), "mcp-method"), &modern("1", "tools/list", ""));
@@ -308,13 +308,13 @@ fn the_code_of_an_answer_decides_its_status() {
 #[test]
 fn a_question_is_a_result_over_http_too() {
     let mut bench = Bench::new();
-    bench.item(A, Item::Request(head("tools/call", Some("t"))));
+    bench.item(A, Inbound::Request(head("tools/call", Some("t"))));
     let line = modern_with("1", "tools/call", r#"{"elicitation":{}}"#, r#","name":"t""#);
     let (responder, _) = bench.request(A, &line);
     bench.answer(responder, ask("q"));
     let said = bench.heard(A);
     let state: String = result(status(&said).1).required("requestState").unwrap();
-    bench.item(B, Item::Request(head("tools/call", Some("t"))));
+    bench.item(B, Inbound::Request(head("tools/call", Some("t"))));
     let retry = line.replace(r#","name":"t""#, &format!(r#","name":"t","requestState":"{state}""#));
     let (mut responder, mut incoming) = bench.request(B, &retry);
     responder.open(&mut incoming).unwrap();
@@ -325,11 +325,11 @@ fn a_question_is_a_result_over_http_too() {
 fn a_request_that_http_forbids_is_answered_with_its_status() {
     let defect = HttpDefect { status: 431, why: "the head is too large" };
     let mut bench = Bench::new();
-    bench.item(A, Item::Reject(defect.clone()));
+    bench.item(A, Inbound::Reject(defect.clone()));
     let said = bench.heard(A);
     assert_eq!((status(&said).0, error(status(&said).1).message.as_str()), (431, "the head is too large"));
-    bench.item(A, Item::Request(head("x", None)));
-    bench.item(A, Item::Reject(HttpDefect { status: 413, why: "too large" }));
+    bench.item(A, Inbound::Request(head("x", None)));
+    bench.item(A, Inbound::Reject(HttpDefect { status: 413, why: "too large" }));
     assert_eq!(status(&bench.heard(A)).0, 413);
     assert!(bench.server.exchanges.is_empty());
 }
@@ -339,7 +339,7 @@ fn a_request_that_http_forbids_is_answered_with_its_status() {
 fn a_shutdown_answers_what_runs_and_refuses_what_has_not_begun() {
     let mut bench = Bench::new();
     let _ = called(&mut bench);
-    bench.item(B, Item::Request(head("x", None)));
+    bench.item(B, Inbound::Request(head("x", None)));
     bench.server.shutdown(bench.now, Duration::ZERO);
     let outputs = bench.outputs();
     assert!(matches!(outputs[0], Output::Event(Event::Cancelled(_))));
@@ -351,7 +351,7 @@ fn a_shutdown_answers_what_runs_and_refuses_what_has_not_begun() {
 // covers: B-167, HTTP-S-030
 #[test]
 fn an_exchange_is_answered_once_even_where_the_rest_of_its_request_is_refused() {
-    let refused = || Item::Reject(HttpDefect { status: 413, why: "too large" });
+    let refused = || Inbound::Reject(HttpDefect { status: 413, why: "too large" });
     // While its answer streams: the status is out, so the stream is cut.
     let mut bench = Bench::new();
     let (responder, _) = called(&mut bench);
@@ -389,9 +389,9 @@ fn answers_of_a_retry_that_cannot_be_read_are_wrong_params_of_a_well_formed_requ
         (Outcome::Error(ErrorObject::new(-32601, "Method not found")), 404, -32601),
     ];
     for (outcome, status_code, code) in cases {
-        bench.item(A, Item::Request(head("tools/call", Some("t"))));
+        bench.item(A, Inbound::Request(head("tools/call", Some("t"))));
         let (mut responder, mut incoming) = bench.request(A, &body);
-        bench.item(A, Item::End);
+        bench.item(A, Inbound::End);
         assert_eq!(responder.open(&mut incoming).unwrap_err().code, -32602);
         assert!(incoming.inputs.is_empty());
         bench.answer(responder, outcome);

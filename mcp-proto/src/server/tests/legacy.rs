@@ -163,7 +163,7 @@ fn a_batch_is_answered_in_one_array_where_the_revision_has_batches() {
     bench.complete(responder, r#"{"late":1}"#);
     let said = bench.heard(A);
     assert_eq!(said.len(), 1);
-    let Item::Batch(answers) = read(&said[0]) else { panic!("{said:?}") };
+    let Inbound::Batch(answers) = read(&said[0]) else { panic!("{said:?}") };
     assert_eq!(answers.len(), 4);
     assert!(said[0].contains(r#"{"jsonrpc":"2.0","id":2,"result":{}}"#) && said[0].contains(r#""late":1"#));
     assert!(said[0].contains(r#""id":"init","error":{"code":-32600"#) && said[0].contains(r#""id":3,"error""#));

@@ -28,12 +28,12 @@ fn above_the_bound_of_requests_a_newcomer_is_told_at_once() {
 #[test]
 fn above_the_bound_of_exchanges_a_newcomer_is_aborted() {
     let mut bench = Bench::with(|config| config.limits.server.max_exchanges = 1).open(A);
-    bench.fact(B, Fact::Opened(Peer::default()));
+    bench.handle_event(B, ExchangeEvent::Opened(Peer::default()));
     let outputs = bench.outputs();
     assert!(matches!(&outputs[0], Output::Event(Event::Diagnostic(d)) if d.kind == DiagnosticKind::TooManyExchanges));
     assert_eq!(outputs[1], Output::Abort(B));
-    bench.fact(A, failed());
-    bench.fact(B, Fact::Opened(Peer::default()));
+    bench.handle_event(A, failed());
+    bench.handle_event(B, ExchangeEvent::Opened(Peer::default()));
     assert!(bench.outputs().is_empty());
 }
 
@@ -43,12 +43,12 @@ fn an_exchange_that_accepts_no_byte_ends_alone() {
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}").initialized(B, "2025-06-18", "{}");
     let (stuck, _) = bench.request(A, &legacy("1", "x", "{}"));
     bench.runs(B, &legacy("1", "x", "{}"));
-    bench.fact(A, Fact::Unsent(10));
+    bench.handle_event(A, ExchangeEvent::Unsent(10));
     bench.pass(Duration::from_secs(20));
-    bench.fact(A, Fact::Unsent(9));
+    bench.handle_event(A, ExchangeEvent::Unsent(9));
     bench.pass(Duration::from_secs(20));
     // More to write is no progress.
-    bench.fact(A, Fact::Unsent(500));
+    bench.handle_event(A, ExchangeEvent::Unsent(500));
     bench.pass(Duration::from_millis(9_999));
     assert!(bench.outputs().is_empty());
     bench.pass(Duration::from_millis(1));
@@ -56,8 +56,8 @@ fn an_exchange_that_accepts_no_byte_ends_alone() {
     assert!(matches!(&outputs[0], Output::Event(Event::Diagnostic(d)) if d.kind == DiagnosticKind::WriteStalled));
     assert_eq!(outputs[1..], [Output::Abort(A), Output::Event(Event::Cancelled(stuck.key()))]);
     assert_eq!(bench.server.running(), 1);
-    bench.fact(B, Fact::Unsent(5));
-    bench.fact(B, Fact::Unsent(0));
+    bench.handle_event(B, ExchangeEvent::Unsent(5));
+    bench.handle_event(B, ExchangeEvent::Unsent(0));
     assert!(bench.server.poll_timeout().is_none());
 }
 
@@ -65,7 +65,7 @@ fn an_exchange_that_accepts_no_byte_ends_alone() {
 #[test]
 fn a_client_that_asks_on_and_never_reads_is_cut_off() {
     let mut bench = Bench::with(|config| config.limits.server.max_unsent = 1000).open(A);
-    bench.fact(A, Fact::Unsent(1000));
+    bench.handle_event(A, ExchangeEvent::Unsent(1000));
     let mut pings = 0;
     while bench.server.exchanges.contains_key(&A) {
         bench.item(A, read(&legacy("1", "ping", "{}")));
@@ -120,7 +120,7 @@ fn debug_shows_no_key() {
 #[test]
 fn a_client_that_asks_in_batches_and_never_reads_is_cut_off_too() {
     let mut bench = Bench::with(|config| config.limits.server.max_unsent = 1000).initialized(A, "2025-03-26", "{}");
-    bench.fact(A, Fact::Unsent(1000));
+    bench.handle_event(A, ExchangeEvent::Unsent(1000));
     let mut batches = 0;
     while bench.server.exchanges.contains_key(&A) {
         bench.item(A, read(&format!("[{},{}]", legacy("1", "ping", "{}"), legacy("2", "ping", "{}"))));
@@ -152,7 +152,7 @@ fn a_client_that_calls_on_and_never_reads_makes_us_compute_no_more() {
             }
         }
         unsent += bench.heard(A).iter().map(String::len).sum::<usize>();
-        bench.fact(A, Fact::Unsent(unsent));
+        bench.handle_event(A, ExchangeEvent::Unsent(unsent));
     }
     assert_eq!(ran, 3, "and then {unsent} bytes wait");
     assert!(!bench.server.exchanges.contains_key(&A));
@@ -163,10 +163,10 @@ fn a_client_that_calls_on_and_never_reads_makes_us_compute_no_more() {
 fn no_number_of_a_driver_overflows() {
     let mut bench =
         Bench::with(|config| config.origin_unix = Duration::from_secs(1)).initialized(A, "2025-06-18", "{}");
-    bench.fact(A, Fact::Unsent(usize::MAX));
+    bench.handle_event(A, ExchangeEvent::Unsent(usize::MAX));
     assert_eq!(bench.say(A, &legacy("1", "ping", "{}")).len(), 1);
-    bench.fact(A, Fact::Unsent(usize::MAX));
-    bench.fact(A, Fact::Unsent(0));
+    bench.handle_event(A, ExchangeEvent::Unsent(usize::MAX));
+    bench.handle_event(A, ExchangeEvent::Unsent(0));
     bench.now = Instant::new(Duration::MAX);
     let (responder, _) = bench.request(A, &legacy("2", "tools/call", "{}"));
     bench.complete(responder, "{}");
@@ -297,7 +297,7 @@ fn a_request_with_an_id_over_the_bound_is_answered_and_not_kept() {
 #[test]
 fn a_client_that_sends_long_ids_and_never_reads_is_cut_off() {
     let mut bench = Bench::with(|config| config.limits.server.max_unsent = 100_000).initialized(A, "2025-11-25", "{}");
-    bench.fact(A, Fact::Unsent(1));
+    bench.handle_event(A, ExchangeEvent::Unsent(1));
     let line = legacy(&format!("{:?}", "i".repeat(10_000)), "x", "{}");
     let mut lines = 0;
     while bench.server.exchanges.contains_key(&A) {

@@ -65,7 +65,7 @@ impl Bench {
 
     /// A server with this exchange open and nothing said on it.
     pub(super) fn open(mut self, x: ExchangeId) -> Self {
-        self.server.fact(self.now, x, Fact::Opened(Peer::default()));
+        self.server.handle_event(self.now, x, ExchangeEvent::Opened(Peer::default()));
         self
     }
 
@@ -77,12 +77,12 @@ impl Bench {
         self
     }
 
-    pub(super) fn fact(&mut self, x: ExchangeId, fact: Fact) {
-        self.server.fact(self.now, x, fact);
+    pub(super) fn handle_event(&mut self, x: ExchangeId, fact: ExchangeEvent) {
+        self.server.handle_event(self.now, x, fact);
     }
 
-    pub(super) fn item(&mut self, x: ExchangeId, item: Item) {
-        self.fact(x, Fact::Item(item));
+    pub(super) fn item(&mut self, x: ExchangeId, item: Inbound) {
+        self.handle_event(x, ExchangeEvent::Inbound(item));
     }
 
     /// Says a line, and gives what is answered to it on the same exchange.
@@ -168,11 +168,11 @@ pub(super) fn on(x: ExchangeId, output: &Output) -> Option<String> {
     let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).unwrap();
     match output {
         Output::Send(at, outgoing) if *at == x => Some(match outgoing {
-            Outgoing::Message(bytes) | Outgoing::Event { data: bytes, .. } => text(bytes),
-            Outgoing::Response { head, body: Body::Full(bytes) } => format!("{} {}", head.status, text(bytes)),
-            Outgoing::Response { head, body: Body::Stream } => format!("{} stream", head.status),
-            Outgoing::Comment(text) => format!(":{text}"),
-            Outgoing::End => "end".into(),
+            Outbound::Message(bytes) | Outbound::Event { data: bytes, .. } => text(bytes),
+            Outbound::Response { head, body: Body::Full(bytes) } => format!("{} {}", head.status, text(bytes)),
+            Outbound::Response { head, body: Body::Stream } => format!("{} stream", head.status),
+            Outbound::Comment(text) => format!(":{text}"),
+            Outbound::End => "end".into(),
             other => format!("{other:?}"),
         }),
         Output::Abort(at) if *at == x => Some("abort".into()),
@@ -180,7 +180,7 @@ pub(super) fn on(x: ExchangeId, output: &Output) -> Option<String> {
     }
 }
 
-pub(super) fn read(line: &str) -> Item {
+pub(super) fn read(line: &str) -> Inbound {
     parse_batch_or_message(Bytes::copy_from_slice(line.as_bytes()), &Limits::default().frame).into()
 }
 
@@ -237,8 +237,8 @@ pub(super) fn modern_with(id: &str, method: &str, capabilities: &str, rest: &str
     )
 }
 
-pub(super) fn failed() -> Fact {
-    Fact::Failed { sent: Sent::Maybe, why: Closed::Reset }
+pub(super) fn failed() -> ExchangeEvent {
+    ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset }
 }
 
 pub(super) fn ask(name: &str) -> Outcome {

@@ -85,7 +85,7 @@ fn after_the_answer_there_is_no_progress() {
 #[test]
 fn a_client_that_does_not_read_gets_the_newest_progress_and_then_the_answer() {
     let (mut bench, responder) = call("2025-06-18", "1");
-    bench.fact(A, Fact::Unsent((1 << 20) - 10));
+    bench.handle_event(A, ExchangeEvent::Unsent((1 << 20) - 10));
     for n in 1..=5 {
         tell(&mut bench, &responder, Progress::new(f64::from(n))).unwrap();
     }
@@ -93,19 +93,19 @@ fn a_client_that_does_not_read_gets_the_newest_progress_and_then_the_answer() {
     let refused = bench.server.notify(bench.now, responder.key(), custom.clone()).unwrap_err();
     assert_eq!(refused.why, Refusal::Full);
     assert!(bench.heard(A).is_empty());
-    bench.fact(A, Fact::Unsent(100));
+    bench.handle_event(A, ExchangeEvent::Unsent(100));
     let said = bench.heard(A);
     assert_eq!(said.len(), 1);
     assert!(said[0].contains(r#""progress":5"#), "{said:?}");
     bench.server.notify(bench.now, responder.key(), custom).unwrap();
     assert_eq!(bench.heard(A), [r#"{"jsonrpc":"2.0","method":"x/y","params":{}}"#]);
     // The answer passes over the bound, and the progress that waits goes before it.
-    bench.fact(A, Fact::Unsent(1 << 20));
+    bench.handle_event(A, ExchangeEvent::Unsent(1 << 20));
     tell(&mut bench, &responder, Progress::new(6.0)).unwrap();
     bench.complete(responder, "{}");
     let said = bench.heard(A);
     assert!(said[0].contains(r#""progress":6"#) && said[1].contains("result") && said.len() == 2, "{said:?}");
-    bench.fact(A, Fact::Unsent(0));
+    bench.handle_event(A, ExchangeEvent::Unsent(0));
     assert!(bench.outputs().is_empty() && bench.at_rest());
 }
 
@@ -117,10 +117,10 @@ fn what_the_driver_has_not_taken_counts_as_unsent() {
     bench.server.notify(bench.now, responder.key(), big()).unwrap();
     assert_eq!(bench.server.notify(bench.now, responder.key(), big()).unwrap_err().why, Refusal::Full);
     // Taken, and not told of: a driver that tells at all tells of this too.
-    bench.fact(A, Fact::Unsent(0));
+    bench.handle_event(A, ExchangeEvent::Unsent(0));
     bench.outputs();
     assert_eq!(bench.server.notify(bench.now, responder.key(), big()).unwrap_err().why, Refusal::Full);
-    bench.fact(A, Fact::Unsent(0));
+    bench.handle_event(A, ExchangeEvent::Unsent(0));
     bench.server.notify(bench.now, responder.key(), big()).unwrap();
 }
 
@@ -138,13 +138,13 @@ fn a_custom_notification_is_none_of_the_engines_own() {
 #[test]
 fn progress_that_waits_never_follows_a_newer_one() {
     let (mut bench, responder) = call("2025-06-18", "1");
-    bench.fact(A, Fact::Unsent((1 << 20) - 200));
+    bench.handle_event(A, ExchangeEvent::Unsent((1 << 20) - 200));
     tell(&mut bench, &responder, Progress::new(1.0).message("x".repeat(300))).unwrap();
     assert!(bench.heard(A).is_empty(), "no room for the long one");
     tell(&mut bench, &responder, Progress::new(2.0)).unwrap();
     let said = bench.heard(A);
     assert!(said[0].contains(r#""progress":2}"#) && said.len() == 1, "{said:?}");
-    bench.fact(A, Fact::Unsent(0));
+    bench.handle_event(A, ExchangeEvent::Unsent(0));
     assert!(bench.heard(A).is_empty());
     bench.complete(responder, "{}");
     assert_eq!(bench.heard(A).len(), 1, "the answer alone");

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 /// What may happen next.
 #[derive(Clone, Debug)]
 enum Step {
-    Fact(u64, Fact),
+    ExchangeEvent(u64, ExchangeEvent),
     /// Answer the n-th responder that is held.
     Answer(usize, u8),
     Note(usize, f64),
@@ -44,32 +44,32 @@ fn line() -> impl Strategy<Value = String> {
     ]
 }
 
-fn fact() -> impl Strategy<Value = Fact> {
+fn fact() -> impl Strategy<Value = ExchangeEvent> {
     let request = |method: &str| {
         let headers = crate::exchange::Headers::new()
             .with("Content-Type", "application/json")
             .with("MCP-Protocol-Version", "2026-07-28")
             .with("Mcp-Method", "tools/call")
             .with("Mcp-Name", "t");
-        Fact::Item(Item::Request(RequestHead { method: method.into(), target: "/mcp".into(), headers }))
+        ExchangeEvent::Inbound(Inbound::Request(RequestHead { method: method.into(), target: "/mcp".into(), headers }))
     };
     prop_oneof![
-        4 => Just(Fact::Opened(Peer::default())),
-        2 => Just(Fact::Opened(Peer::unix(None))),
-        1 => Just(Fact::From(Peer::tcp(([192, 0, 2, 1], 50_000).into()))),
-        20 => line().prop_map(|line| Fact::Item(read(&line))),
+        4 => Just(ExchangeEvent::Opened(Peer::default())),
+        2 => Just(ExchangeEvent::Opened(Peer::unix(None))),
+        1 => Just(ExchangeEvent::From(Peer::tcp(([192, 0, 2, 1], 50_000).into()))),
+        20 => line().prop_map(|line| ExchangeEvent::Inbound(read(&line))),
         2 => prop_oneof![Just("POST"), Just("GET")].prop_map(request),
-        1 => Just(Fact::Item(Item::End)),
-        1 => Just(Fact::Item(Item::Body(Bytes::from_static(b"x")))),
-        1 => Just(Fact::Item(Item::Reject(crate::exchange::HttpDefect { status: 400, why: "bad" }))),
-        2 => (0_usize..3000).prop_map(Fact::Unsent),
+        1 => Just(ExchangeEvent::Inbound(Inbound::End)),
+        1 => Just(ExchangeEvent::Inbound(Inbound::Body(Bytes::from_static(b"x")))),
+        1 => Just(ExchangeEvent::Inbound(Inbound::Reject(crate::exchange::HttpDefect { status: 400, why: "bad" }))),
+        2 => (0_usize..3000).prop_map(ExchangeEvent::Unsent),
         1 => Just(failed()),
     ]
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        12 => (1_u64..4, fact()).prop_map(|(x, fact)| Step::Fact(x, fact)),
+        12 => (1_u64..4, fact()).prop_map(|(x, fact)| Step::ExchangeEvent(x, fact)),
         5 => (0_usize..4, any::<u8>()).prop_map(|(n, how)| Step::Answer(n, how)),
         2 => (0_usize..4, 0.0..9.0).prop_map(|(n, progress)| Step::Note(n, progress)),
         4 => (0_usize..3, prop::bool::weighted(0.7)).prop_map(|(n, how)| Step::Admit(n, how)),
@@ -127,7 +127,7 @@ impl World {
         }
         let bench = &mut self.bench;
         match step {
-            Step::Fact(x, fact) => bench.fact(ExchangeId(*x), fact.clone()),
+            Step::ExchangeEvent(x, fact) => bench.handle_event(ExchangeId(*x), fact.clone()),
             Step::Answer(n, how) if *n < self.held.len() => {
                 let responder = self.held.remove(*n);
                 self.over.insert(responder.key());
@@ -207,7 +207,7 @@ proptest! {
             world.bench.complete(responder, "{}");
         }
         for x in 1..4 {
-            world.bench.fact(ExchangeId(x), failed());
+            world.bench.handle_event(ExchangeId(x), failed());
         }
         world.drain();
         prop_assert!(world.bench.at_rest(), "{:?}", world.bench.server);
@@ -221,7 +221,7 @@ proptest! {
     #[test]
     fn when_outputs_are_taken_changes_none_of_them(facts in prop::collection::vec((1_u64..4, fact(), 0_u64..50_000), 1..40)) {
         // How much is unsent depends on what was taken, by its meaning.
-        let facts: Vec<_> = facts.into_iter().filter(|(_, fact, _)| !matches!(fact, Fact::Unsent(_))).collect();
+        let facts: Vec<_> = facts.into_iter().filter(|(_, fact, _)| !matches!(fact, ExchangeEvent::Unsent(_))).collect();
         let run = |early: bool| {
             let mut bench = Bench::with(|config| {
                 config.limits.server.handler_deadline = Some(Duration::from_secs(60));
@@ -229,7 +229,7 @@ proptest! {
             });
             let mut outputs = Vec::new();
             for (x, fact, millis) in &facts {
-                bench.fact(ExchangeId(*x), fact.clone());
+                bench.handle_event(ExchangeId(*x), fact.clone());
                 bench.pass(Duration::from_millis(*millis));
                 if early {
                     outputs.extend(bench.outputs());
@@ -248,12 +248,12 @@ proptest! {
         let mut world = World::admitting(admit);
         let mut open: BTreeMap<ExchangeId, Form> = BTreeMap::new();
         for step in &steps {
-            if let Step::Fact(x, fact) = step {
+            if let Step::ExchangeEvent(x, fact) = step {
                 let form = match fact {
-                    Fact::Opened(_) => Some(Form::Duplex),
+                    ExchangeEvent::Opened(_) => Some(Form::Duplex),
                     // The rest of a request that was answered is no second one.
-                    Fact::Item(Item::Reject(_)) if world.bench.server.web.unread.contains(&ExchangeId(*x)) => None,
-                    Fact::Item(Item::Request(_) | Item::Reject(_)) => Some(Form::Owed),
+                    ExchangeEvent::Inbound(Inbound::Reject(_)) if world.bench.server.web.unread.contains(&ExchangeId(*x)) => None,
+                    ExchangeEvent::Inbound(Inbound::Request(_) | Inbound::Reject(_)) => Some(Form::Owed),
                     _ => None,
                 };
                 if let (Some(form), false) = (form, open.contains_key(&ExchangeId(*x))) {
@@ -271,17 +271,17 @@ proptest! {
                 let form = open.remove(&x);
                 prop_assert!(form.is_some(), "on an exchange that is over: {outgoing:?}");
                 let goes_on = match (form.unwrap(), &outgoing) {
-                    (_, None) | (Form::Duplex | Form::Stream, Some(Outgoing::End)) => None,
-                    (Form::Owed, Some(Outgoing::Response { body: Body::Full(_), .. })) => None,
-                    (Form::Duplex, Some(Outgoing::Message(_) | Outgoing::Continue)) => Some(Form::Duplex),
-                    (Form::Owed, Some(Outgoing::Continue)) => Some(Form::Owed),
-                    (Form::Owed, Some(Outgoing::Response { body: Body::Stream, .. })) => Some(Form::Stream),
-                    (Form::Stream, Some(Outgoing::Event { .. } | Outgoing::Comment(_))) => Some(Form::Stream),
+                    (_, None) | (Form::Duplex | Form::Stream, Some(Outbound::End)) => None,
+                    (Form::Owed, Some(Outbound::Response { body: Body::Full(_), .. })) => None,
+                    (Form::Duplex, Some(Outbound::Message(_) | Outbound::Continue)) => Some(Form::Duplex),
+                    (Form::Owed, Some(Outbound::Continue)) => Some(Form::Owed),
+                    (Form::Owed, Some(Outbound::Response { body: Body::Stream, .. })) => Some(Form::Stream),
+                    (Form::Stream, Some(Outbound::Event { .. } | Outbound::Comment(_))) => Some(Form::Stream),
                     (form, outgoing) => panic!("{outgoing:?} in {form:?}"),
                 };
                 open.extend(goes_on.map(|form| (x, form)));
             }
-            if let Step::Fact(x, Fact::Failed { .. }) = step {
+            if let Step::ExchangeEvent(x, ExchangeEvent::Failed { .. }) = step {
                 open.remove(&ExchangeId(*x));
             }
         }

@@ -306,7 +306,7 @@ fn cancelling_a_request_withdraws_its_questions() {
     let (responder, _) = bench.request(A, CALL);
     bench.answer(responder, ask("q"));
     bench.outputs();
-    bench.fact(A, failed());
+    bench.handle_event(A, failed());
     assert!(bench.outputs().is_empty() && bench.at_rest());
 }
 
@@ -370,7 +370,7 @@ fn a_shutdown_withdraws_questions_and_answers_their_request() {
     let outputs = bench.outputs();
     assert!(on(A, &outputs[0]).unwrap().contains("notifications/cancelled"));
     assert_eq!(error(&on(A, &outputs[1]).unwrap()).code, -32603);
-    assert_eq!(outputs[2..], [Output::Send(A, Outgoing::End), Output::Event(Event::Terminated)]);
+    assert_eq!(outputs[2..], [Output::Send(A, Outbound::End), Output::Event(Event::Terminated)]);
 }
 
 // covers: ELIC-S-030, B-228

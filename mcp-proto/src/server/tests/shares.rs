@@ -222,7 +222,7 @@ fn what_the_client_of_a_connection_says_of_itself_counts_until_it_is_closed() {
     let mut bench = Bench::with(|config| config.limits.server.max_client_data_total = 30_000);
     let much = format!(r#"{{"x":"{}"}}"#, "x".repeat(12_000));
     let peer = |connection| Peer { connection: Some(connection), ..Peer::default() };
-    bench.fact(A, Fact::Opened(peer(1)));
+    bench.handle_event(A, ExchangeEvent::Opened(peer(1)));
     let said = bench.say(A, &initialize("2025-11-25", &much));
     assert_eq!(error(&said[0]).code, -32603);
     assert!(said[0].contains("its share"), "{said:?}");
@@ -231,16 +231,16 @@ fn what_the_client_of_a_connection_says_of_itself_counts_until_it_is_closed() {
         config.limits.server.max_client_data_total = 30_000;
     });
     for (x, connection) in [(A, 1), (B, 2)] {
-        bench.fact(x, Fact::Opened(peer(connection)));
+        bench.handle_event(x, ExchangeEvent::Opened(peer(connection)));
         assert!(bench.say(x, &initialize("2025-11-25", &much))[0].contains("protocolVersion"));
     }
     let third = ExchangeId(3);
-    bench.fact(third, Fact::Opened(peer(3)));
+    bench.handle_event(third, ExchangeEvent::Opened(peer(3)));
     assert_eq!(error(&bench.say(third, &initialize("2025-11-25", &much))[0]).code, -32603);
-    bench.fact(A, failed());
+    bench.handle_event(A, failed());
     assert!(bench.say(third, &initialize("2025-11-25", &much))[0].contains("protocolVersion"));
-    bench.fact(B, failed());
-    bench.fact(third, failed());
+    bench.handle_event(B, failed());
+    bench.handle_event(third, failed());
     assert!(bench.server.shares.is_empty());
 }
 
@@ -383,7 +383,7 @@ fn a_principal_has_one_share_wherever_it_comes_from() {
         let x = site.begin("POST", newer("tools/call").with("Content-Type", "application/json"));
         admit(&mut site, name);
         site.bench.item(x, read(&modern("1", "tools/call", r#","name":"t""#)));
-        site.bench.item(x, Item::End);
+        site.bench.item(x, Inbound::End);
         let busy = is_busy(&mut site, x);
         (x, busy)
     };
@@ -466,7 +466,7 @@ fn a_client_that_closed_its_side_of_the_connection_counts_as_away_for_questions(
     let x = client.call(&mut site, 1);
     let (responder, _) = site.handed();
     site.bench.answer(responder, ask("q"));
-    site.bench.fact(x, Fact::ReadClosed);
+    site.bench.handle_event(x, ExchangeEvent::ReadClosed);
     site.pass(Duration::from_millis(29_999));
     assert_eq!(site.bench.server.running(), 1);
     site.pass(Duration::from_millis(1));

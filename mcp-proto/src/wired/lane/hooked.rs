@@ -2,7 +2,7 @@
 
 use super::{Lane, Side};
 use crate::error::{Diagnostic, DiagnosticKind};
-use crate::exchange::{ExchangeId, Fact, Outgoing};
+use crate::exchange::{ExchangeEvent, ExchangeId, Outbound};
 use crate::hook::{Denial, MessageHook, Ruling};
 use alloc::format;
 
@@ -18,28 +18,28 @@ impl Lane {
     pub(super) fn out_of_place(&mut self, exchange: ExchangeId, why: &'static str) {
         self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::OutOfPlace, why));
         // The engine counts what it says as unwritten until it hears of it.
-        self.facts.push_back((exchange, Fact::Unsent(self.unsent)));
+        self.facts.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
     }
 
     /// What the hook lets out. Who waits for what it does not is told.
-    pub(super) fn rule(&mut self, exchange: ExchangeId, outgoing: Outgoing) -> Option<Outgoing> {
+    pub(super) fn rule(&mut self, exchange: ExchangeId, outgoing: Outbound) -> Option<Outbound> {
         let Some(hook) = self.hook.as_ref().filter(|_| self.side != Side::HttpClient) else { return Some(outgoing) };
         let Ruling { send, denials } = hook.outgoing(outgoing);
         for Denial { request, what, why } in denials {
             match request {
-                Some(id) => self.facts.push_back((exchange, Fact::Unsendable { id: Some(id), reason: why.0 })),
+                Some(id) => self.facts.push_back((exchange, ExchangeEvent::Unsendable { id: Some(id), reason: why.0 })),
                 None => {
                     let detail = format!("{what}: {}", why.0);
                     self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::Denied, detail));
                     if matches!(self.side, Side::DuplexClient { .. }) {
-                        self.facts.push_back((exchange, Fact::Unsendable { id: None, reason: why.0 }));
+                        self.facts.push_back((exchange, ExchangeEvent::Unsendable { id: None, reason: why.0 }));
                     }
                 }
             }
         }
         if send.is_none() {
             // The engine counts what it says as unwritten until it hears of it.
-            self.facts.push_back((exchange, Fact::Unsent(self.unsent)));
+            self.facts.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
         }
         send
     }

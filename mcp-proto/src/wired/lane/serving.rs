@@ -4,12 +4,12 @@
 //! never once its client is gone.
 
 use super::{Due, Lane, Pace, Side};
-use crate::exchange::{Closed, ExchangeId, Fact, HttpDefect, Item, Peer, Sent};
+use crate::exchange::{Closed, ExchangeEvent, ExchangeId, HttpDefect, Inbound, Peer, Sent};
 use crate::wired::room::{Room, Share};
 
 impl Lane {
     /// For an engine that admits requests and connections: reads no further than the head of an HTTP request, and nothing of a connection of
-    /// lines that a listener accepted, until [`Outgoing::Continue`](crate::exchange::Outgoing::Continue) is said on its exchange. A client that waits to be asked for its body is asked only then. An answer
+    /// lines that a listener accepted, until [`Outbound::Continue`](crate::exchange::Outbound::Continue) is said on its exchange. A client that waits to be asked for its body is asked only then. An answer
     /// that is said instead is the last: the channel ends in order. While a body is held back no time of the client runs, and of what it
     /// sends all the same no more is held than [`FrameLimits::max_read_ahead`](crate::limits::FrameLimits::max_read_ahead).
     #[must_use]
@@ -58,8 +58,8 @@ impl Lane {
             Some(item) => {
                 let exchange = self.mint();
                 self.await_body();
-                if let (Item::Request(_), Some(peer)) = (&item, &self.peer) {
-                    self.facts.push_back((exchange, Fact::From(Peer::clone(peer))));
+                if let (Inbound::Request(_), Some(peer)) = (&item, &self.peer) {
+                    self.facts.push_back((exchange, ExchangeEvent::From(Peer::clone(peer))));
                 }
                 self.item(exchange, item);
                 true
@@ -111,7 +111,7 @@ impl Lane {
     pub(super) fn read_closed(&mut self, exchange: ExchangeId) -> bool {
         let first = !core::mem::replace(&mut self.told_eof, true);
         if first {
-            self.facts.push_back((exchange, Fact::ReadClosed));
+            self.facts.push_back((exchange, ExchangeEvent::ReadClosed));
         }
         first
     }
@@ -163,7 +163,7 @@ impl Lane {
     /// The channel ends before an answer that was said is written.
     pub(super) fn unwritten(&mut self, why: &Closed) {
         if let Some(exchange) = self.answered.take() {
-            self.facts.push_back((exchange, Fact::Failed { sent: Sent::Maybe, why: why.clone() }));
+            self.facts.push_back((exchange, ExchangeEvent::Failed { sent: Sent::Maybe, why: why.clone() }));
         }
     }
 }

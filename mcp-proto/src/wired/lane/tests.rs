@@ -65,25 +65,25 @@ impl Bench {
         told
     }
 
-    fn wire(&mut self, wire: Wire) -> Vec<String> {
-        self.lane.wire(self.now, wire);
+    fn handle_io(&mut self, wire: IoEvent) -> Vec<String> {
+        self.lane.handle_io(self.now, wire);
         self.told()
     }
 
     fn open(&mut self) -> Vec<String> {
-        self.wire(Wire::Opened(Peer::default()))
+        self.handle_io(IoEvent::Opened(Peer::default()))
     }
 
     fn feed(&mut self, text: &str) -> Vec<String> {
-        self.wire(Wire::Bytes(Bytes::copy_from_slice(text.as_bytes())))
+        self.handle_io(IoEvent::Bytes(Bytes::copy_from_slice(text.as_bytes())))
     }
 
     fn eof(&mut self) -> Vec<String> {
-        self.wire(Wire::Eof)
+        self.handle_io(IoEvent::Eof)
     }
 
     fn written(&mut self, n: usize) -> Vec<String> {
-        self.wire(Wire::Written(n))
+        self.handle_io(IoEvent::Written(n))
     }
 
     /// Reports everything written. Leaves out what is told of that.
@@ -95,15 +95,15 @@ impl Bench {
 
     /// Says something. Leaves out what is told of how much is unsent.
     #[cfg(feature = "http")]
-    fn say(&mut self, outgoing: Outgoing) -> Vec<String> {
+    fn say(&mut self, outgoing: Outbound) -> Vec<String> {
         without_unsent(self.send(outgoing))
     }
 
     fn closed(&mut self, why: Closed) -> Vec<String> {
-        self.wire(Wire::Closed(why))
+        self.handle_io(IoEvent::Closed(why))
     }
 
-    fn send(&mut self, outgoing: Outgoing) -> Vec<String> {
+    fn send(&mut self, outgoing: Outbound) -> Vec<String> {
         let exchange = self.lane.exchange().unwrap_or(ExchangeId(0));
         self.lane.send(self.now, exchange, outgoing);
         self.told()
@@ -128,30 +128,32 @@ fn without_unsent(mut told: Vec<String>) -> Vec<String> {
     told
 }
 
-fn fact_text(fact: &Fact) -> String {
+fn fact_text(fact: &ExchangeEvent) -> String {
     match fact {
-        Fact::Opened(_) => "opened".into(),
-        Fact::From(peer) => format!("from {:?}", peer.name),
-        Fact::Unsendable { id: Some(id), reason } => format!("unsendable {id}: {reason}"),
-        Fact::Unsendable { id: None, reason } => format!("unsendable: {reason}"),
-        Fact::Unsent(n) => format!("unsent {n}"),
-        Fact::Repeated => "repeated".into(),
-        Fact::ReadClosed => "read closed".into(),
-        Fact::Waiting => "waiting".into(),
-        Fact::Failed { sent, why } => format!("failed {sent:?} {why:?}"),
-        Fact::Item(Item::Message(Message::Request(request))) => format!("request {}", request.id),
-        Fact::Item(Item::Message(Message::Notification(notification))) => format!("note {}", notification.method),
-        Fact::Item(Item::Message(Message::Response(response))) => match &response.payload {
+        ExchangeEvent::Opened(_) => "opened".into(),
+        ExchangeEvent::From(peer) => format!("from {:?}", peer.name),
+        ExchangeEvent::Unsendable { id: Some(id), reason } => format!("unsendable {id}: {reason}"),
+        ExchangeEvent::Unsendable { id: None, reason } => format!("unsendable: {reason}"),
+        ExchangeEvent::Unsent(n) => format!("unsent {n}"),
+        ExchangeEvent::Repeated => "repeated".into(),
+        ExchangeEvent::ReadClosed => "read closed".into(),
+        ExchangeEvent::Waiting => "waiting".into(),
+        ExchangeEvent::Failed { sent, why } => format!("failed {sent:?} {why:?}"),
+        ExchangeEvent::Inbound(Inbound::Message(Message::Request(request))) => format!("request {}", request.id),
+        ExchangeEvent::Inbound(Inbound::Message(Message::Notification(notification))) => {
+            format!("note {}", notification.method)
+        }
+        ExchangeEvent::Inbound(Inbound::Message(Message::Response(response))) => match &response.payload {
             Payload::Result(_) => format!("result {}", response.id),
             Payload::Error(_) => format!("error {}", response.id),
         },
-        Fact::Item(Item::BadMessage(defect)) => format!("bad {:?}", defect.kind),
-        Fact::Item(Item::Request(head)) => format!("{} {}", head.method, head.target),
-        Fact::Item(Item::Response(head)) => head.status.to_string(),
-        Fact::Item(Item::Reject(defect)) => format!("reject {}", defect.status),
-        Fact::Item(Item::Event(_)) => "event".into(),
-        Fact::Item(Item::End) => "end".into(),
-        Fact::Item(other) => format!("{other:?}"),
+        ExchangeEvent::Inbound(Inbound::Invalid(defect)) => format!("bad {:?}", defect.kind),
+        ExchangeEvent::Inbound(Inbound::Request(head)) => format!("{} {}", head.method, head.target),
+        ExchangeEvent::Inbound(Inbound::Response(head)) => head.status.to_string(),
+        ExchangeEvent::Inbound(Inbound::Reject(defect)) => format!("reject {}", defect.status),
+        ExchangeEvent::Inbound(Inbound::Event(_)) => "event".into(),
+        ExchangeEvent::Inbound(Inbound::End) => "end".into(),
+        ExchangeEvent::Inbound(other) => format!("{other:?}"),
     }
 }
 
@@ -159,8 +161,8 @@ fn note(method: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#)
 }
 
-fn message(text: &str) -> Outgoing {
-    Outgoing::Message(Bytes::copy_from_slice(text.as_bytes()))
+fn message(text: &str) -> Outbound {
+    Outbound::Message(Bytes::copy_from_slice(text.as_bytes()))
 }
 
 const NOTHING: [&str; 0] = [];
@@ -186,17 +188,17 @@ fn lines_become_facts_wherever_they_are_cut_and_the_end_of_input_is_not_the_end_
 #[test]
 fn when_facts_are_taken_changes_nothing() {
     let inputs = || {
-        let line = |text: &str| Wire::Bytes(Bytes::from(format!("{}\n", note(text))));
-        [line("a"), line("b"), Wire::Eof, Wire::Closed(Closed::Eof)]
+        let line = |text: &str| IoEvent::Bytes(Bytes::from(format!("{}\n", note(text))));
+        [line("a"), line("b"), IoEvent::Eof, IoEvent::Closed(Closed::Eof)]
     };
     let mut early = Bench::server(Kind::Lines);
     let mut late = Bench::server(Kind::Lines);
     let mut told = early.told();
     for wire in inputs() {
-        told.extend(early.wire(wire));
+        told.extend(early.handle_io(wire));
     }
     for wire in inputs() {
-        late.lane.wire(Instant::ZERO, wire);
+        late.lane.handle_io(Instant::ZERO, wire);
     }
     assert!(!late.lane.is_closed(), "what was read is still to be taken");
     assert_eq!(late.told(), told);
@@ -271,7 +273,7 @@ fn a_channel_that_does_not_open_in_time_fails_its_exchange_once_and_is_closed() 
 fn a_program_goes_down_the_ladder_by_timers_alone() {
     let mut bench = Bench::client(Kind::Lines, true);
     bench.open();
-    assert_eq!(bench.send(Outgoing::End), ["close WriteHalf"]);
+    assert_eq!(bench.send(Outbound::End), ["close WriteHalf"]);
     assert_eq!(bench.send(message(&note("late"))), NOTHING, "nothing follows the end");
     assert_eq!(bench.timer(), Some(2_000));
     assert_eq!(bench.feed(&format!("{}\n", note("still"))), ["7 note still"]);
@@ -287,14 +289,14 @@ fn a_program_goes_down_the_ladder_by_timers_alone() {
 fn a_socket_is_half_closed_and_then_cut_and_an_exit_in_between_ends_the_ladder() {
     let mut bench = Bench::client(Kind::Lines, false);
     bench.send(message(&note("a")));
-    assert_eq!(bench.send(Outgoing::End), NOTHING, "not open yet");
+    assert_eq!(bench.send(Outbound::End), NOTHING, "not open yet");
     assert_eq!(bench.open(), ["7 opened".into(), format!("> {}", note("a")), "close WriteHalf".into()]);
     assert_eq!(bench.timer(), Some(2_000));
     assert_eq!(bench.tick(), ["close Abort"]);
 
     let mut ended = Bench::client(Kind::Lines, true);
     ended.open();
-    ended.send(Outgoing::End);
+    ended.send(Outbound::End);
     assert_eq!(ended.eof(), ["7 end"]);
     let exit = ExitStatus::exited(0);
     assert_eq!(ended.closed(Closed::Exited(exit.clone())), [format!("7 failed No {:?}", Closed::Exited(exit))]);
@@ -329,7 +331,7 @@ fn last_answers_of_a_duplex_server_get_the_idle_time() {
     let mut bench = Bench::server(Kind::Lines);
     bench.told();
     bench.send(message(&note("last")));
-    assert_eq!(bench.send(Outgoing::End), ["close WriteHalf"]);
+    assert_eq!(bench.send(Outbound::End), ["close WriteHalf"]);
     assert_eq!(bench.timer(), Some(60_000), "some of it is unsent");
     bench.now = bench.now + Duration::from_secs(40);
     bench.written(1);
@@ -342,7 +344,7 @@ fn last_answers_of_a_duplex_server_get_the_idle_time() {
 #[test]
 fn an_aborted_exchange_yields_no_further_fact_and_its_channel_is_cut() {
     let mut bench = Bench::server(Kind::Lines);
-    bench.lane.wire(bench.now, Wire::Bytes(Bytes::from(format!("{}\n{}\n", note("a"), note("b")))));
+    bench.lane.handle_io(bench.now, IoEvent::Bytes(Bytes::from(format!("{}\n{}\n", note("a"), note("b")))));
     let (exchange, _) = bench.lane.poll_fact().expect("it is open");
     bench.lane.poll_fact().expect("the first message");
     bench.lane.send(bench.now, exchange, message(&note("lost")));
@@ -379,7 +381,7 @@ fn reading_stops_only_at_a_bound() {
     bench.feed("\n");
     let line = Bytes::from(format!("{}\n", note("a")));
     for n in 1..=4 {
-        bench.lane.wire(bench.now, Wire::Bytes(line.clone()));
+        bench.lane.handle_io(bench.now, IoEvent::Bytes(line.clone()));
         assert_eq!(bench.lane.wants_read(), n < 4, "{n} lines that nobody takes");
     }
     assert_eq!(bench.told().len(), 4);
@@ -403,24 +405,24 @@ mod http {
         format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
     }
 
-    pub(super) fn full(status: u16) -> Outgoing {
+    pub(super) fn full(status: u16) -> Outbound {
         let headers = Headers::new().with("content-type", "application/json");
-        Outgoing::Response { head: ResponseHead { status, headers }, body: Body::Full(Bytes::from_static(b"{}")) }
+        Outbound::Response { head: ResponseHead { status, headers }, body: Body::Full(Bytes::from_static(b"{}")) }
     }
 
-    pub(super) fn stream() -> Outgoing {
+    pub(super) fn stream() -> Outbound {
         let headers = Headers::new().with("content-type", "text/event-stream");
-        Outgoing::Response { head: ResponseHead { status: 200, headers }, body: Body::Stream }
+        Outbound::Response { head: ResponseHead { status: 200, headers }, body: Body::Stream }
     }
 
-    pub(super) fn event() -> Outgoing {
-        Outgoing::Event { id: None, retry: None, data: Bytes::from_static(b"{}") }
+    pub(super) fn event() -> Outbound {
+        Outbound::Event { id: None, retry: None, data: Bytes::from_static(b"{}") }
     }
 
-    pub(super) fn request() -> Outgoing {
+    pub(super) fn request() -> Outbound {
         let headers = Headers::new().with("host", "h").with("content-type", "application/json");
         let head = RequestHead { method: "POST".into(), target: "/mcp".into(), headers };
-        Outgoing::Request { head, body: Bytes::from_static(b"{}") }
+        Outbound::Request { head, body: Bytes::from_static(b"{}") }
     }
 
     pub(super) fn begun() -> Bench {
@@ -446,22 +448,22 @@ mod http {
     #[test]
     fn a_pipelined_request_never_starts_once_its_client_is_gone() {
         let two = format!("{}{}", post(1), post(2));
-        for gone in [Wire::Eof, Wire::Closed(Closed::Reset), Wire::Closed(Closed::Eof)] {
-            let why = if gone == Wire::Closed(Closed::Reset) { "Reset" } else { "Eof" };
+        for gone in [IoEvent::Eof, IoEvent::Closed(Closed::Reset), IoEvent::Closed(Closed::Eof)] {
+            let why = if gone == IoEvent::Closed(Closed::Reset) { "Reset" } else { "Eof" };
             let mut waiting = Bench::server(Kind::HttpServer);
             waiting.feed(&two);
-            let told = waiting.wire(gone.clone());
-            let expected = if gone == Wire::Eof { "1 read closed".into() } else { format!("1 failed No {why}") };
+            let told = waiting.handle_io(gone.clone());
+            let expected = if gone == IoEvent::Eof { "1 read closed".into() } else { format!("1 failed No {why}") };
             assert_eq!(told[0], expected);
             assert!(told[1..].iter().all(|line| line == "close Abort"), "{told:?}");
             let answer = ["> HTTP/1.1 200 OK", "close WriteHalf"];
-            assert_eq!(waiting.say(full(200)), if gone == Wire::Eof { &answer[..] } else { &[] });
+            assert_eq!(waiting.say(full(200)), if gone == IoEvent::Eof { &answer[..] } else { &[] });
             assert_eq!(without_unsent(waiting.all_written()), NOTHING);
 
             let mut writing = Bench::server(Kind::HttpServer);
             writing.feed(&two);
             writing.say(full(200));
-            let told = writing.wire(gone);
+            let told = writing.handle_io(gone);
             let lost = format!("1 failed Maybe {why}");
             assert!(told.iter().all(|line| line == "close WriteHalf" || *line == lost), "{told:?}");
             assert_eq!(writing.all_written(), NOTHING);
@@ -471,11 +473,11 @@ mod http {
     // covers: B-117
     #[test]
     fn when_the_facts_of_a_server_are_taken_changes_nothing() {
-        let inputs = [Wire::Bytes(Bytes::from(format!("{}{}", post(1), post(2)))), Wire::Eof];
+        let inputs = [IoEvent::Bytes(Bytes::from(format!("{}{}", post(1), post(2)))), IoEvent::Eof];
         let (mut early, mut late) = (Bench::server(Kind::HttpServer), Bench::server(Kind::HttpServer));
-        let told: Vec<String> = inputs.iter().flat_map(|wire| early.wire(wire.clone())).collect();
+        let told: Vec<String> = inputs.iter().flat_map(|wire| early.handle_io(wire.clone())).collect();
         for wire in inputs {
-            late.lane.wire(Instant::ZERO, wire);
+            late.lane.handle_io(Instant::ZERO, wire);
         }
         assert_eq!(told, ["1 POST /mcp", "1 request 1", "1 end", "1 read closed"]);
         assert_eq!(late.told(), told);
@@ -488,9 +490,9 @@ mod http {
         bench.send(stream());
         assert_eq!(bench.eof(), ["1 read closed"]);
         assert_eq!(bench.eof(), NOTHING);
-        let said = bench.say(Outgoing::Event { id: None, retry: None, data: "{}".into() });
+        let said = bench.say(Outbound::Event { id: None, retry: None, data: "{}".into() });
         assert_eq!(said, ["> a"]);
-        assert_eq!(bench.say(Outgoing::End).last().unwrap(), "close WriteHalf");
+        assert_eq!(bench.say(Outbound::End).last().unwrap(), "close WriteHalf");
         assert_eq!(bench.closed(Closed::Eof), ["1 failed Maybe Eof"], "not all of it was written");
 
         let mut cut = Bench::server(Kind::HttpServer);
@@ -601,7 +603,7 @@ mod http {
         assert_eq!(bench.send(stream()).last().map(String::as_str), Some("> HTTP/1.1 200 OK"));
         assert_eq!(bench.send(event()).len(), 2);
         let exchange = bench.lane.exchange().expect("it is on");
-        bench.send(Outgoing::End);
+        bench.send(Outbound::End);
         bench.lane.send(bench.now, exchange, event());
         assert_eq!(bench.told(), NOTHING);
     }
@@ -651,8 +653,8 @@ mod http {
 
         let mut large = Bench::client(Kind::HttpClient, false);
         large.open();
-        let Outgoing::Request { head, .. } = request() else { panic!("a request") };
-        large.send(Outgoing::Request { head, body: vec![b'1'; 100_000].into() });
+        let Outbound::Request { head, .. } = request() else { panic!("a request") };
+        large.send(Outbound::Request { head, body: vec![b'1'; 100_000].into() });
         assert_eq!(large.feed(&response(1)), ["7 200", "7 result 1", "7 end"]);
         assert!(!large.lane.is_idle(), "answered early: the rest is still on its way");
         assert_eq!(large.all_written(), NOTHING);

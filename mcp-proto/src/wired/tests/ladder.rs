@@ -105,9 +105,10 @@ fn a_program_is_opened_anew_and_what_is_told_of_the_dead_one_changes_nothing() {
     let restarting = Event::Restarting { attempt: 1, wait, why: why.clone() };
     assert_eq!(said[1..], [restarting, Event::ChannelClosed { channel: CHANNEL, why }].map(Action::Event));
 
-    let late = [Wire::Opened(Peer::default()), Wire::Bytes(hello(1)), Wire::Eof, Wire::Closed(Closed::Reset)];
+    let late =
+        [IoEvent::Opened(Peer::default()), IoEvent::Bytes(hello(1)), IoEvent::Eof, IoEvent::Closed(Closed::Reset)];
     for wire in late.clone() {
-        client.apply(Instant::ZERO, Input::Fact(CHANNEL, wire)).expect("a fact cannot fail");
+        client.apply(Instant::ZERO, Input::Event(CHANNEL, wire)).expect("a fact cannot fail");
     }
     assert_eq!(drain(&mut client), []);
     let now = Instant::ZERO + wait;
@@ -117,7 +118,7 @@ fn a_program_is_opened_anew_and_what_is_told_of_the_dead_one_changes_nothing() {
     assert!(matches!(&said[..], [Action::Open(channel, Endpoint::Program(_))] if *channel == next), "{said:?}");
     client.opened(now, next, Peer::default());
     for wire in late {
-        client.apply(now, Input::Fact(CHANNEL, wire)).expect("a fact cannot fail");
+        client.apply(now, Input::Event(CHANNEL, wire)).expect("a fact cannot fail");
     }
     let said = drain(&mut client);
     assert!(matches!(&said[..], [Action::Write(channel, _)] if *channel == next), "{said:?}");

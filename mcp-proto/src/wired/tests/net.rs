@@ -185,29 +185,29 @@ impl Net {
                 match self.server.accept(self.now, kind, Peer::default()) {
                     Some(end) => {
                         self.ends.insert(channel, end);
-                        self.tell(Input::Fact(channel, Wire::Opened(Peer::default())));
+                        self.tell(Input::Event(channel, IoEvent::Opened(Peer::default())));
                     }
-                    None => self.tell(Input::Fact(channel, Wire::Closed(Closed::Refused))),
+                    None => self.tell(Input::Event(channel, IoEvent::Closed(Closed::Refused))),
                 }
             }
             Action::Write(channel, bytes) => {
                 self.wire.entry((channel, true)).or_default().extend_from_slice(&bytes);
-                self.tell(Input::Fact(channel, Wire::Written(bytes.len())));
+                self.tell(Input::Event(channel, IoEvent::Written(bytes.len())));
                 let end = self.ends[&channel];
                 for piece in pieces(&bytes, self.chunk) {
-                    self.tell_server(Input::Fact(end, Wire::Bytes(piece)));
+                    self.tell_server(Input::Event(end, IoEvent::Bytes(piece)));
                 }
             }
             Action::Close(channel, Shutdown::WriteHalf) => {
                 let end = self.ends[&channel];
-                self.tell_server(Input::Fact(end, Wire::Eof));
+                self.tell_server(Input::Event(end, IoEvent::Eof));
                 self.halves.entry(channel).or_default().client = true;
                 self.end_if_both(channel);
             }
             Action::Close(channel, Shutdown::Terminate | Shutdown::Abort) => {
-                self.tell(Input::Fact(channel, Wire::Closed(Closed::Aborted)));
+                self.tell(Input::Event(channel, IoEvent::Closed(Closed::Aborted)));
                 if let Some(end) = self.ends.get(&channel).copied() {
-                    self.tell_server(Input::Fact(end, Wire::Closed(Closed::Reset)));
+                    self.tell_server(Input::Event(end, IoEvent::Closed(Closed::Reset)));
                 }
             }
             // How channels end has tests of its own.
@@ -225,21 +225,21 @@ impl Net {
             Action::Write(end, bytes) => {
                 let channel = start(&end, &self.ends);
                 self.wire.entry((channel, false)).or_default().extend_from_slice(&bytes);
-                self.tell_server(Input::Fact(end, Wire::Written(bytes.len())));
+                self.tell_server(Input::Event(end, IoEvent::Written(bytes.len())));
                 for piece in pieces(&bytes, self.chunk) {
-                    self.tell(Input::Fact(channel, Wire::Bytes(piece)));
+                    self.tell(Input::Event(channel, IoEvent::Bytes(piece)));
                 }
             }
             Action::Close(end, Shutdown::WriteHalf) => {
                 let channel = start(&end, &self.ends);
-                self.tell(Input::Fact(channel, Wire::Eof));
+                self.tell(Input::Event(channel, IoEvent::Eof));
                 self.halves.entry(channel).or_default().server = true;
                 self.end_if_both(channel);
             }
             Action::Close(end, Shutdown::Terminate | Shutdown::Abort) => {
                 let channel = start(&end, &self.ends);
-                self.tell_server(Input::Fact(end, Wire::Closed(Closed::Aborted)));
-                self.tell(Input::Fact(channel, Wire::Closed(Closed::Reset)));
+                self.tell_server(Input::Event(end, IoEvent::Closed(Closed::Aborted)));
+                self.tell(Input::Event(channel, IoEvent::Closed(Closed::Reset)));
             }
             Action::Event(server::Event::Request(responder, incoming)) => {
                 self.waiting.push_back((responder, incoming));
@@ -252,8 +252,8 @@ impl Net {
         let halves = &self.halves[&channel];
         if halves.client && halves.server {
             let end = self.ends[&channel];
-            self.tell_server(Input::Fact(end, Wire::Closed(Closed::Eof)));
-            self.tell(Input::Fact(channel, Wire::Closed(Closed::Eof)));
+            self.tell_server(Input::Event(end, IoEvent::Closed(Closed::Eof)));
+            self.tell(Input::Event(channel, IoEvent::Closed(Closed::Eof)));
         }
     }
 

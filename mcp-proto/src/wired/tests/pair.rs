@@ -132,9 +132,9 @@ fn calls_end_when_the_channel_does_and_nothing_follows() {
     net.call(tools::call("slow"));
     net.rest();
     net.log();
-    net.tell(Input::Fact(ChannelId(1), Wire::Closed(Closed::Reset)));
-    net.tell(Input::Fact(ChannelId(1), Wire::Bytes(Bytes::from_static(b"{}\n"))));
-    net.tell(Input::Fact(ChannelId(9), Wire::Eof));
+    net.tell(Input::Event(ChannelId(1), IoEvent::Closed(Closed::Reset)));
+    net.tell(Input::Event(ChannelId(1), IoEvent::Bytes(Bytes::from_static(b"{}\n"))));
+    net.tell(Input::Event(ChannelId(9), IoEvent::Eof));
     net.rest();
     assert_eq!(net.log(), ["call 1: Transport closed: the connection was reset", "terminated Closed(Reset)"]);
     assert_eq!(net.client.poll_timeout(), None);
@@ -355,7 +355,7 @@ fn a_hub_keeps_what_it_says_in_the_mailbox_of_the_lane_that_asked() {
     let mut hub = Hub::new(server_config(), [3; 32], now);
     let mut lanes = [0; 2].map(|_| hub.join(now, Kind::Lines, Peer::default()).expect("there is room"));
     for (lane, tool) in lanes.iter_mut().zip(["one", "two"]) {
-        lane.wire(now, Wire::Bytes(Bytes::from(format!("{INITIALIZE}{}", line_call(tool)))));
+        lane.handle_io(now, IoEvent::Bytes(Bytes::from(format!("{INITIALIZE}{}", line_call(tool)))));
         assert_eq!(turn(&mut hub, lane).lines().count(), 1);
     }
     while hub.poll_woken().is_some() {}
@@ -374,7 +374,7 @@ fn a_hub_keeps_what_it_says_in_the_mailbox_of_the_lane_that_asked() {
     assert_eq!(turn(&mut hub, &mut lanes[0]), "");
     assert!(turn(&mut hub, &mut lanes[1]).contains(r#""said":"two""#));
 
-    lanes[0].wire(now, Wire::Closed(Closed::Reset));
+    lanes[0].handle_io(now, IoEvent::Closed(Closed::Reset));
     assert_eq!(turn(&mut hub, &mut lanes[0]), "");
     hub.leave(now, lanes[0].number());
     assert_eq!(hub.running(), 0, "the request of a lane that is closed is cancelled");
@@ -392,7 +392,7 @@ fn a_mailbox_keeps_the_order_in_which_the_engine_was_told() {
     let mut lane = hub.join(now, Kind::Lines, Peer::default()).expect("there is room");
     let params = r#"{"name":"one","_meta":{"progressToken":"t"}}"#;
     let call = format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{params}}}"#) + "\n";
-    lane.wire(now, Wire::Bytes(Bytes::from(format!("{INITIALIZE}{call}"))));
+    lane.handle_io(now, IoEvent::Bytes(Bytes::from(format!("{INITIALIZE}{call}"))));
     turn(&mut hub, &mut lane);
     let Some(Event::Request(responder, _)) = hub.poll_event() else { panic!("it was handed out") };
     // Whoever has the engine speaks; the task of the lane looks into its mailbox only afterwards.

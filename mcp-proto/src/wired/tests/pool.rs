@@ -96,23 +96,23 @@ impl Hand {
         (calling.id(), self.told())
     }
 
-    fn fact(&mut self, channel: u64, wire: Wire) -> Vec<String> {
-        self.client.apply(self.now, Input::Fact(ChannelId(channel), wire)).expect("a fact cannot fail");
+    fn handle_event(&mut self, channel: u64, wire: IoEvent) -> Vec<String> {
+        self.client.apply(self.now, Input::Event(ChannelId(channel), wire)).expect("a fact cannot fail");
         self.told()
     }
 
     fn open(&mut self, channel: u64) -> Vec<String> {
-        self.fact(channel, Wire::Opened(Peer::default()))
+        self.handle_event(channel, IoEvent::Opened(Peer::default()))
     }
 
     fn closed(&mut self, channel: u64) -> Vec<String> {
-        self.fact(channel, Wire::Closed(Closed::Reset))
+        self.handle_event(channel, IoEvent::Closed(Closed::Reset))
     }
 
     /// Answers what was asked on a connection.
     fn answer(&mut self, channel: u64) -> Vec<String> {
         let response = self.response(channel);
-        self.fact(channel, Wire::Bytes(response))
+        self.handle_event(channel, IoEvent::Bytes(response))
     }
 
     /// What a server answers; a modern one needs to know nothing else.
@@ -188,7 +188,7 @@ fn any_other_loss_is_told() {
 
     let mut begun = Hand::ready(16);
     begun.call(true);
-    assert_eq!(begun.fact(1, Wire::Bytes(Bytes::from_static(b"H"))), NOTHING);
+    assert_eq!(begun.handle_event(1, IoEvent::Bytes(Bytes::from_static(b"H"))), NOTHING);
     assert_eq!(begun.closed(1), ["call 1 Maybe Reset"], "the answer had begun");
 
     let mut fresh = Hand::ready(16);
@@ -205,8 +205,8 @@ fn bytes_after_a_response_are_told_alike_however_they_are_cut() {
         hand.call(false);
         let bytes = [&hand.response(1)[..], b"late"].concat();
         let (one, two) = bytes.split_at(bytes.len() - late);
-        let mut told = hand.fact(1, Wire::Bytes(Bytes::copy_from_slice(one)));
-        told.extend(hand.fact(1, Wire::Bytes(Bytes::copy_from_slice(two))));
+        let mut told = hand.handle_event(1, IoEvent::Bytes(Bytes::copy_from_slice(one)));
+        told.extend(hand.handle_event(1, IoEvent::Bytes(Bytes::copy_from_slice(two))));
         told.sort();
         told
     };
@@ -219,12 +219,12 @@ fn bytes_after_a_response_are_told_alike_however_they_are_cut() {
 #[test]
 fn a_connection_that_ends_while_it_is_idle_is_not_used() {
     let mut hand = Hand::ready(16);
-    assert_eq!(hand.fact(1, Wire::Eof), ["close 1 Abort"]);
+    assert_eq!(hand.handle_event(1, IoEvent::Eof), ["close 1 Abort"]);
     assert_eq!(hand.call(false).1, ["open 2"]);
     assert_eq!(hand.closed(1), NOTHING);
 
     let mut late = Hand::ready(16);
-    let told = late.fact(1, Wire::Bytes(Bytes::from_static(b"x")));
+    let told = late.handle_event(1, IoEvent::Bytes(Bytes::from_static(b"x")));
     assert!(told.len() == 2 && told[0].contains("LateBytes") && told[1] == "close 1 Abort", "{told:?}");
     assert_eq!(late.call(false).1, ["open 2"]);
 
@@ -250,7 +250,7 @@ fn requests_beyond_the_limit_wait_and_one_that_is_cancelled_leaves_the_queue() {
 #[test]
 fn a_connection_that_does_not_open_in_time_fails_its_request_and_frees_its_place_once_it_is_closed() {
     let mut hand = Hand::ready(1);
-    hand.fact(1, Wire::Eof);
+    hand.handle_event(1, IoEvent::Eof);
     hand.closed(1);
     assert_eq!(hand.call(true).1, ["open 2"]);
     assert_eq!(hand.call(true).1, NOTHING);
@@ -260,7 +260,7 @@ fn a_connection_that_does_not_open_in_time_fails_its_request_and_frees_its_place
     assert_eq!(hand.told(), ["close 2 Abort", "call 1 No Timeout"]);
     assert_eq!(hand.open(2), NOTHING);
     assert!(!hand.client.wants_read(ChannelId(2)));
-    assert_eq!(hand.fact(2, Wire::Closed(Closed::Aborted)), ["open 3"]);
+    assert_eq!(hand.handle_event(2, IoEvent::Closed(Closed::Aborted)), ["open 3"]);
 }
 
 #[test]

@@ -323,10 +323,10 @@ fn a_connection_beyond_the_cap_is_told_so() {
     let bytes = refusal(Kind::HttpServer).expect("http has words for it");
     let mut client = Conn::new(Kind::HttpClient, &FrameLimits::default());
     let head = RequestHead { method: "POST".into(), target: "/mcp".into(), headers: Headers::new().with("host", "h") };
-    client.encode(Outgoing::Request { head, body: Bytes::from_static(b"{}") });
+    client.encode(Outbound::Request { head, body: Bytes::from_static(b"{}") });
     client.bytes(bytes);
-    let items: Vec<Item> = core::iter::from_fn(|| client.poll_item()).collect();
-    let [Item::Response(head), Item::Message(Message::Error(error)), Item::End] = &items[..] else {
+    let items: Vec<Inbound> = core::iter::from_fn(|| client.poll_item()).collect();
+    let [Inbound::Response(head), Inbound::Message(Message::Error(error)), Inbound::End] = &items[..] else {
         panic!("{items:?}")
     };
     assert_eq!((head.status, head.headers.get("retry-after")), (503, Some("1")));

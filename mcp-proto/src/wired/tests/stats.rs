@@ -118,7 +118,7 @@ fn a_hub_tells_of_sessions_too() {
          Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
-    lane.wire(now, Wire::Bytes(Bytes::from(head + body)));
+    lane.handle_io(now, IoEvent::Bytes(Bytes::from(head + body)));
     let (facts, diagnostics) = lane.take_facts();
     hub.facts(now, facts, diagnostics);
     assert_eq!((hub.stats().sessions, hub.stats().streams), (1, 0));
@@ -183,8 +183,8 @@ fn a_hub_counts_what_its_lanes_carried() {
     let mut lane: Lane = hub.join(now, Kind::Lines, Peer::default()).expect("room");
     let text = line(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
     let length = text.len() as u64;
-    lane.wire(now, Wire::Bytes(text));
-    lane.wire(now, Wire::Bytes(line("garbage")));
+    lane.handle_io(now, IoEvent::Bytes(text));
+    lane.handle_io(now, IoEvent::Bytes(line("garbage")));
     let (facts, diagnostics) = lane.take_facts();
     hub.facts(now, facts, diagnostics);
     while let Some(mail) = hub.poll_mail(lane.number()) {
@@ -193,7 +193,7 @@ fn a_hub_counts_what_its_lanes_carried() {
     let mut written = 0;
     while let Some(LaneOutput::Write(bytes)) = lane.poll_output() {
         written += bytes.len();
-        lane.wire(now, Wire::Written(bytes.len()));
+        lane.handle_io(now, IoEvent::Written(bytes.len()));
     }
     let traffic = lane.take_traffic();
     assert!(lane.take_traffic().is_empty(), "it is handed out once");

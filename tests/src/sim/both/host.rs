@@ -10,7 +10,7 @@ use mcp_proto::client::{Event, ListenerStart, Policy, Repeat, Resume, State, Ter
 use mcp_proto::error::{DiagnosticKind, Refused};
 use mcp_proto::exchange::{Action, Headers, Sent};
 use mcp_proto::input::{
-    Applied, AuthKey, Authorization, CallId, ClientCommand, Input, InputAnswer, InputKey, InputRequest, Wire,
+    Applied, AuthKey, Authorization, CallId, ClientCommand, Input, InputAnswer, InputKey, InputRequest, IoEvent,
     WiredClientInput,
 };
 use mcp_proto::model::elicitation::ElicitResult;
@@ -187,10 +187,10 @@ impl Host {
         *report.pairs.entry((state, InputKind::of(&input))).or_default() += 1;
         self.closing |= input == Input::Command(ClientCommand::Close);
         self.tap.input(now, state, &input);
-        if let Input::Fact(channel, Wire::Bytes(bytes)) = &input {
+        if let Input::Event(channel, IoEvent::Bytes(bytes)) = &input {
             self.tap.heard(*channel, bytes);
         }
-        if let Input::Fact(channel, Wire::Eof | Wire::Closed(_)) = &input {
+        if let Input::Event(channel, IoEvent::Eof | IoEvent::Closed(_)) = &input {
             self.tap.ended(*channel);
         }
         self.engine.apply(now, input)

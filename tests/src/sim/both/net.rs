@@ -8,7 +8,7 @@ use super::{Fault, World};
 use bytes::Bytes;
 use mcp_proto::Instant;
 use mcp_proto::exchange::{ChannelId, Closed, Shutdown};
-use mcp_proto::input::{Input, Wire};
+use mcp_proto::input::{Input, IoEvent};
 use mcp_proto::wired::Kind;
 use std::time::Duration;
 
@@ -60,9 +60,9 @@ impl World {
     }
 
     /// Tells a client what happened to a channel.
-    pub(super) fn fact(&mut self, owner: Owner, channel: ChannelId, wire: Wire) {
+    pub(super) fn handle_event(&mut self, owner: Owner, channel: ChannelId, wire: IoEvent) {
         if let Some(n) = self.host_of(owner) {
-            self.tell(n, Input::Fact(channel, wire));
+            self.tell(n, Input::Event(channel, wire));
         }
     }
 
@@ -82,9 +82,9 @@ impl World {
     pub(super) fn open(&mut self, n: usize) {
         let (_, owner, channel, why) = self.opening.swap_remove(n);
         if let Some(why) = why.or_else(|| self.connect(owner, channel).err()) {
-            return self.fact(owner, channel, Wire::Closed(why));
+            return self.handle_event(owner, channel, IoEvent::Closed(why));
         }
-        self.fact(owner, channel, Wire::Opened(Default::default()));
+        self.handle_event(owner, channel, IoEvent::Opened(Default::default()));
         self.drain_server();
     }
 
@@ -150,10 +150,10 @@ impl World {
             if !link.up.may_accept() && self.chaos.hit(Fault::EndUp, 25) {
                 self.links[n].up.end();
             }
-            self.fact(owner, at_client, Wire::Written(taken));
+            self.handle_event(owner, at_client, IoEvent::Written(taken));
         } else {
             link.unsent -= taken;
-            self.tell_server(Input::Fact(at_server, Wire::Written(taken)));
+            self.tell_server(Input::Event(at_server, IoEvent::Written(taken)));
         }
     }
 
@@ -181,12 +181,12 @@ impl World {
                 }
                 match (up, bytes.is_empty()) {
                     (_, true) => {}
-                    (true, false) => self.tell_server(Input::Fact(at_server, Wire::Bytes(bytes))),
-                    (false, false) => self.fact(owner, at_client, Wire::Bytes(bytes)),
+                    (true, false) => self.tell_server(Input::Event(at_server, IoEvent::Bytes(bytes))),
+                    (false, false) => self.handle_event(owner, at_client, IoEvent::Bytes(bytes)),
                 }
             }
-            Arrival::End if up => self.tell_server(Input::Fact(at_server, Wire::Eof)),
-            Arrival::End => self.fact(owner, at_client, Wire::Eof),
+            Arrival::End if up => self.tell_server(Input::Event(at_server, IoEvent::Eof)),
+            Arrival::End => self.handle_event(owner, at_client, IoEvent::Eof),
         }
         let Some(n) = self.link_at(at_server) else { return };
         let link = &self.links[n];
@@ -230,7 +230,7 @@ impl World {
         if !link.frozen && self.host_of(link.owner).is_some() {
             self.closing.push((at, link.owner, link.at_client, client_hears));
         }
-        self.tell_server(Input::Fact(link.at_server, Wire::Closed(server_hears)));
+        self.tell_server(Input::Event(link.at_server, IoEvent::Closed(server_hears)));
         self.check_disconnected(link.at_server);
     }
 

@@ -6,7 +6,7 @@ use super::net::Owner;
 use super::report::{Life, Report};
 use mcp_proto::client::State;
 use mcp_proto::exchange::{ChannelId, Closed, Peer};
-use mcp_proto::input::{Change, ClientCommand, Input, ServerCommand, Wire};
+use mcp_proto::input::{Change, ClientCommand, Input, IoEvent, ServerCommand};
 use mcp_proto::tools;
 use std::time::Duration;
 
@@ -151,13 +151,13 @@ impl World {
         for n in 0..self.hosts.len() {
             let channel = ChannelId(1);
             for fact in [
-                Wire::Opened(Peer::default()),
-                Wire::Bytes("HTTP/1.1 200 OK\r\n\r\n".into()),
-                Wire::Eof,
-                Wire::Written(10),
-                Wire::Closed(Closed::Eof),
+                IoEvent::Opened(Peer::default()),
+                IoEvent::Bytes("HTTP/1.1 200 OK\r\n\r\n".into()),
+                IoEvent::Eof,
+                IoEvent::Written(10),
+                IoEvent::Closed(Closed::Eof),
             ] {
-                self.tell(n, Input::Fact(channel, fact));
+                self.tell(n, Input::Event(channel, fact));
             }
             for command in [
                 ClientCommand::Call(tools::list().into_raw()),

@@ -10,7 +10,8 @@ use super::{Fault, Rng, Scenario, World};
 use mcp_proto::Era;
 use mcp_proto::exchange::{Action, ChannelId, Closed, RequestHead};
 use mcp_proto::input::{
-    Admission, AdmitKey, AdmitToken, Change, Input, Note, Principal, RequestKey, ServerCommand, Wire, WiredServerInput,
+    Admission, AdmitKey, AdmitToken, Change, Input, IoEvent, Note, Principal, RequestKey, ServerCommand,
+    WiredServerInput,
 };
 use mcp_proto::server::{Event, Incoming, Responder, ServerConfig, SessionEnd};
 use mcp_proto::wired::WiredServer;
@@ -54,10 +55,10 @@ impl World {
     /// Tells the server something, and carries out what it says.
     pub(super) fn tell_server(&mut self, input: WiredServerInput) {
         self.count_server(match &input {
-            Input::Fact(_, Wire::Bytes(_)) => ServerInputKind::Bytes,
-            Input::Fact(_, Wire::Eof) => ServerInputKind::Eof,
-            Input::Fact(_, Wire::Written(_)) => ServerInputKind::Written,
-            Input::Fact(_, Wire::Closed(_) | Wire::Opened(_)) => ServerInputKind::Closed,
+            Input::Event(_, IoEvent::Bytes(_)) => ServerInputKind::Bytes,
+            Input::Event(_, IoEvent::Eof) => ServerInputKind::Eof,
+            Input::Event(_, IoEvent::Written(_)) => ServerInputKind::Written,
+            Input::Event(_, IoEvent::Closed(_) | IoEvent::Opened(_)) => ServerInputKind::Closed,
             Input::Command(ServerCommand::Respond(_)) => ServerInputKind::Respond,
             Input::Command(ServerCommand::Notify(..)) => ServerInputKind::Notify,
             Input::Command(ServerCommand::Publish(_)) => ServerInputKind::Publish,
@@ -310,10 +311,10 @@ impl World {
     pub(super) fn spurious_at_server(&mut self) {
         let channel = ChannelId(1_000_000);
         let input = match self.rng.below(9) {
-            0 => Input::Fact(channel, Wire::Bytes("late\r\n".into())),
-            1 => Input::Fact(channel, Wire::Eof),
-            2 => Input::Fact(channel, Wire::Written(7)),
-            3 => Input::Fact(channel, Wire::Closed(Closed::Reset)),
+            0 => Input::Event(channel, IoEvent::Bytes("late\r\n".into())),
+            1 => Input::Event(channel, IoEvent::Eof),
+            2 => Input::Event(channel, IoEvent::Written(7)),
+            3 => Input::Event(channel, IoEvent::Closed(Closed::Reset)),
             4 => match self.late.pop_front() {
                 Some(answer) => {
                     self.log.push(Engine::Server, self.now, || Op::Late(answer.key().0));

@@ -10,7 +10,7 @@ use super::{Chaos, Fault, Rng, Scenario};
 use mcp_proto::client::State;
 use mcp_proto::exchange::{Action, ChannelId, Closed};
 use mcp_proto::input::{
-    Admission, AdmitToken, Answer, Applied, ClientCommand, Input, InputAnswer, InputKey, RequestKey, Wire,
+    Admission, AdmitToken, Answer, Applied, ClientCommand, Input, InputAnswer, InputKey, IoEvent, RequestKey,
     WiredClientInput,
 };
 use mcp_proto::model::elicitation::ElicitResult;
@@ -213,7 +213,7 @@ impl World {
             Next::Open(n) => self.open(n),
             Next::Closed(n) => {
                 let (_, owner, channel, why) = self.closing.swap_remove(n);
-                self.fact(owner, channel, Wire::Closed(why));
+                self.handle_event(owner, channel, IoEvent::Closed(why));
             }
             Next::Accept(n, up) => self.accept(n, up),
             Next::Arrive(n, up) => self.arrive(n, up),
@@ -494,11 +494,11 @@ impl World {
                 let nothing = InputAnswer::Elicitation(ElicitResult::Cancel);
                 Input::Command(ClientCommand::Answer(InputKey(9999), nothing))
             }
-            3 if !known => Input::Fact(channel, Wire::Bytes("late\n".into())),
-            4 | 7 if !known => Input::Fact(channel, Wire::Eof),
-            5 if !known => Input::Fact(channel, Wire::Closed(Closed::Reset)),
-            6 if !known => Input::Fact(channel, Wire::Opened(mcp_proto::exchange::Peer::default())),
-            _ => Input::Fact(channel, Wire::Written(0)),
+            3 if !known => Input::Event(channel, IoEvent::Bytes("late\n".into())),
+            4 | 7 if !known => Input::Event(channel, IoEvent::Eof),
+            5 if !known => Input::Event(channel, IoEvent::Closed(Closed::Reset)),
+            6 if !known => Input::Event(channel, IoEvent::Opened(mcp_proto::exchange::Peer::default())),
+            _ => Input::Event(channel, IoEvent::Written(0)),
         };
         self.tell(n, input);
     }

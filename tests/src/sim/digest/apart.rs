@@ -2,7 +2,7 @@
 
 use super::said::Said;
 use mcp_proto::Instant;
-use mcp_proto::input::{AdmitToken, Input, Note, RequestKey, ServerCommand, Wire, WiredServerInput};
+use mcp_proto::input::{AdmitToken, Input, IoEvent, Note, RequestKey, ServerCommand, WiredServerInput};
 use mcp_proto::server::{Event, ServerConfig};
 use mcp_proto::wired::{Hub, Kind, Lane, Mail};
 use std::collections::{BTreeMap, VecDeque};
@@ -38,10 +38,10 @@ impl Apart {
     /// Tells the server, or one of its connections, something.
     pub fn input(&mut self, now: Instant, input: WiredServerInput) {
         match input {
-            Input::Fact(number, wire) => {
-                let closed = matches!(wire, Wire::Closed(_));
+            Input::Event(number, wire) => {
+                let closed = matches!(wire, IoEvent::Closed(_));
                 let Some(connection) = self.connections.get_mut(&number.0) else { return };
-                connection.wire(now, wire);
+                connection.handle_io(now, wire);
                 self.settle(now, number.0);
                 if closed {
                     self.connections.remove(&number.0);

@@ -3,8 +3,8 @@
 use super::said::Said;
 use bytes::Bytes;
 use mcp_proto::client::{Client, Event, Output};
-use mcp_proto::exchange::{ChannelId, Endpoint, ExchangeId, Fact, Item, Outgoing, Peer, Shutdown, Start};
-use mcp_proto::input::{Input, Wire, WiredClientInput};
+use mcp_proto::exchange::{ChannelId, Endpoint, ExchangeEvent, ExchangeId, Inbound, Outbound, Peer, Shutdown, Start};
+use mcp_proto::input::{Input, IoEvent, WiredClientInput};
 use mcp_proto::wired::{Kind, Lane, LaneOutput};
 use mcp_proto::{ClientConfig, Instant};
 use std::collections::{BTreeMap, VecDeque};
@@ -50,17 +50,17 @@ impl Bare {
     /// Tells the client, or the connection of an exchange, something.
     pub fn tell(&mut self, now: Instant, input: WiredClientInput) {
         match input {
-            Input::Fact(ChannelId(number), wire) => {
+            Input::Event(ChannelId(number), wire) => {
                 let exchange = ExchangeId(number);
                 let Some(connection) = self.connections.get_mut(&number) else { return };
                 if connection.http
-                    && matches!(wire, Wire::Opened(_))
+                    && matches!(wire, IoEvent::Opened(_))
                     && !std::mem::replace(&mut connection.opened, true)
                 {
-                    self.client.fact(now, exchange, Fact::Opened(Peer::default()));
+                    self.client.handle_event(now, exchange, ExchangeEvent::Opened(Peer::default()));
                 }
-                let closed = matches!(wire, Wire::Closed(_));
-                connection.lane.wire(now, wire);
+                let closed = matches!(wire, IoEvent::Closed(_));
+                connection.lane.handle_io(now, wire);
                 self.settle(now);
                 if closed {
                     self.connections.remove(&number);
@@ -107,10 +107,10 @@ impl Bare {
             });
             let Some((number, exchange, fact)) = fact else { break };
             if let Some(connection) = self.connections.get_mut(&number) {
-                let ends = matches!(fact, Fact::Failed { .. } | Fact::Item(Item::End));
+                let ends = matches!(fact, ExchangeEvent::Failed { .. } | ExchangeEvent::Inbound(Inbound::End));
                 connection.over |= connection.http && ends;
             }
-            self.client.fact(now, exchange, fact);
+            self.client.handle_event(now, exchange, fact);
         }
         for (number, connection) in &mut self.connections {
             if connection.over {
@@ -141,8 +141,8 @@ impl Bare {
                 let mut connection = Connection { lane, http: kind != Kind::Lines, opened: false, over: false };
                 connection.lane.begin(exchange);
                 if let Start::Http { head, body, .. } = start {
-                    connection.lane.send(now, exchange, Outgoing::Request { head, body });
-                    self.client.fact(now, exchange, Fact::Waiting);
+                    connection.lane.send(now, exchange, Outbound::Request { head, body });
+                    self.client.handle_event(now, exchange, ExchangeEvent::Waiting);
                 }
                 self.connections.insert(exchange.0, connection);
                 self.deeds.push_back(Deed::Open(exchange.0, kind));

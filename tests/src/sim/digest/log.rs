@@ -4,8 +4,8 @@ use mcp_proto::Instant;
 use mcp_proto::call::{CallOptions, RawCall};
 use mcp_proto::exchange::{Closed, ExitStatus, Headers, Peer};
 use mcp_proto::input::{
-    Admission, AdmitKey, AuthKey, Authorization, CallId, ClientCommand, Input, InputAnswer, InputKey, Principal,
-    ServerCommand, Wire, WiredClientInput, WiredServerInput,
+    Admission, AdmitKey, AuthKey, Authorization, CallId, ClientCommand, Input, InputAnswer, InputKey, IoEvent,
+    Principal, ServerCommand, WiredClientInput, WiredServerInput,
 };
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::{Object, RawJson};
@@ -166,7 +166,7 @@ impl Log {
     /// Keeps an input of a client.
     pub fn client(&mut self, number: u64, at: Instant, input: &WiredClientInput) {
         self.push(Engine::Client(number), at, || match input {
-            Input::Fact(connection, wire) => Op::Wire(connection.0, wire.into()),
+            Input::Event(connection, wire) => Op::Wire(connection.0, wire.into()),
             Input::Command(command) => Op::Command(command.into()),
             Input::Tick => Op::Tick,
         });
@@ -175,7 +175,7 @@ impl Log {
     /// Keeps an input of the server, unless it answers or notifies: that is its task's [`Op::Act`] or [`Op::Late`].
     pub fn server(&mut self, at: Instant, input: &WiredServerInput) {
         let op = match input {
-            Input::Fact(connection, wire) => Op::Wire(connection.0, wire.into()),
+            Input::Event(connection, wire) => Op::Wire(connection.0, wire.into()),
             Input::Tick => Op::Tick,
             Input::Command(ServerCommand::Respond(_) | ServerCommand::Notify(..)) => return,
             Input::Command(ServerCommand::Publish(_)) => Op::Publish,
@@ -198,17 +198,17 @@ fn millis(duration: Duration) -> u64 {
     millis
 }
 
-impl From<&Wire> for WireOp {
-    fn from(wire: &Wire) -> Self {
+impl From<&IoEvent> for WireOp {
+    fn from(wire: &IoEvent) -> Self {
         match wire {
-            Wire::Opened(peer) => {
+            IoEvent::Opened(peer) => {
                 assert_eq!(*peer, Peer::default(), "peers are not recorded");
                 Self::Opened
             }
-            Wire::Bytes(bytes) => Self::Bytes(bytes.iter().copied().map(char::from).collect()),
-            Wire::Eof => Self::Eof,
-            Wire::Written(n) => Self::Written(*n),
-            Wire::Closed(why) => Self::Closed(match why {
+            IoEvent::Bytes(bytes) => Self::Bytes(bytes.iter().copied().map(char::from).collect()),
+            IoEvent::Eof => Self::Eof,
+            IoEvent::Written(n) => Self::Written(*n),
+            IoEvent::Closed(why) => Self::Closed(match why {
                 Closed::Eof => ClosedOp::Eof,
                 Closed::Reset => ClosedOp::Reset,
                 Closed::Refused => ClosedOp::Refused,
@@ -225,16 +225,16 @@ impl From<&Wire> for WireOp {
 
 impl WireOp {
     /// As a driver reports it.
-    pub fn wire(&self) -> Wire {
+    pub fn wire(&self) -> IoEvent {
         match self {
-            Self::Opened => Wire::Opened(Peer::default()),
+            Self::Opened => IoEvent::Opened(Peer::default()),
             Self::Bytes(text) => {
                 let byte = |c| u8::try_from(u32::from(c)).expect("each character is a byte");
-                Wire::Bytes(text.chars().map(byte).collect::<Vec<_>>().into())
+                IoEvent::Bytes(text.chars().map(byte).collect::<Vec<_>>().into())
             }
-            Self::Eof => Wire::Eof,
-            Self::Written(n) => Wire::Written(*n),
-            Self::Closed(why) => Wire::Closed(match why {
+            Self::Eof => IoEvent::Eof,
+            Self::Written(n) => IoEvent::Written(*n),
+            Self::Closed(why) => IoEvent::Closed(match why {
                 ClosedOp::Eof => Closed::Eof,
                 ClosedOp::Reset => Closed::Reset,
                 ClosedOp::Refused => Closed::Refused,

@@ -6,7 +6,7 @@ use crate::sim::both::app::{self, Mark, Task, Work};
 use crate::sim::rng::Rng;
 use mcp_proto::client::{Event, ListenerStart, Policy, Restart};
 use mcp_proto::exchange::{Action, ChannelId, Closed, Program, Shutdown};
-use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey, RequestKey, Wire, WiredClientInput};
+use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey, IoEvent, RequestKey, WiredClientInput};
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::Object;
 use mcp_proto::wired::WiredServer;
@@ -38,8 +38,8 @@ pub fn configure(rng: &mut Rng) -> ClientConfig {
 }
 
 enum Delivery {
-    ToClient(u64, Wire),
-    ToServer(u64, Wire),
+    ToClient(u64, IoEvent),
+    ToServer(u64, IoEvent),
     Task(RequestKey),
 }
 
@@ -185,16 +185,16 @@ impl Pair {
 
     fn deliver(&mut self, delivery: Delivery) {
         match delivery {
-            Delivery::ToClient(exchange, wire) => self.tell(Input::Fact(ChannelId(exchange), wire)),
+            Delivery::ToClient(exchange, wire) => self.tell(Input::Event(ChannelId(exchange), wire)),
             Delivery::ToServer(exchange, wire) => {
                 let Some(&connection) = self.at_server.get(&exchange) else { return };
-                if matches!(wire, Wire::Bytes(_)) && self.breaks && self.rng.per_mille(40) {
+                if matches!(wire, IoEvent::Bytes(_)) && self.breaks && self.rng.per_mille(40) {
                     return self.cut(exchange, Closed::Reset);
                 }
-                if matches!(wire, Wire::Closed(_)) {
+                if matches!(wire, IoEvent::Closed(_)) {
                     self.at_server.remove(&exchange);
                 }
-                let _ = self.server.apply(self.now, Input::Fact(connection, wire));
+                let _ = self.server.apply(self.now, Input::Event(connection, wire));
                 self.drain_server();
             }
             Delivery::Task(key) => self.act(key),
@@ -202,8 +202,8 @@ impl Pair {
     }
 
     fn cut(&mut self, exchange: u64, why: Closed) {
-        self.later(Delivery::ToClient(exchange, Wire::Closed(why)));
-        self.later(Delivery::ToServer(exchange, Wire::Closed(Closed::Reset)));
+        self.later(Delivery::ToClient(exchange, IoEvent::Closed(why)));
+        self.later(Delivery::ToServer(exchange, IoEvent::Closed(Closed::Reset)));
     }
 
     fn drain(&mut self) {
@@ -213,16 +213,16 @@ impl Pair {
                 Deed::Open(exchange, kind) => match self.server.accept(self.now, kind, Default::default()) {
                     Some(connection) => {
                         self.at_server.insert(exchange, connection);
-                        self.later(Delivery::ToClient(exchange, Wire::Opened(Default::default())));
+                        self.later(Delivery::ToClient(exchange, IoEvent::Opened(Default::default())));
                         self.drain_server();
                     }
-                    None => self.later(Delivery::ToClient(exchange, Wire::Closed(Closed::Refused))),
+                    None => self.later(Delivery::ToClient(exchange, IoEvent::Closed(Closed::Refused))),
                 },
                 Deed::Write(exchange, bytes) => {
-                    self.later(Delivery::ToClient(exchange, Wire::Written(bytes.len())));
-                    self.later(Delivery::ToServer(exchange, Wire::Bytes(bytes)));
+                    self.later(Delivery::ToClient(exchange, IoEvent::Written(bytes.len())));
+                    self.later(Delivery::ToServer(exchange, IoEvent::Bytes(bytes)));
                 }
-                Deed::Close(exchange, Shutdown::WriteHalf) => self.later(Delivery::ToServer(exchange, Wire::Eof)),
+                Deed::Close(exchange, Shutdown::WriteHalf) => self.later(Delivery::ToServer(exchange, IoEvent::Eof)),
                 Deed::Close(_, Shutdown::Terminate) => {}
                 Deed::Close(exchange, Shutdown::Abort) => self.cut(exchange, Closed::Aborted),
                 Deed::Event(Event::InputNeeded { token, request, .. }) => {
@@ -241,13 +241,13 @@ impl Pair {
             match action {
                 Action::Write(connection, bytes) => {
                     let Some(exchange) = self.exchange_on(connection) else { continue };
-                    self.later(Delivery::ToServer(exchange, Wire::Written(bytes.len())));
-                    self.later(Delivery::ToClient(exchange, Wire::Bytes(bytes)));
+                    self.later(Delivery::ToServer(exchange, IoEvent::Written(bytes.len())));
+                    self.later(Delivery::ToClient(exchange, IoEvent::Bytes(bytes)));
                 }
                 Action::Close(connection, how) => {
                     let Some(exchange) = self.exchange_on(connection) else { continue };
                     match how {
-                        Shutdown::WriteHalf => self.later(Delivery::ToClient(exchange, Wire::Eof)),
+                        Shutdown::WriteHalf => self.later(Delivery::ToClient(exchange, IoEvent::Eof)),
                         Shutdown::Terminate => {}
                         Shutdown::Abort => self.cut(exchange, Closed::Reset),
                     }

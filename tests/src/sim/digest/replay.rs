@@ -5,7 +5,7 @@ use super::log::{Engine, Entry, Op};
 use super::said::Said;
 use mcp_proto::exchange::{Action, ChannelId};
 use mcp_proto::input::{
-    Answer, ClientCommand, Input, Note, Outcome, RequestKey, ServerCommand, Wire, WiredServerInput,
+    Answer, ClientCommand, Input, IoEvent, Note, Outcome, RequestKey, ServerCommand, WiredServerInput,
 };
 use mcp_proto::server::{Event, Incoming, Responder, ServerConfig};
 use mcp_proto::wired::{Kind, WiredClient, WiredServer};
@@ -97,8 +97,8 @@ impl<'a, S: Setting> Replay<'a, S> {
         }
         let Some(client) = self.clients.get_mut(&number) else { return };
         let input = match op {
-            Op::Wire(connection, wire) => Some(Input::Fact(ChannelId(*connection), wire.wire())),
-            Op::Command(command) => Some(Input::<_, Wire, ClientCommand>::Command(command.command())),
+            Op::Wire(connection, wire) => Some(Input::Event(ChannelId(*connection), wire.wire())),
+            Op::Command(command) => Some(Input::<_, IoEvent, ClientCommand>::Command(command.command())),
             Op::Tick => Some(Input::Tick),
             _ => None,
         };
@@ -144,7 +144,7 @@ impl<'a, S: Setting> Replay<'a, S> {
                 }
             }
             Op::StrayNote => self.note(now, RequestKey(9999), Note::Progress(Progress::new(1.0))),
-            Op::Wire(connection, wire) => self.input(now, Input::Fact(ChannelId(*connection), wire.wire())),
+            Op::Wire(connection, wire) => self.input(now, Input::Event(ChannelId(*connection), wire.wire())),
             Op::Tick => self.input(now, Input::Tick),
             Op::Publish => self.input(now, Input::Command(ServerCommand::Publish(mcp_proto::input::Change::Tools))),
             Op::Revoke(principal) => {

@@ -1,7 +1,7 @@
 //! What an engine did after one input, as lines of text in which no name of the crates and no text for people stands.
 
 use mcp_proto::client::{self, StreamOf, Termination};
-use mcp_proto::exchange::{Action, Body, Closed, Endpoint, Headers, Outgoing, Shutdown, Start};
+use mcp_proto::exchange::{Action, Body, Closed, Endpoint, Headers, Outbound, Shutdown, Start};
 use mcp_proto::{CallError, server};
 use std::collections::BTreeMap;
 
@@ -80,23 +80,23 @@ impl Said {
     }
 
     /// An engine at seam B sends something.
-    pub fn send(&mut self, exchange: u64, outgoing: &Outgoing) {
+    pub fn send(&mut self, exchange: u64, outgoing: &Outbound) {
         let text = match outgoing {
-            Outgoing::Message(message) => format!("message {}", plain(message)),
-            Outgoing::Request { head, body } => {
+            Outbound::Message(message) => format!("message {}", plain(message)),
+            Outbound::Request { head, body } => {
                 format!("request {} {} {} {}", head.method, head.target, of_headers(&head.headers), plain(body))
             }
-            Outgoing::Response { head, body } => {
+            Outbound::Response { head, body } => {
                 let body = match body {
                     Body::Full(bytes) => plain(bytes),
                     Body::Stream => "stream".into(),
                 };
                 format!("response {} {} {body}", head.status, of_headers(&head.headers))
             }
-            Outgoing::Event { id, retry, data } => format!("event {id:?} {retry:?} {}", plain(data)),
-            Outgoing::Comment(text) => format!("comment {text:?}"),
-            Outgoing::Continue => "continue".into(),
-            Outgoing::End => "end".into(),
+            Outbound::Event { id, retry, data } => format!("event {id:?} {retry:?} {}", plain(data)),
+            Outbound::Comment(text) => format!("comment {text:?}"),
+            Outbound::Continue => "continue".into(),
+            Outbound::End => "end".into(),
         };
         self.other(exchange, text);
     }

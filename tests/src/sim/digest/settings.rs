@@ -159,7 +159,7 @@ pub(super) fn replay_pair(entries: &[Entry], mut each: impl FnMut(usize, &mut dy
         }
         let Some(client) = &mut client else { continue };
         match op {
-            Op::Wire(exchange, wire) => client.tell(now, Input::Fact(ChannelId(*exchange), wire.wire())),
+            Op::Wire(exchange, wire) => client.tell(now, Input::Event(ChannelId(*exchange), wire.wire())),
             Op::Command(command) => client.tell(now, Input::Command(command.command())),
             Op::Tick => client.tell(now, Input::Tick),
             _ => {}

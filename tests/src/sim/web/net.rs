@@ -10,7 +10,7 @@ use bytes::Bytes;
 use mcp_proto::client::Event;
 use mcp_proto::error::Refused;
 use mcp_proto::exchange::{Action, ChannelId, Closed, Endpoint, Peer, Shutdown};
-use mcp_proto::input::{Applied, Input, Wire, WiredClientInput};
+use mcp_proto::input::{Applied, Input, IoEvent, WiredClientInput};
 use mcp_proto::wired::WiredClient;
 use mcp_proto::{ClientConfig, Instant};
 use std::collections::{BTreeSet, VecDeque};
@@ -174,10 +174,10 @@ impl<S: Site> Web<S> {
     pub fn tell(&mut self, input: WiredClientInput) -> Result<Applied, Refused<WiredClientInput>> {
         self.trace(|| format!("{:?} <- {input:?}", self.engine.client().state()));
         self.tap.input(self.net.now, self.engine.client().state(), &input);
-        if let Input::Fact(channel, Wire::Bytes(bytes)) = &input {
+        if let Input::Event(channel, IoEvent::Bytes(bytes)) = &input {
             self.tap.heard(*channel, bytes);
         }
-        if let Input::Fact(channel, Wire::Eof | Wire::Closed(_)) = &input {
+        if let Input::Event(channel, IoEvent::Eof | IoEvent::Closed(_)) = &input {
             self.tap.ended(*channel);
         }
         self.log.client(0, self.net.now, &input);
@@ -219,7 +219,7 @@ impl<S: Site> Web<S> {
             Next::Open(n) => self.open(n),
             Next::Closed(n) => {
                 let (_, channel, why) = self.closing.swap_remove(n);
-                self.fact(channel, Wire::Closed(why));
+                self.handle_event(channel, IoEvent::Closed(why));
             }
             Next::Accept(n, up) => self.accept(n, up),
             Next::Arrive(n, up) => self.arrive(n, up),
@@ -258,8 +258,8 @@ impl<S: Site> Web<S> {
         options
     }
 
-    fn fact(&mut self, channel: ChannelId, wire: Wire) {
-        let _ = self.tell(Input::Fact(channel, wire));
+    fn handle_event(&mut self, channel: ChannelId, wire: IoEvent) {
+        let _ = self.tell(Input::Event(channel, wire));
     }
 
     // ---- connections
@@ -283,13 +283,13 @@ impl<S: Site> Web<S> {
     fn open(&mut self, n: usize) {
         let (_, conn, why) = self.opening.swap_remove(n);
         if let Some(why) = why {
-            return self.fact(conn, Wire::Closed(why));
+            return self.handle_event(conn, IoEvent::Closed(why));
         }
         let latency = Duration::from_millis(self.net.chaos.rng.below(20));
         let pipe = || Pipe::new(self.capacity, latency);
         let (up, down) = (pipe(), pipe());
         self.links.push(Link { conn, up, down, requests: Requests::default(), read: 0 });
-        self.fact(conn, Wire::Opened(Peer::default()));
+        self.handle_event(conn, IoEvent::Opened(Peer::default()));
     }
 
     fn accept(&mut self, n: usize, up: bool) {
@@ -303,7 +303,7 @@ impl<S: Site> Web<S> {
         let taken = pipe.accept(self.net.now, cut, &mut chaos.rng);
         let conn = link.conn;
         if up {
-            self.fact(conn, Wire::Written(taken));
+            self.handle_event(conn, IoEvent::Written(taken));
         }
     }
 
@@ -331,10 +331,10 @@ impl<S: Site> Web<S> {
                     bytes.truncate(self.net.chaos.rng.below(bytes.len() as u64 + 1) as usize);
                 }
                 if !bytes.is_empty() {
-                    self.fact(conn, Wire::Bytes(bytes));
+                    self.handle_event(conn, IoEvent::Bytes(bytes));
                 }
             }
-            (Arrival::End, false) => self.fact(conn, Wire::Eof),
+            (Arrival::End, false) => self.handle_event(conn, IoEvent::Eof),
             (Arrival::Bytes(bytes), true) if !reset => {
                 let link = &mut self.links[n];
                 let requests = link.requests.read(&bytes);

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use mcp_proto::client::{Event, ListenerStart, Repeat, Resume, State, Termination};
 use mcp_proto::exchange::{ChannelId, Closed, Headers, Peer, Sent};
 use mcp_proto::input::{
-    Applied, CallId, ClientCommand, Input, InputAnswer, InputKey, InputToken, NotificationId, Wire, WiredClientInput,
+    Applied, CallId, ClientCommand, Input, InputAnswer, InputKey, InputToken, IoEvent, NotificationId, WiredClientInput,
 };
 use mcp_proto::input::{AuthKey, Authorization, Challenge};
 use mcp_proto::model::elicitation::ElicitResult;
@@ -384,11 +384,11 @@ impl Run {
             0 => Input::Tick,
             1 => Input::Command(ClientCommand::Cancel(CallId(9999), None)),
             2 => Input::Command(ClientCommand::Answer(InputKey(9999), InputAnswer::Elicitation(ElicitResult::Cancel))),
-            3 if !known => Input::Fact(channel, Wire::Bytes(Bytes::from_static(b"late\n"))),
-            4 if !known => Input::Fact(channel, Wire::Eof),
-            5 if !known => Input::Fact(channel, Wire::Closed(Closed::Reset)),
-            6 if !known => Input::Fact(channel, Wire::Opened(Peer::default())),
-            _ => Input::Fact(channel, Wire::Written(0)),
+            3 if !known => Input::Event(channel, IoEvent::Bytes(Bytes::from_static(b"late\n"))),
+            4 if !known => Input::Event(channel, IoEvent::Eof),
+            5 if !known => Input::Event(channel, IoEvent::Closed(Closed::Reset)),
+            6 if !known => Input::Event(channel, IoEvent::Opened(Peer::default())),
+            _ => Input::Event(channel, IoEvent::Written(0)),
         };
         self.tell(input);
     }
@@ -396,14 +396,14 @@ impl Run {
     fn spurious_after_the_end(&mut self) {
         let channel = ChannelId(1);
         let facts = [
-            Wire::Opened(Peer::default()),
-            Wire::Bytes(Bytes::from_static(b"HTTP/1.1 200 OK\r\n\r\n")),
-            Wire::Eof,
-            Wire::Written(10),
-            Wire::Closed(Closed::Eof),
+            IoEvent::Opened(Peer::default()),
+            IoEvent::Bytes(Bytes::from_static(b"HTTP/1.1 200 OK\r\n\r\n")),
+            IoEvent::Eof,
+            IoEvent::Written(10),
+            IoEvent::Closed(Closed::Eof),
         ];
         for fact in facts {
-            self.tell(Input::Fact(channel, fact));
+            self.tell(Input::Event(channel, fact));
         }
         for command in [
             ClientCommand::Call(tools::list().into_raw()),

@@ -7,7 +7,7 @@ use crate::sim::link::{Arrival, Fault, Pipe};
 use bytes::Bytes;
 use mcp_proto::client::State;
 use mcp_proto::exchange::{ChannelId, Closed, Endpoint, ExitStatus, Peer, Shutdown};
-use mcp_proto::input::{Input, Wire};
+use mcp_proto::input::{Input, IoEvent};
 use mcp_proto::wired::Kind;
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl World {
     pub(super) fn open(&mut self, n: usize) {
         let (_, client, channel) = self.opening.swap_remove(n);
         if self.clients[client].hanging.remove(&channel) {
-            return self.told(client, channel, Wire::Closed(Closed::Refused));
+            return self.told(client, channel, IoEvent::Closed(Closed::Refused));
         }
         let kind = match self.scenario.transport {
             Transport::Lines => Kind::Lines,
@@ -66,22 +66,22 @@ impl World {
         };
         self.log.push(Engine::Server, self.now, || Op::Accept);
         let Some(at_server) = self.server.accept(self.now, kind, Peer::default()) else {
-            return self.told(client, channel, Wire::Closed(Closed::Refused));
+            return self.told(client, channel, IoEvent::Closed(Closed::Refused));
         };
         let latency = Duration::from_millis(self.rng.below(20));
         let pipe = || Pipe::new(self.scenario.capacity, latency);
         let (up, down) = (pipe(), pipe());
         self.links.push(Link { client, at_client: channel, at_server, up, down, boundary: [true; 2], exit: None });
-        self.told(client, channel, Wire::Opened(Peer::default()));
+        self.told(client, channel, IoEvent::Opened(Peer::default()));
         self.drain_server();
     }
 
-    fn told(&mut self, client: usize, channel: ChannelId, wire: Wire) {
-        self.input(client, Input::Fact(channel, wire));
+    fn told(&mut self, client: usize, channel: ChannelId, wire: IoEvent) {
+        self.input(client, Input::Event(channel, wire));
     }
 
-    fn tell_server(&mut self, connection: ChannelId, wire: Wire) {
-        let input = Input::Fact(connection, wire);
+    fn tell_server(&mut self, connection: ChannelId, wire: IoEvent) {
+        let input = Input::Event(connection, wire);
         self.log.server(self.now, &input);
         let _ = self.server.apply(self.now, input);
     }
@@ -138,9 +138,9 @@ impl World {
         let taken = pipe.accept(self.now, cut, &mut self.rng);
         let (client, at_client, at_server) = (link.client, link.at_client, link.at_server);
         match up {
-            true => self.told(client, at_client, Wire::Written(taken)),
+            true => self.told(client, at_client, IoEvent::Written(taken)),
             false => {
-                self.tell_server(at_server, Wire::Written(taken));
+                self.tell_server(at_server, IoEvent::Written(taken));
                 self.drain_server();
             }
         }
@@ -171,11 +171,11 @@ impl World {
         let (client, at_client, at_server) = (link.client, link.at_client, link.at_server);
         let both_ended = link.up.ended && link.down.ended;
         match (up, arrival) {
-            (true, Arrival::Bytes(bytes)) => self.tell_server(at_server, Wire::Bytes(bytes)),
-            (true, Arrival::End) => self.tell_server(at_server, Wire::Eof),
-            (false, Arrival::Bytes(bytes)) => self.told(client, at_client, Wire::Bytes(bytes)),
+            (true, Arrival::Bytes(bytes)) => self.tell_server(at_server, IoEvent::Bytes(bytes)),
+            (true, Arrival::End) => self.tell_server(at_server, IoEvent::Eof),
+            (false, Arrival::Bytes(bytes)) => self.told(client, at_client, IoEvent::Bytes(bytes)),
             (false, Arrival::End) => {
-                self.told(client, at_client, Wire::Eof);
+                self.told(client, at_client, IoEvent::Eof);
                 self.burst(client, at_client, 6);
             }
         }
@@ -194,7 +194,7 @@ impl World {
             self.opening.retain(|(_, c, ch)| (*c, *ch) != (client, channel));
             let hung = self.clients[client].hanging.remove(&channel);
             if how == Shutdown::Abort && (hung || self.opening.len() < known) {
-                self.told(client, channel, Wire::Closed(Closed::Aborted));
+                self.told(client, channel, IoEvent::Closed(Closed::Aborted));
             }
             return;
         };
@@ -212,11 +212,11 @@ impl World {
     /// The link is gone.
     pub(super) fn cut(&mut self, n: usize, client_hears: Closed, server_hears: Closed) {
         let link = self.links.swap_remove(n);
-        self.told(link.client, link.at_client, Wire::Closed(client_hears));
+        self.told(link.client, link.at_client, IoEvent::Closed(client_hears));
         if self.clients[link.client].engine.client().state() == State::Restarting {
             self.burst(link.client, link.at_client, 9);
         }
-        self.tell_server(link.at_server, Wire::Closed(server_hears));
+        self.tell_server(link.at_server, IoEvent::Closed(server_hears));
         self.drain_server();
     }
 }

@@ -3,7 +3,7 @@
 use super::{Side, World};
 use bytes::Bytes;
 use mcp_proto::exchange::{ChannelId, Closed, Peer, Sent};
-use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey, Wire};
+use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey, IoEvent};
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::Object;
 use mcp_proto::tools;
@@ -32,14 +32,14 @@ impl World {
         for client in 0..self.clients.len() {
             let channel = ChannelId(1);
             let facts = [
-                Wire::Opened(Peer::default()),
-                Wire::Bytes(Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n")),
-                Wire::Eof,
-                Wire::Written(10),
-                Wire::Closed(Closed::Eof),
+                IoEvent::Opened(Peer::default()),
+                IoEvent::Bytes(Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n")),
+                IoEvent::Eof,
+                IoEvent::Written(10),
+                IoEvent::Closed(Closed::Eof),
             ];
             for fact in facts {
-                self.input(client, Input::Fact(channel, fact));
+                self.input(client, Input::Event(channel, fact));
             }
             for command in [
                 ClientCommand::Call(tools::list().into_raw()),

@@ -3,7 +3,7 @@
 use super::World;
 use bytes::Bytes;
 use mcp_proto::exchange::{ChannelId, Closed, Peer};
-use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey, Wire};
+use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey, IoEvent};
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::Object;
 
@@ -18,11 +18,11 @@ impl World {
             0 => Input::Tick,
             1 => Input::Command(ClientCommand::Cancel(CallId(9999), None)),
             2 => Input::Command(ClientCommand::Answer(InputKey(9999), InputAnswer::Elicitation(ElicitResult::Cancel))),
-            3 if !known && !opening => Input::Fact(channel, Wire::Bytes(Bytes::from_static(b"late\n"))),
-            4 if !known && !opening => Input::Fact(channel, Wire::Eof),
-            5 if !known && !opening => Input::Fact(channel, Wire::Closed(Closed::Reset)),
-            6 if !opening => Input::Fact(channel, Wire::Opened(Peer::default())),
-            _ => Input::Fact(channel, Wire::Written(0)),
+            3 if !known && !opening => Input::Event(channel, IoEvent::Bytes(Bytes::from_static(b"late\n"))),
+            4 if !known && !opening => Input::Event(channel, IoEvent::Eof),
+            5 if !known && !opening => Input::Event(channel, IoEvent::Closed(Closed::Reset)),
+            6 if !opening => Input::Event(channel, IoEvent::Opened(Peer::default())),
+            _ => Input::Event(channel, IoEvent::Written(0)),
         };
         self.input(client, input);
     }
@@ -33,10 +33,10 @@ impl World {
         for _ in 0..self.rng.below(most) {
             let call = self.some_call(client);
             let input = match self.rng.below(21) {
-                20 => Input::Fact(channel, Wire::Written(9)),
-                0..=2 => Input::Fact(channel, Wire::Opened(Peer::default())),
-                3..=5 => Input::Fact(channel, Wire::Bytes(Bytes::from_static(b"{}\n"))),
-                6..=8 => Input::Fact(channel, Wire::Eof),
+                20 => Input::Event(channel, IoEvent::Written(9)),
+                0..=2 => Input::Event(channel, IoEvent::Opened(Peer::default())),
+                3..=5 => Input::Event(channel, IoEvent::Bytes(Bytes::from_static(b"{}\n"))),
+                6..=8 => Input::Event(channel, IoEvent::Eof),
                 9 | 10 => Input::Command(ClientCommand::Cancel(call, None)),
                 11..=13 => Input::Command(ClientCommand::NotifyTracked("acme/note".into(), Object::new())),
                 14 | 15 => Input::Tick,

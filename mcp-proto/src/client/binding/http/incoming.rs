@@ -7,34 +7,37 @@ use crate::client::era::tells_of_era;
 use crate::client::ids::{Match, Purpose};
 use crate::client::{Client, SseDecode, State, Timer};
 use crate::error::DiagnosticKind;
-use crate::exchange::{Closed, Data, ExchangeId, Fact, Item, Sent, SseEvent};
+use crate::exchange::{Closed, Data, ExchangeEvent, ExchangeId, Inbound, Sent, SseEvent};
 use crate::rpc::{Defect, DefectKind, ErrorObject, Id, Message, Payload, Response, code};
 use crate::time::Instant;
 use alloc::format;
 use alloc::vec::Vec;
 
 impl Client {
-    pub(in crate::client::binding) fn on_http(&mut self, exchange: ExchangeId, fact: Fact) {
+    pub(in crate::client::binding) fn on_http(&mut self, exchange: ExchangeId, fact: ExchangeEvent) {
         if !self.http(exchange).is_some_and(Http::is_live) {
             return;
         }
         match fact {
-            Fact::Item(Item::End) => self.on_over(exchange, Over::End),
-            Fact::Item(item) => self.on_http_item(exchange, item),
-            Fact::Failed { sent, why } => self.on_over(exchange, Over::Failed { sent, why }),
-            Fact::Repeated => {
+            ExchangeEvent::Inbound(Inbound::End) => self.on_over(exchange, Over::End),
+            ExchangeEvent::Inbound(item) => self.on_http_item(exchange, item),
+            ExchangeEvent::Failed { sent, why } => self.on_over(exchange, Over::Failed { sent, why }),
+            ExchangeEvent::Repeated => {
                 self.on_connected(exchange);
                 if let Some(call) = self.http(exchange).and_then(Http::call) {
                     self.mark_reached(call);
                 }
             }
-            Fact::Waiting => self.on_waiting(exchange),
-            Fact::Opened(_) => self.on_connected(exchange),
-            Fact::From(_) | Fact::ReadClosed | Fact::Unsent(_) | Fact::Unsendable { .. } => {}
+            ExchangeEvent::Waiting => self.on_waiting(exchange),
+            ExchangeEvent::Opened(_) => self.on_connected(exchange),
+            ExchangeEvent::From(_)
+            | ExchangeEvent::ReadClosed
+            | ExchangeEvent::Unsent(_)
+            | ExchangeEvent::Unsendable { .. } => {}
         }
     }
 
-    fn on_http_item(&mut self, exchange: ExchangeId, item: Item) {
+    fn on_http_item(&mut self, exchange: ExchangeId, item: Inbound) {
         if matches!(self.state(), State::Closing | State::Terminated) {
             return self.on_closing_item(exchange, item);
         }
@@ -52,12 +55,12 @@ impl Client {
         }
         let ignores = http.is_decided() && !http.has_failed();
         match item {
-            Item::Message(_) | Item::BadMessage(_) | Item::Batch(_) if ignores => {}
-            Item::Response(head) => {
+            Inbound::Message(_) | Inbound::Invalid(_) | Inbound::Batch(_) if ignores => {}
+            Inbound::Response(head) => {
                 http.head = Some(head);
                 self.on_response_head(exchange, now);
             }
-            Item::Body(bytes) => {
+            Inbound::Body(bytes) => {
                 let room = Defect::HEAD - http.body.len().min(Defect::HEAD);
                 http.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 // Neither the rest of a long page nor a body without a type is of use to anyone.
@@ -66,7 +69,7 @@ impl Client {
                     self.finish(exchange);
                 }
             }
-            Item::Event(SseEvent { id, retry, data }) => {
+            Inbound::Event(SseEvent { id, retry, data }) => {
                 if let (Role::Request(_, Purpose::Listen), Some(retry)) = (&http.role, retry) {
                     self.set_subscription_retry(retry);
                 }
@@ -79,11 +82,11 @@ impl Client {
                     Data::Other { event, .. } => self.diagnose(DiagnosticKind::ControlEvent, event),
                 }
             }
-            Item::Message(message) => self.on_http_message(exchange, message),
-            Item::BadMessage(defect) => self.on_http_defect(exchange, defect),
-            Item::Batch(batch) => self.on_http_batch(exchange, batch),
-            Item::Comment => {}
-            item @ (Item::Request(_) | Item::Reject(_) | Item::End) => self.on_items(exchange, item),
+            Inbound::Message(message) => self.on_http_message(exchange, message),
+            Inbound::Invalid(defect) => self.on_http_defect(exchange, defect),
+            Inbound::Batch(batch) => self.on_http_batch(exchange, batch),
+            Inbound::Comment => {}
+            item @ (Inbound::Request(_) | Inbound::Reject(_) | Inbound::End) => self.on_items(exchange, item),
         }
     }
 
@@ -227,7 +230,7 @@ impl Client {
 }
 
 /// The bytes of an item, roughly.
-fn size(item: &Item) -> usize {
+fn size(item: &Inbound) -> usize {
     let of = |message: &Message| match message {
         Message::Request(request) => request.params.as_ref().map_or(0, |params| params.as_bytes().len()),
         Message::Notification(note) => note.params.as_ref().map_or(0, |params| params.as_bytes().len()),
@@ -235,8 +238,8 @@ fn size(item: &Item) -> usize {
         Message::Response(_) | Message::Error(_) => 0,
     };
     match item {
-        Item::Body(bytes) | Item::Event(SseEvent { data: Data::Other { data: bytes, .. }, .. }) => bytes.len(),
-        Item::Message(message) | Item::Event(SseEvent { data: Data::Message(message), .. }) => of(message),
+        Inbound::Body(bytes) | Inbound::Event(SseEvent { data: Data::Other { data: bytes, .. }, .. }) => bytes.len(),
+        Inbound::Message(message) | Inbound::Event(SseEvent { data: Data::Message(message), .. }) => of(message),
         _ => 0,
     }
 }

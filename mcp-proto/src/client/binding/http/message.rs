@@ -7,7 +7,7 @@ use crate::client::binding::Exchange;
 use crate::client::era::Phase;
 use crate::client::{Client, State, Termination, Timer};
 use crate::error::{CallError, DiagnosticKind};
-use crate::exchange::{Closed, ExchangeId, Headers, Item};
+use crate::exchange::{Closed, ExchangeId, Headers, Inbound};
 use crate::input::NotificationId;
 use crate::rpc::Object;
 use alloc::boxed::Box;
@@ -91,8 +91,8 @@ impl Client {
     }
 
     /// The client is closing: of the answer to a notification the status counts.
-    pub(super) fn on_closing_item(&mut self, exchange: ExchangeId, item: Item) {
-        if let (Some(http), Item::Response(head)) = (self.http_mut(exchange), item) {
+    pub(super) fn on_closing_item(&mut self, exchange: ExchangeId, item: Inbound) {
+        if let (Some(http), Inbound::Response(head)) = (self.http_mut(exchange), item) {
             http.head = Some(head);
             // It may go on for as long as it likes.
             if http.is_stream() {

@@ -29,9 +29,9 @@ fn modern(set: impl FnOnce(&mut ClientConfig)) -> Http {
 /// The exchange is answered with a challenge.
 fn challenge(http: &mut Http, exchange: ExchangeId, status: u16, hint: &str) {
     let headers = Headers::new().with("WWW-Authenticate", hint);
-    http.item(exchange, Item::Response(ResponseHead { status, headers }));
-    http.item(exchange, Item::Body(Bytes::from_static(b"who are you")));
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::Response(ResponseHead { status, headers }));
+    http.item(exchange, Inbound::Body(Bytes::from_static(b"who are you")));
+    http.item(exchange, Inbound::End);
 }
 
 fn challenge_last(http: &mut Http, status: u16, hint: &str) {
@@ -162,9 +162,9 @@ fn a_second_refusal_is_the_end_and_tells_what_the_server_said() {
     let headers = Headers::new().with("www-authenticate", "Basic").with("Www-Authenticate", "Bearer x=\"1\"");
     let headers = headers.with("mcp-auth-server", "https://login");
     let exchange = http.last().0;
-    http.item(exchange, Item::Response(ResponseHead { status: 401, headers }));
-    http.item(exchange, Item::Body(Bytes::from_static(b"go away")));
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::Response(ResponseHead { status: 401, headers }));
+    http.item(exchange, Inbound::Body(Bytes::from_static(b"go away")));
+    http.item(exchange, Inbound::End);
     assert_eq!(asked(&http), 1);
     let error = http.rig.outcome(call).clone().unwrap_err();
     assert_eq!(
@@ -261,7 +261,7 @@ fn kinds() -> Vec<(&'static str, Http)> {
     let mut http = legacy(&|_| {});
     let listener = http.last().0;
     http.numbered(listener, "e1", None, None);
-    http.item(listener, Item::End);
+    http.item(listener, Inbound::End);
     http.rig.tick(ms(1100));
     kinds.push(("listener that goes on", http));
     let mut http = legacy(&|_| {});
@@ -272,7 +272,7 @@ fn kinds() -> Vec<(&'static str, Http)> {
     let exchange = http.last().0;
     http.stream(exchange);
     http.numbered(exchange, "e1", None, None);
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::End);
     http.rig.tick(ms(1100));
     kinds.push(("call that goes on", http));
     let mut http = legacy(&|_| {});

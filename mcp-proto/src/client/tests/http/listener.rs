@@ -97,9 +97,9 @@ fn a_server_without_a_listener_is_one_that_calls_go_on_with() {
         http.refuse(http.last().0, 202);
         let get = http.last().0;
         let headers = kind.map_or_else(Headers::new, |kind| Headers::new().with("content-type", kind));
-        http.item(get, Item::Response(ResponseHead { status, headers }));
-        http.item(get, Item::Body(Bytes::from_static(b"data: {}\n\n")));
-        http.item(get, Item::End);
+        http.item(get, Inbound::Response(ResponseHead { status, headers }));
+        http.item(get, Inbound::Body(Bytes::from_static(b"data: {}\n\n")));
+        http.item(get, Inbound::End);
         assert_eq!(http.lines(3), ["POST tools/call"], "{status}");
         let told = http.rig.diagnostics();
         assert_eq!(told, if silent { vec![] } else { vec![DiagnosticKind::ListenerOff] }, "{status}");
@@ -133,7 +133,7 @@ fn a_listener_that_ends_is_opened_again_and_given_up_with_one_event() {
     let call = http.rig.echo();
     // Without an event there is nothing to go on from.
     let (first, count) = listener(&http);
-    http.item(first, Item::End);
+    http.item(first, Inbound::End);
     assert_eq!(http.posts().len(), count);
     http.rig.tick(ms(999));
     assert_eq!(http.posts().len(), count, "never before the wait is over");
@@ -142,7 +142,7 @@ fn a_listener_that_ends_is_opened_again_and_given_up_with_one_event() {
     let (second, _) = listener(&http);
     http.stream(second);
     http.numbered(second, "e7", Some(200), Some(&list_changed()));
-    http.rig.fact(second, Fact::Failed { sent: Sent::Maybe, why: Closed::Reset });
+    http.rig.handle_event(second, ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset });
     http.rig.tick(ms(220));
     assert_eq!(http.lines(count + 1), ["GET e7"]);
     // Twice in a row nothing: once with a status that may pass, once with nothing at all.
@@ -155,7 +155,7 @@ fn a_listener_that_ends_is_opened_again_and_given_up_with_one_event() {
     assert_eq!(lost(&http), []);
     let (fourth, _) = listener(&http);
     http.stream(fourth);
-    http.item(fourth, Item::End);
+    http.item(fourth, Inbound::End);
     assert_eq!(lost(&http), [(StreamEnd::Ended, None)]);
     let count = http.posts().len();
     http.rig.tick(Duration::from_secs(10));
@@ -169,14 +169,14 @@ fn for_a_subscription_it_is_tried_again_after_a_while_and_told_once() {
     let mut http = Http::legacy(|config| config.watch_tools = true);
     let (mut get, _) = listener(&http);
     http.numbered(get, "e1", Some(100), None);
-    http.rig.fact(get, Fact::Failed { sent: Sent::Maybe, why: Closed::Reset });
+    http.rig.handle_event(get, ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset });
     let mut attempts = 0;
     for _ in 0..1000 {
         http.rig.tick(ms(100));
         let (now, _) = listener(&http);
         if now != get {
             (get, attempts) = (now, attempts + 1);
-            http.rig.fact(get, Fact::Failed { sent: Sent::No, why: Closed::Refused });
+            http.rig.handle_event(get, ExchangeEvent::Failed { sent: Sent::No, why: Closed::Refused });
         }
     }
     assert_eq!(lost(&http), [(StreamEnd::Closed(Closed::Refused), Some(30))]);
@@ -200,15 +200,15 @@ fn what_stands_in_the_body_of_a_refusal_is_no_sign_of_life() {
         let mut http = Http::legacy(|_| {});
         let (first, count) = listener(&http);
         http.numbered(first, "e1", Some(50), None);
-        http.item(first, Item::End);
+        http.item(first, Inbound::End);
         for _ in 0..1000 {
             http.rig.tick(ms(10));
             let (get, _) = listener(&http);
             if !http.rig.over.contains(&get) && as_stream {
                 let headers = Headers::new().with("content-type", "text/event-stream");
-                http.item(get, Item::Response(ResponseHead { status: 503, headers }));
-                http.item(get, Item::Event(event.clone()));
-                http.item(get, Item::End);
+                http.item(get, Inbound::Response(ResponseHead { status: 503, headers }));
+                http.item(get, Inbound::Event(event.clone()));
+                http.item(get, Inbound::End);
             } else if !http.rig.over.contains(&get) {
                 http.answer(get, 503, &refused);
             }
@@ -224,7 +224,7 @@ fn its_end_may_be_told_at_once_or_not_at_all() {
     for (end, told) in [(ListenerEnd::Stop, vec![(StreamEnd::Ended, None)]), (ListenerEnd::Ignore, vec![])] {
         let mut http = Http::legacy(|config| config.listener_end = end);
         let (get, count) = listener(&http);
-        http.item(get, Item::End);
+        http.item(get, Inbound::End);
         http.rig.tick(Duration::from_secs(25));
         assert_eq!((lost(&http), http.posts().len()), (told, count));
         let call = http.rig.echo();
@@ -241,7 +241,7 @@ fn a_silent_listener_outlives_the_request_timeout_and_any_byte_is_a_sign_of_life
     let (get, count) = listener(&http);
     for _ in 0..100 {
         http.rig.tick(Duration::from_secs(299));
-        http.item(get, Item::Comment);
+        http.item(get, Inbound::Comment);
     }
     assert_eq!((http.posts().len(), http.rig.aborted.len()), (count, 0));
     // Silence for too long may be a connection that is dead.
@@ -400,14 +400,14 @@ fn changes_are_one_event_each_and_a_time_without_a_listener_is_one() {
     assert_eq!(changes(&http), 2);
     // A break without an event id: what was said meanwhile is lost.
     let (get, _) = listener(&http);
-    http.item(get, Item::End);
+    http.item(get, Inbound::End);
     http.rig.tick(ms(1100));
     http.stream(listener(&http).0);
     assert_eq!(changes(&http), 3);
     // With one the server says it again.
     let (get, _) = listener(&http);
     http.numbered(get, "e1", None, None);
-    http.item(get, Item::End);
+    http.item(get, Inbound::End);
     http.rig.tick(ms(1100));
     http.stream(listener(&http).0);
     assert_eq!(changes(&http), 3);
@@ -430,8 +430,8 @@ fn what_cannot_be_read_in_the_answer_to_a_notification_does_not_keep_the_listene
     let note = http.last().0;
     http.stream(note);
     let data = Data::Bad(parse(Bytes::from_static(b"{"), 128).unwrap_err());
-    http.item(note, Item::Event(SseEvent { id: None, retry: None, data }));
-    http.item(note, Item::End);
+    http.item(note, Inbound::Event(SseEvent { id: None, retry: None, data }));
+    http.item(note, Inbound::End);
     assert_eq!(http.lines(2), ["GET -"]);
 }
 
@@ -441,7 +441,7 @@ fn who_waits_for_changes_finds_out_that_the_session_is_gone() {
     let ended = |watch: bool| {
         let mut http = Http::legacy(|config| config.watch_tools = watch);
         let (get, count) = listener(&http);
-        http.item(get, Item::End);
+        http.item(get, Inbound::End);
         http.rig.tick(ms(1100));
         http.refuse(listener(&http).0, 404);
         assert_eq!(lost(&http), [(StreamEnd::Status(404), None)]);

@@ -44,7 +44,7 @@ fn http_notification_without_an_answer_is_given_up() {
     for waits in [false, true] {
         let (mut http, exchange, id) = Http::notifying();
         if waits {
-            http.rig.fact(exchange, Fact::Waiting);
+            http.rig.handle_event(exchange, ExchangeEvent::Waiting);
         }
         http.rig.tick(ms(30_000));
         let sent = if waits { Sent::No } else { Sent::Maybe };
@@ -121,13 +121,13 @@ fn notification_refused_after_close_is_a_diagnostic() {
 fn close_does_not_wait_for_the_rest_of_an_answer() {
     let stream = || Headers::new().with("content-type", "text/event-stream");
     let (mut http, exchange, id) = Http::notifying();
-    http.item(exchange, Item::Response(ResponseHead { status: 200, headers: stream() }));
+    http.item(exchange, Inbound::Response(ResponseHead { status: 200, headers: stream() }));
     http.close();
     assert_eq!((http.rig.notified(), http.last_method()), ([(id.0, Ok(()))].into(), "DELETE".to_string()));
 
     let (mut http, exchange, id) = Http::notifying();
     http.close();
-    http.item(exchange, Item::Response(ResponseHead { status: 200, headers: stream() }));
+    http.item(exchange, Inbound::Response(ResponseHead { status: 200, headers: stream() }));
     assert_eq!((http.rig.notified(), http.last_method()), ([(id.0, Ok(()))].into(), "DELETE".to_string()));
 }
 

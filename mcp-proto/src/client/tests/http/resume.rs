@@ -46,7 +46,7 @@ fn round(http: &mut Http, exchange: ExchangeId, say: impl FnOnce(&mut Http)) {
     http.stream(exchange);
     say(http);
     if !http.rig.over.contains(&exchange) {
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::End);
     }
 }
 
@@ -56,7 +56,7 @@ fn cut_call(http: &mut Http, retry: Option<u64>) -> (CallId, Value) {
     let (exchange, id) = http.last();
     http.stream(exchange);
     http.numbered(exchange, "0", retry, Some(&progress(0)));
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::End);
     (call, id)
 }
 
@@ -64,7 +64,7 @@ fn cut_call(http: &mut Http, retry: Option<u64>) -> (CallId, Value) {
 fn cut_listener(http: &mut Http, retry: u64) {
     let listener = http.rig.starts.last().unwrap().0;
     http.numbered(listener, "0", Some(retry), Some(&progress(0)));
-    http.item(listener, Item::End);
+    http.item(listener, Inbound::End);
 }
 
 /// When there were GETs in 30 s at `retry: 0`, on a call and on a listener whose rounds are like this; and whether the call has ended.
@@ -106,7 +106,7 @@ fn new_ids_without_a_message_are_asked_for_at_most_15_times_in_30_s() {
     let ping = |http: &mut Http, get, n: usize| http.numbered(get, &format!("e{n}"), None, Some(&asked()));
     let other = |http: &mut Http, get, n: usize| {
         let data = Data::Other { event: "x".into(), data: Bytes::from_static(b"y") };
-        http.item(get, Item::Event(SseEvent { id: Some(format!("e{n}")), retry: None, data }));
+        http.item(get, Inbound::Event(SseEvent { id: Some(format!("e{n}")), retry: None, data }));
     };
     let rounds: [Say<'_>; 3] = [&id, &ping, &other];
     for say in rounds {
@@ -215,7 +215,7 @@ fn a_poller_that_only_primes_delivers_its_result_within_6_s() {
     let (exchange, id) = http.last();
     http.stream(exchange);
     http.numbered(exchange, "0", Some(1000), None);
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::End);
     pass(&mut http, 40_000, 40_000, &mut |http, get, n, now| {
         let answer = result(&id);
         round(http, get, |http| http.numbered(get, &format!("e{n}"), None, (now > 20_000).then_some(&answer)));
@@ -246,7 +246,7 @@ fn a_listener_cut_after_each_event_is_never_more_than_2_s_behind() {
             open = Some(get);
             let before = send(http, get, 0);
             if send(http, get, offset + now) > before {
-                http.item(get, Item::End);
+                http.item(get, Inbound::End);
                 open = None;
             }
         });
@@ -254,7 +254,7 @@ fn a_listener_cut_after_each_event_is_never_more_than_2_s_behind() {
         if let Some(get) = open {
             let before = send(&mut http, get, 0);
             if send(&mut http, get, now) > before {
-                http.item(get, Item::End);
+                http.item(get, Inbound::End);
                 open = None;
             }
         }
@@ -282,7 +282,7 @@ fn a_round_of_ten_seconds_resets_the_doubling() {
         });
         let get = held.unwrap();
         http.rig.tick(ms(open - (1100 - at[0])));
-        http.item(get, Item::End);
+        http.item(get, Inbound::End);
         let wait = http.waits().pop().unwrap();
         assert!(waited.contains(&wait), "{wait} ms after {open} ms");
         assert!(!http.rig.has_ended(call));
@@ -338,7 +338,7 @@ fn a_stream_is_not_resumed_from_an_event_id_beyond_the_limit() {
     http.numbered(exchange, "0", Some(10), None);
     http.numbered(exchange, &long, None, Some(&progress(1)));
     assert_eq!(http.rig.diagnostics(), [DiagnosticKind::LongEventId]);
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::End);
     assert!(matches!(http.rig.outcome(call), Err(CallError::NoResponse { attempts: 0, .. })));
     // One of the largest size is sent back, and a listener begins without.
     for (id, sent) in [("x".repeat(1024), Some("x".repeat(1024))), (long, None)] {
@@ -346,7 +346,7 @@ fn a_stream_is_not_resumed_from_an_event_id_beyond_the_limit() {
         let listener = http.rig.starts.last().unwrap().0;
         http.numbered(listener, "0", Some(10), None);
         http.numbered(listener, &id, None, Some(&progress(1)));
-        http.item(listener, Item::End);
+        http.item(listener, Inbound::End);
         pass(&mut http, 100, 100, &mut |http, get, _, _| http.stream(get));
         let (_, head, ..) = http.posts().pop().unwrap();
         assert_eq!(head.headers.get("last-event-id").map(ToString::to_string), sent);

@@ -18,8 +18,8 @@ fn a_server_that_refuses_the_probe_is_asked_to_initialize_as_if_there_had_been_n
     assert!(!direct.1.contains("Mcp-"), "{}", direct.1);
     let html = |http: &mut Http, exchange, status| {
         http.head(exchange, status);
-        http.item(exchange, Item::Body(Bytes::from_static(b"<html>")));
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::Body(Bytes::from_static(b"<html>")));
+        http.item(exchange, Inbound::End);
     };
     for status in [400, 404, 405, 406, 415, 422] {
         let mut http = Http::new();
@@ -80,7 +80,7 @@ fn what_says_nothing_of_the_era_ends_the_negotiation_without_another_attempt() {
     }
     let mut http = Http::new();
     let (exchange, _) = http.last();
-    http.rig.fact(exchange, Fact::Failed { sent: Sent::Maybe, why: Closed::Reset });
+    http.rig.handle_event(exchange, ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset });
     assert_eq!(http.posts().len(), 1);
     assert!(http.rig.termination().is_some());
 }
@@ -97,9 +97,9 @@ fn the_session_that_initialize_brought_and_the_revision_go_with_everything_after
     let (probe, _) = http.last();
     http.item(
         probe,
-        Item::Response(ResponseHead { status: 400, headers: Headers::new().with("mcp-session-id", "no") }),
+        Inbound::Response(ResponseHead { status: 400, headers: Headers::new().with("mcp-session-id", "no") }),
     );
-    http.item(probe, Item::End);
+    http.item(probe, Inbound::End);
     let initialize = http.posts().pop().unwrap().1;
     assert_eq!(
         (initialize.headers.get("mcp-session-id"), initialize.headers.get("mcp-protocol-version")),
@@ -114,11 +114,11 @@ fn the_session_that_initialize_brought_and_the_revision_go_with_everything_after
     let (call, _) = http.last();
     // The answer to a call names another session, which means nothing.
     let headers = Headers::new().with("content-type", "text/event-stream").with("mcp-session-id", "no");
-    http.item(call, Item::Response(ResponseHead { status: 200, headers }));
+    http.item(call, Inbound::Response(ResponseHead { status: 200, headers }));
     http.event(call, &json!({"jsonrpc": "2.0", "id": 7, "method": "roots/list"}));
     http.rig.reply(http.rig.questions()[0].0, InputAnswer::roots(["file:///"]));
     http.numbered(call, "e1", None, None);
-    http.item(call, Item::End);
+    http.item(call, Inbound::End);
     http.rig.tick(ms(1100));
     http.rig.client.cancel(http.rig.now, CallId(1), None);
     http.rig.client.close(http.rig.now);
@@ -155,10 +155,10 @@ fn a_session_begins_also_with_an_answer_that_names_the_request_by_text() {
     let mut http = Http::with(|config| config.policy = Policy::Legacy);
     let (exchange, id) = http.last();
     let headers = Headers::new().with("content-type", "application/json").with("mcp-session-id", "s1");
-    http.item(exchange, Item::Response(ResponseHead { status: 200, headers }));
+    http.item(exchange, Inbound::Response(ResponseHead { status: 200, headers }));
     let body = json!({"jsonrpc": "2.0", "id": id.to_string(), "result": initialized("2025-11-25")});
-    http.item(exchange, Item::Message(parse(body.to_string().into(), 128).unwrap()));
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::Message(parse(body.to_string().into(), 128).unwrap()));
+    http.item(exchange, Inbound::End);
     assert_eq!(http.posts().pop().unwrap().1.headers.get("mcp-session-id"), Some("s1"));
 }
 
@@ -417,7 +417,9 @@ fn close_ends_the_session_with_one_request_that_is_bounded_and_whose_failure_mea
     for status in [200, 204, 404, 405, 500] {
         closed(&|http, delete| http.refuse(delete, status));
     }
-    closed(&|http, delete| http.rig.fact(delete, Fact::Failed { sent: Sent::No, why: Closed::Refused }));
+    closed(&|http, delete| {
+        http.rig.handle_event(delete, ExchangeEvent::Failed { sent: Sent::No, why: Closed::Refused })
+    });
     closed(&|http, delete| {
         http.rig.tick(Duration::from_secs(2));
         assert_eq!(http.rig.aborted.last(), Some(&delete));
@@ -446,7 +448,7 @@ fn cancelling_is_told_as_the_era_has_it_exactly_once() {
         http.rig.drain();
         (http.lines(count + 1), http.posts().pop().unwrap().2, id)
     };
-    let (lines, body, id) = cancelled(CancelSignal::Wire);
+    let (lines, body, id) = cancelled(CancelSignal::IoEvent);
     assert_eq!(lines, ["POST notifications/cancelled"]);
     assert_eq!(body["params"], json!({"requestId": id, "reason": "no more"}));
     assert_eq!(cancelled(CancelSignal::LocalOnly).0, [] as [&str; 0]);
@@ -459,8 +461,8 @@ fn any_success_with_any_body_accepts_a_notification_and_a_refusal_is_no_end() {
         let mut http = Http::initialized(|_| {});
         let note = http.last().0;
         http.head(note, status);
-        http.item(note, Item::Body(Bytes::from_static(b"<html>fine")));
-        http.item(note, Item::End);
+        http.item(note, Inbound::Body(Bytes::from_static(b"<html>fine")));
+        http.item(note, Inbound::End);
         let refused = http.rig.diagnostics().contains(&DiagnosticKind::DroppedNotification);
         assert_eq!(refused, !taken, "{status}");
         assert_eq!(http.lines(2), ["GET -"]);
@@ -513,7 +515,7 @@ fn repeated_request_that_ends_unanswered_may_have_run() {
     let mut http = Http::legacy(|_| {});
     let call = http.rig.call(tools::list());
     let (exchange, _) = http.last();
-    http.rig.client.fact(http.rig.now, exchange, Fact::Repeated);
+    http.rig.client.handle_event(http.rig.now, exchange, ExchangeEvent::Repeated);
     http.refuse(exchange, 404);
     http.refuse(http.last().0, 503);
     assert_eq!(http.rig.outcome(call), &Err(CallError::SessionEnded));

@@ -12,7 +12,7 @@ fn primed(http: &mut Http, retry: u64) -> (CallId, Value, usize) {
     http.stream(exchange);
     http.numbered(exchange, "p0", Some(retry), None);
     let count = http.posts().len();
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::End);
     (call, id, count)
 }
 
@@ -53,8 +53,8 @@ fn the_rest_of_an_answer_is_asked_for_after_the_wait_that_the_server_named_from_
     let second = http.last().0;
     http.stream(second);
     let data = Data::Other { event: "ping".into(), data: Bytes::new() };
-    http.item(second, Item::Event(SseEvent { id: Some("p1".into()), retry: None, data }));
-    http.rig.fact(second, Fact::Failed { sent: Sent::Maybe, why: Closed::Reset });
+    http.item(second, Inbound::Event(SseEvent { id: Some("p1".into()), retry: None, data }));
+    http.rig.handle_event(second, ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset });
     http.rig.tick(ms(1100));
     assert_eq!(http.lines(count + 1), ["GET p1"]);
     let third = http.last().0;
@@ -75,7 +75,7 @@ fn a_server_that_says_nothing_is_asked_twice_and_the_cursor_is_never_lost() {
     let (call, _, count) = primed(&mut http, 50);
     let at = attempts(&mut http, 30_000, |http, exchange, _| {
         http.stream(exchange);
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::End);
     });
     assert_eq!(at.len(), 2, "{at:?}");
     assert_eq!(http.lines(count), ["GET p0", "GET p0"]);
@@ -95,7 +95,7 @@ fn a_server_that_only_counts_up_is_asked_ever_more_seldom() {
     let at = attempts(&mut http, 30_000, |http, exchange, n| {
         http.stream(exchange);
         http.numbered(exchange, &format!("e{n}"), None, None);
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::End);
     });
     assert!((10..=13).contains(&at.len()), "{at:?}");
     let waits = http.waits();
@@ -113,7 +113,7 @@ fn what_ends_a_call_ends_its_attempts() {
         let exchange = http.last().0;
         http.stream(exchange);
         http.numbered(exchange, "p0", None, None);
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::End);
         let count = http.posts().len();
         match end {
             0 => http.rig.tick(ms(700)),
@@ -141,8 +141,9 @@ fn a_status_that_may_pass_spends_the_budget_and_any_other_answer_is_the_end() {
         assert!(matches!(error, CallError::NoResponse { attempts: 2, cause: StreamEnd::Status(s), .. } if s == status));
         assert_eq!(attempts, 2);
     }
-    let (attempts, error) =
-        ended(&|http, exchange| http.rig.fact(exchange, Fact::Failed { sent: Sent::No, why: Closed::Refused }));
+    let (attempts, error) = ended(&|http, exchange| {
+        http.rig.handle_event(exchange, ExchangeEvent::Failed { sent: Sent::No, why: Closed::Refused })
+    });
     assert_eq!((attempts, error.source().map(ToString::to_string)), (2, Some(Closed::Refused.to_string())));
     for status in [400, 404, 405, 500] {
         let (attempts, error) = ended(&|http, exchange| http.refuse(exchange, status));
@@ -152,8 +153,8 @@ fn a_status_that_may_pass_spends_the_budget_and_any_other_answer_is_the_end() {
     }
     let (attempts, error) = ended(&|http, exchange| {
         let headers = Headers::new().with("content-type", "application/json");
-        http.item(exchange, Item::Response(ResponseHead { status: 200, headers }));
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::Response(ResponseHead { status: 200, headers }));
+        http.item(exchange, Inbound::End);
     });
     assert_eq!(attempts, 1);
     assert!(matches!(error, CallError::NoResponse { cause: StreamEnd::ContentType(Some(_)), .. }), "{error:?}");
@@ -171,7 +172,7 @@ fn attempts_until_third(http: &mut Http, id: &Value) {
         2 => {
             http.stream(exchange);
             http.numbered(exchange, "p1", None, None);
-            http.item(exchange, Item::End);
+            http.item(exchange, Inbound::End);
         }
         _ => {
             http.stream(exchange);
@@ -186,8 +187,8 @@ fn a_wait_that_a_status_asks_for_is_kept() {
     let (_, _, count) = primed(&mut http, 50);
     http.rig.tick(ms(60));
     let headers = Headers::new().with("retry-after", "7");
-    http.item(http.last().0, Item::Response(ResponseHead { status: 503, headers }));
-    http.item(http.last().0, Item::End);
+    http.item(http.last().0, Inbound::Response(ResponseHead { status: 503, headers }));
+    http.item(http.last().0, Inbound::End);
     assert!((7000..=7700).contains(http.waits().last().unwrap()), "{:?}", http.waits());
     http.rig.tick(ms(6999));
     assert_eq!(http.posts().len(), count + 1);
@@ -222,7 +223,7 @@ fn an_attempt_whose_cursor_is_taken_back_is_not_followed_by_one_without() {
     let at = attempts(&mut http, 5000, |http, exchange, _| {
         http.stream(exchange);
         http.numbered(exchange, "", None, None);
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::End);
     });
     // A GET that names no event is a listener, and not the rest of an answer.
     assert_eq!((at.len(), http.lines(count)), (1, vec!["GET p0".to_string()]));
@@ -238,7 +239,7 @@ fn streams_do_not_share_their_waits_or_cursors() {
     let exchange = http.last().0;
     http.stream(exchange);
     http.numbered(exchange, "other", Some(3000), None);
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::End);
     let count = http.posts().len();
     http.rig.tick(ms(120));
     assert_eq!(http.lines(count), ["GET p0"]);
@@ -254,14 +255,14 @@ fn a_stream_that_ends_without_an_event_id_is_over_and_an_error_is_an_answer() {
     let call = http.rig.echo();
     let exchange = http.last().0;
     http.stream(exchange);
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::End);
     let error = http.rig.outcome(call).clone().unwrap_err();
     assert_eq!(error.to_string(), "No valid JSON-RPC response found in SSE stream");
     let call = http.rig.echo();
     let (exchange, id) = http.last();
     http.stream(exchange);
     http.numbered(exchange, "e", None, Some(&error_of(&id)));
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::End);
     assert!(matches!(http.rig.outcome(call), Err(CallError::Rpc(_))));
     let count = http.posts().len();
     http.rig.tick(Duration::from_secs(20));
@@ -281,7 +282,7 @@ fn it_can_be_as_strict_as_the_first_text_or_not_at_all() {
         let at = attempts(&mut http, 2000, |http, exchange, n| {
             http.stream(exchange);
             http.numbered(exchange, &format!("e{n}"), None, None);
-            http.item(exchange, Item::End);
+            http.item(exchange, Inbound::End);
         });
         assert!(http.rig.has_ended(call));
         at.len()
@@ -303,7 +304,7 @@ fn a_tool_that_takes_ten_minutes_is_polled_and_its_result_is_seen_soon_after_it_
         } else {
             http.numbered(exchange, &format!("e{n}"), None, None);
         }
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::End);
     });
     assert!(http.rig.outcome(call).is_ok());
     let seen = at.iter().find(|at| **at >= 600_000).unwrap();
@@ -323,14 +324,14 @@ fn a_modern_request_whose_stream_breaks_is_lost_and_only_made_again_if_that_does
         let (exchange, first) = http.last();
         http.stream(exchange);
         http.numbered(exchange, "ignored", Some(10), None);
-        http.rig.fact(exchange, Fact::Failed { sent: Sent::Maybe, why: Closed::Reset });
+        http.rig.handle_event(exchange, ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset });
         let (again, second) = http.last();
         let repeated = again != exchange;
         if repeated {
             assert_ne!(first, second, "under a new id");
             assert_eq!(http.posts().pop().unwrap().1.headers.get("last-event-id"), None);
             http.stream(again);
-            http.item(again, Item::End);
+            http.item(again, Inbound::End);
             assert_eq!(http.last().0, again, "once");
         }
         assert!(http.rig.outcome(call).is_err());
@@ -348,10 +349,10 @@ fn that_a_second_request_did_not_arrive_says_nothing_of_the_first() {
     let mut http = Http::ready();
     let call = http.rig.call(tools::call("x").repeatable());
     let first = http.last().0;
-    http.rig.fact(first, Fact::Failed { sent: Sent::Maybe, why: Closed::Reset });
+    http.rig.handle_event(first, ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset });
     let second = http.last().0;
     assert_ne!(first, second);
-    http.rig.fact(second, Fact::Failed { sent: Sent::No, why: Closed::Refused });
+    http.rig.handle_event(second, ExchangeEvent::Failed { sent: Sent::No, why: Closed::Refused });
     assert_eq!(http.rig.outcome(call), &Err(CallError::Closed { sent: Sent::Maybe, why: Closed::Refused }));
 }
 
@@ -359,7 +360,7 @@ fn that_a_second_request_did_not_arrive_says_nothing_of_the_first() {
 #[test]
 fn an_event_that_is_no_message_is_skipped_or_ends_its_stream() {
     let bad = || {
-        Item::Event(SseEvent {
+        Inbound::Event(SseEvent {
             id: Some("b".into()),
             retry: None,
             data: Data::Bad(parse(Bytes::from_static(b"{"), 128).unwrap_err()),
@@ -397,7 +398,7 @@ fn events_of_other_types_are_no_messages_and_the_stream_goes_on() {
     let (exchange, id) = http.last();
     http.stream(exchange);
     let data = Data::Other { event: "endpoint".into(), data: Bytes::from_static(b"/x") };
-    http.item(exchange, Item::Event(SseEvent { id: None, retry: None, data }));
+    http.item(exchange, Inbound::Event(SseEvent { id: None, retry: None, data }));
     http.event(exchange, &result(&id));
     assert!(http.rig.outcome(call).is_ok());
     assert_eq!(http.rig.diagnostics(), [DiagnosticKind::ControlEvent]);
@@ -413,7 +414,7 @@ fn an_array_of_messages_in_an_event_is_read_element_by_element() {
     let note = json!({"jsonrpc": "2.0", "method": "acme/news"});
     let text = Bytes::from(json!([note, result(&id)]).to_string());
     let data = Data::from(crate::rpc::parse_batch_or_message(text, &Default::default()));
-    http.item(exchange, Item::Event(SseEvent { id: None, retry: None, data }));
+    http.item(exchange, Inbound::Event(SseEvent { id: None, retry: None, data }));
     assert!(http.rig.outcome(call).is_ok());
     assert!(http.rig.events.iter().any(|event| matches!(event, Event::Notification { .. })));
     // Only 2025-03-26 has them; they are read all the same.

@@ -108,13 +108,15 @@ fn one_that_breaks_is_opened_again_with_a_new_id_and_what_was_missed_is_told_onc
         (
             &|http, exchange, id| {
                 http.event(exchange, &closing(id));
-                http.item(exchange, Item::End);
+                http.item(exchange, Inbound::End);
             },
             StreamEnd::Ended,
         ),
-        (&|http, exchange, _| http.item(exchange, Item::End), StreamEnd::Ended),
+        (&|http, exchange, _| http.item(exchange, Inbound::End), StreamEnd::Ended),
         (
-            &|http, exchange, _| http.rig.fact(exchange, Fact::Failed { sent: Sent::Maybe, why: Closed::Reset }),
+            &|http, exchange, _| {
+                http.rig.handle_event(exchange, ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset })
+            },
             StreamEnd::Closed(Closed::Reset),
         ),
         (
@@ -169,10 +171,10 @@ fn it_is_given_up_with_one_event_and_tried_again_after_the_ceiling() {
             let exchange = http.last().0;
             match seen % 3 {
                 0 => http.refuse(exchange, 503),
-                1 => http.rig.fact(exchange, Fact::Failed { sent: Sent::No, why: Closed::Refused }),
+                1 => http.rig.handle_event(exchange, ExchangeEvent::Failed { sent: Sent::No, why: Closed::Refused }),
                 _ => {
                     http.stream(exchange);
-                    http.item(exchange, Item::End);
+                    http.item(exchange, Inbound::End);
                 }
             }
             seen += 1;
@@ -201,15 +203,15 @@ fn a_wait_that_the_server_names_is_kept() {
         waited
     };
     let named = waited(&|http, exchange, _| {
-        http.item(exchange, Item::Event(SseEvent { id: None, retry: Some(ms(7_000)), data: Data::None }));
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::Event(SseEvent { id: None, retry: Some(ms(7_000)), data: Data::None }));
+        http.item(exchange, Inbound::End);
     });
     assert!((7_000..=7_700).contains(&named), "{named}");
     let mut http = watching(|_| {});
     let exchange = http.last().0;
     let headers = Headers::new().with("retry-after", "12");
-    http.item(exchange, Item::Response(ResponseHead { status: 503, headers }));
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::Response(ResponseHead { status: 503, headers }));
+    http.item(exchange, Inbound::End);
     http.rig.tick(ms(11_999));
     assert_eq!(listens(&http), 1);
     http.rig.tick(ms(1201));
@@ -222,7 +224,7 @@ fn only_silence_ends_it_and_neither_its_age_nor_its_head_may_be_missing() {
     let (mut http, exchange, id) = subscribed(|_| {});
     for _ in 0..100 {
         http.rig.tick(Duration::from_secs(290));
-        http.item(exchange, Item::Comment);
+        http.item(exchange, Inbound::Comment);
     }
     http.event(exchange, &changed(&id));
     assert_eq!((listens(&http), changes(&http.rig)), (1, 1));
@@ -235,7 +237,7 @@ fn only_silence_ends_it_and_neither_its_age_nor_its_head_may_be_missing() {
         }
         http.rig.tick(ms(29_999));
         if head {
-            http.item(exchange, Item::Comment);
+            http.item(exchange, Inbound::Comment);
         }
         assert!(http.rig.aborted.is_empty());
         http.rig.tick(ms(1));
@@ -259,7 +261,7 @@ fn it_ends_with_the_client() {
     http.assert_at_rest();
     // Also between two attempts.
     let (mut http, exchange, _) = subscribed(|_| {});
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::End);
     http.rig.client.close(http.rig.now);
     http.rig.drain();
     http.rig.tick(Duration::from_secs(3600));

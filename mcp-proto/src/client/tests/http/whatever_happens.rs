@@ -22,7 +22,7 @@ enum Step {
     /// An answer to the n-th exchange on the wire, the latest first.
     Serve(usize, Serve),
     /// A fact of the n-th exchange, whether it is on the wire or not.
-    Fact(usize, Fact),
+    ExchangeEvent(usize, ExchangeEvent),
     Tick(u64),
     /// Time enough for whatever is armed next.
     TickToNext,
@@ -74,36 +74,36 @@ fn message() -> impl Strategy<Value = String> {
     (1..9_u64, body).prop_map(|(id, body)| format!(r#"{{"jsonrpc":"2.0","id":{id},{body}}}"#))
 }
 
-fn fact() -> impl Strategy<Value = Fact> {
+fn fact() -> impl Strategy<Value = ExchangeEvent> {
     let read = |text: String| match parse(text.into(), 128) {
-        Ok(message) => Item::Message(message),
-        Err(defect) => Item::BadMessage(defect),
+        Ok(message) => Inbound::Message(message),
+        Err(defect) => Inbound::Invalid(defect),
     };
     let event = |text: String| {
         let data = match parse(text.into(), 128) {
             Ok(message) => Data::Message(message),
             Err(defect) => Data::Bad(defect),
         };
-        Item::Event(SseEvent { id: Some("x".into()), retry: None, data })
+        Inbound::Event(SseEvent { id: Some("x".into()), retry: None, data })
     };
     let head = |(status, kind): (u16, &str)| {
         let headers = Headers::new().with("content-type", kind).with("mcp-session-id", "other");
-        Item::Response(ResponseHead { status, headers })
+        Inbound::Response(ResponseHead { status, headers })
     };
     let status = prop_oneof![Just(200), Just(202), Just(400), Just(401), Just(403), Just(404), Just(405), Just(503)];
     let kind = prop_oneof![Just("text/event-stream"), Just("application/json"), Just("text/html")];
     prop_oneof![
-        4 => message().prop_map(read).prop_map(Fact::Item),
-        4 => message().prop_map(event).prop_map(Fact::Item),
-        2 => (status, kind).prop_map(head).prop_map(Fact::Item),
-        2 => Just(Fact::Item(Item::End)),
-        1 => Just(Fact::Item(Item::Comment)),
-        1 => Just(Fact::Item(Item::Body(Bytes::from_static(b"<html>")))),
-        1 => Just(Fact::Failed { sent: Sent::Maybe, why: Closed::Reset }),
-        1 => Just(Fact::Failed { sent: Sent::No, why: Closed::Denied("no".into()) }),
-        1 => Just(Fact::Unsent(7)),
-        2 => Just(Fact::Waiting),
-        1 => Just(Fact::Opened(Peer::default())),
+        4 => message().prop_map(read).prop_map(ExchangeEvent::Inbound),
+        4 => message().prop_map(event).prop_map(ExchangeEvent::Inbound),
+        2 => (status, kind).prop_map(head).prop_map(ExchangeEvent::Inbound),
+        2 => Just(ExchangeEvent::Inbound(Inbound::End)),
+        1 => Just(ExchangeEvent::Inbound(Inbound::Comment)),
+        1 => Just(ExchangeEvent::Inbound(Inbound::Body(Bytes::from_static(b"<html>")))),
+        1 => Just(ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset }),
+        1 => Just(ExchangeEvent::Failed { sent: Sent::No, why: Closed::Denied("no".into()) }),
+        1 => Just(ExchangeEvent::Unsent(7)),
+        2 => Just(ExchangeEvent::Waiting),
+        1 => Just(ExchangeEvent::Opened(Peer::default())),
     ]
 }
 
@@ -138,7 +138,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (1..7_u64).prop_map(Step::Answer),
         3 => (1..7_u64, any::<bool>()).prop_map(|(key, give)| Step::Authorize(key, give)),
         16 => (0..3_usize, serve()).prop_map(|(n, serve)| Step::Serve(n, serve)),
-        2 => (0..6_usize, fact()).prop_map(|(n, fact)| Step::Fact(n, fact)),
+        2 => (0..6_usize, fact()).prop_map(|(n, fact)| Step::ExchangeEvent(n, fact)),
         2 => (0..9_000_u64).prop_map(Step::Tick),
         2 => Just(Step::TickToNext),
     ]
@@ -234,13 +234,13 @@ impl Run {
                     self.serve(exchange, serve);
                 }
             }
-            Step::Fact(n, fact) => {
+            Step::ExchangeEvent(n, fact) => {
                 let exchange = rig.starts.iter().rev().nth(*n).map(|(exchange, _)| *exchange);
                 if let Some(exchange) = exchange {
-                    if matches!(fact, Fact::Item(Item::Response(_))) {
+                    if matches!(fact, ExchangeEvent::Inbound(Inbound::Response(_))) {
                         self.heads.insert(exchange);
                     }
-                    rig.fact(exchange, fact.clone());
+                    rig.handle_event(exchange, fact.clone());
                 }
             }
             Step::Tick(n) => rig.tick(ms(*n)),
@@ -266,10 +266,12 @@ impl Run {
         let is_new = self.heads.insert(exchange);
         let rig = &mut self.http;
         match serve {
-            Serve::Fail(sent) => rig.rig.fact(exchange, Fact::Failed { sent: *sent, why: Closed::Reset }),
+            Serve::Fail(sent) => {
+                rig.rig.handle_event(exchange, ExchangeEvent::Failed { sent: *sent, why: Closed::Reset })
+            }
             Serve::Status(status, hint) if is_new => {
                 let headers = Headers::new().with("www-authenticate", *hint);
-                rig.item(exchange, Item::Response(ResponseHead { status: *status, headers }));
+                rig.item(exchange, Inbound::Response(ResponseHead { status: *status, headers }));
                 self.end(exchange);
             }
             Serve::Error(status, code) if is_new => {
@@ -311,7 +313,7 @@ impl Run {
                     if is_new {
                         let n = self.events;
                         let headers = Headers::new().with("mcp-session-id", format!("s{n}"));
-                        rig.item(exchange, Item::Response(ResponseHead { status: 200, headers }));
+                        rig.item(exchange, Inbound::Response(ResponseHead { status: 200, headers }));
                     }
                     self.say(
                         exchange,
@@ -357,7 +359,7 @@ impl Run {
                         let say = |value: &Value| parse(value.to_string().into(), 128);
                         let batch = vec![say(&note(id, 1)), say(&answer), say(&answer), say(&json!({"id": id}))];
                         if self.is_live(exchange) {
-                            self.http.item(exchange, Item::Batch(batch));
+                            self.http.item(exchange, Inbound::Batch(batch));
                         }
                     } else {
                         self.say(exchange, &answer, false);
@@ -383,14 +385,14 @@ impl Run {
         if self.is_live(exchange) {
             match as_event {
                 true => self.http.event(exchange, body),
-                false => self.http.item(exchange, Item::Message(parse(body.to_string().into(), 128).unwrap())),
+                false => self.http.item(exchange, Inbound::Message(parse(body.to_string().into(), 128).unwrap())),
             }
         }
     }
 
     fn end(&mut self, exchange: ExchangeId) {
         if self.is_live(exchange) {
-            self.http.item(exchange, Item::End);
+            self.http.item(exchange, Inbound::End);
         }
     }
 
@@ -485,7 +487,7 @@ impl Run {
         rig.client.close(rig.now);
         rig.client.cancel(rig.now, CallId(1), None);
         for exchange in rig.starts.iter().map(|(exchange, _)| *exchange).collect::<Vec<_>>() {
-            rig.fact(exchange, Fact::Item(Item::End));
+            rig.handle_event(exchange, ExchangeEvent::Inbound(Inbound::End));
         }
         rig.tick(Duration::from_secs(3600));
         prop_assert_eq!(before, (rig.events.len(), rig.starts.len(), rig.aborted.len()), "after the end nothing comes");

@@ -1,7 +1,7 @@
 //! What lets pages of other origins use the server from within a browser, where the configuration says so (WHATWG Fetch, the CORS
 //! protocol). No answer ever allows credentials: whoever has a token puts it into `Authorization` itself.
 
-use crate::exchange::{ExchangeId, Headers, Outgoing, RequestHead, is_token};
+use crate::exchange::{ExchangeId, Headers, Outbound, RequestHead, is_token};
 use crate::model::headers::PARAM;
 use crate::server::Server;
 use alloc::string::String;
@@ -45,7 +45,7 @@ impl Server {
 
     /// What is said on an exchange, with what lets the page that made the request read it. Nothing is added where other origins are not
     /// served, or this one is not.
-    pub(in crate::server) fn with_cors(&self, x: ExchangeId, outgoing: Outgoing) -> Outgoing {
+    pub(in crate::server) fn with_cors(&self, x: ExchangeId, outgoing: Outbound) -> Outbound {
         match self.exchanges.get(&x).and_then(|exchange| exchange.binding.http()) {
             Some(http) => self.for_page(&http.head, outgoing),
             None => outgoing,
@@ -53,9 +53,9 @@ impl Server {
     }
 
     /// The same, for an answer to this request.
-    pub(super) fn for_page(&self, request: &RequestHead, mut outgoing: Outgoing) -> Outgoing {
+    pub(super) fn for_page(&self, request: &RequestHead, mut outgoing: Outbound) -> Outbound {
         if self.shared.config.cors
-            && let Outgoing::Response { head, .. } = &mut outgoing
+            && let Outbound::Response { head, .. } = &mut outgoing
             && self.serves_pages(request)
         {
             // Without an origin too: what is kept of that answer must not be given to a page.

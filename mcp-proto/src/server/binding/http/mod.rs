@@ -20,7 +20,7 @@ pub(in crate::server) use streams::StreamKey;
 
 use super::Binding;
 use crate::error::DiagnosticKind;
-use crate::exchange::{Body, ExchangeId, Headers, HttpDefect, Item, Outgoing, RequestHead, ResponseHead};
+use crate::exchange::{Body, ExchangeId, Headers, HttpDefect, Inbound, Outbound, RequestHead, ResponseHead};
 use crate::input::{Admission, AdmitKey, Principal};
 use crate::rpc::{DefectKind, ErrorObject, Id, code, error_response};
 use crate::server::era::Rejection;
@@ -49,7 +49,7 @@ pub(in crate::server) struct Http {
 #[derive(Debug)]
 enum Stage {
     /// The application decides from the head. A driver that does not hold the body back has this of it.
-    Admitting { key: AdmitKey, early: Option<Box<Item>> },
+    Admitting { key: AdmitKey, early: Option<Box<Inbound>> },
     /// Its message is awaited.
     Reading,
     /// Its own answer is owed. It may stream: then its status is on the wire.
@@ -104,7 +104,7 @@ impl Server {
                 http.stage = Stage::Admitting { key, early: None };
             }
         } else if head.headers.get("expect").is_some() {
-            self.send(x, Outgoing::Continue);
+            self.send(x, Outbound::Continue);
         }
     }
 
@@ -124,7 +124,7 @@ impl Server {
                 if !self.counts_as(x, principal.as_ref()) {
                     return self.refuse_busy(x, None, "the client has taken its share of the server");
                 }
-                self.send(x, Outgoing::Continue);
+                self.send(x, Outbound::Continue);
                 early.into_iter().for_each(|item| self.http_item(x, *item));
             }
             Admission::Unauthorized(with) => self.refuse(x, 401, challenge(Some(with)), "credentials are needed"),
@@ -157,9 +157,9 @@ impl Server {
         self.queue.push(Output::Send(x, response));
     }
 
-    pub(in crate::server) fn http_item(&mut self, x: ExchangeId, item: Item) {
+    pub(in crate::server) fn http_item(&mut self, x: ExchangeId, item: Inbound) {
         let Some(http) = self.http(x) else { return };
-        if let Item::Reject(defect) = item {
+        if let Inbound::Reject(defect) = item {
             let is_open = match &http.stage {
                 Stage::Admitting { .. } | Stage::Reading | Stage::Answering { streams: false } => true,
                 Stage::Answering { streams: true } | Stage::Carrying(_) | Stage::Written(_) => false,
@@ -208,7 +208,7 @@ impl Server {
         }
     }
 
-    fn http_request(&mut self, x: ExchangeId, head: &RequestHead, accepts: Accepts, item: Item) {
+    fn http_request(&mut self, x: ExchangeId, head: &RequestHead, accepts: Accepts, item: Inbound) {
         let is_older = self.shared.config.serves_legacy() && !legacy::names_modern(head);
         let has_sessions = is_older && self.shared.config.sessions != Sessions::Off;
         match head.method.as_str() {
@@ -231,12 +231,12 @@ impl Server {
         }
     }
 
-    fn post(&mut self, x: ExchangeId, head: &RequestHead, item: Item) {
+    fn post(&mut self, x: ExchangeId, head: &RequestHead, item: Inbound) {
         match item {
-            Item::Message(message) => self.message(x, head, message),
-            Item::Batch(elements) => self.legacy_batch(x, head, elements),
-            Item::BadMessage(defect) => self.bad_message(x, head, &defect),
-            Item::End => {
+            Inbound::Message(message) => self.message(x, head, message),
+            Inbound::Batch(elements) => self.legacy_batch(x, head, elements),
+            Inbound::Invalid(defect) => self.bad_message(x, head, &defect),
+            Inbound::End => {
                 let error = ErrorObject::new(code::PARSE_ERROR, "the body is empty");
                 self.diagnose(DiagnosticKind::BadMessage, "the body is empty");
                 self.respond_error(x, 400, Headers::new(), None, &error);
@@ -295,8 +295,8 @@ impl Server {
 
     /// The last event of a stream to which nobody can come back.
     fn say_last(&mut self, x: ExchangeId, data: Bytes) {
-        self.send(x, Outgoing::Event { id: None, retry: None, data });
-        self.send(x, Outgoing::End);
+        self.send(x, Outbound::Event { id: None, retry: None, data });
+        self.send(x, Outbound::End);
         self.drop_exchange(x);
     }
 
@@ -309,7 +309,7 @@ impl Server {
         if self.http(x).is_some_and(|http| matches!(http.stage, Stage::Admitting { .. } | Stage::Reading)) {
             self.leave_unread(x);
         }
-        self.send(x, Outgoing::Response { head: ResponseHead { status, headers }, body: Body::Full(body) });
+        self.send(x, Outbound::Response { head: ResponseHead { status, headers }, body: Body::Full(body) });
         self.drop_exchange(x);
     }
 
@@ -333,18 +333,18 @@ impl Server {
             .with("Content-Type", "text/event-stream")
             .with("Cache-Control", "no-cache, no-transform")
             .with("X-Accel-Buffering", "no");
-        self.send(x, Outgoing::Response { head: ResponseHead { status: 200, headers }, body: Body::Stream });
+        self.send(x, Outbound::Response { head: ResponseHead { status: 200, headers }, body: Body::Stream });
     }
 
     /// Says something on an event stream, which then is not silent.
-    fn send_on_stream(&mut self, x: ExchangeId, outgoing: Outgoing) {
+    fn send_on_stream(&mut self, x: ExchangeId, outgoing: Outbound) {
         self.send(x, outgoing);
         self.keep_alive_in(x, self.shared.config.keep_alive);
     }
 
     /// Writes something on an event stream that tells its client nothing.
     fn send_comment(&mut self, x: ExchangeId) {
-        self.send(x, Outgoing::Comment(self.shared.config.keep_alive_text.clone()));
+        self.send(x, Outbound::Comment(self.shared.config.keep_alive_text.clone()));
     }
 
     fn keep_alive_in(&mut self, x: ExchangeId, after: Option<Duration>) {
@@ -409,15 +409,15 @@ impl Server {
 }
 
 /// The answer where there is no room, or no time is left. Whoever gets it finds another connection, and may come back.
-pub(crate) fn unavailable(why: &'static str) -> Outgoing {
+pub(crate) fn unavailable(why: &'static str) -> Outbound {
     let headers = Headers::new().with("Retry-After", RETRY_AFTER).with("Connection", "close");
     error_answer(503, headers, None, &plain_error(503, why))
 }
 
 /// An answer that says why a request is not served, as JSON-RPC says it.
-fn error_answer(status: u16, headers: Headers, id: Option<&Id>, error: &ErrorObject) -> Outgoing {
+fn error_answer(status: u16, headers: Headers, id: Option<&Id>, error: &ErrorObject) -> Outbound {
     let head = ResponseHead { status, headers: headers.with("Content-Type", "application/json") };
-    Outgoing::Response { head, body: Body::Full(error_response(id, error)) }
+    Outbound::Response { head, body: Body::Full(error_response(id, error)) }
 }
 
 fn plain_error(status: u16, why: &'static str) -> ErrorObject {

@@ -4,7 +4,7 @@
 use super::Stage;
 use super::headers::{METHOD, VERSION, check_headers, differs, mismatch};
 use crate::error::DiagnosticKind;
-use crate::exchange::{ExchangeId, Headers, Outgoing, RequestHead};
+use crate::exchange::{ExchangeId, Headers, Outbound, RequestHead};
 use crate::rpc::{ErrorObject, Notification, Request, code, result_response};
 use crate::server::Server;
 use crate::server::era::{Parts, Rejection, Transport};
@@ -105,7 +105,7 @@ impl Server {
             return self.diagnose(DiagnosticKind::DroppedNotification, "the client accepts no event stream");
         }
         self.begin_answer(x);
-        self.send_on_stream(x, Outgoing::Event { id: None, retry: None, data: note });
+        self.send_on_stream(x, Outbound::Event { id: None, retry: None, data: note });
     }
 
     /// Makes the answer a stream, unless it is one.

@@ -7,7 +7,7 @@ use super::history::{event_id, number_in};
 use super::legacy::bad_request;
 use super::sessions::Session;
 use crate::error::DiagnosticKind;
-use crate::exchange::{ExchangeId, Headers, Outgoing};
+use crate::exchange::{ExchangeId, Headers, Outbound};
 use crate::input::{RequestKey, SessionKey};
 use crate::rpc::write_batch;
 use crate::server::era::Rejection;
@@ -206,7 +206,7 @@ impl Server {
             None => {
                 self.begin_events(x, Headers::new());
                 self.send_comment(x);
-                self.send(x, Outgoing::End);
+                self.send(x, Outbound::End);
                 self.drop_exchange(x);
             }
         }
@@ -242,7 +242,7 @@ impl Server {
             stream.said = Some(number);
             id
         });
-        self.send_on_stream(x, Outgoing::Event { id, retry, data });
+        self.send_on_stream(x, Outbound::Event { id, retry, data });
     }
 
     /// Keeps an event of a stream that its client can come back to, and lets go of older ones where there are too many.
@@ -298,7 +298,7 @@ impl Server {
 
     /// Says the end of a stream on its exchange. Its events are kept until that was written, and some time more.
     fn end_of_stream(&mut self, key: StreamKey, x: ExchangeId, session: Option<SessionKey>) {
-        self.send(x, Outgoing::End);
+        self.send(x, Outbound::End);
         if session.is_none() {
             self.remove_stream(key);
             return self.drop_exchange(x);
@@ -383,7 +383,7 @@ impl Server {
             let retry = retry.unwrap_or(self.shared.config.retry);
             self.stream_event(key, Some(retry), Bytes::new());
         }
-        self.send(x, Outgoing::End);
+        self.send(x, Outbound::End);
         self.drop_exchange(x);
         true
     }
@@ -393,7 +393,7 @@ impl Server {
         let Some(stream) = self.web.streams.get(&key) else { return };
         if let Some(x) = stream.exchange {
             if self.http(x).is_some_and(|http| matches!(http.stage, Stage::Carrying(_))) {
-                self.send(x, Outgoing::End);
+                self.send(x, Outbound::End);
             }
             self.drop_exchange(x);
         }
@@ -519,7 +519,7 @@ impl Server {
         }
         for (event, data) in events {
             let id = Some(event_id(number, event));
-            self.send(x, Outgoing::Event { id, retry: None, data });
+            self.send(x, Outbound::Event { id, retry: None, data });
         }
         if is_over {
             return self.end_of_stream(key, x, session_key);
@@ -545,7 +545,7 @@ impl Server {
             return self.abort(x);
         }
         if is_open {
-            self.send(x, Outgoing::End);
+            self.send(x, Outbound::End);
         }
         self.drop_exchange(x);
     }

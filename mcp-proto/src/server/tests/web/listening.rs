@@ -145,7 +145,7 @@ fn one_duplex_exchange_has_so_many_subscriptions() {
     .open(A);
     bench.say(A, &listen("1", "{}"));
     assert_eq!(error(&bench.say(A, &listen("2", "{}"))[0]).code, -32603);
-    bench.fact(A, failed());
+    bench.handle_event(A, failed());
     assert!(bench.at_rest() && bench.server.listens.is_empty() && bench.server.watchers.is_empty());
 }
 
@@ -218,7 +218,7 @@ fn who_does_not_read_is_told_of_all_changes_at_once_later() {
 fn a_shutdown_ends_every_stream_by_the_book_however_many_there_are() {
     let mut site = Site::with(announces);
     let wire = ExchangeId(1000);
-    site.bench.fact(wire, Fact::Opened(Peer::default()));
+    site.bench.handle_event(wire, ExchangeEvent::Opened(Peer::default()));
     site.bench.item(wire, read(&listen("9", "{}")));
     let clients = [site.session("2025-11-25", "{}"), site.session("2025-06-18", "{}")];
     let own: Vec<ExchangeId> = clients.iter().map(|client| site.bare("GET", client.headers())).collect();

@@ -52,9 +52,9 @@ impl Site {
         self.last += 1;
         let x = ExchangeId(self.last);
         if self.peer != Peer::default() {
-            self.bench.fact(x, Fact::From(self.peer.clone()));
+            self.bench.handle_event(x, ExchangeEvent::From(self.peer.clone()));
         }
-        self.bench.item(x, Item::Request(RequestHead { method: method.into(), target: "/mcp".into(), headers }));
+        self.bench.item(x, Inbound::Request(RequestHead { method: method.into(), target: "/mcp".into(), headers }));
         self.take();
         x
     }
@@ -68,7 +68,7 @@ impl Site {
         };
         let x = self.begin("POST", headers);
         self.bench.item(x, read(body));
-        self.bench.item(x, Item::End);
+        self.bench.item(x, Inbound::End);
         self.take();
         x
     }
@@ -76,7 +76,7 @@ impl Site {
     /// A request without a body.
     pub(super) fn bare(&mut self, method: &str, headers: Headers) -> ExchangeId {
         let x = self.begin(method, headers);
-        self.bench.item(x, Item::End);
+        self.bench.item(x, Inbound::End);
         self.take();
         x
     }
@@ -142,13 +142,13 @@ impl Site {
 
     /// The client of an exchange goes away.
     pub(super) fn cut(&mut self, x: ExchangeId) {
-        self.bench.fact(x, failed());
+        self.bench.handle_event(x, failed());
         self.take();
     }
 
     /// The driver tells how much is not written.
     pub(super) fn unsent(&mut self, x: ExchangeId, n: usize) {
-        self.bench.fact(x, Fact::Unsent(n));
+        self.bench.handle_event(x, ExchangeEvent::Unsent(n));
         self.take();
     }
 
@@ -174,12 +174,12 @@ impl Site {
                 Output::Event(Event::Request(responder, incoming)) => self.requests.push_back((responder, incoming)),
                 Output::Event(event) => self.events.push_back(event),
                 Output::Send(x, outgoing) => {
-                    if let Outgoing::Response { head, .. } = &outgoing {
+                    if let Outbound::Response { head, .. } = &outgoing {
                         self.heads.insert(x, head.clone());
                     }
                     let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).unwrap();
                     let line = match &outgoing {
-                        Outgoing::Event { id, retry, data } => {
+                        Outbound::Event { id, retry, data } => {
                             let retry = retry.map(|retry| format!("({})", retry.as_millis())).unwrap_or_default();
                             format!("{}{retry}|{}", id.as_deref().unwrap_or_default(), text(data))
                         }

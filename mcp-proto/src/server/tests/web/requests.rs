@@ -163,7 +163,7 @@ fn the_answer_is_of_a_kind_that_the_client_takes() {
         let x = site.post(headers, &body);
         let said = site.said(x);
         assert_eq!((said[0].as_str(), said[2].as_str(), said.len()), ("200 stream", "end", 3), "{body}");
-        assert!(matches!(read(event(&said[1]).1), Item::Message(Message::Response(_) | Message::Error(_))));
+        assert!(matches!(read(event(&said[1]).1), Inbound::Message(Message::Response(_) | Message::Error(_))));
         let opened = site.head(x).headers.get("mcp-session-id").is_some();
         assert_eq!(opened, body.contains("initialize"));
     }
@@ -212,7 +212,7 @@ fn a_batch_is_answered_together_where_the_revision_has_them() {
     site.complete(first, "{}");
     let said = site.said(x);
     let [only] = &said[..] else { panic!("{said:?}") };
-    let Item::Batch(elements) = read(only.strip_prefix("200 ").unwrap()) else { panic!("{only}") };
+    let Inbound::Batch(elements) = read(only.strip_prefix("200 ").unwrap()) else { panic!("{only}") };
     assert_eq!(elements.len(), 4, "what is no message and may be a bad answer is not answered");
     // What is said before the last answer makes a stream of it, with an event for each answer.
     let x = site.post(client.headers(), &format!("[{},{},{}]", call(1), legacy("2", "ping", "{}"), call(3)));
@@ -228,7 +228,7 @@ fn a_batch_is_answered_together_where_the_revision_has_them() {
     let x = site.post(client.headers().with("Accept", "text/event-stream"), &pings);
     let said = site.said(x);
     assert_eq!((said[0].as_str(), said[2].as_str(), said.len()), ("200 stream", "end", 3));
-    assert!(matches!(read(event(&said[1]).1), Item::Batch(elements) if elements.len() == 2));
+    assert!(matches!(read(event(&said[1]).1), Inbound::Batch(elements) if elements.len() == 2));
     let notes = site.post(client.headers(), r#"[{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":9,"result":{}}]"#);
     assert_eq!(site.said(notes), ["202 "]);
     for version in ["2025-06-18", "2025-11-25"] {
@@ -252,7 +252,7 @@ fn a_batch_may_cancel_what_it_has_begun_and_may_not_go_beyond_the_limits() {
     assert!(site.said(x).is_empty() && site.requests.is_empty());
     site.complete(second, "{}");
     site.complete(third, "{}");
-    let Item::Batch(elements) = read(site.said(x)[0].strip_prefix("200 ").unwrap()) else { panic!("an array") };
+    let Inbound::Batch(elements) = read(site.said(x)[0].strip_prefix("200 ").unwrap()) else { panic!("an array") };
     assert_eq!(elements.len(), 3, "two results and the error of the second 2");
     let x = site.post(client.headers(), &format!("[{},{},{}]", call(1), call(2), call(3)));
     let (first, _) = site.handed();
@@ -334,9 +334,9 @@ fn other_methods_and_other_paths_are_not_served() {
         site.last += 1;
         let x = ExchangeId(site.last);
         let headers = Headers::new().with("Content-Type", "application/json");
-        site.bench.item(x, Item::Request(RequestHead { method: "POST".into(), target: target.into(), headers }));
+        site.bench.item(x, Inbound::Request(RequestHead { method: "POST".into(), target: target.into(), headers }));
         site.bench.item(x, read(&initialize("2025-11-25", "{}")));
-        site.bench.item(x, Item::End);
+        site.bench.item(x, Inbound::End);
         site.head(x).status
     };
     for (target, status) in [
@@ -374,9 +374,9 @@ fn bodies_of_refused_requests_may_interleave() {
             (a, read(&call(1))),
             (b, read("[]")),
             (c, read("{")),
-            (a, Item::End),
-            (c, Item::Reject(HttpDefect { status: 413, why: "too large" })),
-            (b, Item::End),
+            (a, Inbound::End),
+            (c, Inbound::Reject(HttpDefect { status: 413, why: "too large" })),
+            (b, Inbound::End),
         ] {
             site.bench.item(x, item);
             assert_eq!((site.codes(), site.said(x)), (Vec::new(), Vec::new()), "{x:?}");
@@ -530,11 +530,11 @@ fn who_sends_a_request_is_told_of_that_request_alone() {
     let (x, peer) = ask(&mut site);
     assert_eq!(peer, Peer::default(), "nothing was told");
     let next = ExchangeId(x.0 + 1);
-    site.bench.fact(next, Fact::From(ann.clone()));
+    site.bench.handle_event(next, ExchangeEvent::From(ann.clone()));
     assert_eq!(ask(&mut site), (next, ann.clone()));
     assert_eq!(ask(&mut site).1, Peer::default());
     // Of an exchange whose request is not there.
-    site.bench.fact(ExchangeId(99), Fact::From(ann));
+    site.bench.handle_event(ExchangeId(99), ExchangeEvent::From(ann));
     assert_eq!(ask(&mut site).1, Peer::default());
 }
 
@@ -601,7 +601,7 @@ fn a_request_of_2026_07_28_within_a_batch_is_not_run_as_an_older_one() {
     let client = site.session("2025-03-26", "{}");
     let x = site.post(client.headers(), &format!("[{},{}]", modern("1", "tools/call", ""), legacy("2", "ping", "{}")));
     let said = site.said(x);
-    let Item::Batch(elements) = read(said[0].strip_prefix("200 ").unwrap()) else { panic!("{said:?}") };
+    let Inbound::Batch(elements) = read(said[0].strip_prefix("200 ").unwrap()) else { panic!("{said:?}") };
     assert_eq!((elements.len(), said[0].matches("-32600").count()), (2, 1));
     assert!(site.requests.is_empty());
 }

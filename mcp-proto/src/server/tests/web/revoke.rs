@@ -152,7 +152,7 @@ fn requests_of_a_revoked_principal_end_in_every_revision() {
 fn connection_of_a_revoked_principal_is_closed() {
     let mut bench = Bench::with(|config| config.admit = true);
     let opened = |bench: &mut Bench, x, who: Option<&str>| {
-        bench.fact(x, Fact::Opened(Peer::unix(None)));
+        bench.handle_event(x, ExchangeEvent::Opened(Peer::unix(None)));
         let token = bench.events().into_iter().find_map(|event| match event {
             Event::Admit(token, None) => Some(token),
             _ => None,
@@ -165,7 +165,7 @@ fn connection_of_a_revoked_principal_is_closed() {
     opened(&mut bench, A, Some("ada"));
     opened(&mut bench, B, Some("bob"));
     opened(&mut bench, unnamed, None);
-    bench.fact(given, Fact::Opened(Peer::default()));
+    bench.handle_event(given, ExchangeEvent::Opened(Peer::default()));
     assert_eq!(Peer::default().kind, PeerKind::Given);
     for x in [A, B, unnamed, given] {
         bench.runs(x, &modern("1", "tools/call", r#","name":"t""#));
@@ -189,7 +189,7 @@ fn connection_of_a_revoked_principal_is_closed() {
     }
     // A server that ends waits for its requests, which end with their principal.
     for x in [unnamed, given] {
-        bench.fact(x, failed());
+        bench.handle_event(x, failed());
     }
     bench.server.shutdown(bench.now, Duration::from_secs(60));
     assert!(!bench.server.is_terminated());

@@ -25,7 +25,7 @@ fn initialize_opens_a_session_with_an_id_of_its_own() {
         let mut bench = Bench::seeded([seed; 32], |_| {});
         bench.item(
             A,
-            Item::Request(RequestHead {
+            Inbound::Request(RequestHead {
                 method: "POST".into(),
                 target: "/mcp".into(),
                 headers: Headers::new().with("Content-Type", "application/json"),
@@ -33,7 +33,7 @@ fn initialize_opens_a_session_with_an_id_of_its_own() {
         );
         bench.item(A, read(&initialize("2025-11-25", "{}")));
         let head = bench.outputs().into_iter().find_map(|output| match output {
-            Output::Send(_, Outgoing::Response { head, .. }) => Some(head),
+            Output::Send(_, Outbound::Response { head, .. }) => Some(head),
             _ => None,
         });
         head.unwrap().headers.get("mcp-session-id").unwrap().to_string()
@@ -360,7 +360,7 @@ fn no_secret_of_a_client_is_shown() {
         site.last += 1;
         let x = ExchangeId(site.last);
         let target = format!("/mcp?token={secret}");
-        site.bench.item(x, Item::Request(RequestHead { method: "POST".into(), target, headers }));
+        site.bench.item(x, Inbound::Request(RequestHead { method: "POST".into(), target, headers }));
         site.take();
         let event = site.event();
         shown += &format!("{event:?}");
@@ -369,7 +369,7 @@ fn no_secret_of_a_client_is_shown() {
         site.bench.item(x, read(&body));
         let outputs = site.bench.outputs();
         for output in &outputs {
-            if let Output::Send(_, Outgoing::Response { head, .. }) = output {
+            if let Output::Send(_, Outbound::Response { head, .. }) = output {
                 session = head.headers.get("mcp-session-id").map_or(session, Into::into);
             }
         }

@@ -24,7 +24,7 @@ fn a_client_of_an_older_revision_that_half_closes_gets_its_answer() {
     for streams in [false, true] {
         let x = client.call(&mut site, 1 + u32::from(streams));
         let (responder, _) = site.handed();
-        site.bench.fact(x, Fact::ReadClosed);
+        site.bench.handle_event(x, ExchangeEvent::ReadClosed);
         if streams {
             site.pass(STREAM_AFTER);
         }
@@ -37,7 +37,7 @@ fn a_client_of_an_older_revision_that_half_closes_gets_its_answer() {
     // A stream that answers no request is let go, so that its place is free.
     let own = site.bare("GET", client.headers());
     site.said(own);
-    site.bench.fact(own, Fact::ReadClosed);
+    site.bench.handle_event(own, ExchangeEvent::ReadClosed);
     assert_eq!(site.said(own), ["abort"]);
 }
 
@@ -47,7 +47,7 @@ fn a_client_of_the_modern_revision_that_half_closes_has_cancelled() {
     let headers = Headers::new().with("MCP-Protocol-Version", "2026-07-28").with("Mcp-Method", "tools/call");
     let x = site.post(headers.with("Mcp-Name", "t"), &modern("1", "tools/call", r#","name":"t""#));
     let (responder, _) = site.handed();
-    site.bench.fact(x, Fact::ReadClosed);
+    site.bench.handle_event(x, ExchangeEvent::ReadClosed);
     assert_eq!(site.event(), Some(Event::Cancelled(responder.key())));
     assert_eq!(site.said(x), ["abort"]);
     assert_eq!(site.bench.server.running(), 0);
@@ -73,7 +73,7 @@ fn written(head: &ResponseHead) -> String {
     let mut conn = Conn::new(Kind::HttpServer, &Limits::default().frame);
     conn.bytes(Bytes::from_static(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"));
     while conn.poll_item().is_some() {}
-    conn.encode(Outgoing::Response { head: head.clone(), body: Body::Stream });
+    conn.encode(Outbound::Response { head: head.clone(), body: Body::Stream });
     let bytes: Vec<Bytes> = core::iter::from_fn(|| conn.poll_write()).collect();
     String::from_utf8(bytes.concat()).unwrap()
 }
@@ -420,7 +420,7 @@ fn an_event_is_told_to_be_stored_before_it_is_sent() {
     for output in site.bench.outputs() {
         match output {
             Output::Event(Event::Store(append)) => order.push(format!("store {}", append.id)),
-            Output::Send(_, Outgoing::Event { id, .. }) => order.push(format!("send {}", id.unwrap())),
+            Output::Send(_, Outbound::Event { id, .. }) => order.push(format!("send {}", id.unwrap())),
             _ => {}
         }
     }
@@ -506,7 +506,7 @@ fn a_rest_that_was_said_again_and_not_taken_is_still_there_for_the_next_time() {
     let (responder, _) = site.handed();
     tell(&mut site, &responder, 1.0);
     site.bench.complete(responder, "{}");
-    site.bench.fact(x, Fact::Unsent(0));
+    site.bench.handle_event(x, ExchangeEvent::Unsent(0));
     site.cut(x);
     site.pass(Duration::from_secs(20 * 60));
     let y = site.bare("GET", client.after("s2-4"));

@@ -28,11 +28,11 @@ fn a_body_is_held_back_until_it_is_wanted() {
             assert_eq!(told, ["1 POST /mcp"], "cut at {cut}");
             let asked = text.contains("expect").then_some("> HTTP/1.1 100 Continue");
             assert_eq!(
-                bench.say(Outgoing::Continue),
+                bench.say(Outbound::Continue),
                 ["1 request 1", "1 end"].into_iter().chain(asked).collect::<Vec<_>>()
             );
             bench.all_written();
-            assert_eq!(bench.say(Outgoing::Continue), NOTHING, "it was asked for");
+            assert_eq!(bench.say(Outbound::Continue), NOTHING, "it was asked for");
             assert_eq!(bench.say(full(200)), ["> HTTP/1.1 200 OK"]);
             bench.all_written();
             assert_eq!(bench.feed(&text), ["2 POST /mcp"], "and so is that of the next request");
@@ -40,7 +40,7 @@ fn a_body_is_held_back_until_it_is_wanted() {
     }
     let mut get = holding(&FrameLimits::default());
     assert_eq!(get.feed("GET /mcp HTTP/1.1\r\nhost: h\r\n\r\n"), ["1 GET /mcp"]);
-    assert_eq!(get.say(Outgoing::Continue), ["1 end"], "also where there is none");
+    assert_eq!(get.say(Outbound::Continue), ["1 end"], "also where there is none");
 }
 
 // covers: S3-45
@@ -57,14 +57,14 @@ fn accepted_connection_of_lines_is_read_once_it_is_admitted() {
         let mut bench = lane(peer, holding);
         assert!(bench.lane.wants_read());
         assert_eq!(bench.feed(ping), ["1 request 1"]);
-        assert_eq!(bench.say(Outgoing::Continue), ["diagnostic out-of-place"]);
+        assert_eq!(bench.say(Outbound::Continue), ["diagnostic out-of-place"]);
     }
     let mut bench = lane(Peer::unix(None), true);
     assert!(!bench.lane.wants_read());
     // Bytes that a driver reads nevertheless wait.
     assert_eq!(bench.feed(ping), NOTHING);
     assert_eq!(bench.timer(), None);
-    assert_eq!(bench.say(Outgoing::Continue), ["1 request 1"]);
+    assert_eq!(bench.say(Outbound::Continue), ["1 request 1"]);
     assert!(bench.lane.wants_read());
     assert_eq!((bench.timer(), bench.feed(ping)), (None, vec!["1 request 1".to_string()]));
     let mut bench = lane(Peer::unix(None), true);
@@ -80,9 +80,10 @@ fn accepted_connection_of_lines_is_read_once_it_is_admitted() {
 fn a_client_whose_head_is_answered_is_not_asked_for_its_body() {
     let mut bench = Bench::server(Kind::HttpServer);
     let text = expecting(1);
-    bench
-        .lane
-        .wire(bench.now, Wire::Bytes(Bytes::copy_from_slice(&text.as_bytes()[..text.find('{').expect("a body")])));
+    bench.lane.handle_io(
+        bench.now,
+        IoEvent::Bytes(Bytes::copy_from_slice(&text.as_bytes()[..text.find('{').expect("a body")])),
+    );
     let (exchange, fact) = bench.lane.poll_fact().expect("the head");
     assert_eq!(fact_text(&fact), "POST /mcp");
     bench.lane.send(bench.now, exchange, full(403));
@@ -95,7 +96,7 @@ fn an_engine_that_is_told_facts_together_still_sees_the_head_before_the_body_is_
         let mut bench = Bench::server(Kind::HttpServer);
         let text = expecting(1);
         let head = text.split('{').next().expect("a head");
-        bench.lane.wire(bench.now, Wire::Bytes(Bytes::copy_from_slice(head.as_bytes())));
+        bench.lane.handle_io(bench.now, IoEvent::Bytes(Bytes::copy_from_slice(head.as_bytes())));
         let (facts, _) = bench.lane.take_facts();
         let [(exchange, fact)] = &facts[..] else { panic!("{facts:?}") };
         assert_eq!(fact_text(fact), "POST /mcp");
@@ -125,7 +126,7 @@ fn every_request_comes_after_who_sends_it() {
     let mut bench = known();
     let text = expecting(1);
     let head = text.split('{').next().expect("a head");
-    bench.lane.wire(bench.now, Wire::Bytes(Bytes::copy_from_slice(head.as_bytes())));
+    bench.lane.handle_io(bench.now, IoEvent::Bytes(Bytes::copy_from_slice(head.as_bytes())));
     let told: Vec<_> = bench.lane.take_facts().0.iter().map(|(_, fact)| fact_text(fact)).collect();
     assert_eq!(told, [r#"from Some("ann")"#, "POST /mcp"]);
     assert_eq!(bench.lane.poll_output(), None, "the client is not asked yet");
@@ -145,7 +146,7 @@ fn nobody_is_timed_while_a_body_is_held_back() {
     pass(&mut bench, 3_600_000);
     bench.lane.handle_timeout(bench.now);
     assert_eq!(bench.told(), NOTHING);
-    bench.send(Outgoing::Continue);
+    bench.send(Outbound::Continue);
     assert_eq!(bench.timer(), Some(30_000), "its time begins when it is asked");
     assert_eq!(bench.feed(&body[1..]), ["1 request 1", "1 end"]);
 }
@@ -160,12 +161,13 @@ fn a_body_that_comes_unasked_stops_the_reading_at_the_bound() {
     let mut pieces = body.as_bytes().chunks(100);
     while bench.lane.wants_read() {
         let piece = pieces.next().expect("the bound comes first");
-        assert_eq!(bench.wire(Wire::Bytes(Bytes::copy_from_slice(piece))), NOTHING);
+        assert_eq!(bench.handle_io(IoEvent::Bytes(Bytes::copy_from_slice(piece))), NOTHING);
         assert!(bench.lane.conn.buffered() < 1_200);
     }
-    bench.send(Outgoing::Continue);
+    bench.send(Outbound::Continue);
     assert!(bench.lane.wants_read());
-    let told: Vec<String> = pieces.flat_map(|piece| bench.wire(Wire::Bytes(Bytes::copy_from_slice(piece)))).collect();
+    let told: Vec<String> =
+        pieces.flat_map(|piece| bench.handle_io(IoEvent::Bytes(Bytes::copy_from_slice(piece)))).collect();
     assert_eq!(told, [format!("1 note {}", "m".repeat(100_000)), "1 end".into()]);
 }
 
@@ -185,18 +187,18 @@ fn a_request_that_is_refused_for_its_head_ends_the_connection_in_order() {
 
 #[test]
 fn a_client_that_goes_while_its_body_is_held_back_is_gone() {
-    for gone in [Wire::Eof, Wire::Closed(Closed::Reset)] {
+    for gone in [IoEvent::Eof, IoEvent::Closed(Closed::Reset)] {
         let mut bench = holding(&FrameLimits::default());
         bench.feed(&post(1));
-        let told = bench.wire(gone);
+        let told = bench.handle_io(gone);
         assert!(told[0].starts_with("1 failed No"), "{told:?}");
-        assert_eq!(bench.send(Outgoing::Continue), NOTHING);
+        assert_eq!(bench.send(Outbound::Continue), NOTHING);
     }
 }
 
 /// Answers of every form: what is said, the last of it last.
-fn answers() -> [Vec<Outgoing>; 3] {
-    [vec![full(200)], vec![stream(), event(), Outgoing::End], vec![stream(), Outgoing::End]]
+fn answers() -> [Vec<Outbound>; 3] {
+    [vec![full(200)], vec![stream(), event(), Outbound::End], vec![stream(), Outbound::End]]
 }
 
 // covers: B-167
@@ -385,7 +387,7 @@ fn slowed(body: bool, every: u64) -> u128 {
     } else {
         bench.feed(&post(1));
         let head = ResponseHead { status: 200, headers: Headers::new() };
-        bench.send(Outgoing::Response { head, body: Body::Full(vec![b'1'; 4 << 20].into()) });
+        bench.send(Outbound::Response { head, body: Body::Full(vec![b'1'; 4 << 20].into()) });
     }
     pass(&mut bench, 1_000);
     goes(&mut bench, (4 << 20) - 100_000);
@@ -418,20 +420,20 @@ fn whoever_was_fast_at_first_has_earned_nothing_for_a_trickle() {
 
 #[test]
 fn a_part_out_of_its_place_is_a_diagnostic_and_changes_nothing() {
-    let event = || Outgoing::Event { id: None, retry: None, data: "{}".into() };
+    let event = || Outbound::Event { id: None, retry: None, data: "{}".into() };
     let stream =
-        || Outgoing::Response { head: ResponseHead { status: 200, headers: Headers::new() }, body: Body::Stream };
+        || Outbound::Response { head: ResponseHead { status: 200, headers: Headers::new() }, body: Body::Stream };
     let mut bench = Bench::server(Kind::HttpServer);
     bench.feed(&post(1));
     let refused = ["1 unsent 0", "diagnostic out-of-place"];
     assert_eq!(bench.send(event()), refused);
-    assert_eq!(bench.send(Outgoing::End), refused, "the exchange is not over");
+    assert_eq!(bench.send(Outbound::End), refused, "the exchange is not over");
     assert_eq!(bench.say(stream()).len(), 1);
     let unsent = bench.lane.unsent();
     assert_eq!(bench.send(stream()), [format!("1 unsent {unsent}").as_str(), "diagnostic out-of-place"]);
     assert_eq!(bench.say(event()).len(), 1);
     bench.all_written();
-    assert_eq!(bench.say(Outgoing::End).len(), 1);
+    assert_eq!(bench.say(Outbound::End).len(), 1);
     assert!(bench.lane.exchange().is_none());
 }
 
@@ -504,7 +506,7 @@ fn bytes_earn_the_same_together_and_in_pieces() {
 fn an_answer_that_is_not_taken_ends_its_connection() {
     let large = || {
         let head = ResponseHead { status: 200, headers: Headers::new() };
-        Outgoing::Response { head, body: Body::Full(vec![b'1'; 1_000_000].into()) }
+        Outbound::Response { head, body: Body::Full(vec![b'1'; 1_000_000].into()) }
     };
     let close = || post(1).replace("host: h", "host: h\r\nconnection: close");
     for text in [post(1), close()] {
@@ -548,7 +550,7 @@ fn served(bytes: &[u8], size: usize, limits: &FrameLimits) -> (Vec<String>, usiz
             told.extend(bench.say(full(if refused { 400 } else { 200 })));
             facts = bench.all_written();
         } else if let Some(piece) = bench.lane.wants_read().then(|| rest.next()).flatten() {
-            facts = without_unsent(bench.wire(Wire::Bytes(Bytes::copy_from_slice(piece))));
+            facts = without_unsent(bench.handle_io(IoEvent::Bytes(Bytes::copy_from_slice(piece))));
         } else {
             return (told, held);
         }
@@ -607,6 +609,6 @@ fn a_request_behind_an_open_event_stream_waits_for_its_end_as_bytes() {
         assert!(bench.lane.conn.buffered() < 2_000, "and what waits stays bounded");
     }
     assert!(!bench.lane.wants_read());
-    bench.send(Outgoing::End);
+    bench.send(Outbound::End);
     assert_eq!(bench.all_written(), ["2 POST /mcp", "2 request 2", "2 end"]);
 }

@@ -17,24 +17,24 @@ enum Moment {
 }
 
 /// The ways in which a driver may learn that a connection is dead.
-fn deaths() -> Vec<Vec<Wire>> {
+fn deaths() -> Vec<Vec<IoEvent>> {
     vec![
-        vec![Wire::Closed(Closed::Reset)],
-        vec![Wire::Closed(Closed::Eof)],
-        vec![Wire::Eof, Wire::Closed(Closed::Eof)],
-        vec![Wire::Eof, Wire::Closed(Closed::Aborted)],
+        vec![IoEvent::Closed(Closed::Reset)],
+        vec![IoEvent::Closed(Closed::Eof)],
+        vec![IoEvent::Eof, IoEvent::Closed(Closed::Eof)],
+        vec![IoEvent::Eof, IoEvent::Closed(Closed::Aborted)],
     ]
 }
 
 /// A client that asks on connection 1, used before, which dies at this moment. Gives what is told and what had been written.
-fn die(repeatable: bool, moment: Moment, death: Vec<Wire>) -> (Hand, Vec<String>, Vec<u8>) {
+fn die(repeatable: bool, moment: Moment, death: Vec<IoEvent>) -> (Hand, Vec<String>, Vec<u8>) {
     let mut hand = Hand::ready(16);
     hand.silent = true;
     let call = if repeatable { tools::call("x").repeatable() } else { tools::call("x") };
     let mut told = Vec::new();
     hand.client.call(hand.now, call).expect("it is accepted");
     let fact = |hand: &mut Hand, wire| {
-        hand.client.apply(hand.now, Input::Fact(ChannelId(1), wire)).expect("a fact cannot fail");
+        hand.client.apply(hand.now, Input::Event(ChannelId(1), wire)).expect("a fact cannot fail");
     };
     if moment != Moment::Queued {
         assert_eq!(hand.told(), ["write 1"]);
@@ -42,12 +42,12 @@ fn die(repeatable: bool, moment: Moment, death: Vec<Wire>) -> (Hand, Vec<String>
     let asked = hand.asked.get(&1).cloned().unwrap_or_default();
     match moment {
         Moment::Queued => {}
-        Moment::Written(n) => fact(&mut hand, Wire::Written(n)),
-        Moment::Asked => fact(&mut hand, Wire::Written(asked.len())),
+        Moment::Written(n) => fact(&mut hand, IoEvent::Written(n)),
+        Moment::Asked => fact(&mut hand, IoEvent::Written(asked.len())),
         Moment::Answered(n) => {
-            fact(&mut hand, Wire::Written(asked.len()));
+            fact(&mut hand, IoEvent::Written(asked.len()));
             let answer = hand.response(1).slice(..n);
-            fact(&mut hand, Wire::Bytes(answer));
+            fact(&mut hand, IoEvent::Bytes(answer));
         }
     }
     for wire in death {
@@ -89,7 +89,11 @@ fn it_is_written_a_second_time_and_never_a_third() {
         assert_eq!(hand.call(true).1, ["open 3"]);
     }
     let (mut unopened, _, _) = die(true, Moment::Asked, deaths().remove(0));
-    assert_eq!(unopened.fact(2, Wire::Closed(Closed::Refused)), ["call 1 Maybe Refused"], "the first may have read it");
+    assert_eq!(
+        unopened.handle_event(2, IoEvent::Closed(Closed::Refused)),
+        ["call 1 Maybe Refused"],
+        "the first may have read it"
+    );
 }
 
 // covers: B-154
@@ -97,7 +101,7 @@ fn it_is_written_a_second_time_and_never_a_third() {
 fn any_other_request_that_met_a_dead_connection_is_lost_and_said_to_be() {
     for moment in BEFORE_THE_ANSWER {
         for death in deaths() {
-            let why = if death[0] == Wire::Closed(Closed::Reset) { "Reset" } else { "Eof" };
+            let why = if death[0] == IoEvent::Closed(Closed::Reset) { "Reset" } else { "Eof" };
             let (mut hand, told, _) = die(false, moment, death);
             assert_eq!(told, [format!("call 1 Maybe {why}")], "{moment:?}");
             assert_eq!(hand.call(false).1, ["open 2"], "the dead one is never used again");
@@ -132,7 +136,7 @@ fn a_connection_that_died_before_the_request_takes_none() {
     for repeatable in [true, false] {
         for death in deaths() {
             let mut hand = Hand::ready(16);
-            let told: Vec<_> = death.into_iter().flat_map(|wire| hand.fact(1, wire)).collect();
+            let told: Vec<_> = death.into_iter().flat_map(|wire| hand.handle_event(1, wire)).collect();
             assert!(told.iter().all(|line| line == "close 1 Abort"), "{told:?}");
             assert_eq!(hand.call(repeatable).1, ["open 2"]);
             assert_eq!(hand.open(2), ["write 2"]);
@@ -168,7 +172,11 @@ fn a_connection_dies_with_a_full_pool_and_the_repeated_request_waits_for_its_pla
     let mut hand = Hand::ready(1);
     assert_eq!(hand.call(true).1, ["write 1"]);
     assert_eq!(hand.call(true).1, NOTHING);
-    assert_eq!(hand.fact(1, Wire::Eof), ["close 1 Abort"], "the place of a connection is free once it is closed");
+    assert_eq!(
+        hand.handle_event(1, IoEvent::Eof),
+        ["close 1 Abort"],
+        "the place of a connection is free once it is closed"
+    );
     assert_eq!(hand.closed(1), ["open 2"]);
     assert_eq!(hand.open(2), ["write 2"]);
     assert_eq!(hand.answer(2), ["write 2", "call 1 succeeded"], "it goes before those that came after it");
@@ -186,12 +194,15 @@ fn repeated_request_refused_then_connection_refused_may_have_run() {
     assert_eq!(hand.open(2), ["write 2"]);
     let refusal = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     assert!(
-        hand.fact(2, Wire::Bytes(Bytes::from_static(refusal))).last().expect("a challenge").starts_with("AuthNeeded")
+        hand.handle_event(2, IoEvent::Bytes(Bytes::from_static(refusal)))
+            .last()
+            .expect("a challenge")
+            .starts_with("AuthNeeded")
     );
     hand.closed(2);
     let credentials = Authorization::Headers(Headers::new().with("Authorization", "Bearer 1"));
     let command = ClientCommand::Authorize(AuthKey(1), credentials);
     hand.client.apply(hand.now, Input::Command(command)).expect("the challenge is open");
     assert_eq!(hand.told(), ["open 3"]);
-    assert_eq!(hand.fact(3, Wire::Closed(Closed::Refused)), ["call 1 Maybe Refused"]);
+    assert_eq!(hand.handle_event(3, IoEvent::Closed(Closed::Refused)), ["call 1 Maybe Refused"]);
 }

@@ -13,7 +13,7 @@ fn chunk(text: &str) -> String {
 
 impl Hand {
     fn text(&mut self, channel: u64, text: &str) -> Vec<String> {
-        self.fact(channel, Wire::Bytes(Bytes::copy_from_slice(text.as_bytes())))
+        self.handle_event(channel, IoEvent::Bytes(Bytes::copy_from_slice(text.as_bytes())))
     }
 
     /// The answer to what was asked on a connection, as an event in a chunk.
@@ -80,7 +80,7 @@ fn a_stream_that_is_cut_or_let_go_frees_its_place_once_it_is_closed() {
     assert_eq!(hand.call(false).1, NOTHING);
     hand.client.cancel(hand.now, call, None);
     assert_eq!(hand.told(), ["close 1 Abort", "call 1: cancelled"]);
-    assert_eq!(hand.fact(1, Wire::Closed(Closed::Aborted)), ["open 2"]);
+    assert_eq!(hand.handle_event(1, IoEvent::Closed(Closed::Aborted)), ["open 2"]);
     hand.open(2);
     hand.text(2, HEAD);
     assert_eq!(hand.call(false).1, NOTHING);
@@ -142,7 +142,7 @@ fn a_timeout_ends_its_own_exchange_and_no_other() {
     assert_eq!(hand.answer(3), ["call 3 succeeded"]);
     let told = hand.tick();
     assert!(told.len() == 2 && told[0] == "close 1 Abort" && told[1].starts_with("call 1"), "{told:?}");
-    hand.fact(1, Wire::Closed(Closed::Aborted));
+    hand.handle_event(1, IoEvent::Closed(Closed::Aborted));
     assert_eq!(hand.answer(2), ["call 2 succeeded"]);
     assert_eq!(hand.call(false).1, ["write 2"], "the others are kept");
     assert_eq!(hand.call(false).1, ["write 3"]);
@@ -160,7 +160,7 @@ fn a_body_that_stands_still_ends_its_own_call_and_no_other() {
         hand.open(2);
         let whole = hand.response(1);
         let head = whole.windows(4).position(|end| end == b"\r\n\r\n").expect("it has a head") + 4;
-        hand.fact(1, Wire::Bytes(whole.slice(..if content { whole.len() - 1 } else { head })));
+        hand.handle_event(1, IoEvent::Bytes(whole.slice(..if content { whole.len() - 1 } else { head })));
         hand.text(2, HEAD);
         assert_eq!(hand.tick(), ["close 1 Abort", "call 1 Maybe Timeout"], "content: {content}");
         assert_eq!(hand.now, Instant::ZERO + Duration::from_secs(30));
@@ -178,7 +178,7 @@ fn an_answer_counts_though_its_request_could_not_be_written() {
     hand.silent = true;
     assert_eq!(hand.call(true).1, ["write 1"]);
     let answer = hand.response(1);
-    assert_eq!(hand.fact(1, Wire::Bytes(answer)), ["call 1 succeeded"]);
-    assert_eq!(hand.fact(1, Wire::Eof), ["close 1 Abort"]);
+    assert_eq!(hand.handle_event(1, IoEvent::Bytes(answer)), ["call 1 succeeded"]);
+    assert_eq!(hand.handle_event(1, IoEvent::Eof), ["close 1 Abort"]);
     assert_eq!(hand.call(true).1, ["open 2"]);
 }

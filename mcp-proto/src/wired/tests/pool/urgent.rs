@@ -4,13 +4,13 @@ use super::*;
 use crate::client::Policy;
 use crate::model::elicitation::ElicitResult;
 
-fn ok(headers: &str, body: &str) -> Wire {
+fn ok(headers: &str, body: &str) -> IoEvent {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
-    Wire::Bytes(Bytes::from(format!("{head}{headers}content-length: {}\r\n\r\n{body}", body.len())))
+    IoEvent::Bytes(Bytes::from(format!("{head}{headers}content-length: {}\r\n\r\n{body}", body.len())))
 }
 
-fn accepted() -> Wire {
-    Wire::Bytes(Bytes::from_static(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n"))
+fn accepted() -> IoEvent {
+    IoEvent::Bytes(Bytes::from_static(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n"))
 }
 
 /// An older client with room for one connection, and an open listener on connection 1.
@@ -23,10 +23,10 @@ fn listening() -> Hand {
     assert_eq!(hand.told(), ["open 1"]);
     assert_eq!(hand.open(1), ["write 1"]);
     let result = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}"#;
-    assert_eq!(hand.fact(1, ok("mcp-session-id: s\r\n", result)), ["write 1", "ready"], "the notification");
-    assert_eq!(hand.fact(1, accepted()), ["write 1"], "the listener");
+    assert_eq!(hand.handle_event(1, ok("mcp-session-id: s\r\n", result)), ["write 1", "ready"], "the notification");
+    assert_eq!(hand.handle_event(1, accepted()), ["write 1"], "the listener");
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
-    assert_eq!(hand.fact(1, Wire::Bytes(Bytes::from_static(head.as_bytes()))), NOTHING);
+    assert_eq!(hand.handle_event(1, IoEvent::Bytes(Bytes::from_static(head.as_bytes()))), NOTHING);
     hand
 }
 
@@ -38,12 +38,12 @@ fn an_answer_that_a_call_waits_for_does_not_wait_for_the_connection_of_that_call
     assert_eq!(hand.open(2), ["write 2"]);
     let question = r#"data: {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}"#;
     let question = Bytes::from(format!("{question}\n\n"));
-    hand.client.apply(hand.now, Input::Fact(ChannelId(1), Wire::Bytes(question))).expect("a fact cannot fail");
+    hand.client.apply(hand.now, Input::Event(ChannelId(1), IoEvent::Bytes(question))).expect("a fact cannot fail");
     let Some(Action::Event(Event::InputNeeded { token, .. })) = hand.client.poll_output() else { panic!("a question") };
     hand.client.answer(hand.now, token, InputAnswer::Elicitation(ElicitResult::Decline));
     assert_eq!(hand.told(), ["open 3"]);
     assert_eq!(hand.open(3), ["write 3"]);
-    assert_eq!(hand.fact(3, accepted()), ["close 3 Abort"], "there is room for one");
+    assert_eq!(hand.handle_event(3, accepted()), ["close 3 Abort"], "there is room for one");
     let result = r#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#;
-    assert_eq!(hand.fact(2, ok("", result)), ["call 1 succeeded"]);
+    assert_eq!(hand.handle_event(2, ok("", result)), ["call 1 succeeded"]);
 }

@@ -72,7 +72,7 @@ fn call_may_have_been_sent_from_its_first_write_on() {
         hand.silent = true;
         hand.call(false);
         hand.call(false);
-        hand.client.apply(hand.now, Input::Fact(ChannelId(2), Wire::Opened(Peer::default()))).expect("a fact");
+        hand.client.apply(hand.now, Input::Event(ChannelId(2), IoEvent::Opened(Peer::default()))).expect("a fact");
         if written {
             assert_eq!(hand.told(), ["write 2"]);
         }
@@ -122,15 +122,15 @@ fn cancelling_a_waiting_call_announces_nothing_and_a_sent_one_does_not_wait() {
         let length = body.len();
         let head =
             format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{fields}content-length: {length}\r\n\r\n");
-        Wire::Bytes((head + body).into())
+        IoEvent::Bytes((head + body).into())
     };
     hand.told();
     hand.open(1);
     let result = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}"#;
-    hand.fact(1, ok("mcp-session-id: s\r\n", result));
+    hand.handle_event(1, ok("mcp-session-id: s\r\n", result));
     // `notifications/initialized`, then the listener, which the server has not.
-    hand.fact(1, Wire::Bytes(Bytes::from_static(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")));
-    hand.fact(1, Wire::Bytes(Bytes::from_static(b"HTTP/1.1 405 No\r\ncontent-length: 0\r\n\r\n")));
+    hand.handle_event(1, IoEvent::Bytes(Bytes::from_static(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")));
+    hand.handle_event(1, IoEvent::Bytes(Bytes::from_static(b"HTTP/1.1 405 No\r\ncontent-length: 0\r\n\r\n")));
     hand.asked.clear();
     let (sent, told) = hand.call(false);
     assert_eq!(told, ["write 1"]);

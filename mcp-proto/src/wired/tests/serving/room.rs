@@ -165,7 +165,7 @@ impl Tasks {
 
     /// Feeds a lane, and gives the statuses of what is written in answer.
     fn feed(&mut self, lane: usize, bytes: String) -> Vec<u16> {
-        self.lanes[lane].wire(Instant::ZERO, Wire::Bytes(bytes.into()));
+        self.lanes[lane].handle_io(Instant::ZERO, IoEvent::Bytes(bytes.into()));
         self.turn(lane)
     }
 

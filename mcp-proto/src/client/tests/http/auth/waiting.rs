@@ -210,7 +210,7 @@ fn credentials_that_expire_while_a_stream_is_open_are_asked_for_again() {
         let listener = http.last().0;
         http.stream(listener);
         http.numbered(listener, &format!("e{n}"), Some(100), None);
-        http.item(listener, Item::End);
+        http.item(listener, Inbound::End);
         http.rig.tick(ms(60_000));
         assert_eq!(http.lines(http.posts().len() - 1), [format!("GET e{n}")]);
     }
@@ -225,7 +225,7 @@ fn credentials_that_expire_while_a_stream_is_open_are_asked_for_again() {
         let exchange = http.last().0;
         http.stream(exchange);
         http.numbered(exchange, &format!("e{n}"), Some(100), None);
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::End);
         http.rig.tick(ms(60_000));
     }
     let exchange = http.last().0;
@@ -243,7 +243,7 @@ fn a_challenge_to_the_rest_of_an_answer_ends_the_call_as_one_to_its_request_does
         let exchange = http.last().0;
         http.stream(exchange);
         http.numbered(exchange, "e1", None, None);
-        http.item(exchange, Item::End);
+        http.item(exchange, Inbound::End);
         http.rig.tick(ms(1100));
         challenge_last(&mut http, 401, BEARER);
         assert_eq!(asked(&http), usize::from(authorize));
@@ -263,7 +263,7 @@ fn the_rest_of_an_answer_that_is_asked_for_with_new_credentials_may_not_be_silen
     let exchange = http.last().0;
     http.stream(exchange);
     http.numbered(exchange, "e1", None, None);
-    http.item(exchange, Item::End);
+    http.item(exchange, Inbound::End);
     http.rig.tick(ms(1100));
     challenge_last(&mut http, 401, BEARER);
     token(&mut http, "t");
