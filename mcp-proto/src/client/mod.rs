@@ -164,12 +164,12 @@ pub enum Event {
         /// The id of the last event that had one: from there on it is asked for.
         last_event: Option<String>,
     },
-    /// The listener, or the subscription in its place, is given up. Calls go on; notifications and questions that belong to no call do not
-    /// come. Not where the server has none to offer.
+    /// The listener, or the subscription in its place, is lost. Calls continue; notifications and questions that belong to no call do not
+    /// arrive. Emitted once while the client tries again, and once more if it stops trying. Not emitted where the server offers none.
     ListenerLost {
         /// How the last attempt ended.
         cause: StreamEnd,
-        /// After which time it is tried again, if it is.
+        /// The time until the next attempt; `None` if there is none.
         again: Option<Duration>,
     },
     /// A question is no longer of interest; an answer to it is ignored.

@@ -4,7 +4,7 @@
 
 use super::over::Over;
 use super::stream::Next;
-use super::{Http, Request, Role};
+use super::{Http, Reported, Request, Role};
 use crate::client::binding::Exchange;
 use crate::client::ids::Purpose;
 use crate::client::{Client, Event, ListenerEnd, ListenerStart, ListenerTime, Timer};
@@ -70,7 +70,7 @@ impl Client {
         // Calls were made without it: what the server said meanwhile is lost, if there is no event to go on from.
         let missed = !self.web.holding && http.stream.cursor.is_none();
         self.timers.set(Timer::Idle(exchange), idle);
-        self.web.is_deaf = false;
+        self.web.reported = Reported::Open;
         if missed {
             self.tell_tools_gap();
         }
@@ -128,14 +128,21 @@ impl Client {
         }
     }
 
-    /// No more attempts, for a while or for good: told once until it is open again.
+    /// No more attempts, for a while or at all. Each of the two is reported once until the listener is open again.
     pub(super) fn give_up_listener(&mut self, exchange: ExchangeId, cause: StreamEnd, again: bool) {
         let again = self.http_mut(exchange).map(|http| http.stream.backoff.give_up()).filter(|_| again);
-        match again {
-            Some(wait) => self.rest_for(exchange, wait),
-            None => self.leave_listener(),
-        }
-        if !core::mem::replace(&mut self.web.is_deaf, true) {
+        let news = match again {
+            Some(wait) => {
+                self.rest_for(exchange, wait);
+                Reported::Paused
+            }
+            None => {
+                self.leave_listener();
+                Reported::Lost
+            }
+        };
+        if self.web.reported < news {
+            self.web.reported = news;
             self.out.event(Event::ListenerLost { cause, again });
         }
     }

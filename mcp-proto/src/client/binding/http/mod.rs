@@ -46,9 +46,20 @@ pub(in crate::client) struct Web {
     pub(super) holding: bool,
     /// The exchange of the listener; resting included.
     pub(super) listener: Option<ExchangeId>,
-    /// The listener was given up, and that was told.
-    pub(super) is_deaf: bool,
+    /// What the application was last told of the listener.
+    pub(super) reported: Reported,
     pub(in crate::client) catalogue: Catalogue,
+}
+
+/// What the application knows of the listener.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Reported {
+    /// It is open, will be, or is not offered.
+    Open,
+    /// It is lost, and will be tried again.
+    Paused,
+    /// It is lost.
+    Lost,
 }
 
 impl Web {
@@ -60,7 +71,7 @@ impl Web {
             challenges: Challenges::default(),
             holding: false,
             listener: None,
-            is_deaf: false,
+            reported: Reported::Open,
             catalogue: Catalogue::default(),
         }
     }

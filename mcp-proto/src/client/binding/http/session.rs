@@ -2,7 +2,7 @@
 //! to one that carried it says that the session has ended, and one new handshake is made for all; a session that is no longer needed is
 //! ended with DELETE. 2026-07-28 has no sessions, and an id that such a server sends means nothing.
 
-use super::{Http, Request, Role, metadata, success};
+use super::{Http, Reported, Request, Role, metadata, success};
 use crate::client::binding::Exchange;
 use crate::client::era::{After, Phase};
 use crate::client::ids::Purpose;
@@ -127,7 +127,7 @@ impl Client {
         self.end_pings();
         self.withdraw_all();
         self.leave_listener();
-        self.web.is_deaf = false;
+        self.web.reported = Reported::Open;
         let open: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
         for exchange in open {
             let role = self.http(exchange).map(|http| http.role.clone());

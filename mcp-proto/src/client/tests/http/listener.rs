@@ -191,6 +191,32 @@ fn for_a_subscription_it_is_tried_again_after_a_while_and_told_once() {
     http.refuse(open, 200);
 }
 
+// covers: B-025, B-225
+#[test]
+fn a_listener_refused_after_a_pause_is_reported_as_lost() {
+    let mut http = Http::legacy(|config| config.watch_tools = true);
+    let (get, _) = listener(&http);
+    http.numbered(get, "e1", Some(100), None);
+    http.rig.handle_event(get, ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset });
+    while lost(&http).is_empty() {
+        http.rig.tick(ms(100));
+        let (get, _) = listener(&http);
+        if !http.rig.over.contains(&get) {
+            http.rig.handle_event(get, ExchangeEvent::Failed { sent: Sent::No, why: Closed::Refused });
+        }
+    }
+    let (_, count) = listener(&http);
+    http.rig.tick(Duration::from_secs(40));
+    assert_eq!(http.lines(count), ["GET e1"]);
+    // The server no longer has the event, so the client stops, after it has said that it would try again.
+    let (get, count) = listener(&http);
+    http.refuse(get, 400);
+    let refused = Closed::Refused;
+    assert_eq!(lost(&http), [(StreamEnd::Closed(refused), Some(30)), (StreamEnd::Status(400), None)]);
+    http.rig.tick(Duration::from_secs(3600));
+    assert_eq!(http.lines(count).iter().filter(|line| line.starts_with("GET")).count(), 0);
+}
+
 // covers: B-019
 #[test]
 fn what_stands_in_the_body_of_a_refusal_is_no_sign_of_life() {
