@@ -42,13 +42,14 @@ impl World {
         // Several sessions that ended unused count as a server that has none to give: the call after that tries again.
         let (before, alive) = (self.report.completed, self.alive());
         for _ in 0..2 {
-            if self.report.completed == before {
+            if self.report.completed == before && !self.hosts[n].closing {
                 self.call_of(n);
             }
         }
         let number = self.hosts[n].number;
-        let is_served = self.report.completed > before;
-        // Of more clients than there may be sessions one is refused. It may close itself after that.
+        // A client whose session has ended may close itself before it has another.
+        let is_served = self.report.completed > before || self.hosts[n].closing;
+        // Of more clients than there may be sessions one is refused.
         let most = self.config.limits.server.max_sessions;
         let is_one_too_many = alive > most && self.watch.open_sessions() == most;
         assert!(is_served || is_one_too_many, "a call of client {number} fails though nothing goes wrong");
