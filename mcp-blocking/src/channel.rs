@@ -12,7 +12,7 @@ use crate::sync::{self, Condvar, wait, wait_until};
 use crate::target::{Given, Reader, Writer};
 use bytes::Bytes;
 use mcp_proto::driver::{Step, WriteQueue, not_opened};
-use mcp_proto::exchange::{ChannelId, Closed, Endpoint, Peer, Shutdown};
+use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, Peer, Shutdown};
 use mcp_proto::process::DRAIN;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -102,7 +102,7 @@ impl Channel {
 
 impl Shared {
     /// Opens a channel, on a thread of its own: a name may take long to resolve, an address long to connect to.
-    pub(crate) fn open(self: &Arc<Self>, state: &mut State, id: ChannelId, endpoint: Endpoint) {
+    pub(crate) fn open(self: &Arc<Self>, state: &mut State, id: ConnectionId, endpoint: Endpoint) {
         let link = if matches!(endpoint, Endpoint::Program(_)) { Link::Starting(None) } else { Link::Other };
         state.channels.insert(id, Channel::new(link));
         let given = if endpoint == Endpoint::Given { state.given.take() } else { None };
@@ -113,7 +113,7 @@ impl Shared {
     }
 
     /// Ends a channel as the engine says.
-    pub(crate) fn close(self: &Arc<Self>, state: &mut State, id: ChannelId, how: Shutdown) {
+    pub(crate) fn close(self: &Arc<Self>, state: &mut State, id: ConnectionId, how: Shutdown) {
         let Some(channel) = state.channels.get_mut(&id) else { return };
         match how {
             Shutdown::WriteHalf => {
@@ -133,7 +133,7 @@ impl Shared {
     }
 
     /// Opens the channel and serves it. Of a program this thread awaits the end, of anything else it is the reading thread.
-    fn run(self: Arc<Self>, id: ChannelId, endpoint: Endpoint, given: Option<Given>) {
+    fn run(self: Arc<Self>, id: ConnectionId, endpoint: Endpoint, given: Option<Given>) {
         let opened = self.connect(endpoint, given);
         let mut state = self.lock();
         let Opened { reader, writer, errors, link } = match opened {
@@ -211,7 +211,7 @@ impl Shared {
     fn serve_channel(
         self: &Arc<Self>,
         state: &mut State,
-        id: ChannelId,
+        id: ConnectionId,
         writer: Writer,
         errors: Option<Errors>,
         reader: Option<Reader>,
@@ -235,7 +235,7 @@ impl Shared {
     }
 
     /// Awaits the end of a program, reads what it left, ends what is left of its group, and reaps it.
-    fn attend(self: Arc<Self>, id: ChannelId, process: &Process) {
+    fn attend(self: Arc<Self>, id: ConnectionId, process: &Process) {
         process.wait();
         let state = self.lock();
         let Some(wake) = state.channels.get(&id).map(|channel| Arc::clone(&channel.wake)) else { return };
@@ -248,7 +248,7 @@ impl Shared {
         self.pump(&mut state);
     }
 
-    fn read_ended(self: &Arc<Self>, id: ChannelId, cut: bool) {
+    fn read_ended(self: &Arc<Self>, id: ConnectionId, cut: bool) {
         let mut state = self.lock();
         let Some(channel) = state.channels.get_mut(&id) else { return };
         channel.read_ended = true;
@@ -264,14 +264,14 @@ impl Shared {
         self.pump(&mut state);
     }
 
-    fn errors_ended(&self, id: ChannelId) {
+    fn errors_ended(&self, id: ConnectionId) {
         self.lock().channel(id, |channel| {
             channel.errors_open = false;
             channel.wake.notify_all();
         });
     }
 
-    fn write_ended(self: &Arc<Self>, id: ChannelId) {
+    fn write_ended(self: &Arc<Self>, id: ConnectionId) {
         let mut state = self.lock();
         let Some(channel) = state.channels.get_mut(&id) else { return };
         channel.queue.end();
@@ -283,7 +283,7 @@ impl Shared {
     }
 
     /// Anything but a program has ended when both directions have.
-    fn close_if_ended(self: &Arc<Self>, state: &mut State, id: ChannelId) {
+    fn close_if_ended(self: &Arc<Self>, state: &mut State, id: ConnectionId) {
         let ended = |channel: &Channel| !channel.is_program() && channel.read_ended && channel.queue.is_ended();
         if state.channels.get(&id).is_some_and(ended) {
             self.gone(state, id, Closed::Eof);
@@ -291,7 +291,7 @@ impl Shared {
     }
 
     /// The channel has ended; the engine hears nothing of it after this.
-    fn gone(&self, state: &mut State, id: ChannelId, why: Closed) {
+    fn gone(&self, state: &mut State, id: ConnectionId, why: Closed) {
         let Some(channel) = state.channels.remove(&id) else { return };
         channel.wake.notify_all();
         state.detached += channel.threads;
@@ -305,7 +305,7 @@ impl Shared {
     fn thread(
         self: &Arc<Self>,
         state: &mut State,
-        id: ChannelId,
+        id: ConnectionId,
         name: &str,
         body: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
@@ -327,7 +327,7 @@ impl Shared {
         Ok(())
     }
 
-    fn next_step(&self, id: ChannelId) -> Option<Step> {
+    fn next_step(&self, id: ConnectionId) -> Option<Step> {
         let mut state = self.lock();
         loop {
             let channel = state.channels.get_mut(&id)?;
@@ -339,7 +339,7 @@ impl Shared {
         }
     }
 
-    fn written(self: &Arc<Self>, id: ChannelId, n: usize) -> bool {
+    fn written(self: &Arc<Self>, id: ConnectionId, n: usize) -> bool {
         let mut state = self.lock();
         let go_on = state.channels.get(&id).is_some_and(|channel| !channel.queue.is_ended());
         if go_on {
@@ -351,7 +351,7 @@ impl Shared {
 }
 
 /// Reads a channel to its end. Holds nothing of the client while it is stuck in a read.
-fn read(shared: &Weak<Shared>, id: ChannelId, mut reader: Reader) {
+fn read(shared: &Weak<Shared>, id: ConnectionId, mut reader: Reader) {
     let received = |bytes| Weak::upgrade(shared).is_some_and(|shared| shared.received(id, bytes));
     let cut = stream::read(&mut *reader, received).is_err();
     drop(reader);
@@ -361,7 +361,7 @@ fn read(shared: &Weak<Shared>, id: ChannelId, mut reader: Reader) {
 }
 
 /// Writes what is queued for a channel until it ends or breaks. Holds nothing of the client while it is stuck in a write.
-fn write(shared: &Weak<Shared>, id: ChannelId, mut writer: Writer) {
+fn write(shared: &Weak<Shared>, id: ConnectionId, mut writer: Writer) {
     let next = || Weak::upgrade(shared).and_then(|shared| shared.next_step(id));
     let written = |n| Weak::upgrade(shared).is_some_and(|shared| shared.written(id, n));
     // How it broke is told by the other direction, or by the end of the program.

@@ -15,7 +15,7 @@ use crate::target::Given;
 use bytes::Bytes;
 use mcp_proto::client::Event;
 use mcp_proto::driver::{Calls, Noted, Question, ReplyToken};
-use mcp_proto::exchange::{Action, ChannelId};
+use mcp_proto::exchange::{Action, ConnectionId};
 use mcp_proto::record::{self, Recorder};
 use mcp_proto::stats::ClientStats;
 use mcp_proto::wired::WiredClient;
@@ -37,7 +37,7 @@ pub(crate) struct Shared {
 
 pub(crate) struct State {
     pub(crate) engine: WiredClient,
-    pub(crate) channels: BTreeMap<ChannelId, Channel>,
+    pub(crate) channels: BTreeMap<ConnectionId, Channel>,
     pub(crate) calls: Calls<Arc<Condvar>>,
     pub(crate) given: Option<Given>,
     /// Threads of channels that are gone.
@@ -132,7 +132,7 @@ impl Shared {
     }
 
     /// The other side sent this. Returns, when there is room for more, whether to read on.
-    pub(crate) fn received(self: &Arc<Self>, id: ChannelId, bytes: Bytes) -> bool {
+    pub(crate) fn received(self: &Arc<Self>, id: ConnectionId, bytes: Bytes) -> bool {
         let mut state = self.lock();
         if !state.channels.contains_key(&id) {
             return false;
@@ -219,7 +219,7 @@ impl State {
         (self.callbacks.take(), std::mem::take(&mut self.stderr), self.events.end())
     }
 
-    pub(crate) fn channel(&mut self, id: ChannelId, f: impl FnOnce(&mut Channel)) {
+    pub(crate) fn channel(&mut self, id: ConnectionId, f: impl FnOnce(&mut Channel)) {
         if let Some(channel) = self.channels.get_mut(&id) {
             f(channel);
         }

@@ -17,7 +17,7 @@ use mcp_proto::input::{Admission, AdmitToken, Answer, Change, Principal, Request
 use mcp_proto::route::{Invocation, Routed};
 use mcp_proto::server::{Event, Incoming, Responder};
 use mcp_proto::stats::ServerStats;
-use mcp_proto::wired::{Hub, Kind};
+use mcp_proto::wired::{Kind, SharedServer};
 use mcp_proto::{Cx, Instant, Outcome, Refusal};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -56,7 +56,7 @@ pub(crate) struct Service {
 
 /// What stands behind the lock of a server.
 pub(crate) struct Desk {
-    pub(crate) hub: Hub,
+    pub(crate) hub: SharedServer,
     pub(crate) connections: BTreeMap<u64, Arc<Connection>>,
     running: BTreeMap<RequestKey, Arc<Handling>>,
     abandoned: Abandoned,
@@ -102,7 +102,7 @@ impl Service {
             (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes),
         );
         let desk = Desk {
-            hub: Hub::new(Arc::new(config), crate::os::seed()?, clock.now()),
+            hub: SharedServer::new(Arc::new(config), crate::os::seed()?, clock.now()),
             connections: BTreeMap::new(),
             running: BTreeMap::new(),
             abandoned: Abandoned::default(),

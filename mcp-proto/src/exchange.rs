@@ -10,7 +10,7 @@ pub use program::{Group, Inherit, Program};
 
 use crate::peer_text::Visible;
 use crate::redact::{Field, Side, Url};
-use crate::rpc::{Defect, Document, Id, Message};
+use crate::rpc::{Document, Id, InvalidMessage, Message};
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -41,7 +41,7 @@ impl ExchangeId {
 
 /// One channel: a socket, a pipe pair, or a process. Never reused within an engine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ChannelId(pub u64);
+pub struct ConnectionId(pub u64);
 
 /// What the other side said, in the order in which it said it.
 #[derive(Clone, PartialEq, Debug)]
@@ -49,9 +49,9 @@ pub enum Inbound {
     /// A message: a line of a duplex exchange, or the whole body of an HTTP one.
     Message(Message),
     /// An array of messages. It stays one item, since a binding answers it as a whole.
-    Batch(Vec<Result<Message, Defect>>),
+    Batch(Vec<Result<Message, InvalidMessage>>),
     /// Bytes where a message should be.
-    Invalid(Defect),
+    Invalid(InvalidMessage),
     /// The head of an HTTP request; begins an exchange of a server.
     Request(RequestHead),
     /// The head of an HTTP response.
@@ -66,11 +66,11 @@ pub enum Inbound {
     /// The side has said all it will say.
     End,
     /// A server got a request that it cannot serve for reasons of HTTP; it answers with the status and closes.
-    Reject(HttpDefect),
+    Reject(BadRequest),
 }
 
-impl From<Result<Document, Defect>> for Inbound {
-    fn from(read: Result<Document, Defect>) -> Self {
+impl From<Result<Document, InvalidMessage>> for Inbound {
+    fn from(read: Result<Document, InvalidMessage>) -> Self {
         match read {
             Ok(Document::Message(message)) => Self::Message(message),
             Ok(Document::Batch(elements)) => Self::Batch(elements),
@@ -459,9 +459,9 @@ pub enum Data {
     /// A message.
     Message(Message),
     /// An array of messages, which revision 2025-03-26 has.
-    Batch(Vec<Result<Message, Defect>>),
+    Batch(Vec<Result<Message, InvalidMessage>>),
     /// Not a message, though the event is of the type `message`.
-    Bad(Defect),
+    Bad(InvalidMessage),
     /// An event of another type.
     Other {
         /// The type.
@@ -471,8 +471,8 @@ pub enum Data {
     },
 }
 
-impl From<Result<Document, Defect>> for Data {
-    fn from(read: Result<Document, Defect>) -> Self {
+impl From<Result<Document, InvalidMessage>> for Data {
+    fn from(read: Result<Document, InvalidMessage>) -> Self {
         match read {
             Ok(Document::Message(message)) => Self::Message(message),
             Ok(Document::Batch(elements)) => Self::Batch(elements),
@@ -483,7 +483,7 @@ impl From<Result<Document, Defect>> for Data {
 
 /// A request that HTTP forbids to serve.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HttpDefect {
+pub struct BadRequest {
     /// The status to answer.
     pub status: u16,
     /// Why, for people.
@@ -496,11 +496,11 @@ pub struct HttpDefect {
 pub enum Action<E> {
     /// Open a channel to this endpoint, then report [`opened`](crate::wired::WiredClient::opened) or
     /// [`closed`](crate::wired::WiredClient::closed). Emitted once for a channel.
-    Open(ChannelId, Endpoint),
+    Open(ConnectionId, Endpoint),
     /// Write these bytes after those of earlier writes. Never before the channel is open.
-    Write(ChannelId, Bytes),
+    Write(ConnectionId, Bytes),
     /// End the channel in this way. May come more than once, each time harder.
-    Close(ChannelId, Shutdown),
+    Close(ConnectionId, Shutdown),
     /// Something for the application.
     Event(E),
 }

@@ -5,7 +5,7 @@ use crate::exchange::{Body, Data, Inbound, Outbound, SseEvent};
 use crate::limits::FrameLimits;
 use crate::peer_text::Visible;
 use crate::redact::redact_message;
-use crate::rpc::{self, Defect, DefectKind, Document, ErrorObject, Id, Message, Payload, code};
+use crate::rpc::{self, Document, ErrorObject, Id, InvalidKind, InvalidMessage, Message, Payload, code};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -88,16 +88,16 @@ impl core::error::Error for Denied {}
 
 /// What is left of an [`Outbound`] that a hook was asked about.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Ruling {
+pub struct HookDecision {
     /// What to send; `None` if all of it was refused.
     pub send: Option<Outbound>,
     /// What was refused.
-    pub denials: Vec<Denial>,
+    pub denials: Vec<Blocked>,
 }
 
 /// One outgoing message that was refused.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Denial {
+pub struct Blocked {
     /// If it was a request: its id. Somebody waits for the answer.
     pub request: Option<Id>,
     /// What it was, for people: its method or id. Not its content.
@@ -112,7 +112,7 @@ impl MessageHook {
         Self(Arc::new(ask))
     }
 
-    /// Asks about what was read. What is refused comes back as a defect of the kind [`DefectKind::Denied`], so that the engine answers it.
+    /// Asks about what was read. What is refused comes back as a defect of the kind [`InvalidKind::Denied`], so that the engine answers it.
     /// A [`Lane`](crate::wired::Lane) does this itself.
     pub fn incoming(&self, item: Inbound) -> Inbound {
         let read = |message: Message| match self.ask(Direction::In, &message) {
@@ -140,7 +140,7 @@ impl MessageHook {
 
     /// Asks about what is to be written. A [`Lane`](crate::wired::Lane) does this itself, but for the requests of HTTP clients, about which
     /// a [`WiredClient`](crate::wired::WiredClient) asks before there is a lane.
-    pub fn outgoing(&self, outgoing: Outbound) -> Ruling {
+    pub fn outgoing(&self, outgoing: Outbound) -> HookDecision {
         let mut denials = Vec::new();
         let mut rule = |bytes: Bytes| self.rule(bytes, &mut denials);
         let send = match outgoing {
@@ -161,7 +161,7 @@ impl MessageHook {
             },
             other => Some(other),
         };
-        Ruling { send, denials }
+        HookDecision { send, denials }
     }
 
     /// Asks what another hook is asked.
@@ -180,7 +180,7 @@ impl MessageHook {
     }
 
     /// What is to be written in place of a text of ours: itself, less, or nothing.
-    fn rule(&self, bytes: Bytes, denials: &mut Vec<Denial>) -> Option<Bytes> {
+    fn rule(&self, bytes: Bytes, denials: &mut Vec<Blocked>) -> Option<Bytes> {
         // What we write nests no deeper, and no list of answers is longer, than what we were asked.
         let limits = FrameLimits { max_depth: u32::MAX, max_batch: usize::MAX, ..FrameLimits::default() };
         let single = match rpc::parse_batch_or_message(bytes.clone(), &limits) {
@@ -200,8 +200,8 @@ impl MessageHook {
     fn rule_batch(
         &self,
         bytes: Bytes,
-        elements: Vec<Result<Message, Defect>>,
-        denials: &mut Vec<Denial>,
+        elements: Vec<Result<Message, InvalidMessage>>,
+        denials: &mut Vec<Blocked>,
     ) -> Option<Bytes> {
         let before = denials.len();
         let mut kept = Vec::new();
@@ -221,7 +221,7 @@ impl MessageHook {
     }
 
     /// A message of ours that passes, or what was refused and what stands in its place.
-    fn judge(&self, element: Result<Message, Defect>) -> Result<Message, (Denial, Option<Bytes>)> {
+    fn judge(&self, element: Result<Message, InvalidMessage>) -> Result<Message, (Blocked, Option<Bytes>)> {
         let (what, why, id, is_request) = match element {
             Ok(message) => match self.ask(Direction::Out, &message) {
                 Ok(()) => return Ok(message),
@@ -237,9 +237,9 @@ impl MessageHook {
             }
         };
         let instead = id.as_ref().filter(|_| !is_request).map(|id| {
-            rpc::error_response(Some(id), &ErrorObject::new(code::INTERNAL_ERROR, DefectKind::Denied.as_str()))
+            rpc::error_response(Some(id), &ErrorObject::new(code::INTERNAL_ERROR, InvalidKind::Denied.as_str()))
         });
-        Err((Denial { request: id.filter(|_| is_request), what, why }, instead))
+        Err((Blocked { request: id.filter(|_| is_request), what, why }, instead))
     }
 }
 
@@ -334,7 +334,7 @@ fn describe(message: &Message) -> String {
     }
 }
 
-fn defect(message: &Message, why: &Denied) -> Defect {
-    let defect = Defect::new(DefectKind::Denied, why.0.as_bytes());
-    Defect { id: id(message).cloned(), has_method: method(message).is_some(), ..defect }
+fn defect(message: &Message, why: &Denied) -> InvalidMessage {
+    let defect = InvalidMessage::new(InvalidKind::Denied, why.0.as_bytes());
+    InvalidMessage { id: id(message).cloned(), has_method: method(message).is_some(), ..defect }
 }

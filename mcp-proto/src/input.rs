@@ -4,7 +4,7 @@
 pub use crate::call::CallId;
 use crate::call::RawCall;
 use crate::error::{AuthHints, Diagnostic};
-use crate::exchange::{ChannelId, Closed, ExchangeEvent, ExchangeId, Headers, Peer};
+use crate::exchange::{Closed, ConnectionId, ExchangeEvent, ExchangeId, Headers, Peer};
 use crate::model::elicitation::{ElicitRequest, ElicitResult};
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, code};
 use alloc::string::String;
@@ -28,9 +28,9 @@ pub type ClientInput = Input<ExchangeId, ExchangeEvent, ClientCommand>;
 /// The inputs of a [`Server`](crate::server::Server).
 pub type ServerInput = Input<ExchangeId, ExchangeEvent, ServerCommand>;
 /// The inputs of a [`WiredClient`](crate::wired::WiredClient).
-pub type WiredClientInput = Input<ChannelId, IoEvent, ClientCommand>;
+pub type WiredClientInput = Input<ConnectionId, IoEvent, ClientCommand>;
 /// The inputs of a [`WiredServer`](crate::wired::WiredServer).
-pub type WiredServerInput = Input<ChannelId, IoEvent, ServerCommand>;
+pub type WiredServerInput = Input<ConnectionId, IoEvent, ServerCommand>;
 
 /// What happened to a channel. `Closed` is the last fact of every channel, also of one that never opened.
 #[derive(Clone, PartialEq, Debug)]

@@ -26,7 +26,7 @@
 //! differs in one word, `Kind::HttpServer`, and has a channel for each connection.
 //!
 //! ```
-//! use mcp_proto::exchange::{Action, ChannelId, Closed, Peer, Shutdown};
+//! use mcp_proto::exchange::{Action, ConnectionId, Closed, Peer, Shutdown};
 //! use mcp_proto::route::Routed;
 //! use mcp_proto::wired::{Kind, WiredClient, WiredServer};
 //! use mcp_proto::{ClientConfig, Cx, Instant, Outcome, Router, client, server, tool, tools};
@@ -42,7 +42,7 @@
 //! // 1. Calls are values. This one waits until the two sides have agreed.
 //! let hello = client.call(now, tools::call("hello")).unwrap();
 //!
-//! let (mut at_client, mut at_server) = (ChannelId(0), ChannelId(0));
+//! let (mut at_client, mut at_server) = (ConnectionId(0), ConnectionId(0));
 //! let mut answer = None;
 //! loop {
 //!     let mut idle = true;

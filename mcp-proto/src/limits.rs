@@ -135,7 +135,7 @@ pub struct ServerLimits {
     /// Bytes of HTTP requests that are being read, heads and bodies, that all connections of a server may hold together; what has come whole
     /// does not count. A request for which there is no room left is answered 503 and its connection closed, but one that holds no more than
     /// 64 KiB is always read on; what waits behind an answer, or for its admission, is not read on. A [`Lane`](crate::wired::Lane) that was
-    /// not made by a [`Hub`](crate::wired::Hub) or a [`WiredServer`](crate::wired::WiredServer) has no part in it. Default 256 MiB.
+    /// not made by a [`SharedServer`](crate::wired::SharedServer) or a [`WiredServer`](crate::wired::WiredServer) has no part in it. Default 256 MiB.
     pub max_held: usize,
     /// How long an exchange may accept no byte while some wait. Then that exchange ends, and only it. Default 30 s.
     pub write_stall: Duration,
@@ -217,7 +217,7 @@ impl ServerLimits {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct FrameLimits {
-    /// Bytes of one line, its newline not counted. A longer one is one [`Defect`](crate::rpc::Defect), its rest is skipped unheld.
+    /// Bytes of one line, its newline not counted. A longer one is one [`InvalidMessage`](crate::rpc::InvalidMessage), its rest is skipped unheld.
     /// Default 16 MiB.
     pub max_line: usize,
     /// Bytes of one server-sent event: the values of its fields. Comments and fields that mean nothing are not held and do not count. A

@@ -48,7 +48,7 @@ pub struct ClientStats {
     pub detached_threads: usize,
 }
 
-/// What a server holds at the moment, and what it has done since it was made: from [`Hub::stats`](crate::wired::Hub::stats) or
+/// What a server holds at the moment, and what it has done since it was made: from [`SharedServer::stats`](crate::wired::SharedServer::stats) or
 /// [`WiredServer::stats`](crate::wired::WiredServer::stats). Nothing is taken away by asking.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -68,8 +68,8 @@ pub struct ServerStats {
     pub sessions: usize,
     /// Streams of clients of the older revisions over HTTP, open or kept: see [`Server::streams`](crate::server::Server::streams).
     pub streams: usize,
-    /// What went over all connections, those that are closed included. Of a [`Hub`](crate::wired::Hub): what it was told of with
-    /// [`count`](crate::wired::Hub::count).
+    /// What went over all connections, those that are closed included. Of a [`SharedServer`](crate::wired::SharedServer): what it was told of with
+    /// [`count`](crate::wired::SharedServer::count).
     pub traffic: Traffic,
     /// Events, or other outputs, that wait.
     pub queued: usize,

@@ -8,7 +8,7 @@ use crate::sync::{Mutex, MutexGuard, Watchers, lock};
 use mcp_proto::call::{Method, Paged};
 use mcp_proto::client::{Event, Termination, Verdict};
 use mcp_proto::driver::{Calls, Collected, ConnectError, Noted};
-use mcp_proto::exchange::{Action, ChannelId, Closed};
+use mcp_proto::exchange::{Action, Closed, ConnectionId};
 use mcp_proto::input::{CallId, NotificationId};
 use mcp_proto::stats::ClientStats;
 use mcp_proto::wired::WiredClient;
@@ -454,7 +454,7 @@ impl Shared {
     }
 
     /// The driver is gone, and with it the channels `open`: everything ends now.
-    pub(crate) fn abandon(&self, open: impl Iterator<Item = ChannelId>) {
+    pub(crate) fn abandon(&self, open: impl Iterator<Item = ConnectionId>) {
         let mut state = self.lock();
         state.abandoned = true;
         if state.calls.terminated().is_some() {

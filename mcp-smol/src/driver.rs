@@ -9,7 +9,7 @@ use crate::config::{BoxFuture, Hooks};
 use crate::sync::guarded;
 use mcp_proto::client::Event;
 use mcp_proto::driver::{Question, Reply, ReplyKey, ReplyToken};
-use mcp_proto::exchange::{Action, ChannelId};
+use mcp_proto::exchange::{Action, ConnectionId};
 use mcp_proto::input::{Input, IoEvent};
 use smol::future::Future;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub struct Driver {
     given: Option<(Reader, Writer)>,
     /// A server in this process.
     guest: Option<BoxFuture<()>>,
-    channels: BTreeMap<ChannelId, Channel>,
+    channels: BTreeMap<ConnectionId, Channel>,
     answers: BTreeMap<ReplyKey, (ReplyToken, BoxFuture<Reply>)>,
     alarm: Alarm,
 }

@@ -11,7 +11,7 @@ use mcp_proto::input::{Admission, AdmitKey, AdmitToken, Answer, RequestKey};
 use mcp_proto::route::Routed;
 use mcp_proto::server::{Event, Incoming, Responder};
 use mcp_proto::stats::ServerStats;
-use mcp_proto::wired::Hub;
+use mcp_proto::wired::SharedServer;
 use mcp_proto::{Cx, Instant, Outcome, Refusal, Router};
 use std::collections::BTreeMap;
 use std::io;
@@ -40,7 +40,7 @@ pub(crate) struct Shared {
 }
 
 pub(crate) struct State {
-    pub(crate) hub: Hub,
+    pub(crate) hub: SharedServer,
     event: Option<Box<dyn FnMut(ServerEvent) + Send>>,
     /// Requests whose handlers are there.
     running: BTreeMap<RequestKey, Arc<Running>>,
@@ -67,7 +67,7 @@ impl Shared {
         let linger = config.limits.frame.linger_timeout;
         let admit_timeout = config.limits.server.admit_timeout;
         let state = State {
-            hub: Hub::new(Arc::new(config), seed()?, origin.now()),
+            hub: SharedServer::new(Arc::new(config), seed()?, origin.now()),
             event,
             running: BTreeMap::new(),
             asked: BTreeMap::new(),
@@ -109,12 +109,12 @@ impl Shared {
     }
 
     /// Tells the engine something, wakes whom its answer concerns, and starts what it asks for.
-    pub(crate) fn tell<T>(self: &Arc<Self>, tell: impl FnOnce(&mut Hub, Instant) -> T) -> T {
+    pub(crate) fn tell<T>(self: &Arc<Self>, tell: impl FnOnce(&mut SharedServer, Instant) -> T) -> T {
         self.tell_of(0, tell)
     }
 
     /// As [`tell`](Self::tell), of this lane: what is to be admitted comes from it.
-    pub(crate) fn tell_of<T>(self: &Arc<Self>, lane: u64, tell: impl FnOnce(&mut Hub, Instant) -> T) -> T {
+    pub(crate) fn tell_of<T>(self: &Arc<Self>, lane: u64, tell: impl FnOnce(&mut SharedServer, Instant) -> T) -> T {
         let mut guard = self.lock();
         let state = &mut *guard;
         let before = state.hub.poll_timeout();

@@ -15,7 +15,7 @@ pub use server::{Handler, Hooks, serve_http, serve_http_with, serve_stdio};
 use channel::Channel;
 use mcp_proto::call::RawResult;
 use mcp_proto::client::Event;
-use mcp_proto::exchange::{Action, ChannelId, Closed, Peer, Sent, Shutdown};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, Peer, Sent, Shutdown};
 use mcp_proto::input::{CallId, Input, IoEvent};
 use mcp_proto::wired::{Outbox, WiredClient};
 use mcp_proto::{Call, CallError, ClientConfig, Instant, Method};
@@ -30,7 +30,7 @@ pub struct PollLoop {
     /// What decides. Commands are given to it directly, with the time from [`PollLoop::now`]; the next turn carries them out.
     pub engine: WiredClient,
     clock: Clock,
-    channels: BTreeMap<ChannelId, Channel>,
+    channels: BTreeMap<ConnectionId, Channel>,
     /// The two directions of the channel that the application brought along.
     given: Option<[OwnedFd; 2]>,
     /// What the application was not told yet; what it does not take is counted, not kept without end.
@@ -129,7 +129,7 @@ impl PollLoop {
             while let Some(action) = self.engine.poll_output() {
                 self.act(action);
             }
-            let ended = |(id, channel): (&ChannelId, &mut Channel)| channel.closed().map(|why| (*id, why));
+            let ended = |(id, channel): (&ConnectionId, &mut Channel)| channel.closed().map(|why| (*id, why));
             let Some((id, why)) = self.channels.iter_mut().find_map(ended) else { break };
             self.channels.remove(&id);
             self.tell(id, IoEvent::Closed(why));
@@ -175,7 +175,7 @@ impl PollLoop {
     /// Sleeps until a channel is ready or a timer is due, and tells the engine what happened.
     fn wait(&mut self) -> io::Result<()> {
         let sleep = self.engine.poll_timeout().map(|at| at - self.now());
-        let wants_read = |id: ChannelId| self.engine.wants_read(id);
+        let wants_read = |id: ConnectionId| self.engine.wants_read(id);
         for id in channel::wait(&self.channels, wants_read, None, sleep)? {
             let wants_read = self.engine.wants_read(id);
             let facts = self.channels.get_mut(&id).map(|channel| channel.transfer(wants_read));
@@ -188,7 +188,7 @@ impl PollLoop {
         Ok(())
     }
 
-    fn tell(&mut self, id: ChannelId, fact: IoEvent) {
+    fn tell(&mut self, id: ConnectionId, fact: IoEvent) {
         // The same as `engine.bytes(now, id, ..)`, `engine.written(now, id, ..)` and so on, with the fact as a value.
         self.engine.apply(self.now(), Input::Event(id, fact)).expect("facts are never refused");
     }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use mcp_proto::error::DiagnosticKind;
-use mcp_proto::exchange::{Action, ChannelId, Closed, Peer, Shutdown};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, Peer, Shutdown};
 use mcp_proto::input::{Note, RequestKey};
 use mcp_proto::model::lifecycle::Implementation;
 use mcp_proto::rpc::Object;
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// A server with one connection, and what it did on it.
 struct Raw {
     server: WiredServer,
-    channel: ChannelId,
+    channel: ConnectionId,
     now: Instant,
     /// What was written since it was last looked at.
     text: String,
@@ -212,7 +212,7 @@ fn two_lengths_are_refused_and_nothing_after_them_is_believed() {
     assert!(raw.requests.is_empty());
     assert_eq!(
         (raw.closes.as_slice(), raw.diagnostics.as_slice()),
-        ([Shutdown::WriteHalf].as_slice(), [DiagnosticKind::HttpDefect].as_slice())
+        ([Shutdown::WriteHalf].as_slice(), [DiagnosticKind::BadRequest].as_slice())
     );
 }
 

@@ -13,7 +13,7 @@ use mcp_blocking::{Client, Config, connect_with};
 use mcp_proto::client::{self, Termination};
 use mcp_proto::error::Diagnostic;
 use mcp_proto::exchange::{
-    self, Closed, ExchangeEvent, ExchangeId, Headers, HttpDefect, Inbound, Outbound, Peer, RequestHead, ResponseHead,
+    self, BadRequest, Closed, ExchangeEvent, ExchangeId, Headers, Inbound, Outbound, Peer, RequestHead, ResponseHead,
     Sent,
 };
 use mcp_proto::input::{Admission, Change, Note, Principal, RequestKey};
@@ -301,7 +301,7 @@ async fn serve(web: Arc<Web>, peer: Peer, request: hyper::Request<Body>) -> io::
             web.tell(exchange.x, ExchangeEvent::Inbound(item));
         }
         if body.broken().is_some() {
-            let defect = HttpDefect { status: 413, why: "the body is larger than the limit" };
+            let defect = BadRequest { status: 413, why: "the body is larger than the limit" };
             web.tell(exchange.x, ExchangeEvent::Inbound(Inbound::Reject(defect)));
         }
         if ended || body.broken().is_some() {

@@ -43,7 +43,7 @@ pub use url::{BadUrl, HttpTarget};
 
 use crate::call::{Call, Calling, Method, RawResult};
 use crate::error::{CallError, Diagnostic, DiagnosticKind, NegotiationError, Refused, StreamEnd, excerpt};
-use crate::exchange::{ChannelId, Closed, ExchangeEvent, ExchangeId, Outbound, Shutdown, Start};
+use crate::exchange::{Closed, ConnectionId, ExchangeEvent, ExchangeId, Outbound, Shutdown, Start};
 use crate::input::{
     Applied, AuthToken, Authorization, CallId, Challenge, ClientCommand, ClientInput, Input, InputAnswer, InputKey,
     InputRequest, InputToken, NotificationId,
@@ -204,7 +204,7 @@ pub enum Event {
     /// [`WiredClient`](crate::wired::WiredClient): an engine alone knows no channels. May be counted as lost like a diagnostic.
     ChannelClosing {
         /// The channel.
-        channel: ChannelId,
+        channel: ConnectionId,
         /// The step.
         step: Shutdown,
     },
@@ -213,7 +213,7 @@ pub enum Event {
     /// the end: a driver that is dropped tells nobody. May be counted as lost like a diagnostic.
     ChannelClosed {
         /// The channel.
-        channel: ChannelId,
+        channel: ConnectionId,
         /// How it ended.
         why: Closed,
     },

@@ -19,7 +19,7 @@ pub struct Peer {
     /// The process that connected over a Unix domain socket, as the operating system reports it. `None` on every other kind of stream, and
     /// on systems where the driver cannot ask for it.
     pub credentials: Option<Credentials>,
-    /// The number of the connection, which no other connection of the engine has. A [`Hub`](crate::wired::Hub) and a
+    /// The number of the connection, which no other connection of the engine has. A [`SharedServer`](crate::wired::SharedServer) and a
     /// [`WiredServer`](crate::wired::WiredServer) set it. `None`: the driver does not tell which exchanges came on the same connection.
     pub connection: Option<u64>,
 }

@@ -4,7 +4,7 @@
 use super::http1;
 use super::input::LARGE;
 use super::line::Lines;
-use crate::exchange::{HttpDefect, Inbound, Outbound};
+use crate::exchange::{BadRequest, Inbound, Outbound};
 use crate::limits::FrameLimits;
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -152,7 +152,7 @@ impl Conn {
     }
 
     /// A server gives up the request that is half read: it is rejected like one that is malformed. `None` on the other kinds.
-    pub(crate) fn give_up(&mut self, defect: HttpDefect) -> Option<Inbound> {
+    pub(crate) fn give_up(&mut self, defect: BadRequest) -> Option<Inbound> {
         match (&mut self.codec, defect) {
             #[cfg(feature = "http")]
             (Codec::Server(server), defect) => Some(server.give_up(defect)),

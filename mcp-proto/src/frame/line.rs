@@ -7,7 +7,7 @@
 use super::input::{BOM, Input, LARGE};
 use crate::exchange::Inbound;
 use crate::limits::FrameLimits;
-use crate::rpc::{self, Defect, DefectKind};
+use crate::rpc::{self, InvalidKind, InvalidMessage};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -115,8 +115,8 @@ impl Lines {
             return None;
         }
         match self.finish() {
-            Some(Inbound::Invalid(defect)) if defect.kind == DefectKind::Truncated => {
-                return Some(Inbound::Invalid(Defect { id: None, ..defect }));
+            Some(Inbound::Invalid(defect)) if defect.kind == InvalidKind::Truncated => {
+                return Some(Inbound::Invalid(InvalidMessage { id: None, ..defect }));
             }
             Some(item) => return Some(item),
             None => {}
@@ -168,8 +168,8 @@ impl Lines {
         self.input.skip(count - room);
         let line = Bytes::from(mem::take(&mut self.partial));
         let defect = rpc::parse(line.clone(), self.limits.max_depth).err();
-        let defect = defect.unwrap_or_else(|| Defect::new(DefectKind::TooLong, &line));
-        Inbound::Invalid(Defect { kind: DefectKind::TooLong, ..defect })
+        let defect = defect.unwrap_or_else(|| InvalidMessage::new(InvalidKind::TooLong, &line));
+        Inbound::Invalid(InvalidMessage { kind: InvalidKind::TooLong, ..defect })
     }
 
     fn look(&mut self, _count: usize) {

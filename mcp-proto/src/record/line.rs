@@ -5,7 +5,7 @@ use super::value::{Value, fields, member, name, unknown};
 use crate::call::{CallId, CallOptions, RawCall};
 use crate::client::Event;
 use crate::error::Refused;
-use crate::exchange::{Action, ChannelId, Shutdown};
+use crate::exchange::{Action, ConnectionId, Shutdown};
 use crate::input::{
     Applied, AuthKey, Authorization, ClientCommand, Input, InputAnswer, InputKey, IoEvent, NotificationId,
     WiredClientInput,
@@ -105,7 +105,7 @@ pub(super) fn input(now: Instant, input: &WiredClientInput, mask: &mut Mask) -> 
 /// Reads an input.
 pub(super) fn read_input(line: &Object) -> Result<(Instant, WiredClientInput), DecodeError> {
     let at: Instant = member(line, "at")?;
-    let on = || member(line, "on").map(ChannelId);
+    let on = || member(line, "on").map(ConnectionId);
     let what: String = member(line, "in")?;
     let input = match what.as_str() {
         "tick" => Input::Tick,
@@ -172,7 +172,7 @@ pub(super) fn applied(applied: &Result<Applied, Refused<WiredClientInput>>, mask
 
 /// An output as it stands on file.
 pub(super) fn output(action: &Action<Event>, mask: &mut Mask) -> Object {
-    let line = |what: &str, channel: &ChannelId| Object::new().with("out", what).with("on", channel.0);
+    let line = |what: &str, channel: &ConnectionId| Object::new().with("out", what).with("on", channel.0);
     match action {
         Action::Open(channel, endpoint) => line("open", channel).with("to", mask.endpoint(endpoint).write()),
         Action::Write(channel, bytes) => line("write", channel).with("bytes", mask.written(*channel, bytes).write()),

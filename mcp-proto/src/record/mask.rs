@@ -7,7 +7,7 @@ use super::Redaction;
 #[cfg(feature = "http")]
 use crate::client::BadHeader;
 use crate::client::{ClientConfig, Target};
-use crate::exchange::{ChannelId, Closed, Endpoint, ExitStatus, Headers};
+use crate::exchange::{Closed, ConnectionId, Endpoint, ExitStatus, Headers};
 use crate::input::{Input, IoEvent, WiredClientInput};
 #[cfg(feature = "http")]
 use crate::redact::Side;
@@ -21,7 +21,7 @@ use bytes::Bytes;
 #[derive(Debug)]
 pub(super) struct Mask {
     /// Absent if nothing is left out.
-    channels: Option<BTreeMap<ChannelId, [Redactor; 2]>>,
+    channels: Option<BTreeMap<ConnectionId, [Redactor; 2]>>,
     /// What a channel begins with: bytes that are read, and bytes that are written.
     fresh: [Redactor; 2],
 }
@@ -48,16 +48,16 @@ impl Mask {
     }
 
     /// The next bytes that were read from a channel.
-    pub(super) fn read(&mut self, channel: ChannelId, bytes: &Bytes) -> Bytes {
+    pub(super) fn read(&mut self, channel: ConnectionId, bytes: &Bytes) -> Bytes {
         self.bytes(channel, 0, bytes)
     }
 
     /// The next bytes that are to be written to a channel.
-    pub(super) fn written(&mut self, channel: ChannelId, bytes: &Bytes) -> Bytes {
+    pub(super) fn written(&mut self, channel: ConnectionId, bytes: &Bytes) -> Bytes {
         self.bytes(channel, 1, bytes)
     }
 
-    fn bytes(&mut self, channel: ChannelId, direction: usize, bytes: &Bytes) -> Bytes {
+    fn bytes(&mut self, channel: ConnectionId, direction: usize, bytes: &Bytes) -> Bytes {
         match &mut self.channels {
             None => bytes.clone(),
             Some(channels) => match channels.get_mut(&channel) {

@@ -7,7 +7,9 @@ use super::value::Value;
 use super::*;
 use crate::call::{CallId, CallOptions, RawCall};
 use crate::client::{CancelSignal, IdPolicy, Malformed, Policy, Restart, Target, Verdict};
-use crate::exchange::{ChannelId, Closed, Credentials, Endpoint, ExitStatus, Group, Inherit, Peer, PeerKind, Program};
+use crate::exchange::{
+    Closed, ConnectionId, Credentials, Endpoint, ExitStatus, Group, Inherit, Peer, PeerKind, Program,
+};
 use crate::input::{ClientCommand, InputAnswer, InputKey, IoEvent, NotificationId};
 use crate::model::elicitation::ElicitResult;
 use crate::rpc::{EncodeError, ErrorObject, RawJson};
@@ -144,7 +146,7 @@ fn any_input() -> impl Strategy<Value = WiredClientInput> {
     ];
     prop_oneof![
         1 => Just(Input::Tick),
-        5 => (any::<u64>(), wire).prop_map(|(id, wire)| Input::Event(ChannelId(id), wire)),
+        5 => (any::<u64>(), wire).prop_map(|(id, wire)| Input::Event(ConnectionId(id), wire)),
         5 => command.prop_map(Input::Command),
     ]
 }
@@ -232,7 +234,7 @@ fn run(redaction: Redaction) -> Vec<u8> {
     let (recorder, kept) = recorder(redaction);
     let at = Instant::from_millis;
     let mut client = recorder.client(Arc::new(config), SEED, at(5));
-    let channel = ChannelId(1);
+    let channel = ConnectionId(1);
     client.opened(at(6), channel, Peer::default());
     client.bytes(at(7), channel, Bytes::from_static(HELLO));
     // Not UTF-8, and not a message; more than the queue holds.
@@ -245,7 +247,7 @@ fn run(redaction: Redaction) -> Vec<u8> {
     drain(&mut client);
     // An earlier instant, a tick before its time, a fact of no channel, a refusal.
     client.handle_timeout(at(1));
-    client.eof(at(11), ChannelId(99));
+    client.eof(at(11), ConnectionId(99));
     let unencodable = crate::call::Call::<crate::call::Ping>::new("m", Err(EncodeError::new("no")));
     assert!(client.call(at(12), unencodable).is_err());
     client.close(at(13));
@@ -328,9 +330,9 @@ fn the_seed_is_part_of_a_run() {
     config.restart = Some(Restart { jitter: Duration::from_secs(1000), ..Restart::default() });
     let (recorder, kept) = recorder(Redaction::Raw);
     let mut client = recorder.client(Arc::new(config), SEED, Instant::ZERO);
-    client.opened(Instant::ZERO, ChannelId(1), Peer::default());
-    client.bytes(Instant::ZERO, ChannelId(1), Bytes::from_static(HELLO));
-    client.closed(Instant::ZERO, ChannelId(1), Closed::Exited(ExitStatus::exited(1)));
+    client.opened(Instant::ZERO, ConnectionId(1), Peer::default());
+    client.bytes(Instant::ZERO, ConnectionId(1), Bytes::from_static(HELLO));
+    client.closed(Instant::ZERO, ConnectionId(1), Closed::Exited(ExitStatus::exited(1)));
     drain(&mut client);
     let file = String::from_utf8(kept.lock().unwrap().clone()).unwrap();
     assert!(file.contains("\"restarting\"") && read(file.as_bytes()).unwrap().replay().is_ok(), "{file}");
@@ -355,8 +357,8 @@ fn what_a_hook_refuses_is_refused_again() {
         }));
         let (recorder, kept) = recorder(redaction);
         let mut client = recorder.client(Arc::new(config), SEED, Instant::ZERO);
-        client.opened(Instant::ZERO, ChannelId(1), Peer::default());
-        client.bytes(Instant::ZERO, ChannelId(1), Bytes::from_static(HELLO));
+        client.opened(Instant::ZERO, ConnectionId(1), Peer::default());
+        client.bytes(Instant::ZERO, ConnectionId(1), Bytes::from_static(HELLO));
         for _ in 0..6 {
             client.call(Instant::ZERO, crate::call::ping()).unwrap();
             drain(&mut client);
@@ -424,9 +426,9 @@ fn a_redacted_input_holds_no_more_than_what_it_became() {
 #[test]
 fn a_mask_remembers_no_channel_that_is_closed() {
     let mut mask = mask(Redaction::Redacted);
-    let known = |mask: &Mask| alloc::format!("{mask:?}").matches("ChannelId").count();
+    let known = |mask: &Mask| alloc::format!("{mask:?}").matches("ConnectionId").count();
     for number in 0..3 {
-        let channel = ChannelId(number);
+        let channel = ConnectionId(number);
         mask.follow(&Input::Event(channel, IoEvent::Opened(Peer::default())));
         assert_eq!(mask.read(channel, &Bytes::from_static(b"{\"token\":\"a")).as_ref(), b"{\"token\":\"x");
         assert_eq!(mask.read(channel, &Bytes::from_static(b"b")).as_ref(), b"x", "it goes on where it was");

@@ -1,7 +1,7 @@
 //! The grammar of JSON (RFC 8259), strictly, as steps over a text. Knows no message. Nothing here recurses or allocates, but for the text
 //! of a string that is asked for.
 
-use super::DefectKind;
+use super::InvalidKind;
 use alloc::string::String;
 use core::ops::Range;
 
@@ -62,7 +62,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Any value, at `outer` levels of nesting. Keeps the open brackets as bits: the text cannot make the stack grow.
-    pub(super) fn value(&mut self, outer: u32) -> Result<Range<usize>, DefectKind> {
+    pub(super) fn value(&mut self, outer: u32) -> Result<Range<usize>, InvalidKind> {
         self.space();
         let start = self.at;
         let mut objects: u128 = 0;
@@ -75,7 +75,7 @@ impl<'a> Scan<'a> {
                 }
                 open @ (b'{' | b'[') => {
                     if outer + depth >= self.max_depth {
-                        return Err(DefectKind::TooDeep);
+                        return Err(InvalidKind::TooDeep);
                     }
                     let object = open == b'{';
                     self.at += 1;
@@ -95,13 +95,13 @@ impl<'a> Scan<'a> {
                     self.number()?;
                     // More digits may follow the cut: such a number is not known.
                     if self.at == self.text.len() && outer + depth > 0 {
-                        return Err(DefectKind::Truncated);
+                        return Err(InvalidKind::Truncated);
                     }
                 }
                 b't' => self.literal(b"true")?,
                 b'f' => self.literal(b"false")?,
                 b'n' => self.literal(b"null")?,
-                _ => return Err(DefectKind::Syntax),
+                _ => return Err(InvalidKind::Syntax),
             }
             loop {
                 if depth == 0 {
@@ -119,7 +119,7 @@ impl<'a> Scan<'a> {
                     }
                     b'}' if object => {}
                     b']' if !object => {}
-                    _ => return Err(DefectKind::Syntax),
+                    _ => return Err(InvalidKind::Syntax),
                 }
                 self.at += 1;
                 depth -= 1;
@@ -129,7 +129,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The value that comes next in a text that was checked before: only its end is looked for.
-    pub(super) fn skip(&mut self) -> Result<Range<usize>, DefectKind> {
+    pub(super) fn skip(&mut self) -> Result<Range<usize>, InvalidKind> {
         self.space();
         let start = self.at;
         let mut depth: u32 = 0;
@@ -141,7 +141,7 @@ impl<'a> Scan<'a> {
                     self.at += 1;
                 }
                 b'}' | b']' => {
-                    depth = depth.checked_sub(1).ok_or(DefectKind::Syntax)?;
+                    depth = depth.checked_sub(1).ok_or(InvalidKind::Syntax)?;
                     self.at += 1;
                 }
                 // A number or a literal; in an object or an array also what stands between the values.
@@ -168,16 +168,16 @@ impl<'a> Scan<'a> {
     }
 
     /// Up to the value of the next member: where its key stands, without its quotes. `None` at the end of the object.
-    pub(super) fn member(&mut self, first: bool) -> Result<Option<Range<usize>>, DefectKind> {
+    pub(super) fn member(&mut self, first: bool) -> Result<Option<Range<usize>>, InvalidKind> {
         Ok(if self.next(first, b'}')? { Some(self.key()?) } else { None })
     }
 
     /// Up to the next element; `false` at the end of the array.
-    pub(super) fn element(&mut self, first: bool) -> Result<bool, DefectKind> {
+    pub(super) fn element(&mut self, first: bool) -> Result<bool, InvalidKind> {
         self.next(first, b']')
     }
 
-    fn next(&mut self, first: bool, close: u8) -> Result<bool, DefectKind> {
+    fn next(&mut self, first: bool, close: u8) -> Result<bool, InvalidKind> {
         self.space();
         match self.byte()? {
             byte if byte == close => {
@@ -186,27 +186,27 @@ impl<'a> Scan<'a> {
             }
             b',' if !first => self.at += 1,
             _ if first => {}
-            _ => return Err(DefectKind::Syntax),
+            _ => return Err(InvalidKind::Syntax),
         }
         Ok(true)
     }
 
-    fn key(&mut self) -> Result<Range<usize>, DefectKind> {
+    fn key(&mut self) -> Result<Range<usize>, InvalidKind> {
         self.space();
         if self.byte()? != b'"' {
-            return Err(DefectKind::Syntax);
+            return Err(InvalidKind::Syntax);
         }
         let key = self.string()?;
         self.space();
         if self.byte()? != b':' {
-            return Err(DefectKind::Syntax);
+            return Err(InvalidKind::Syntax);
         }
         self.at += 1;
         Ok(key)
     }
 
     /// A string, from its first quote; where it stands without its quotes.
-    fn string(&mut self) -> Result<Range<usize>, DefectKind> {
+    fn string(&mut self) -> Result<Range<usize>, InvalidKind> {
         self.at += 1;
         let start = self.at;
         // Where the second half of a pair must begin.
@@ -229,10 +229,10 @@ impl<'a> Scan<'a> {
                                 _ => {}
                             }
                         }
-                        _ => return Err(DefectKind::Syntax),
+                        _ => return Err(InvalidKind::Syntax),
                     }
                 }
-                _ => return Err(DefectKind::Syntax),
+                _ => return Err(InvalidKind::Syntax),
             }
         }
         self.lone |= high.is_some();
@@ -262,17 +262,17 @@ impl<'a> Scan<'a> {
     }
 
     /// The four digits of a `\u`.
-    fn unit(&mut self) -> Result<u16, DefectKind> {
+    fn unit(&mut self) -> Result<u16, InvalidKind> {
         let mut unit = 0;
         for _ in 0..4 {
-            let digit = char::from(self.byte()?).to_digit(16).ok_or(DefectKind::Syntax)?;
+            let digit = char::from(self.byte()?).to_digit(16).ok_or(InvalidKind::Syntax)?;
             unit = unit << 4 | digit as u16;
             self.at += 1;
         }
         Ok(unit)
     }
 
-    fn number(&mut self) -> Result<(), DefectKind> {
+    fn number(&mut self) -> Result<(), InvalidKind> {
         self.at += usize::from(self.byte()? == b'-');
         match self.byte()? {
             b'0' => self.at += 1,
@@ -289,28 +289,28 @@ impl<'a> Scan<'a> {
         }
         match self.text.get(self.at) {
             None | Some(b' ' | b'\t' | b'\r' | b'\n' | b',' | b']' | b'}') => Ok(()),
-            Some(_) => Err(DefectKind::Syntax),
+            Some(_) => Err(InvalidKind::Syntax),
         }
     }
 
     /// At least one digit.
-    fn digits(&mut self) -> Result<(), DefectKind> {
+    fn digits(&mut self) -> Result<(), InvalidKind> {
         if !self.byte()?.is_ascii_digit() {
-            return Err(DefectKind::Syntax);
+            return Err(InvalidKind::Syntax);
         }
         self.at += self.text[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         Ok(())
     }
 
-    fn literal(&mut self, word: &[u8]) -> Result<(), DefectKind> {
+    fn literal(&mut self, word: &[u8]) -> Result<(), InvalidKind> {
         let rest = &self.text[self.at..];
         if rest.starts_with(word) {
             self.at += word.len();
             Ok(())
         } else if word.starts_with(rest) {
-            Err(DefectKind::Truncated)
+            Err(InvalidKind::Truncated)
         } else {
-            Err(DefectKind::Syntax)
+            Err(InvalidKind::Syntax)
         }
     }
 
@@ -321,13 +321,13 @@ impl<'a> Scan<'a> {
     }
 
     /// The next byte, which stays the next.
-    fn byte(&self) -> Result<u8, DefectKind> {
-        self.text.get(self.at).copied().ok_or(DefectKind::Truncated)
+    fn byte(&self) -> Result<u8, InvalidKind> {
+        self.text.get(self.at).copied().ok_or(InvalidKind::Truncated)
     }
 
     /// Nothing but white space follows.
-    pub(super) fn end(&mut self) -> Result<(), DefectKind> {
+    pub(super) fn end(&mut self) -> Result<(), InvalidKind> {
         self.space();
-        if self.at == self.text.len() { Ok(()) } else { Err(DefectKind::Syntax) }
+        if self.at == self.text.len() { Ok(()) } else { Err(InvalidKind::Syntax) }
     }
 }

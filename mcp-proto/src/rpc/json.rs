@@ -1,7 +1,7 @@
 //! JSON that was checked once and is carried as bytes from then on.
 
 use super::scan;
-use super::{Defect, DefectKind};
+use super::{InvalidKind, InvalidMessage};
 use crate::peer_text::Visible;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -31,13 +31,13 @@ impl RawJson {
     /// Takes one JSON value as it is, white space around it removed.
     ///
     /// # Errors
-    /// A [`Defect`] if the bytes are not one JSON value, or hold a CR or LF (pretty-printed JSON; serialise it compactly).
-    pub fn parse(bytes: impl Into<Bytes>) -> Result<Self, Defect> {
+    /// A [`InvalidMessage`] if the bytes are not one JSON value, or hold a CR or LF (pretty-printed JSON; serialise it compactly).
+    pub fn parse(bytes: impl Into<Bytes>) -> Result<Self, InvalidMessage> {
         let bytes = bytes.into();
-        let value = scan::value(&bytes).map_err(|kind| Defect::new(kind, &bytes))?;
+        let value = scan::value(&bytes).map_err(|kind| InvalidMessage::new(kind, &bytes))?;
         let value = bytes.slice(value);
         if memchr::memchr2(b'\r', b'\n', &value).is_some() {
-            return Err(Defect::new(DefectKind::Syntax, &bytes));
+            return Err(InvalidMessage::new(InvalidKind::Syntax, &bytes));
         }
         Ok(Self(value))
     }
@@ -65,7 +65,7 @@ impl RawJson {
         debug_assert!(
             match scan::value(&bytes) {
                 Ok(range) => range.len() == bytes.len(),
-                Err(kind) => kind == DefectKind::TooDeep,
+                Err(kind) => kind == InvalidKind::TooDeep,
             },
             "{bytes:?}"
         );

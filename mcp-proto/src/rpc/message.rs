@@ -10,7 +10,7 @@ use core::fmt;
 /// Written back with the same JSON type and value. Integers beyond ±(2^53 - 1) are read and written exactly here, but a peer that holds numbers
 /// as IEEE 754 doubles (JavaScript) rounds them and answers with another id (RFC 8259 section 6); the engines mint none of that size.
 /// `1.0` and `1e0` are read as the integer 1; fractions, integers beyond the signed
-/// 64-bit range and other types are a [`DefectKind::BadId`].
+/// 64-bit range and other types are a [`InvalidKind::BadId`].
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Id {
     /// A JSON integer.
@@ -162,23 +162,23 @@ impl core::error::Error for ErrorObject {}
 
 /// Bytes that are not a message, and as much as could be learnt from them. The bytes around them are not affected.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Defect {
+pub struct InvalidMessage {
     /// What is wrong.
-    pub kind: DefectKind,
+    pub kind: InvalidKind,
     /// A legal id, if one was read at the top level before the fault was met: whoever waits for it can be told.
     pub id: Option<Id>,
     /// Whether a `method` was read at the top level before the fault was met: then the id is the sender's, not one of ours.
     pub has_method: bool,
-    /// The first bytes of what it was, at most [`Defect::HEAD`], copied.
+    /// The first bytes of what it was, at most [`InvalidMessage::HEAD`], copied.
     pub head: Bytes,
 }
 
-impl Defect {
+impl InvalidMessage {
     /// The most bytes that `head` holds.
     pub const HEAD: usize = 8 << 10;
 
     /// A defect of which nothing more is known.
-    pub fn new(kind: DefectKind, bytes: &[u8]) -> Self {
+    pub fn new(kind: InvalidKind, bytes: &[u8]) -> Self {
         let head = Bytes::copy_from_slice(&bytes[..bytes.len().min(Self::HEAD)]);
         Self { kind, id: None, has_method: false, head }
     }
@@ -189,18 +189,18 @@ impl Defect {
     }
 }
 
-impl fmt::Display for Defect {
+impl fmt::Display for InvalidMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.as_str())
     }
 }
 
-impl core::error::Error for Defect {}
+impl core::error::Error for InvalidMessage {}
 
 /// What is wrong with bytes that are not a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum DefectKind {
+pub enum InvalidKind {
     /// Not UTF-8.
     Utf8,
     /// Not JSON: a syntax error, a NUL, a byte-order mark inside the stream, a number out of grammar, or bytes after the value.
@@ -243,7 +243,7 @@ pub enum DefectKind {
     Denied,
 }
 
-impl DefectKind {
+impl InvalidKind {
     /// One sentence, lower case.
     pub const fn as_str(self) -> &'static str {
         match self {

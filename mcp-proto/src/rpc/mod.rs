@@ -16,7 +16,9 @@ mod tests;
 
 pub(crate) use canonical::canonical;
 pub use json::{DecodeError, EncodeError, JsonKind, RawJson};
-pub use message::{Defect, DefectKind, ErrorObject, Id, Message, Notification, Payload, Request, Response, code};
+pub use message::{
+    ErrorObject, Id, InvalidKind, InvalidMessage, Message, Notification, Payload, Request, Response, code,
+};
 pub use object::{Object, ToObject};
 pub use scan::{Document, parse, parse_batch_or_message};
 pub(crate) use walk::Walk;

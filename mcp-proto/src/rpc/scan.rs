@@ -1,7 +1,7 @@
 //! Bytes to messages. One pass checks the text against RFC 8259 and finds the members of the envelope; what they are together is decided
 //! by which keys are present (JSON-RPC 2.0 sections 4 and 5), never by their values alone: `null` is a value, not an absence.
 //!
-//! Where several things are wrong with a message, its [`DefectKind`] is the first of these that applies:
+//! Where several things are wrong with a message, its [`InvalidKind`] is the first of these that applies:
 //!
 //! 1. the text: `Utf8`, `Syntax`, `Truncated`, `TooDeep`, whichever is met first in reading order; then `LoneSurrogate`;
 //! 2. the outermost value: `NotAnObject`, `EmptyBatch`, `BatchTooLong`, `UnexpectedBatch`;
@@ -11,7 +11,7 @@
 //! Keys outside the envelope are ignored, twice or once. `params` of an answer are ignored like them.
 
 use super::grammar::{MAX_DEPTH, Scan, unescape};
-use super::{Defect, DefectKind, ErrorObject, Id, Message, Notification, Payload, RawJson, Request, Response};
+use super::{ErrorObject, Id, InvalidKind, InvalidMessage, Message, Notification, Payload, RawJson, Request, Response};
 use crate::limits::FrameLimits;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -22,11 +22,11 @@ use core::ops::Range;
 /// message is copied without them.
 ///
 /// # Errors
-/// A [`Defect`]. An array is [`DefectKind::UnexpectedBatch`] (or `EmptyBatch`).
-pub fn parse(bytes: Bytes, max_depth: u32) -> Result<Message, Defect> {
+/// A [`InvalidMessage`]. An array is [`InvalidKind::UnexpectedBatch`] (or `EmptyBatch`).
+pub fn parse(bytes: Bytes, max_depth: u32) -> Result<Message, InvalidMessage> {
     match read(&bytes, max_depth, None)? {
         Document::Message(message) => Ok(message),
-        Document::Batch(_) => Err(Defect::new(DefectKind::UnexpectedBatch, &bytes)),
+        Document::Batch(_) => Err(InvalidMessage::new(InvalidKind::UnexpectedBatch, &bytes)),
     }
 }
 
@@ -34,18 +34,18 @@ pub fn parse(bytes: Bytes, max_depth: u32) -> Result<Message, Defect> {
 /// surrogates included, only costs its element. Each element may nest as deep as a message that stands alone.
 ///
 /// # Errors
-/// A [`Defect`] of the whole text.
-pub fn parse_batch_or_message(bytes: Bytes, limits: &FrameLimits) -> Result<Document, Defect> {
+/// A [`InvalidMessage`] of the whole text.
+pub fn parse_batch_or_message(bytes: Bytes, limits: &FrameLimits) -> Result<Document, InvalidMessage> {
     read(&bytes, limits.max_depth, Some(limits.max_batch))
 }
 
 /// Where the one JSON value in `bytes` stands.
-pub(super) fn value(bytes: &[u8]) -> Result<Range<usize>, DefectKind> {
+pub(super) fn value(bytes: &[u8]) -> Result<Range<usize>, InvalidKind> {
     let (text, cut) = decoded(bytes);
     let mut scan = Scan::new(text, MAX_DEPTH);
     let found = scan.value(0).and_then(|range| scan.end().map(|()| range));
     let range = coded(found, cut)?;
-    if scan.lone { Err(DefectKind::LoneSurrogate) } else { Ok(range) }
+    if scan.lone { Err(InvalidKind::LoneSurrogate) } else { Ok(range) }
 }
 
 /// Hands out the members of a JSON object, keys decoded; of anything else, none.
@@ -90,11 +90,11 @@ pub enum Document {
     /// One message.
     Message(Message),
     /// An array; each element is a message or what is wrong with it.
-    Batch(Vec<Result<Message, Defect>>),
+    Batch(Vec<Result<Message, InvalidMessage>>),
 }
 
 /// `max_batch` is `None` where no array is allowed: then none of its elements is kept.
-fn read(bytes: &Bytes, max_depth: u32, max_batch: Option<usize>) -> Result<Document, Defect> {
+fn read(bytes: &Bytes, max_depth: u32, max_batch: Option<usize>) -> Result<Document, InvalidMessage> {
     let (text, cut) = decoded(bytes);
     let mut scan = Scan::new(text, max_depth);
     let mut found = Found::default();
@@ -115,9 +115,9 @@ fn read(bytes: &Bytes, max_depth: u32, max_batch: Option<usize>) -> Result<Docum
         },
         Some(batch) => {
             let kind = match (batch.count, max_batch) {
-                (0, _) => DefectKind::EmptyBatch,
-                (_, None) => DefectKind::UnexpectedBatch,
-                (count, Some(max)) if count > max => DefectKind::BatchTooLong,
+                (0, _) => InvalidKind::EmptyBatch,
+                (_, None) => InvalidKind::UnexpectedBatch,
+                (count, Some(max)) if count > max => InvalidKind::BatchTooLong,
                 _ => {
                     let element = |(range, envelope): (Range<usize>, Envelope)| {
                         envelope.classify(bytes).map_err(|kind| envelope.defect(kind, bytes, &bytes[range]))
@@ -125,26 +125,26 @@ fn read(bytes: &Bytes, max_depth: u32, max_batch: Option<usize>) -> Result<Docum
                     return Ok(Document::Batch(batch.elements.into_iter().map(element).collect()));
                 }
             };
-            Err(Defect::new(kind, bytes))
+            Err(InvalidMessage::new(kind, bytes))
         }
     }
 }
 
 /// The longest prefix that is UTF-8, and what is wrong with what follows it. A character that the end cuts is cut, not wrong.
-fn decoded(bytes: &[u8]) -> (&[u8], Option<DefectKind>) {
+fn decoded(bytes: &[u8]) -> (&[u8], Option<InvalidKind>) {
     match core::str::from_utf8(bytes) {
         Ok(_) => (bytes, None),
         Err(e) => {
-            let kind = if e.error_len().is_some() { DefectKind::Utf8 } else { DefectKind::Truncated };
+            let kind = if e.error_len().is_some() { InvalidKind::Utf8 } else { InvalidKind::Truncated };
             (&bytes[..e.valid_up_to()], Some(kind))
         }
     }
 }
 
 /// Puts the fault of the coding where it belongs in reading order: behind every other fault of the prefix, which itself only looks cut.
-fn coded<T>(outcome: Result<T, DefectKind>, cut: Option<DefectKind>) -> Result<T, DefectKind> {
+fn coded<T>(outcome: Result<T, InvalidKind>, cut: Option<InvalidKind>) -> Result<T, InvalidKind> {
     match (outcome, cut) {
-        (Ok(_) | Err(DefectKind::Truncated), Some(kind)) => Err(kind),
+        (Ok(_) | Err(InvalidKind::Truncated), Some(kind)) => Err(kind),
         (outcome, _) => outcome,
     }
 }
@@ -213,7 +213,7 @@ impl Envelope {
         }
     }
 
-    fn classify(&self, text: &Bytes) -> Result<Message, DefectKind> {
+    fn classify(&self, text: &Bytes) -> Result<Message, InvalidKind> {
         let raw = |range: &Range<usize>| {
             // What is a small part of a large text goes on without it: a request may run for long, and counts as what it holds.
             let is_small = text.len() > LARGE && range.len() < text.len() / 4;
@@ -221,26 +221,26 @@ impl Envelope {
             RawJson::trusted(part)
         };
         match self.kind {
-            _ if self.lone => return Err(DefectKind::LoneSurrogate),
+            _ if self.lone => return Err(InvalidKind::LoneSurrogate),
             Outermost::Object => {}
-            Outermost::Array => return Err(DefectKind::UnexpectedBatch),
-            Outermost::Scalar => return Err(DefectKind::NotAnObject),
+            Outermost::Array => return Err(InvalidKind::UnexpectedBatch),
+            Outermost::Scalar => return Err(InvalidKind::NotAnObject),
         }
         if self.duplicate {
-            return Err(DefectKind::DuplicateKey);
+            return Err(InvalidKind::DuplicateKey);
         }
         if self.jsonrpc.as_ref().and_then(|range| read_string(&text[range.clone()])).as_deref() != Some("2.0") {
-            return Err(DefectKind::NotJsonRpc);
+            return Err(InvalidKind::NotJsonRpc);
         }
         let id = self.id.as_ref().map(|range| &text[range.clone()]);
-        let legal = |id: &[u8]| read_id(id).ok_or(DefectKind::BadId);
+        let legal = |id: &[u8]| read_id(id).ok_or(InvalidKind::BadId);
         match (&self.method, &self.result, &self.error) {
             (Some(method), None, None) => {
-                let method = read_string(&text[method.clone()]).ok_or(DefectKind::BadMethod)?;
+                let method = read_string(&text[method.clone()]).ok_or(InvalidKind::BadMethod)?;
                 let id = id.map(legal).transpose()?;
                 let params = match &self.params {
                     Some(range) if text[range.start] == b'{' => Some(raw(range)),
-                    Some(range) if text[range.start] != b'n' => return Err(DefectKind::BadParams),
+                    Some(range) if text[range.start] != b'n' => return Err(InvalidKind::BadParams),
                     _ => None,
                 };
                 Ok(match id {
@@ -249,25 +249,25 @@ impl Envelope {
                 })
             }
             (None, Some(result), None) => {
-                let id = legal(id.ok_or(DefectKind::MissingId)?)?;
+                let id = legal(id.ok_or(InvalidKind::MissingId)?)?;
                 Ok(Message::Response(Response { id, payload: Payload::Result(raw(result)) }))
             }
             (None, None, Some(error)) => {
                 let id = id.filter(|id| *id != b"null").map(legal).transpose()?;
-                let error = read_error(&raw(error)).ok_or(DefectKind::BadError)?;
+                let error = read_error(&raw(error)).ok_or(InvalidKind::BadError)?;
                 Ok(match id {
                     Some(id) => Message::Response(Response { id, payload: Payload::Error(error) }),
                     None => Message::Error(error),
                 })
             }
-            (None, None, None) => Err(DefectKind::Shapeless),
-            _ => Err(DefectKind::Ambiguous),
+            (None, None, None) => Err(InvalidKind::Shapeless),
+            _ => Err(InvalidKind::Ambiguous),
         }
     }
 
-    fn defect(&self, kind: DefectKind, text: &[u8], shown: &[u8]) -> Defect {
+    fn defect(&self, kind: InvalidKind, text: &[u8], shown: &[u8]) -> InvalidMessage {
         let id = self.id.as_ref().and_then(|range| read_id(&text[range.clone()]));
-        Defect { id, has_method: self.has_method, ..Defect::new(kind, shown) }
+        InvalidMessage { id, has_method: self.has_method, ..InvalidMessage::new(kind, shown) }
     }
 }
 
@@ -329,7 +329,7 @@ fn read_integer(value: &[u8]) -> Option<i64> {
 
 impl Scan<'_> {
     /// The outermost value, its envelope or the envelopes of its elements, of which at most `keep` are kept.
-    fn document(&mut self, found: &mut Found, keep: usize) -> Result<Range<usize>, DefectKind> {
+    fn document(&mut self, found: &mut Found, keep: usize) -> Result<Range<usize>, InvalidKind> {
         self.space();
         let start = self.at;
         if self.text.get(start) != Some(&b'[') {
@@ -349,7 +349,7 @@ impl Scan<'_> {
     }
 
     /// A value; if it is an object, where the members of the envelope stand.
-    fn envelope(&mut self, found: &mut Envelope) -> Result<Range<usize>, DefectKind> {
+    fn envelope(&mut self, found: &mut Envelope) -> Result<Range<usize>, InvalidKind> {
         self.space();
         self.lone = false;
         let start = self.at;

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use proptest::prelude::*;
 
-fn read(text: &str) -> Result<Message, Defect> {
+fn read(text: &str) -> Result<Message, InvalidMessage> {
     parse(Bytes::copy_from_slice(text.as_bytes()), 128)
 }
 
@@ -125,12 +125,12 @@ fn ids_keep_their_type_and_value() {
     ];
     for text in illegal {
         let request = read(&format!(r#"{{"jsonrpc":"2.0","id":{text},"method":"m"}}"#)).unwrap_err();
-        assert_eq!((request.kind, request.id, request.has_method), (DefectKind::BadId, None, true), "{text}");
+        assert_eq!((request.kind, request.id, request.has_method), (InvalidKind::BadId, None, true), "{text}");
         let result = read(&format!(r#"{{"jsonrpc":"2.0","id":{text},"result":1}}"#)).unwrap_err();
-        assert_eq!((result.kind, result.id, result.has_method), (DefectKind::BadId, None, false), "{text}");
+        assert_eq!((result.kind, result.id, result.has_method), (InvalidKind::BadId, None, false), "{text}");
         if text != "null" {
             let error = format!(r#"{{"jsonrpc":"2.0","id":{text},"error":{{"code":1,"message":""}}}}"#);
-            assert_eq!(read(&error).unwrap_err().kind, DefectKind::BadId, "{text}");
+            assert_eq!(read(&error).unwrap_err().kind, InvalidKind::BadId, "{text}");
         }
         assert_eq!(Object::new().with("t", raw(text)).id("t"), None);
     }
@@ -145,7 +145,7 @@ fn a_lone_surrogate_costs_its_element_of_a_batch_alone() {
     else {
         panic!()
     };
-    let kinds: Vec<Result<String, DefectKind>> = elements
+    let kinds: Vec<Result<String, InvalidKind>> = elements
         .into_iter()
         .map(|element| match element {
             Ok(Message::Notification(note)) => Ok(note.method),
@@ -153,7 +153,7 @@ fn a_lone_surrogate_costs_its_element_of_a_batch_alone() {
             Err(defect) => Err(defect.kind),
         })
         .collect();
-    let (lone, scalar) = (Err(DefectKind::LoneSurrogate), Err(DefectKind::NotAnObject));
+    let (lone, scalar) = (Err(InvalidKind::LoneSurrogate), Err(InvalidKind::NotAnObject));
     assert_eq!(kinds, [Ok("a".into()), lone, scalar, Ok("c".into())]);
 }
 
@@ -172,9 +172,9 @@ fn a_notification_that_is_written_has_no_id() {
 // covers: RPC-B-001, RPC-B-004, RPC-B-010, RPC-B-011, RPC-B-013, RPC-B-014, RPC-B-018, B-050, B-121, B-124, B-292
 #[test]
 fn every_defect_has_its_kind_and_keeps_what_was_legible() {
-    use DefectKind::*;
+    use InvalidKind::*;
     let one = || Some(Id::Int(1));
-    let cases: &[(&str, DefectKind, Option<Id>, bool)] = &[
+    let cases: &[(&str, InvalidKind, Option<Id>, bool)] = &[
         ("", Truncated, None, false),
         ("  ", Truncated, None, false),
         ("nul", Truncated, None, false),
@@ -256,8 +256,12 @@ fn every_defect_has_its_kind_and_keeps_what_was_legible() {
         (r#"{"jsonrpc":"2.0","error":{"code":1,"message":null}}"#, BadError, None, false),
     ];
     for (text, kind, id, has_method) in cases {
-        let expected =
-            Defect { kind: *kind, id: id.clone(), has_method: *has_method, head: text.as_bytes().to_vec().into() };
+        let expected = InvalidMessage {
+            kind: *kind,
+            id: id.clone(),
+            has_method: *has_method,
+            head: text.as_bytes().to_vec().into(),
+        };
         assert_eq!(read(text), Err(expected), "{text}");
     }
 }
@@ -265,15 +269,15 @@ fn every_defect_has_its_kind_and_keeps_what_was_legible() {
 // covers: RPC-B-002, B-123
 #[test]
 fn bytes_that_are_not_utf8_are_found_in_reading_order() {
-    let cases: &[(&[u8], DefectKind, Option<Id>)] = &[
-        (b"{\"id\":1,\"x\":\"\xff\"}", DefectKind::Utf8, Some(Id::Int(1))),
-        (b"{\"id\":1\xff", DefectKind::Utf8, None),
-        (b"{\"id\":1}\xff", DefectKind::Utf8, Some(Id::Int(1))),
-        (b"\xc0\x80", DefectKind::Utf8, None),
-        (b"\"\xed\xa0\x80\"", DefectKind::Utf8, None),
-        (b"{\"id\":1,]\xff", DefectKind::Syntax, Some(Id::Int(1))),
+    let cases: &[(&[u8], InvalidKind, Option<Id>)] = &[
+        (b"{\"id\":1,\"x\":\"\xff\"}", InvalidKind::Utf8, Some(Id::Int(1))),
+        (b"{\"id\":1\xff", InvalidKind::Utf8, None),
+        (b"{\"id\":1}\xff", InvalidKind::Utf8, Some(Id::Int(1))),
+        (b"\xc0\x80", InvalidKind::Utf8, None),
+        (b"\"\xed\xa0\x80\"", InvalidKind::Utf8, None),
+        (b"{\"id\":1,]\xff", InvalidKind::Syntax, Some(Id::Int(1))),
         // The end cuts a character in two.
-        (b"{\"id\":1,\"x\":\"\xe2\x82", DefectKind::Truncated, Some(Id::Int(1))),
+        (b"{\"id\":1,\"x\":\"\xe2\x82", InvalidKind::Truncated, Some(Id::Int(1))),
     ];
     for (bytes, kind, id) in cases {
         let defect = parse(Bytes::from_static(bytes), 128).unwrap_err();
@@ -288,7 +292,7 @@ fn every_prefix_is_truncated_and_knows_what_was_complete() {
     let (id_known, method_known) = (text.find(",\"x\"").unwrap(), text.find(":\"m\"").unwrap());
     for cut in 0..text.len() {
         let defect = parse(Bytes::copy_from_slice(&text.as_bytes()[..cut]), 128).unwrap_err();
-        assert_eq!(defect.kind, DefectKind::Truncated, "{cut}");
+        assert_eq!(defect.kind, InvalidKind::Truncated, "{cut}");
         assert_eq!(defect.id, (cut > id_known).then_some(Id::Int(12)), "{cut}");
         assert_eq!(defect.has_method, cut > method_known, "{cut}");
     }
@@ -308,12 +312,12 @@ fn nesting_is_bounded_without_recursion() {
     };
     assert!(read(&nested(128)).is_ok());
     let defect = read(&nested(129)).unwrap_err();
-    assert_eq!((defect.kind, defect.id, defect.has_method), (DefectKind::TooDeep, Some(Id::Int(1)), true));
-    assert_eq!(read(&"[".repeat(1 << 20)).unwrap_err().kind, DefectKind::TooDeep);
-    assert_eq!(parse(Bytes::from(nested(5)), 4).unwrap_err().kind, DefectKind::TooDeep);
+    assert_eq!((defect.kind, defect.id, defect.has_method), (InvalidKind::TooDeep, Some(Id::Int(1)), true));
+    assert_eq!(read(&"[".repeat(1 << 20)).unwrap_err().kind, InvalidKind::TooDeep);
+    assert_eq!(parse(Bytes::from(nested(5)), 4).unwrap_err().kind, InvalidKind::TooDeep);
     assert!(parse(Bytes::from(nested(5)), 5).is_ok());
-    assert_eq!(parse(Bytes::from_static(b"{}"), 0).unwrap_err().kind, DefectKind::TooDeep);
-    assert_eq!(parse(Bytes::from_static(b"{}"), u32::MAX).unwrap_err().kind, DefectKind::NotJsonRpc);
+    assert_eq!(parse(Bytes::from_static(b"{}"), 0).unwrap_err().kind, InvalidKind::TooDeep);
+    assert_eq!(parse(Bytes::from_static(b"{}"), u32::MAX).unwrap_err().kind, InvalidKind::NotJsonRpc);
     assert!(RawJson::parse("[{".repeat(64).replace('{', "{\"\":") + "1" + &"}]".repeat(64)).is_ok());
 }
 
@@ -323,32 +327,32 @@ fn an_array_is_one_item_and_only_its_text_can_fail_the_whole() {
     let limits = FrameLimits { max_batch: 3, max_depth: 3, ..FrameLimits::default() };
     let item = |text: &str| Inbound::from(parse_batch_or_message(Bytes::copy_from_slice(text.as_bytes()), &limits));
     let note = r#"{"jsonrpc":"2.0","method":"m"}"#;
-    let bad = |kind, text: &str| Defect::new(kind, text.as_bytes());
+    let bad = |kind, text: &str| InvalidMessage::new(kind, text.as_bytes());
     assert_eq!(item(note), Inbound::Message(notification_of("m", None)));
     assert_eq!(
         item(&format!(" [ {note} , [ {note} ],\"\\ud800\"]")),
         Inbound::Batch(alloc::vec![
             Ok(notification_of("m", None)),
-            Err(bad(DefectKind::UnexpectedBatch, &format!("[ {note} ]"))),
-            Err(bad(DefectKind::LoneSurrogate, "\"\\ud800\"")),
+            Err(bad(InvalidKind::UnexpectedBatch, &format!("[ {note} ]"))),
+            Err(bad(InvalidKind::LoneSurrogate, "\"\\ud800\"")),
         ])
     );
     // A pretty-printed batch is compacted as a whole.
     assert_eq!(
         item("[\n  {\"jsonrpc\": \"2.0\",\r\n \"id\": 4, \"result\": [\n 1]},\n 7\n]\n"),
-        Inbound::Batch(alloc::vec![Ok(result_of(4, "[ 1]")), Err(bad(DefectKind::NotAnObject, "7"))])
+        Inbound::Batch(alloc::vec![Ok(result_of(4, "[ 1]")), Err(bad(InvalidKind::NotAnObject, "7"))])
     );
     // The depth is that of an element.
     let deep = r#"{"jsonrpc":"2.0","method":"m","params":{"x":[]}}"#;
     assert_eq!(item(&format!("[{deep}]")), Inbound::Batch(alloc::vec![Ok(notification_of("m", Some(r#"{"x":[]}"#)))]));
     for (text, kind) in [
-        ("[]", DefectKind::EmptyBatch),
-        ("[1,2,3,4]", DefectKind::BatchTooLong),
-        ("[1,2,3,4", DefectKind::Truncated),
-        ("[1,2,]", DefectKind::Syntax),
-        ("[1 2]", DefectKind::Syntax),
-        ("[[[[[]]]]]", DefectKind::TooDeep),
-        ("7", DefectKind::NotAnObject),
+        ("[]", InvalidKind::EmptyBatch),
+        ("[1,2,3,4]", InvalidKind::BatchTooLong),
+        ("[1,2,3,4", InvalidKind::Truncated),
+        ("[1,2,]", InvalidKind::Syntax),
+        ("[1 2]", InvalidKind::Syntax),
+        ("[[[[[]]]]]", InvalidKind::TooDeep),
+        ("7", InvalidKind::NotAnObject),
     ] {
         assert_eq!(item(text), Inbound::Invalid(bad(kind, text)), "{text}");
     }
@@ -359,8 +363,8 @@ fn an_array_is_one_item_and_only_its_text_can_fail_the_whole() {
 fn line_breaks_between_tokens_are_removed_and_nothing_else() {
     let pretty = "{\n  \"jsonrpc\": \"2.0\",\r\n  \"id\": 1,\n  \"method\": \"m\",\n  \"params\": {\n    \"a b\": \"c\\nd\"\n  }\n}\n";
     assert_eq!(read(pretty), Ok(request_of(1, "m", Some("{    \"a b\": \"c\\nd\"  }"))));
-    assert_eq!(read("tru\ne").unwrap_err().kind, DefectKind::Syntax);
-    assert_eq!(read("1\n2").unwrap_err().kind, DefectKind::Syntax);
+    assert_eq!(read("tru\ne").unwrap_err().kind, InvalidKind::Syntax);
+    assert_eq!(read("1\n2").unwrap_err().kind, InvalidKind::Syntax);
     assert!(RawJson::parse("{\n}").is_err());
     assert_eq!(RawJson::parse("\r\n {} \n").unwrap().as_str(), "{}");
 }
@@ -462,7 +466,7 @@ proptest! {
         text[at] = byte;
         match scan::value(&text) {
             Ok(_) => prop_assert!(judge(&text) || overflows(&text)),
-            Err(DefectKind::LoneSurrogate | DefectKind::TooDeep) => {}
+            Err(InvalidKind::LoneSurrogate | InvalidKind::TooDeep) => {}
             Err(_) => prop_assert!(!judge(&text)),
         }
     }
@@ -475,7 +479,7 @@ proptest! {
         let text = pieces.concat();
         match scan::value(text.as_bytes()) {
             Ok(_) => prop_assert!(judge(text.as_bytes())),
-            Err(DefectKind::LoneSurrogate) => prop_assert!(!judge(text.as_bytes())),
+            Err(InvalidKind::LoneSurrogate) => prop_assert!(!judge(text.as_bytes())),
             Err(_) => prop_assert!(!judge(text.as_bytes())),
         }
     }

@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 
 /// Why a request is answered with an error.
 #[derive(Debug)]
-pub(super) struct Rejection {
+pub(super) struct ErrorReply {
     pub(super) error: ErrorObject,
     pub(super) kind: DiagnosticKind,
     /// The status over HTTP, where the code does not tell.
@@ -29,11 +29,11 @@ pub(super) struct Rejection {
 
 impl Server {
     /// The params of a request whose id is not longer than it may be. A progress token that is longer is taken out.
-    pub(super) fn parts(&mut self, request: &Request) -> Result<Parts, Rejection> {
+    pub(super) fn parts(&mut self, request: &Request) -> Result<Parts, ErrorReply> {
         let max = self.shared.config.limits.frame.max_id;
         if request.id.size() > max {
-            let rejection = Rejection::new(DiagnosticKind::LongId, code::INVALID_REQUEST, "the id is too long");
-            return Err(Rejection { status: Some(400), ..rejection });
+            let rejection = ErrorReply::new(DiagnosticKind::LongId, code::INVALID_REQUEST, "the id is too long");
+            return Err(ErrorReply { status: Some(400), ..rejection });
         }
         let mut parts = Parts::of(request)?;
         if parts.meta.id(meta::PROGRESS_TOKEN).is_some_and(|token| token.size() > max) {
@@ -59,7 +59,7 @@ impl Server {
     }
 }
 
-impl Rejection {
+impl ErrorReply {
     pub(super) fn new(kind: DiagnosticKind, code: i64, message: impl Into<String>) -> Self {
         Self { error: ErrorObject::new(code, message), kind, status: None }
     }
@@ -139,14 +139,14 @@ pub(super) struct Parts {
 
 impl Parts {
     /// They share no text with anything else: what they hold is known.
-    pub(super) fn of(request: &Request) -> Result<Self, Rejection> {
+    pub(super) fn of(request: &Request) -> Result<Self, ErrorReply> {
         let text = request.params.as_ref().map(RawJson::detached);
         let mut params =
-            Object::read_opt(text.as_ref()).map_err(|_| Rejection::metadata("the params are not an object"))?;
+            Object::read_opt(text.as_ref()).map_err(|_| ErrorReply::metadata("the params are not an object"))?;
         let meta = match params.remove(meta::META) {
             None => Object::new(),
             Some(value) if value.kind() == JsonKind::Null => Object::new(),
-            Some(value) => Object::read(&value).map_err(|_| Rejection::metadata("`_meta` is not an object"))?,
+            Some(value) => Object::read(&value).map_err(|_| ErrorReply::metadata("`_meta` is not an object"))?,
         };
         Ok(Self { params, meta })
     }
@@ -163,23 +163,23 @@ impl Parts {
     }
 
     /// The revision that the request names. An error unless all metadata that 2026-07-28 demands is there.
-    pub(super) fn named_version(&self) -> Result<String, Rejection> {
+    pub(super) fn named_version(&self) -> Result<String, ErrorReply> {
         let version = self
             .meta
             .required::<String>(meta::PROTOCOL_VERSION)
-            .map_err(|e| Rejection::metadata(format!("`_meta`: {e}")))?;
-        self.meta.object(meta::CLIENT_CAPABILITIES).map_err(|e| Rejection::metadata(format!("`_meta`: {e}")))?;
+            .map_err(|e| ErrorReply::metadata(format!("`_meta`: {e}")))?;
+        self.meta.object(meta::CLIENT_CAPABILITIES).map_err(|e| ErrorReply::metadata(format!("`_meta`: {e}")))?;
         Ok(version)
     }
 
     /// The token of the request. One that is neither a string nor an integer is an error, `null` is none.
-    pub(super) fn progress_token(&self) -> Result<Option<Id>, Rejection> {
+    pub(super) fn progress_token(&self) -> Result<Option<Id>, ErrorReply> {
         match self.meta.get(meta::PROGRESS_TOKEN) {
             None => Ok(None),
             Some(value) if value.kind() == JsonKind::Null => Ok(None),
             Some(_) => match self.meta.id(meta::PROGRESS_TOKEN) {
                 Some(token) => Ok(Some(token)),
-                None => Err(Rejection::metadata("`progressToken` is neither a string nor an integer")),
+                None => Err(ErrorReply::metadata("`progressToken` is neither a string nor an integer")),
             },
         }
     }
@@ -191,7 +191,7 @@ impl Parts {
         version: ProtocolVersion,
         caller: Caller,
         takes_unasked: bool,
-    ) -> Result<Admitted, Rejection> {
+    ) -> Result<Admitted, ErrorReply> {
         let token = self.progress_token()?;
         let capabilities = self.meta.optional_object(meta::CLIENT_CAPABILITIES).ok().flatten().unwrap_or_default();
         let client = self.meta.optional_object(meta::CLIENT_INFO).ok().flatten();
@@ -228,7 +228,7 @@ impl Parts {
         request: Request,
         negotiated: &Negotiated,
         caller: Caller,
-    ) -> Result<Admitted, Rejection> {
+    ) -> Result<Admitted, ErrorReply> {
         let token = self.progress_token()?;
         let context = Context {
             version: negotiated.version,
@@ -248,18 +248,18 @@ impl Parts {
     }
 
     /// The answers that a retry brings (multi round-trip requests). A client answers with results only.
-    fn take_inputs(&mut self) -> Result<(Inputs, Option<RequestState>), Rejection> {
+    fn take_inputs(&mut self) -> Result<(Inputs, Option<RequestState>), ErrorReply> {
         let responses = self.params.optional_object("inputResponses");
         let responses =
-            responses.map_err(|_| Rejection::params("`inputResponses` is not an object"))?.unwrap_or_default();
+            responses.map_err(|_| ErrorReply::params("`inputResponses` is not an object"))?.unwrap_or_default();
         let state = self.params.optional::<String>("requestState");
-        let state = state.map_err(|_| Rejection::params("`requestState` is not a string"))?;
+        let state = state.map_err(|_| ErrorReply::params("`requestState` is not a string"))?;
         self.params.remove("inputResponses");
         self.params.remove("requestState");
         let mut inputs = Inputs::new();
         for (name, response) in responses.iter() {
             if response.kind() != JsonKind::Object {
-                return Err(Rejection::params(format!("`inputResponses`: `{}` is not an object", excerpt(name))));
+                return Err(ErrorReply::params(format!("`inputResponses`: `{}` is not an object", excerpt(name))));
             }
             inputs.insert(name.into(), Ok(response.clone()));
         }
@@ -274,17 +274,17 @@ impl ServerConfig {
     }
 
     /// The modern revision of this name, or the error that names ours.
-    pub(super) fn modern_version(&self, name: &str, over: Transport) -> Result<ProtocolVersion, Rejection> {
+    pub(super) fn modern_version(&self, name: &str, over: Transport) -> Result<ProtocolVersion, ErrorReply> {
         let version = ProtocolVersion::parse(name).filter(|v| v.era() == Era::Modern && self.versions.contains(*v));
         version.ok_or_else(|| self.unsupported(name, over))
     }
 
     /// `-32022` with our versions.
-    pub(super) fn unsupported(&self, requested: &str, over: Transport) -> Rejection {
+    pub(super) fn unsupported(&self, requested: &str, over: Transport) -> ErrorReply {
         let requested = excerpt(requested);
         let data = Object::new().with("supported", self.supported(over)).with("requested", requested.as_str());
         let message = format!("Unsupported protocol version: {requested}");
-        let mut rejection = Rejection::new(DiagnosticKind::UnsupportedVersion, code::UNSUPPORTED_VERSION, message);
+        let mut rejection = ErrorReply::new(DiagnosticKind::UnsupportedVersion, code::UNSUPPORTED_VERSION, message);
         rejection.error.data = Some(data.into());
         rejection
     }
@@ -298,8 +298,8 @@ impl ServerConfig {
     }
 
     /// Negotiates by `initialize`: the requested revision if we have it, else our newest of the legacy era.
-    pub(super) fn initialize(&self, params: &Object, over: Transport) -> Result<(Negotiated, Object), Rejection> {
-        let requested: String = params.required("protocolVersion").map_err(|e| Rejection::params(format!("{e}")))?;
+    pub(super) fn initialize(&self, params: &Object, over: Transport) -> Result<(Negotiated, Object), ErrorReply> {
+        let requested: String = params.required("protocolVersion").map_err(|e| ErrorReply::params(format!("{e}")))?;
         let newest = self.versions.newest(Era::Legacy).ok_or_else(|| self.unsupported(&requested, over))?;
         let version = self.versions.mutual(Era::Legacy, &[&requested]).unwrap_or(newest);
         let max = self.limits.server.max_client_data;
@@ -309,10 +309,10 @@ impl ServerConfig {
         let capabilities = params.get("capabilities").map(RawJson::detached);
         let said: usize = [&info, &capabilities].into_iter().flatten().map(|value| value.as_bytes().len()).sum();
         if said > max {
-            return Err(Rejection::params("the client says more of itself than is kept"));
+            return Err(ErrorReply::params("the client says more of itself than is kept"));
         }
         let capabilities = Object::read_opt(capabilities.as_ref().filter(|value| value.kind() != JsonKind::Null));
-        let capabilities = capabilities.map_err(|_| Rejection::params("`capabilities` is not an object"))?;
+        let capabilities = capabilities.map_err(|_| ErrorReply::params("`capabilities` is not an object"))?;
         let result = Object::new()
             .with("protocolVersion", version.as_str())
             .with("capabilities", self.capabilities.write())

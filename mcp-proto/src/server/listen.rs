@@ -2,7 +2,7 @@
 //! revisions have in its place, on a duplex exchange or on the stream that a session has of its own. A change is told once to each; changes
 //! that a client has no room for become one.
 
-use super::era::Rejection;
+use super::era::ErrorReply;
 use super::shares::{Bound, ClientKey};
 use super::talk::{Party, Place};
 use super::weight;
@@ -105,16 +105,16 @@ impl Server {
         id: Id,
         params: &Object,
         version: ProtocolVersion,
-    ) -> Result<(), Rejection> {
-        let filter = params.object("notifications").map_err(|e| Rejection::params(format!("{e}")))?;
-        let wanted = filter.optional::<bool>(TOOLS_FILTER).map_err(|e| Rejection::params(format!("{e}")))?;
+    ) -> Result<(), ErrorReply> {
+        let filter = params.object("notifications").map_err(|e| ErrorReply::params(format!("{e}")))?;
+        let wanted = filter.optional::<bool>(TOOLS_FILTER).map_err(|e| ErrorReply::params(format!("{e}")))?;
         let limits = &self.shared.config.limits.server;
         let here = self.exchanges.get(&x).map_or(0, |exchange| exchange.listens.len());
         if self.life != Life::Serving {
-            return Err(Rejection::full("the server is shutting down"));
+            return Err(ErrorReply::full("the server is shutting down"));
         }
         if here >= limits.max_streams_per_client {
-            return Err(Rejection::full("there are too many streams"));
+            return Err(ErrorReply::full("there are too many streams"));
         }
         let (client, size) = (self.client_on(x, None), weight::of_listen(&id));
         self.check_share(&client, Bound::Streams, 1).map_err(|full| full.reject("there are too many streams"))?;

@@ -3,7 +3,7 @@
 use super::Timer;
 use super::ask::Asking;
 use super::binding::Binding;
-use super::era::{Admitted, Rejection};
+use super::era::{Admitted, ErrorReply};
 use super::responder::{Responder, may_ask};
 use super::seal::Inputs;
 use super::shares::{Bound, Client, ClientKey, Full};
@@ -73,7 +73,12 @@ pub(super) struct Entry {
 
 impl Server {
     /// Makes room for a further request of this exchange. `party`: the talk that it belongs to.
-    pub(super) fn check_room(&mut self, client: &Client, party: Option<Party>, x: ExchangeId) -> Result<(), Rejection> {
+    pub(super) fn check_room(
+        &mut self,
+        client: &Client,
+        party: Option<Party>,
+        x: ExchangeId,
+    ) -> Result<(), ErrorReply> {
         let limits = &self.shared.config.limits.server;
         let here = match party {
             Some(party) => self.talk(party).map_or(0, |talk| talk.ids.len()),
@@ -85,12 +90,12 @@ impl Server {
         };
         let backlog = self.exchanges.get(&x).map_or(0, |exchange| exchange.load.total());
         if self.life != Life::Serving {
-            Err(Rejection::full("the server is shutting down"))
+            Err(ErrorReply::full("the server is shutting down"))
         } else if backlog > limits.max_backlog {
             // Answers are never refused, so the requests that lead to them are.
-            Err(Rejection::full("the client does not read its answers"))
+            Err(ErrorReply::full("the client does not read its answers"))
         } else if here >= limits.max_running_per_exchange {
-            Err(Rejection::full("the server is busy"))
+            Err(ErrorReply::full("the server is busy"))
         } else {
             self.make_room(client, Bound::Requests, 1).map_err(|full| full.reject("the server is busy"))
         }

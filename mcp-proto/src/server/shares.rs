@@ -5,7 +5,7 @@
 //! clients have (loopback, a Unix socket, a proxy of the configuration) says nothing: there it is the session, and without one the
 //! connection.
 
-use super::era::Rejection;
+use super::era::ErrorReply;
 use super::weight;
 use super::{Server, ServerConfig};
 use crate::exchange::{ExchangeId, Peer};
@@ -166,10 +166,10 @@ pub(super) enum Full {
 
 impl Full {
     /// The answer; `all` says what there is too much of.
-    pub(super) fn reject(self, all: &str) -> Rejection {
+    pub(super) fn reject(self, all: &str) -> ErrorReply {
         match self {
-            Self::All => Rejection::full(all),
-            Self::Share => Rejection::full("the client has taken its share of the server"),
+            Self::All => ErrorReply::full(all),
+            Self::Share => ErrorReply::full("the client has taken its share of the server"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a running request holds on the heap: the estimate that [`max_running_bytes`](crate::limits::ServerLimits::max_running_bytes)
 //! bounds. It follows the tables of `requests.rs` and `responder.rs`: what they copy is counted as often as they copy it.
 
-use super::era::{Admitted, Rejection};
+use super::era::{Admitted, ErrorReply};
 use super::listen::Listen;
 use super::requests::{Entry, Running};
 use super::responder::{Responder, may_ask};
@@ -51,7 +51,7 @@ impl Server {
     }
 
     /// Makes room for what a request of this client holds.
-    pub(super) fn check_size(&mut self, client: &Client, admitted: &Admitted) -> Result<(), Rejection> {
+    pub(super) fn check_size(&mut self, client: &Client, admitted: &Admitted) -> Result<(), ErrorReply> {
         let full = |full: Full| full.reject("the server has no room for the request");
         self.make_room(client, Bound::RunningBytes, admitted.size).map_err(full)
     }

@@ -4,7 +4,7 @@
 use super::deadlines::Deadlines;
 use super::outbox::Outbox;
 use super::pool::{Job, Pool, Turn, Use};
-use super::tally::Tally;
+use super::tally::Counters;
 use super::{Lane, LaneOutput, Tape};
 use crate::call::{Call, Calling, Method};
 use crate::client::{Client, ClientConfig, Event, Output, Timer};
@@ -29,19 +29,19 @@ use bytes::Bytes;
 #[derive(Debug)]
 pub struct WiredClient {
     client: Client,
-    channels: BTreeMap<ChannelId, Channel>,
+    channels: BTreeMap<ConnectionId, Channel>,
     routes: BTreeMap<ExchangeId, Route>,
     pool: Pool,
     deadlines: Deadlines,
     /// Channels whose lanes may have facts.
-    touched: BTreeSet<ChannelId>,
+    touched: BTreeSet<ConnectionId>,
     actions: Outbox<Action<Event>>,
     /// Channels that are gone, to be told after what their end means for calls.
-    closed: Vec<(ChannelId, Closed)>,
+    closed: Vec<(ConnectionId, Closed)>,
     /// The last event of the client, held until every channel is closed.
     last: Option<Event>,
     ended: bool,
-    tally: Tally,
+    tally: Counters,
     next: u64,
     now: Instant,
     /// Who is shown what goes in and out.
@@ -65,7 +65,7 @@ struct Channel {
 /// Where an exchange is.
 #[derive(Debug)]
 enum Route {
-    On(ChannelId),
+    On(ConnectionId),
     Waiting(Origin),
 }
 
@@ -87,7 +87,7 @@ impl WiredClient {
             closed: Vec::new(),
             last: None,
             ended: false,
-            tally: Tally::default(),
+            tally: Counters::default(),
             next: 0,
             now,
             tape: None,
@@ -166,27 +166,27 @@ impl WiredClient {
     }
 
     /// The channel is open.
-    pub fn opened(&mut self, now: Instant, channel: ChannelId, peer: Peer) {
+    pub fn opened(&mut self, now: Instant, channel: ConnectionId, peer: Peer) {
         self.tell(now, Input::Event(channel, IoEvent::Opened(peer)));
     }
 
     /// These bytes were read from it.
-    pub fn bytes(&mut self, now: Instant, channel: ChannelId, bytes: Bytes) {
+    pub fn bytes(&mut self, now: Instant, channel: ConnectionId, bytes: Bytes) {
         self.tell(now, Input::Event(channel, IoEvent::Bytes(bytes)));
     }
 
     /// Its other side will send no more.
-    pub fn eof(&mut self, now: Instant, channel: ChannelId) {
+    pub fn eof(&mut self, now: Instant, channel: ConnectionId) {
         self.tell(now, Input::Event(channel, IoEvent::Eof));
     }
 
     /// So many bytes of what was to be written to it are written.
-    pub fn written(&mut self, now: Instant, channel: ChannelId, n: usize) {
+    pub fn written(&mut self, now: Instant, channel: ConnectionId, n: usize) {
         self.tell(now, Input::Event(channel, IoEvent::Written(n)));
     }
 
     /// It is gone, or was never opened. The last fact of every channel.
-    pub fn closed(&mut self, now: Instant, channel: ChannelId, why: Closed) {
+    pub fn closed(&mut self, now: Instant, channel: ConnectionId, why: Closed) {
         self.tell(now, Input::Event(channel, IoEvent::Closed(why)));
     }
 
@@ -219,7 +219,7 @@ impl WiredClient {
     }
 
     /// Whether to read on from this channel. False before it is open, at a bound, and once it is gone.
-    pub fn wants_read(&self, channel: ChannelId) -> bool {
+    pub fn wants_read(&self, channel: ConnectionId) -> bool {
         self.channels.get(&channel).is_some_and(|channel| channel.lane.wants_read())
     }
 
@@ -280,7 +280,7 @@ impl WiredClient {
         })
     }
 
-    fn handle_io(&mut self, id: ChannelId, wire: IoEvent) {
+    fn handle_io(&mut self, id: ConnectionId, wire: IoEvent) {
         if let Some(channel) = self.channels.get_mut(&id) {
             channel.lane.handle_io(self.now, wire);
             self.touched.insert(id);
@@ -299,7 +299,7 @@ impl WiredClient {
         }
     }
 
-    fn fire(&mut self, id: ChannelId) {
+    fn fire(&mut self, id: ConnectionId) {
         self.deadlines.set(id, None);
         if let Some(channel) = self.channels.get_mut(&id) {
             channel.lane.handle_timeout(self.now);
@@ -373,7 +373,7 @@ impl WiredClient {
         }
     }
 
-    fn handle_event(&mut self, id: ChannelId, exchange: ExchangeId, fact: ExchangeEvent) {
+    fn handle_event(&mut self, id: ConnectionId, exchange: ExchangeId, fact: ExchangeEvent) {
         let Some(channel) = self.channels.get_mut(&id) else { return };
         let failed = matches!(fact, ExchangeEvent::Failed { .. });
         // What was written to a dead connection may have been read there.
@@ -400,7 +400,7 @@ impl WiredClient {
     }
 
     /// Its outputs leave, and its place in the pool, its timer and its end follow.
-    fn settle(&mut self, id: ChannelId) {
+    fn settle(&mut self, id: ConnectionId) {
         self.flush(id);
         let Some(channel) = self.channels.get_mut(&id) else { return };
         self.tally.traffic += channel.lane.take_traffic();
@@ -430,7 +430,7 @@ impl WiredClient {
     }
 
     /// Moves what a lane wants into the queue of actions.
-    fn flush(&mut self, id: ChannelId) {
+    fn flush(&mut self, id: ConnectionId) {
         let Some(channel) = self.channels.get_mut(&id) else { return };
         // Known to the engine before a driver can have written any of it: what the engine ends until then was not sent.
         if channel.origin.is_some()
@@ -481,9 +481,9 @@ impl WiredClient {
         kind: Kind,
         program: bool,
         origin: Option<Origin>,
-    ) -> ChannelId {
+    ) -> ConnectionId {
         self.next += 1;
-        let id = ChannelId(self.next);
+        let id = ConnectionId(self.next);
         let config = self.client.config();
         let lane = Lane::client(kind, program, &config.limits.frame, self.now);
         let mut lane = lane.with_hook(config.on_message.clone());

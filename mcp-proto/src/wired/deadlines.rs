@@ -1,19 +1,19 @@
 //! The deadlines of many lanes in their order, so that neither finding nor arming one looks at all of them. Fires nothing itself.
 
-use crate::exchange::ChannelId;
+use crate::exchange::ConnectionId;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
 
 /// At most one deadline for each channel.
 #[derive(Debug, Default)]
 pub(super) struct Deadlines {
-    order: BTreeSet<(Instant, ChannelId)>,
-    at: BTreeMap<ChannelId, Instant>,
+    order: BTreeSet<(Instant, ConnectionId)>,
+    at: BTreeMap<ConnectionId, Instant>,
 }
 
 impl Deadlines {
     /// Replaces the deadline of a channel.
-    pub(super) fn set(&mut self, channel: ChannelId, deadline: Option<Instant>) {
+    pub(super) fn set(&mut self, channel: ConnectionId, deadline: Option<Instant>) {
         let old = match deadline {
             Some(at) => self.at.insert(channel, at),
             None => self.at.remove(&channel),
@@ -35,7 +35,7 @@ impl Deadlines {
     }
 
     /// The channel whose deadline is the earliest, if it is not after `now`.
-    pub(super) fn due(&self, now: Instant) -> Option<ChannelId> {
+    pub(super) fn due(&self, now: Instant) -> Option<ConnectionId> {
         self.order.first().filter(|(at, _)| *at <= now).map(|(_, channel)| *channel)
     }
 }
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_channel_has_one_deadline_and_the_earliest_is_first() {
-        let (a, b) = (ChannelId(1), ChannelId(2));
+        let (a, b) = (ConnectionId(1), ConnectionId(2));
         let at = Instant::from_millis;
         let mut deadlines = Deadlines::default();
         deadlines.set(a, Some(at(5)));

@@ -2,7 +2,7 @@
 //! The ladder that ends a program is MCP 2025-11-25, lifecycle, shutdown.
 //! No engine, no pool and no socket may be known here.
 
-use super::room::Share;
+use super::room::Reservation;
 use super::tally;
 use crate::error::Diagnostic;
 use crate::exchange::*;
@@ -24,7 +24,7 @@ mod ending;
 mod serving;
 mod timers;
 
-use timers::{Due, Pace};
+use timers::{Due, RateFloor};
 
 /// How many bytes of a request that was answered may be unreported: what a socket takes at once.
 const LATE_REPORT: usize = 64 << 10;
@@ -52,11 +52,11 @@ pub struct Lane {
     /// HTTP server: the exchange before, whose answer was said and is not written yet.
     answered: Option<ExchangeId>,
     /// HTTP server: how fast the body comes that is awaited, or the answer goes that was said.
-    pace: Pace,
+    pace: RateFloor,
     /// HTTP server: the request of the exchange was read to its end, or is refused.
     asked: bool,
     /// HTTP server: its part of what all lanes may hold.
-    share: Option<Share>,
+    share: Option<Reservation>,
     /// HTTP client: how far the answer to the latest request has come.
     answer: Answer,
     /// HTTP client: it is idle, and more such connections are open than are kept.
@@ -160,7 +160,7 @@ impl Lane {
             peer: None,
             exchange: None,
             answered: None,
-            pace: Pace::from(now),
+            pace: RateFloor::from(now),
             asked: false,
             share: None,
             answer: Answer::Awaited,
@@ -306,7 +306,7 @@ impl Lane {
         fact
     }
 
-    /// What [`poll_fact`](Self::poll_fact) and [`poll_diagnostic`](Self::poll_diagnostic) give, for [`Hub::facts`](super::Hub::facts): all
+    /// What [`poll_fact`](Self::poll_fact) and [`poll_diagnostic`](Self::poll_diagnostic) give, for [`SharedServer::facts`](super::SharedServer::facts): all
     /// of it, but that a client which waits to be asked for its body is not asked before the engine has seen the head. Call it again,
     /// until there are none.
     pub fn take_facts(&mut self) -> (Vec<(ExchangeId, ExchangeEvent)>, Vec<Diagnostic>) {
@@ -327,7 +327,7 @@ impl Lane {
         self.backlog > 0 && self.conn.buffered() > LONG
     }
 
-    /// What went over it since this was last asked, for [`Hub::count`](super::Hub::count). What was read and not yet turned into facts is
+    /// What went over it since this was last asked, for [`SharedServer::count`](super::SharedServer::count). What was read and not yet turned into facts is
     /// in it as bytes, not as messages.
     pub fn take_traffic(&mut self) -> Traffic {
         core::mem::take(&mut self.traffic)

@@ -30,7 +30,7 @@ pub use client::WiredClient;
 pub use lane::{Lane, LaneOutput};
 pub use outbox::Outbox;
 pub use refusal::refusal;
-pub use server::{Hub, Mail, WiredServer};
+pub use server::{Mail, SharedServer, WiredServer};
 pub use tape::Tape;
 
 #[cfg(test)]

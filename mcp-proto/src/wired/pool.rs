@@ -1,7 +1,7 @@
 //! Which connection carries which HTTP request: idle connections are used again, and requests beyond the limit wait in their order
 //! (RFC 9112 section 9.3, 9.4). No lane and no engine; it only keeps count.
 
-use crate::exchange::{ChannelId, ExchangeId, Origin, RequestHead};
+use crate::exchange::{ConnectionId, ExchangeId, Origin, RequestHead};
 use crate::limits::FrameLimits;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -40,13 +40,13 @@ pub(super) enum Use {
 #[derive(PartialEq, Debug)]
 pub(super) enum Turn {
     /// Write it to this idle connection.
-    Reuse(ChannelId, Job),
+    Reuse(ConnectionId, Job),
     /// Open a connection for it; the pool counts it from now on, as busy.
     Open(Job),
     /// Close this idle connection: there are more than may be, since streams have ended.
-    Close(ChannelId),
+    Close(ConnectionId),
     /// Close this idle connection soon, unless it is used: there are more idle ones than are kept.
-    Surplus(ChannelId),
+    Surplus(ConnectionId),
 }
 
 impl Turn {
@@ -84,7 +84,7 @@ struct Place {
     /// Those of them that are being closed.
     ending: usize,
     /// The latest used last: it is the least likely to be dead.
-    idle: Vec<ChannelId>,
+    idle: Vec<ConnectionId>,
     waiting: VecDeque<Job>,
 }
 
@@ -107,7 +107,7 @@ impl Pool {
     }
 
     /// A connection is used for something else than before.
-    pub(super) fn changed(&mut self, origin: &Origin, channel: ChannelId, from: Use, to: Use) -> Option<Turn> {
+    pub(super) fn changed(&mut self, origin: &Origin, channel: ConnectionId, from: Use, to: Use) -> Option<Turn> {
         let place = self.origins.get_mut(origin)?;
         match from {
             Use::Stream => place.streams -= 1,
@@ -201,9 +201,9 @@ mod tests {
     use super::*;
     use crate::exchange::Headers;
 
-    const A: ChannelId = ChannelId(1);
-    const B: ChannelId = ChannelId(2);
-    const C: ChannelId = ChannelId(3);
+    const A: ConnectionId = ConnectionId(1);
+    const B: ConnectionId = ConnectionId(2);
+    const C: ConnectionId = ConnectionId(3);
 
     fn pool(connections: usize, streams: usize) -> Pool {
         let limits = FrameLimits {

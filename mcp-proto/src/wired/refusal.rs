@@ -11,7 +11,7 @@ use crate::server::unavailable;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
-/// The bytes to write to a channel that [`Hub::join`](super::Hub::join) or [`WiredServer::accept`](super::WiredServer::accept) did not take
+/// The bytes to write to a channel that [`SharedServer::join`](super::SharedServer::join) or [`WiredServer::accept`](super::WiredServer::accept) did not take
 /// in, before it is closed; `None` where nothing is said.
 ///
 /// An HTTP client gets a whole answer before it has asked, 503 with `Retry-After`: it takes that for the answer to its first request. Write

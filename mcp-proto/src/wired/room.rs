@@ -1,4 +1,4 @@
-//! How much of half-read requests the connections of one server hold together. Each lane has a [`Share`] of the [`Room`], sets it to what it
+//! How much of half-read requests the connections of one server hold together. Each lane has a [`Reservation`] of the [`MemoryBudget`], sets it to what it
 //! holds whenever it has read and understood all it could, and gives all of it back when it is dropped, however it ends. The count belongs
 //! to nobody: lanes are owned by tasks, and no lock is taken for it.
 
@@ -11,31 +11,31 @@ const SMALL: usize = 64 << 10;
 
 /// The room of one server. Clones are the same room.
 #[derive(Clone, Debug)]
-pub(super) struct Room {
+pub(super) struct MemoryBudget {
     held: Arc<AtomicUsize>,
     most: usize,
 }
 
-/// The part of a [`Room`] that one lane holds.
+/// The part of a [`MemoryBudget`] that one lane holds.
 #[derive(Debug)]
-pub(super) struct Share {
-    room: Room,
+pub(super) struct Reservation {
+    room: MemoryBudget,
     held: usize,
 }
 
-impl Room {
-    /// Room for so many bytes.
+impl MemoryBudget {
+    /// MemoryBudget for so many bytes.
     pub(super) fn new(most: usize) -> Self {
         Self { held: Arc::default(), most }
     }
 
     /// A share for one more lane, which holds nothing.
-    pub(super) fn share(&self) -> Share {
-        Share { room: self.clone(), held: 0 }
+    pub(super) fn share(&self) -> Reservation {
+        Reservation { room: self.clone(), held: 0 }
     }
 }
 
-impl Share {
+impl Reservation {
     /// Its lane now holds so many bytes. False: what came on top does not fit. It is counted all the same, until the lane has let go of it.
     pub(super) fn hold(&mut self, bytes: usize) -> bool {
         let before = mem::replace(&mut self.held, bytes);
@@ -54,7 +54,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.hold(0);
     }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn what_a_share_holds_is_counted_until_it_is_let_go_or_dropped() {
-        let room = Room::new(3 * SMALL);
+        let room = MemoryBudget::new(3 * SMALL);
         let held = || room.held.load(Ordering::Relaxed);
         let (mut first, mut second) = (room.share(), room.share());
         assert!(first.hold(2 * SMALL) && !first.is_full());
@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn little_is_always_held() {
-        let room = Room::new(0);
-        let mut shares: Vec<Share> = (0..10).map(|_| room.share()).collect();
+        let room = MemoryBudget::new(0);
+        let mut shares: Vec<Reservation> = (0..10).map(|_| room.share()).collect();
         assert!(shares.iter_mut().all(|share| share.hold(SMALL) && !share.is_full()));
         assert!(!shares[0].hold(SMALL + 1));
         drop(shares);

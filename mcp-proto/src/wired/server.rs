@@ -1,11 +1,11 @@
-//! A server engine and its lanes (seam A): [`Hub`] for servers with many tasks, [`WiredServer`] for a loop in one
+//! A server engine and its lanes (seam A): [`SharedServer`] for servers with many tasks, [`WiredServer`] for a loop in one
 //! thread. No socket, no method, no status may be known here.
 
 use super::connections::Connections;
 use super::deadlines::Deadlines;
 use super::outbox::Outbox;
-use super::room::Room;
-use super::tally::Tally;
+use super::room::MemoryBudget;
+use super::tally::Counters;
 use super::{Lane, LaneOutput};
 use crate::droppable::Weigh;
 use crate::error::{Diagnostic, Refused};
@@ -29,15 +29,15 @@ use core::time::Duration;
 /// lane, do what the lane wants; from the start until a round brought neither facts nor mail. Before it ends, a task tells its lane
 /// [`IoEvent::Closed`], hands over the facts, and calls [`leave`](Self::leave).
 #[derive(Debug)]
-pub struct Hub {
+pub struct SharedServer {
     server: Server,
     config: Arc<ServerConfig>,
-    room: Room,
+    room: MemoryBudget,
     connections: Connections,
     lanes: BTreeMap<u64, Mailbox>,
     woken: VecDeque<u64>,
     events: Outbox<Event>,
-    tally: Tally,
+    tally: Counters,
     next: u64,
     closing: bool,
     now: Instant,
@@ -69,18 +69,18 @@ struct Mailbox {
     woken: bool,
 }
 
-impl Hub {
+impl SharedServer {
     /// A server without lanes. `seed`: 32 bytes from the operating system's random source, never used for another engine.
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
         Self {
             server: Server::new(config.clone(), seed, now),
-            room: Room::new(config.limits.server.max_held),
+            room: MemoryBudget::new(config.limits.server.max_held),
             connections: Connections::new(config.clone()),
             lanes: BTreeMap::new(),
             woken: VecDeque::new(),
             events: events(&config),
             config,
-            tally: Tally::default(),
+            tally: Counters::default(),
             next: 0,
             closing: false,
             now,
@@ -270,14 +270,14 @@ impl Hub {
 pub struct WiredServer {
     server: Server,
     config: Arc<ServerConfig>,
-    room: Room,
+    room: MemoryBudget,
     connections: Connections,
-    lanes: BTreeMap<ChannelId, Lane>,
+    lanes: BTreeMap<ConnectionId, Lane>,
     deadlines: Deadlines,
     /// Channels whose lanes may have facts.
-    touched: BTreeSet<ChannelId>,
+    touched: BTreeSet<ConnectionId>,
     actions: Outbox<Action<Event>>,
-    tally: Tally,
+    tally: Counters,
     next: u64,
     closing: bool,
     /// The last event of the server, held until every channel is closed.
@@ -291,14 +291,14 @@ impl WiredServer {
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
         Self {
             server: Server::new(config.clone(), seed, now),
-            room: Room::new(config.limits.server.max_held),
+            room: MemoryBudget::new(config.limits.server.max_held),
             connections: Connections::new(config.clone()),
             lanes: BTreeMap::new(),
             deadlines: Deadlines::default(),
             touched: BTreeSet::new(),
             actions: events(&config),
             config,
-            tally: Tally::default(),
+            tally: Counters::default(),
             next: 0,
             closing: false,
             last: None,
@@ -331,13 +331,13 @@ impl WiredServer {
     /// A channel was accepted. Its last fact is [`closed`](Self::closed). `None` if
     /// [`ServerLimits::max_exchanges`](crate::limits::ServerLimits::max_exchanges) channels are there, or the share of them that one
     /// address may have, or the server shuts down: write what [`refusal`](super::refusal) says and close it.
-    pub fn accept(&mut self, now: Instant, kind: Kind, peer: Peer) -> Option<ChannelId> {
+    pub fn accept(&mut self, now: Instant, kind: Kind, peer: Peer) -> Option<ConnectionId> {
         self.now = self.now.max(now);
         if self.closing || !self.connections.open(self.next + 1, &peer) {
             return None;
         }
         self.next += 1;
-        let id = ChannelId(self.next);
+        let id = ConnectionId(self.next);
         self.lanes.insert(id, lane(&self.config, &self.room, id.0, kind, peer, self.now));
         self.touched.insert(id);
         self.run();
@@ -345,22 +345,22 @@ impl WiredServer {
     }
 
     /// These bytes were read from the channel.
-    pub fn bytes(&mut self, now: Instant, channel: ChannelId, bytes: Bytes) {
+    pub fn bytes(&mut self, now: Instant, channel: ConnectionId, bytes: Bytes) {
         self.tell(now, Input::Event(channel, IoEvent::Bytes(bytes)));
     }
 
     /// Its other side will send no more.
-    pub fn eof(&mut self, now: Instant, channel: ChannelId) {
+    pub fn eof(&mut self, now: Instant, channel: ConnectionId) {
         self.tell(now, Input::Event(channel, IoEvent::Eof));
     }
 
     /// So many bytes of what was to be written to it are written.
-    pub fn written(&mut self, now: Instant, channel: ChannelId, n: usize) {
+    pub fn written(&mut self, now: Instant, channel: ConnectionId, n: usize) {
         self.tell(now, Input::Event(channel, IoEvent::Written(n)));
     }
 
     /// It is gone. The last fact of every channel.
-    pub fn closed(&mut self, now: Instant, channel: ChannelId, why: Closed) {
+    pub fn closed(&mut self, now: Instant, channel: ConnectionId, why: Closed) {
         self.tell(now, Input::Event(channel, IoEvent::Closed(why)));
     }
 
@@ -419,7 +419,7 @@ impl WiredServer {
     }
 
     /// Whether to read on from this channel. False at a bound, and once it is gone.
-    pub fn wants_read(&self, channel: ChannelId) -> bool {
+    pub fn wants_read(&self, channel: ConnectionId) -> bool {
         self.lanes.get(&channel).is_some_and(Lane::wants_read)
     }
 
@@ -451,7 +451,7 @@ impl WiredServer {
         })
     }
 
-    fn handle_io(&mut self, id: ChannelId, wire: IoEvent) {
+    fn handle_io(&mut self, id: ConnectionId, wire: IoEvent) {
         if let Some(lane) = self.lanes.get_mut(&id) {
             lane.handle_io(self.now, wire);
             self.touched.insert(id);
@@ -470,7 +470,7 @@ impl WiredServer {
         }
     }
 
-    fn fire(&mut self, id: ChannelId) {
+    fn fire(&mut self, id: ConnectionId) {
         self.deadlines.set(id, None);
         if let Some(lane) = self.lanes.get_mut(&id) {
             lane.handle_timeout(self.now);
@@ -531,7 +531,7 @@ impl WiredServer {
     }
 
     fn with_lane(&mut self, exchange: ExchangeId, f: impl FnOnce(&mut Lane)) {
-        let id = ChannelId(exchange.lane());
+        let id = ConnectionId(exchange.lane());
         if let Some(lane) = self.lanes.get_mut(&id) {
             f(lane);
             self.touched.insert(id);
@@ -540,7 +540,7 @@ impl WiredServer {
     }
 
     /// The lane has no more facts: its timer and its end follow.
-    fn settle(&mut self, id: ChannelId) {
+    fn settle(&mut self, id: ConnectionId) {
         self.flush(id);
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         self.tally.traffic += lane.take_traffic();
@@ -553,7 +553,7 @@ impl WiredServer {
     }
 
     /// Moves what a lane wants into the queue of actions.
-    fn flush(&mut self, id: ChannelId) {
+    fn flush(&mut self, id: ConnectionId) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         while let Some(diagnostic) = lane.poll_diagnostic() {
             if self.last.is_none() {
@@ -571,7 +571,7 @@ impl WiredServer {
 }
 
 /// The lane of a channel that is taken in.
-fn lane(config: &ServerConfig, room: &Room, number: u64, kind: Kind, mut peer: Peer, now: Instant) -> Lane {
+fn lane(config: &ServerConfig, room: &MemoryBudget, number: u64, kind: Kind, mut peer: Peer, now: Instant) -> Lane {
     peer.connection = Some(number);
     let lane = Lane::server(number, kind, peer, &config.limits.frame, now);
     lane.with_hook(config.on_message.clone()).holding(config.admit).within(room)

@@ -9,7 +9,7 @@ use alloc::collections::BTreeMap;
 
 /// The counters of one wired engine.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct Counters {
     pub(super) traffic: Traffic,
     pub(super) diagnostics: BTreeMap<DiagnosticKind, u64>,
     /// Calls of a client, requests of a server.
@@ -19,7 +19,7 @@ pub(super) struct Tally {
     pub(super) pings_missed: u64,
 }
 
-impl Tally {
+impl Counters {
     pub(super) fn diagnostic(&mut self, kind: DiagnosticKind) {
         *self.diagnostics.entry(kind).or_default() += 1;
     }

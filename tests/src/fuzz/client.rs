@@ -7,7 +7,7 @@ use bytes::Bytes;
 use mcp_proto::client::{CancelSignal, Event, Malformed, Policy};
 use mcp_proto::error::DiagnosticKind;
 use mcp_proto::exchange::{
-    Action, Body, ChannelId, Closed, Headers, Inbound, Outbound, Peer, Program, ResponseHead, Shutdown,
+    Action, Body, Closed, ConnectionId, Headers, Inbound, Outbound, Peer, Program, ResponseHead, Shutdown,
 };
 use mcp_proto::frame::{Conn, Kind};
 use mcp_proto::input::{Applied, CallId, ClientCommand, Input, InputAnswer, InputKey, IoEvent, WiredClientInput};
@@ -98,7 +98,7 @@ struct Channel {
 
 /// A request that the client wrote, with the channel it is on.
 struct Asked {
-    channel: ChannelId,
+    channel: ConnectionId,
     id: Id,
     method: String,
 }
@@ -110,7 +110,7 @@ struct Run {
     log: Vec<(Instant, WiredClientInput)>,
     said: Transcript,
     kind: Kind,
-    channels: BTreeMap<ChannelId, Channel>,
+    channels: BTreeMap<ConnectionId, Channel>,
     asked: Vec<Asked>,
     calls: BTreeMap<CallId, bool>,
     questions: BTreeSet<InputKey>,
@@ -118,7 +118,7 @@ struct Run {
     /// Bytes came after a response. Had they come in two reads, the first could have freed the connection for another request.
     late: bool,
     /// Channels that the client wants ended at once; a driver does it soon.
-    aborted: Vec<ChannelId>,
+    aborted: Vec<ConnectionId>,
 }
 
 impl Run {
@@ -223,7 +223,7 @@ impl Run {
             IoEvent::Eof,
             IoEvent::Written(1),
         ] {
-            self.handle_event(ChannelId(1), wire);
+            self.handle_event(ConnectionId(1), wire);
         }
         let refused = self.tell(Input::Command(ClientCommand::Call(ping().into_raw())));
         assert_eq!(refused, None, "a call after the end");
@@ -305,7 +305,7 @@ impl Run {
         call
     }
 
-    fn handle_event(&mut self, channel: ChannelId, wire: IoEvent) {
+    fn handle_event(&mut self, channel: ConnectionId, wire: IoEvent) {
         if let Some(known) = self.channels.get_mut(&channel) {
             match &wire {
                 IoEvent::Opened(_) => known.opened = true,
@@ -327,12 +327,12 @@ impl Run {
     }
 
     /// One of the newest channels, mostly.
-    fn channel(&self, script: &mut Script<'_>) -> ChannelId {
+    fn channel(&self, script: &mut Script<'_>) -> ConnectionId {
         let back = script.below(4);
-        self.channels.keys().rev().nth(back).or(self.channels.keys().next_back()).copied().unwrap_or(ChannelId(9))
+        self.channels.keys().rev().nth(back).or(self.channels.keys().next_back()).copied().unwrap_or(ConnectionId(9))
     }
 
-    fn ids(&self, wanted: impl Fn(&Channel) -> bool) -> Vec<ChannelId> {
+    fn ids(&self, wanted: impl Fn(&Channel) -> bool) -> Vec<ConnectionId> {
         self.channels.iter().filter(|(_, channel)| !channel.closed && wanted(channel)).map(|(id, _)| *id).collect()
     }
 
@@ -400,7 +400,7 @@ impl Run {
         }
     }
 
-    fn wrote(&mut self, id: ChannelId, bytes: Bytes) {
+    fn wrote(&mut self, id: ConnectionId, bytes: Bytes) {
         let channel = self.channels.get_mut(&id).expect("a channel that was opened");
         assert!(channel.opened && !channel.closed, "{id:?} is not open");
         assert!(!bytes.is_empty(), "an empty write");

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use mcp_proto::limits::FrameLimits;
-use mcp_proto::rpc::{self, DefectKind, Document, Id, Message, Object, Payload, RawJson};
+use mcp_proto::rpc::{self, Document, Id, InvalidKind, Message, Object, Payload, RawJson};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use std::fmt;
@@ -29,9 +29,9 @@ pub fn check(data: &[u8]) {
             assert!(excused, "we accept what is not JSON: {why}");
         }
         (Err(defect), Ok(value)) => {
-            let textual = [DefectKind::Utf8, DefectKind::Syntax, DefectKind::Truncated, DefectKind::TooDeep];
+            let textual = [InvalidKind::Utf8, InvalidKind::Syntax, InvalidKind::Truncated, InvalidKind::TooDeep];
             assert!(!textual.contains(&defect.kind), "{defect} of what is JSON");
-            let twice = defect.kind == DefectKind::DuplicateKey && repeats(data);
+            let twice = defect.kind == InvalidKind::DuplicateKey && repeats(data);
             assert!(twice || !is_message(value), "{defect:?} of a message");
         }
         (Err(_), Err(_)) => {}
@@ -53,7 +53,7 @@ fn batch(bytes: Bytes, theirs: &serde_json::Result<Value>, alone: Option<Message
             for (element, value) in elements.iter().zip(values) {
                 match element {
                     Ok(message) => agree(message, value),
-                    Err(defect) if defect.kind == DefectKind::DuplicateKey => {}
+                    Err(defect) if defect.kind == InvalidKind::DuplicateKey => {}
                     Err(defect) => assert!(!is_message(value), "{defect:?} of a message in an array"),
                 }
             }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use mcp_proto::exchange::Inbound;
 use mcp_proto::frame::{Conn, Kind};
 use mcp_proto::limits::FrameLimits;
-use mcp_proto::rpc::{Defect, DefectKind, parse, parse_batch_or_message};
+use mcp_proto::rpc::{InvalidKind, InvalidMessage, parse, parse_batch_or_message};
 
 /// Any cut of a stream of lines gives the same items as the whole stream and as a naive twin, and holds no more than one line.
 ///
@@ -50,8 +50,8 @@ fn twin(bytes: &[u8], limits: &FrameLimits) -> Vec<Inbound> {
         if line.len() > limits.max_line {
             let part = Bytes::copy_from_slice(&line[..limits.max_line]);
             let defect = parse(part.clone(), limits.max_depth).err();
-            let defect = defect.unwrap_or_else(|| Defect::new(DefectKind::TooLong, &part));
-            items.push(Inbound::Invalid(Defect { kind: DefectKind::TooLong, ..defect }));
+            let defect = defect.unwrap_or_else(|| InvalidMessage::new(InvalidKind::TooLong, &part));
+            items.push(Inbound::Invalid(InvalidMessage { kind: InvalidKind::TooLong, ..defect }));
             continue;
         }
         let text = if marked { &line[3..] } else { line }.trim_ascii();
@@ -62,7 +62,7 @@ fn twin(bytes: &[u8], limits: &FrameLimits) -> Vec<Inbound> {
     // A last line that was cut is nobody's.
     let cut = bytes.rsplit(|&byte| byte == b'\n').next().is_some_and(|last| !last.trim_ascii().is_empty());
     if let Some(Inbound::Invalid(defect)) = items.last_mut().filter(|_| cut)
-        && defect.kind == DefectKind::Truncated
+        && defect.kind == InvalidKind::Truncated
     {
         defect.id = None;
     }

@@ -4,7 +4,7 @@ use super::script::Script;
 use super::talk;
 use crate::sim::app::{self, Deed, Handler, Task};
 use bytes::Bytes;
-use mcp_proto::exchange::{Action, ChannelId, Closed, Headers, Inbound, Outbound, Peer, RequestHead, Shutdown};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, Headers, Inbound, Outbound, Peer, RequestHead, Shutdown};
 use mcp_proto::frame::{Conn, Kind};
 use mcp_proto::input::{Input, IoEvent, Note, RequestKey, ServerCommand};
 use mcp_proto::limits::FrameLimits;
@@ -86,11 +86,11 @@ struct Run {
     router: Router<Handler>,
     config: Arc<ServerConfig>,
     now: Instant,
-    channels: BTreeMap<ChannelId, Channel>,
+    channels: BTreeMap<ConnectionId, Channel>,
     tasks: BTreeMap<RequestKey, Task>,
     keys: BTreeSet<RequestKey>,
     terminated: bool,
-    aborted: Vec<ChannelId>,
+    aborted: Vec<ConnectionId>,
     /// Everything that was written.
     text: Vec<u8>,
     /// What clients said and were sent.
@@ -186,7 +186,7 @@ impl Run {
         assert!(self.tasks.is_empty(), "requests that nobody cancelled: {:?}", self.tasks.keys());
         assert_eq!(self.engine.accept(self.now, Kind::Lines, Peer::default()), None);
         for wire in [IoEvent::Bytes(Bytes::from_static(b"{}\n")), IoEvent::Eof, IoEvent::Closed(Closed::Eof)] {
-            self.handle_event(ChannelId(1), wire);
+            self.handle_event(ConnectionId(1), wire);
         }
         self.tick();
     }
@@ -245,7 +245,7 @@ impl Run {
         assert!(self.engine.running() <= limits.max_running_requests, "too many requests run");
     }
 
-    fn handle_event(&mut self, channel: ChannelId, wire: IoEvent) {
+    fn handle_event(&mut self, channel: ConnectionId, wire: IoEvent) {
         if let Some(known) = self.channels.get_mut(&channel) {
             match &wire {
                 IoEvent::Closed(_) => known.closed = true,
@@ -261,14 +261,14 @@ impl Run {
         assert!(self.engine.poll_timeout().is_none_or(|at| at > self.now), "a due timer has not fired");
     }
 
-    fn open(&self) -> impl Iterator<Item = ChannelId> + '_ {
+    fn open(&self) -> impl Iterator<Item = ConnectionId> + '_ {
         self.channels.iter().filter(|(_, channel)| !channel.closed).map(|(id, _)| *id)
     }
 
     /// One of the newest channels, mostly.
-    fn channel(&self, script: &mut Script<'_>) -> ChannelId {
+    fn channel(&self, script: &mut Script<'_>) -> ConnectionId {
         let back = script.below(4);
-        self.channels.keys().rev().nth(back).or(self.channels.keys().next_back()).copied().unwrap_or(ChannelId(9))
+        self.channels.keys().rev().nth(back).or(self.channels.keys().next_back()).copied().unwrap_or(ConnectionId(9))
     }
 
     fn write_all(&mut self) {
@@ -304,7 +304,7 @@ impl Run {
         }
     }
 
-    fn wrote(&mut self, id: ChannelId, bytes: Bytes) {
+    fn wrote(&mut self, id: ConnectionId, bytes: Bytes) {
         self.text.extend_from_slice(&bytes);
         if let Some(state) = state(&bytes) {
             self.said.sealed = state;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use mcp_proto::client::{Event, Policy};
-use mcp_proto::exchange::{Action, ChannelId, Peer, Shutdown};
+use mcp_proto::exchange::{Action, ConnectionId, Peer, Shutdown};
 use mcp_proto::server::Event as ServerEvent;
 use mcp_proto::wired::{Kind, WiredClient, WiredServer};
 use mcp_proto::{ClientConfig, Implementation, Instant, ServerConfig, ping};
@@ -67,7 +67,7 @@ fn client(hostile: &str) -> Result<(u64, u64, u64, u64), String> {
 }
 
 /// A server that has been greeted.
-fn server() -> Result<(WiredServer, ChannelId), String> {
+fn server() -> Result<(WiredServer, ConnectionId), String> {
     let config = ServerConfig::new(Implementation::new("s", "1"));
     let mut engine = WiredServer::new(Arc::new(config), [7; 32], NOW);
     let channel = engine.accept(NOW, Kind::Lines, Peer::default()).ok_or("it has no room")?;

@@ -3,7 +3,7 @@
 
 use super::raw;
 use bytes::Bytes;
-use mcp_proto::exchange::{Action, ChannelId, Closed, Peer};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, Peer};
 use mcp_proto::route::{Cx, Routed};
 use mcp_proto::server::Event;
 use mcp_proto::wired::{Kind, WiredServer};
@@ -29,7 +29,7 @@ struct Row {
     name: &'static str,
     /// The most that one of it may take, in bytes.
     most: i64,
-    make: fn(&mut Engine, u64) -> ChannelId,
+    make: fn(&mut Engine, u64) -> ConnectionId,
 }
 
 const ROWS: &[Row] = &[
@@ -73,7 +73,7 @@ impl Row {
     }
 
     /// Makes so many, and ends them; how much of the heap was in use meanwhile.
-    fn come_and_go(&self, meter: Meter, engine: &mut Engine, open: &mut Vec<ChannelId>, count: usize) -> i64 {
+    fn come_and_go(&self, meter: Meter, engine: &mut Engine, open: &mut Vec<ConnectionId>, count: usize) -> i64 {
         (0..count as u64).for_each(|n| open.push((self.make)(engine, n)));
         let during = (meter.used)() as i64;
         open.drain(..).for_each(|channel| engine.close(channel));
@@ -100,13 +100,13 @@ fn calls(meter: Meter) -> Result<String, String> {
     Ok(format!("{made:>8.1} each, {kept} bytes kept after {COUNT}"))
 }
 
-fn half_a_head(engine: &mut Engine, _: u64) -> ChannelId {
+fn half_a_head(engine: &mut Engine, _: u64) -> ConnectionId {
     let channel = engine.open();
     engine.tell(channel, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-");
     channel
 }
 
-fn asked_once(engine: &mut Engine, id: u64) -> ChannelId {
+fn asked_once(engine: &mut Engine, id: u64) -> ConnectionId {
     let channel = engine.open();
     let said = engine.tell(channel, &raw::call(id, "echo", json!({ "text": "x" })));
     assert!(said.starts_with("HTTP/1.1 200"), "{said}");
@@ -114,20 +114,20 @@ fn asked_once(engine: &mut Engine, id: u64) -> ChannelId {
 }
 
 /// Its connection is closed: what rests is the session.
-fn session(engine: &mut Engine, id: u64) -> ChannelId {
+fn session(engine: &mut Engine, id: u64) -> ConnectionId {
     let (channel, _) = begun(engine, id);
     engine.close(channel);
     channel
 }
 
-fn stream_of_session(engine: &mut Engine, id: u64) -> ChannelId {
+fn stream_of_session(engine: &mut Engine, id: u64) -> ConnectionId {
     let (channel, session) = begun(engine, id);
     let said = engine.tell(channel, &raw::get(&session));
     assert!(said.contains("text/event-stream"), "{said}");
     channel
 }
 
-fn subscription(engine: &mut Engine, id: u64) -> ChannelId {
+fn subscription(engine: &mut Engine, id: u64) -> ConnectionId {
     let channel = engine.open();
     let said = engine.tell(channel, &raw::listen(id));
     assert!(said.contains("notifications/subscriptions/acknowledged"), "{said}");
@@ -135,7 +135,7 @@ fn subscription(engine: &mut Engine, id: u64) -> ChannelId {
 }
 
 /// A connection, and a session that was begun on it.
-fn begun(engine: &mut Engine, id: u64) -> (ChannelId, String) {
+fn begun(engine: &mut Engine, id: u64) -> (ConnectionId, String) {
     let channel = engine.open();
     let said = engine.tell(channel, &raw::initialize(id));
     let session = raw::field(&said, "mcp-session-id").unwrap_or_else(|| panic!("no session: {said}")).to_string();
@@ -160,19 +160,19 @@ impl Engine {
         Self { server, router, now: Instant::ZERO, said: Vec::new() }
     }
 
-    fn open(&mut self) -> ChannelId {
+    fn open(&mut self) -> ConnectionId {
         let peer = Peer::tcp(([127, 0, 0, 1], 50_000).into());
         self.server.accept(self.now, Kind::HttpServer, peer).expect("there is room")
     }
 
     /// Says something, and gives what is answered at once.
-    fn tell(&mut self, channel: ChannelId, text: &str) -> String {
+    fn tell(&mut self, channel: ConnectionId, text: &str) -> String {
         self.server.bytes(self.now, channel, Bytes::copy_from_slice(text.as_bytes()));
         self.carry_out();
         String::from_utf8(std::mem::take(&mut self.said)).expect("it is unicode")
     }
 
-    fn close(&mut self, channel: ChannelId) {
+    fn close(&mut self, channel: ConnectionId) {
         self.server.closed(self.now, channel, Closed::Eof);
         self.carry_out();
     }

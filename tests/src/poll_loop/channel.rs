@@ -3,7 +3,7 @@
 use super::Shutdown;
 use bytes::{Buf, Bytes};
 use mcp_proto::driver::not_opened;
-use mcp_proto::exchange::{ChannelId, Closed, Endpoint, ExitStatus, Group, Program};
+use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, ExitStatus, Group, Program};
 use mcp_proto::input::IoEvent;
 use mcp_proto::process::{DRAIN, Stderr};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -244,11 +244,11 @@ impl Channel {
 
 /// Sleeps until a channel can go on, somebody connects to the listener, or the time is over. Gives the channels that can go on.
 pub(super) fn wait(
-    channels: &BTreeMap<ChannelId, Channel>,
-    wants_read: impl Fn(ChannelId) -> bool,
+    channels: &BTreeMap<ConnectionId, Channel>,
+    wants_read: impl Fn(ConnectionId) -> bool,
     listener: Option<&TcpListener>,
     sleep: Option<Duration>,
-) -> io::Result<Vec<ChannelId>> {
+) -> io::Result<Vec<ConnectionId>> {
     let (mut ids, mut fds) = (Vec::new(), Vec::new());
     for (id, channel) in channels {
         fds.extend(channel.interest(wants_read(*id)));

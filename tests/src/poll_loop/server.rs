@@ -2,7 +2,7 @@
 
 use super::channel::{self, Channel};
 use super::{Clock, seed};
-use mcp_proto::exchange::{Action, ChannelId, Peer, RequestHead, Shutdown};
+use mcp_proto::exchange::{Action, ConnectionId, Peer, RequestHead, Shutdown};
 use mcp_proto::input::{Admission, Input, IoEvent, Note};
 use mcp_proto::route::{Cx, Port, Routed};
 use mcp_proto::server::{Event, Responder};
@@ -76,7 +76,7 @@ pub fn serve_http_with(
 }
 
 /// The channels from here on are those of connections that were one too many: the engine does not know them.
-const REFUSED: ChannelId = ChannelId(1 << 63);
+const REFUSED: ConnectionId = ConnectionId(1 << 63);
 
 /// How many of them there are while they read what they are told. Then the oldest goes.
 const MAX_REFUSED: usize = 64;
@@ -85,7 +85,7 @@ struct ServeLoop<'a> {
     engine: WiredServer,
     router: &'a Router<Handler>,
     clock: Clock,
-    channels: BTreeMap<ChannelId, Channel>,
+    channels: BTreeMap<ConnectionId, Channel>,
     jobs: Vec<Job>,
     listener: Option<TcpListener>,
     /// Connections still to be accepted.
@@ -132,7 +132,7 @@ impl<'a> ServeLoop<'a> {
             while let Some(action) = self.engine.poll_output() {
                 self.act(action);
             }
-            let ended = |(id, channel): (&ChannelId, &mut Channel)| channel.closed().map(|why| (*id, why));
+            let ended = |(id, channel): (&ConnectionId, &mut Channel)| channel.closed().map(|why| (*id, why));
             let Some((id, why)) = self.channels.iter_mut().find_map(ended) else { break };
             self.channels.remove(&id);
             self.tell(id, IoEvent::Closed(why));
@@ -195,7 +195,7 @@ impl<'a> ServeLoop<'a> {
     fn wait(&mut self) -> io::Result<()> {
         let timer = self.engine.poll_timeout().map(|at| at - self.clock.now());
         let sleep = if self.jobs.is_empty() { timer } else { Some(timer.unwrap_or(AGAIN).min(AGAIN)) };
-        let wants_read = |id: ChannelId| id >= REFUSED || self.engine.wants_read(id);
+        let wants_read = |id: ConnectionId| id >= REFUSED || self.engine.wants_read(id);
         let listener = self.listener.as_ref().filter(|_| self.left > 0);
         for id in channel::wait(&self.channels, wants_read, listener, sleep)? {
             let wants_read = id >= REFUSED || self.engine.wants_read(id);
@@ -222,17 +222,17 @@ impl<'a> ServeLoop<'a> {
         } else if let Some(word) = refusal(kind) {
             channel.write(word);
             channel.close(Shutdown::WriteHalf);
-            let refused: Vec<ChannelId> = self.channels.range(REFUSED..).map(|(id, _)| *id).collect();
+            let refused: Vec<ConnectionId> = self.channels.range(REFUSED..).map(|(id, _)| *id).collect();
             if let (true, Some(oldest)) = (refused.len() >= MAX_REFUSED, refused.first()) {
                 self.channels.remove(oldest);
             }
-            self.channels.insert(ChannelId(REFUSED.0 + self.refused), channel);
+            self.channels.insert(ConnectionId(REFUSED.0 + self.refused), channel);
             self.refused += 1;
         }
         Ok(())
     }
 
-    fn tell(&mut self, id: ChannelId, fact: IoEvent) {
+    fn tell(&mut self, id: ConnectionId, fact: IoEvent) {
         self.engine.apply(self.clock.now(), Input::Event(id, fact)).expect("facts are never refused");
     }
 }

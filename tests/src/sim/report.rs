@@ -2,7 +2,7 @@
 
 use super::link::Fault;
 use mcp_proto::client::{self, State};
-use mcp_proto::exchange::{Action, ChannelId};
+use mcp_proto::exchange::{Action, ConnectionId};
 use mcp_proto::input::{ClientCommand, Input, IoEvent, WiredClientInput};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -140,7 +140,7 @@ pub struct Transcript(Vec<Said>);
 
 #[derive(Clone, PartialEq, Debug)]
 enum Said {
-    Write(ChannelId, Vec<u8>),
+    Write(ConnectionId, Vec<u8>),
     Other(String),
 }
 

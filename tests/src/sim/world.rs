@@ -14,7 +14,7 @@ use super::rng::Rng;
 use super::{Scenario, Transport};
 use config::{configure, configure_server};
 use mcp_proto::client::{self, State, Termination, Timer};
-use mcp_proto::exchange::{Action, ChannelId, Closed, ExitStatus, Shutdown};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, ExitStatus, Shutdown};
 use mcp_proto::input::Input;
 use mcp_proto::input::{
     CallId, ClientCommand, InputAnswer, InputKey, InputToken, IoEvent, NotificationId, RequestKey, WiredClientInput,
@@ -37,7 +37,7 @@ struct Side {
     notes: BTreeSet<NotificationId>,
     terminated: Option<Termination>,
     /// Channels whose opening nobody answers.
-    hanging: BTreeSet<ChannelId>,
+    hanging: BTreeSet<ConnectionId>,
     closing: bool,
     config: Arc<ClientConfig>,
     seed: [u8; 32],
@@ -66,8 +66,8 @@ struct Seen {
 
 struct Link {
     client: usize,
-    at_client: ChannelId,
-    at_server: ChannelId,
+    at_client: ConnectionId,
+    at_server: ConnectionId,
     up: Pipe,
     down: Pipe,
     /// Whether the last byte written ended a line, so that a line can be slipped in.
@@ -98,7 +98,7 @@ pub struct World {
     server_terminated: bool,
     clients: Vec<Side>,
     links: Vec<Link>,
-    opening: Vec<(Instant, usize, ChannelId)>,
+    opening: Vec<(Instant, usize, ConnectionId)>,
     operations: u64,
     /// How many faults were drawn by lot.
     faults: u64,

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
 use mcp_proto::client::{self, Policy};
-use mcp_proto::exchange::{Action, ChannelId, Closed, Peer, Shutdown};
+use mcp_proto::exchange::{Action, ConnectionId, Closed, Peer, Shutdown};
 use mcp_proto::input::CallId;
 use mcp_proto::route::Routed;
 use mcp_proto::wired::{Kind, WiredClient, WiredServer};
@@ -51,7 +51,7 @@ enum Next {
 /// A client over one channel.
 pub struct ClientPort {
     engine: WiredClient,
-    channel: ChannelId,
+    channel: ConnectionId,
     text: Bytes,
 }
 
@@ -59,7 +59,7 @@ pub struct ClientPort {
 pub struct ServerPort {
     engine: WiredServer,
     router: Router<fn(&Cx) -> Outcome>,
-    channel: ChannelId,
+    channel: ConnectionId,
     text: Bytes,
 }
 
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn client_new(legacy: u32, seed: *mut u8, now: u64) -> *mu
     let mut config = ClientConfig::given();
     config.policy = if legacy == 0 { Policy::Modern } else { Policy::Legacy };
     let engine = WiredClient::new(Arc::new(config), seed_of(&seed), at(now));
-    Box::into_raw(Box::new(ClientPort { engine, channel: ChannelId(0), text: Bytes::new() }))
+    Box::into_raw(Box::new(ClientPort { engine, channel: ConnectionId(0), text: Bytes::new() }))
 }
 
 fn seed_of(bytes: &Bytes) -> [u8; 32] {
@@ -265,7 +265,7 @@ pub unsafe extern "C" fn server_new(seed: *mut u8, now: u64) -> *mut ServerPort 
     let seed = unsafe { taken(seed, 32) };
     let router: Router<fn(&Cx) -> Outcome> = Router::new("wasm", "1.0").add(tool("add").describe("adds"), add);
     let mut engine = WiredServer::new(Arc::new(router.config()), seed_of(&seed), at(now));
-    let channel = engine.accept(at(now), Kind::Lines, Peer::default()).unwrap_or(ChannelId(0));
+    let channel = engine.accept(at(now), Kind::Lines, Peer::default()).unwrap_or(ConnectionId(0));
     Box::into_raw(Box::new(ServerPort { engine, router, channel, text: Bytes::new() }))
 }
 

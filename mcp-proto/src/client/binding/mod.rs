@@ -15,7 +15,7 @@ use crate::error::{CallError, DiagnosticKind, StreamEnd};
 use crate::exchange::{Closed, Endpoint, ExchangeEvent, ExchangeId, Inbound, Outbound, Sent};
 use crate::input::{CallId, NotificationId};
 use crate::model::lifecycle::meta;
-use crate::rpc::{self, DecodeError, Defect, DefectKind, Id, Message, Object, Payload, RawJson};
+use crate::rpc::{self, DecodeError, Id, InvalidKind, InvalidMessage, Message, Object, Payload, RawJson};
 use crate::version::{Era, ProtocolVersion};
 #[cfg(feature = "http")]
 use alloc::boxed::Box;
@@ -68,7 +68,7 @@ impl Exchange {
 }
 
 /// What came in place of an answer.
-enum Spoilt {
+enum ResponseFailure {
     Unreadable(DecodeError),
     /// A hook refused the request, or the answer.
     Denied {
@@ -302,22 +302,24 @@ impl Client {
     }
 
     /// The request with this id has its answer, or something in place of it.
-    fn settle(&mut self, exchange: ExchangeId, id: &Id, purpose: Purpose, answer: Result<Payload, Spoilt>) {
+    fn settle(&mut self, exchange: ExchangeId, id: &Id, purpose: Purpose, answer: Result<Payload, ResponseFailure>) {
         self.answered(exchange);
         match (purpose, answer) {
             (Purpose::Call(call), Ok(payload)) => self.on_called(call, payload),
-            (Purpose::Call(call), Err(Spoilt::Unreadable(e))) => self.end(call, Err(CallError::Decode(e))),
-            (Purpose::Call(call), Err(Spoilt::Denied { sent, reason })) => {
+            (Purpose::Call(call), Err(ResponseFailure::Unreadable(e))) => self.end(call, Err(CallError::Decode(e))),
+            (Purpose::Call(call), Err(ResponseFailure::Denied { sent, reason })) => {
                 self.end(call, Err(CallError::Denied { sent, reason }));
             }
-            (Purpose::Ping, Err(Spoilt::Denied { sent: Sent::No, reason })) => self.on_ping_denied(id, &reason),
+            (Purpose::Ping, Err(ResponseFailure::Denied { sent: Sent::No, reason })) => {
+                self.on_ping_denied(id, &reason)
+            }
             (Purpose::Ping, _) => self.on_pong(id),
             (Purpose::Listen, Ok(payload)) => self.on_listened(id, payload),
             (Purpose::Listen, Err(spoilt)) => {
                 self.ids.retire(id);
                 match spoilt {
-                    Spoilt::Unreadable(_) => self.on_subscription_end(StreamEnd::Ended, None),
-                    Spoilt::Denied { reason, .. } => self.turn_subscription_off(reason),
+                    ResponseFailure::Unreadable(_) => self.on_subscription_end(StreamEnd::Ended, None),
+                    ResponseFailure::Denied { reason, .. } => self.turn_subscription_off(reason),
                 }
             }
             (Purpose::Discover, Ok(payload)) => {
@@ -331,8 +333,8 @@ impl Client {
             (Purpose::Discover | Purpose::Initialize, Err(spoilt)) => {
                 self.ids.retire(id);
                 match spoilt {
-                    Spoilt::Unreadable(e) => self.on_handshake_defect(e),
-                    Spoilt::Denied { reason, .. } => self.on_handshake_denied(reason),
+                    ResponseFailure::Unreadable(e) => self.on_handshake_defect(e),
+                    ResponseFailure::Denied { reason, .. } => self.on_handshake_denied(reason),
                 }
             }
         }
@@ -364,9 +366,9 @@ impl Client {
     }
 
     /// Bytes where a message should be.
-    fn on_defect(&mut self, exchange: ExchangeId, defect: Defect) {
+    fn on_defect(&mut self, exchange: ExchangeId, defect: InvalidMessage) {
         let head = String::from_utf8_lossy(&defect.head[..defect.head.len().min(200)]).into_owned();
-        if defect.kind == DefectKind::Denied {
+        if defect.kind == InvalidKind::Denied {
             self.diagnose(DiagnosticKind::Denied, format!("{defect}: {head}"));
             return self.on_denied(exchange, &defect);
         }
@@ -378,13 +380,13 @@ impl Client {
         let id = defect.id.as_ref().filter(|_| self.config.fail_on_defect && !defect.has_method);
         let Some(id) = id else { return };
         if let (id, Match::Pending { pending, .. }) = self.ids.find(id, exchange, self.config.match_text_ids) {
-            let spoilt = Spoilt::Unreadable(DecodeError::new(defect.to_string()));
+            let spoilt = ResponseFailure::Unreadable(DecodeError::new(defect.to_string()));
             self.settle(exchange, &id, pending.purpose, Err(spoilt));
         }
     }
 
     /// A message of the server that a hook refused: who waits for it, on either side, is told.
-    fn on_denied(&mut self, exchange: ExchangeId, defect: &Defect) {
+    fn on_denied(&mut self, exchange: ExchangeId, defect: &InvalidMessage) {
         match &defect.id {
             Some(id) if defect.has_method => {
                 self.send_response(exchange, rpc::error_response(Some(id), &defect.to_error()));
@@ -400,7 +402,7 @@ impl Client {
     /// A hook refused a request of ours, or the answer to it.
     fn deny(&mut self, exchange: ExchangeId, id: &Id, sent: Sent, reason: String) {
         if let (id, Match::Pending { pending, .. }) = self.ids.find(id, exchange, self.config.match_text_ids) {
-            self.settle(exchange, &id, pending.purpose, Err(Spoilt::Denied { sent, reason }));
+            self.settle(exchange, &id, pending.purpose, Err(ResponseFailure::Denied { sent, reason }));
         }
     }
 

@@ -2,8 +2,8 @@
 
 use super::head::{self, Gather, Writer};
 use super::length::{Declared, Length, declared};
-use super::{Body, Fault, Framed, Input};
-use crate::exchange::{HttpDefect, Inbound, Outbound, RequestHead, ResponseHead, is_token};
+use super::{Body, BodyError, Framed, Input};
+use crate::exchange::{BadRequest, Inbound, Outbound, RequestHead, ResponseHead, is_token};
 use crate::limits::FrameLimits;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -123,7 +123,7 @@ impl Client {
                         return self.fail("the response head is cut short".into());
                     }
                     Ok(None) => return None,
-                    Err(HttpDefect { why, .. }) => return self.fail(why.into()),
+                    Err(BadRequest { why, .. }) => return self.fail(why.into()),
                 },
                 Reading::Body(framed) => match framed.poll_item(&mut self.input, self.eof) {
                     Ok(Some(Inbound::End)) => {
@@ -131,9 +131,9 @@ impl Client {
                         return Some(Inbound::End);
                     }
                     Ok(item) => return item,
-                    Err(Fault::Cut) => return self.fail("the response body is cut short".into()),
-                    Err(Fault::Limit(why)) => return self.fail(why),
-                    Err(Fault::Framing(why)) => return self.fail(why.into()),
+                    Err(BodyError::Cut) => return self.fail("the response body is cut short".into()),
+                    Err(BodyError::Limit(why)) => return self.fail(why),
+                    Err(BodyError::Framing(why)) => return self.fail(why.into()),
                 },
             }
         }

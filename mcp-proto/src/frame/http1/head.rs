@@ -2,7 +2,7 @@
 
 use super::super::conn::write;
 use super::Input;
-use crate::exchange::{Headers, HttpDefect, is_token};
+use crate::exchange::{BadRequest, Headers, is_token};
 use crate::limits::FrameLimits;
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -51,13 +51,13 @@ impl Gather {
         &mut self,
         input: &mut Input,
         limits: &FrameLimits,
-    ) -> Result<Option<Vec<u8>>, HttpDefect> {
+    ) -> Result<Option<Vec<u8>>, BadRequest> {
         let longest = limits.max_target.saturating_add(AROUND_TARGET).min(limits.max_head);
         self.gather(input, (longest, defect(414, LONG_TARGET)), limits.max_head)
     }
 
     /// The bytes of a response's head up to and with its empty line.
-    pub(super) fn poll(&mut self, input: &mut Input, limits: &FrameLimits) -> Result<Option<Vec<u8>>, HttpDefect> {
+    pub(super) fn poll(&mut self, input: &mut Input, limits: &FrameLimits) -> Result<Option<Vec<u8>>, BadRequest> {
         self.gather(input, (limits.max_head, defect(431, LARGE_HEAD)), limits.max_head)
     }
 
@@ -65,9 +65,9 @@ impl Gather {
     fn gather(
         &mut self,
         input: &mut Input,
-        first: (usize, HttpDefect),
+        first: (usize, BadRequest),
         max_head: usize,
-    ) -> Result<Option<Vec<u8>>, HttpDefect> {
+    ) -> Result<Option<Vec<u8>>, BadRequest> {
         loop {
             let max = if self.line == 0 { first.0 } else { max_head };
             match input.line(&mut self.head, max) {
@@ -100,7 +100,7 @@ pub(super) struct RequestLine {
     pub(super) old: bool,
 }
 
-pub(super) fn read_request(head: &[u8], limits: &FrameLimits) -> Result<(RequestLine, Headers), HttpDefect> {
+pub(super) fn read_request(head: &[u8], limits: &FrameLimits) -> Result<(RequestLine, Headers), BadRequest> {
     let mut fields = alloc::vec![httparse::EMPTY_HEADER; limits.max_headers];
     let mut request = httparse::Request::new(&mut fields);
     match request.parse(head) {
@@ -130,7 +130,7 @@ fn names_version(head: &[u8]) -> bool {
 
 /// The path and query that a request asks for. It names one host, and two only if they are the same: a target in absolute form is accepted
 /// with the `Host` that goes with it (RFC 9112 section 3.2.2), since whoever sends another may mean to be read in two ways.
-pub(super) fn path_of(line: &RequestLine, headers: &Headers) -> Result<String, HttpDefect> {
+pub(super) fn path_of(line: &RequestLine, headers: &Headers) -> Result<String, BadRequest> {
     let mut hosts = headers.all("host");
     let host = match (hosts.next(), hosts.next()) {
         (_, Some(_)) => return Err(defect(400, "there is more than one host")),
@@ -159,7 +159,7 @@ pub(super) fn path_of(line: &RequestLine, headers: &Headers) -> Result<String, H
 }
 
 /// The status, whether it is HTTP/1.0, and the fields.
-pub(super) fn read_response(head: &[u8], limits: &FrameLimits) -> Result<(u16, bool, Headers), HttpDefect> {
+pub(super) fn read_response(head: &[u8], limits: &FrameLimits) -> Result<(u16, bool, Headers), BadRequest> {
     let mut fields = alloc::vec![httparse::EMPTY_HEADER; limits.max_headers];
     let mut response = httparse::Response::new(&mut fields);
     match response.parse(head) {
@@ -244,11 +244,11 @@ pub(super) fn is_target(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')
 }
 
-pub(super) fn defect(status: u16, why: &'static str) -> HttpDefect {
-    HttpDefect { status, why }
+pub(super) fn defect(status: u16, why: &'static str) -> BadRequest {
+    BadRequest { status, why }
 }
 
-fn read_fault(e: httparse::Error) -> HttpDefect {
+fn read_fault(e: httparse::Error) -> BadRequest {
     match e {
         httparse::Error::TooManyHeaders => defect(431, "the head has too many fields"),
         httparse::Error::Version => defect(505, "the version is not HTTP/1.0 or HTTP/1.1"),

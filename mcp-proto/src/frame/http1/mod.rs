@@ -27,7 +27,7 @@ struct Framed {
 
 /// Why a body cannot be read on.
 #[derive(Debug)]
-enum Fault {
+enum BodyError {
     /// The framing makes no sense.
     Framing(&'static str),
     /// The connection ended too early.
@@ -52,21 +52,21 @@ impl Framed {
     }
 
     /// The next item of the body; `None` when more bytes are needed. With `eof` none will come.
-    fn poll_item(&mut self, input: &mut Input, eof: bool) -> Result<Option<Inbound>, Fault> {
+    fn poll_item(&mut self, input: &mut Input, eof: bool) -> Result<Option<Inbound>, BodyError> {
         loop {
             if let Some(item) = self.body.poll_item() {
                 return Ok(Some(item));
             }
             if let Some(why) = self.body.broken() {
-                return Err(Fault::Limit(why.clone()));
+                return Err(BodyError::Limit(why.clone()));
             }
-            match self.length.next(input, eof).map_err(Fault::Framing)? {
+            match self.length.next(input, eof).map_err(BodyError::Framing)? {
                 length::Piece::Data(bytes) => {
                     self.content += bytes.len();
                     self.body.bytes(bytes);
                 }
                 length::Piece::More => return Ok(None),
-                length::Piece::Cut => return self.body.cut().map(Some).ok_or(Fault::Cut),
+                length::Piece::Cut => return self.body.cut().map(Some).ok_or(BodyError::Cut),
                 length::Piece::End => self.body.end(),
             }
         }

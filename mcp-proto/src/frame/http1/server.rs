@@ -2,8 +2,8 @@
 
 use super::head::{self, Gather, Writer, defect};
 use super::length::{Declared, Length, declared};
-use super::{Body, Fault, Framed, Input};
-use crate::exchange::{self, HttpDefect, Inbound, Outbound, RequestHead, ResponseHead};
+use super::{Body, BodyError, Framed, Input};
+use crate::exchange::{self, BadRequest, Inbound, Outbound, RequestHead, ResponseHead};
 use crate::frame::conn::write;
 use crate::frame::input::LARGE;
 use crate::frame::sse;
@@ -154,14 +154,14 @@ impl Server {
                     Some(Inbound::End)
                 }
                 Ok(item) => item,
-                Err(Fault::Limit(_)) => Some(self.reject(defect(413, "the body is larger than the limit"))),
-                Err(Fault::Cut) => self.cut("the request body is cut short"),
-                Err(Fault::Framing(why)) => Some(self.reject(defect(400, why))),
+                Err(BodyError::Limit(_)) => Some(self.reject(defect(413, "the body is larger than the limit"))),
+                Err(BodyError::Cut) => self.cut("the request body is cut short"),
+                Err(BodyError::Framing(why)) => Some(self.reject(defect(400, why))),
             },
         }
     }
 
-    fn begin(&mut self, bytes: &[u8]) -> Result<Inbound, HttpDefect> {
+    fn begin(&mut self, bytes: &[u8]) -> Result<Inbound, BadRequest> {
         (self.old, self.head_only) = (false, false);
         let (line, headers) = head::read_request(bytes, &self.limits)?;
         self.old = line.old;
@@ -209,14 +209,14 @@ impl Server {
     }
 
     /// Rejects the request that is half read. Of one whose head is not complete nothing is known.
-    pub(in super::super) fn give_up(&mut self, defect: HttpDefect) -> Inbound {
+    pub(in super::super) fn give_up(&mut self, defect: BadRequest) -> Inbound {
         if matches!(self.reading, Reading::Head(_)) {
             (self.old, self.head_only) = (false, false);
         }
         self.reject(defect)
     }
 
-    fn reject(&mut self, defect: HttpDefect) -> Inbound {
+    fn reject(&mut self, defect: BadRequest) -> Inbound {
         self.input.clear();
         self.reading = Reading::Nothing;
         self.keep_alive = false;

@@ -3,7 +3,7 @@
 use super::http::get;
 use super::*;
 use crate::exchange::{Data, SseEvent};
-use crate::rpc::{Defect, DefectKind};
+use crate::rpc::{InvalidKind, InvalidMessage};
 
 const HEAD: usize = 4000;
 const BODY: usize = 6000;
@@ -135,7 +135,7 @@ fn a_response_may_be_as_large_as_its_limits_and_no_larger() {
 fn bytes_that_are_not_utf_8_are_a_defect_of_their_message_and_of_nothing_else() {
     let (json, events) = ("application/json", "text/event-stream");
     let text = |bytes: &[u8]| [br#"{"jsonrpc":"2.0","method":""#, bytes, br#""}"#].concat();
-    let is_utf8 = |defect: &Defect| defect.kind == DefectKind::Utf8;
+    let is_utf8 = |defect: &InvalidMessage| defect.kind == InvalidKind::Utf8;
     for bad in [&b"\xFF"[..], b"\xC3", b"\xED\xA0\x80", b"\xF0\x9F\x98"] {
         for (content, body) in [(json, text(bad)), (events, [b"data: ", &text(bad)[..], b"\n\ndata: 1\n\n"].concat())] {
             let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {content}\r\nContent-Length: {}\r\n\r\n", body.len());

@@ -1,5 +1,5 @@
 use super::*;
-use crate::exchange::{Body, Headers, HttpDefect, Outbound, RequestHead, ResponseHead};
+use crate::exchange::{BadRequest, Body, Headers, Outbound, RequestHead, ResponseHead};
 use alloc::vec;
 use core::time::Duration;
 use proptest::prelude::*;
@@ -113,7 +113,7 @@ fn requests_are_read_with_their_bodies() {
         "POST / HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n",
         &[
             request("POST", "/", &empty),
-            Inbound::Invalid(crate::rpc::Defect::new(crate::rpc::DefectKind::Truncated, b"")),
+            Inbound::Invalid(crate::rpc::InvalidMessage::new(crate::rpc::InvalidKind::Truncated, b"")),
             Inbound::End,
         ],
         true,
@@ -157,7 +157,7 @@ fn a_request_that_http_forbids_to_serve_is_rejected_once_and_nothing_after_it_is
     for (bytes, status) in cases {
         for bytes in [(*bytes).into(), format!("{bytes}GET / HTTP/1.1\r\nHost: h\r\n\r\n")] {
             let seen = server(bytes.as_bytes(), false);
-            let [Inbound::Reject(HttpDefect { status: seen_status, .. })] = seen.items[..] else { panic!("{seen:?}") };
+            let [Inbound::Reject(BadRequest { status: seen_status, .. })] = seen.items[..] else { panic!("{seen:?}") };
             assert_eq!(seen_status, *status, "{bytes}");
             assert_eq!((seen.broken, seen.keep_alive, seen.at_boundary), (None, false, true));
         }
@@ -178,7 +178,7 @@ fn a_head_may_be_as_large_as_its_limits_and_no_larger() {
         let limits = FrameLimits { max_head, max_headers, ..FrameLimits::default() };
         let case = Case { kind: Kind::HttpServer, limits, sent: None, eof: false, bytes: head.as_bytes() };
         match &case.seen().items[..] {
-            [Inbound::Reject(HttpDefect { status: 431, .. })] => true,
+            [Inbound::Reject(BadRequest { status: 431, .. })] => true,
             [Inbound::Request(_), Inbound::End] => false,
             other => panic!("{other:?}"),
         }

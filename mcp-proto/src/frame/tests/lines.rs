@@ -1,6 +1,6 @@
 use super::*;
 use crate::frame::line::Lines;
-use crate::rpc::{Defect, DefectKind, Id, parse, parse_batch_or_message};
+use crate::rpc::{Id, InvalidKind, InvalidMessage, parse, parse_batch_or_message};
 use alloc::string::ToString;
 use alloc::vec;
 use proptest::prelude::*;
@@ -32,8 +32,8 @@ fn check(max_line: usize, bytes: &[u8], items: &[Inbound]) {
     assert_eq!(case(&followed, false).seen().items, after, "{:?}", bytes.escape_ascii().to_string());
 }
 
-fn bad(kind: DefectKind, text: &[u8]) -> Inbound {
-    Inbound::Invalid(Defect::new(kind, text))
+fn bad(kind: InvalidKind, text: &[u8]) -> Inbound {
+    Inbound::Invalid(InvalidMessage::new(kind, text))
 }
 
 // covers: STDIO-B-002, S0-35, S2-06, S2-11, S3-01, B-116, B-122, B-125
@@ -52,27 +52,27 @@ fn lines_are_framed_however_they_end_and_are_cut() {
     check(200, "\u{feff}\n".as_bytes(), &[]);
     check(200, format!("\u{feff} {text}").as_bytes(), &[a]);
     let late = format!("\u{feff}{text}");
-    check(200, format!("\n{late}\n").as_bytes(), &[bad(DefectKind::Syntax, late.as_bytes())]);
-    check(200, format!(" {late}\n").as_bytes(), &[bad(DefectKind::Syntax, late.as_bytes())]);
-    check(200, format!("\u{feff}{late}\n").as_bytes(), &[bad(DefectKind::Syntax, late.as_bytes())]);
+    check(200, format!("\n{late}\n").as_bytes(), &[bad(InvalidKind::Syntax, late.as_bytes())]);
+    check(200, format!(" {late}\n").as_bytes(), &[bad(InvalidKind::Syntax, late.as_bytes())]);
+    check(200, format!("\u{feff}{late}\n").as_bytes(), &[bad(InvalidKind::Syntax, late.as_bytes())]);
 }
 
 // covers: S0-31, S2-12, B-120, B-121, B-123, B-124, B-128
 #[test]
 fn a_bad_line_costs_itself_and_no_other() {
-    check(200, b"npm notice\n", &[bad(DefectKind::Syntax, b"npm notice")]);
-    check(200, b"\xff\xfe\n", &[bad(DefectKind::Utf8, b"\xff\xfe")]);
+    check(200, b"npm notice\n", &[bad(InvalidKind::Syntax, b"npm notice")]);
+    check(200, b"\xff\xfe\n", &[bad(InvalidKind::Utf8, b"\xff\xfe")]);
     check(
         200,
         b"7\nnull\n[]\n",
         &[
-            bad(DefectKind::NotAnObject, b"7"),
-            bad(DefectKind::NotAnObject, b"null"),
-            bad(DefectKind::EmptyBatch, b"[]"),
+            bad(InvalidKind::NotAnObject, b"7"),
+            bad(InvalidKind::NotAnObject, b"null"),
+            bad(InvalidKind::EmptyBatch, b"[]"),
         ],
     );
     let cut = br#"{"jsonrpc":"2.0","id":7,"result":{"x"#;
-    let defect = Defect { id: Some(Id::Int(7)), ..Defect::new(DefectKind::Truncated, cut) };
+    let defect = InvalidMessage { id: Some(Id::Int(7)), ..InvalidMessage::new(InvalidKind::Truncated, cut) };
     check(200, &[cut, &b"\n"[..]].concat(), &[Inbound::Invalid(defect)]);
     check(200, format!("[{}]", note_text("m")).as_bytes(), &[Inbound::Batch(vec![Ok(note("m"))])]);
 }
@@ -82,7 +82,7 @@ fn a_bad_line_costs_itself_and_no_other() {
 fn a_line_that_the_end_cuts_is_nobodys() {
     let bytes: &[u8] = br#"{"jsonrpc":"2.0","id":7,"result":{"x"#;
     let seen = Case { kind: Kind::Lines, limits: limits(200), sent: None, eof: true, bytes }.seen();
-    assert_eq!(seen.items, [bad(DefectKind::Truncated, bytes), Inbound::End]);
+    assert_eq!(seen.items, [bad(InvalidKind::Truncated, bytes), Inbound::End]);
 }
 
 // covers: B-118
@@ -91,10 +91,11 @@ fn a_line_over_the_limit_is_one_defect_with_what_was_legible() {
     let text = note_text("mm");
     check(text.len(), format!("{text}\n").as_bytes(), &[Inbound::Message(note("mm"))]);
     let cut = &text.as_bytes()[..text.len() - 1];
-    let defect = Defect { has_method: true, ..Defect::new(DefectKind::TooLong, cut) };
+    let defect = InvalidMessage { has_method: true, ..InvalidMessage::new(InvalidKind::TooLong, cut) };
     check(cut.len(), format!("{text}\n").as_bytes(), &[Inbound::Invalid(defect.clone())]);
     check(cut.len(), text.as_bytes(), &[Inbound::Invalid(defect)]);
-    let defect = Defect { id: Some(Id::Int(5)), ..Defect::new(DefectKind::TooLong, br#"{"id":5,"result":"x"#) };
+    let defect =
+        InvalidMessage { id: Some(Id::Int(5)), ..InvalidMessage::new(InvalidKind::TooLong, br#"{"id":5,"result":"x"#) };
     let long = format!("{{\"id\":5,\"result\":\"{}\"}}\n", "x".repeat(90));
     let Seen { items, .. } =
         Case { kind: Kind::Lines, limits: limits(19), sent: None, eof: false, bytes: long.as_bytes() }.seen();
@@ -112,7 +113,7 @@ fn the_rest_of_a_long_line_is_not_held() {
         assert!(conn.buffered() <= 11_000, "{}", conn.buffered());
     }
     let [Inbound::Invalid(defect)] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((defect.kind, defect.head.len()), (DefectKind::TooLong, Defect::HEAD));
+    assert_eq!((defect.kind, defect.head.len()), (InvalidKind::TooLong, InvalidMessage::HEAD));
     assert!(!conn.at_boundary());
     assert_eq!(conn.buffered(), 0);
 }
@@ -200,8 +201,9 @@ fn twin(max_line: usize, bytes: &[u8]) -> Vec<Inbound> {
         let line = if marked { line } else { line.trim_ascii_start() };
         if line.len() > max_line {
             let part = Bytes::copy_from_slice(&line[..max_line]);
-            let defect = parse(part.clone(), 128).err().unwrap_or_else(|| Defect::new(DefectKind::TooLong, &part));
-            items.push(Inbound::Invalid(Defect { kind: DefectKind::TooLong, ..defect }));
+            let defect =
+                parse(part.clone(), 128).err().unwrap_or_else(|| InvalidMessage::new(InvalidKind::TooLong, &part));
+            items.push(Inbound::Invalid(InvalidMessage { kind: InvalidKind::TooLong, ..defect }));
             continue;
         }
         let text = if marked { &line[3..] } else { line }.trim_ascii();
@@ -212,7 +214,7 @@ fn twin(max_line: usize, bytes: &[u8]) -> Vec<Inbound> {
     // A last line that was cut is nobody's.
     let cut = bytes.rsplit(|&byte| byte == b'\n').next().is_some_and(|last| !last.trim_ascii().is_empty());
     if let Some(Inbound::Invalid(defect)) = items.last_mut().filter(|_| cut)
-        && defect.kind == DefectKind::Truncated
+        && defect.kind == InvalidKind::Truncated
     {
         defect.id = None;
     }

@@ -2,7 +2,7 @@
 
 use super::http::{answer, asked, check_request, get, limits, request, server};
 use super::*;
-use crate::exchange::{Body, Headers, HttpDefect, RequestHead, ResponseHead};
+use crate::exchange::{BadRequest, Body, Headers, RequestHead, ResponseHead};
 use crate::rpc::Message;
 use proptest::prelude::*;
 
@@ -90,7 +90,7 @@ fn refused(bytes: &[u8]) -> u16 {
     let seen = server(bytes, false);
     assert!(!seen.items.contains(&Inbound::End), "{shown}: {seen:?}");
     assert_eq!((&seen.broken, seen.keep_alive, seen.at_boundary), (&None, false, true), "{shown}");
-    let Some(Inbound::Reject(HttpDefect { status, .. })) = seen.items.last() else { panic!("{shown}: {seen:?}") };
+    let Some(Inbound::Reject(BadRequest { status, .. })) = seen.items.last() else { panic!("{shown}: {seen:?}") };
     // Nor is another one behind it.
     let next = b"GET /next HTTP/1.1\r\nHost: h\r\n\r\n";
     let with_next = server(&[bytes, next].concat(), true);
@@ -375,7 +375,7 @@ fn chunk_framing_over_its_bound_in_all_is_refused() {
         case.feed(bytes.as_bytes().chunks(1000), false).items
     };
     let ends = |body: &str| match read(&format!("{head}{body}")).last() {
-        Some(Inbound::Reject(HttpDefect { status, .. })) => *status,
+        Some(Inbound::Reject(BadRequest { status, .. })) => *status,
         Some(Inbound::End) => 200,
         other => panic!("{other:?}"),
     };
@@ -406,7 +406,7 @@ fn each_limit_has_its_status_and_is_exact() {
             Case { kind: Kind::HttpServer, limits: limits.clone(), sent: None, eof: false, bytes: bytes.as_bytes() };
         let seen = case.seen();
         match seen.items.last() {
-            Some(Inbound::Reject(HttpDefect { status, .. })) => *status,
+            Some(Inbound::Reject(BadRequest { status, .. })) => *status,
             Some(Inbound::End) => 200,
             other => panic!("{bytes}: {other:?}"),
         }
@@ -527,7 +527,7 @@ fn a_request_that_is_given_up_is_rejected_and_nothing_more_of_it_is_read() {
         let mut conn = Conn::new(Kind::HttpServer, &limits());
         conn.bytes(Bytes::copy_from_slice(&whole.as_bytes()[..cut]));
         poll(&mut conn, &mut Vec::new());
-        let defect = HttpDefect { status: 408, why: "it took too long" };
+        let defect = BadRequest { status: 408, why: "it took too long" };
         assert_eq!(conn.give_up(defect.clone()), Some(Inbound::Reject(defect)));
         conn.bytes(Bytes::from(&whole[cut..]));
         assert_eq!((conn.poll_item(), conn.buffered(), conn.at_boundary()), (None, 0, true));
@@ -537,7 +537,7 @@ fn a_request_that_is_given_up_is_rejected_and_nothing_more_of_it_is_read() {
             "HTTP/1.1 408 Request Timeout\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
         );
     }
-    assert_eq!(Conn::new(Kind::Lines, &limits()).give_up(HttpDefect { status: 408, why: "" }), None);
+    assert_eq!(Conn::new(Kind::Lines, &limits()).give_up(BadRequest { status: 408, why: "" }), None);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use super::*;
 use crate::exchange::{Data, Headers, ResponseHead, SseEvent};
 use crate::frame::{Body, encode_comment, encode_event};
-use crate::rpc::{Defect, DefectKind, parse};
+use crate::rpc::{InvalidKind, InvalidMessage, parse};
 use alloc::vec;
 use core::time::Duration;
 use proptest::prelude::*;
@@ -170,7 +170,8 @@ fn a_bad_message_costs_its_event_and_no_other() {
     let text = format!("data: no\n\ndata: \u{ff}\n\ndata: {}\n\n", note_text("m"));
     check(text.as_bytes(), &[bad(b"no"), bad("\u{ff}".as_bytes()), message("m")]);
     let (items, _) = feed(1000, [&b"data: \"\xff\"\n\n"[..]], false);
-    let [Inbound::Event(SseEvent { data: Data::Bad(Defect { kind: DefectKind::Utf8, .. }), .. })] = &items[..] else {
+    let [Inbound::Event(SseEvent { data: Data::Bad(InvalidMessage { kind: InvalidKind::Utf8, .. }), .. })] = &items[..]
+    else {
         panic!("{items:?}")
     };
 }

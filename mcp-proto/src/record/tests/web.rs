@@ -56,7 +56,7 @@ fn run(redaction: Redaction) -> String {
     for _ in 0..2 {
         client.call(now, crate::call::ping()).unwrap();
     }
-    let (mut asked, mut is_authorized, mut pongs) = (BTreeMap::<ChannelId, String>::new(), false, 0);
+    let (mut asked, mut is_authorized, mut pongs) = (BTreeMap::<ConnectionId, String>::new(), false, 0);
     loop {
         while let Some(action) = client.poll_output() {
             match action {

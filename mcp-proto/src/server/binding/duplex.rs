@@ -2,7 +2,7 @@
 
 use super::super::Timer;
 use super::super::admission::Admitted;
-use super::super::era::{Parts, Rejection, Transport};
+use super::super::era::{ErrorReply, Parts, Transport};
 use super::super::shares::Bound;
 use super::super::talk::{Party, Place, Talk};
 use super::super::{Life, Output, Server};
@@ -11,8 +11,8 @@ use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Inbound, Outbound, Peer};
 use crate::input::{Principal, RequestKey};
 use crate::rpc::{
-    Defect, DefectKind, ErrorObject, Message, Notification, Object, Request, code, error_response, result_response,
-    write_batch,
+    ErrorObject, InvalidKind, InvalidMessage, Message, Notification, Object, Request, code, error_response,
+    result_response, write_batch,
 };
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
@@ -194,7 +194,7 @@ impl Server {
             }
             Ok(Verdict::Reply(result)) => self.reply(x, batch, result_response(&id, &result)),
             Ok(Verdict::Said) => {}
-            Err(Rejection { error, kind, .. }) => {
+            Err(ErrorReply { error, kind, .. }) => {
                 self.diagnose(kind, &error.message);
                 self.reply(x, batch, error_response(Some(&id), &error));
             }
@@ -203,12 +203,12 @@ impl Server {
 
     /// Decides what a request comes to (2026-07-28 versioning, compatibility matrix): by its metadata first, then by its method, then by
     /// the connection.
-    fn judge(&mut self, x: ExchangeId, request: Request, in_batch: bool) -> Result<Verdict, Rejection> {
+    fn judge(&mut self, x: ExchangeId, request: Request, in_batch: bool) -> Result<Verdict, ErrorReply> {
         let config = self.shared.config.clone();
-        let Some(duplex) = self.duplex(x) else { return Err(Rejection::method(&request.method)) };
+        let Some(duplex) = self.duplex(x) else { return Err(ErrorReply::method(&request.method)) };
         if duplex.talk.has_used(&request.id) {
             let text = "a request with this id was sent before";
-            return Err(Rejection::new(DiagnosticKind::DuplicateRequestId, code::INVALID_REQUEST, text));
+            return Err(ErrorReply::new(DiagnosticKind::DuplicateRequestId, code::INVALID_REQUEST, text));
         }
         let parts = self.parts(&request)?;
         if parts.is_modern() {
@@ -223,7 +223,7 @@ impl Server {
             "initialize" => self.judge_initialize(x, &parts.params, in_batch),
             "ping" if !modern_only => Ok(Verdict::Reply(Object::new())),
             method => match self.duplex(x).and_then(|duplex| duplex.talk.negotiated.clone()) {
-                Some(_) if method == "server/discover" => Err(Rejection::method(method)),
+                Some(_) if method == "server/discover" => Err(ErrorReply::method(method)),
                 Some(negotiated) => {
                     let client = self.client_on(x, None);
                     self.check_room(&client, Some(Party::Duplex(x)), x)?;
@@ -233,7 +233,7 @@ impl Server {
                 }
                 // What is modern, or can be nothing else, lacks the metadata that 2026-07-28 demands.
                 None if modern_only || parts.is_half_modern() || method == "server/discover" => {
-                    Err(parts.named_version().err().unwrap_or_else(|| Rejection::method(method)))
+                    Err(parts.named_version().err().unwrap_or_else(|| ErrorReply::method(method)))
                 }
                 None => Err(invalid(DiagnosticKind::BeforeInitialize, "the connection is not initialized")),
             },
@@ -246,7 +246,7 @@ impl Server {
         request: Request,
         parts: Parts,
         version: ProtocolVersion,
-    ) -> Result<Verdict, Rejection> {
+    ) -> Result<Verdict, ErrorReply> {
         match request.method.as_str() {
             "server/discover" => {
                 self.timers.set(Timer::Handshake(x), None);
@@ -258,7 +258,7 @@ impl Server {
                 self.listen(x, request.id, &parts.params, version)?;
                 Ok(Verdict::Said)
             }
-            method @ ("initialize" | "ping") => Err(Rejection::method(method)),
+            method @ ("initialize" | "ping") => Err(ErrorReply::method(method)),
             _ => {
                 let client = self.client_on(x, None);
                 self.check_room(&client, Some(Party::Duplex(x)), x)?;
@@ -270,7 +270,7 @@ impl Server {
         }
     }
 
-    fn judge_initialize(&mut self, x: ExchangeId, params: &Object, in_batch: bool) -> Result<Verdict, Rejection> {
+    fn judge_initialize(&mut self, x: ExchangeId, params: &Object, in_batch: bool) -> Result<Verdict, ErrorReply> {
         if in_batch {
             return Err(invalid(DiagnosticKind::UnexpectedBatch, "`initialize` must not be part of a batch"));
         }
@@ -278,7 +278,7 @@ impl Server {
             return Err(invalid(DiagnosticKind::SecondInitialize, "the connection is initialized already"));
         }
         if self.life != Life::Serving {
-            return Err(Rejection::full("the server is shutting down"));
+            return Err(ErrorReply::full("the server is shutting down"));
         }
         let (negotiated, result) = self.shared.config.initialize(params, Transport::Duplex)?;
         self.check_share(&self.client_on(x, None), Bound::ClientData, negotiated.weight)
@@ -317,7 +317,7 @@ impl Server {
         }
     }
 
-    fn duplex_batch(&mut self, x: ExchangeId, elements: Vec<Result<Message, Defect>>) {
+    fn duplex_batch(&mut self, x: ExchangeId, elements: Vec<Result<Message, InvalidMessage>>) {
         if !self.rules_allow(x, |version| version.rules().batches) {
             self.diagnose(DiagnosticKind::UnexpectedBatch, "");
             return self.refuse_batch(x, elements);
@@ -346,8 +346,8 @@ impl Server {
     }
 
     /// A revision without batches: one error where it may stand without an id, else one for each request, so that nobody waits.
-    fn refuse_batch(&mut self, x: ExchangeId, elements: Vec<Result<Message, Defect>>) {
-        let error = ErrorObject::new(code::INVALID_REQUEST, DefectKind::UnexpectedBatch.as_str());
+    fn refuse_batch(&mut self, x: ExchangeId, elements: Vec<Result<Message, InvalidMessage>>) {
+        let error = ErrorObject::new(code::INVALID_REQUEST, InvalidKind::UnexpectedBatch.as_str());
         if self.rules_allow(x, |version| version.rules().idless_errors) {
             return self.reply(x, None, error_response(None, &error));
         }
@@ -376,19 +376,19 @@ impl Server {
     }
 
     /// Bytes that are no message. They are answered where that can help someone, and end nothing.
-    fn duplex_defect(&mut self, x: ExchangeId, defect: &Defect, batch: Option<u64>) {
+    fn duplex_defect(&mut self, x: ExchangeId, defect: &InvalidMessage, batch: Option<u64>) {
         let batch_kind =
-            matches!(defect.kind, DefectKind::UnexpectedBatch | DefectKind::EmptyBatch | DefectKind::BatchTooLong);
+            matches!(defect.kind, InvalidKind::UnexpectedBatch | InvalidKind::EmptyBatch | InvalidKind::BatchTooLong);
         let kind = match defect.kind {
-            DefectKind::Denied => DiagnosticKind::Denied,
+            InvalidKind::Denied => DiagnosticKind::Denied,
             _ if batch_kind => DiagnosticKind::UnexpectedBatch,
             _ => DiagnosticKind::BadMessage,
         };
         self.diagnose(kind, &format!("{}: {}", defect.kind.as_str(), String::from_utf8_lossy(&defect.head)));
         // An answer to a bad answer could go round for ever.
-        let answers = matches!(defect.kind, DefectKind::Ambiguous | DefectKind::BadError | DefectKind::MissingId);
+        let answers = matches!(defect.kind, InvalidKind::Ambiguous | InvalidKind::BadError | InvalidKind::MissingId);
         // Nothing was wrong with it: only a request is told.
-        let denied = defect.kind == DefectKind::Denied && (defect.id.is_none() || !defect.has_method);
+        let denied = defect.kind == InvalidKind::Denied && (defect.id.is_none() || !defect.has_method);
         if !defect.has_method {
             self.on_unreadable_answer(Party::Duplex(x), defect.id.as_ref());
         }
@@ -428,6 +428,6 @@ impl Server {
     }
 }
 
-fn invalid(kind: DiagnosticKind, text: &'static str) -> Rejection {
-    Rejection::new(kind, code::INVALID_REQUEST, text)
+fn invalid(kind: DiagnosticKind, text: &'static str) -> ErrorReply {
+    ErrorReply::new(kind, code::INVALID_REQUEST, text)
 }

@@ -191,7 +191,7 @@ fn a_browser_asks_before_it_has_a_token_and_reads_why_it_was_refused() {
     // What HTTP itself refuses is read as well.
     let mut bench = server(true, Hosts::Loopback);
     bench.item(A, Inbound::Request(discover(&[PAGE])));
-    bench.item(A, Inbound::Reject(crate::exchange::HttpDefect { status: 413, why: "too large" }));
+    bench.item(A, Inbound::Reject(crate::exchange::BadRequest { status: 413, why: "too large" }));
     let outputs = bench.outputs();
     let Some(Output::Send(A, Outbound::Response { head, .. })) = outputs.last() else { panic!("{outputs:?}") };
     assert_eq!((head.status, head.headers.get("Access-Control-Allow-Origin")), (413, Some("http://localhost:5173")));

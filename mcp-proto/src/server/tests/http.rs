@@ -2,7 +2,7 @@
 #![cfg(feature = "http")]
 
 use super::*;
-use crate::exchange::{Headers, HttpDefect, RequestHead};
+use crate::exchange::{BadRequest, Headers, RequestHead};
 
 fn head(method: &str, name: Option<&str>) -> RequestHead {
     let headers = Headers::new()
@@ -323,13 +323,13 @@ fn a_question_is_a_result_over_http_too() {
 // covers: HTTP-S-013, B-066
 #[test]
 fn a_request_that_http_forbids_is_answered_with_its_status() {
-    let defect = HttpDefect { status: 431, why: "the head is too large" };
+    let defect = BadRequest { status: 431, why: "the head is too large" };
     let mut bench = Bench::new();
     bench.item(A, Inbound::Reject(defect.clone()));
     let said = bench.heard(A);
     assert_eq!((status(&said).0, error(status(&said).1).message.as_str()), (431, "the head is too large"));
     bench.item(A, Inbound::Request(head("x", None)));
-    bench.item(A, Inbound::Reject(HttpDefect { status: 413, why: "too large" }));
+    bench.item(A, Inbound::Reject(BadRequest { status: 413, why: "too large" }));
     assert_eq!(status(&bench.heard(A)).0, 413);
     assert!(bench.server.exchanges.is_empty());
 }
@@ -351,7 +351,7 @@ fn a_shutdown_answers_what_runs_and_refuses_what_has_not_begun() {
 // covers: B-167, HTTP-S-030
 #[test]
 fn an_exchange_is_answered_once_even_where_the_rest_of_its_request_is_refused() {
-    let refused = || Inbound::Reject(HttpDefect { status: 413, why: "too large" });
+    let refused = || Inbound::Reject(BadRequest { status: 413, why: "too large" });
     // While its answer streams: the status is out, so the stream is cut.
     let mut bench = Bench::new();
     let (responder, _) = called(&mut bench);

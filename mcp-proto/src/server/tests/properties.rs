@@ -61,7 +61,7 @@ fn fact() -> impl Strategy<Value = ExchangeEvent> {
         2 => prop_oneof![Just("POST"), Just("GET")].prop_map(request),
         1 => Just(ExchangeEvent::Inbound(Inbound::End)),
         1 => Just(ExchangeEvent::Inbound(Inbound::Body(Bytes::from_static(b"x")))),
-        1 => Just(ExchangeEvent::Inbound(Inbound::Reject(crate::exchange::HttpDefect { status: 400, why: "bad" }))),
+        1 => Just(ExchangeEvent::Inbound(Inbound::Reject(crate::exchange::BadRequest { status: 400, why: "bad" }))),
         2 => (0_usize..3000).prop_map(ExchangeEvent::Unsent),
         1 => Just(failed()),
     ]

@@ -3,7 +3,7 @@
 use super::{Lane, Side};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::{ExchangeEvent, ExchangeId, Outbound};
-use crate::hook::{Denial, MessageHook, Ruling};
+use crate::hook::{Blocked, HookDecision, MessageHook};
 use alloc::format;
 
 impl Lane {
@@ -24,8 +24,8 @@ impl Lane {
     /// What the hook lets out. Who waits for what it does not is told.
     pub(super) fn rule(&mut self, exchange: ExchangeId, outgoing: Outbound) -> Option<Outbound> {
         let Some(hook) = self.hook.as_ref().filter(|_| self.side != Side::HttpClient) else { return Some(outgoing) };
-        let Ruling { send, denials } = hook.outgoing(outgoing);
-        for Denial { request, what, why } in denials {
+        let HookDecision { send, denials } = hook.outgoing(outgoing);
+        for Blocked { request, what, why } in denials {
             match request {
                 Some(id) => self.facts.push_back((exchange, ExchangeEvent::Unsendable { id: Some(id), reason: why.0 })),
                 None => {

@@ -3,9 +3,9 @@
 //! Persistence and pipelining are those of RFC 9112 section 9: a pipelined request starts only after the answer before it is written, and
 //! never once its client is gone.
 
-use super::{Due, Lane, Pace, Side};
-use crate::exchange::{Closed, ExchangeEvent, ExchangeId, HttpDefect, Inbound, Peer, Sent};
-use crate::wired::room::{Room, Share};
+use super::{Due, Lane, RateFloor, Side};
+use crate::exchange::{BadRequest, Closed, ExchangeEvent, ExchangeId, Inbound, Peer, Sent};
+use crate::wired::room::{MemoryBudget, Reservation};
 
 impl Lane {
     /// For an engine that admits requests and connections: reads no further than the head of an HTTP request, and nothing of a connection of
@@ -20,7 +20,7 @@ impl Lane {
     }
 
     /// Holds of half-read requests no more than there is room for among all lanes that were given this room.
-    pub(in crate::wired) fn within(mut self, room: &Room) -> Self {
+    pub(in crate::wired) fn within(mut self, room: &MemoryBudget) -> Self {
         self.share = (self.side == Side::HttpServer).then(|| room.share());
         self
     }
@@ -33,13 +33,13 @@ impl Lane {
         if fits || self.holds() || self.ending.is_some() || self.gone.is_some() {
             return false;
         }
-        self.refuse(HttpDefect { status: 503, why: "there is no room for the request now" });
+        self.refuse(BadRequest { status: 503, why: "there is no room for the request now" });
         true
     }
 
     /// Whether what is read only waits, and there is no room for more of it.
     pub(super) fn waits_for_room(&self) -> bool {
-        self.holds() && self.share.as_ref().is_some_and(Share::is_full)
+        self.holds() && self.share.as_ref().is_some_and(Reservation::is_full)
     }
 
     /// Whether what is read waits as raw bytes: a body that is held back, or requests behind an answer that is not out. A client that does
@@ -93,7 +93,7 @@ impl Lane {
 
     /// The head is there, and the body is wanted: its time begins.
     pub(super) fn await_body(&mut self) {
-        self.pace = Pace::from(self.now);
+        self.pace = RateFloor::from(self.now);
         self.body_goes_on(0);
     }
 
@@ -118,10 +118,10 @@ impl Lane {
 
     /// The request that was begun does not come: the engine says so like it says that one is malformed.
     pub(super) fn overdue(&mut self, why: &'static str) {
-        self.refuse(HttpDefect { status: 408, why });
+        self.refuse(BadRequest { status: 408, why });
     }
 
-    fn refuse(&mut self, defect: HttpDefect) {
+    fn refuse(&mut self, defect: BadRequest) {
         let Some(item) = self.conn.give_up(defect) else { return self.abort_channel() };
         let exchange = match self.exchange {
             Some(exchange) => exchange,
@@ -134,7 +134,7 @@ impl Lane {
     pub(super) fn answered(&mut self, exchange: ExchangeId) {
         self.exchange = None;
         self.answered = (self.unsent > 0).then_some(exchange);
-        self.pace = Pace::from(self.now);
+        self.pace = RateFloor::from(self.now);
         let distinct = self.sequence < ExchangeId::MAX_SEQUENCE;
         if !self.eof && distinct && self.conn.keep_alive() {
             self.arm_next();

@@ -31,14 +31,14 @@ pub(super) enum Due {
 /// How far something lags behind its slowest pace, which the other side sets: a leaky bucket. Time adds to the lag and bytes take from it,
 /// but whoever is ahead of the pace has gained nothing for later.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct RateFloor {
     /// When it was last looked at.
     at: Instant,
     /// Nanoseconds, times the rate: so no byte is lost to rounding, and bytes earn the same together and one by one.
     lag: u128,
 }
 
-impl Pace {
+impl RateFloor {
     pub(super) const fn from(now: Instant) -> Self {
         Self { at: now, lag: 0 }
     }

@@ -284,7 +284,7 @@ fn a_hook_that_panics_refuses() {
 /// A server of lines that was initialized with 2025-03-26, which has batches; and what it writes.
 struct Raw {
     server: WiredServer,
-    channel: ChannelId,
+    channel: ConnectionId,
 }
 
 impl Raw {

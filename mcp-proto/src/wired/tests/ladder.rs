@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
 
-const CHANNEL: ChannelId = ChannelId(1);
+const CHANNEL: ConnectionId = ConnectionId(1);
 
 /// A client of a program that has opened and been told hello.
 fn ready(config: ClientConfig) -> (WiredClient, Vec<Action<Event>>) {
@@ -113,7 +113,7 @@ fn a_program_is_opened_anew_and_what_is_told_of_the_dead_one_changes_nothing() {
     assert_eq!(drain(&mut client), []);
     let now = Instant::ZERO + wait;
     client.handle_timeout(now);
-    let next = ChannelId(2);
+    let next = ConnectionId(2);
     let said = drain(&mut client);
     assert!(matches!(&said[..], [Action::Open(channel, Endpoint::Program(_))] if *channel == next), "{said:?}");
     client.opened(now, next, Peer::default());

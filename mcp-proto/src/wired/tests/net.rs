@@ -41,8 +41,8 @@ pub(super) struct Net {
     config: (Arc<ClientConfig>, Arc<ServerConfig>),
     chunk: usize,
     /// A client's channel to the server's.
-    ends: BTreeMap<ChannelId, ChannelId>,
-    halves: BTreeMap<ChannelId, Halves>,
+    ends: BTreeMap<ConnectionId, ConnectionId>,
+    halves: BTreeMap<ConnectionId, Halves>,
     waiting: VecDeque<(Responder, Incoming)>,
     /// Requests of the tool `slow`, which are not answered by themselves.
     pub(super) held: Vec<Responder>,
@@ -54,7 +54,7 @@ pub(super) struct Net {
     client_told: Vec<(Instant, WiredClientInput)>,
     server_told: Vec<(Instant, Told)>,
     /// Bytes written in either direction of each channel of the client.
-    pub(super) wire: BTreeMap<(ChannelId, bool), Vec<u8>>,
+    pub(super) wire: BTreeMap<(ConnectionId, bool), Vec<u8>>,
 }
 
 impl Net {
@@ -136,7 +136,7 @@ impl Net {
     }
 
     /// The server's end of a channel.
-    pub(super) fn server_end(&self, channel: ChannelId) -> ChannelId {
+    pub(super) fn server_end(&self, channel: ConnectionId) -> ConnectionId {
         self.ends[&channel]
     }
 
@@ -217,7 +217,7 @@ impl Net {
     }
 
     fn server_action(&mut self, action: Action<server::Event>) {
-        let start = |end: &ChannelId, ends: &BTreeMap<ChannelId, ChannelId>| {
+        let start = |end: &ConnectionId, ends: &BTreeMap<ConnectionId, ConnectionId>| {
             ends.iter().find(|(_, to)| *to == end).map(|(from, _)| *from).expect("it was accepted")
         };
         match action {
@@ -248,7 +248,7 @@ impl Net {
         }
     }
 
-    fn end_if_both(&mut self, channel: ChannelId) {
+    fn end_if_both(&mut self, channel: ConnectionId) {
         let halves = &self.halves[&channel];
         if halves.client && halves.server {
             let end = self.ends[&channel];

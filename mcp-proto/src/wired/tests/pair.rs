@@ -13,7 +13,7 @@ use crate::model::tools;
 use crate::rpc::Object;
 use crate::server::{Event, ServerConfig};
 use crate::time::Instant;
-use crate::wired::{Hub, Lane, LaneOutput, WiredClient, WiredServer};
+use crate::wired::{Lane, LaneOutput, SharedServer, WiredClient, WiredServer};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -132,9 +132,9 @@ fn calls_end_when_the_channel_does_and_nothing_follows() {
     net.call(tools::call("slow"));
     net.rest();
     net.log();
-    net.tell(Input::Event(ChannelId(1), IoEvent::Closed(Closed::Reset)));
-    net.tell(Input::Event(ChannelId(1), IoEvent::Bytes(Bytes::from_static(b"{}\n"))));
-    net.tell(Input::Event(ChannelId(9), IoEvent::Eof));
+    net.tell(Input::Event(ConnectionId(1), IoEvent::Closed(Closed::Reset)));
+    net.tell(Input::Event(ConnectionId(1), IoEvent::Bytes(Bytes::from_static(b"{}\n"))));
+    net.tell(Input::Event(ConnectionId(9), IoEvent::Eof));
     net.rest();
     assert_eq!(net.log(), ["call 1: Transport closed: the connection was reset", "terminated Closed(Reset)"]);
     assert_eq!(net.client.poll_timeout(), None);
@@ -170,7 +170,7 @@ fn bytes_that_are_not_written_hold_back_further_calls() {
     net.rest();
     net.client.call(net.now, tools::call("one")).expect("the limit is not reached");
     assert!(net.client.call(net.now, tools::call("two")).is_err_and(|refused| refused.why == Refusal::Full));
-    net.client.written(net.now, ChannelId(1), 10_000);
+    net.client.written(net.now, ConnectionId(1), 10_000);
     net.client.call(net.now, tools::call("three")).expect("all is written");
     let writes = core::iter::from_fn(|| net.client.poll_output()).filter(|action| matches!(action, Action::Write(..)));
     assert_eq!(writes.count(), 2);
@@ -183,16 +183,16 @@ fn a_given_channel_is_opened_once_and_a_program_as_often_as_it_is_started() {
     let program = ClientConfig::program(Program::new("server"));
     let mut started = WiredClient::new(Arc::new(program), [1; 32], Instant::ZERO);
     let mut told = [&mut given, &mut started].map(|client| {
-        assert!(matches!(client.poll_output(), Some(Action::Open(ChannelId(1), _))));
-        client.opened(Instant::ZERO, ChannelId(1), Peer::default());
+        assert!(matches!(client.poll_output(), Some(Action::Open(ConnectionId(1), _))));
+        client.opened(Instant::ZERO, ConnectionId(1), Peer::default());
         // A server of an older revision may end on a request that it does not know.
-        client.closed(Instant::ZERO, ChannelId(1), exit.clone());
+        client.closed(Instant::ZERO, ConnectionId(1), exit.clone());
         core::iter::from_fn(|| client.poll_output()).filter(|action| !matches!(action, Action::Write(..)))
     });
     let [given, started] = told.each_mut().map(|told| told.map(|action| format!("{action:?}")).collect::<Vec<_>>());
     assert!(given.last().is_some_and(|last| last.contains("Terminated(Negotiation")), "{given:?}");
     assert!(!given.iter().any(|action| action.starts_with("Open(")), "{given:?}");
-    assert!(started.iter().any(|action| action.starts_with("Open(ChannelId(2)")), "{started:?}");
+    assert!(started.iter().any(|action| action.starts_with("Open(ConnectionId(2)")), "{started:?}");
 }
 
 // covers: B-141
@@ -201,7 +201,7 @@ fn a_program_that_ends_within_an_answer_is_the_reason_for_the_end_of_the_call() 
     let (mut config, now) = (ClientConfig::program(Program::new("server")), Instant::ZERO);
     config.policy = Policy::Legacy;
     let mut client = WiredClient::new(Arc::new(config), [1; 32], now);
-    let channel = ChannelId(1);
+    let channel = ConnectionId(1);
     client.opened(now, channel, Peer::default());
     client.bytes(now, channel, INITIALIZED.into());
     let call = client.call(now, tools::call("add")).expect("it is ready").id();
@@ -231,14 +231,14 @@ fn a_client_that_is_closed_ends_once_its_channel_is_closed() {
     net.client.close(net.now);
     net.client.close(net.now);
     let closes = |net: &mut Net, how| {
-        assert_eq!(net.client.poll_output(), Some(Action::Close(ChannelId(1), how)));
+        assert_eq!(net.client.poll_output(), Some(Action::Close(ConnectionId(1), how)));
         assert!(matches!(net.client.poll_output(), Some(Action::Event(client::Event::ChannelClosing { .. }))));
         assert_eq!(net.client.poll_output(), None, "the end waits for the channel");
     };
     closes(&mut net, Shutdown::WriteHalf);
     net.client.handle_timeout(net.now + Duration::from_secs(2));
     closes(&mut net, Shutdown::Abort);
-    net.client.closed(net.now, ChannelId(1), Closed::Aborted);
+    net.client.closed(net.now, ConnectionId(1), Closed::Aborted);
     assert!(matches!(net.client.poll_output(), Some(Action::Event(client::Event::ChannelClosed { .. }))));
     assert!(matches!(net.client.poll_output(), Some(Action::Event(client::Event::Terminated(_)))));
     assert_eq!(net.client.poll_output(), None);
@@ -262,7 +262,7 @@ fn a_server_that_shuts_down_closes_its_channels_and_ends_last() {
     let log = net.log();
     assert!(log.contains(&"server: terminated".to_string()), "{log:?}");
     assert!(net.actions.1.last().is_some_and(|action| action.contains("Terminated")), "{:?}", net.actions.1);
-    assert!(!net.server.wants_read(net.server_end(ChannelId(1))));
+    assert!(!net.server.wants_read(net.server_end(ConnectionId(1))));
 }
 
 fn server_config() -> Arc<ServerConfig> {
@@ -298,7 +298,7 @@ fn two_channels_with_equal_ids_never_meet() {
     let bad = server.accept(now, Kind::Lines, Peer::default()).expect("there is room");
     server.bytes(now, bad, Bytes::from_static(b"\xff{]\n"));
     server.closed(now, bad, Closed::Reset);
-    let (mut requests, mut written) = (Vec::new(), BTreeMap::<ChannelId, Vec<u8>>::new());
+    let (mut requests, mut written) = (Vec::new(), BTreeMap::<ConnectionId, Vec<u8>>::new());
     let mut take = |server: &mut WiredServer, requests: &mut Vec<_>| {
         while let Some(action) = server.poll_output() {
             match action {
@@ -326,7 +326,7 @@ fn two_channels_with_equal_ids_never_meet() {
 }
 
 /// One turn of a connection's task.
-fn turn(hub: &mut Hub, lane: &mut Lane) -> String {
+fn turn(hub: &mut SharedServer, lane: &mut Lane) -> String {
     let now = Instant::ZERO;
     loop {
         let (facts, diagnostics) = lane.take_facts();
@@ -352,7 +352,7 @@ fn turn(hub: &mut Hub, lane: &mut Lane) -> String {
 #[test]
 fn a_hub_keeps_what_it_says_in_the_mailbox_of_the_lane_that_asked() {
     let now = Instant::ZERO;
-    let mut hub = Hub::new(server_config(), [3; 32], now);
+    let mut hub = SharedServer::new(server_config(), [3; 32], now);
     let mut lanes = [0; 2].map(|_| hub.join(now, Kind::Lines, Peer::default()).expect("there is room"));
     for (lane, tool) in lanes.iter_mut().zip(["one", "two"]) {
         lane.handle_io(now, IoEvent::Bytes(Bytes::from(format!("{INITIALIZE}{}", line_call(tool)))));
@@ -388,7 +388,7 @@ fn a_hub_keeps_what_it_says_in_the_mailbox_of_the_lane_that_asked() {
 #[test]
 fn a_mailbox_keeps_the_order_in_which_the_engine_was_told() {
     let now = Instant::ZERO;
-    let mut hub = Hub::new(server_config(), [3; 32], now);
+    let mut hub = SharedServer::new(server_config(), [3; 32], now);
     let mut lane = hub.join(now, Kind::Lines, Peer::default()).expect("there is room");
     let params = r#"{"name":"one","_meta":{"progressToken":"t"}}"#;
     let call = format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{params}}}"#) + "\n";
@@ -413,7 +413,7 @@ fn a_server_takes_no_more_channels_than_its_limit() {
     config.limits.server.max_exchanges = 1;
     let config = Arc::new(config);
     let now = Instant::ZERO;
-    let mut hub = Hub::new(config.clone(), [3; 32], now);
+    let mut hub = SharedServer::new(config.clone(), [3; 32], now);
     let lane = hub.join(now, Kind::Lines, Peer::default()).expect("there is room");
     assert!(hub.join(now, Kind::Lines, Peer::default()).is_none());
     hub.leave(now, lane.number());
@@ -433,7 +433,7 @@ fn what_nobody_takes_is_counted() {
     let mut net = Net::new(config, Limits::default(), usize::MAX);
     net.rest();
     let line = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/custom\"}\n";
-    net.client.bytes(net.now, ChannelId(1), Bytes::from(line.repeat(5)));
+    net.client.bytes(net.now, ConnectionId(1), Bytes::from(line.repeat(5)));
     let events: Vec<_> = core::iter::from_fn(|| net.client.poll_output()).collect();
     let is_note = |action: &&Action<_>| matches!(action, Action::Event(client::Event::Notification { .. }));
     assert_eq!(events.iter().filter(is_note).count(), 2);

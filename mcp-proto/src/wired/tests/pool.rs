@@ -97,7 +97,7 @@ impl Hand {
     }
 
     fn handle_event(&mut self, channel: u64, wire: IoEvent) -> Vec<String> {
-        self.client.apply(self.now, Input::Event(ChannelId(channel), wire)).expect("a fact cannot fail");
+        self.client.apply(self.now, Input::Event(ConnectionId(channel), wire)).expect("a fact cannot fail");
         self.told()
     }
 
@@ -259,7 +259,7 @@ fn a_connection_that_does_not_open_in_time_fails_its_request_and_frees_its_place
     hand.client.handle_timeout(hand.now);
     assert_eq!(hand.told(), ["close 2 Abort", "call 1 No Timeout"]);
     assert_eq!(hand.open(2), NOTHING);
-    assert!(!hand.client.wants_read(ChannelId(2)));
+    assert!(!hand.client.wants_read(ConnectionId(2)));
     assert_eq!(hand.handle_event(2, IoEvent::Closed(Closed::Aborted)), ["open 3"]);
 }
 

@@ -24,8 +24,8 @@ mod room;
 struct Raw {
     server: WiredServer,
     now: Instant,
-    text: BTreeMap<ChannelId, String>,
-    closes: BTreeMap<ChannelId, Vec<Shutdown>>,
+    text: BTreeMap<ConnectionId, String>,
+    closes: BTreeMap<ConnectionId, Vec<Shutdown>>,
     requests: Vec<Responder>,
     /// Whether what is written is reported.
     reads: bool,
@@ -46,17 +46,17 @@ impl Raw {
         }
     }
 
-    fn accept(&mut self) -> ChannelId {
+    fn accept(&mut self) -> ConnectionId {
         self.server.accept(self.now, Kind::HttpServer, Peer::default()).expect("there is room")
     }
 
     /// Feeds bytes, and gives what is written in answer.
-    fn feed(&mut self, channel: ChannelId, bytes: impl Into<Bytes>) -> String {
+    fn feed(&mut self, channel: ConnectionId, bytes: impl Into<Bytes>) -> String {
         self.server.bytes(self.now, channel, bytes.into());
         self.take(channel)
     }
 
-    fn take(&mut self, channel: ChannelId) -> String {
+    fn take(&mut self, channel: ConnectionId) -> String {
         while let Some(action) = self.server.poll_output() {
             match action {
                 Action::Write(channel, bytes) => {
@@ -74,7 +74,7 @@ impl Raw {
     }
 
     /// Answers the oldest request.
-    fn answer(&mut self, channel: ChannelId) -> String {
+    fn answer(&mut self, channel: ConnectionId) -> String {
         let answer = self.requests.remove(0).write(Outcome::Complete(Object::new()));
         self.server.respond(self.now, answer);
         self.take(channel)

@@ -12,7 +12,7 @@ use crate::model::tools;
 use crate::server::{self, ServerConfig};
 use crate::stats::{ClientStats, ServerStats, Traffic};
 use crate::time::Instant;
-use crate::wired::{Hub, Lane, LaneOutput, WiredClient};
+use crate::wired::{Lane, LaneOutput, SharedServer, WiredClient};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -110,7 +110,7 @@ fn a_server_tells_of_the_sessions_and_streams_of_older_clients() {
 #[test]
 fn a_hub_tells_of_sessions_too() {
     let now = Instant::ZERO;
-    let mut hub = Hub::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
+    let mut hub = SharedServer::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
     let mut lane: Lane = hub.join(now, Kind::HttpServer, Peer::default()).expect("room");
     let body = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
     let head = alloc::format!(
@@ -136,7 +136,7 @@ fn what_was_dropped_and_what_nobody_took_is_counted_by_kind() {
     config.restart = Some(Restart::default());
     config.limits.client.max_queued_events = 3;
     config.ping = Some(Duration::from_secs(60));
-    let (channel, mut now) = (ChannelId(1), Instant::ZERO);
+    let (channel, mut now) = (ConnectionId(1), Instant::ZERO);
     let mut client = WiredClient::new(Arc::new(config), [1; 32], now);
     assert_eq!((client.stats().channels, client.stats().queued), (1, 1), "it is being opened");
     client.opened(now, channel, Peer::default());
@@ -179,7 +179,7 @@ fn what_was_dropped_and_what_nobody_took_is_counted_by_kind() {
 #[test]
 fn a_hub_counts_what_its_lanes_carried() {
     let now = Instant::ZERO;
-    let mut hub = Hub::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
+    let mut hub = SharedServer::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
     let mut lane: Lane = hub.join(now, Kind::Lines, Peer::default()).expect("room");
     let text = line(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
     let length = text.len() as u64;
@@ -210,7 +210,7 @@ fn a_hub_counts_what_its_lanes_carried() {
 #[test]
 fn nothing_follows_the_end_of_a_server() {
     let now = Instant::ZERO;
-    let mut hub = Hub::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
+    let mut hub = SharedServer::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
     hub.shutdown(now, Duration::ZERO);
     hub.facts(now, vec![], vec![Diagnostic::new(DiagnosticKind::Denied, "")]);
     let events: Vec<server::Event> = core::iter::from_fn(|| hub.poll_event()).collect();

@@ -7,7 +7,7 @@ use super::watch::Peer;
 use super::{Fault, World};
 use bytes::Bytes;
 use mcp_proto::Instant;
-use mcp_proto::exchange::{ChannelId, Closed, Shutdown};
+use mcp_proto::exchange::{Closed, ConnectionId, Shutdown};
 use mcp_proto::input::{Input, IoEvent};
 use mcp_proto::wired::Kind;
 use std::time::Duration;
@@ -26,8 +26,8 @@ pub(super) const RAW: u64 = 1_000_000;
 
 pub(super) struct Link {
     pub(super) owner: Owner,
-    pub(super) at_client: ChannelId,
-    pub(super) at_server: ChannelId,
+    pub(super) at_client: ConnectionId,
+    pub(super) at_server: ConnectionId,
     pub(super) up: Pipe,
     pub(super) down: Pipe,
     /// Its client is gone: nothing moves any more.
@@ -44,23 +44,23 @@ pub(super) struct Link {
 
 impl World {
     /// Whether a client still has this channel.
-    pub(super) fn is_known(&self, owner: Owner, channel: ChannelId) -> bool {
+    pub(super) fn is_known(&self, owner: Owner, channel: ConnectionId) -> bool {
         self.links.iter().any(|link| (link.owner, link.at_client) == (owner, channel))
             || self.opening.iter().any(|(_, of, ch, _)| (*of, *ch) == (owner, channel))
             || self.closing.iter().any(|(_, of, ch, _)| (*of, *ch) == (owner, channel))
             || self.hanging.contains(&(owner, channel))
     }
 
-    fn link_of(&self, owner: Owner, channel: ChannelId) -> Option<usize> {
+    fn link_of(&self, owner: Owner, channel: ConnectionId) -> Option<usize> {
         self.links.iter().position(|link| (link.owner, link.at_client) == (owner, channel))
     }
 
-    pub(super) fn link_at(&self, at_server: ChannelId) -> Option<usize> {
+    pub(super) fn link_at(&self, at_server: ConnectionId) -> Option<usize> {
         self.links.iter().position(|link| link.at_server == at_server)
     }
 
     /// Tells a client what happened to a channel.
-    pub(super) fn handle_event(&mut self, owner: Owner, channel: ChannelId, wire: IoEvent) {
+    pub(super) fn handle_event(&mut self, owner: Owner, channel: ConnectionId, wire: IoEvent) {
         if let Some(n) = self.host_of(owner) {
             self.tell(n, Input::Event(channel, wire));
         }
@@ -68,7 +68,7 @@ impl World {
 
     // ---- how they open
 
-    pub(super) fn want_open(&mut self, owner: Owner, channel: ChannelId) {
+    pub(super) fn want_open(&mut self, owner: Owner, channel: ConnectionId) {
         let at = self.now + Duration::from_millis(self.chaos.rng.below(20));
         match self.chaos.pick(&[Fault::Refused, Fault::Hang], 250) {
             Some(Fault::Hang) => {
@@ -89,7 +89,7 @@ impl World {
     }
 
     /// A connection to the server.
-    pub(super) fn connect(&mut self, owner: Owner, channel: ChannelId) -> Result<usize, Closed> {
+    pub(super) fn connect(&mut self, owner: Owner, channel: ConnectionId) -> Result<usize, Closed> {
         self.count_server(ServerInputKind::Accept);
         self.log.push(Engine::Server, self.now, || Op::Accept);
         let accepted = self.server.accept(self.now, Kind::HttpServer, Default::default());
@@ -119,7 +119,7 @@ impl World {
 
     // ---- how they carry
 
-    pub(super) fn client_writes(&mut self, owner: Owner, channel: ChannelId, bytes: Bytes) {
+    pub(super) fn client_writes(&mut self, owner: Owner, channel: ConnectionId, bytes: Bytes) {
         let Some(n) = self.link_of(owner, channel) else { return };
         let at_server = self.links[n].at_server;
         if self.watch.is_idle(at_server) && self.chaos.hit(Fault::DeadAtWrite, 200) {
@@ -129,7 +129,7 @@ impl World {
         self.links[n].up.write(bytes);
     }
 
-    pub(super) fn server_writes(&mut self, at_server: ChannelId, bytes: Bytes) {
+    pub(super) fn server_writes(&mut self, at_server: ConnectionId, bytes: Bytes) {
         self.watch.hears(self.now, at_server, &bytes);
         if let Some(n) = self.link_at(at_server) {
             self.links[n].unsent += bytes.len();
@@ -201,7 +201,7 @@ impl World {
 
     // ---- how they end
 
-    pub(super) fn client_closes(&mut self, owner: Owner, channel: ChannelId) {
+    pub(super) fn client_closes(&mut self, owner: Owner, channel: ConnectionId) {
         if let Some(n) = self.link_of(owner, channel) {
             return self.cut(n, Closed::Aborted, Closed::Reset);
         }
@@ -212,7 +212,7 @@ impl World {
         }
     }
 
-    pub(super) fn server_closes(&mut self, at_server: ChannelId, how: Shutdown) {
+    pub(super) fn server_closes(&mut self, at_server: ConnectionId, how: Shutdown) {
         let Some(n) = self.link_at(at_server) else { return };
         match how {
             Shutdown::WriteHalf => self.links[n].down.end(),

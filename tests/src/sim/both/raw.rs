@@ -5,7 +5,7 @@ use super::app::Work;
 use super::net::{Owner, RAW};
 use super::{Fault, World};
 use bytes::Bytes;
-use mcp_proto::exchange::ChannelId;
+use mcp_proto::exchange::ConnectionId;
 use mcp_proto::server::Sessions;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl World {
     pub(super) fn attack(&mut self) {
         let Some(attack) = self.some_attack() else { return };
         self.raw_channel += 1;
-        let Ok(n) = self.connect(Owner::Raw, ChannelId(self.raw_channel)) else { return };
+        let Ok(n) = self.connect(Owner::Raw, ConnectionId(self.raw_channel)) else { return };
         let gives_up = self.now + Duration::from_millis([500, 5_000, 90_000][self.rng.below(3) as usize]);
         let link = &mut self.links[n];
         (link.reads, link.gives_up) = (attack.reads, Some(gives_up));

@@ -5,7 +5,7 @@ use super::app::Work;
 use super::net::Owner;
 use super::report::{Life, Report};
 use mcp_proto::client::State;
-use mcp_proto::exchange::{ChannelId, Closed, Peer};
+use mcp_proto::exchange::{Closed, ConnectionId, Peer};
 use mcp_proto::input::{Change, ClientCommand, Input, IoEvent, ServerCommand};
 use mcp_proto::tools;
 use std::time::Duration;
@@ -151,7 +151,7 @@ impl World {
 
     pub(super) fn spurious_after_the_end(&mut self) {
         for n in 0..self.hosts.len() {
-            let channel = ChannelId(1);
+            let channel = ConnectionId(1);
             for fact in [
                 IoEvent::Opened(Peer::default()),
                 IoEvent::Bytes("HTTP/1.1 200 OK\r\n\r\n".into()),

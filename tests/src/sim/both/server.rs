@@ -8,7 +8,7 @@ use super::net::RAW;
 use super::report::{Life, ServerInputKind};
 use super::{Fault, Rng, Scenario, World};
 use mcp_proto::Era;
-use mcp_proto::exchange::{Action, ChannelId, Closed, RequestHead};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, RequestHead};
 use mcp_proto::input::{
     Admission, AdmitKey, AdmitToken, Change, Input, IoEvent, Note, Principal, RequestKey, ServerCommand,
     WiredServerInput,
@@ -191,7 +191,7 @@ impl World {
     }
 
     /// Where a client has gone, a request of 2026-07-28 is cancelled, and one of a session goes on.
-    pub(super) fn check_disconnected(&self, channel: ChannelId) {
+    pub(super) fn check_disconnected(&self, channel: ConnectionId) {
         for task in self.tasks.values() {
             let here = task.exchange().is_some_and(|exchange| exchange.lane() == channel.0);
             let modern = task.context.version.era() == Era::Modern;
@@ -309,7 +309,7 @@ impl World {
 
     /// Something that no driver should say to a server, but one might.
     pub(super) fn spurious_at_server(&mut self) {
-        let channel = ChannelId(1_000_000);
+        let channel = ConnectionId(1_000_000);
         let input = match self.rng.below(9) {
             0 => Input::Event(channel, IoEvent::Bytes("late\r\n".into())),
             1 => Input::Event(channel, IoEvent::Eof),

@@ -6,7 +6,7 @@ use super::super::web::wire::{Event, Head, Heard, Request, Requests, Responses};
 use super::Scenario;
 use super::app::Mark;
 use mcp_proto::Instant;
-use mcp_proto::exchange::ChannelId;
+use mcp_proto::exchange::ConnectionId;
 use mcp_proto::input::SessionKey;
 use mcp_proto::server::{self, Append, Sessions};
 use serde_json::Value;
@@ -98,7 +98,7 @@ struct Stream {
     /// When that was written.
     over: Option<Instant>,
     /// The connection that carries it.
-    at: Option<ChannelId>,
+    at: Option<ConnectionId>,
 }
 
 struct Kept {
@@ -120,7 +120,7 @@ pub(super) struct Watch {
     pub(super) statuses: BTreeMap<u16, u64>,
     /// Events that were kept, and events that were written once more.
     pub(super) events: (u64, u64),
-    conns: BTreeMap<ChannelId, Conn>,
+    conns: BTreeMap<ConnectionId, Conn>,
     names: BTreeMap<SessionKey, String>,
     /// Sessions whose id was not seen, and ids whose session was not.
     opened: VecDeque<SessionKey>,
@@ -172,7 +172,7 @@ impl Watch {
 
     // ---- connections
 
-    pub(super) fn open(&mut self, conn: ChannelId, peer: Peer) {
+    pub(super) fn open(&mut self, conn: ConnectionId, peer: Peer) {
         let (requests, responses) = (Requests::default(), Responses::default());
         let conn_state =
             Conn { peer, opaque: false, requests, responses, asked: VecDeque::new(), reply: None, answered: 0 };
@@ -180,23 +180,23 @@ impl Watch {
     }
 
     /// What is written on it from now on is not understood.
-    pub(super) fn make_opaque(&mut self, conn: ChannelId) {
+    pub(super) fn make_opaque(&mut self, conn: ConnectionId) {
         if let Some(conn) = self.conns.get_mut(&conn) {
             conn.opaque = true;
         }
     }
 
-    pub(super) fn gone(&mut self, conn: ChannelId) {
+    pub(super) fn gone(&mut self, conn: ConnectionId) {
         self.conns.remove(&conn);
     }
 
     /// Whether it has carried a request, and none is on it.
-    pub(super) fn is_idle(&self, conn: ChannelId) -> bool {
+    pub(super) fn is_idle(&self, conn: ConnectionId) -> bool {
         self.conns.get(&conn).is_some_and(|conn| conn.answered > 0 && conn.asked.is_empty() && conn.reply.is_none())
     }
 
     /// A client writes.
-    pub(super) fn says(&mut self, conn: ChannelId, bytes: &[u8]) {
+    pub(super) fn says(&mut self, conn: ConnectionId, bytes: &[u8]) {
         let Some(line) = self.conns.get_mut(&conn).filter(|line| !line.opaque) else { return };
         let peer = line.peer;
         for request in line.requests.read(bytes) {
@@ -233,7 +233,7 @@ impl Watch {
     }
 
     /// The server writes.
-    pub(super) fn hears(&mut self, now: Instant, conn: ChannelId, bytes: &[u8]) {
+    pub(super) fn hears(&mut self, now: Instant, conn: ConnectionId, bytes: &[u8]) {
         let Some(line) = self.conns.get_mut(&conn) else { return };
         for heard in line.responses.read(bytes) {
             match heard {
@@ -252,7 +252,7 @@ impl Watch {
 
     // ---- responses
 
-    fn head(&mut self, now: Instant, conn: ChannelId, head: &Head) {
+    fn head(&mut self, now: Instant, conn: ConnectionId, head: &Head) {
         *self.statuses.entry(head.status).or_default() += 1;
         let line = self.conns.get_mut(&conn).expect("a connection that is open");
         assert!(line.reply.is_none(), "an answer within an answer");
@@ -340,7 +340,7 @@ impl Watch {
             && fits(&session.kept[log.events[at].ordinal..], &self.scenario)
     }
 
-    fn body(&mut self, conn: ChannelId, body: &[u8]) {
+    fn body(&mut self, conn: ConnectionId, body: &[u8]) {
         let line = self.conns.get(&conn).expect("a connection that is open");
         let Some(reply) = &line.reply else { return };
         let text = String::from_utf8_lossy(body);
@@ -354,7 +354,7 @@ impl Watch {
 
     // ---- events
 
-    fn event(&mut self, now: Instant, conn: ChannelId, event: &Event) {
+    fn event(&mut self, now: Instant, conn: ConnectionId, event: &Event) {
         let line = self.conns.get_mut(&conn).expect("a connection that is open");
         let peer = line.peer;
         let reply = line.reply.as_mut().expect("an event has a head before it");

@@ -8,7 +8,7 @@ use super::report::{Life, Report};
 use super::watch::Watch;
 use super::{Chaos, Fault, Rng, Scenario};
 use mcp_proto::client::State;
-use mcp_proto::exchange::{Action, ChannelId, Closed};
+use mcp_proto::exchange::{Action, Closed, ConnectionId};
 use mcp_proto::input::{
     Admission, AdmitToken, Answer, Applied, ClientCommand, Input, InputAnswer, InputKey, IoEvent, RequestKey,
     WiredClientInput,
@@ -70,9 +70,9 @@ pub struct World {
     pub(super) tag: u64,
     // The network.
     pub(super) links: Vec<Link>,
-    pub(super) opening: Vec<(Instant, Owner, ChannelId, Option<Closed>)>,
-    pub(super) hanging: BTreeSet<(Owner, ChannelId)>,
-    pub(super) closing: Vec<(Instant, Owner, ChannelId, Closed)>,
+    pub(super) opening: Vec<(Instant, Owner, ConnectionId, Option<Closed>)>,
+    pub(super) hanging: BTreeSet<(Owner, ConnectionId)>,
+    pub(super) closing: Vec<(Instant, Owner, ConnectionId, Closed)>,
     /// The next connection of somebody who is no client.
     pub(super) raw_channel: u64,
     /// What the engines are told, if that is kept.
@@ -485,7 +485,7 @@ impl World {
 
     /// Something that no driver should say, but one might.
     pub(super) fn spurious(&mut self, n: usize) {
-        let channel = ChannelId(1 + self.rng.below(40));
+        let channel = ConnectionId(1 + self.rng.below(40));
         let known = self.is_known(Owner::Host(self.hosts[n].number), channel);
         let input = match self.rng.below(9) {
             0 => Input::Tick,

@@ -4,13 +4,13 @@ use super::said::Said;
 use mcp_proto::Instant;
 use mcp_proto::input::{AdmitToken, Input, IoEvent, Note, RequestKey, ServerCommand, WiredServerInput};
 use mcp_proto::server::{Event, ServerConfig};
-use mcp_proto::wired::{Hub, Kind, Lane, Mail};
+use mcp_proto::wired::{Kind, Lane, Mail, SharedServer};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// A server and its connections, apart.
 pub struct Apart {
-    server: Hub,
+    server: SharedServer,
     connections: BTreeMap<u64, Lane>,
     /// What it sent and aborted, and was not taken.
     mail: VecDeque<Mail>,
@@ -22,7 +22,7 @@ pub struct Apart {
 impl Apart {
     /// A server without connections.
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
-        let server = Hub::new(config, seed, now);
+        let server = SharedServer::new(config, seed, now);
         Self { server, connections: BTreeMap::new(), mail: VecDeque::new(), asked: BTreeMap::new(), closing: false }
     }
 

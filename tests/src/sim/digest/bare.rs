@@ -3,7 +3,9 @@
 use super::said::Said;
 use bytes::Bytes;
 use mcp_proto::client::{Client, Event, Output};
-use mcp_proto::exchange::{ChannelId, Endpoint, ExchangeEvent, ExchangeId, Inbound, Outbound, Peer, Shutdown, Start};
+use mcp_proto::exchange::{
+    ConnectionId, Endpoint, ExchangeEvent, ExchangeId, Inbound, Outbound, Peer, Shutdown, Start,
+};
 use mcp_proto::input::{Input, IoEvent, WiredClientInput};
 use mcp_proto::wired::{Kind, Lane, LaneOutput};
 use mcp_proto::{ClientConfig, Instant};
@@ -50,7 +52,7 @@ impl Bare {
     /// Tells the client, or the connection of an exchange, something.
     pub fn tell(&mut self, now: Instant, input: WiredClientInput) {
         match input {
-            Input::Event(ChannelId(number), wire) => {
+            Input::Event(ConnectionId(number), wire) => {
                 let exchange = ExchangeId(number);
                 let Some(connection) = self.connections.get_mut(&number) else { return };
                 if connection.http

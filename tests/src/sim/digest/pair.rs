@@ -5,7 +5,7 @@ use super::log::{Engine, Entry, Log, Op};
 use crate::sim::both::app::{self, Mark, Task, Work};
 use crate::sim::rng::Rng;
 use mcp_proto::client::{Event, ListenerStart, Policy, Restart};
-use mcp_proto::exchange::{Action, ChannelId, Closed, Program, Shutdown};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, Program, Shutdown};
 use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey, IoEvent, RequestKey, WiredClientInput};
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::Object;
@@ -56,7 +56,7 @@ struct Pair {
     /// Questions that wait for an answer, and the call of each.
     questions: Vec<(InputKey, u64)>,
     /// The connections by the exchange at the client.
-    at_server: BTreeMap<u64, ChannelId>,
+    at_server: BTreeMap<u64, ConnectionId>,
     /// What is on its way, in the order of delivery.
     deliveries: BTreeMap<(Instant, u64), Delivery>,
     sequence: u64,
@@ -185,7 +185,7 @@ impl Pair {
 
     fn deliver(&mut self, delivery: Delivery) {
         match delivery {
-            Delivery::ToClient(exchange, wire) => self.tell(Input::Event(ChannelId(exchange), wire)),
+            Delivery::ToClient(exchange, wire) => self.tell(Input::Event(ConnectionId(exchange), wire)),
             Delivery::ToServer(exchange, wire) => {
                 let Some(&connection) = self.at_server.get(&exchange) else { return };
                 if matches!(wire, IoEvent::Bytes(_)) && self.breaks && self.rng.per_mille(40) {
@@ -270,7 +270,7 @@ impl Pair {
         }
     }
 
-    fn exchange_on(&self, connection: ChannelId) -> Option<u64> {
+    fn exchange_on(&self, connection: ConnectionId) -> Option<u64> {
         self.at_server.iter().find(|(_, at)| **at == connection).map(|(exchange, _)| *exchange)
     }
 

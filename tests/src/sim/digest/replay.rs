@@ -3,7 +3,7 @@
 use super::apart::Apart;
 use super::log::{Engine, Entry, Op};
 use super::said::Said;
-use mcp_proto::exchange::{Action, ChannelId};
+use mcp_proto::exchange::{Action, ConnectionId};
 use mcp_proto::input::{
     Answer, ClientCommand, Input, IoEvent, Note, Outcome, RequestKey, ServerCommand, WiredServerInput,
 };
@@ -97,7 +97,7 @@ impl<'a, S: Setting> Replay<'a, S> {
         }
         let Some(client) = self.clients.get_mut(&number) else { return };
         let input = match op {
-            Op::Wire(connection, wire) => Some(Input::Event(ChannelId(*connection), wire.wire())),
+            Op::Wire(connection, wire) => Some(Input::Event(ConnectionId(*connection), wire.wire())),
             Op::Command(command) => Some(Input::<_, IoEvent, ClientCommand>::Command(command.command())),
             Op::Tick => Some(Input::Tick),
             _ => None,
@@ -144,7 +144,7 @@ impl<'a, S: Setting> Replay<'a, S> {
                 }
             }
             Op::StrayNote => self.note(now, RequestKey(9999), Note::Progress(Progress::new(1.0))),
-            Op::Wire(connection, wire) => self.input(now, Input::Event(ChannelId(*connection), wire.wire())),
+            Op::Wire(connection, wire) => self.input(now, Input::Event(ConnectionId(*connection), wire.wire())),
             Op::Tick => self.input(now, Input::Tick),
             Op::Publish => self.input(now, Input::Command(ServerCommand::Publish(mcp_proto::input::Change::Tools))),
             Op::Revoke(principal) => {

@@ -7,7 +7,7 @@ use super::replay::{Act, Setting};
 use crate::sim::rng::Rng;
 use crate::sim::world::config;
 use crate::sim::{Scenario, Transport, World, app, both, web};
-use mcp_proto::exchange::ChannelId;
+use mcp_proto::exchange::ConnectionId;
 use mcp_proto::input::{Answer, Input};
 use mcp_proto::server::{Incoming, Responder};
 use mcp_proto::wired::Kind;
@@ -159,7 +159,7 @@ pub(super) fn replay_pair(entries: &[Entry], mut each: impl FnMut(usize, &mut dy
         }
         let Some(client) = &mut client else { continue };
         match op {
-            Op::Wire(exchange, wire) => client.tell(now, Input::Event(ChannelId(*exchange), wire.wire())),
+            Op::Wire(exchange, wire) => client.tell(now, Input::Event(ConnectionId(*exchange), wire.wire())),
             Op::Command(command) => client.tell(now, Input::Command(command.command())),
             Op::Tick => client.tell(now, Input::Tick),
             _ => {}

@@ -9,7 +9,7 @@ use super::wire::{Request, Requests};
 use bytes::Bytes;
 use mcp_proto::client::Event;
 use mcp_proto::error::Refused;
-use mcp_proto::exchange::{Action, ChannelId, Closed, Endpoint, Peer, Shutdown};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, Endpoint, Peer, Shutdown};
 use mcp_proto::input::{Applied, Input, IoEvent, WiredClientInput};
 use mcp_proto::wired::WiredClient;
 use mcp_proto::{ClientConfig, Instant};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A connection, as a server knows it: never used twice.
-pub type Conn = ChannelId;
+pub type Conn = ConnectionId;
 
 /// A server over HTTP.
 pub trait Site {
@@ -96,9 +96,9 @@ pub struct Web<S> {
     /// What the client told its application, and when.
     pub events: VecDeque<(Instant, Event)>,
     links: Vec<Link>,
-    opening: Vec<(Instant, ChannelId, Option<Closed>)>,
-    hanging: BTreeSet<ChannelId>,
-    closing: Vec<(Instant, ChannelId, Closed)>,
+    opening: Vec<(Instant, ConnectionId, Option<Closed>)>,
+    hanging: BTreeSet<ConnectionId>,
+    closing: Vec<(Instant, ConnectionId, Closed)>,
     capacity: usize,
     trace: bool,
     /// What the client is told, if that is kept.
@@ -153,7 +153,7 @@ impl<S: Site> Web<S> {
     }
 
     /// The channels that are known to be open.
-    pub fn is_known(&self, channel: ChannelId) -> bool {
+    pub fn is_known(&self, channel: ConnectionId) -> bool {
         self.links.iter().any(|link| link.conn == channel)
             || self.opening.iter().any(|(_, of, _)| *of == channel)
             || self.closing.iter().any(|(_, of, _)| *of == channel)
@@ -258,13 +258,13 @@ impl<S: Site> Web<S> {
         options
     }
 
-    fn handle_event(&mut self, channel: ChannelId, wire: IoEvent) {
+    fn handle_event(&mut self, channel: ConnectionId, wire: IoEvent) {
         let _ = self.tell(Input::Event(channel, wire));
     }
 
     // ---- connections
 
-    fn want_open(&mut self, channel: ChannelId) {
+    fn want_open(&mut self, channel: ConnectionId) {
         let after = Duration::from_millis(self.net.chaos.rng.below(20));
         let why = match self.net.chaos.pick(&[Fault::Refused, Fault::Unresolved, Fault::Unreachable, Fault::Hang], 350)
         {
@@ -403,7 +403,7 @@ impl<S: Site> Web<S> {
         }
     }
 
-    fn close(&mut self, channel: ChannelId) {
+    fn close(&mut self, channel: ConnectionId) {
         if let Some(n) = self.links.iter().position(|link| link.conn == channel) {
             return self.cut(n, Closed::Aborted);
         }

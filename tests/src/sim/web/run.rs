@@ -9,7 +9,7 @@ use super::tap::Serves;
 use super::{Rng, Scenario};
 use bytes::Bytes;
 use mcp_proto::client::{Event, ListenerStart, Repeat, Resume, State, Termination};
-use mcp_proto::exchange::{ChannelId, Closed, Headers, Peer, Sent};
+use mcp_proto::exchange::{Closed, ConnectionId, Headers, Peer, Sent};
 use mcp_proto::input::{
     Applied, CallId, ClientCommand, Input, InputAnswer, InputKey, InputToken, IoEvent, NotificationId, WiredClientInput,
 };
@@ -378,7 +378,7 @@ impl Run {
 
     /// Something that no driver should say, but one might.
     fn spurious(&mut self) {
-        let channel = ChannelId(1 + self.rng.below(40));
+        let channel = ConnectionId(1 + self.rng.below(40));
         let known = self.web.is_known(channel);
         let input = match self.rng.below(9) {
             0 => Input::Tick,
@@ -394,7 +394,7 @@ impl Run {
     }
 
     fn spurious_after_the_end(&mut self) {
-        let channel = ChannelId(1);
+        let channel = ConnectionId(1);
         let facts = [
             IoEvent::Opened(Peer::default()),
             IoEvent::Bytes(Bytes::from_static(b"HTTP/1.1 200 OK\r\n\r\n")),

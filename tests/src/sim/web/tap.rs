@@ -8,7 +8,7 @@ pub use stream::{Serves, Stream};
 use super::super::report::InputKind;
 use super::wire::{Event, Head, Heard, Request, Requests, Responses};
 use mcp_proto::client::{self, Resume, State, Target};
-use mcp_proto::exchange::{Action, ChannelId, Origin, Shutdown};
+use mcp_proto::exchange::{Action, ConnectionId, Origin, Shutdown};
 use mcp_proto::input::{CallId, ClientCommand, Input, WiredClientInput};
 use mcp_proto::{ClientConfig, Instant};
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub struct Sent {
     /// When.
     pub at: Instant,
     /// On which connection.
-    pub channel: ChannelId,
+    pub channel: ConnectionId,
     /// The request.
     pub request: Request,
     /// Its body.
@@ -74,7 +74,7 @@ pub struct Tap {
     target: String,
     authority: String,
     now: Instant,
-    lines: BTreeMap<ChannelId, Line>,
+    lines: BTreeMap<ConnectionId, Line>,
     ids: BTreeMap<String, usize>,
     /// Sessions in their order, and from when on they were the one.
     sessions: Vec<(Instant, Option<String>)>,
@@ -200,7 +200,7 @@ impl Tap {
 
     // ---- what the client writes
 
-    fn request(&mut self, channel: ChannelId, request: Request) {
+    fn request(&mut self, channel: ConnectionId, request: Request) {
         self.check_fields(&request);
         let body = request.json();
         let line = self.lines.get_mut(&channel).expect("a channel that was opened");
@@ -376,7 +376,7 @@ impl Tap {
 
     // ---- what the client hears
 
-    pub(in crate::sim) fn heard(&mut self, channel: ChannelId, bytes: &[u8]) {
+    pub(in crate::sim) fn heard(&mut self, channel: ConnectionId, bytes: &[u8]) {
         self.bytes.0 += bytes.len() as u64;
         let Some(line) = self.lines.get_mut(&channel) else { return };
         let Some(open) = &mut line.open else { return };
@@ -391,7 +391,7 @@ impl Tap {
     }
 
     /// The connection has ended, by whichever side.
-    pub(in crate::sim) fn ended(&mut self, channel: ChannelId) {
+    pub(in crate::sim) fn ended(&mut self, channel: ConnectionId) {
         let Some(line) = self.lines.get_mut(&channel) else { return };
         if line.carried == 0 {
             let waits = |stream: &&mut Stream| stream.over.is_some() || stream.again.is_some();
@@ -403,7 +403,7 @@ impl Tap {
         self.finish(channel);
     }
 
-    fn take(&mut self, channel: ChannelId, heard: Heard) {
+    fn take(&mut self, channel: ConnectionId, heard: Heard) {
         let Some(open) = self.lines.get_mut(&channel).and_then(|line| line.open.as_mut()) else { return };
         let stream = open.stream(&self.log);
         match heard {
@@ -438,7 +438,7 @@ impl Tap {
         }
     }
 
-    fn event(&mut self, channel: ChannelId, event: &Event) {
+    fn event(&mut self, channel: ConnectionId, event: &Event) {
         let Some(open) = self.lines.get_mut(&channel).and_then(|line| line.open.as_mut()) else { return };
         if !open.head.as_ref().is_some_and(Head::is_success) {
             return;
@@ -465,7 +465,7 @@ impl Tap {
         }
     }
 
-    fn message(&mut self, channel: ChannelId, message: &Value) {
+    fn message(&mut self, channel: ConnectionId, message: &Value) {
         let Some(open) = self.lines.get_mut(&channel).and_then(|line| line.open.as_mut()) else { return };
         let Some(head) = open.head.as_ref().filter(|head| head.is_success()) else { return };
         let session = head.header("mcp-session-id").map(String::from);
@@ -488,7 +488,7 @@ impl Tap {
     }
 
     /// The exchange on a connection is over.
-    fn finish(&mut self, channel: ChannelId) {
+    fn finish(&mut self, channel: ConnectionId) {
         let Some(open) = self.lines.get_mut(&channel).and_then(|line| line.open.take()) else { return };
         let Some(stream) = open.stream(&self.log) else { return };
         let sent = &self.log[open.sent];

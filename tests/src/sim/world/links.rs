@@ -6,7 +6,7 @@ use crate::sim::digest::log::{Engine, Op};
 use crate::sim::link::{Arrival, Fault, Pipe};
 use bytes::Bytes;
 use mcp_proto::client::State;
-use mcp_proto::exchange::{ChannelId, Closed, Endpoint, ExitStatus, Peer, Shutdown};
+use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, ExitStatus, Peer, Shutdown};
 use mcp_proto::input::{Input, IoEvent};
 use mcp_proto::wired::Kind;
 use std::time::Duration;
@@ -38,11 +38,11 @@ impl World {
         hit
     }
 
-    pub(super) fn link_of(&self, client: usize, channel: ChannelId) -> Option<usize> {
+    pub(super) fn link_of(&self, client: usize, channel: ConnectionId) -> Option<usize> {
         self.links.iter().position(|link| link.client == client && link.at_client == channel)
     }
 
-    pub(super) fn want_open(&mut self, client: usize, channel: ChannelId, endpoint: &Endpoint) {
+    pub(super) fn want_open(&mut self, client: usize, channel: ConnectionId, endpoint: &Endpoint) {
         assert!(matches!(endpoint, Endpoint::Program(_) | Endpoint::Origin(_)));
         let after = Duration::from_millis(self.rng.below(50));
         if self.fault(Fault::Connect) {
@@ -76,11 +76,11 @@ impl World {
         self.drain_server();
     }
 
-    fn told(&mut self, client: usize, channel: ChannelId, wire: IoEvent) {
+    fn told(&mut self, client: usize, channel: ConnectionId, wire: IoEvent) {
         self.input(client, Input::Event(channel, wire));
     }
 
-    fn tell_server(&mut self, connection: ChannelId, wire: IoEvent) {
+    fn tell_server(&mut self, connection: ConnectionId, wire: IoEvent) {
         let input = Input::Event(connection, wire);
         self.log.server(self.now, &input);
         let _ = self.server.apply(self.now, input);
@@ -187,7 +187,7 @@ impl World {
         }
     }
 
-    pub(super) fn close(&mut self, client: usize, channel: ChannelId, how: Shutdown) {
+    pub(super) fn close(&mut self, client: usize, channel: ConnectionId, how: Shutdown) {
         let Some(n) = self.link_of(client, channel) else {
             // It never opened.
             let known = self.opening.len();

@@ -2,7 +2,7 @@
 
 use super::{Side, World};
 use bytes::Bytes;
-use mcp_proto::exchange::{ChannelId, Closed, Peer, Sent};
+use mcp_proto::exchange::{Closed, ConnectionId, Peer, Sent};
 use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey, IoEvent};
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::Object;
@@ -30,7 +30,7 @@ impl World {
 
     pub(super) fn spurious_after_the_end(&mut self) {
         for client in 0..self.clients.len() {
-            let channel = ChannelId(1);
+            let channel = ConnectionId(1);
             let facts = [
                 IoEvent::Opened(Peer::default()),
                 IoEvent::Bytes(Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n")),

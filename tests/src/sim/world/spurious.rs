@@ -2,7 +2,7 @@
 
 use super::World;
 use bytes::Bytes;
-use mcp_proto::exchange::{ChannelId, Closed, Peer};
+use mcp_proto::exchange::{Closed, ConnectionId, Peer};
 use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey, IoEvent};
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::Object;
@@ -10,7 +10,7 @@ use mcp_proto::rpc::Object;
 impl World {
     /// Something that no driver should say, but one might.
     pub(super) fn spurious(&mut self, client: usize) {
-        let channel = ChannelId(1 + self.rng.below(4));
+        let channel = ConnectionId(1 + self.rng.below(4));
         let known = self.links.iter().any(|link| link.client == client && link.at_client == channel);
         let opening = self.clients[client].hanging.contains(&channel)
             || self.opening.iter().any(|(_, c, ch)| *c == client && *ch == channel);
@@ -29,7 +29,7 @@ impl World {
 
     /// Sends up to `most` random inputs to a client whose server has ended its output or exited. The client then waits for the exit status,
     /// or starts the server again, which takes little time in a scenario and would otherwise be tested rarely.
-    pub(super) fn burst(&mut self, client: usize, channel: ChannelId, most: u64) {
+    pub(super) fn burst(&mut self, client: usize, channel: ConnectionId, most: u64) {
         for _ in 0..self.rng.below(most) {
             let call = self.some_call(client);
             let input = match self.rng.below(21) {

@@ -8,7 +8,7 @@ use crate::client::ids::{Match, Purpose};
 use crate::client::{Client, SseDecode, State, Timer};
 use crate::error::DiagnosticKind;
 use crate::exchange::{Closed, Data, ExchangeEvent, ExchangeId, Inbound, Sent, SseEvent};
-use crate::rpc::{Defect, DefectKind, ErrorObject, Id, Message, Payload, Response, code};
+use crate::rpc::{ErrorObject, Id, InvalidKind, InvalidMessage, Message, Payload, Response, code};
 use crate::time::Instant;
 use alloc::format;
 use alloc::vec::Vec;
@@ -61,7 +61,7 @@ impl Client {
                 self.on_response_head(exchange, now);
             }
             Inbound::Body(bytes) => {
-                let room = Defect::HEAD - http.body.len().min(Defect::HEAD);
+                let room = InvalidMessage::HEAD - http.body.len().min(InvalidMessage::HEAD);
                 http.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 // Neither the rest of a long page nor a body without a type is of use to anyone.
                 let is_enough = if http.has_failed() { bytes.len() >= room } else { http.wants_body() };
@@ -122,7 +122,7 @@ impl Client {
         }
     }
 
-    fn on_http_batch(&mut self, exchange: ExchangeId, batch: Vec<Result<Message, Defect>>) {
+    fn on_http_batch(&mut self, exchange: ExchangeId, batch: Vec<Result<Message, InvalidMessage>>) {
         if !self.version().is_some_and(|version| version.rules().batches) {
             self.diagnose(DiagnosticKind::UnexpectedBatch, format!("{} messages", batch.len()));
         }
@@ -180,11 +180,11 @@ impl Client {
         }
     }
 
-    fn on_http_defect(&mut self, exchange: ExchangeId, defect: Defect) {
+    fn on_http_defect(&mut self, exchange: ExchangeId, defect: InvalidMessage) {
         // Of an answer to a notification nothing is wanted.
         let is_event = self.http(exchange).is_some_and(|http| http.is_stream() && http.wants_body());
         if let Some(http) = self.http_mut(exchange)
-            && defect.kind != DefectKind::Denied
+            && defect.kind != InvalidKind::Denied
         {
             http.last_defect = Some(defect.clone());
         }

@@ -24,7 +24,7 @@ use crate::exchange::{Data, ExchangeId, Headers, RequestHead, ResponseHead, Star
 use crate::frame::{Media, media_type};
 use crate::input::{AuthKey, CallId, NotificationId};
 use crate::model::headers::{CURSOR, METHOD, NAME, SESSION, VERSION, encode, name_of};
-use crate::rpc::{Defect, ErrorObject, Id, Message, Object, Response};
+use crate::rpc::{ErrorObject, Id, InvalidMessage, Message, Object, Response};
 use crate::seed::Seed;
 use crate::version::{Era, ProtocolVersion};
 use alloc::borrow::ToOwned;
@@ -98,7 +98,7 @@ pub(in crate::client) struct Http {
     /// A JSON-RPC error that came with an HTTP error and does not name the request.
     error: Option<ErrorObject>,
     any_message: bool,
-    last_defect: Option<Defect>,
+    last_defect: Option<InvalidMessage>,
     /// Items after the response, and their bytes.
     drained: (usize, usize),
     stream: Stream,

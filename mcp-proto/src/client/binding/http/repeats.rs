@@ -2,7 +2,7 @@
 //! the latest events, so that a server cannot choose events that collide.
 
 use crate::exchange::Data;
-use crate::rpc::{Defect, Message, write_message};
+use crate::rpc::{InvalidMessage, Message, write_message};
 use crate::seed::Seed;
 use alloc::collections::VecDeque;
 use core::fmt;
@@ -54,7 +54,7 @@ impl EventKey {
         first(mac)
     }
 
-    fn element(&self, element: &Result<Message, Defect>, mac: &mut HMAC) {
+    fn element(&self, element: &Result<Message, InvalidMessage>, mac: &mut HMAC) {
         let data = match element {
             Ok(message) => Data::Message(message.clone()),
             Err(defect) => Data::Bad(defect.clone()),

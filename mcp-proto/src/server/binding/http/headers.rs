@@ -5,14 +5,19 @@ use crate::error::DiagnosticKind;
 use crate::exchange::RequestHead;
 use crate::model::headers::{NAME, decode, encode, name_key, name_of, plain};
 use crate::rpc::{Object, code};
-use crate::server::era::Rejection;
+use crate::server::era::ErrorReply;
 use alloc::format;
 use alloc::string::String;
 
 pub(super) use crate::model::headers::{METHOD, VERSION};
 
 /// The standard headers of a request must be there and say what the body says.
-pub(super) fn check_headers(head: &RequestHead, version: &str, method: &str, params: &Object) -> Result<(), Rejection> {
+pub(super) fn check_headers(
+    head: &RequestHead,
+    version: &str,
+    method: &str,
+    params: &Object,
+) -> Result<(), ErrorReply> {
     check(head, VERSION, version)?;
     check(head, METHOD, method)?;
     match name_of(method, params) {
@@ -23,7 +28,7 @@ pub(super) fn check_headers(head: &RequestHead, version: &str, method: &str, par
     }
 }
 
-fn check(head: &RequestHead, header: &'static str, body: &str) -> Result<(), Rejection> {
+fn check(head: &RequestHead, header: &'static str, body: &str) -> Result<(), ErrorReply> {
     let absent = head.headers.get(header).is_none().then_some("is missing");
     absent.or_else(|| fault(head, header, body)).map_or(Ok(()), |why| Err(wrong(header, why)))
 }
@@ -48,10 +53,10 @@ fn fault(head: &RequestHead, header: &'static str, body: &str) -> Option<&'stati
     })
 }
 
-fn wrong(header: &str, why: &str) -> Rejection {
+fn wrong(header: &str, why: &str) -> ErrorReply {
     mismatch(format!("the header {header} {why}"))
 }
 
-pub(super) fn mismatch(text: String) -> Rejection {
-    Rejection::new(DiagnosticKind::HeaderMismatch, code::HEADER_MISMATCH, text)
+pub(super) fn mismatch(text: String) -> ErrorReply {
+    ErrorReply::new(DiagnosticKind::HeaderMismatch, code::HEADER_MISMATCH, text)
 }

@@ -8,10 +8,10 @@ use crate::exchange::{ExchangeId, Headers, RequestHead};
 use crate::input::SessionKey;
 use crate::model::headers::{CURSOR, SESSION, is_session_id};
 use crate::rpc::{
-    Defect, DefectKind, ErrorObject, Message, Notification, Object, Request, code, error_response, result_response,
-    write_batch,
+    ErrorObject, InvalidKind, InvalidMessage, Message, Notification, Object, Request, code, error_response,
+    result_response, write_batch,
 };
-use crate::server::era::{Admitted, Negotiated, Parts, Rejection, Transport};
+use crate::server::era::{Admitted, ErrorReply, Negotiated, Parts, Transport};
 use crate::server::talk::{Party, Place};
 use crate::server::{Server, SessionEnd, Sessions};
 use crate::version::{Era, ProtocolVersion};
@@ -66,7 +66,7 @@ impl Server {
     }
 
     /// Decides which rules a request follows: by its metadata first, then by its method, then by its headers.
-    fn request(&mut self, x: ExchangeId, head: &RequestHead, request: Request) -> Result<(), Rejection> {
+    fn request(&mut self, x: ExchangeId, head: &RequestHead, request: Request) -> Result<(), ErrorReply> {
         let parts = self.parts(&request)?;
         if parts.is_modern() {
             return self.modern_request(x, head, request, parts);
@@ -92,7 +92,7 @@ impl Server {
             Err(rejection) => rejection,
         };
         let status = if error.error.code == code::INVALID_REQUEST { 400 } else { 200 };
-        Err(Rejection { status: error.status.or(Some(status)), ..error })
+        Err(ErrorReply { status: error.status.or(Some(status)), ..error })
     }
 
     /// A request of the older revisions, other than `initialize`.
@@ -102,15 +102,15 @@ impl Server {
         under: &Under,
         request: Request,
         parts: Parts,
-    ) -> Result<Verdict, Rejection> {
+    ) -> Result<Verdict, ErrorReply> {
         let party = under.session.map(Party::Session);
         if party.and_then(|party| self.talk(party)).is_some_and(|talk| talk.has_used(&request.id)) {
             let text = "a request with this id was sent before";
-            return Err(Rejection::new(DiagnosticKind::DuplicateRequestId, code::INVALID_REQUEST, text));
+            return Err(ErrorReply::new(DiagnosticKind::DuplicateRequestId, code::INVALID_REQUEST, text));
         }
         match request.method.as_str() {
             "ping" => Ok(Verdict::Reply(Object::new())),
-            method @ ("server/discover" | "initialize") => Err(Rejection::method(method)),
+            method @ ("server/discover" | "initialize") => Err(ErrorReply::method(method)),
             _ => {
                 let client = self.client_on(x, under.session);
                 self.check_room(&client, party, x)?;
@@ -130,16 +130,16 @@ impl Server {
         head: &RequestHead,
         request: &Request,
         params: &Object,
-    ) -> Result<(), Rejection> {
+    ) -> Result<(), ErrorReply> {
         if let Some(named) = head.headers.get(SESSION).map(str::trim)
             && self.find_session(x, named).is_some()
         {
             let text = "the session is initialized already";
-            let rejection = Rejection::new(DiagnosticKind::SecondInitialize, code::INVALID_REQUEST, text);
-            return Err(Rejection { status: Some(400), ..rejection });
+            let rejection = ErrorReply::new(DiagnosticKind::SecondInitialize, code::INVALID_REQUEST, text);
+            return Err(ErrorReply { status: Some(400), ..rejection });
         }
         if !self.is_serving() {
-            return Err(Rejection::full("the server is shutting down"));
+            return Err(ErrorReply::full("the server is shutting down"));
         }
         let (negotiated, result) = self.shared.config.initialize(params, Transport::Http)?;
         let mut headers = Headers::new();
@@ -151,7 +151,7 @@ impl Server {
     }
 
     /// The rules that a message stands under: those of its session, or of the revision that its header names.
-    fn rules_of(&mut self, x: ExchangeId, head: &RequestHead) -> Result<Under, Rejection> {
+    fn rules_of(&mut self, x: ExchangeId, head: &RequestHead) -> Result<Under, ErrorReply> {
         let version = self.named_version(head)?;
         if let Some((session, negotiated)) = self.session_in(x, head, version)? {
             return Ok(Under { session: Some(session), negotiated });
@@ -180,7 +180,7 @@ impl Server {
         x: ExchangeId,
         head: &RequestHead,
         version: Option<ProtocolVersion>,
-    ) -> Result<Option<(SessionKey, Negotiated)>, Rejection> {
+    ) -> Result<Option<(SessionKey, Negotiated)>, ErrorReply> {
         let Some(session) = self.named_session(x, head)? else { return Ok(None) };
         let negotiated = self.talk(Party::Session(session)).and_then(|talk| talk.negotiated.clone());
         let negotiated = negotiated.ok_or_else(unknown_session)?;
@@ -191,7 +191,7 @@ impl Server {
     }
 
     /// The older revision that a head names. `None`: it names none.
-    fn named_version(&self, head: &RequestHead) -> Result<Option<ProtocolVersion>, Rejection> {
+    fn named_version(&self, head: &RequestHead) -> Result<Option<ProtocolVersion>, ErrorReply> {
         let mut named = head.headers.all(VERSION).map(str::trim);
         let Some(first) = named.next() else { return Ok(None) };
         if named.any(|other| other != first) {
@@ -201,17 +201,17 @@ impl Server {
     }
 
     /// The revision of this name, if it is an older one that we have.
-    fn older_version(&self, name: &str) -> Result<ProtocolVersion, Rejection> {
+    fn older_version(&self, name: &str) -> Result<ProtocolVersion, ErrorReply> {
         let version = ProtocolVersion::parse(name)
             .filter(|version| version.era() == Era::Legacy && self.shared.config.versions.contains(*version));
         version.ok_or_else(|| {
             let rejection = self.shared.config.unsupported(name, Transport::Http);
-            Rejection { status: Some(400), ..rejection }
+            ErrorReply { status: Some(400), ..rejection }
         })
     }
 
     /// The session that a request names. `None`: it names none.
-    fn named_session(&mut self, x: ExchangeId, head: &RequestHead) -> Result<Option<SessionKey>, Rejection> {
+    fn named_session(&mut self, x: ExchangeId, head: &RequestHead) -> Result<Option<SessionKey>, ErrorReply> {
         let mut named = head.headers.all(SESSION).map(str::trim);
         let Some(first) = named.next().filter(|_| self.shared.config.sessions != Sessions::Off) else {
             return Ok(None);
@@ -223,16 +223,16 @@ impl Server {
     }
 
     /// The session to which an answer of a client belongs: answers belong to nothing else.
-    fn answered_session(&mut self, x: ExchangeId, head: &RequestHead) -> Result<SessionKey, Rejection> {
+    fn answered_session(&mut self, x: ExchangeId, head: &RequestHead) -> Result<SessionKey, ErrorReply> {
         if !self.shared.config.serves_legacy() || names_modern(head) {
             let text = "this revision has no answers of clients";
-            return Err(Rejection::new(DiagnosticKind::UnexpectedResponse, code::INVALID_REQUEST, text));
+            return Err(ErrorReply::new(DiagnosticKind::UnexpectedResponse, code::INVALID_REQUEST, text));
         }
         self.session_for(x, head)
     }
 
     /// Whether the revision that a head names, if it names one, is one that we have.
-    fn check_version(&self, head: &RequestHead) -> Result<(), Rejection> {
+    fn check_version(&self, head: &RequestHead) -> Result<(), ErrorReply> {
         match head.headers.get(VERSION).map(str::trim).filter(|_| names_modern(head)) {
             Some(name) => self.shared.config.modern_version(name, Transport::Http).map(drop),
             None => self.named_version(head).map(drop),
@@ -280,7 +280,12 @@ impl Server {
     }
 
     /// An array of messages, which 2025-03-26 has. Its answers leave together, unless something is said before.
-    pub(super) fn legacy_batch(&mut self, x: ExchangeId, head: &RequestHead, elements: Vec<Result<Message, Defect>>) {
+    pub(super) fn legacy_batch(
+        &mut self,
+        x: ExchangeId,
+        head: &RequestHead,
+        elements: Vec<Result<Message, InvalidMessage>>,
+    ) {
         let is_modern = names_modern(head) || !self.shared.config.serves_legacy();
         let under = if is_modern { Err(no_batches()) } else { self.rules_of(x, head) };
         let under = under.and_then(|under| match under.negotiated.version.rules().batches {
@@ -312,7 +317,7 @@ impl Server {
                             self.run(Place::Stream(key), x, *admitted, None);
                         }
                         Ok(Verdict::Reply(result)) => answers.push(result_response(&id, &result)),
-                        Err(Rejection { error, kind, .. }) => {
+                        Err(ErrorReply { error, kind, .. }) => {
                             self.diagnose(kind, &error.message);
                             answers.push(error_response(Some(&id), &error));
                         }
@@ -350,8 +355,8 @@ impl Server {
     }
 
     /// Bytes that are no message.
-    pub(super) fn bad_message(&mut self, x: ExchangeId, head: &RequestHead, defect: &Defect) {
-        let denied = defect.kind == DefectKind::Denied;
+    pub(super) fn bad_message(&mut self, x: ExchangeId, head: &RequestHead, defect: &InvalidMessage) {
+        let denied = defect.kind == InvalidKind::Denied;
         let kind = if denied { DiagnosticKind::Denied } else { DiagnosticKind::BadMessage };
         self.diagnose(kind, &legible(defect));
         if !defect.has_method
@@ -402,7 +407,7 @@ impl Server {
     }
 
     /// The session of a GET, a DELETE or an answer, which have no meaning without one.
-    fn session_for(&mut self, x: ExchangeId, head: &RequestHead) -> Result<SessionKey, Rejection> {
+    fn session_for(&mut self, x: ExchangeId, head: &RequestHead) -> Result<SessionKey, ErrorReply> {
         let version = self.named_version(head)?;
         self.session_in(x, head, version)?.map(|(session, _)| session).ok_or_else(missing_session)
     }
@@ -413,28 +418,28 @@ pub(super) fn names_modern(head: &RequestHead) -> bool {
     head.headers.get(VERSION).map(str::trim).and_then(Era::of_name) == Some(Era::Modern)
 }
 
-pub(super) fn bad_request(why: &str) -> Rejection {
-    Rejection { status: Some(400), ..Rejection::new(DiagnosticKind::BadSession, code::INVALID_REQUEST, why) }
+pub(super) fn bad_request(why: &str) -> ErrorReply {
+    ErrorReply { status: Some(400), ..ErrorReply::new(DiagnosticKind::BadSession, code::INVALID_REQUEST, why) }
 }
 
-fn missing_session() -> Rejection {
+fn missing_session() -> ErrorReply {
     bad_request("Missing session ID")
 }
 
 /// Another revision than the one of the session, which is the only one that it supports.
-fn other_version(named: ProtocolVersion, agreed: ProtocolVersion) -> Rejection {
+fn other_version(named: ProtocolVersion, agreed: ProtocolVersion) -> ErrorReply {
     let text = format!("the session speaks {}, and the request names {}", agreed.as_str(), named.as_str());
     let data = Object::new().with("supported", alloc::vec![agreed.as_str().into()]).with("requested", named.as_str());
-    let mut rejection = Rejection::new(DiagnosticKind::UnsupportedVersion, code::UNSUPPORTED_VERSION, text);
+    let mut rejection = ErrorReply::new(DiagnosticKind::UnsupportedVersion, code::UNSUPPORTED_VERSION, text);
     rejection.error.data = Some(data.into());
-    Rejection { status: Some(400), ..rejection }
+    ErrorReply { status: Some(400), ..rejection }
 }
 
 /// Ended, never opened, or another's: which of these is nobody's business.
-fn unknown_session() -> Rejection {
-    Rejection { status: Some(404), ..bad_request("Session not found") }
+fn unknown_session() -> ErrorReply {
+    ErrorReply { status: Some(404), ..bad_request("Session not found") }
 }
 
-fn legible(defect: &Defect) -> String {
+fn legible(defect: &InvalidMessage) -> String {
     format!("{}: {}", defect.kind.as_str(), String::from_utf8_lossy(&defect.head))
 }

@@ -20,10 +20,10 @@ pub(in crate::server) use streams::StreamKey;
 
 use super::Binding;
 use crate::error::DiagnosticKind;
-use crate::exchange::{Body, ExchangeId, Headers, HttpDefect, Inbound, Outbound, RequestHead, ResponseHead};
+use crate::exchange::{BadRequest, Body, ExchangeId, Headers, Inbound, Outbound, RequestHead, ResponseHead};
 use crate::input::{Admission, AdmitKey, Principal};
-use crate::rpc::{DefectKind, ErrorObject, Id, code, error_response};
-use crate::server::era::Rejection;
+use crate::rpc::{ErrorObject, Id, InvalidKind, code, error_response};
+use crate::server::era::ErrorReply;
 use crate::server::talk::Place;
 use crate::server::{Life, Output, Server, Sessions, Timer};
 use accept::Accepts;
@@ -145,8 +145,8 @@ impl Server {
     }
 
     /// A request that was refused before it became an exchange.
-    pub(in crate::server) fn http_reject(&mut self, x: ExchangeId, defect: &HttpDefect) {
-        self.diagnose(DiagnosticKind::HttpDefect, defect.why);
+    pub(in crate::server) fn http_reject(&mut self, x: ExchangeId, defect: &BadRequest) {
+        self.diagnose(DiagnosticKind::BadRequest, defect.why);
         let response = match defect.status {
             503 => unavailable(defect.why),
             status => error_answer(status, Headers::new(), None, &plain_error(status, defect.why)),
@@ -166,7 +166,7 @@ impl Server {
             };
             if !is_open {
                 // The status is on the wire already.
-                self.diagnose(DiagnosticKind::HttpDefect, defect.why);
+                self.diagnose(DiagnosticKind::BadRequest, defect.why);
                 return self.abort(x);
             }
             self.http_reject(x, &defect);
@@ -246,7 +246,7 @@ impl Server {
     }
 
     /// Answers a request that is not run.
-    fn reject(&mut self, x: ExchangeId, id: Option<&Id>, status: u16, rejection: &Rejection) {
+    fn reject(&mut self, x: ExchangeId, id: Option<&Id>, status: u16, rejection: &ErrorReply) {
         let status = rejection.status.unwrap_or(status);
         self.diagnose(rejection.kind, &rejection.error.message);
         let headers = match status {
@@ -258,7 +258,7 @@ impl Server {
 
     /// No room for it now.
     fn refuse_busy(&mut self, x: ExchangeId, id: Option<&Id>, why: &str) {
-        self.reject(x, id, 503, &Rejection::full(why));
+        self.reject(x, id, 503, &ErrorReply::full(why));
     }
 
     /// Refuses a request for its head, whatever its body is.
@@ -275,7 +275,7 @@ impl Server {
 
     /// Refuses a request for reasons of HTTP.
     fn refuse(&mut self, x: ExchangeId, status: u16, headers: Headers, why: &'static str) {
-        self.diagnose(DiagnosticKind::HttpDefect, why);
+        self.diagnose(DiagnosticKind::BadRequest, why);
         self.respond_error(x, status, headers, None, &plain_error(status, why));
     }
 
@@ -434,6 +434,6 @@ fn is_json(head: &RequestHead) -> bool {
 }
 
 /// What an array is refused with where there are none.
-fn no_batches() -> Rejection {
-    Rejection::new(DiagnosticKind::UnexpectedBatch, code::INVALID_REQUEST, DefectKind::UnexpectedBatch.as_str())
+fn no_batches() -> ErrorReply {
+    ErrorReply::new(DiagnosticKind::UnexpectedBatch, code::INVALID_REQUEST, InvalidKind::UnexpectedBatch.as_str())
 }

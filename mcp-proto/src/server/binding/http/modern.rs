@@ -7,7 +7,7 @@ use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, Outbound, RequestHead};
 use crate::rpc::{ErrorObject, Notification, Request, code, result_response};
 use crate::server::Server;
-use crate::server::era::{Parts, Rejection, Transport};
+use crate::server::era::{ErrorReply, Parts, Transport};
 use crate::server::talk::Place;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -21,7 +21,7 @@ impl Server {
         head: &RequestHead,
         request: Request,
         parts: Parts,
-    ) -> Result<(), Rejection> {
+    ) -> Result<(), ErrorReply> {
         let named = parts.named_version()?;
         check_headers(head, &named, &request.method, &parts.params)?;
         let version = self.shared.config.modern_version(&named, Transport::Http)?;
@@ -33,10 +33,10 @@ impl Server {
             }
             "subscriptions/listen" if !self.takes_events(x) => {
                 let text = "the answer is an event stream, which is not accepted";
-                return Err(Rejection { status: Some(406), ..Rejection::params(text) });
+                return Err(ErrorReply { status: Some(406), ..ErrorReply::params(text) });
             }
             "subscriptions/listen" => self.listen(x, request.id, &parts.params, version)?,
-            method @ ("initialize" | "ping") => return Err(Rejection::method(method)),
+            method @ ("initialize" | "ping") => return Err(ErrorReply::method(method)),
             _ => {
                 let client = self.client_on(x, None);
                 self.check_room(&client, None, x)?;
@@ -51,17 +51,17 @@ impl Server {
     }
 
     /// A request that says half of what 2026-07-28 demands, or that no revision that we have can have sent.
-    pub(super) fn incomplete(&self, head: &RequestHead, parts: &Parts, method: &str) -> Rejection {
+    pub(super) fn incomplete(&self, head: &RequestHead, parts: &Parts, method: &str) -> ErrorReply {
         let header = head.headers.get(VERSION).map(str::trim);
         let requested = parts.params.optional::<String>("protocolVersion").ok().flatten();
         match (header, requested) {
             _ if parts.is_half_modern() || super::legacy::names_modern(head) => {
-                parts.named_version().err().unwrap_or_else(|| Rejection::method(method))
+                parts.named_version().err().unwrap_or_else(|| ErrorReply::method(method))
             }
             (None, None) if method != "initialize" => mismatch(format!("the header {VERSION} is missing")),
             (header, requested) => {
                 let requested = requested.or_else(|| header.map(ToString::to_string)).unwrap_or_default();
-                Rejection { status: Some(400), ..self.shared.config.unsupported(&requested, Transport::Http) }
+                ErrorReply { status: Some(400), ..self.shared.config.unsupported(&requested, Transport::Http) }
             }
         }
     }

@@ -6,7 +6,7 @@ use super::streams::{Stream, StreamKey};
 use crate::exchange::{ExchangeId, Peer};
 use crate::input::{Principal, RequestKey, SessionKey};
 use crate::seed::Seed;
-use crate::server::era::{Negotiated, Rejection};
+use crate::server::era::{ErrorReply, Negotiated};
 use crate::server::shares::{Bound, Client, ClientKey};
 use crate::server::talk::Talk;
 use crate::server::{Event, Output, Server, SessionEnd, Timer};
@@ -119,7 +119,7 @@ impl Web {
 
 impl Server {
     /// Opens a session and gives its id: 192 bits that nobody can guess, in characters that every header may hold.
-    pub(super) fn open_session(&mut self, x: ExchangeId, negotiated: Negotiated) -> Result<String, Rejection> {
+    pub(super) fn open_session(&mut self, x: ExchangeId, negotiated: Negotiated) -> Result<String, ErrorReply> {
         let limits = &self.shared.config.limits.server;
         let (max, sweep) = (limits.max_sessions, limits.session_sweep);
         if self.web.sessions.len() >= max && self.now - self.web.swept >= SWEEPS_APART {

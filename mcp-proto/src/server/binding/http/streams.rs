@@ -10,7 +10,7 @@ use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, Outbound};
 use crate::input::{RequestKey, SessionKey};
 use crate::rpc::write_batch;
-use crate::server::era::Rejection;
+use crate::server::era::ErrorReply;
 use crate::server::shares::Bound;
 use crate::server::talk::Place;
 use crate::server::{Append, Event, Output, Server, Timer};
@@ -452,7 +452,7 @@ impl Server {
 /// Coming back.
 impl Server {
     /// The stream that a session has of its own, from where nobody was there to hear it.
-    pub(super) fn attach_own(&mut self, x: ExchangeId, session: SessionKey) -> Result<(), Rejection> {
+    pub(super) fn attach_own(&mut self, x: ExchangeId, session: SessionKey) -> Result<(), ErrorReply> {
         let talk = self.web.session(session).map(|session| &session.talk);
         let version = talk.and_then(|talk| talk.negotiated.as_ref()).map(|negotiated| negotiated.version);
         let Some(version) = version else { return Err(bad_request("Session not found")) };
@@ -468,7 +468,7 @@ impl Server {
     }
 
     /// Whether there is room for a stream of a session, or it has its place.
-    fn check_streams(&self, x: ExchangeId, key: StreamKey) -> Result<(), Rejection> {
+    fn check_streams(&self, x: ExchangeId, key: StreamKey) -> Result<(), ErrorReply> {
         match self.web.streams.get(&key) {
             Some(stream) if stream.is_own && stream.exchange.is_none() => {
                 let checked = self.check_share(&self.client_on(x, stream.session), Bound::Streams, 1);
@@ -479,7 +479,7 @@ impl Server {
     }
 
     /// The rest of the stream to which an event belongs.
-    pub(super) fn attach_after(&mut self, x: ExchangeId, session: SessionKey, cursor: &str) -> Result<(), Rejection> {
+    pub(super) fn attach_after(&mut self, x: ExchangeId, session: SessionKey, cursor: &str) -> Result<(), ErrorReply> {
         let unknown = || bad_request("no event that is kept has this id");
         let number = number_in(cursor).ok_or_else(unknown)?;
         let found = self.web.session(session).and_then(|session| {

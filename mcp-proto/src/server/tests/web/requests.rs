@@ -1,7 +1,7 @@
 //! What comes by POST in the older revisions, within a session and by itself, and what is asked of the client.
 
 use super::*;
-use crate::exchange::HttpDefect;
+use crate::exchange::BadRequest;
 use crate::input::InputRequest;
 use crate::rpc::Message;
 
@@ -375,7 +375,7 @@ fn bodies_of_refused_requests_may_interleave() {
             (b, read("[]")),
             (c, read("{")),
             (a, Inbound::End),
-            (c, Inbound::Reject(HttpDefect { status: 413, why: "too large" })),
+            (c, Inbound::Reject(BadRequest { status: 413, why: "too large" })),
             (b, Inbound::End),
         ] {
             site.bench.item(x, item);

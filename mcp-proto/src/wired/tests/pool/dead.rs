@@ -34,7 +34,7 @@ fn die(repeatable: bool, moment: Moment, death: Vec<IoEvent>) -> (Hand, Vec<Stri
     let mut told = Vec::new();
     hand.client.call(hand.now, call).expect("it is accepted");
     let fact = |hand: &mut Hand, wire| {
-        hand.client.apply(hand.now, Input::Event(ChannelId(1), wire)).expect("a fact cannot fail");
+        hand.client.apply(hand.now, Input::Event(ConnectionId(1), wire)).expect("a fact cannot fail");
     };
     if moment != Moment::Queued {
         assert_eq!(hand.told(), ["write 1"]);

@@ -38,7 +38,7 @@ fn an_answer_that_a_call_waits_for_does_not_wait_for_the_connection_of_that_call
     assert_eq!(hand.open(2), ["write 2"]);
     let question = r#"data: {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}"#;
     let question = Bytes::from(format!("{question}\n\n"));
-    hand.client.apply(hand.now, Input::Event(ChannelId(1), IoEvent::Bytes(question))).expect("a fact cannot fail");
+    hand.client.apply(hand.now, Input::Event(ConnectionId(1), IoEvent::Bytes(question))).expect("a fact cannot fail");
     let Some(Action::Event(Event::InputNeeded { token, .. })) = hand.client.poll_output() else { panic!("a question") };
     hand.client.answer(hand.now, token, InputAnswer::Elicitation(ElicitResult::Decline));
     assert_eq!(hand.told(), ["open 3"]);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::input::Admission;
-use crate::wired::{Hub, Lane, LaneOutput};
+use crate::wired::{Lane, LaneOutput, SharedServer};
 
 /// What half of a large request comes to, and how many of them fit into the room.
 const HALF: usize = 200_000;
@@ -32,9 +32,9 @@ fn halves() -> (String, String) {
 }
 
 /// Begins so many large requests, each on a connection of its own; gives the connections of those that are read on.
-fn begin(raw: &mut Raw, n: usize) -> Vec<ChannelId> {
-    let begun: Vec<ChannelId> = (0..n).map(|_| raw.accept()).collect();
-    let is_read_on = |channel: &ChannelId| {
+fn begin(raw: &mut Raw, n: usize) -> Vec<ConnectionId> {
+    let begun: Vec<ConnectionId> = (0..n).map(|_| raw.accept()).collect();
+    let is_read_on = |channel: &ConnectionId| {
         let text = raw.feed(*channel, halves().0);
         if !text.is_empty() {
             let head = text.to_lowercase();
@@ -77,7 +77,7 @@ fn large_requests_beyond_the_room_are_told_to_come_back_and_small_ones_are_serve
 // covers: B-189
 #[test]
 fn all_room_comes_back_however_a_request_ends() {
-    type End = fn(&mut Raw, ChannelId);
+    type End = fn(&mut Raw, ConnectionId);
     let ends: [End; 5] = [
         |raw, channel| raw.server.closed(raw.now, channel, Closed::Reset),
         |raw, channel| raw.server.eof(raw.now, channel),
@@ -144,7 +144,7 @@ const NOTHING: [u16; 0] = [];
 
 /// A hub, and lanes as their tasks own them.
 struct Tasks {
-    hub: Hub,
+    hub: SharedServer,
     lanes: Vec<Lane>,
 }
 
@@ -153,7 +153,7 @@ impl Tasks {
         let mut config = ServerConfig::new(Implementation::new("raw", "1"));
         config.limits.server.max_held = 1 << 20;
         config.admit = admit;
-        Self { hub: Hub::new(Arc::new(config), [5; 32], Instant::ZERO), lanes: Vec::new() }
+        Self { hub: SharedServer::new(Arc::new(config), [5; 32], Instant::ZERO), lanes: Vec::new() }
     }
 
     /// One more connection, which sends this.
