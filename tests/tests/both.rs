@@ -20,10 +20,11 @@ fn many_runs_of_both_engines_under_faults_violate_nothing_and_leave_nothing_behi
 
 /// Seeds whose runs failed once: a rule of the model was too strict, a call that the pool had sent twice ended with `Sent::No` (930011372,
 /// 930024966), or a client stopped trying to open its listener without an event (885390100333).
-const FAILED_ONCE: [u64; 16] = [
+const FAILED_ONCE: [u64; 17] = [
     885390100333,
     885390161037,
     885390219065,
+    885390332306,
     920002653,
     930002537,
     940003808,

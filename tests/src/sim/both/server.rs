@@ -70,6 +70,7 @@ impl World {
         self.trace(|| format!("server {:?} <- {input:?}", self.life));
         if self.life == Life::Serving && matches!(input, Input::Command(ServerCommand::Shutdown(_))) {
             self.life = Life::Draining;
+            self.watch.shut_down();
             self.drain_until = self.now + Duration::from_secs(300);
         }
         self.log.server(self.now, &input);

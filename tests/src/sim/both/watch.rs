@@ -165,6 +165,18 @@ impl Watch {
         self.sessions.values_mut().for_each(|session| (session.over, session.told) = (true, true));
     }
 
+    /// The server shuts down: it ends its listeners, and forgets what it kept of them.
+    pub(super) fn shut_down(&mut self) {
+        let Self { sessions, streams, .. } = self;
+        for session in sessions.values_mut() {
+            let Some(key) = session.key else { continue };
+            for told in &mut session.kept {
+                let stream = streams.get(&(key, told.stream));
+                told.is_gone |= stream.is_some_and(|stream| stream.serves == Some(Serves::Listener));
+            }
+        }
+    }
+
     /// How many sessions go on.
     pub(super) fn open_sessions(&self) -> usize {
         self.sessions.values().filter(|session| !session.over).count()
