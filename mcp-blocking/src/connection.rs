@@ -1,7 +1,7 @@
-//! One connection of a server: its lane, a thread that reads it, a thread that writes it.
+//! One connection of a server: its connection, a thread that reads it, a thread that writes it.
 //!
-//! The lane has a lock of its own, so bytes are parsed and framed while other connections use the engine. The engine's lock is taken while
-//! the lane's is held, never the other way round: so facts of a lane reach the engine, and the engine's words reach the lane, in order.
+//! The connection has a lock of its own, so bytes are parsed and framed while other connections use the engine. The engine's lock is taken while
+//! the connection's is held, never the other way round: so facts of a connection reach the engine, and the engine's words reach the connection, in order.
 
 use crate::events::Waiting;
 use crate::service::{Service, Todo};
@@ -14,7 +14,7 @@ use mcp_proto::driver::{Step, WriteQueue};
 use mcp_proto::exchange::{Closed, Shutdown};
 use mcp_proto::input::IoEvent;
 use mcp_proto::server::Event;
-use mcp_proto::wired::{Lane, LaneOutput};
+use mcp_proto::wired::{Connection, ConnectionOutput};
 use std::io;
 use std::iter::from_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,7 +24,7 @@ use std::time::Duration;
 /// How often a connection that waits for the application looks whether it still is there.
 const LOOK: Duration = Duration::from_secs(1);
 
-pub(crate) struct Connection {
+pub(crate) struct ConnectionThreads {
     number: u64,
     /// What is shut down when the connection is; absent if it can only be waited for.
     socket: Option<Socket>,
@@ -34,7 +34,7 @@ pub(crate) struct Connection {
 }
 
 struct Served {
-    lane: Lane,
+    connection: Connection,
     queue: WriteQueue,
     read_ended: bool,
     reader_waits: bool,
@@ -43,11 +43,11 @@ struct Served {
     due: Option<Instant>,
 }
 
-impl Connection {
-    pub(crate) fn new(lane: Lane, socket: Option<Socket>) -> Self {
-        let number = lane.number();
+impl ConnectionThreads {
+    pub(crate) fn new(connection: Connection, socket: Option<Socket>) -> Self {
+        let number = connection.number();
         let queue = WriteQueue::default();
-        let served = Served { lane, queue, read_ended: false, reader_waits: false, gone: false, due: None };
+        let served = Served { connection, queue, read_ended: false, reader_waits: false, gone: false, due: None };
         Self { number, socket, served: Mutex::new(served), wake: Condvar::new() }
     }
 
@@ -89,34 +89,34 @@ impl Connection {
         })
     }
 
-    /// The engine has said something to this lane.
+    /// The engine has said something to this connection.
     pub(crate) fn deliver(&self, service: &Service, todo: &mut Todo) {
         self.exchange(service, &mut self.lock(), todo);
     }
 
     pub(crate) fn handle_timeout(&self, service: &Arc<Service>) {
-        self.turn(service, |served| served.lane.handle_timeout(service.clock.now()));
+        self.turn(service, |served| served.connection.handle_timeout(service.clock.now()));
     }
 
     /// The service has ended. Ends in order, as far as that takes no time that a peer could lengthen for ever.
     pub(crate) fn close(&self, service: &Arc<Service>) {
         // First what the engine still had to say, which whoever made it say that may not have come to.
         self.turn(service, |_| {});
-        self.turn(service, |served| served.lane.close(service.clock.now()));
+        self.turn(service, |served| served.connection.close(service.clock.now()));
     }
 
     /// Ends at once.
     pub(crate) fn abort(&self, service: &Arc<Service>) {
         self.turn(service, |served| {
             served.queue.end();
-            served.lane.handle_io(service.clock.now(), IoEvent::Closed(Closed::Aborted));
+            served.connection.handle_io(service.clock.now(), IoEvent::Closed(Closed::Aborted));
         });
     }
 
-    /// Tells the lane something, and says whether the connection still is there.
+    /// Tells the connection something, and says whether the connection still is there.
     fn told(&self, service: &Weak<Service>, wire: IoEvent) -> bool {
         let Some(service) = Weak::upgrade(service) else { return false };
-        self.turn(&service, |served| served.lane.handle_io(service.clock.now(), wire));
+        self.turn(&service, |served| served.connection.handle_io(service.clock.now(), wire));
         !self.lock().gone
     }
 
@@ -124,7 +124,9 @@ impl Connection {
         let Some(service) = Weak::upgrade(service) else { return };
         self.turn(&service, |served| {
             served.read_ended = true;
-            served.lane.handle_io(service.clock.now(), if cut { IoEvent::Closed(Closed::Reset) } else { IoEvent::Eof });
+            served
+                .connection
+                .handle_io(service.clock.now(), if cut { IoEvent::Closed(Closed::Reset) } else { IoEvent::Eof });
         });
     }
 
@@ -149,10 +151,10 @@ impl Connection {
         true
     }
 
-    /// Waits until the lane has room for more; false if nothing more is read.
+    /// Waits until the connection has room for more; false if nothing more is read.
     fn wait_wanted(&self) -> bool {
         let mut served = self.lock();
-        while !served.gone && !served.lane.wants_read() {
+        while !served.gone && !served.connection.wants_read() {
             served.reader_waits = true;
             served = wait(&self.wake, served, None);
         }
@@ -178,7 +180,7 @@ impl Connection {
         service.work(todo);
     }
 
-    /// Lets the lane and the engine talk until both are silent, and does what the lane wants of its channel.
+    /// Lets the connection and the engine talk until both are silent, and does what the connection wants of its channel.
     fn exchange(&self, service: &Service, served: &mut Served, todo: &mut Todo) {
         if served.gone {
             return;
@@ -186,12 +188,12 @@ impl Connection {
         loop {
             self.talk(service, served, todo);
             let mut closed = None;
-            while let Some(output) = served.lane.poll_output() {
+            while let Some(output) = served.connection.poll_output() {
                 match output {
-                    LaneOutput::Write(bytes) => served.queue.push(bytes),
-                    LaneOutput::Close(Shutdown::WriteHalf) => served.queue.finish(),
-                    LaneOutput::Close(Shutdown::Terminate) => {}
-                    LaneOutput::Close(Shutdown::Abort) => {
+                    ConnectionOutput::Write(bytes) => served.queue.push(bytes),
+                    ConnectionOutput::Close(Shutdown::WriteHalf) => served.queue.finish(),
+                    ConnectionOutput::Close(Shutdown::Terminate) => {}
+                    ConnectionOutput::Close(Shutdown::Abort) => {
                         served.queue.end();
                         closed = Some(Closed::Aborted);
                     }
@@ -201,13 +203,13 @@ impl Connection {
                 closed.get_or_insert(Closed::Eof);
             }
             match closed {
-                Some(why) if !served.lane.is_closed() => {
-                    served.lane.handle_io(service.clock.now(), IoEvent::Closed(why))
+                Some(why) if !served.connection.is_closed() => {
+                    served.connection.handle_io(service.clock.now(), IoEvent::Closed(why))
                 }
                 _ => break,
             }
         }
-        if served.lane.is_closed() {
+        if served.connection.is_closed() {
             served.gone = true;
             served.queue.end();
             if let Some(socket) = &self.socket {
@@ -220,26 +222,26 @@ impl Connection {
         }
     }
 
-    /// Hands facts to the engine and its mail to the lane, in turn.
+    /// Hands facts to the engine and its mail to the connection, in turn.
     fn talk(&self, service: &Service, served: &mut Served, todo: &mut Todo) {
-        let lane = &mut served.lane;
+        let connection = &mut served.connection;
         loop {
-            let (facts, diagnostics) = lane.take_facts();
+            let (facts, diagnostics) = connection.take_facts();
             let silent = facts.is_empty();
             let now = service.clock.now();
             let mut desk = service.lock();
-            desk.hub.count(lane.take_traffic());
+            desk.engine.count(connection.take_traffic());
             if !silent || !diagnostics.is_empty() {
-                desk.hub.facts(now, facts, diagnostics);
+                desk.engine.facts(now, facts, diagnostics);
             }
-            let mail: Vec<_> = from_fn(|| desk.hub.poll_mail(self.number)).collect();
+            let mail: Vec<_> = from_fn(|| desk.engine.poll_mail(self.number)).collect();
             desk.collect(todo, Some(self.number));
             if silent && mail.is_empty() {
-                service.set_due(&mut desk, self.number, &mut served.due, lane.poll_timeout());
+                service.set_due(&mut desk, self.number, &mut served.due, connection.poll_timeout());
                 return;
             }
             drop(desk);
-            mail.into_iter().for_each(|mail| mail.deliver(now, lane));
+            mail.into_iter().for_each(|mail| mail.deliver(now, connection));
         }
     }
 

@@ -5,7 +5,7 @@
 mod handling;
 
 use crate::accepted::Stream;
-use crate::connection::Connection;
+use crate::connection::ConnectionThreads;
 use crate::events::Events;
 use crate::os::Clock;
 use crate::pool::Pool;
@@ -56,8 +56,8 @@ pub(crate) struct Service {
 
 /// What stands behind the lock of a server.
 pub(crate) struct Desk {
-    pub(crate) hub: SharedServer,
-    pub(crate) connections: BTreeMap<u64, Arc<Connection>>,
+    pub(crate) engine: SharedServer,
+    pub(crate) connections: BTreeMap<u64, Arc<ConnectionThreads>>,
     running: BTreeMap<RequestKey, Arc<Handling>>,
     abandoned: Abandoned,
     /// The deadlines of connections.
@@ -73,7 +73,7 @@ pub(crate) struct Desk {
 pub(crate) struct Todo {
     requests: VecDeque<(Responder, Incoming, Arc<Handling>)>,
     admissions: VecDeque<Asked>,
-    woken: VecDeque<Arc<Connection>>,
+    woken: VecDeque<Arc<ConnectionThreads>>,
     /// A request was cancelled, that may wait for a thread.
     cancelled: bool,
 }
@@ -102,7 +102,7 @@ impl Service {
             (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes),
         );
         let desk = Desk {
-            hub: SharedServer::new(Arc::new(config), crate::os::seed()?, clock.now()),
+            engine: SharedServer::new(Arc::new(config), crate::os::seed()?, clock.now()),
             connections: BTreeMap::new(),
             running: BTreeMap::new(),
             abandoned: Abandoned::default(),
@@ -125,7 +125,7 @@ impl Service {
                     let admitted = catch_unwind(AssertUnwindSafe(|| admit(head.as_deref(), token.peer())));
                     if let Some(service) = Weak::upgrade(&home) {
                         let admission = admitted.unwrap_or(Admission::Forbidden(None));
-                        service.act(|desk, now| desk.hub.admit(now, token, admission));
+                        service.act(|desk, now| desk.engine.admit(now, token, admission));
                     }
                 })
             });
@@ -161,9 +161,9 @@ impl Service {
     /// No thread can be started. Within: the channel, if the server takes no more.
     pub(crate) fn join(self: &Arc<Self>, kind: Kind, peer: Peer, stream: Stream) -> io::Result<Result<u64, Stream>> {
         let mut desk = self.lock();
-        let Some(lane) = desk.hub.join(self.clock.now(), kind, peer) else { return Ok(Err(stream)) };
+        let Some(connection) = desk.engine.join(self.clock.now(), kind, peer) else { return Ok(Err(stream)) };
         let Stream { socket, reader, writer } = stream;
-        let connection = Arc::new(Connection::new(lane, socket));
+        let connection = Arc::new(ConnectionThreads::new(connection, socket));
         desk.connections.insert(connection.number(), Arc::clone(&connection));
         drop(desk);
         match connection.start(self, reader, writer) {
@@ -200,18 +200,18 @@ impl Service {
 
     /// Tells every client that wants to know.
     pub(crate) fn publish(self: &Arc<Self>, change: Change) {
-        self.act(|desk, now| desk.hub.publish(now, change));
+        self.act(|desk, now| desk.engine.publish(now, change));
     }
 
     /// Ends everything that was admitted as coming from this principal.
     pub(crate) fn revoke(self: &Arc<Self>, principal: &Principal) {
-        self.act(|desk, now| desk.hub.revoke(now, principal));
+        self.act(|desk, now| desk.engine.revoke(now, principal));
     }
 
     /// A connection is closed.
     pub(crate) fn left(&self, connection: u64, due: Option<Instant>) {
         let mut desk = self.lock();
-        desk.hub.leave(self.clock.now(), connection);
+        desk.engine.leave(self.clock.now(), connection);
         desk.connections.remove(&connection);
         if let Some(due) = due {
             desk.due.remove(&(due, connection));
@@ -250,7 +250,7 @@ impl Service {
     /// What the engine says of itself, and what it cannot know.
     pub(crate) fn stats(&self) -> ServerStats {
         let desk = self.lock();
-        let mut stats = desk.hub.stats();
+        let mut stats = desk.engine.stats();
         stats.abandoned_handlers += desk.abandoned.count();
         let (waiting, (notifications, diagnostics)) = desk.events.held();
         stats.queued += waiting;
@@ -262,9 +262,9 @@ impl Service {
 
     /// Stops: what runs may end within `grace`, then everything is closed. Returns when that is done, or cannot be awaited any longer.
     pub(crate) fn stop(self: &Arc<Self>, grace: Duration) {
-        self.act(|desk, now| desk.hub.shutdown(now, grace));
-        let mut desk = self.wait(grace.saturating_add(MARGIN), |desk| desk.hub.is_terminated());
-        for step in [Connection::close, Connection::abort] {
+        self.act(|desk, now| desk.engine.shutdown(now, grace));
+        let mut desk = self.wait(grace.saturating_add(MARGIN), |desk| desk.engine.is_terminated());
+        for step in [ConnectionThreads::close, ConnectionThreads::abort] {
             let connections: Vec<_> = desk.connections.values().cloned().collect();
             drop(desk);
             connections.iter().for_each(|connection| step(connection, self));
@@ -344,7 +344,7 @@ impl Service {
         };
         if let Some((token, _)) = refused {
             let mut desk = self.lock();
-            desk.hub.admit(self.clock.now(), token, Admission::Forbidden(None));
+            desk.engine.admit(self.clock.now(), token, Admission::Forbidden(None));
             desk.collect(todo, None);
             self.check_alarm(&desk);
         }
@@ -357,7 +357,7 @@ impl Service {
         let (told, tells) = (Arc::downgrade(self), Arc::downgrade(self));
         let note = move |note| {
             let service = Weak::upgrade(&told).ok_or(Refusal::Gone)?;
-            service.act(|desk, now| desk.hub.notify(now, key, note)).map_err(|refused| refused.why)
+            service.act(|desk, now| desk.engine.notify(now, key, note)).map_err(|refused| refused.why)
         };
         let publish = move |change| {
             if let Some(service) = Weak::upgrade(&tells) {
@@ -378,7 +378,7 @@ impl Service {
     fn respond(&self, answer: Answer, todo: &mut Todo) {
         let mut desk = self.lock();
         desk.running.remove(&answer.key());
-        desk.hub.respond(self.clock.now(), answer);
+        desk.engine.respond(self.clock.now(), answer);
         desk.collect(todo, None);
         self.check_alarm(&desk);
     }
@@ -397,7 +397,7 @@ impl Service {
             }
             let due = desk.due.iter().take_while(|(at, _)| *at <= now);
             let due: Vec<_> = due.filter_map(|(_, number)| desk.connections.get(number).cloned()).collect();
-            desk.hub.handle_timeout(now);
+            desk.engine.handle_timeout(now);
             let mut todo = Todo::default();
             desk.collect(&mut todo, None);
             self.check_alarm(&desk);
@@ -414,7 +414,7 @@ impl Service {
         {
             self.ticks.notify_all();
         }
-        if desk.hub.is_terminated() {
+        if desk.engine.is_terminated() {
             self.changed.notify_all();
         }
     }
@@ -429,7 +429,7 @@ impl Task {
 impl Desk {
     /// Takes what the engine wants done: what takes no time is done at once. `at` is the connection that is being served.
     pub(crate) fn collect(&mut self, todo: &mut Todo, at: Option<u64>) {
-        while let Some(event) = self.hub.poll_event() {
+        while let Some(event) = self.engine.poll_event() {
             match event {
                 Event::Request(responder, incoming) => {
                     // Known from here on, so that a cancellation finds it wherever it has come to.
@@ -447,7 +447,7 @@ impl Desk {
                 other => self.events.tell(other),
             }
         }
-        while let Some(number) = self.hub.poll_woken() {
+        while let Some(number) = self.engine.poll_woken() {
             if Some(number) != at {
                 todo.woken.extend(self.connections.get(&number).cloned());
             }
@@ -456,7 +456,7 @@ impl Desk {
 
     fn next_due(&self) -> Option<Instant> {
         let first = self.due.first().map(|(due, _)| *due);
-        first.into_iter().chain(self.hub.poll_timeout()).min()
+        first.into_iter().chain(self.engine.poll_timeout()).min()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The vocabulary between the engines and the bytes (seam B), and between the lanes and the driver (seam A).
+//! The vocabulary between the engines and the bytes (seam B), and between the connections and the driver (seam A).
 //! Types only: no state, no clock, no codec.
 #![cfg_attr(feature = "http", doc = include_str!("exchange/seam_b.md"))]
 
@@ -22,19 +22,19 @@ use core::time::Duration;
 pub struct ExchangeId(pub u64);
 
 impl ExchangeId {
-    /// The bits that count exchanges within a lane.
+    /// The bits that count exchanges within a connection.
     const SEQUENCE_BITS: u32 = 24;
 
-    /// The last sequence number of a lane; it accepts no exchange after it, so that no id is used twice.
+    /// The last sequence number of a connection; it accepts no exchange after it, so that no id is used twice.
     pub(crate) const MAX_SEQUENCE: u64 = (1 << Self::SEQUENCE_BITS) - 1;
 
-    /// The `sequence`-th exchange that the lane `lane` accepted.
-    pub const fn accepted(lane: u64, sequence: u64) -> Self {
-        Self(lane << Self::SEQUENCE_BITS | sequence & Self::MAX_SEQUENCE)
+    /// The `sequence`-th exchange that the connection `connection` accepted.
+    pub const fn accepted(connection: u64, sequence: u64) -> Self {
+        Self(connection << Self::SEQUENCE_BITS | sequence & Self::MAX_SEQUENCE)
     }
 
-    /// The lane that accepted this exchange. Only meaningful for an exchange that a [`Lane`](crate::wired::Lane) minted.
-    pub const fn lane(self) -> u64 {
+    /// The connection that accepted this exchange. Only meaningful for an exchange that a [`Connection`](crate::wired::Connection) minted.
+    pub const fn connection(self) -> u64 {
         self.0 >> Self::SEQUENCE_BITS
     }
 }
@@ -84,7 +84,7 @@ impl From<Result<Document, InvalidMessage>> for Inbound {
 pub enum Outbound {
     /// A message of a duplex exchange, without a newline.
     Message(Bytes),
-    /// The request of an HTTP exchange; a client's lane gets it first and alone.
+    /// The request of an HTTP exchange; a client's connection gets it first and alone.
     Request {
         /// Its head; `Content-Length` and `Host` are added by the codec.
         head: RequestHead,
@@ -110,7 +110,7 @@ pub enum Outbound {
     /// A comment of this text on a response that streams, to keep it alive. It may be empty.
     Comment(String),
     /// Read on: the body of an HTTP request is wanted (RFC 9110 section 10.1.1), or a duplex exchange is admitted. A server sends it for
-    /// what the application has admitted, see [`ServerConfig::admit`](crate::server::ServerConfig::admit); until then a lane reads no further.
+    /// what the application has admitted, see [`ServerConfig::admit`](crate::server::ServerConfig::admit); until then a connection reads no further.
     Continue,
     /// We have said all.
     End,

@@ -113,7 +113,7 @@ impl MessageHook {
     }
 
     /// Asks about what was read. What is refused comes back as a defect of the kind [`InvalidKind::Denied`], so that the engine answers it.
-    /// A [`Lane`](crate::wired::Lane) does this itself.
+    /// A [`Connection`](crate::wired::Connection) does this itself.
     pub fn incoming(&self, item: Inbound) -> Inbound {
         let read = |message: Message| match self.ask(Direction::In, &message) {
             Ok(()) => Ok(message),
@@ -138,8 +138,8 @@ impl MessageHook {
         }
     }
 
-    /// Asks about what is to be written. A [`Lane`](crate::wired::Lane) does this itself, but for the requests of HTTP clients, about which
-    /// a [`WiredClient`](crate::wired::WiredClient) asks before there is a lane.
+    /// Asks about what is to be written. A [`Connection`](crate::wired::Connection) does this itself, but for the requests of HTTP clients, about which
+    /// a [`WiredClient`](crate::wired::WiredClient) asks before there is a connection.
     pub fn outgoing(&self, outgoing: Outbound) -> HookDecision {
         let mut denials = Vec::new();
         let mut rule = |bytes: Bytes| self.rule(bytes, &mut denials);

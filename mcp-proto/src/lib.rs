@@ -10,7 +10,7 @@
 //! ```text
 //!   your event loop / mcp-smol / mcp-blocking          mcp-proto
 //!  ┌──────────────────────────────────────┐  bytes   ┌────────────────────────────────────────────┐
-//!  │ sockets, pipes, processes            │◀────────▶│ WiredClient, WiredServer: lanes, pool      │  seam A: bring your own socket
+//!  │ sockets, pipes, processes            │◀────────▶│ WiredClient, WiredServer: connections, pool      │  seam A: bring your own socket
 //!  │ one clock                            │  ticks   │  (lines · http+sse)                        │
 //!  └──────────────────────────────────────┘          ├──────────────── exchanges ─────────────────┤
 //!                                                    │ Client  or  Server                         │  seam B: bring your own HTTP

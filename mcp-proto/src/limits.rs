@@ -13,7 +13,7 @@ pub struct Limits {
     pub client: ClientLimits,
     /// Bounds of the server engine.
     pub server: ServerLimits,
-    /// Bounds of the codecs and lanes, in both roles.
+    /// Bounds of the codecs and connections, in both roles.
     pub frame: FrameLimits,
 }
 
@@ -134,7 +134,7 @@ pub struct ServerLimits {
     pub max_backlog: usize,
     /// Bytes of HTTP requests that are being read, heads and bodies, that all connections of a server may hold together; what has come whole
     /// does not count. A request for which there is no room left is answered 503 and its connection closed, but one that holds no more than
-    /// 64 KiB is always read on; what waits behind an answer, or for its admission, is not read on. A [`Lane`](crate::wired::Lane) that was
+    /// 64 KiB is always read on; what waits behind an answer, or for its admission, is not read on. A [`Connection`](crate::wired::Connection) that was
     /// not made by a [`SharedServer`](crate::wired::SharedServer) or a [`WiredServer`](crate::wired::WiredServer) has no part in it. Default 256 MiB.
     pub max_held: usize,
     /// How long an exchange may accept no byte while some wait. Then that exchange ends, and only it. Default 30 s.
@@ -213,7 +213,7 @@ impl ServerLimits {
     }
 }
 
-/// Bounds of the codecs and lanes.
+/// Bounds of the codecs and connections.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct FrameLimits {
@@ -244,7 +244,7 @@ pub struct FrameLimits {
     pub max_request_body: usize,
     /// Bytes of a response body that a client accepts; more fails the exchange. Default 16 MiB.
     pub max_response_body: usize,
-    /// Bytes read and not yet turned into facts that a lane holds before it stops reading. Default 1 MiB.
+    /// Bytes read and not yet turned into facts that a connection holds before it stops reading. Default 1 MiB.
     pub max_read_ahead: usize,
     /// Maximum time to open one channel. After that the channel is closed, and its exchange fails with
     /// [`Closed::Timeout`](crate::exchange::Closed::Timeout). [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout) bounds

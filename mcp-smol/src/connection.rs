@@ -1,12 +1,12 @@
-//! One connection of a server as a future: it owns its channel and its lane, and shares the engine with the others. What the engine says
-//! to its lane waits in the lane's mailbox, which only this future empties, so the order is the engine's.
+//! One connection of a server as a future: it owns its channel and its connection, and shares the engine with the others. What the engine says
+//! to its connection waits in the connection's mailbox, which only this future empties, so the order is the engine's.
 
 use crate::channel::{Channel, Reader, Writer};
 use crate::clock::Alarm;
 use crate::server::Shared;
 use mcp_proto::exchange::{Closed, Peer, Shutdown};
 use mcp_proto::input::IoEvent;
-use mcp_proto::wired::{Kind, Lane, LaneOutput};
+use mcp_proto::wired::{Connection, ConnectionOutput, Kind};
 use smol::Task;
 use smol::future::Future;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// One connection: a future of how its channel ended. Dropping it ends the connection.
-pub(crate) enum Connection {
+pub(crate) enum ConnectionTask {
     /// Whoever polls the future serves the connection.
     Polled(Box<Live>),
     /// A thread of the blocking pool parses a large message. On the executor, the other tasks would wait for it.
@@ -26,7 +26,7 @@ pub(crate) enum Connection {
 /// What a connection consists of. Dropping it ends the connection.
 pub(crate) struct Live {
     server: Arc<Shared>,
-    lane: Lane,
+    connection: Connection,
     channel: Channel,
     alarm: Alarm,
     /// For the only connection of a server: the alarm of the engine.
@@ -49,7 +49,7 @@ enum Turn {
     Over(Closed),
 }
 
-impl Connection {
+impl ConnectionTask {
     /// A connection over an open channel.
     ///
     /// # Errors
@@ -61,11 +61,13 @@ impl Connection {
         (reader, writer): (Reader, Writer),
         keeps: bool,
     ) -> Result<Self, (Reader, Writer)> {
-        let Some(lane) = server.tell(|hub, now| hub.join(now, kind, peer)) else { return Err((reader, writer)) };
-        server.lock().connections.insert(lane.number(), None);
+        let Some(connection) = server.tell(|engine, now| engine.join(now, kind, peer)) else {
+            return Err((reader, writer));
+        };
+        server.lock().connections.insert(connection.number(), None);
         Ok(Self::Polled(Box::new(Live {
             server: server.clone(),
-            lane,
+            connection,
             channel: Channel::opened(reader, writer),
             alarm: Alarm::new(),
             keeps: keeps.then(Alarm::new),
@@ -104,8 +106,8 @@ impl Live {
             if let IoEvent::Closed(why) = &wire {
                 self.end = Some(why.clone());
             }
-            self.lane.handle_io(self.server.origin.now(), wire);
-            if self.lane.takes_long() {
+            self.connection.handle_io(self.server.origin.now(), wire);
+            if self.connection.takes_long() {
                 return Turn::Parse;
             }
             // Before the next: what was read is turned into facts only as they are taken.
@@ -121,7 +123,7 @@ impl Live {
             if refused {
                 self.channel.close(Shutdown::Abort);
             }
-            let wire = self.channel.poll_wire(cx, reads && self.lane.wants_read());
+            let wire = self.channel.poll_wire(cx, reads && self.connection.wants_read());
             // A write that fails in this very poll ends the connection in it too: it has registered no waker.
             if wire.is_ready() || refused || !(self.answers_only && self.channel.is_refused()) {
                 return wire;
@@ -129,7 +131,7 @@ impl Live {
         }
     }
 
-    /// Lets the lane and the engine talk until both are silent; whether either said anything.
+    /// Lets the connection and the engine talk until both are silent; whether either said anything.
     fn settle(&mut self, cx: &mut Context<'_>) -> bool {
         let mut moved = false;
         while self.tell_facts() | self.take_mail(cx) {
@@ -138,52 +140,52 @@ impl Live {
         moved
     }
 
-    /// Hands what the lane found to the engine.
+    /// Hands what the connection found to the engine.
     fn tell_facts(&mut self) -> bool {
-        let (facts, diagnostics) = self.lane.take_facts();
+        let (facts, diagnostics) = self.connection.take_facts();
         let moved = !facts.is_empty() || !diagnostics.is_empty();
         if moved {
-            self.server.tell_of(self.lane.number(), |hub, now| hub.facts(now, facts, diagnostics));
+            self.server.tell_of(self.connection.number(), |engine, now| engine.facts(now, facts, diagnostics));
         }
         moved
     }
 
-    /// Takes what the engine says to this lane, and hands what the lane wants to the channel.
+    /// Takes what the engine says to this connection, and hands what the connection wants to the channel.
     fn take_mail(&mut self, cx: &mut Context<'_>) -> bool {
         let (mail, terminated, stopped, before) = {
             let mut state = self.server.lock();
-            state.hub.count(self.lane.take_traffic());
-            let mail: Vec<_> = std::iter::from_fn(|| state.hub.poll_mail(self.lane.number())).collect();
+            state.engine.count(self.connection.take_traffic());
+            let mail: Vec<_> = std::iter::from_fn(|| state.engine.poll_mail(self.connection.number())).collect();
             // Under the same lock: whoever tells the engine more from here on finds the waker.
-            let before = state.connections.insert(self.lane.number(), Some(cx.waker().clone()));
-            (mail, state.hub.is_terminated(), state.stopped, before)
+            let before = state.connections.insert(self.connection.number(), Some(cx.waker().clone()));
+            (mail, state.engine.is_terminated(), state.stopped, before)
         };
         // Outside the lock: it may be the last of a task that holds a server.
         drop(before);
         let mut moved = !mail.is_empty();
         let now = self.server.origin.now();
-        mail.into_iter().for_each(|mail| mail.deliver(now, &mut self.lane));
+        mail.into_iter().for_each(|mail| mail.deliver(now, &mut self.connection));
         if terminated {
-            self.lane.close(now);
+            self.connection.close(now);
         }
         if stopped && !std::mem::replace(&mut self.stopped, true) {
             self.channel.close(Shutdown::Abort);
             moved = true;
         }
-        while let Some(output) = self.lane.poll_output() {
+        while let Some(output) = self.connection.poll_output() {
             moved = true;
             match output {
-                LaneOutput::Write(bytes) => self.channel.write(bytes),
-                LaneOutput::Close(how) => self.channel.close(how),
+                ConnectionOutput::Write(bytes) => self.channel.write(bytes),
+                ConnectionOutput::Close(how) => self.channel.close(how),
             }
         }
         moved
     }
 
     fn poll_alarms(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut moved = self.alarm.poll(cx, self.server.origin, self.lane.poll_timeout());
+        let mut moved = self.alarm.poll(cx, self.server.origin, self.connection.poll_timeout());
         if moved {
-            self.lane.handle_timeout(self.server.origin.now());
+            self.connection.handle_timeout(self.server.origin.now());
             self.settle(cx);
         }
         if let Some(alarm) = &mut self.keeps {
@@ -193,7 +195,7 @@ impl Live {
     }
 }
 
-impl Future for Connection {
+impl Future for ConnectionTask {
     type Output = Closed;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Closed> {
@@ -227,11 +229,11 @@ impl Future for Connection {
 impl Drop for Live {
     fn drop(&mut self) {
         if self.end.is_none() {
-            self.lane.handle_io(self.server.origin.now(), IoEvent::Closed(Closed::Aborted));
+            self.connection.handle_io(self.server.origin.now(), IoEvent::Closed(Closed::Aborted));
         }
         self.tell_facts();
-        self.server.leave(self.lane.number());
-        self.server.lock().hub.count(self.lane.take_traffic());
+        self.server.leave(self.connection.number());
+        self.server.lock().engine.count(self.connection.take_traffic());
     }
 }
 

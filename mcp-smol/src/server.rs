@@ -40,13 +40,13 @@ pub(crate) struct Shared {
 }
 
 pub(crate) struct State {
-    pub(crate) hub: SharedServer,
+    pub(crate) engine: SharedServer,
     event: Option<Box<dyn FnMut(ServerEvent) + Send>>,
     /// Requests whose handlers are there.
     running: BTreeMap<RequestKey, Arc<Running>>,
-    /// Requests and connections that the application is asked about, by lane.
+    /// Requests and connections that the application is asked about, by connection.
     asked: BTreeMap<(u64, AdmitKey), Arc<Running>>,
-    /// The tasks of the open connections, by lane.
+    /// The tasks of the open connections, by connection.
     pub(crate) connections: BTreeMap<u64, Option<Waker>>,
     /// How many listen for further ones.
     pub(crate) listeners: usize,
@@ -67,7 +67,7 @@ impl Shared {
         let linger = config.limits.frame.linger_timeout;
         let admit_timeout = config.limits.server.admit_timeout;
         let state = State {
-            hub: SharedServer::new(Arc::new(config), seed()?, origin.now()),
+            engine: SharedServer::new(Arc::new(config), seed()?, origin.now()),
             event,
             running: BTreeMap::new(),
             asked: BTreeMap::new(),
@@ -97,7 +97,7 @@ impl Shared {
     /// What the server holds at the moment and what it has done, in numbers.
     pub(crate) fn stats(&self) -> ServerStats {
         let state = self.lock();
-        let mut stats = state.hub.stats();
+        let mut stats = state.engine.stats();
         // A future that was cancelled is dropped by its task; until then it is here.
         stats.abandoned_handlers += state.running.values().filter(|running| running.was_cancelled()).count();
         stats
@@ -113,15 +113,19 @@ impl Shared {
         self.tell_of(0, tell)
     }
 
-    /// As [`tell`](Self::tell), of this lane: what is to be admitted comes from it.
-    pub(crate) fn tell_of<T>(self: &Arc<Self>, lane: u64, tell: impl FnOnce(&mut SharedServer, Instant) -> T) -> T {
+    /// As [`tell`](Self::tell), of this connection: what is to be admitted comes from it.
+    pub(crate) fn tell_of<T>(
+        self: &Arc<Self>,
+        connection: u64,
+        tell: impl FnOnce(&mut SharedServer, Instant) -> T,
+    ) -> T {
         let mut guard = self.lock();
         let state = &mut *guard;
-        let before = state.hub.poll_timeout();
-        let told = tell(&mut state.hub, self.origin.now());
+        let before = state.engine.poll_timeout();
+        let told = tell(&mut state.engine, self.origin.now());
         let (mut woken, mut requests, mut cancelled, mut over) = (Vec::new(), Vec::new(), Vec::new(), false);
         let mut admissions = Vec::new();
-        while let Some(event) = state.hub.poll_event() {
+        while let Some(event) = state.engine.poll_event() {
             match event {
                 Event::Request(responder, incoming) => {
                     let running = Arc::<Running>::default();
@@ -143,10 +147,10 @@ impl Shared {
                 }
             }
         }
-        while let Some(lane) = state.hub.poll_woken() {
-            woken.extend(state.connections.get_mut(&lane).and_then(Option::take));
+        while let Some(connection) = state.engine.poll_woken() {
+            woken.extend(state.connections.get_mut(&connection).and_then(Option::take));
         }
-        if state.hub.poll_timeout() != before {
+        if state.engine.poll_timeout() != before {
             woken.extend(state.keeper.take());
         }
         drop(guard);
@@ -156,7 +160,7 @@ impl Shared {
             self.changed();
         }
         requests.into_iter().for_each(|(responder, incoming, running)| self.handle(responder, incoming, running));
-        admissions.into_iter().for_each(|(token, head)| self.ask_admission(lane, token, head));
+        admissions.into_iter().for_each(|(token, head)| self.ask_admission(connection, token, head));
         told
     }
 
@@ -165,12 +169,12 @@ impl Shared {
         let (deadline, before) = {
             let mut state = self.lock();
             let before = state.keeper.replace(cx.waker().clone());
-            (state.hub.poll_timeout(), before)
+            (state.engine.poll_timeout(), before)
         };
         drop(before);
         let due = alarm.poll(cx, self.origin, deadline);
         if due {
-            self.tell(|hub, now| hub.handle_timeout(now));
+            self.tell(|engine, now| engine.handle_timeout(now));
         }
         due
     }
@@ -178,7 +182,7 @@ impl Shared {
     /// Accepts nothing more, and lets what runs end within this time.
     pub(crate) fn shut_down(self: &Arc<Self>, grace: Duration) {
         self.lock().closing = true;
-        self.tell(|hub, now| hub.shutdown(now, grace));
+        self.tell(|engine, now| engine.shutdown(now, grace));
         self.changed();
     }
 
@@ -198,7 +202,7 @@ impl Shared {
     /// Whether nothing has to be done any more but to let go.
     pub(crate) fn is_ending(&self) -> bool {
         let state = self.lock();
-        state.stopped || state.hub.is_terminated()
+        state.stopped || state.engine.is_terminated()
     }
 
     /// Waits until nothing more is to be accepted.
@@ -216,7 +220,7 @@ impl Shared {
     pub(crate) async fn over(&self) {
         let is_over = || {
             let state = self.lock();
-            let ending = state.stopped || state.hub.is_terminated();
+            let ending = state.stopped || state.engine.is_terminated();
             let none_left = state.connections.is_empty() && state.running.is_empty() && state.listeners == 0;
             let none_left = none_left && state.asked.is_empty();
             (ending && none_left).then_some(())
@@ -224,14 +228,14 @@ impl Shared {
         self.watchers.watch(is_over).await;
     }
 
-    pub(crate) fn leave(self: &Arc<Self>, lane: u64) {
-        self.tell(|hub, now| hub.leave(now, lane));
+    pub(crate) fn leave(self: &Arc<Self>, connection: u64) {
+        self.tell(|engine, now| engine.leave(now, connection));
         let mut state = self.lock();
-        let waker = state.connections.remove(&lane);
+        let waker = state.connections.remove(&connection);
         // Nobody waits any more for what the application would say of them.
         let asked: Vec<_> = {
-            let of_lane = (lane, AdmitKey(0))..=(lane, AdmitKey(u64::MAX));
-            state.asked.range(of_lane).map(|(_, asked)| asked.clone()).collect()
+            let of_connection = (connection, AdmitKey(0))..=(connection, AdmitKey(u64::MAX));
+            state.asked.range(of_connection).map(|(_, asked)| asked.clone()).collect()
         };
         drop(state);
         // Outside the lock: it may be the last of a task that holds a server.
@@ -258,11 +262,11 @@ impl Shared {
         let (told, tells) = (Arc::downgrade(self), Arc::downgrade(self));
         let note = move |note| {
             let server = told.upgrade().ok_or(Refusal::Gone)?;
-            server.tell(|hub, now| hub.notify(now, key, note)).map_err(|refused| refused.why)
+            server.tell(|engine, now| engine.notify(now, key, note)).map_err(|refused| refused.why)
         };
         let publish = move |change| {
             if let Some(server) = tells.upgrade() {
-                server.tell(|hub, now| hub.publish(now, change));
+                server.tell(|engine, now| engine.publish(now, change));
             }
         };
         let cx = Cx::linked(invocation, running.cancelled.clone(), note, publish);
@@ -294,15 +298,15 @@ impl Shared {
             state.running.remove(&answer.key());
             state.closing
         };
-        self.tell(|hub, now| hub.respond(now, answer));
+        self.tell(|engine, now| engine.respond(now, answer));
         if closing {
             self.changed();
         }
     }
 
     /// Asks the application about an HTTP request or a connection; what gives no answer refuses.
-    fn ask_admission(self: &Arc<Self>, lane: u64, token: AdmitToken, head: Option<Arc<RequestHead>>) {
-        let (peer, key, asked) = (token.peer().clone(), (lane, token.key()), Arc::<Running>::default());
+    fn ask_admission(self: &Arc<Self>, connection: u64, token: AdmitToken, head: Option<Arc<RequestHead>>) {
+        let (peer, key, asked) = (token.peer().clone(), (connection, token.key()), Arc::<Running>::default());
         self.lock().asked.insert(key, asked.clone());
         let pay = move |server: &Arc<Self>, admission: Result<Admission, &str>| {
             let admission = admission.unwrap_or(Admission::Forbidden(None));
@@ -311,7 +315,7 @@ impl Shared {
                 state.asked.remove(&key);
                 state.closing
             };
-            server.tell(|hub, now| hub.admit(now, token, admission));
+            server.tell(|engine, now| engine.admit(now, token, admission));
             if closing {
                 server.changed();
             }

@@ -3,7 +3,7 @@
 use crate::channel::{Reader, Writer};
 use crate::clock::{Alarm, after};
 use crate::config::Service;
-use crate::connection::Connection;
+use crate::connection::ConnectionTask;
 use crate::server::Shared;
 use crate::stdio::TakenStdio;
 use mcp_proto::exchange::Peer;
@@ -55,7 +55,7 @@ pub async fn serve(
     let executor = inside.clone();
     let shared = Shared::new(service.into(), Some(Box::new(move |task| executor.spawn(task).detach())))?;
     let streams: (Reader, Writer) = (Box::new(reader), Box::new(writer));
-    if let Ok(connection) = Connection::join(&shared, Kind::Lines, Peer::default(), streams, true) {
+    if let Ok(connection) = ConnectionTask::join(&shared, Kind::Lines, Peer::default(), streams, true) {
         inside.run(connection).await;
     }
     Ok(())
@@ -128,13 +128,13 @@ impl Server {
     /// Tells every client that wants to know of a change. Never waits. A handler does the same with
     /// [`Cx::publish`](crate::Cx::publish).
     pub fn publish(&self, change: Change) {
-        self.shared().tell(|hub, now| hub.publish(now, change));
+        self.shared().tell(|engine, now| engine.publish(now, change));
     }
 
     /// Ends everything that [`Service::on_admit`] admitted as coming from this principal: see
     /// [`revoke`](mcp_proto::server::Server::revoke). First have `on_admit` refuse the principal. Never waits.
     pub fn revoke(&self, principal: &Principal) {
-        self.shared().tell(|hub, now| hub.revoke(now, principal));
+        self.shared().tell(|engine, now| engine.revoke(now, principal));
     }
 
     /// What the server holds at the moment and what it has done, in numbers.
@@ -172,7 +172,7 @@ impl fmt::Debug for Server {
 
 /// Serves one connection of several.
 pub(crate) async fn host(shared: Arc<Shared>, kind: Kind, peer: Peer, streams: (Reader, Writer)) {
-    match Connection::join(&shared, kind, peer, streams, false) {
+    match ConnectionTask::join(&shared, kind, peer, streams, false) {
         Ok(connection) => drop(connection.await),
         Err(streams) => refuse(&shared, kind, streams).await,
     }

@@ -371,7 +371,7 @@ fn the_core_and_its_tests_never_sleep() {
 fn a_breach_is_seen() {
     let source = Source::new(
         "mcp-proto/src/frame/conn.rs",
-        "use crate::{limits, wired::Lane};\nfn a() { super::super::server::b() }\n",
+        "use crate::{limits, wired::Connection};\nfn a() { super::super::server::b() }\n",
     );
     assert_eq!(source.names_after("crate"), [(1, "limits".to_owned()), (1, "wired".to_owned())]);
     assert_eq!((module(&source), depth(&source)), ("frame", 2));

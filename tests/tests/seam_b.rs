@@ -1,5 +1,5 @@
 #![forbid(unsafe_code)]
-//! Bring your own HTTP: the two engines without lanes, each on top of an HTTP library of somebody else.
+//! Bring your own HTTP: the two engines without connections, each on top of an HTTP library of somebody else.
 //!
 //! This is what a user of such a library writes. A [`Client`] wants exchanges started and aborted, and is told what came of them; a
 //! [`Server`] is told of requests, and wants answers given. [`frame::Body`] turns the body of either direction, in whatever pieces the

@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
 //! Bring your own HTTP: the engine of a client on top of `ureq`, which has its own connections, its own framing and its own pool. Real
-//! sockets, real time, and no lane in between.
+//! sockets, real time, and no connection in between.
 //!
 //! The first half is what a user of any such library writes; `exchange` in the documentation of `mcp-proto` tells how and why.
 

@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
 //! Bring your own HTTP: the engine of a server on top of `hyper`, which has its own connections and its own framing. Real sockets, real time,
-//! and no lane in between; the client is ours, over TCP.
+//! and no connection in between; the client is ours, over TCP.
 //!
 //! The first half is what a user of any such library writes; `exchange` in the documentation of `mcp-proto` tells how and why.
 

@@ -102,8 +102,8 @@ fn what_the_engine_has_said_is_delivered_before_a_connection_is_closed() {
     entered.recv_timeout(BOUND).expect("entered");
     // The engine answers and has ended, and whoever made it do so has not come to its deliveries yet.
     let mut desk = service.lock();
-    desk.hub.shutdown(service.clock.now(), Duration::ZERO);
-    assert!(desk.hub.is_terminated());
+    desk.engine.shutdown(service.clock.now(), Duration::ZERO);
+    assert!(desk.engine.is_terminated());
     let mut late = Todo::default();
     desk.collect(&mut late, None);
     let connections: Vec<_> = desk.connections.values().cloned().collect();

@@ -276,7 +276,7 @@ pub enum Timer {
     /// The subscription to changes is made again, or its acknowledgement does not come.
     Subscription,
     /// A timer of a channel, not of the engine.
-    Lane,
+    Connection,
 }
 
 /// Where a client is in its life.
@@ -545,7 +545,7 @@ impl Client {
                 Timer::Resume(exchange) => self.on_resume(exchange),
                 Timer::Hold => self.release(),
                 Timer::Subscription => self.on_subscription_timer(),
-                Timer::Lane => {}
+                Timer::Connection => {}
             }
         }
     }

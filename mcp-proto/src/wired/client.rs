@@ -1,11 +1,11 @@
-//! A client engine over its channels (seam A): lanes, the connection pool, and one queue of actions.
+//! A client engine over its channels (seam A): connections, the connection pool, and one queue of actions.
 //! It opens nothing, reads nothing and waits for nothing itself; no method, header or status may be known here.
 
 use super::deadlines::Deadlines;
 use super::outbox::Outbox;
 use super::pool::{Job, Pool, Turn, Use};
 use super::tally::Counters;
-use super::{Lane, LaneOutput, Tape};
+use super::{Connection, ConnectionOutput, Tape};
 use crate::call::{Call, Calling, Method};
 use crate::client::{Client, ClientConfig, Event, Output, Timer};
 use crate::error::{Diagnostic, DiagnosticKind, Refused};
@@ -22,7 +22,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
-/// A [`Client`], its lanes, and its pool of connections: facts about channels in, actions on channels out.
+/// A [`Client`], its connections, and its pool of connections: facts about channels in, actions on channels out.
 ///
 /// Every call that changes it lets the engine run to the end before it returns, so when [`poll_output`](Self::poll_output) is called
 /// changes nothing. Facts of a channel that is not open any more are ignored.
@@ -33,7 +33,7 @@ pub struct WiredClient {
     routes: BTreeMap<ExchangeId, Route>,
     pool: Pool,
     deadlines: Deadlines,
-    /// Channels whose lanes may have facts.
+    /// Channels whose connections may have facts.
     touched: BTreeSet<ConnectionId>,
     actions: Outbox<Action<Event>>,
     /// Channels that are gone, to be told after what their end means for calls.
@@ -51,7 +51,7 @@ pub struct WiredClient {
 /// A channel, from the action that opens it to the fact that it is closed.
 #[derive(Debug)]
 struct Channel {
-    lane: Lane,
+    connection: Connection,
     /// Of the pool's channels: where it leads.
     origin: Option<Origin>,
     /// Of the pool's channels: what the pool has it as.
@@ -213,14 +213,14 @@ impl WiredClient {
     pub fn timeout_reason(&self) -> Option<Timer> {
         match (self.client.poll_timeout(), self.deadlines.first()) {
             _ if self.ended => None,
-            (engine, Some(lane)) if engine.is_none_or(|engine| lane <= engine) => Some(Timer::Lane),
+            (engine, Some(connection)) if engine.is_none_or(|engine| connection <= engine) => Some(Timer::Connection),
             _ => self.client.timeout_reason(),
         }
     }
 
     /// Whether to read on from this channel. False before it is open, at a bound, and once it is gone.
     pub fn wants_read(&self, channel: ConnectionId) -> bool {
-        self.channels.get(&channel).is_some_and(|channel| channel.lane.wants_read())
+        self.channels.get(&channel).is_some_and(|channel| channel.connection.wants_read())
     }
 
     /// What it holds at the moment and what it has done, in numbers. Costs as much as it has channels, which are few.
@@ -233,7 +233,7 @@ impl WiredClient {
             waiting: self.pool.waiting(),
             channels: self.channels.len(),
             traffic: self.tally.traffic,
-            unsent: self.channels.values().map(|channel| channel.lane.unsent()).sum(),
+            unsent: self.channels.values().map(|channel| channel.connection.unsent()).sum(),
             queued: self.actions.len(),
             lost_notifications,
             lost_diagnostics,
@@ -282,7 +282,7 @@ impl WiredClient {
 
     fn handle_io(&mut self, id: ConnectionId, wire: IoEvent) {
         if let Some(channel) = self.channels.get_mut(&id) {
-            channel.lane.handle_io(self.now, wire);
+            channel.connection.handle_io(self.now, wire);
             self.touched.insert(id);
         }
     }
@@ -302,7 +302,7 @@ impl WiredClient {
     fn fire(&mut self, id: ConnectionId) {
         self.deadlines.set(id, None);
         if let Some(channel) = self.channels.get_mut(&id) {
-            channel.lane.handle_timeout(self.now);
+            channel.connection.handle_timeout(self.now);
             self.touched.insert(id);
         }
         self.run();
@@ -311,7 +311,7 @@ impl WiredClient {
 
 /// The pump.
 impl WiredClient {
-    /// Lets the engine and the lanes talk until both are silent: what the engine says to one fact is carried out before the next fact.
+    /// Lets the engine and the connections talk until both are silent: what the engine says to one fact is carried out before the next fact.
     fn run(&mut self) {
         loop {
             while let Some(output) = self.client.poll_output() {
@@ -321,7 +321,7 @@ impl WiredClient {
                 self.actions.push(Action::Event(Event::ChannelClosed { channel, why }));
             }
             let Some(&id) = self.touched.first() else { break };
-            match self.channels.get_mut(&id).and_then(|channel| channel.lane.poll_fact()) {
+            match self.channels.get_mut(&id).and_then(|channel| channel.connection.poll_fact()) {
                 Some((exchange, fact)) => self.handle_event(id, exchange, fact),
                 None => {
                     self.touched.remove(&id);
@@ -346,11 +346,11 @@ impl WiredClient {
             }
             Output::Send(exchange, outgoing) => {
                 let now = self.now;
-                self.with_lane(exchange, |lane| lane.send(now, exchange, outgoing));
+                self.with_connection(exchange, |connection| connection.send(now, exchange, outgoing));
             }
             Output::Abort(exchange) => {
                 let now = self.now;
-                self.with_lane(exchange, |lane| lane.abort(now, exchange));
+                self.with_connection(exchange, |connection| connection.abort(now, exchange));
                 if let Some(Route::Waiting(origin)) = self.routes.remove(&exchange) {
                     self.pool.cancel(&origin, exchange);
                 }
@@ -363,11 +363,11 @@ impl WiredClient {
         }
     }
 
-    fn with_lane(&mut self, exchange: ExchangeId, f: impl FnOnce(&mut Lane)) {
+    fn with_connection(&mut self, exchange: ExchangeId, f: impl FnOnce(&mut Connection)) {
         if let Some(&Route::On(id)) = self.routes.get(&exchange)
             && let Some(channel) = self.channels.get_mut(&id)
         {
-            f(&mut channel.lane);
+            f(&mut channel.connection);
             self.touched.insert(id);
             self.flush(id);
         }
@@ -384,7 +384,7 @@ impl WiredClient {
         let mut again = None;
         if failed || channel.origin.is_some() && fact == ExchangeEvent::Inbound(Inbound::End) {
             self.routes.remove(&exchange);
-            let dead = failed && self.last.is_none() && !channel.lane.is_answering();
+            let dead = failed && self.last.is_none() && !channel.connection.is_answering();
             again = channel.again.take_if(|job| job.exchange == exchange).filter(|_| dead);
         }
         // What the engine starts in answer to the end of a response may use its connection.
@@ -403,15 +403,15 @@ impl WiredClient {
     fn settle(&mut self, id: ConnectionId) {
         self.flush(id);
         let Some(channel) = self.channels.get_mut(&id) else { return };
-        self.tally.traffic += channel.lane.take_traffic();
-        let lane = &channel.lane;
-        let closed = lane.is_closed();
-        self.deadlines.set(id, lane.poll_timeout().filter(|_| !closed));
-        let usage = match lane {
+        self.tally.traffic += channel.connection.take_traffic();
+        let connection = &channel.connection;
+        let closed = connection.is_closed();
+        self.deadlines.set(id, connection.poll_timeout().filter(|_| !closed));
+        let usage = match connection {
             _ if closed => Use::Closed,
-            lane if lane.is_ending() => Use::Ending,
-            lane if lane.is_idle() => Use::Idle,
-            lane if lane.is_streaming() => Use::Stream,
+            connection if connection.is_ending() => Use::Ending,
+            connection if connection.is_idle() => Use::Idle,
+            connection if connection.is_streaming() => Use::Stream,
             _ => Use::Busy,
         };
         let before = core::mem::replace(&mut channel.usage, usage);
@@ -419,7 +419,7 @@ impl WiredClient {
             return;
         }
         let origin = channel.origin.clone();
-        if let Some(why) = channel.lane.closed_by().filter(|_| closed).cloned() {
+        if let Some(why) = channel.connection.closed_by().filter(|_| closed).cloned() {
             self.channels.remove(&id);
             self.closed.push((id, why));
         }
@@ -429,26 +429,26 @@ impl WiredClient {
         }
     }
 
-    /// Moves what a lane wants into the queue of actions.
+    /// Moves what a connection wants into the queue of actions.
     fn flush(&mut self, id: ConnectionId) {
         let Some(channel) = self.channels.get_mut(&id) else { return };
         // Known to the engine before a driver can have written any of it: what the engine ends until then was not sent.
         if channel.origin.is_some()
-            && channel.lane.has_first_write()
-            && let Some(exchange) = channel.lane.exchange()
+            && channel.connection.has_first_write()
+            && let Some(exchange) = channel.connection.exchange()
         {
             self.client.handle_event(self.now, exchange, ExchangeEvent::Opened(Peer::default()));
         }
-        while let Some(diagnostic) = channel.lane.poll_diagnostic() {
+        while let Some(diagnostic) = channel.connection.poll_diagnostic() {
             if self.last.is_none() {
                 self.tally.diagnostic(diagnostic.kind);
                 self.actions.push(Action::Event(Event::Diagnostic(diagnostic)));
             }
         }
-        while let Some(output) = channel.lane.poll_output() {
+        while let Some(output) = channel.connection.poll_output() {
             match output {
-                LaneOutput::Write(bytes) => self.actions.push(Action::Write(id, bytes)),
-                LaneOutput::Close(step) => {
+                ConnectionOutput::Write(bytes) => self.actions.push(Action::Write(id, bytes)),
+                ConnectionOutput::Close(step) => {
                     self.actions.push(Action::Close(id, step));
                     self.actions.push(Action::Event(Event::ChannelClosing { channel: id, step }));
                 }
@@ -461,7 +461,7 @@ impl WiredClient {
         self.pool.clear();
         self.routes.clear();
         for (id, channel) in &mut self.channels {
-            channel.lane.close(self.now);
+            channel.connection.close(self.now);
             self.touched.insert(*id);
         }
     }
@@ -485,10 +485,10 @@ impl WiredClient {
         self.next += 1;
         let id = ConnectionId(self.next);
         let config = self.client.config();
-        let lane = Lane::client(kind, program, &config.limits.frame, self.now);
-        let mut lane = lane.with_hook(config.on_message.clone());
-        lane.begin(exchange);
-        self.channels.insert(id, Channel { lane, origin, usage: Use::Busy, again: None, second: false });
+        let connection = Connection::client(kind, program, &config.limits.frame, self.now);
+        let mut connection = connection.with_hook(config.on_message.clone());
+        connection.begin(exchange);
+        self.channels.insert(id, Channel { connection, origin, usage: Use::Busy, again: None, second: false });
         self.routes.insert(exchange, Route::On(id));
         self.touched.insert(id);
         self.actions.push(Action::Open(id, endpoint));
@@ -523,7 +523,7 @@ impl WiredClient {
                 channel.usage = Use::Busy;
                 channel.again = job.repeatable.then(|| job.clone());
                 channel.second = false;
-                channel.lane.begin(job.exchange);
+                channel.connection.begin(job.exchange);
                 self.routes.insert(job.exchange, Route::On(id));
                 self.write(job);
             }
@@ -538,13 +538,13 @@ impl WiredClient {
             }
             Some(Turn::Close(id)) => {
                 if let Some(channel) = self.channels.get_mut(&id) {
-                    channel.lane.close(self.now);
+                    channel.connection.close(self.now);
                     self.touched.insert(id);
                 }
             }
             Some(Turn::Surplus(id)) => {
                 if let Some(channel) = self.channels.get_mut(&id) {
-                    channel.lane.mark_surplus(self.now);
+                    channel.connection.mark_surplus(self.now);
                     self.touched.insert(id);
                 }
             }
@@ -555,7 +555,7 @@ impl WiredClient {
     fn write(&mut self, job: Job) {
         let Job { exchange, head, body, .. } = job;
         let now = self.now;
-        self.with_lane(exchange, |lane| lane.send(now, exchange, Outbound::Request { head, body }));
+        self.with_connection(exchange, |connection| connection.send(now, exchange, Outbound::Request { head, body }));
     }
 
     /// An exchange that cannot begin.

@@ -1,4 +1,4 @@
-//! The deadlines of many lanes in their order, so that neither finding nor arming one looks at all of them. Fires nothing itself.
+//! The deadlines of many connections in their order, so that neither finding nor arming one looks at all of them. Fires nothing itself.
 
 use crate::exchange::ConnectionId;
 use crate::time::Instant;

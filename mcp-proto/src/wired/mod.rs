@@ -1,6 +1,6 @@
 //! Seam A: engines over channels. Bytes and ticks in, actions out.
 //!
-//! [`WiredClient`] and [`WiredServer`] are concrete values over [`Lane`]s, with no trait between them. A driver opens, reads, writes,
+//! [`WiredClient`] and [`WiredServer`] are concrete values over [`Connection`]s, with no trait between them. A driver opens, reads, writes,
 //! closes and sleeps; it decides nothing.
 //!
 //! What it may rely on: no [`Action::Write`](crate::exchange::Action::Write) before it reported `opened`; `closed` is the last fact of every
@@ -12,9 +12,9 @@
 //! side had ended too, and for a program once that has exited and its output was read to the end.
 
 mod client;
-mod connections;
+mod connection;
+mod counts;
 mod deadlines;
-mod lane;
 mod notify;
 mod outbox;
 mod pool;
@@ -27,7 +27,7 @@ mod tape;
 pub use crate::droppable::{Weigh, Weight};
 pub use crate::frame::Kind;
 pub use client::WiredClient;
-pub use lane::{Lane, LaneOutput};
+pub use connection::{Connection, ConnectionOutput};
 pub use outbox::Outbox;
 pub use refusal::refusal;
 pub use server::{Mail, SharedServer, WiredServer};

@@ -1,5 +1,5 @@
 //! Which connection carries which HTTP request: idle connections are used again, and requests beyond the limit wait in their order
-//! (RFC 9112 section 9.3, 9.4). No lane and no engine; it only keeps count.
+//! (RFC 9112 section 9.3, 9.4). No connection and no engine; it only keeps count.
 
 use crate::exchange::{ConnectionId, ExchangeId, Origin, RequestHead};
 use crate::limits::FrameLimits;
@@ -77,7 +77,7 @@ struct Bounds {
 
 #[derive(Debug, Default)]
 struct Place {
-    /// Connections that were opened and not yet reported closed.
+    /// ConnectionCounts that were opened and not yet reported closed.
     connections: usize,
     /// Those of them with an open event stream.
     streams: usize,

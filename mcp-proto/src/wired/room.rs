@@ -1,12 +1,12 @@
-//! How much of half-read requests the connections of one server hold together. Each lane has a [`Reservation`] of the [`MemoryBudget`], sets it to what it
+//! How much of half-read requests the connections of one server hold together. Each connection has a [`Reservation`] of the [`MemoryBudget`], sets it to what it
 //! holds whenever it has read and understood all it could, and gives all of it back when it is dropped, however it ends. The count belongs
-//! to nobody: lanes are owned by tasks, and no lock is taken for it.
+//! to nobody: connections are owned by tasks, and no lock is taken for it.
 
 use alloc::sync::Arc;
 use core::mem;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a lane may hold whatever the others do, so that small requests are served while a few large ones fill the room.
+/// What a connection may hold whatever the others do, so that small requests are served while a few large ones fill the room.
 const SMALL: usize = 64 << 10;
 
 /// The room of one server. Clones are the same room.
@@ -16,7 +16,7 @@ pub(super) struct MemoryBudget {
     most: usize,
 }
 
-/// The part of a [`MemoryBudget`] that one lane holds.
+/// The part of a [`MemoryBudget`] that one connection holds.
 #[derive(Debug)]
 pub(super) struct Reservation {
     room: MemoryBudget,
@@ -29,14 +29,14 @@ impl MemoryBudget {
         Self { held: Arc::default(), most }
     }
 
-    /// A share for one more lane, which holds nothing.
+    /// A share for one more connection, which holds nothing.
     pub(super) fn share(&self) -> Reservation {
         Reservation { room: self.clone(), held: 0 }
     }
 }
 
 impl Reservation {
-    /// Its lane now holds so many bytes. False: what came on top does not fit. It is counted all the same, until the lane has let go of it.
+    /// Its connection now holds so many bytes. False: what came on top does not fit. It is counted all the same, until the connection has let go of it.
     pub(super) fn hold(&mut self, bytes: usize) -> bool {
         let before = mem::replace(&mut self.held, bytes);
         if bytes <= before {
@@ -48,7 +48,7 @@ impl Reservation {
         bytes <= SMALL || all <= self.room.most
     }
 
-    /// Whether its lane may not hold a byte more.
+    /// Whether its connection may not hold a byte more.
     pub(super) fn is_full(&self) -> bool {
         self.held > SMALL && self.room.held.load(Ordering::Relaxed) >= self.room.most
     }

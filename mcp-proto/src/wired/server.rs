@@ -1,12 +1,12 @@
-//! A server engine and its lanes (seam A): [`SharedServer`] for servers with many tasks, [`WiredServer`] for a loop in one
+//! A server engine and its connections (seam A): [`SharedServer`] for servers with many tasks, [`WiredServer`] for a loop in one
 //! thread. No socket, no method, no status may be known here.
 
-use super::connections::Connections;
+use super::counts::ConnectionCounts;
 use super::deadlines::Deadlines;
 use super::outbox::Outbox;
 use super::room::MemoryBudget;
 use super::tally::Counters;
-use super::{Lane, LaneOutput};
+use super::{Connection, ConnectionOutput};
 use crate::droppable::Weigh;
 use crate::error::{Diagnostic, Refused};
 use crate::exchange::*;
@@ -21,20 +21,20 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
 
-/// A [`Server`] and the mailboxes of its lanes: what stands behind the lock of a server with many tasks. Each task owns its [`Lane`] and
-/// does the parsing and the framing outside the lock; whatever the server says to a lane enters that lane's mailbox before the lock is
+/// A [`Server`] and the mailboxes of its connections: what stands behind the lock of a server with many tasks. Each task owns its [`Connection`] and
+/// does the parsing and the framing outside the lock; whatever the server says to a connection enters that connection's mailbox before the lock is
 /// let go, so that two tasks cannot reorder a stream.
 ///
-/// A task's turn: tell the lane what happened, take its facts and hand them to [`facts`](Self::facts), take the mail and hand it to the
-/// lane, do what the lane wants; from the start until a round brought neither facts nor mail. Before it ends, a task tells its lane
+/// A task's turn: tell the connection what happened, take its facts and hand them to [`facts`](Self::facts), take the mail and hand it to the
+/// connection, do what the connection wants; from the start until a round brought neither facts nor mail. Before it ends, a task tells its connection
 /// [`IoEvent::Closed`], hands over the facts, and calls [`leave`](Self::leave).
 #[derive(Debug)]
 pub struct SharedServer {
     server: Server,
     config: Arc<ServerConfig>,
     room: MemoryBudget,
-    connections: Connections,
-    lanes: BTreeMap<u64, Mailbox>,
+    counts: ConnectionCounts,
+    connections: BTreeMap<u64, Mailbox>,
     woken: VecDeque<u64>,
     events: Outbox<Event>,
     tally: Counters,
@@ -43,21 +43,21 @@ pub struct SharedServer {
     now: Instant,
 }
 
-/// What the server says to a lane.
+/// What the server says to a connection.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Mail {
-    /// For [`Lane::send`].
+    /// For [`Connection::send`].
     Send(ExchangeId, Outbound),
-    /// For [`Lane::abort`].
+    /// For [`Connection::abort`].
     Abort(ExchangeId),
 }
 
 impl Mail {
-    /// Tells the lane.
-    pub fn deliver(self, now: Instant, lane: &mut Lane) {
+    /// Tells the connection.
+    pub fn deliver(self, now: Instant, connection: &mut Connection) {
         match self {
-            Self::Send(exchange, outgoing) => lane.send(now, exchange, outgoing),
-            Self::Abort(exchange) => lane.abort(now, exchange),
+            Self::Send(exchange, outgoing) => connection.send(now, exchange, outgoing),
+            Self::Abort(exchange) => connection.abort(now, exchange),
         }
     }
 }
@@ -65,18 +65,18 @@ impl Mail {
 #[derive(Debug, Default)]
 struct Mailbox {
     mail: VecDeque<Mail>,
-    /// Whether the lane is named in `woken`.
+    /// Whether the connection is named in `woken`.
     woken: bool,
 }
 
 impl SharedServer {
-    /// A server without lanes. `seed`: 32 bytes from the operating system's random source, never used for another engine.
+    /// A server without connections. `seed`: 32 bytes from the operating system's random source, never used for another engine.
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
         Self {
             server: Server::new(config.clone(), seed, now),
             room: MemoryBudget::new(config.limits.server.max_held),
-            connections: Connections::new(config.clone()),
-            lanes: BTreeMap::new(),
+            counts: ConnectionCounts::new(config.clone()),
+            connections: BTreeMap::new(),
             woken: VecDeque::new(),
             events: events(&config),
             config,
@@ -87,19 +87,19 @@ impl SharedServer {
         }
     }
 
-    /// A lane for an accepted channel; `None` if [`ServerLimits::max_exchanges`](crate::limits::ServerLimits::max_exchanges) lanes are
+    /// A connection for an accepted channel; `None` if [`ServerLimits::max_exchanges`](crate::limits::ServerLimits::max_exchanges) connections are
     /// there, or the share of them that one address may have, or the server shuts down: write what [`refusal`](super::refusal) says and close the channel.
-    pub fn join(&mut self, now: Instant, kind: Kind, peer: Peer) -> Option<Lane> {
+    pub fn join(&mut self, now: Instant, kind: Kind, peer: Peer) -> Option<Connection> {
         self.advance(now);
-        if self.closing || !self.connections.open(self.next + 1, &peer) {
+        if self.closing || !self.counts.open(self.next + 1, &peer) {
             return None;
         }
         self.next += 1;
-        self.lanes.insert(self.next, Mailbox::default());
-        Some(lane(&self.config, &self.room, self.next, kind, peer, self.now))
+        self.connections.insert(self.next, Mailbox::default());
+        Some(connection(&self.config, &self.room, self.next, kind, peer, self.now))
     }
 
-    /// Hands facts of a lane to the server. Call it with what [`Lane::take_facts`] gave.
+    /// Hands facts of a connection to the server. Call it with what [`Connection::take_facts`] gave.
     pub fn facts(&mut self, now: Instant, facts: Vec<(ExchangeId, ExchangeEvent)>, diagnostics: Vec<Diagnostic>) {
         self.advance(now);
         for diagnostic in diagnostics {
@@ -120,26 +120,26 @@ impl SharedServer {
         }
     }
 
-    /// The lane is closed; its mailbox goes, and mail for it is dropped from now on.
-    pub fn leave(&mut self, now: Instant, lane: u64) {
+    /// The connection is closed; its mailbox goes, and mail for it is dropped from now on.
+    pub fn leave(&mut self, now: Instant, connection: u64) {
         self.advance(now);
-        if self.lanes.remove(&lane).is_some() {
-            self.connections.close(lane);
+        if self.connections.remove(&connection).is_some() {
+            self.counts.close(connection);
         }
     }
 
-    /// The next thing for this lane.
-    pub fn poll_mail(&mut self, lane: u64) -> Option<Mail> {
-        self.lanes.get_mut(&lane)?.mail.pop_front()
+    /// The next thing for this connection.
+    pub fn poll_mail(&mut self, connection: u64) -> Option<Mail> {
+        self.connections.get_mut(&connection)?.mail.pop_front()
     }
 
-    /// A lane whose mailbox was empty and is not any more: wake its task. Each is named once.
+    /// A connection whose mailbox was empty and is not any more: wake its task. Each is named once.
     pub fn poll_woken(&mut self) -> Option<u64> {
         loop {
-            let lane = self.woken.pop_front()?;
-            if let Some(mailbox) = self.lanes.get_mut(&lane) {
+            let connection = self.woken.pop_front()?;
+            if let Some(mailbox) = self.connections.get_mut(&connection) {
                 mailbox.woken = false;
-                return Some(lane);
+                return Some(connection);
             }
         }
     }
@@ -188,8 +188,8 @@ impl SharedServer {
         self.deliver();
     }
 
-    /// Stops accepting, and ends when what runs has ended or the time is over. After [`Event::Terminated`], close every lane with
-    /// [`Lane::close`].
+    /// Stops accepting, and ends when what runs has ended or the time is over. After [`Event::Terminated`], close every connection with
+    /// [`Connection::close`].
     pub fn shutdown(&mut self, now: Instant, grace: Duration) {
         self.advance(now);
         self.closing = true;
@@ -197,7 +197,7 @@ impl SharedServer {
         self.deliver();
     }
 
-    /// Fires the timers of the server that are due; those of the lanes are their tasks' business.
+    /// Fires the timers of the server that are due; those of the connections are their tasks' business.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
         self.server.handle_timeout(self.now);
@@ -214,7 +214,7 @@ impl SharedServer {
         self.server.running()
     }
 
-    /// Adds what went over a lane: what [`Lane::take_traffic`] gave. For [`stats`](Self::stats), and nothing else; a task that never does
+    /// Adds what went over a connection: what [`Connection::take_traffic`] gave. For [`stats`](Self::stats), and nothing else; a task that never does
     /// it leaves that part zero.
     pub fn count(&mut self, traffic: Traffic) {
         self.tally.traffic += traffic;
@@ -222,7 +222,7 @@ impl SharedServer {
 
     /// What it holds at the moment and what it has done, in numbers.
     pub fn stats(&self) -> ServerStats {
-        self.tally.snapshot(&self.server, self.lanes.len(), self.events.len(), self.events.lost())
+        self.tally.snapshot(&self.server, self.connections.len(), self.events.len(), self.events.lost())
     }
 
     /// Whether the server has shut down.
@@ -247,22 +247,22 @@ impl SharedServer {
         }
     }
 
-    /// How much of an exchange waits in the mailbox of its lane, at least.
+    /// How much of an exchange waits in the mailbox of its connection, at least.
     fn waiting(&self, exchange: ExchangeId) -> usize {
-        let mail = self.lanes.get(&exchange.lane()).map(|mailbox| mailbox.mail.iter());
+        let mail = self.connections.get(&exchange.connection()).map(|mailbox| mailbox.mail.iter());
         mail.into_iter().flatten().filter(|mail| matches!(mail, Mail::Send(of, _) if *of == exchange)).count()
     }
 
     fn post(&mut self, exchange: ExchangeId, mail: Mail) {
-        let Some(mailbox) = self.lanes.get_mut(&exchange.lane()) else { return };
+        let Some(mailbox) = self.connections.get_mut(&exchange.connection()) else { return };
         if mailbox.mail.is_empty() && !core::mem::replace(&mut mailbox.woken, true) {
-            self.woken.push_back(exchange.lane());
+            self.woken.push_back(exchange.connection());
         }
         mailbox.mail.push_back(mail);
     }
 }
 
-/// A [`Server`] and its lanes: a server loop for one thread.
+/// A [`Server`] and its connections: a server loop for one thread.
 ///
 /// Every call that changes it lets the engine run to the end before it returns, so when [`poll_output`](Self::poll_output) is called
 /// changes nothing. Facts of a channel that is not there any more are ignored.
@@ -271,10 +271,10 @@ pub struct WiredServer {
     server: Server,
     config: Arc<ServerConfig>,
     room: MemoryBudget,
-    connections: Connections,
-    lanes: BTreeMap<ConnectionId, Lane>,
+    counts: ConnectionCounts,
+    connections: BTreeMap<ConnectionId, Connection>,
     deadlines: Deadlines,
-    /// Channels whose lanes may have facts.
+    /// Channels whose connections may have facts.
     touched: BTreeSet<ConnectionId>,
     actions: Outbox<Action<Event>>,
     tally: Counters,
@@ -292,8 +292,8 @@ impl WiredServer {
         Self {
             server: Server::new(config.clone(), seed, now),
             room: MemoryBudget::new(config.limits.server.max_held),
-            connections: Connections::new(config.clone()),
-            lanes: BTreeMap::new(),
+            counts: ConnectionCounts::new(config.clone()),
+            connections: BTreeMap::new(),
             deadlines: Deadlines::default(),
             touched: BTreeSet::new(),
             actions: events(&config),
@@ -333,12 +333,12 @@ impl WiredServer {
     /// address may have, or the server shuts down: write what [`refusal`](super::refusal) says and close it.
     pub fn accept(&mut self, now: Instant, kind: Kind, peer: Peer) -> Option<ConnectionId> {
         self.now = self.now.max(now);
-        if self.closing || !self.connections.open(self.next + 1, &peer) {
+        if self.closing || !self.counts.open(self.next + 1, &peer) {
             return None;
         }
         self.next += 1;
         let id = ConnectionId(self.next);
-        self.lanes.insert(id, lane(&self.config, &self.room, id.0, kind, peer, self.now));
+        self.connections.insert(id, connection(&self.config, &self.room, id.0, kind, peer, self.now));
         self.touched.insert(id);
         self.run();
         Some(id)
@@ -420,7 +420,7 @@ impl WiredServer {
 
     /// Whether to read on from this channel. False at a bound, and once it is gone.
     pub fn wants_read(&self, channel: ConnectionId) -> bool {
-        self.lanes.get(&channel).is_some_and(Lane::wants_read)
+        self.connections.get(&channel).is_some_and(Connection::wants_read)
     }
 
     /// How many requests the application was handed and has not answered.
@@ -430,7 +430,7 @@ impl WiredServer {
 
     /// What it holds at the moment and what it has done, in numbers.
     pub fn stats(&self) -> ServerStats {
-        self.tally.snapshot(&self.server, self.lanes.len(), self.actions.len(), self.actions.lost())
+        self.tally.snapshot(&self.server, self.connections.len(), self.actions.len(), self.actions.lost())
     }
 }
 
@@ -452,8 +452,8 @@ impl WiredServer {
     }
 
     fn handle_io(&mut self, id: ConnectionId, wire: IoEvent) {
-        if let Some(lane) = self.lanes.get_mut(&id) {
-            lane.handle_io(self.now, wire);
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.handle_io(self.now, wire);
             self.touched.insert(id);
         }
     }
@@ -472,8 +472,8 @@ impl WiredServer {
 
     fn fire(&mut self, id: ConnectionId) {
         self.deadlines.set(id, None);
-        if let Some(lane) = self.lanes.get_mut(&id) {
-            lane.handle_timeout(self.now);
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.handle_timeout(self.now);
             self.touched.insert(id);
         }
         self.run();
@@ -482,14 +482,14 @@ impl WiredServer {
 
 /// The pump.
 impl WiredServer {
-    /// Lets the engine and the lanes talk until both are silent: what the engine says to one fact is carried out before the next fact.
+    /// Lets the engine and the connections talk until both are silent: what the engine says to one fact is carried out before the next fact.
     fn run(&mut self) {
         loop {
             while let Some(output) = self.server.poll_output() {
                 self.carry_out(output);
             }
             let Some(&id) = self.touched.first() else { break };
-            match self.lanes.get_mut(&id).and_then(Lane::poll_fact) {
+            match self.connections.get_mut(&id).and_then(Connection::poll_fact) {
                 Some((exchange, fact)) => {
                     self.flush(id);
                     if self.last.is_none() {
@@ -502,7 +502,7 @@ impl WiredServer {
                 }
             }
         }
-        if self.lanes.is_empty()
+        if self.connections.is_empty()
             && let Some(event) = self.last.take()
         {
             self.ended = true;
@@ -513,13 +513,15 @@ impl WiredServer {
     fn carry_out(&mut self, output: Output) {
         let now = self.now;
         match output {
-            Output::Send(exchange, outgoing) => self.with_lane(exchange, |lane| lane.send(now, exchange, outgoing)),
-            Output::Abort(exchange) => self.with_lane(exchange, |lane| lane.abort(now, exchange)),
+            Output::Send(exchange, outgoing) => {
+                self.with_connection(exchange, |connection| connection.send(now, exchange, outgoing))
+            }
+            Output::Abort(exchange) => self.with_connection(exchange, |connection| connection.abort(now, exchange)),
             Output::Event(event @ Event::Terminated) => {
                 self.closing = true;
                 self.last = Some(event);
-                for (id, lane) in &mut self.lanes {
-                    lane.close(now);
+                for (id, connection) in &mut self.connections {
+                    connection.close(now);
                     self.touched.insert(*id);
                 }
             }
@@ -530,51 +532,58 @@ impl WiredServer {
         }
     }
 
-    fn with_lane(&mut self, exchange: ExchangeId, f: impl FnOnce(&mut Lane)) {
-        let id = ConnectionId(exchange.lane());
-        if let Some(lane) = self.lanes.get_mut(&id) {
-            f(lane);
+    fn with_connection(&mut self, exchange: ExchangeId, f: impl FnOnce(&mut Connection)) {
+        let id = ConnectionId(exchange.connection());
+        if let Some(connection) = self.connections.get_mut(&id) {
+            f(connection);
             self.touched.insert(id);
             self.flush(id);
         }
     }
 
-    /// The lane has no more facts: its timer and its end follow.
+    /// The connection has no more facts: its timer and its end follow.
     fn settle(&mut self, id: ConnectionId) {
         self.flush(id);
-        let Some(lane) = self.lanes.get_mut(&id) else { return };
-        self.tally.traffic += lane.take_traffic();
-        let closed = lane.is_closed();
-        self.deadlines.set(id, lane.poll_timeout().filter(|_| !closed));
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        self.tally.traffic += connection.take_traffic();
+        let closed = connection.is_closed();
+        self.deadlines.set(id, connection.poll_timeout().filter(|_| !closed));
         if closed {
-            self.lanes.remove(&id);
-            self.connections.close(id.0);
+            self.connections.remove(&id);
+            self.counts.close(id.0);
         }
     }
 
-    /// Moves what a lane wants into the queue of actions.
+    /// Moves what a connection wants into the queue of actions.
     fn flush(&mut self, id: ConnectionId) {
-        let Some(lane) = self.lanes.get_mut(&id) else { return };
-        while let Some(diagnostic) = lane.poll_diagnostic() {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        while let Some(diagnostic) = connection.poll_diagnostic() {
             if self.last.is_none() {
                 self.tally.diagnostic(diagnostic.kind);
                 self.actions.push(Action::Event(Event::Diagnostic(diagnostic)));
             }
         }
-        while let Some(output) = lane.poll_output() {
+        while let Some(output) = connection.poll_output() {
             self.actions.push(match output {
-                LaneOutput::Write(bytes) => Action::Write(id, bytes),
-                LaneOutput::Close(shutdown) => Action::Close(id, shutdown),
+                ConnectionOutput::Write(bytes) => Action::Write(id, bytes),
+                ConnectionOutput::Close(shutdown) => Action::Close(id, shutdown),
             });
         }
     }
 }
 
-/// The lane of a channel that is taken in.
-fn lane(config: &ServerConfig, room: &MemoryBudget, number: u64, kind: Kind, mut peer: Peer, now: Instant) -> Lane {
+/// The connection of a channel that is taken in.
+fn connection(
+    config: &ServerConfig,
+    room: &MemoryBudget,
+    number: u64,
+    kind: Kind,
+    mut peer: Peer,
+    now: Instant,
+) -> Connection {
     peer.connection = Some(number);
-    let lane = Lane::server(number, kind, peer, &config.limits.frame, now);
-    lane.with_hook(config.on_message.clone()).holding(config.admit).within(room)
+    let connection = Connection::server(number, kind, peer, &config.limits.frame, now);
+    connection.with_hook(config.on_message.clone()).holding(config.admit).within(room)
 }
 
 fn events<T: Weigh>(config: &ServerConfig) -> Outbox<T> {

@@ -157,13 +157,13 @@ fn server() -> Arc<Shared> {
     Shared::new(router.into(), None).expect("a seed")
 }
 
-fn connection(server: &Arc<Shared>, client: &Client) -> Connection {
+fn connection(server: &Arc<Shared>, client: &Client) -> ConnectionTask {
     let streams: (Reader, Writer) = (Box::new(client.clone()), Box::new(client.clone()));
-    Connection::join(server, Kind::HttpServer, Peer::default(), streams, true).ok().expect("room")
+    ConnectionTask::join(server, Kind::HttpServer, Peer::default(), streams, true).ok().expect("room")
 }
 
 /// Polls a connection as an executor does, only when it was woken. Calls `polled` after each poll.
-fn run(mut connection: Connection, mut polled: impl FnMut()) -> Option<Closed> {
+fn run(mut connection: ConnectionTask, mut polled: impl FnMut()) -> Option<Closed> {
     let woken = Arc::<Woken>::default();
     let waker = Waker::from(woken.clone());
     woken.wake_by_ref();
@@ -282,12 +282,12 @@ fn a_connection_dropped_after_any_poll_leaves_nothing() {
                 let _ = Pin::new(&mut connection).poll(&mut Context::from_waker(Waker::noop()));
                 executor.try_tick();
             }
-            states.insert(server.lock().hub.stats().running);
+            states.insert(server.lock().engine.stats().running);
             drop(connection);
             // What the drop has cancelled ends.
             while executor.try_tick() {}
             let state = server.lock();
-            let stats = state.hub.stats();
+            let stats = state.engine.stats();
             assert_eq!((stats.running, stats.channels), (0, 0), "after {polls} polls");
             assert!(state.connections.is_empty(), "after {polls} polls");
             drop(state);
@@ -319,7 +319,7 @@ fn a_large_message_is_parsed_by_another_thread() {
         let (mut connection, mut parsed) = (connection(&server, &client), false);
         let end = smol::block_on(poll_fn(|cx| {
             let end = Pin::new(&mut connection).poll(cx);
-            parsed |= matches!(connection, Connection::Parsing(_));
+            parsed |= matches!(connection, ConnectionTask::Parsing(_));
             end
         }));
         assert_eq!((end, parsed), (Closed::Eof, parses), "{size}");
@@ -332,7 +332,7 @@ fn a_large_message_is_parsed_by_another_thread() {
 fn a_connection_dropped_while_a_thread_parses_leaves_nothing() {
     let (server, client) = large_call(1 << 20);
     let mut connection = connection(&server, &client);
-    while !matches!(connection, Connection::Parsing(_)) {
+    while !matches!(connection, ConnectionTask::Parsing(_)) {
         assert!(Pin::new(&mut connection).poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
     server.shut_down(std::time::Duration::ZERO);
@@ -340,5 +340,5 @@ fn a_connection_dropped_while_a_thread_parses_leaves_nothing() {
     // The thread leaves the server when it has parsed what there was.
     smol::block_on(server.over());
     let state = server.lock();
-    assert_eq!((state.hub.stats().running, state.hub.stats().channels), (0, 0));
+    assert_eq!((state.engine.stats().running, state.engine.stats().channels), (0, 0));
 }

@@ -5,7 +5,7 @@
 pub(crate) mod time;
 
 use crate::channel::{Reader, Writer};
-use crate::connection::Connection;
+use crate::connection::ConnectionTask;
 use crate::server::Shared;
 use crate::spawned::Spawned;
 use crate::sync::{Mutex, Watchers, lock};
@@ -473,7 +473,8 @@ fn two_connections(stop: impl Fn(&Arc<Shared>) + Send + Sync + 'static) {
         let connected = || {
             let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
             let streams: (Reader, Writer) = (Box::new(their_reader), Box::new(their_writer));
-            let connection = Connection::join(&shared, Kind::Lines, Peer::default(), streams, true).ok().expect("room");
+            let connection =
+                ConnectionTask::join(&shared, Kind::Lines, Peer::default(), streams, true).ok().expect("room");
             let connection = shuttle::future::spawn(connection);
             let (client, driver) = connect_driven((our_reader, our_writer), config()).expect("a target");
             (client, shuttle::future::spawn(driver), connection)
@@ -516,7 +517,8 @@ fn dropping_a_connection_at_any_point_leaves_the_other() {
         let connected = |end: Pin<Box<dyn Future<Output = ()> + Send>>| {
             let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
             let streams: (Reader, Writer) = (Box::new(their_reader), Box::new(their_writer));
-            let connection = Connection::join(&shared, Kind::Lines, Peer::default(), streams, true).ok().expect("room");
+            let connection =
+                ConnectionTask::join(&shared, Kind::Lines, Peer::default(), streams, true).ok().expect("room");
             let connection = smol::future::or(async { drop(connection.await) }, end);
             let connection = shuttle::future::spawn(connection);
             let (client, driver) = connect_driven((our_reader, our_writer), config()).expect("a target");
@@ -537,6 +539,6 @@ fn dropping_a_connection_at_any_point_leaves_the_other() {
             block_on(driver).expect("no panic");
         }
         block_on(stays.2).expect("no panic");
-        assert_eq!(shared.lock().hub.stats().running, 0);
+        assert_eq!(shared.lock().engine.stats().running, 0);
     });
 }

@@ -1,4 +1,4 @@
-//! The engine driven directly: facts made from JSON text, outputs taken apart. No bytes, no lanes.
+//! The engine driven directly: facts made from JSON text, outputs taken apart. No bytes, no connections.
 
 mod admission;
 mod cancel;

@@ -1,4 +1,4 @@
-//! The message hook over both engines and their lanes: what it sees, and what its refusals come to.
+//! The message hook over both engines and their connections: what it sees, and what its refusals come to.
 
 use super::net::Net;
 use crate::client::{ClientConfig, Policy, Termination};

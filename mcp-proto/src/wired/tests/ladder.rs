@@ -132,7 +132,7 @@ fn silent_program_fails_with_the_time_that_passed_until_its_end() {
     let mut client = WiredClient::new(Arc::new(program()), [1; 32], Instant::ZERO);
     client.opened(Instant::ZERO, CHANNEL, Peer::default());
     // With the defaults: the probe 10 s, `initialize` 30 s, then 2 s until SIGTERM.
-    for (at, reason) in [(10, Timer::Handshake), (40, Timer::Handshake), (42, Timer::Lane)] {
+    for (at, reason) in [(10, Timer::Handshake), (40, Timer::Handshake), (42, Timer::Connection)] {
         let now = Instant::from_millis(at * 1000);
         assert_eq!((client.poll_timeout(), client.timeout_reason()), (Some(now), Some(reason)));
         client.handle_timeout(now);

@@ -13,7 +13,7 @@ use crate::model::tools;
 use crate::rpc::Object;
 use crate::server::{Event, ServerConfig};
 use crate::time::Instant;
-use crate::wired::{Lane, LaneOutput, SharedServer, WiredClient, WiredServer};
+use crate::wired::{Connection, ConnectionOutput, SharedServer, WiredClient, WiredServer};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -326,23 +326,23 @@ fn two_channels_with_equal_ids_never_meet() {
 }
 
 /// One turn of a connection's task.
-fn turn(hub: &mut SharedServer, lane: &mut Lane) -> String {
+fn turn(engine: &mut SharedServer, connection: &mut Connection) -> String {
     let now = Instant::ZERO;
     loop {
-        let (facts, diagnostics) = lane.take_facts();
+        let (facts, diagnostics) = connection.take_facts();
         let told = facts.len();
-        hub.facts(now, facts, diagnostics);
-        let mail: Vec<_> = core::iter::from_fn(|| hub.poll_mail(lane.number())).collect();
+        engine.facts(now, facts, diagnostics);
+        let mail: Vec<_> = core::iter::from_fn(|| engine.poll_mail(connection.number())).collect();
         if told + mail.len() == 0 {
             break;
         }
-        mail.into_iter().for_each(|mail| mail.deliver(now, lane));
+        mail.into_iter().for_each(|mail| mail.deliver(now, connection));
     }
     let mut text = String::new();
-    while let Some(output) = lane.poll_output() {
+    while let Some(output) = connection.poll_output() {
         match output {
-            LaneOutput::Write(bytes) => text += &String::from_utf8_lossy(&bytes),
-            LaneOutput::Close(how) => text += &format!("close {how:?}"),
+            ConnectionOutput::Write(bytes) => text += &String::from_utf8_lossy(&bytes),
+            ConnectionOutput::Close(how) => text += &format!("close {how:?}"),
         }
     }
     text
@@ -352,56 +352,56 @@ fn turn(hub: &mut SharedServer, lane: &mut Lane) -> String {
 #[test]
 fn a_hub_keeps_what_it_says_in_the_mailbox_of_the_lane_that_asked() {
     let now = Instant::ZERO;
-    let mut hub = SharedServer::new(server_config(), [3; 32], now);
-    let mut lanes = [0; 2].map(|_| hub.join(now, Kind::Lines, Peer::default()).expect("there is room"));
-    for (lane, tool) in lanes.iter_mut().zip(["one", "two"]) {
-        lane.handle_io(now, IoEvent::Bytes(Bytes::from(format!("{INITIALIZE}{}", line_call(tool)))));
-        assert_eq!(turn(&mut hub, lane).lines().count(), 1);
+    let mut engine = SharedServer::new(server_config(), [3; 32], now);
+    let mut connections = [0; 2].map(|_| engine.join(now, Kind::Lines, Peer::default()).expect("there is room"));
+    for (connection, tool) in connections.iter_mut().zip(["one", "two"]) {
+        connection.handle_io(now, IoEvent::Bytes(Bytes::from(format!("{INITIALIZE}{}", line_call(tool)))));
+        assert_eq!(turn(&mut engine, connection).lines().count(), 1);
     }
-    while hub.poll_woken().is_some() {}
+    while engine.poll_woken().is_some() {}
     let mut requests = Vec::new();
-    while let Some(event) = hub.poll_event() {
+    while let Some(event) = engine.poll_event() {
         if let Event::Request(responder, incoming) = event {
             requests.push((responder, incoming));
         }
     }
-    assert_eq!((requests.len(), hub.running()), (2, 2));
+    assert_eq!((requests.len(), engine.running()), (2, 2));
     let (second, _) = requests.pop().expect("two");
     let (first, _) = requests.pop().expect("two");
-    hub.respond(now, second.write(Outcome::Complete(Object::new().with("said", "two"))));
-    assert_eq!(hub.poll_woken(), Some(lanes[1].number()));
-    assert_eq!(hub.poll_woken(), None, "each is named once");
-    assert_eq!(turn(&mut hub, &mut lanes[0]), "");
-    assert!(turn(&mut hub, &mut lanes[1]).contains(r#""said":"two""#));
+    engine.respond(now, second.write(Outcome::Complete(Object::new().with("said", "two"))));
+    assert_eq!(engine.poll_woken(), Some(connections[1].number()));
+    assert_eq!(engine.poll_woken(), None, "each is named once");
+    assert_eq!(turn(&mut engine, &mut connections[0]), "");
+    assert!(turn(&mut engine, &mut connections[1]).contains(r#""said":"two""#));
 
-    lanes[0].handle_io(now, IoEvent::Closed(Closed::Reset));
-    assert_eq!(turn(&mut hub, &mut lanes[0]), "");
-    hub.leave(now, lanes[0].number());
-    assert_eq!(hub.running(), 0, "the request of a lane that is closed is cancelled");
-    hub.respond(now, first.write(Outcome::Complete(Object::new())));
-    assert_eq!((hub.poll_woken(), hub.poll_mail(lanes[0].number())), (None, None));
-    let further = hub.join(now, Kind::Lines, Peer::default()).expect("there is room");
-    assert!(further.number() > lanes[1].number(), "numbers are not used again");
+    connections[0].handle_io(now, IoEvent::Closed(Closed::Reset));
+    assert_eq!(turn(&mut engine, &mut connections[0]), "");
+    engine.leave(now, connections[0].number());
+    assert_eq!(engine.running(), 0, "the request of a connection that is closed is cancelled");
+    engine.respond(now, first.write(Outcome::Complete(Object::new())));
+    assert_eq!((engine.poll_woken(), engine.poll_mail(connections[0].number())), (None, None));
+    let further = engine.join(now, Kind::Lines, Peer::default()).expect("there is room");
+    assert!(further.number() > connections[1].number(), "numbers are not used again");
 }
 
 // covers: S2-10, B-054, B-072
 #[test]
 fn a_mailbox_keeps_the_order_in_which_the_engine_was_told() {
     let now = Instant::ZERO;
-    let mut hub = SharedServer::new(server_config(), [3; 32], now);
-    let mut lane = hub.join(now, Kind::Lines, Peer::default()).expect("there is room");
+    let mut engine = SharedServer::new(server_config(), [3; 32], now);
+    let mut connection = engine.join(now, Kind::Lines, Peer::default()).expect("there is room");
     let params = r#"{"name":"one","_meta":{"progressToken":"t"}}"#;
     let call = format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{params}}}"#) + "\n";
-    lane.handle_io(now, IoEvent::Bytes(Bytes::from(format!("{INITIALIZE}{call}"))));
-    turn(&mut hub, &mut lane);
-    let Some(Event::Request(responder, _)) = hub.poll_event() else { panic!("it was handed out") };
-    // Whoever has the engine speaks; the task of the lane looks into its mailbox only afterwards.
+    connection.handle_io(now, IoEvent::Bytes(Bytes::from(format!("{INITIALIZE}{call}"))));
+    turn(&mut engine, &mut connection);
+    let Some(Event::Request(responder, _)) = engine.poll_event() else { panic!("it was handed out") };
+    // Whoever has the engine speaks; the task of the connection looks into its mailbox only afterwards.
     for n in 1..=2 {
         let note = Note::Progress(Progress::new(f64::from(n)));
-        hub.notify(now, responder.key(), note).expect("it runs");
+        engine.notify(now, responder.key(), note).expect("it runs");
     }
-    hub.respond(now, responder.write(Outcome::Complete(Object::new().with("said", "one"))));
-    let text = turn(&mut hub, &mut lane);
+    engine.respond(now, responder.write(Outcome::Complete(Object::new().with("said", "one"))));
+    let text = turn(&mut engine, &mut connection);
     let said: Vec<&str> = text.lines().collect();
     assert!(said[0].contains(r#""progress":1"#) && said[1].contains(r#""progress":2"#), "{text}");
     assert!(said.len() == 3 && said[2].contains(r#""said":"one""#), "{text}");
@@ -413,11 +413,11 @@ fn a_server_takes_no_more_channels_than_its_limit() {
     config.limits.server.max_exchanges = 1;
     let config = Arc::new(config);
     let now = Instant::ZERO;
-    let mut hub = SharedServer::new(config.clone(), [3; 32], now);
-    let lane = hub.join(now, Kind::Lines, Peer::default()).expect("there is room");
-    assert!(hub.join(now, Kind::Lines, Peer::default()).is_none());
-    hub.leave(now, lane.number());
-    assert!(hub.join(now, Kind::Lines, Peer::default()).is_some());
+    let mut engine = SharedServer::new(config.clone(), [3; 32], now);
+    let connection = engine.join(now, Kind::Lines, Peer::default()).expect("there is room");
+    assert!(engine.join(now, Kind::Lines, Peer::default()).is_none());
+    engine.leave(now, connection.number());
+    assert!(engine.join(now, Kind::Lines, Peer::default()).is_some());
 
     let mut server = WiredServer::new(config, [3; 32], now);
     let end = server.accept(now, Kind::Lines, Peer::default()).expect("there is room");

@@ -12,7 +12,7 @@ use crate::model::tools;
 use crate::server::{self, ServerConfig};
 use crate::stats::{ClientStats, ServerStats, Traffic};
 use crate::time::Instant;
-use crate::wired::{Lane, LaneOutput, SharedServer, WiredClient};
+use crate::wired::{Connection, ConnectionOutput, SharedServer, WiredClient};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -110,18 +110,18 @@ fn a_server_tells_of_the_sessions_and_streams_of_older_clients() {
 #[test]
 fn a_hub_tells_of_sessions_too() {
     let now = Instant::ZERO;
-    let mut hub = SharedServer::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
-    let mut lane: Lane = hub.join(now, Kind::HttpServer, Peer::default()).expect("room");
+    let mut engine = SharedServer::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
+    let mut connection: Connection = engine.join(now, Kind::HttpServer, Peer::default()).expect("room");
     let body = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
     let head = alloc::format!(
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
-    lane.handle_io(now, IoEvent::Bytes(Bytes::from(head + body)));
-    let (facts, diagnostics) = lane.take_facts();
-    hub.facts(now, facts, diagnostics);
-    assert_eq!((hub.stats().sessions, hub.stats().streams), (1, 0));
+    connection.handle_io(now, IoEvent::Bytes(Bytes::from(head + body)));
+    let (facts, diagnostics) = connection.take_facts();
+    engine.facts(now, facts, diagnostics);
+    assert_eq!((engine.stats().sessions, engine.stats().streams), (1, 0));
 }
 
 fn line(text: &str) -> Bytes {
@@ -179,27 +179,27 @@ fn what_was_dropped_and_what_nobody_took_is_counted_by_kind() {
 #[test]
 fn a_hub_counts_what_its_lanes_carried() {
     let now = Instant::ZERO;
-    let mut hub = SharedServer::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
-    let mut lane: Lane = hub.join(now, Kind::Lines, Peer::default()).expect("room");
+    let mut engine = SharedServer::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
+    let mut connection: Connection = engine.join(now, Kind::Lines, Peer::default()).expect("room");
     let text = line(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
     let length = text.len() as u64;
-    lane.handle_io(now, IoEvent::Bytes(text));
-    lane.handle_io(now, IoEvent::Bytes(line("garbage")));
-    let (facts, diagnostics) = lane.take_facts();
-    hub.facts(now, facts, diagnostics);
-    while let Some(mail) = hub.poll_mail(lane.number()) {
-        mail.deliver(now, &mut lane);
+    connection.handle_io(now, IoEvent::Bytes(text));
+    connection.handle_io(now, IoEvent::Bytes(line("garbage")));
+    let (facts, diagnostics) = connection.take_facts();
+    engine.facts(now, facts, diagnostics);
+    while let Some(mail) = engine.poll_mail(connection.number()) {
+        mail.deliver(now, &mut connection);
     }
     let mut written = 0;
-    while let Some(LaneOutput::Write(bytes)) = lane.poll_output() {
+    while let Some(ConnectionOutput::Write(bytes)) = connection.poll_output() {
         written += bytes.len();
-        lane.handle_io(now, IoEvent::Written(bytes.len()));
+        connection.handle_io(now, IoEvent::Written(bytes.len()));
     }
-    let traffic = lane.take_traffic();
-    assert!(lane.take_traffic().is_empty(), "it is handed out once");
-    hub.count(traffic);
-    hub.leave(now, lane.number());
-    let ServerStats { channels, traffic, diagnostics, requests, .. } = hub.stats();
+    let traffic = connection.take_traffic();
+    assert!(connection.take_traffic().is_empty(), "it is handed out once");
+    engine.count(traffic);
+    engine.leave(now, connection.number());
+    let ServerStats { channels, traffic, diagnostics, requests, .. } = engine.stats();
     assert_eq!((channels, requests), (0, 0));
     assert_eq!((traffic.bytes_in, traffic.bytes_out), (length + 8, written as u64));
     assert_eq!((traffic.messages_in, traffic.defects_in), (1, 1));
@@ -210,10 +210,10 @@ fn a_hub_counts_what_its_lanes_carried() {
 #[test]
 fn nothing_follows_the_end_of_a_server() {
     let now = Instant::ZERO;
-    let mut hub = SharedServer::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
-    hub.shutdown(now, Duration::ZERO);
-    hub.facts(now, vec![], vec![Diagnostic::new(DiagnosticKind::Denied, "")]);
-    let events: Vec<server::Event> = core::iter::from_fn(|| hub.poll_event()).collect();
+    let mut engine = SharedServer::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
+    engine.shutdown(now, Duration::ZERO);
+    engine.facts(now, vec![], vec![Diagnostic::new(DiagnosticKind::Denied, "")]);
+    let events: Vec<server::Event> = core::iter::from_fn(|| engine.poll_event()).collect();
     assert_eq!(events, [server::Event::Terminated]);
-    assert_eq!(hub.stats().diagnostics.get(&DiagnosticKind::Denied), Some(&1), "it is counted");
+    assert_eq!(engine.stats().diagnostics.get(&DiagnosticKind::Denied), Some(&1), "it is counted");
 }

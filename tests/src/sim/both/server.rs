@@ -194,7 +194,7 @@ impl World {
     /// Where a client has gone, a request of 2026-07-28 is cancelled, and one of a session goes on.
     pub(super) fn check_disconnected(&self, channel: ConnectionId) {
         for task in self.tasks.values() {
-            let here = task.exchange().is_some_and(|exchange| exchange.lane() == channel.0);
+            let here = task.exchange().is_some_and(|exchange| exchange.connection() == channel.0);
             let modern = task.context.version.era() == Era::Modern;
             assert!(!here || !modern, "{:?} goes on without a client", task.mark);
         }

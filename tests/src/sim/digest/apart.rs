@@ -4,14 +4,14 @@ use super::said::Said;
 use mcp_proto::Instant;
 use mcp_proto::input::{AdmitToken, Input, IoEvent, Note, RequestKey, ServerCommand, WiredServerInput};
 use mcp_proto::server::{Event, ServerConfig};
-use mcp_proto::wired::{Kind, Lane, Mail, SharedServer};
+use mcp_proto::wired::{Connection, Kind, Mail, SharedServer};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// A server and its connections, apart.
 pub struct Apart {
     server: SharedServer,
-    connections: BTreeMap<u64, Lane>,
+    connections: BTreeMap<u64, Connection>,
     /// What it sent and aborted, and was not taken.
     mail: VecDeque<Mail>,
     /// Admissions that wait for a decision.
@@ -49,7 +49,7 @@ impl Apart {
                 }
             }
             Input::Tick => {
-                let due = |(number, connection): (&u64, &Lane)| {
+                let due = |(number, connection): (&u64, &Connection)| {
                     connection.poll_timeout().filter(|at| *at <= now).map(|_| *number)
                 };
                 for number in self.connections.iter().filter_map(due).collect::<Vec<_>>() {

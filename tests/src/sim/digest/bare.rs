@@ -7,7 +7,7 @@ use mcp_proto::exchange::{
     ConnectionId, Endpoint, ExchangeEvent, ExchangeId, Inbound, Outbound, Peer, Shutdown, Start,
 };
 use mcp_proto::input::{Input, IoEvent, WiredClientInput};
-use mcp_proto::wired::{Kind, Lane, LaneOutput};
+use mcp_proto::wired::{Connection, ConnectionOutput, Kind};
 use mcp_proto::{ClientConfig, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use std::sync::Arc;
 /// A client and the connections of its exchanges, each of which has the number of its exchange.
 pub struct Bare {
     client: Client,
-    connections: BTreeMap<u64, Connection>,
+    connections: BTreeMap<u64, Route>,
     deeds: VecDeque<Deed>,
     said: Said,
 }
 
-struct Connection {
-    lane: Lane,
+struct Route {
+    connection: Connection,
     http: bool,
     opened: bool,
     over: bool,
@@ -54,15 +54,12 @@ impl Bare {
         match input {
             Input::Event(ConnectionId(number), wire) => {
                 let exchange = ExchangeId(number);
-                let Some(connection) = self.connections.get_mut(&number) else { return };
-                if connection.http
-                    && matches!(wire, IoEvent::Opened(_))
-                    && !std::mem::replace(&mut connection.opened, true)
-                {
+                let Some(route) = self.connections.get_mut(&number) else { return };
+                if route.http && matches!(wire, IoEvent::Opened(_)) && !std::mem::replace(&mut route.opened, true) {
                     self.client.handle_event(now, exchange, ExchangeEvent::Opened(Peer::default()));
                 }
                 let closed = matches!(wire, IoEvent::Closed(_));
-                connection.lane.handle_io(now, wire);
+                route.connection.handle_io(now, wire);
                 self.settle(now);
                 if closed {
                     self.connections.remove(&number);
@@ -70,9 +67,9 @@ impl Bare {
             }
             Input::Command(command) => drop(self.client.apply(now, Input::Command(command))),
             Input::Tick => {
-                for connection in self.connections.values_mut() {
-                    if connection.lane.poll_timeout().is_some_and(|at| at <= now) {
-                        connection.lane.handle_timeout(now);
+                for route in self.connections.values_mut() {
+                    if route.connection.poll_timeout().is_some_and(|at| at <= now) {
+                        route.connection.handle_timeout(now);
                     }
                 }
                 self.settle(now);
@@ -89,7 +86,7 @@ impl Bare {
 
     /// When to tell it that time has passed.
     pub fn next_timeout(&self) -> Option<Instant> {
-        let connections = self.connections.values().filter_map(|connection| connection.lane.poll_timeout());
+        let connections = self.connections.values().filter_map(|route| route.connection.poll_timeout());
         connections.chain(self.client.poll_timeout()).min()
     }
 
@@ -104,25 +101,25 @@ impl Bare {
             while let Some(output) = self.client.poll_output() {
                 self.carry_out(now, output);
             }
-            let fact = self.connections.iter_mut().find_map(|(number, connection)| {
-                connection.lane.poll_fact().map(|(exchange, fact)| (*number, exchange, fact))
+            let fact = self.connections.iter_mut().find_map(|(number, route)| {
+                route.connection.poll_fact().map(|(exchange, fact)| (*number, exchange, fact))
             });
             let Some((number, exchange, fact)) = fact else { break };
-            if let Some(connection) = self.connections.get_mut(&number) {
+            if let Some(route) = self.connections.get_mut(&number) {
                 let ends = matches!(fact, ExchangeEvent::Failed { .. } | ExchangeEvent::Inbound(Inbound::End));
-                connection.over |= connection.http && ends;
+                route.over |= route.http && ends;
             }
             self.client.handle_event(now, exchange, fact);
         }
-        for (number, connection) in &mut self.connections {
-            if connection.over {
-                connection.lane.close(now);
+        for (number, route) in &mut self.connections {
+            if route.over {
+                route.connection.close(now);
             }
-            while connection.lane.poll_diagnostic().is_some() {}
-            while let Some(output) = connection.lane.poll_output() {
+            while route.connection.poll_diagnostic().is_some() {}
+            while let Some(output) = route.connection.poll_output() {
                 self.deeds.push_back(match output {
-                    LaneOutput::Write(bytes) => Deed::Write(*number, bytes),
-                    LaneOutput::Close(how) => Deed::Close(*number, how),
+                    ConnectionOutput::Write(bytes) => Deed::Write(*number, bytes),
+                    ConnectionOutput::Close(how) => Deed::Close(*number, how),
                 });
             }
         }
@@ -133,32 +130,32 @@ impl Bare {
             Output::Start(exchange, start) => {
                 self.said.start(exchange.0, &start);
                 let limits = &self.client.config().limits.frame;
-                let (lane, kind) = match &start {
+                let (connection, kind) = match &start {
                     Start::Duplex(endpoint) => {
                         let program = matches!(endpoint, Endpoint::Program(_));
-                        (Lane::client(Kind::Lines, program, limits, now), Kind::Lines)
+                        (Connection::client(Kind::Lines, program, limits, now), Kind::Lines)
                     }
-                    Start::Http { .. } => (Lane::client(Kind::HttpClient, false, limits, now), Kind::HttpServer),
+                    Start::Http { .. } => (Connection::client(Kind::HttpClient, false, limits, now), Kind::HttpServer),
                 };
-                let mut connection = Connection { lane, http: kind != Kind::Lines, opened: false, over: false };
-                connection.lane.begin(exchange);
+                let mut route = Route { connection, http: kind != Kind::Lines, opened: false, over: false };
+                route.connection.begin(exchange);
                 if let Start::Http { head, body, .. } = start {
-                    connection.lane.send(now, exchange, Outbound::Request { head, body });
+                    route.connection.send(now, exchange, Outbound::Request { head, body });
                     self.client.handle_event(now, exchange, ExchangeEvent::Waiting);
                 }
-                self.connections.insert(exchange.0, connection);
+                self.connections.insert(exchange.0, route);
                 self.deeds.push_back(Deed::Open(exchange.0, kind));
             }
             Output::Send(exchange, outgoing) => {
                 self.said.send(exchange.0, &outgoing);
-                if let Some(connection) = self.connections.get_mut(&exchange.0) {
-                    connection.lane.send(now, exchange, outgoing);
+                if let Some(route) = self.connections.get_mut(&exchange.0) {
+                    route.connection.send(now, exchange, outgoing);
                 }
             }
             Output::Abort(exchange) => {
                 self.said.abort(exchange.0);
-                if let Some(connection) = self.connections.get_mut(&exchange.0) {
-                    connection.lane.abort(now, exchange);
+                if let Some(route) = self.connections.get_mut(&exchange.0) {
+                    route.connection.abort(now, exchange);
                 }
             }
             Output::Event(event) => {

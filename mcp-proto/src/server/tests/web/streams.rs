@@ -496,7 +496,7 @@ fn a_rest_that_was_said_again_and_not_taken_is_still_there_for_the_next_time() {
     for _ in 0..3 {
         let y = site.bare("GET", client.after("s1-1"));
         assert_eq!(site.said(y).len(), 3);
-        // The lane reports, and its client takes nothing.
+        // The connection reports, and its client takes nothing.
         site.unsent(y, 300);
         site.cut(y);
         site.pass(Duration::from_secs(10 * 60));

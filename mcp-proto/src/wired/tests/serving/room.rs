@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::input::Admission;
-use crate::wired::{Lane, LaneOutput, SharedServer};
+use crate::wired::{Connection, ConnectionOutput, SharedServer};
 
 /// What half of a large request comes to, and how many of them fit into the room.
 const HALF: usize = 200_000;
@@ -142,10 +142,10 @@ fn what_only_waits_is_not_refused_and_no_more_of_it_is_read() {
 
 const NOTHING: [u16; 0] = [];
 
-/// A hub, and lanes as their tasks own them.
+/// A engine, and connections as their tasks own them.
 struct Tasks {
-    hub: SharedServer,
-    lanes: Vec<Lane>,
+    engine: SharedServer,
+    connections: Vec<Connection>,
 }
 
 impl Tasks {
@@ -153,37 +153,37 @@ impl Tasks {
         let mut config = ServerConfig::new(Implementation::new("raw", "1"));
         config.limits.server.max_held = 1 << 20;
         config.admit = admit;
-        Self { hub: SharedServer::new(Arc::new(config), [5; 32], Instant::ZERO), lanes: Vec::new() }
+        Self { engine: SharedServer::new(Arc::new(config), [5; 32], Instant::ZERO), connections: Vec::new() }
     }
 
     /// One more connection, which sends this.
     fn join(&mut self, bytes: String) -> Vec<u16> {
-        let lane = self.hub.join(Instant::ZERO, Kind::HttpServer, Peer::default()).expect("there is room");
-        self.lanes.push(lane);
-        self.feed(self.lanes.len() - 1, bytes)
+        let connection = self.engine.join(Instant::ZERO, Kind::HttpServer, Peer::default()).expect("there is room");
+        self.connections.push(connection);
+        self.feed(self.connections.len() - 1, bytes)
     }
 
-    /// Feeds a lane, and gives the statuses of what is written in answer.
-    fn feed(&mut self, lane: usize, bytes: String) -> Vec<u16> {
-        self.lanes[lane].handle_io(Instant::ZERO, IoEvent::Bytes(bytes.into()));
-        self.turn(lane)
+    /// Feeds a connection, and gives the statuses of what is written in answer.
+    fn feed(&mut self, connection: usize, bytes: String) -> Vec<u16> {
+        self.connections[connection].handle_io(Instant::ZERO, IoEvent::Bytes(bytes.into()));
+        self.turn(connection)
     }
 
     fn turn(&mut self, at: usize) -> Vec<u16> {
-        let lane = &mut self.lanes[at];
+        let connection = &mut self.connections[at];
         loop {
-            let (facts, diagnostics) = lane.take_facts();
+            let (facts, diagnostics) = connection.take_facts();
             let rest = facts.is_empty();
-            self.hub.facts(Instant::ZERO, facts, diagnostics);
-            let mail: Vec<_> = core::iter::from_fn(|| self.hub.poll_mail(lane.number())).collect();
+            self.engine.facts(Instant::ZERO, facts, diagnostics);
+            let mail: Vec<_> = core::iter::from_fn(|| self.engine.poll_mail(connection.number())).collect();
             if rest && mail.is_empty() {
                 break;
             }
-            mail.into_iter().for_each(|mail| mail.deliver(Instant::ZERO, lane));
+            mail.into_iter().for_each(|mail| mail.deliver(Instant::ZERO, connection));
         }
-        let written = core::iter::from_fn(|| lane.poll_output()).filter_map(|output| match output {
-            LaneOutput::Write(bytes) => bytes.strip_prefix(b"HTTP/1.1 ").map(|rest| rest[..3].to_vec()),
-            LaneOutput::Close(_) => None,
+        let written = core::iter::from_fn(|| connection.poll_output()).filter_map(|output| match output {
+            ConnectionOutput::Write(bytes) => bytes.strip_prefix(b"HTTP/1.1 ").map(|rest| rest[..3].to_vec()),
+            ConnectionOutput::Close(_) => None,
         });
         written.map(|status| String::from_utf8_lossy(&status).parse().expect("a status")).collect()
     }
@@ -199,7 +199,7 @@ fn all_room_comes_back_when_lanes_are_dropped() {
         }
         assert_eq!(tasks.join(halves().0), [503]);
         // As when a task panics: nothing is told to anybody.
-        tasks.lanes.clear();
+        tasks.connections.clear();
     }
 }
 
@@ -211,19 +211,19 @@ fn a_body_that_waits_for_its_admission_is_refused_only_once_it_is_read() {
             assert_eq!(tasks.join(halves().0), NOTHING, "held back as bytes, which take as much room");
         }
         assert_eq!(tasks.join(halves().0), NOTHING, "not refused");
-        assert!(!tasks.lanes[FIT].wants_read(), "nor read on");
+        assert!(!tasks.connections[FIT].wants_read(), "nor read on");
         if room {
-            tasks.lanes.drain(..FIT);
+            tasks.connections.drain(..FIT);
         }
-        let last = tasks.lanes.len() - 1;
-        let tokens: Vec<_> = core::iter::from_fn(|| tasks.hub.poll_event())
+        let last = tasks.connections.len() - 1;
+        let tokens: Vec<_> = core::iter::from_fn(|| tasks.engine.poll_event())
             .filter_map(|event| match event {
                 Event::Admit(token, _) => Some(token),
                 _ => None,
             })
             .collect();
         let token = tokens.into_iter().nth(FIT).expect("it is asked about");
-        tasks.hub.admit(Instant::ZERO, token, Admission::Accept(None));
+        tasks.engine.admit(Instant::ZERO, token, Admission::Accept(None));
         assert_eq!(tasks.turn(last), NOTHING);
         let piece = " ".repeat(HALF / 2);
         let refused: &[u16] = if room { &[] } else { &[503] };

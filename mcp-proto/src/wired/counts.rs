@@ -8,7 +8,7 @@ use core::net::IpAddr;
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Connections {
+pub(super) struct ConnectionCounts {
     config: Arc<ServerConfig>,
     open: usize,
     /// The address of each, where it tells clients apart.
@@ -16,7 +16,7 @@ pub(super) struct Connections {
     by_address: BTreeMap<IpAddr, usize>,
 }
 
-impl Connections {
+impl ConnectionCounts {
     pub(super) fn new(config: Arc<ServerConfig>) -> Self {
         Self { config, open: 0, addresses: BTreeMap::new(), by_address: BTreeMap::new() }
     }
@@ -61,7 +61,7 @@ mod tests {
     fn one_address_has_a_share_of_all_connections() {
         let mut config = ServerConfig::new(Implementation::new("s", "1"));
         config.limits.server.max_exchanges = 8;
-        let mut connections = Connections::new(Arc::new(config));
+        let mut connections = ConnectionCounts::new(Arc::new(config));
         let peer = |address: [u8; 4]| Peer::tcp(SocketAddr::from((address, 1)));
         let (greedy, modest, local) = (peer([192, 0, 2, 1]), peer([192, 0, 2, 2]), peer([127, 0, 0, 1]));
         assert!(connections.open(1, &greedy) && connections.open(2, &greedy));

@@ -10,7 +10,7 @@ fn pass(bench: &mut Bench, millis: u64) {
 /// A server whose engine looks at heads first.
 fn holding(limits: &FrameLimits) -> Bench {
     let mut bench = Bench::server_within(Kind::HttpServer, limits);
-    bench.lane = bench.lane.holding(true);
+    bench.connection = bench.connection.holding(true);
     bench
 }
 
@@ -47,31 +47,32 @@ fn a_body_is_held_back_until_it_is_wanted() {
 #[test]
 fn accepted_connection_of_lines_is_read_once_it_is_admitted() {
     let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
-    let lane = |peer, holding| {
+    let connection = |peer, holding| {
         let mut bench = Bench::server(Kind::Lines);
-        bench.lane = Lane::server(1, Kind::Lines, peer, &FrameLimits::default(), Instant::ZERO).holding(holding);
+        bench.connection =
+            Connection::server(1, Kind::Lines, peer, &FrameLimits::default(), Instant::ZERO).holding(holding);
         assert_eq!(bench.told(), ["1 opened"]);
         bench
     };
     for (peer, holding) in [(Peer::default(), true), (Peer::unix(None), false)] {
-        let mut bench = lane(peer, holding);
-        assert!(bench.lane.wants_read());
+        let mut bench = connection(peer, holding);
+        assert!(bench.connection.wants_read());
         assert_eq!(bench.feed(ping), ["1 request 1"]);
         assert_eq!(bench.say(Outbound::Continue), ["diagnostic out-of-place"]);
     }
-    let mut bench = lane(Peer::unix(None), true);
-    assert!(!bench.lane.wants_read());
+    let mut bench = connection(Peer::unix(None), true);
+    assert!(!bench.connection.wants_read());
     // Bytes that a driver reads nevertheless wait.
     assert_eq!(bench.feed(ping), NOTHING);
     assert_eq!(bench.timer(), None);
     assert_eq!(bench.say(Outbound::Continue), ["1 request 1"]);
-    assert!(bench.lane.wants_read());
+    assert!(bench.connection.wants_read());
     assert_eq!((bench.timer(), bench.feed(ping)), (None, vec!["1 request 1".to_string()]));
-    let mut bench = lane(Peer::unix(None), true);
+    let mut bench = connection(Peer::unix(None), true);
     assert_eq!(bench.feed(ping), NOTHING);
-    bench.lane.abort(bench.now, ExchangeId::accepted(1, 1));
+    bench.connection.abort(bench.now, ExchangeId::accepted(1, 1));
     assert_eq!(bench.told(), ["close Abort"], "unread");
-    let mut bench = lane(Peer::unix(None), true);
+    let mut bench = connection(Peer::unix(None), true);
     assert_eq!((bench.feed(ping), bench.eof()), (vec![], vec![]));
     assert_eq!(bench.closed(Closed::Reset), ["1 failed No Reset"], "unread");
 }
@@ -80,13 +81,13 @@ fn accepted_connection_of_lines_is_read_once_it_is_admitted() {
 fn a_client_whose_head_is_answered_is_not_asked_for_its_body() {
     let mut bench = Bench::server(Kind::HttpServer);
     let text = expecting(1);
-    bench.lane.handle_io(
+    bench.connection.handle_io(
         bench.now,
         IoEvent::Bytes(Bytes::copy_from_slice(&text.as_bytes()[..text.find('{').expect("a body")])),
     );
-    let (exchange, fact) = bench.lane.poll_fact().expect("the head");
+    let (exchange, fact) = bench.connection.poll_fact().expect("the head");
     assert_eq!(fact_text(&fact), "POST /mcp");
-    bench.lane.send(bench.now, exchange, full(403));
+    bench.connection.send(bench.now, exchange, full(403));
     assert_eq!(without_unsent(bench.told()), ["> HTTP/1.1 403 Forbidden", "close WriteHalf"]);
 }
 
@@ -96,13 +97,13 @@ fn an_engine_that_is_told_facts_together_still_sees_the_head_before_the_body_is_
         let mut bench = Bench::server(Kind::HttpServer);
         let text = expecting(1);
         let head = text.split('{').next().expect("a head");
-        bench.lane.handle_io(bench.now, IoEvent::Bytes(Bytes::copy_from_slice(head.as_bytes())));
-        let (facts, _) = bench.lane.take_facts();
+        bench.connection.handle_io(bench.now, IoEvent::Bytes(Bytes::copy_from_slice(head.as_bytes())));
+        let (facts, _) = bench.connection.take_facts();
         let [(exchange, fact)] = &facts[..] else { panic!("{facts:?}") };
         assert_eq!(fact_text(fact), "POST /mcp");
-        assert_eq!(bench.lane.poll_output(), None);
-        answer.into_iter().for_each(|answer| bench.lane.send(bench.now, *exchange, answer));
-        while !bench.lane.take_facts().0.is_empty() {}
+        assert_eq!(bench.connection.poll_output(), None);
+        answer.into_iter().for_each(|answer| bench.connection.send(bench.now, *exchange, answer));
+        while !bench.connection.take_facts().0.is_empty() {}
         assert_eq!(bench.told()[0], said);
     }
 }
@@ -112,7 +113,7 @@ fn every_request_comes_after_who_sends_it() {
     let known = || {
         let mut bench = Bench::server(Kind::HttpServer);
         let peer = Peer::default().named("ann");
-        bench.lane = Lane::server(1, Kind::HttpServer, peer, &FrameLimits::default(), Instant::ZERO);
+        bench.connection = Connection::server(1, Kind::HttpServer, peer, &FrameLimits::default(), Instant::ZERO);
         bench
     };
     let mut bench = known();
@@ -122,14 +123,14 @@ fn every_request_comes_after_who_sends_it() {
     assert_eq!(bench.all_written(), [r#"2 from Some("ann")"#, "2 POST /mcp", "2 request 2", "2 end"]);
     assert_eq!(bench.say(full(200)), ["> HTTP/1.1 200 OK"]);
     assert_eq!(bench.all_written(), ["3 reject 400"], "which is no request");
-    // The two are told together, or those of other lanes come between.
+    // The two are told together, or those of other connections come between.
     let mut bench = known();
     let text = expecting(1);
     let head = text.split('{').next().expect("a head");
-    bench.lane.handle_io(bench.now, IoEvent::Bytes(Bytes::copy_from_slice(head.as_bytes())));
-    let told: Vec<_> = bench.lane.take_facts().0.iter().map(|(_, fact)| fact_text(fact)).collect();
+    bench.connection.handle_io(bench.now, IoEvent::Bytes(Bytes::copy_from_slice(head.as_bytes())));
+    let told: Vec<_> = bench.connection.take_facts().0.iter().map(|(_, fact)| fact_text(fact)).collect();
     assert_eq!(told, [r#"from Some("ann")"#, "POST /mcp"]);
-    assert_eq!(bench.lane.poll_output(), None, "the client is not asked yet");
+    assert_eq!(bench.connection.poll_output(), None, "the client is not asked yet");
     // Of nobody in particular nothing is said.
     assert_eq!(Bench::server(Kind::HttpServer).feed(&post(1)), ["1 POST /mcp", "1 request 1", "1 end"]);
 }
@@ -144,7 +145,7 @@ fn nobody_is_timed_while_a_body_is_held_back() {
     bench.feed(&body[..1]);
     assert_eq!(bench.timer(), None, "whatever it sends meanwhile");
     pass(&mut bench, 3_600_000);
-    bench.lane.handle_timeout(bench.now);
+    bench.connection.handle_timeout(bench.now);
     assert_eq!(bench.told(), NOTHING);
     bench.send(Outbound::Continue);
     assert_eq!(bench.timer(), Some(30_000), "its time begins when it is asked");
@@ -159,13 +160,13 @@ fn a_body_that_comes_unasked_stops_the_reading_at_the_bound() {
     let head = "POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\n";
     bench.feed(&format!("{head}content-length: {}\r\n\r\n", body.len()));
     let mut pieces = body.as_bytes().chunks(100);
-    while bench.lane.wants_read() {
+    while bench.connection.wants_read() {
         let piece = pieces.next().expect("the bound comes first");
         assert_eq!(bench.handle_io(IoEvent::Bytes(Bytes::copy_from_slice(piece))), NOTHING);
-        assert!(bench.lane.conn.buffered() < 1_200);
+        assert!(bench.connection.conn.buffered() < 1_200);
     }
     bench.send(Outbound::Continue);
-    assert!(bench.lane.wants_read());
+    assert!(bench.connection.wants_read());
     let told: Vec<String> =
         pieces.flat_map(|piece| bench.handle_io(IoEvent::Bytes(Bytes::copy_from_slice(piece)))).collect();
     assert_eq!(told, [format!("1 note {}", "m".repeat(100_000)), "1 end".into()]);
@@ -178,7 +179,7 @@ fn a_request_that_is_refused_for_its_head_ends_the_connection_in_order() {
         bench.feed(&text);
         assert_eq!(bench.say(full(401)), ["> HTTP/1.1 401 Unauthorized", "close WriteHalf"]);
         assert_eq!(bench.feed(&post(2)), NOTHING, "read on, unparsed");
-        assert!(bench.lane.wants_read());
+        assert!(bench.connection.wants_read());
         bench.all_written();
         assert_eq!(bench.timer(), Some(2_000));
         assert_eq!(bench.tick(), ["close Abort"]);
@@ -208,9 +209,9 @@ fn what_becomes_of_an_answer_is_told_until_its_last_byte_is_written() {
         let mut bench = Bench::server(Kind::HttpServer);
         bench.feed(&post(1));
         answer.into_iter().for_each(|said| drop(bench.send(said)));
-        assert_eq!(bench.lane.exchange(), None, "it is over");
-        while bench.lane.unsent > 0 {
-            let left = bench.lane.unsent - 1;
+        assert_eq!(bench.connection.exchange(), None, "it is over");
+        while bench.connection.unsent > 0 {
+            let left = bench.connection.unsent - 1;
             assert_eq!(bench.written(1), [format!("1 unsent {left}")]);
         }
         assert_eq!(bench.closed(Closed::Reset), NOTHING, "it was written");
@@ -225,11 +226,11 @@ fn an_answer_that_is_cut_at_any_byte_is_told_to_have_failed_once() {
             let mut bench = Bench::server(Kind::HttpServer);
             bench.feed(&post(1));
             answer.iter().for_each(|said| drop(bench.send(said.clone())));
-            let all = bench.lane.unsent;
+            let all = bench.connection.unsent;
             bench.written(written);
             let mut told = without_unsent(end(&mut bench));
             told.extend(bench.closed(Closed::Aborted));
-            assert!(bench.lane.is_closed());
+            assert!(bench.connection.is_closed());
             (all, told)
         };
         let (all, _) = lost(0, &|_| Vec::new());
@@ -247,9 +248,9 @@ fn an_answer_that_is_cut_at_any_byte_is_told_to_have_failed_once() {
 fn an_answer_that_nobody_waits_for_any_more_can_be_aborted_until_it_is_written() {
     let mut bench = Bench::server(Kind::HttpServer);
     bench.feed(&post(1));
-    let exchange = bench.lane.exchange().expect("it is on");
+    let exchange = bench.connection.exchange().expect("it is on");
     bench.send(full(200));
-    bench.lane.abort(bench.now, exchange);
+    bench.connection.abort(bench.now, exchange);
     assert_eq!(bench.told(), ["close Abort"]);
     assert_eq!(bench.closed(Closed::Aborted), NOTHING);
 
@@ -257,7 +258,7 @@ fn an_answer_that_nobody_waits_for_any_more_can_be_aborted_until_it_is_written()
     written.feed(&post(1));
     written.send(full(200));
     written.all_written();
-    written.lane.abort(written.now, exchange);
+    written.connection.abort(written.now, exchange);
     assert_eq!(written.told(), NOTHING, "it is over");
 }
 
@@ -346,7 +347,7 @@ fn a_body_that_trickles_has_as_much_time_as_its_rate_earns() {
         let mut told = Vec::new();
         for second in 1..=900 {
             bench.now = Instant::from_millis(second * 1_000);
-            bench.lane.handle_timeout(bench.now);
+            bench.connection.handle_timeout(bench.now);
             told.extend(bench.told());
             if !told.is_empty() {
                 return (second, told);
@@ -394,7 +395,7 @@ fn slowed(body: bool, every: u64) -> u128 {
     let slow = bench.now;
     for _ in 0..10_000 {
         let next = bench.now + Duration::from_millis(every);
-        let at = bench.lane.poll_timeout().expect("it is timed");
+        let at = bench.connection.poll_timeout().expect("it is timed");
         if at <= next {
             let told = bench.tick();
             let outcome = if body { "1 reject 408" } else { "1 failed Maybe Timeout" };
@@ -429,12 +430,12 @@ fn a_part_out_of_its_place_is_a_diagnostic_and_changes_nothing() {
     assert_eq!(bench.send(event()), refused);
     assert_eq!(bench.send(Outbound::End), refused, "the exchange is not over");
     assert_eq!(bench.say(stream()).len(), 1);
-    let unsent = bench.lane.unsent();
+    let unsent = bench.connection.unsent();
     assert_eq!(bench.send(stream()), [format!("1 unsent {unsent}").as_str(), "diagnostic out-of-place"]);
     assert_eq!(bench.say(event()).len(), 1);
     bench.all_written();
     assert_eq!(bench.say(Outbound::End).len(), 1);
-    assert!(bench.lane.exchange().is_none());
+    assert!(bench.connection.exchange().is_none());
 }
 
 // covers: B-189
@@ -446,7 +447,7 @@ fn chunk_framing_earns_no_time_for_a_request_body() {
         bench.feed(head);
         for second in 1..=100 {
             pass(&mut bench, 1_000);
-            bench.lane.handle_timeout(bench.now);
+            bench.connection.handle_timeout(bench.now);
             if bench.told() != NOTHING {
                 return second;
             }
@@ -475,7 +476,7 @@ fn a_client_that_keeps_to_the_rate_is_never_given_up() {
         bench.feed(text);
         for _ in 0..140 {
             pass(&mut bench, every);
-            bench.lane.handle_timeout(bench.now);
+            bench.connection.handle_timeout(bench.now);
             assert_eq!(bench.feed(&" ".repeat(n)), NOTHING);
             assert_eq!(bench.timer(), Some(30_000), "{n} bytes every {every} ms");
         }
@@ -491,7 +492,7 @@ fn bytes_earn_the_same_together_and_in_pieces() {
         bench.feed(head);
         pass(&mut bench, 20_000);
         (0..n / piece).for_each(|_| drop(bench.feed(&" ".repeat(piece))));
-        bench.lane.poll_timeout()
+        bench.connection.poll_timeout()
     };
     for rate in [0, 7, 1_000, 1 << 10, 999_983] {
         let whole = deadline(9_600, 9_600, rate);
@@ -545,11 +546,11 @@ fn served(bytes: &[u8], size: usize, limits: &FrameLimits) -> (Vec<String>, usiz
         let asked = facts.iter().any(|fact| fact.ends_with(" end"));
         let refused = facts.iter().any(|fact| fact.contains(" reject "));
         told.append(&mut facts);
-        held = held.max(bench.lane.conn.buffered());
+        held = held.max(bench.connection.conn.buffered());
         if asked || refused {
             told.extend(bench.say(full(if refused { 400 } else { 200 })));
             facts = bench.all_written();
-        } else if let Some(piece) = bench.lane.wants_read().then(|| rest.next()).flatten() {
+        } else if let Some(piece) = bench.connection.wants_read().then(|| rest.next()).flatten() {
             facts = without_unsent(bench.handle_io(IoEvent::Bytes(Bytes::copy_from_slice(piece))));
         } else {
             return (told, held);
@@ -601,14 +602,14 @@ fn a_request_behind_an_open_event_stream_waits_for_its_end_as_bytes() {
     assert_eq!(bench.say(stream()), ["> HTTP/1.1 200 OK"]);
     bench.all_written();
     for n in 3..100 {
-        if bench.lane.wants_read() {
+        if bench.connection.wants_read() {
             assert_eq!(bench.feed(&post(n)), NOTHING);
         }
         bench.send(event());
         assert_eq!(bench.all_written(), NOTHING, "the stream goes on");
-        assert!(bench.lane.conn.buffered() < 2_000, "and what waits stays bounded");
+        assert!(bench.connection.conn.buffered() < 2_000, "and what waits stays bounded");
     }
-    assert!(!bench.lane.wants_read());
+    assert!(!bench.connection.wants_read());
     bench.send(Outbound::End);
     assert_eq!(bench.all_written(), ["2 POST /mcp", "2 request 2", "2 end"]);
 }

@@ -62,11 +62,11 @@ fn a_request_that_nobody_takes_fails_in_time() {
     bench.send(request());
     assert_eq!(bench.timer(), Some(30_000));
     assert_eq!(bench.tick(), ["7 failed Maybe Timeout", "close Abort"]);
-    assert!(!bench.lane.is_idle());
+    assert!(!bench.connection.is_idle());
 
     let mut reused = begun();
     reused.feed(&response(1));
-    reused.lane.begin(ExchangeId(8));
+    reused.connection.begin(ExchangeId(8));
     reused.send(request());
     assert_eq!(reused.tick(), ["8 failed Maybe Timeout", "close Abort"], "an idle connection may be half open");
 }
@@ -125,15 +125,15 @@ fn chunk_framing_earns_no_time_for_a_response_body() {
 fn an_event_stream_may_rest_and_has_no_timer() {
     let mut bench = asked();
     assert_eq!(bench.feed(STREAM), ["7 200"]);
-    assert!(bench.lane.is_streaming());
+    assert!(bench.connection.is_streaming());
     assert_eq!(bench.timer(), None);
     pass(&mut bench, 3_600_000);
-    bench.lane.handle_timeout(bench.now);
+    bench.connection.handle_timeout(bench.now);
     assert_eq!(bench.told(), NOTHING);
     assert_eq!(bench.feed("data: {\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n\n"), ["7 event"]);
-    assert_eq!((bench.timer(), bench.lane.is_streaming()), (None, true));
+    assert_eq!((bench.timer(), bench.connection.is_streaming()), (None, true));
     assert_eq!(bench.eof(), ["7 end", "close Abort"]);
-    assert!(!bench.lane.is_streaming());
+    assert!(!bench.connection.is_streaming());
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn an_answer_that_comes_before_the_tick_wins_over_the_timer() {
     let mut bench = asked();
     pass(&mut bench, 5_000);
     assert_eq!(bench.feed(&response(1)), ["7 200", "7 result 1", "7 end"]);
-    bench.lane.handle_timeout(bench.now);
+    bench.connection.handle_timeout(bench.now);
     assert_eq!(bench.told(), NOTHING);
-    assert!(bench.lane.is_idle());
+    assert!(bench.connection.is_idle());
 }

@@ -1,12 +1,12 @@
-//! What a lane does not write: what the [`MessageHook`] of the application refuses, and parts out of their place.
+//! What a connection does not write: what the [`MessageHook`] of the application refuses, and parts out of their place.
 
-use super::{Lane, Side};
+use super::{Connection, Side};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::{ExchangeEvent, ExchangeId, Outbound};
 use crate::hook::{Blocked, HookDecision, MessageHook};
 use alloc::format;
 
-impl Lane {
+impl Connection {
     /// Asks this hook about every message; about the request of an HTTP client whoever begins the exchange has asked.
     #[must_use]
     pub fn with_hook(mut self, hook: Option<MessageHook>) -> Self {

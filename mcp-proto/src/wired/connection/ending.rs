@@ -1,14 +1,14 @@
-//! How a lane ends its channel: the steps down, and the timer for each. The ladder that ends a program is
+//! How a connection ends its channel: the steps down, and the timer for each. The ladder that ends a program is
 //! MCP 2025-11-25, lifecycle, shutdown.
 
-use super::{Due, Lane, LaneOutput, Side};
+use super::{Connection, ConnectionOutput, Due, Side};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::{Closed, Shutdown};
 
-impl Lane {
+impl Connection {
     pub(super) fn half_close(&mut self) {
         self.ending = Some(Shutdown::WriteHalf);
-        self.outputs.push_back(LaneOutput::Close(Shutdown::WriteHalf));
+        self.outputs.push_back(ConnectionOutput::Close(Shutdown::WriteHalf));
         if self.open {
             self.arm_end();
         }
@@ -35,7 +35,7 @@ impl Lane {
         self.unsent = 0;
         self.taken = 0;
         self.outputs.clear();
-        self.outputs.push_back(LaneOutput::Close(Shutdown::Abort));
+        self.outputs.push_back(ConnectionOutput::Close(Shutdown::Abort));
     }
 
     pub(super) fn late_bytes(&mut self) {

@@ -1,8 +1,8 @@
-//! The one timer of a lane: what it waits for, and what follows when that does not come. Each wait of an HTTP exchange has a time of its own.
+//! The one timer of a connection: what it waits for, and what follows when that does not come. Each wait of an HTTP exchange has a time of its own.
 //! On a client: to connect, to get the request written, for the head of the answer, and between two parts of its body; an event stream has
 //! none. On a server: for a head, for its body, until the answer is taken, and for the next request.
 
-use super::{Answer, Lane, LaneOutput, Side};
+use super::{Answer, Connection, ConnectionOutput, Side};
 use crate::exchange::{Closed, ResponseHead, Shutdown};
 use crate::time::Instant;
 use core::time::Duration;
@@ -11,7 +11,7 @@ use core::time::Duration;
 /// that; closing it at once would open another for each of their calls.
 const SURPLUS_TIME: Duration = Duration::from_secs(1);
 
-/// What is due when the timer of a lane fires.
+/// What is due when the timer of a connection fires.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Due {
     Connect,
@@ -58,7 +58,7 @@ impl RateFloor {
     }
 }
 
-impl Lane {
+impl Connection {
     /// Fires its timer if it is due; else nothing happens.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.catch_up(now);
@@ -67,7 +67,7 @@ impl Lane {
         match (due, self.exchange) {
             (Due::Exit, _) => {
                 self.ending = Some(Shutdown::Terminate);
-                self.outputs.push_back(LaneOutput::Close(Shutdown::Terminate));
+                self.outputs.push_back(ConnectionOutput::Close(Shutdown::Terminate));
                 self.arm(self.limits.terminate_timeout, Due::Terminate);
             }
             (Due::Head, None) if self.has_begun() => self.overdue("the request head took too long"),
@@ -153,11 +153,11 @@ impl Lane {
 }
 
 #[cfg(feature = "http")]
-fn is_event_stream(head: &ResponseHead, lane: &Lane) -> bool {
-    crate::frame::Body::of_response(head, &lane.limits).is_event_stream()
+fn is_event_stream(head: &ResponseHead, connection: &Connection) -> bool {
+    crate::frame::Body::of_response(head, &connection.limits).is_event_stream()
 }
 
 #[cfg(not(feature = "http"))]
-fn is_event_stream(_: &ResponseHead, _: &Lane) -> bool {
+fn is_event_stream(_: &ResponseHead, _: &Connection) -> bool {
     false
 }

@@ -1,4 +1,4 @@
-//! Lanes, each driven by hand: what is told to it on the left, what comes of it as lines of text.
+//! Connections, each driven by hand: what is told to it on the left, what comes of it as lines of text.
 
 use super::*;
 use crate::rpc::{Message, Payload};
@@ -11,9 +11,9 @@ mod serving;
 #[cfg(feature = "http")]
 mod timers;
 
-/// A lane, the time it is told, and the text of what it says.
+/// A connection, the time it is told, and the text of what it says.
 struct Bench {
-    lane: Lane,
+    connection: Connection,
     now: Instant,
 }
 
@@ -23,9 +23,9 @@ impl Bench {
     }
 
     fn client_within(kind: Kind, program: bool, limits: &FrameLimits) -> Self {
-        let mut lane = Lane::client(kind, program, limits, Instant::ZERO);
-        lane.begin(ExchangeId(7));
-        Self { lane, now: Instant::ZERO }
+        let mut connection = Connection::client(kind, program, limits, Instant::ZERO);
+        connection.begin(ExchangeId(7));
+        Self { connection, now: Instant::ZERO }
     }
 
     fn server(kind: Kind) -> Self {
@@ -33,12 +33,12 @@ impl Bench {
     }
 
     fn server_within(kind: Kind, limits: &FrameLimits) -> Self {
-        Self { lane: Lane::server(1, kind, Peer::default(), limits, Instant::ZERO), now: Instant::ZERO }
+        Self { connection: Connection::server(1, kind, Peer::default(), limits, Instant::ZERO), now: Instant::ZERO }
     }
 
     fn told(&mut self) -> Vec<String> {
         let mut told = Vec::new();
-        while let Some((exchange, fact)) = self.lane.poll_fact() {
+        while let Some((exchange, fact)) = self.connection.poll_fact() {
             told.push(format!("{} {}", exchange.0 & ExchangeId::MAX_SEQUENCE, fact_text(&fact)));
         }
         let mut written = Vec::new();
@@ -49,24 +49,24 @@ impl Bench {
                 written.clear();
             }
         };
-        while let Some(output) = self.lane.poll_output() {
+        while let Some(output) = self.connection.poll_output() {
             match output {
-                LaneOutput::Write(bytes) => written.extend_from_slice(&bytes),
-                LaneOutput::Close(how) => {
+                ConnectionOutput::Write(bytes) => written.extend_from_slice(&bytes),
+                ConnectionOutput::Close(how) => {
                     flush(&mut told, &mut written);
                     told.push(format!("close {how:?}"));
                 }
             }
         }
         flush(&mut told, &mut written);
-        while let Some(diagnostic) = self.lane.poll_diagnostic() {
+        while let Some(diagnostic) = self.connection.poll_diagnostic() {
             told.push(format!("diagnostic {}", diagnostic.kind.code()));
         }
         told
     }
 
     fn handle_io(&mut self, wire: IoEvent) -> Vec<String> {
-        self.lane.handle_io(self.now, wire);
+        self.connection.handle_io(self.now, wire);
         self.told()
     }
 
@@ -89,7 +89,7 @@ impl Bench {
     /// Reports everything written. Leaves out what is told of that.
     #[cfg(feature = "http")]
     fn all_written(&mut self) -> Vec<String> {
-        let n = self.lane.unsent;
+        let n = self.connection.unsent;
         without_unsent(self.written(n))
     }
 
@@ -104,21 +104,21 @@ impl Bench {
     }
 
     fn send(&mut self, outgoing: Outbound) -> Vec<String> {
-        let exchange = self.lane.exchange().unwrap_or(ExchangeId(0));
-        self.lane.send(self.now, exchange, outgoing);
+        let exchange = self.connection.exchange().unwrap_or(ExchangeId(0));
+        self.connection.send(self.now, exchange, outgoing);
         self.told()
     }
 
     /// Lets the time of the next timer come.
     fn tick(&mut self) -> Vec<String> {
-        self.now = self.lane.poll_timeout().expect("a timer is armed");
-        self.lane.handle_timeout(self.now);
+        self.now = self.connection.poll_timeout().expect("a timer is armed");
+        self.connection.handle_timeout(self.now);
         self.told()
     }
 
     /// Milliseconds to the next timer.
     fn timer(&self) -> Option<u128> {
-        self.lane.poll_timeout().map(|at| at.since(self.now).as_millis())
+        self.connection.poll_timeout().map(|at| at.since(self.now).as_millis())
     }
 }
 
@@ -178,9 +178,9 @@ fn lines_become_facts_wherever_they_are_cut_and_the_end_of_input_is_not_the_end_
         told.extend(bench.feed(&text[cut..]));
         told.extend(bench.eof());
         assert_eq!(told, whole, "cut at {cut}");
-        assert!(!bench.lane.is_closed());
+        assert!(!bench.connection.is_closed());
         assert_eq!(bench.closed(Closed::Reset), ["1 failed No Reset"]);
-        assert!(bench.lane.is_closed());
+        assert!(bench.connection.is_closed());
     }
 }
 
@@ -198,9 +198,9 @@ fn when_facts_are_taken_changes_nothing() {
         told.extend(early.handle_io(wire));
     }
     for wire in inputs() {
-        late.lane.handle_io(Instant::ZERO, wire);
+        late.connection.handle_io(Instant::ZERO, wire);
     }
-    assert!(!late.lane.is_closed(), "what was read is still to be taken");
+    assert!(!late.connection.is_closed(), "what was read is still to be taken");
     assert_eq!(late.told(), told);
     assert_eq!(told, ["1 opened", "1 note a", "1 note b", "1 end", "1 failed No Eof"]);
 }
@@ -211,10 +211,10 @@ fn nothing_is_written_before_the_channel_is_open_and_frames_leave_whole_and_in_o
     let mut bench = Bench::client(Kind::Lines, true);
     assert_eq!(bench.send(message(&note("a"))), ["7 unsent 31"]);
     assert_eq!(bench.send(message(&note("b"))), ["7 unsent 62"]);
-    assert!(!bench.lane.wants_read());
+    assert!(!bench.connection.wants_read());
     let both = format!("> {}\n{}", note("a"), note("b"));
     assert_eq!(bench.open(), ["7 opened", &both]);
-    assert!(bench.lane.wants_read());
+    assert!(bench.connection.wants_read());
 }
 
 // covers: S0-33
@@ -248,12 +248,12 @@ fn after_closed_a_lane_is_silent() {
     assert_eq!(bench.written(10), NOTHING);
     assert_eq!(bench.eof(), NOTHING);
     assert_eq!(bench.closed(Closed::Eof), NOTHING);
-    bench.lane.send(bench.now, ExchangeId(7), message(&note("b")));
-    bench.lane.abort(bench.now, ExchangeId(7));
-    bench.lane.close(bench.now);
-    bench.lane.handle_timeout(Instant::new(Duration::MAX));
+    bench.connection.send(bench.now, ExchangeId(7), message(&note("b")));
+    bench.connection.abort(bench.now, ExchangeId(7));
+    bench.connection.close(bench.now);
+    bench.connection.handle_timeout(Instant::new(Duration::MAX));
     assert_eq!(bench.told(), NOTHING);
-    assert!(!bench.lane.wants_read());
+    assert!(!bench.connection.wants_read());
 }
 
 #[test]
@@ -261,12 +261,12 @@ fn a_channel_that_does_not_open_in_time_fails_its_exchange_once_and_is_closed() 
     let mut bench = Bench::client(Kind::Lines, false);
     bench.send(message(&note("a")));
     assert_eq!(bench.timer(), Some(10_000));
-    bench.lane.handle_timeout(Instant::from_millis(9_999));
+    bench.connection.handle_timeout(Instant::from_millis(9_999));
     assert_eq!(bench.told(), NOTHING);
     assert_eq!(bench.tick(), ["7 failed No Timeout", "close Abort"]);
     assert_eq!(bench.open(), NOTHING);
     assert_eq!(bench.closed(Closed::Aborted), NOTHING);
-    assert!(bench.lane.is_closed());
+    assert!(bench.connection.is_closed());
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn what_happens_before_the_tick_wins_over_the_timer() {
     let mut bench = Bench::client(Kind::Lines, false);
     bench.now = Instant::from_millis(10_000);
     assert_eq!(bench.open(), ["7 opened"], "the time to open is over, but nobody said so");
-    bench.lane.handle_timeout(bench.now);
+    bench.connection.handle_timeout(bench.now);
     assert_eq!(bench.told(), NOTHING);
 }
 
@@ -336,7 +336,7 @@ fn last_answers_of_a_duplex_server_get_the_idle_time() {
     bench.now = bench.now + Duration::from_secs(40);
     bench.written(1);
     assert_eq!(bench.timer(), Some(60_000), "some of it was accepted");
-    let rest = bench.lane.unsent();
+    let rest = bench.connection.unsent();
     bench.written(rest);
     assert_eq!(bench.timer(), Some(2_000), "only the other side is awaited");
 }
@@ -344,13 +344,13 @@ fn last_answers_of_a_duplex_server_get_the_idle_time() {
 #[test]
 fn an_aborted_exchange_yields_no_further_fact_and_its_channel_is_cut() {
     let mut bench = Bench::server(Kind::Lines);
-    bench.lane.handle_io(bench.now, IoEvent::Bytes(Bytes::from(format!("{}\n{}\n", note("a"), note("b")))));
-    let (exchange, _) = bench.lane.poll_fact().expect("it is open");
-    bench.lane.poll_fact().expect("the first message");
-    bench.lane.send(bench.now, exchange, message(&note("lost")));
-    bench.lane.abort(bench.now, exchange);
+    bench.connection.handle_io(bench.now, IoEvent::Bytes(Bytes::from(format!("{}\n{}\n", note("a"), note("b")))));
+    let (exchange, _) = bench.connection.poll_fact().expect("it is open");
+    bench.connection.poll_fact().expect("the first message");
+    bench.connection.send(bench.now, exchange, message(&note("lost")));
+    bench.connection.abort(bench.now, exchange);
     assert_eq!(bench.told(), ["close Abort"]);
-    bench.lane.abort(bench.now, exchange);
+    bench.connection.abort(bench.now, exchange);
     assert_eq!(bench.feed("{}\n"), NOTHING);
     assert_eq!(bench.closed(Closed::Aborted), NOTHING);
 }
@@ -359,13 +359,14 @@ fn an_aborted_exchange_yields_no_further_fact_and_its_channel_is_cut() {
 #[test]
 fn two_lanes_never_mint_the_same_exchange() {
     let facts = |number| {
-        let mut lane = Lane::server(number, Kind::Lines, Peer::default(), &FrameLimits::default(), Instant::ZERO);
-        let (exchange, _) = lane.poll_fact().expect("it is open");
-        assert_eq!(exchange.lane(), number);
+        let mut connection =
+            Connection::server(number, Kind::Lines, Peer::default(), &FrameLimits::default(), Instant::ZERO);
+        let (exchange, _) = connection.poll_fact().expect("it is open");
+        assert_eq!(exchange.connection(), number);
         exchange
     };
     assert_ne!(facts(1), facts(2));
-    let mut one = Lane::server(1, Kind::Lines, Peer::default(), &FrameLimits::default(), Instant::ZERO);
+    let mut one = Connection::server(1, Kind::Lines, Peer::default(), &FrameLimits::default(), Instant::ZERO);
     one.send(Instant::ZERO, facts(2), message(&note("for the other")));
     while one.poll_fact().is_some() {}
     assert_eq!(one.poll_output(), None);
@@ -377,15 +378,15 @@ fn reading_stops_only_at_a_bound() {
     let mut bench = Bench::server_within(Kind::Lines, &limits);
     bench.told();
     bench.feed(&note("x").repeat(10));
-    assert!(bench.lane.wants_read(), "one long line that is not complete is no reason to stop");
+    assert!(bench.connection.wants_read(), "one long line that is not complete is no reason to stop");
     bench.feed("\n");
     let line = Bytes::from(format!("{}\n", note("a")));
     for n in 1..=4 {
-        bench.lane.handle_io(bench.now, IoEvent::Bytes(line.clone()));
-        assert_eq!(bench.lane.wants_read(), n < 4, "{n} lines that nobody takes");
+        bench.connection.handle_io(bench.now, IoEvent::Bytes(line.clone()));
+        assert_eq!(bench.connection.wants_read(), n < 4, "{n} lines that nobody takes");
     }
     assert_eq!(bench.told().len(), 4);
-    assert!(bench.lane.wants_read());
+    assert!(bench.connection.wants_read());
 }
 
 #[cfg(feature = "http")]
@@ -439,7 +440,7 @@ mod http {
         let two = format!("{}{}", post(1), post(1));
         assert_eq!(bench.feed(&two), ["1 POST /mcp", "1 request 1", "1 end"]);
         assert_eq!(bench.say(full(200)), ["> HTTP/1.1 200 OK"]);
-        let unsent = bench.lane.unsent;
+        let unsent = bench.connection.unsent;
         assert_eq!(bench.written(unsent - 1), ["1 unsent 1"], "a byte of the answer is not out");
         assert_eq!(bench.written(1), ["1 unsent 0", "2 POST /mcp", "2 request 1", "2 end"]);
         assert_eq!(bench.say(full(200)), ["> HTTP/1.1 200 OK"]);
@@ -477,7 +478,7 @@ mod http {
         let (mut early, mut late) = (Bench::server(Kind::HttpServer), Bench::server(Kind::HttpServer));
         let told: Vec<String> = inputs.iter().flat_map(|wire| early.handle_io(wire.clone())).collect();
         for wire in inputs {
-            late.lane.handle_io(Instant::ZERO, wire);
+            late.connection.handle_io(Instant::ZERO, wire);
         }
         assert_eq!(told, ["1 POST /mcp", "1 request 1", "1 end", "1 read closed"]);
         assert_eq!(late.told(), told);
@@ -504,7 +505,7 @@ mod http {
         let mut aborted = Bench::server(Kind::HttpServer);
         aborted.feed(&post(1));
         assert_eq!(aborted.eof(), ["1 read closed"]);
-        aborted.lane.abort(aborted.now, ExchangeId::accepted(1, 1));
+        aborted.connection.abort(aborted.now, ExchangeId::accepted(1, 1));
         assert_eq!(aborted.told(), ["close Abort"]);
 
         let mut half = Bench::server(Kind::HttpServer);
@@ -522,7 +523,7 @@ mod http {
         assert_eq!(bench.say(full(413)), ["> HTTP/1.1 413 Content Too Large", "close WriteHalf"]);
         bench.all_written();
         assert_eq!(bench.feed(&post(1)), NOTHING, "read on, unparsed");
-        assert!(bench.lane.wants_read());
+        assert!(bench.connection.wants_read());
         assert_eq!(bench.timer(), Some(2_000));
         assert_eq!(bench.tick(), ["close Abort"]);
 
@@ -585,14 +586,14 @@ mod http {
         let limits = FrameLimits { max_read_ahead: 1_000, ..FrameLimits::default() };
         let mut bench = Bench::server_within(Kind::HttpServer, &limits);
         bench.feed(&post(1));
-        assert!(bench.lane.wants_read());
-        while bench.lane.wants_read() {
+        assert!(bench.connection.wants_read());
+        while bench.connection.wants_read() {
             assert_eq!(bench.feed(&post(2)), NOTHING);
-            assert!(bench.lane.conn.buffered() < 10_000);
+            assert!(bench.connection.conn.buffered() < 10_000);
         }
         bench.say(full(200));
         bench.all_written();
-        assert_eq!(bench.lane.exchange(), Some(ExchangeId::accepted(1, 2)));
+        assert_eq!(bench.connection.exchange(), Some(ExchangeId::accepted(1, 2)));
     }
 
     // covers: B-054
@@ -602,9 +603,9 @@ mod http {
         bench.feed(&post(1));
         assert_eq!(bench.send(stream()).last().map(String::as_str), Some("> HTTP/1.1 200 OK"));
         assert_eq!(bench.send(event()).len(), 2);
-        let exchange = bench.lane.exchange().expect("it is on");
+        let exchange = bench.connection.exchange().expect("it is on");
         bench.send(Outbound::End);
-        bench.lane.send(bench.now, exchange, event());
+        bench.connection.send(bench.now, exchange, event());
         assert_eq!(bench.told(), NOTHING);
     }
 
@@ -613,10 +614,10 @@ mod http {
         let mut bench = begun();
         assert_eq!(bench.timer(), None);
         assert_eq!(bench.feed(&response(1)), ["7 200", "7 result 1", "7 end"]);
-        assert!(bench.lane.is_idle());
+        assert!(bench.connection.is_idle());
         assert_eq!(bench.timer(), Some(60_000));
         assert_eq!(bench.tick(), ["close Abort"]);
-        assert!(!bench.lane.is_idle());
+        assert!(!bench.connection.is_idle());
         assert_eq!(bench.closed(Closed::Aborted), NOTHING);
     }
 
@@ -647,7 +648,7 @@ mod http {
         bench.open();
         bench.send(request());
         assert_eq!(bench.feed(&response(1)), ["7 200", "7 result 1", "7 end"]);
-        assert!(bench.lane.is_idle(), "some bytes, which only the report lacks");
+        assert!(bench.connection.is_idle(), "some bytes, which only the report lacks");
         assert_eq!(bench.timer(), Some(2_000));
         assert_eq!(bench.tick(), ["close Abort"], "a report that never comes");
 
@@ -656,9 +657,9 @@ mod http {
         let Outbound::Request { head, .. } = request() else { panic!("a request") };
         large.send(Outbound::Request { head, body: vec![b'1'; 100_000].into() });
         assert_eq!(large.feed(&response(1)), ["7 200", "7 result 1", "7 end"]);
-        assert!(!large.lane.is_idle(), "answered early: the rest is still on its way");
+        assert!(!large.connection.is_idle(), "answered early: the rest is still on its way");
         assert_eq!(large.all_written(), NOTHING);
-        assert!(large.lane.is_idle());
+        assert!(large.connection.is_idle());
     }
 
     // covers: S2-13

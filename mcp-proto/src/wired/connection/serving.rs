@@ -1,13 +1,13 @@
-//! What only the lane of an HTTP server does: the next request, the wait for its body, and what becomes of its answer.
+//! What only the connection of an HTTP server does: the next request, the wait for its body, and what becomes of its answer.
 //!
 //! Persistence and pipelining are those of RFC 9112 section 9: a pipelined request starts only after the answer before it is written, and
 //! never once its client is gone.
 
-use super::{Due, Lane, RateFloor, Side};
+use super::{Connection, Due, RateFloor, Side};
 use crate::exchange::{BadRequest, Closed, ExchangeEvent, ExchangeId, Inbound, Peer, Sent};
 use crate::wired::room::{MemoryBudget, Reservation};
 
-impl Lane {
+impl Connection {
     /// For an engine that admits requests and connections: reads no further than the head of an HTTP request, and nothing of a connection of
     /// lines that a listener accepted, until [`Outbound::Continue`](crate::exchange::Outbound::Continue) is said on its exchange. A client that waits to be asked for its body is asked only then. An answer
     /// that is said instead is the last: the channel ends in order. While a body is held back no time of the client runs, and of what it
@@ -19,7 +19,7 @@ impl Lane {
         self
     }
 
-    /// Holds of half-read requests no more than there is room for among all lanes that were given this room.
+    /// Holds of half-read requests no more than there is room for among all connections that were given this room.
     pub(in crate::wired) fn within(mut self, room: &MemoryBudget) -> Self {
         self.share = (self.side == Side::HttpServer).then(|| room.share());
         self

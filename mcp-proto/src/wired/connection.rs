@@ -38,7 +38,7 @@ const LONG: usize = 32 << 10;
 /// what the engine says back to [`send`](Self::send) and [`abort`](Self::abort); then take its outputs and its diagnostics. Bytes are
 /// parsed as facts are taken, so an exchange that the engine aborts in answer to one fact yields no further one.
 #[derive(Debug)]
-pub struct Lane {
+pub struct Connection {
     number: u64,
     sequence: u64,
     side: Side,
@@ -55,7 +55,7 @@ pub struct Lane {
     pace: RateFloor,
     /// HTTP server: the request of the exchange was read to its end, or is refused.
     asked: bool,
-    /// HTTP server: its part of what all lanes may hold.
+    /// HTTP server: its part of what all connections may hold.
     share: Option<Reservation>,
     /// HTTP client: how far the answer to the latest request has come.
     answer: Answer,
@@ -68,7 +68,7 @@ pub struct Lane {
     gone: Option<Closed>,
     ending: Option<Shutdown>,
     facts: VecDeque<(ExchangeId, ExchangeEvent)>,
-    outputs: VecDeque<LaneOutput>,
+    outputs: VecDeque<ConnectionOutput>,
     diagnostics: VecDeque<Diagnostic>,
     /// Framed bytes that were not reported written.
     unsent: usize,
@@ -83,10 +83,10 @@ pub struct Lane {
     traffic: Traffic,
 }
 
-/// What a lane wants of its channel, in order.
+/// What a connection wants of its channel, in order.
 #[derive(Clone, PartialEq, Debug)]
 #[must_use]
-pub enum LaneOutput {
+pub enum ConnectionOutput {
     /// Write these bytes.
     Write(Bytes),
     /// End the channel in this way.
@@ -115,29 +115,29 @@ enum Answer {
     Stream,
 }
 
-impl Lane {
+impl Connection {
     /// A channel of a client, to be opened. `program`: ending it goes down the ladder `WriteHalf`, `Terminate`, `Abort`; else `WriteHalf`,
     /// `Abort`. If it is not open after [`FrameLimits::open_timeout`], its exchange fails and it is closed.
     pub fn client(kind: Kind, program: bool, limits: &FrameLimits, now: Instant) -> Self {
-        let mut lane = Self::new(0, kind, Side::DuplexClient { program }, limits, now);
-        lane.timer = Some((now + limits.open_timeout, Due::Connect));
-        lane
+        let mut connection = Self::new(0, kind, Side::DuplexClient { program }, limits, now);
+        connection.timer = Some((now + limits.open_timeout, Due::Connect));
+        connection
     }
 
     /// A channel that a server accepted, open already. On newline-delimited messages its exchange exists from the start, and the first
     /// fact is [`ExchangeEvent::Opened`] with `peer`. Over HTTP each request comes after [`ExchangeEvent::From`] with `peer`, unless nothing is known of it
-    /// ([`Peer::default`]). Two lanes of one server must not have the same number.
+    /// ([`Peer::default`]). Two connections of one server must not have the same number.
     pub fn server(number: u64, kind: Kind, peer: Peer, limits: &FrameLimits, now: Instant) -> Self {
-        let mut lane = Self::new(number, kind, Side::DuplexServer, limits, now);
-        lane.open = true;
-        lane.peer = (peer != Peer::default()).then(|| Box::new(peer.clone()));
-        if lane.side == Side::HttpServer {
-            lane.arm(limits.head_timeout, Due::Head);
+        let mut connection = Self::new(number, kind, Side::DuplexServer, limits, now);
+        connection.open = true;
+        connection.peer = (peer != Peer::default()).then(|| Box::new(peer.clone()));
+        if connection.side == Side::HttpServer {
+            connection.arm(limits.head_timeout, Due::Head);
         } else {
-            let exchange = lane.mint();
-            lane.facts.push_back((exchange, ExchangeEvent::Opened(peer)));
+            let exchange = connection.mint();
+            connection.facts.push_back((exchange, ExchangeEvent::Opened(peer)));
         }
-        lane
+        connection
     }
 
     fn new(number: u64, kind: Kind, duplex: Side, limits: &FrameLimits, now: Instant) -> Self {
@@ -313,7 +313,7 @@ impl Lane {
         let mut facts = Vec::new();
         while let Some(fact) = self.poll_fact() {
             facts.push(fact);
-            // What is there already goes along: no fact of another lane comes between a request and who sends it.
+            // What is there already goes along: no fact of another connection comes between a request and who sends it.
             if self.conn.expects() && self.facts.is_empty() {
                 break;
             }
@@ -334,12 +334,12 @@ impl Lane {
     }
 
     /// What to do with the channel next. Nothing but [`Shutdown::Abort`] comes before it is open, and nothing after it is closed.
-    pub fn poll_output(&mut self) -> Option<LaneOutput> {
-        if !self.open && self.outputs.front() != Some(&LaneOutput::Close(Shutdown::Abort)) {
+    pub fn poll_output(&mut self) -> Option<ConnectionOutput> {
+        if !self.open && self.outputs.front() != Some(&ConnectionOutput::Close(Shutdown::Abort)) {
             return None;
         }
         let output = self.outputs.pop_front()?;
-        if let LaneOutput::Write(bytes) = &output {
+        if let ConnectionOutput::Write(bytes) = &output {
             self.taken += bytes.len();
             self.handed = true;
         }
@@ -354,7 +354,7 @@ impl Lane {
     /// Whether the driver should read on. False before it is open, while a connection of lines waits for its admission, and after its end;
     /// else only at a bound: facts that nobody takes,
     /// requests that wait behind an unfinished answer, or a body that is held back hold [`FrameLimits::max_read_ahead`] bytes, or more than
-    /// 64 KiB while all lanes together hold [`ServerLimits::max_held`](crate::limits::ServerLimits::max_held).
+    /// 64 KiB while all connections together hold [`ServerLimits::max_held`](crate::limits::ServerLimits::max_held).
     pub fn wants_read(&self) -> bool {
         let held = if self.holds() { self.conn.buffered() } else { 0 };
         let bound = self.limits.max_read_ahead.max(1);
@@ -385,7 +385,7 @@ impl Lane {
 }
 
 /// What happened to the channel.
-impl Lane {
+impl Connection {
     fn opened(&mut self, peer: Peer) {
         if self.open || self.ending == Some(Shutdown::Abort) {
             return;
@@ -474,7 +474,7 @@ impl Lane {
 }
 
 /// From bytes to facts.
-impl Lane {
+impl Connection {
     /// Time passes, and what was read before is understood before: when facts are taken changes nothing.
     fn catch_up(&mut self, now: Instant) {
         while self.step() {}
@@ -562,7 +562,7 @@ impl Lane {
         let before = self.unsent;
         while let Some(bytes) = self.conn.poll_write() {
             self.unsent += bytes.len();
-            self.outputs.push_back(LaneOutput::Write(bytes));
+            self.outputs.push_back(ConnectionOutput::Write(bytes));
         }
         self.unsent != before
     }

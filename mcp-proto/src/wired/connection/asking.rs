@@ -1,8 +1,8 @@
-//! What the pool of a client looks at in the lane of an HTTP connection.
+//! What the pool of a client looks at in the connection of an HTTP connection.
 
-use super::{Answer, LATE_REPORT, Lane, LaneOutput, Side};
+use super::{Answer, Connection, ConnectionOutput, LATE_REPORT, Side};
 
-impl Lane {
+impl Connection {
     /// HTTP client: whether it can carry another request now.
     pub(in crate::wired) fn is_idle(&self) -> bool {
         let free = self.exchange.is_none() && self.unsent <= LATE_REPORT;
@@ -16,7 +16,7 @@ impl Lane {
 
     /// Whether [`poll_output`](Self::poll_output) is about to hand out the first bytes of the exchange.
     pub(in crate::wired) fn has_first_write(&self) -> bool {
-        self.open && !self.handed && matches!(self.outputs.front(), Some(LaneOutput::Write(_)))
+        self.open && !self.handed && matches!(self.outputs.front(), Some(ConnectionOutput::Write(_)))
     }
 
     /// HTTP client: whether an event stream is open on it.
