@@ -1,16 +1,34 @@
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 #![forbid(unsafe_code)]
-//! A sans-IO [Model Context Protocol](https://modelcontextprotocol.io) engine: client and server, every published revision from
+//! A sans-IO [Model Context Protocol](https://modelcontextprotocol.io) engine, client and server, for every published revision from
 //! 2024-11-05 to 2026-07-28.
 //!
-//! The core takes bytes and time in and gives actions out. It touches no socket, clock, thread, environment or random source: what it
-//! needs is an argument. So it runs under any event loop, in a simulator, in a fuzzer, and the same inputs always give the same outputs.
-//! `mcp-smol` and `mcp-blocking` are adapters that add the sockets, pipes, processes and clocks; programs mostly use one of them.
+//! The engine takes bytes and time as arguments and returns actions. It uses no socket, clock, thread,
+//! environment variable or random source. It therefore runs in any event loop, in a simulator and in a
+//! fuzzer, and the same inputs always produce the same outputs. `mcp-smol` and `mcp-blocking` are
+//! adapters that add sockets, pipes, processes and a clock. Most programs use one of them.
+//!
+//! # Words
+//!
+//! Nine nouns have one meaning throughout the documentation:
+//!
+//! * **engine**: a [`Client`] or a [`Server`], with or without its connections. It performs no I/O.
+//! * **driver**: the code that performs the I/O for an engine: an adapter, or your event loop.
+//! * **application**: the code that makes calls, or that serves requests.
+//! * **client**, **server**: the two roles of the protocol.
+//! * **peer**: the program at the other end of a connection.
+//! * **connection**: one socket, pipe pair or process.
+//! * **exchange**: messages in both directions for as long as a connection lives (*duplex*), or one
+//!   HTTP request and its response.
+//! * **request**: a JSON-RPC request. The request of an HTTP exchange is an *HTTP request*.
+//!
+//! All other terms are those of the specifications: session, stream, response, header field, era,
+//! legacy, modern.
 //!
 //! ```text
 //!   your event loop / mcp-smol / mcp-blocking          mcp-proto
 //!  ┌──────────────────────────────────────┐  bytes   ┌────────────────────────────────────────────┐
-//!  │ sockets, pipes, processes            │◀────────▶│ WiredClient, WiredServer: connections, pool      │  seam A: bring your own socket
+//!  │ sockets, pipes, processes            │◀────────▶│ WiredClient, WiredServer: connections, pool│  seam A: bring your own socket
 //!  │ one clock                            │  ticks   │  (lines · http+sse)                        │
 //!  └──────────────────────────────────────┘          ├──────────────── exchanges ─────────────────┤
 //!                                                    │ Client  or  Server                         │  seam B: bring your own HTTP
@@ -21,9 +39,10 @@
 //!
 //! # A driving loop
 //!
-//! A driver carries out [`Action`](exchange::Action)s, tells what happened, and sleeps until
-//! [`poll_timeout`](wired::WiredClient::poll_timeout). Here both ends run in one thread, and the "socket" is a variable. A server over HTTP
-//! differs in one word, `Kind::HttpServer`, and has a channel for each connection.
+//! A driver carries out each [`Action`](exchange::Action), reports what happened, and sleeps until
+//! [`poll_timeout`](wired::WiredClient::poll_timeout). In this example both engines run in one thread,
+//! and the "socket" is a variable. A server over HTTP uses `Kind::HttpServer` and accepts many
+//! connections.
 //!
 //! ```
 //! use mcp_proto::exchange::{Action, ConnectionId, Closed, Peer, Shutdown};
@@ -32,51 +51,51 @@
 //! use mcp_proto::{ClientConfig, Cx, Instant, Outcome, Router, client, server, tool, tools};
 //! use std::sync::Arc;
 //!
-//! // A server: what it offers, and who serves it. Here handlers are plain functions; an adapter brings its own kind.
+//! // A server: what it offers and its handlers, plain functions here. An adapter has its own kind of handler.
 //! let router = Router::<fn(&Cx) -> Outcome>::new("calc", "1.0")
 //!     .add(tool("hello").describe("says hello"), |cx: &Cx| cx.outcome("hello"));
-//! let now = Instant::ZERO; // a real driver reads its clock once a turn
+//! let now = Instant::ZERO; // a driver reads its clock once per turn
 //! let mut server = WiredServer::new(Arc::new(router.config()), [1; 32], now); // 32 unguessable bytes
 //! let mut client = WiredClient::new(Arc::new(ClientConfig::given()), [2; 32], now);
 //!
-//! // 1. Calls are values. This one waits until the two sides have agreed.
+//! // 1. A call is a value. The engine sends it after negotiation.
 //! let hello = client.call(now, tools::call("hello")).unwrap();
 //!
 //! let (mut at_client, mut at_server) = (ConnectionId(0), ConnectionId(0));
 //! let mut answer = None;
 //! loop {
 //!     let mut idle = true;
-//!     // 2. Do what the client wants, and tell what came of it.
+//!     // 2. Carry out the client's actions, and report the results.
 //!     while let Some(action) = client.poll_output() {
 //!         idle = false;
 //!         match action {
-//!             Action::Open(channel, _endpoint) => {
-//!                 at_client = channel;
+//!             Action::Open(connection, _endpoint) => {
+//!                 at_client = connection;
 //!                 at_server = server.accept(now, Kind::Lines, Peer::default()).unwrap();
-//!                 client.opened(now, channel, Peer::default());
+//!                 client.opened(now, connection, Peer::default());
 //!             }
-//!             Action::Write(channel, bytes) => {
-//!                 client.written(now, channel, bytes.len());
+//!             Action::Write(connection, bytes) => {
+//!                 client.written(now, connection, bytes.len());
 //!                 server.bytes(now, at_server, bytes);
 //!             }
 //!             Action::Close(_, Shutdown::WriteHalf) => server.eof(now, at_server),
-//!             Action::Close(channel, _) => client.closed(now, channel, Closed::Aborted),
+//!             Action::Close(connection, _) => client.closed(now, connection, Closed::Aborted),
 //!             Action::Event(client::Event::Ended { call, outcome }) if call == hello.id() => answer = Some(outcome),
 //!             Action::Event(_) => {}
 //!         }
 //!     }
-//!     // 3. The same for the server; requests go to the router.
+//!     // 3. The same for the server. The router takes its requests.
 //!     while let Some(action) = server.poll_output() {
 //!         idle = false;
 //!         match action {
-//!             Action::Write(channel, bytes) => {
-//!                 server.written(now, channel, bytes.len());
+//!             Action::Write(connection, bytes) => {
+//!                 server.written(now, connection, bytes.len());
 //!                 client.bytes(now, at_client, bytes);
 //!             }
 //!             Action::Event(server::Event::Request(responder, incoming)) => match router.route(responder, incoming) {
 //!                 Routed::Answer(answer) => server.respond(now, answer),
 //!                 Routed::Handle { handler, invocation, responder } => {
-//!                     // One that takes time runs elsewhere, with `Cx::linked`, and its answer is handed in when it comes.
+//!                     // A slow handler runs on another thread or task, with `Cx::linked`.
 //!                     let outcome = handler(&Cx::detached(invocation));
 //!                     server.respond(now, responder.write(outcome));
 //!                 }
@@ -84,7 +103,7 @@
 //!             _ => {}
 //!         }
 //!     }
-//!     // 4. Nothing to do: a real driver sleeps until bytes come or `poll_timeout` is due, and then calls `handle_timeout`.
+//!     // 4. Idle: a driver sleeps until it can read, or until `poll_timeout`, and then calls `handle_timeout`.
 //!     if idle {
 //!         break;
 //!     }
@@ -95,37 +114,39 @@
 //!
 //! # The modules, in reading order
 //!
-//! Each uses only those above it.
+//! A module uses only the modules above it.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`time`], [`seed`], [`limits`] | what the engine is given: instants, unguessable bytes, every bound and why that number |
-//! | [`redact`] | what must not be logged, shown or kept: secrets, found by their names |
-//! | [`rpc`] | the JSON-RPC envelope, read in one pass of our own, and raw JSON that was checked once |
+//! | [`time`], [`seed`], [`limits`] | instants, random bytes, and every limit with the reason for its default |
+//! | [`redact`] | masking of secrets in logs, `Debug` output and recordings |
+//! | [`rpc`] | the JSON-RPC envelope, and raw JSON that was validated once |
 //! | [`version`] | the revisions, and one table of what each allows |
-//! | [`exchange`] | the vocabulary: exchanges, channels, items, facts, actions |
-//! | `process` | what drivers that start programs share (`std` only) |
-//! | [`error`] | what can go wrong, sorted by whose fault it is |
-//! | [`hook`] | a function that sees, and may refuse, every message |
-//! | [`stats`] | what an engine holds and has done, as numbers |
+//! | [`exchange`] | the vocabulary of both seams: exchanges, connections, actions |
+//! | `process` | helpers for drivers that start programs (`std` only) |
+//! | [`error`] | errors, by who caused them |
+//! | [`hook`] | a function that sees every message and may refuse it |
+//! | [`stats`] | counters and gauges of an engine |
 //! | [`frame`] | codecs: lines, HTTP/1.1, server-sent events |
-//! | [`call`], [`model`] | requests as data, and the typed protocol |
-//! | [`input`] | everything that can be told to an engine, as one enum |
+//! | [`call`], [`model`] | calls as values, and the typed protocol |
+//! | [`input`] | every input of an engine, as one enum |
 //! | [`client`], [`server`] | the engines (seam B) |
-//! | [`wired`] | engines over channels (seam A) |
-//! | [`record`] | a run of a client on file, to be replayed to the byte |
+//! | [`wired`] | engines with their connections (seam A) |
+//! | [`record`] | recordings of a client, replayed byte for byte |
 //! | [`route`] | tools and handlers |
-//! | [`driver`] | what drivers share: waiting calls, write queues, why connecting failed |
+//! | [`driver`] | code that drivers share: waiting calls, write queues, connect errors |
 //!
 //! # Contracts
 //!
-//! * Telling what happened returns `()`: a driver has no `?` on the protocol path. A peer's fault is an event, and the engine has already
-//!   decided what to do about it.
-//! * A command may be refused; then nothing has changed, and the input comes back in [`Refused`].
-//! * All outputs of an engine leave through one queue. Where bytes are cut and when the queue is drained never change what comes out.
+//! * Reporting an event to an engine returns `()`. A driver needs no `?` on the protocol path. The
+//!   engine emits a fault of the peer as an event and has already handled it.
+//! * An engine may refuse a command. Nothing has changed then, and [`Refused`] returns the input.
+//! * All outputs of an engine leave through one queue. Neither how the bytes are split nor when the
+//!   driver drains the queue changes the outputs.
 //! * Every call ends exactly once.
-//! * Every queue, buffer and table has a bound in [`Limits`], which says what happens there.
-//! * Time never moves back: the latest instant counts. An answer that arrives before the tick wins over the timer.
+//! * Every queue, buffer and table has a limit in [`Limits`], which documents what happens at it.
+//! * Time never moves back: an engine uses the latest instant that it was given. A response that
+//!   arrives before the tick wins over the timer.
 
 extern crate alloc;
 
