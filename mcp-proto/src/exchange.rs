@@ -1,5 +1,5 @@
-//! The vocabulary between the engines and the bytes (seam B), and between the connections and the driver (seam A).
-//! Types only: no state, no clock, no codec.
+//! The types of seam B, between an engine and its exchanges, and of seam A, between connections and the
+//! driver. No state, no clock, no codec.
 #![cfg_attr(feature = "http", doc = include_str!("exchange/seam_b.md"))]
 
 mod peer;
@@ -17,55 +17,59 @@ use bytes::Bytes;
 use core::fmt;
 use core::time::Duration;
 
-/// One exchange: a duplex channel for as long as it lives, or one HTTP request with its response. Never reused within an engine.
+/// Identifies an exchange: a duplex connection for as long as it lives, or one HTTP request and its
+/// response. An engine never reuses an id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ExchangeId(pub u64);
 
 impl ExchangeId {
-    /// The bits that count exchanges within a connection.
+    /// Bits of the id that count the exchanges of a connection.
     const SEQUENCE_BITS: u32 = 24;
 
-    /// The last sequence number of a connection; it accepts no exchange after it, so that no id is used twice.
+    /// The last sequence number of a connection. The connection accepts no exchange after it, so that no
+    /// id is used twice.
     pub(crate) const MAX_SEQUENCE: u64 = (1 << Self::SEQUENCE_BITS) - 1;
 
-    /// The `sequence`-th exchange that the connection `connection` accepted.
+    /// Returns the id of the `sequence`-th exchange that `connection` accepted.
     pub const fn accepted(connection: u64, sequence: u64) -> Self {
         Self(connection << Self::SEQUENCE_BITS | sequence & Self::MAX_SEQUENCE)
     }
 
-    /// The connection that accepted this exchange. Only meaningful for an exchange that a [`Connection`](crate::wired::Connection) minted.
+    /// Returns the number of the connection that accepted this exchange. Meaningful only if a
+    /// [`Connection`](crate::wired::Connection) minted the id.
     pub const fn connection(self) -> u64 {
         self.0 >> Self::SEQUENCE_BITS
     }
 }
 
-/// One channel: a socket, a pipe pair, or a process. Never reused within an engine.
+/// Identifies a connection: a socket, a pipe pair or a process. An engine never reuses an id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId(pub u64);
 
-/// What the other side said, in the order in which it said it.
+/// One part of what the peer sent on an exchange, in order.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Inbound {
-    /// A message: a line of a duplex exchange, or the whole body of an HTTP one.
+    /// A message: one line of a duplex exchange, or the whole body of an HTTP exchange.
     Message(Message),
-    /// An array of messages. It stays one item, since a binding answers it as a whole.
+    /// A batch: an array of messages. One part, since one response answers all of it.
     Batch(Vec<Result<Message, InvalidMessage>>),
-    /// Bytes where a message should be.
+    /// Bytes that are not a message, where a message is expected.
     Invalid(InvalidMessage),
-    /// The head of an HTTP request; begins an exchange of a server.
+    /// The head of an HTTP request. It begins an HTTP exchange of a server.
     Request(RequestHead),
     /// The head of an HTTP response.
     Response(ResponseHead),
-    /// Bytes of a body that is neither JSON nor an event stream.
+    /// Bytes of a body that is neither JSON nor an event stream, in pieces of any length.
     Body(Bytes),
     /// A server-sent event.
     Event(SseEvent),
-    /// A comment line of an event stream, told when it has ended. Its text means nothing and is not kept (WHATWG HTML section 9.2.6): it
-    /// shows only that the other side lives. Never between the pieces of anything else, and it changes no event around it.
+    /// A comment line of an event stream, reported at its end. Its text has no meaning and is not kept
+    /// (WHATWG HTML section 9.2.6); it proves only that the peer is alive.
     Comment,
-    /// The side has said all it will say.
+    /// The peer has sent everything that it will send on this exchange.
     End,
-    /// A server got a request that it cannot serve for reasons of HTTP; it answers with the status and closes.
+    /// An HTTP request that violates HTTP or a limit. The server responds with the status and closes the
+    /// connection.
     Reject(BadRequest),
 }
 
@@ -79,67 +83,71 @@ impl From<Result<Document, InvalidMessage>> for Inbound {
     }
 }
 
-/// What we say, in the order in which it is to be written.
+/// One part of what an engine sends on an exchange, in the order of writing.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outbound {
-    /// A message of a duplex exchange, without a newline.
+    /// A message of a duplex exchange, without its newline.
     Message(Bytes),
-    /// The request of an HTTP exchange; a client's connection gets it first and alone.
+    /// The HTTP request of an exchange: the first and only part that a client sends on it.
     Request {
-        /// Its head; `Content-Length` and `Host` are added by the codec.
+        /// The head. The codec adds `Content-Length` and `Host`.
         head: RequestHead,
         /// Its body.
         body: Bytes,
     },
-    /// The response of an HTTP exchange, whole or its head.
+    /// The HTTP response of an exchange, or its head.
     Response {
-        /// Its head; the length or the coding is added by the codec.
+        /// The head. The codec adds `Content-Length` or `Transfer-Encoding`.
         head: ResponseHead,
-        /// The body, or that events follow.
+        /// The whole body, or [`Body::Stream`] if events follow.
         body: Body,
     },
-    /// A server-sent event on a response that streams.
+    /// A server-sent event of a streamed response.
     Event {
-        /// The event's id.
+        /// The `id` field.
         id: Option<String>,
-        /// The reconnection time it announces.
+        /// The `retry` field: the reconnection time.
         retry: Option<Duration>,
-        /// Its data, without CR and LF; may be empty.
+        /// The data, without CR and LF. May be empty.
         data: Bytes,
     },
-    /// A comment of this text on a response that streams, to keep it alive. It may be empty.
+    /// A comment of a streamed response, which keeps the connection alive. May be empty.
     Comment(String),
-    /// Read on: the body of an HTTP request is wanted (RFC 9110 section 10.1.1), or a duplex exchange is admitted. A server sends it for
-    /// what the application has admitted, see [`ServerConfig::admit`](crate::server::ServerConfig::admit); until then a connection reads no further.
+    /// Read on. A server sends it once the application has admitted an HTTP request, whose body may follow
+    /// then (`100 Continue`, RFC 9110 section 10.1.1), or a duplex connection. The connection reads no
+    /// further before it. See [`ServerConfig::admit`](crate::server::ServerConfig::admit).
     Continue,
-    /// We have said all.
+    /// The engine sends nothing more on this exchange.
     End,
 }
 
 /// The body of a response.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Body {
-    /// All of it; nothing follows.
+    /// The whole body.
     Full(Bytes),
-    /// Events follow, then [`Outbound::End`].
+    /// A body of events, up to [`Outbound::End`].
     Stream,
 }
 
-/// What became of an exchange. After `Failed` nothing more is said of it.
+/// An event of an exchange. `Failed` is the last event of its exchange.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ExchangeEvent {
-    /// A duplex exchange is open; on a server, this begins it. Reported to a client for an HTTP exchange: the request has a connection, and
-    /// its bytes may reach the server from now on. A driver that reported [`Waiting`](Self::Waiting) reports this before the first write.
+    /// Duplex: the exchange is open. On a server, this is its first event. HTTP, client only: the HTTP
+    /// request has a connection, and its bytes may reach the server from now on. A driver that reported
+    /// [`Waiting`](Self::Waiting) reports `Opened` before the first write.
     Opened(Peer),
-    /// Reported to a client for an HTTP exchange: the request waits for a connection, and the driver has written no byte of it. Optional. A
-    /// request that the client aborts while it waits was not sent ([`Sent::No`]). Without this report the client assumes that it may have been.
+    /// HTTP, client only: the HTTP request waits for a connection, and no byte of it was written. Optional.
+    /// An HTTP request that the client aborts in this state was not sent ([`Sent::No`]). Without this event the
+    /// client assumes that it may have been.
     Waiting,
-    /// HTTP: who sends the request that follows. Told to a server directly before the [`Inbound::Request`] of the exchange, since only the
-    /// latest is remembered, and left out where nothing is known of the peer.
+    /// HTTP, server only: the peer that sends the next HTTP request. Report it directly before the
+    /// [`Inbound::Request`] of the exchange, since the server remembers only the latest one. Omit it if
+    /// nothing is known of the peer.
     From(Peer),
-    /// The other side said something.
+    /// The peer sent this part.
     Inbound(Inbound),
-    /// So many bytes of what we said are not written yet.
+    /// Bytes that the engine has sent on this exchange and the driver has not written.
     Unsent(usize),
     /// HTTP, client only: the driver sends the request a second time, since its first connection turned out to be dead (see
     /// [`Start::Http`]). The server may have read it there. Reported before anything of the second attempt; never for a request that is not
@@ -166,14 +174,14 @@ pub enum ExchangeEvent {
     },
 }
 
-/// How an exchange of a client begins.
+/// How a client begins an exchange.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Start {
-    /// Messages both ways.
+    /// Messages in both directions, over a connection to this endpoint.
     Duplex(Endpoint),
     /// One HTTP request and its response.
     Http {
-        /// Where to.
+        /// The server.
         origin: Origin,
         /// The head.
         head: RequestHead,
@@ -188,29 +196,29 @@ pub enum Start {
     },
 }
 
-/// Whether anything of an exchange or a request can have reached the other side.
+/// Whether any byte of an exchange or a request can have reached the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sent {
-    /// Certainly not: repeating it is safe.
+    /// No byte. It is safe to repeat the request.
     No,
-    /// Some or all of it may have arrived.
+    /// Some or all of it may have arrived, and the peer may have acted on it.
     Maybe,
 }
 
-/// Where a channel leads.
+/// What a connection connects to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Endpoint {
-    /// A child process, spoken to over its standard input and output.
+    /// A child process, over its standard input and output.
     Program(Program),
-    /// A TCP connection, perhaps with TLS.
+    /// A TCP address, with or without TLS.
     Origin(Origin),
     /// A Unix domain socket.
     Unix(String),
-    /// A channel that the driver already holds. It cannot be opened a second time.
+    /// A connection that the driver already has. It cannot be opened a second time.
     Given,
 }
 
-/// The path of a Unix domain socket, as something to connect to or to serve at.
+/// The path of a Unix domain socket, to connect to or to serve at.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnixSocket(pub String);
 
@@ -225,40 +233,41 @@ pub struct Origin {
     pub port: u16,
 }
 
-/// How to end a channel. A program: close its input, `SIGTERM` to its group, `SIGKILL` to it. A socket: half-close, nothing, reset.
+/// How to end a connection. A program: close its standard input, `SIGTERM` to its group, `SIGKILL` to its
+/// group. A socket: half-close, nothing, reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shutdown {
-    /// We have nothing more to write, once what was handed over is written.
+    /// Close the writing side once everything queued is written.
     WriteHalf,
-    /// Ask it to end.
+    /// Ask a program to exit.
     Terminate,
-    /// End it now; what was not written is dropped. The driver reports [`Closed`] soon after.
+    /// End it now, and drop what was not written. The driver then reports [`Closed`].
     Abort,
 }
 
-/// How a channel or an exchange ended. Its `Display` has [escapes](crate::error#text-of-a-peer).
+/// How a connection or an exchange ended. Its `Display` has [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Closed {
-    /// The other side ended it in order.
+    /// The peer closed it.
     Eof,
-    /// It was cut.
+    /// It was reset.
     Reset,
-    /// Nobody listens there.
+    /// No program listens at the address.
     Refused,
-    /// The name has no address.
+    /// The host name has no address.
     Unresolved,
-    /// There is no way to it, or the program could not be started; the text is the operating system's.
+    /// No route, or the program could not be started. The text is that of the operating system.
     Unreachable(String),
-    /// The program ended.
+    /// The program exited.
     Exited(ExitStatus),
-    /// We ended it.
+    /// This side closed it.
     Aborted,
-    /// It took too long.
+    /// It timed out.
     Timeout,
-    /// The other side broke the framing, so that nothing more can be understood; the text says how.
+    /// The peer violated the framing, so that nothing after it can be parsed. The text says how.
     Broken(String),
-    /// It never began: a [`MessageHook`](crate::hook::MessageHook) refused its message, for this reason.
+    /// It never began, since a [`MessageHook`](crate::hook::MessageHook) refused its message for this reason.
     Denied(String),
 }
 
@@ -281,40 +290,40 @@ impl fmt::Display for Closed {
 
 impl core::error::Error for Closed {}
 
-/// How a program ended: an exit code, or the signal that killed it. Its `Display` shows the last line of [`stderr`](Self::stderr) with
-/// [escapes](crate::error#text-of-a-peer).
+/// How a program exited: an exit code, or the signal that killed it. Its `Display` shows the last line of
+/// [`stderr`](Self::stderr) with [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ExitStatus {
-    /// The exit code, if it exited.
+    /// The exit code, unless a signal killed it.
     pub code: Option<i32>,
-    /// The signal, if one killed it.
+    /// The signal that killed it, if one did.
     pub signal: Option<i32>,
-    /// The end of what it wrote to standard error, if the driver reads that; else empty. At most
-    /// [`STDERR_TAIL`](Self::STDERR_TAIL) bytes. Not redacted: a program may write secrets there.
+    /// The end of its standard error, at most [`STDERR_TAIL`](Self::STDERR_TAIL) bytes. Empty if the driver
+    /// does not read it. Not redacted: a program may write secrets to it.
     pub stderr: String,
 }
 
 impl ExitStatus {
-    /// The most that is kept of standard error, in bytes.
+    /// Maximum length of [`stderr`](Self::stderr), in bytes.
     pub const STDERR_TAIL: usize = 4 << 10;
 
-    /// It exited with this code.
+    /// Returns the status of a program that exited with this code.
     pub fn exited(code: i32) -> Self {
         Self { code: Some(code), ..Self::default() }
     }
 
-    /// This signal killed it.
+    /// Returns the status of a program that this signal killed.
     pub fn killed(signal: i32) -> Self {
         Self { signal: Some(signal), ..Self::default() }
     }
 
-    /// The last line that it wrote to standard error, usually its reason to exit.
+    /// Returns the last line of standard error, usually the reason for the exit.
     pub(crate) fn last_words(&self) -> Option<&str> {
         self.stderr.trim_end().lines().next_back().map(str::trim)
     }
 
-    /// With the end of what it wrote to standard error.
+    /// Sets the end of standard error.
     #[must_use]
     pub fn with_stderr(mut self, tail: impl Into<String>) -> Self {
         self.stderr = tail.into();
@@ -333,7 +342,7 @@ impl fmt::Display for ExitStatus {
     }
 }
 
-/// Header fields in their order. Names compare without case (RFC 9110 section 5.1).
+/// Header fields, in order. Names compare case-insensitively (RFC 9110 section 5.1).
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Headers(Vec<(String, String)>);
 
@@ -355,36 +364,36 @@ impl Headers {
         self.0.push((name.into(), value.into()));
     }
 
-    /// The value of the first field of that name.
+    /// Returns the value of the first field of this name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
     }
 
-    /// The values of all fields of that name.
+    /// Returns the values of all fields of this name.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
     }
 
-    /// Bytes that they hold on the heap.
+    /// Returns the bytes that the fields hold on the heap.
     pub(crate) fn heap_size(&self) -> usize {
         let texts: usize = self.0.iter().map(|(name, value)| name.capacity() + value.capacity()).sum();
         self.0.capacity() * size_of::<(String, String)>() + texts
     }
 
-    /// All fields.
+    /// Returns all fields, as names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(n, v)| (n.as_str(), v.as_str()))
     }
 }
 
 impl fmt::Debug for Headers {
-    /// Shows the values of fields that a client writes itself: no other field is known to hold no credential.
+    /// Shows the values of the fields that a client writes itself. Any other field may hold a credential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Shown(self, Side::Request).fmt(f)
     }
 }
 
-/// Fields as `Debug` shows those of one side.
+/// Header fields of one side, for `Debug`.
 struct Shown<'a>(&'a Headers, Side);
 
 impl fmt::Debug for Shown<'_> {
@@ -394,7 +403,7 @@ impl fmt::Debug for Shown<'_> {
     }
 }
 
-/// A token (RFC 9110 section 5.6.2): all that the name of a method or a field, or a part of one, may be.
+/// Returns whether `text` is a token (RFC 9110 section 5.6.2), as names of methods and fields are.
 pub(crate) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
@@ -402,18 +411,19 @@ pub(crate) fn is_token(text: &str) -> bool {
 /// The head of an HTTP request.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct RequestHead {
-    /// The method, as written.
+    /// The method, case preserved.
     pub method: String,
-    /// The request target. A client writes it unchanged. On a server it is the path and the query as received, also for a target in absolute
-    /// form (RFC 9112 section 3.2.2), whose host equals the `Host` field; or `*`, for `OPTIONS` only. Never empty; visible ASCII without `#`;
-    /// at most [`FrameLimits::max_target`](crate::limits::FrameLimits::max_target) bytes as received.
+    /// The request target. A client writes it unchanged. On a server it is the path and the query as
+    /// received; for a target in absolute form (RFC 9112 section 3.2.2), those of the target, whose host
+    /// equals the `Host` field; or `*`, for `OPTIONS` only. Never empty, visible ASCII without `#`, at most
+    /// [`FrameLimits::max_target`](crate::limits::FrameLimits::max_target) bytes as received.
     pub target: String,
     /// The fields.
     pub headers: Headers,
 }
 
 impl fmt::Debug for RequestHead {
-    /// Shows no credential, neither in the fields nor in the query.
+    /// Masks credentials in the fields and in the query.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestHead")
             .field("method", &self.method)
@@ -433,7 +443,7 @@ pub struct ResponseHead {
 }
 
 impl fmt::Debug for ResponseHead {
-    /// Shows the values of standard fields that hold no credential.
+    /// Shows the values of the standard fields that never hold a credential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers = Shown(&self.headers, Side::Response);
         f.debug_struct("ResponseHead").field("status", &self.status).field("headers", &headers).finish()
@@ -443,11 +453,11 @@ impl fmt::Debug for ResponseHead {
 /// One server-sent event (WHATWG HTML section 9.2).
 #[derive(Clone, PartialEq, Debug)]
 pub struct SseEvent {
-    /// Its `id` field, if it had one.
+    /// The `id` field, if the event has one.
     pub id: Option<String>,
-    /// Its `retry` field, if it had one.
+    /// The `retry` field, if the event has one.
     pub retry: Option<Duration>,
-    /// Its data.
+    /// The data.
     pub data: Data,
 }
 
@@ -458,15 +468,15 @@ pub enum Data {
     None,
     /// A message.
     Message(Message),
-    /// An array of messages, which revision 2025-03-26 has.
+    /// A batch (2025-03-26).
     Batch(Vec<Result<Message, InvalidMessage>>),
-    /// Not a message, though the event is of the type `message`.
+    /// Not a message, although the type of the event is `message`.
     Bad(InvalidMessage),
     /// An event of another type.
     Other {
         /// The type.
         event: String,
-        /// The data as it stood.
+        /// The data, unparsed.
         data: Bytes,
     },
 }
@@ -481,26 +491,26 @@ impl From<Result<Document, InvalidMessage>> for Data {
     }
 }
 
-/// A request that HTTP forbids to serve.
+/// An HTTP request that a server must not serve.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadRequest {
-    /// The status to answer.
+    /// The status of the response.
     pub status: u16,
-    /// Why, for people.
+    /// The reason, for people.
     pub why: &'static str,
 }
 
-/// What a driver does next (seam A). Each names its channel; all come out of one queue, in order.
+/// What a driver does next (seam A). All actions of an engine leave through one queue, in order.
 #[derive(Clone, PartialEq, Debug)]
 #[must_use]
 pub enum Action<E> {
-    /// Open a channel to this endpoint, then report [`opened`](crate::wired::WiredClient::opened) or
-    /// [`closed`](crate::wired::WiredClient::closed). Emitted once for a channel.
+    /// Open a connection to this endpoint, then report [`opened`](crate::wired::WiredClient::opened) or
+    /// [`closed`](crate::wired::WiredClient::closed). Emitted once for each connection of a client.
     Open(ConnectionId, Endpoint),
-    /// Write these bytes after those of earlier writes. Never before the channel is open.
+    /// Write these bytes, after those of earlier writes. Never emitted before the connection is open.
     Write(ConnectionId, Bytes),
-    /// End the channel in this way. May come more than once, each time harder.
+    /// End the connection in this way. May be emitted again, with a stronger [`Shutdown`] each time.
     Close(ConnectionId, Shutdown),
-    /// Something for the application.
+    /// An event for the application.
     Event(E),
 }

@@ -1,15 +1,25 @@
-//! Seam A: engines over channels. Bytes and ticks in, actions out.
+//! Seam A: engines with their connections. Bytes and ticks in, actions out.
 //!
-//! [`WiredClient`] and [`WiredServer`] are concrete values over [`Connection`]s, with no trait between them. A driver opens, reads, writes,
-//! closes and sleeps; it decides nothing.
+//! [`WiredClient`] and [`WiredServer`] are concrete values over [`Connection`]s, with no trait between
+//! them. A driver opens, reads, writes, closes and sleeps. It makes no decision.
 //!
-//! What it may rely on: no [`Action::Write`](crate::exchange::Action::Write) before it reported `opened`; `closed` is the last fact of every
-//! channel, also of one that never opened and of one that we closed; one writer per channel.
+//! # What a driver may rely on
 //!
-//! What it owes: it reports every byte written with `written`, since what waits for it (the next request on a connection, the end of an
-//! answer) waits for good; when a write fails it reads on, since the answer may be there; it reports `closed` once it has carried out a
-//! [`Shutdown::Abort`](crate::exchange::Shutdown::Abort), or a [`Shutdown::WriteHalf`](crate::exchange::Shutdown::WriteHalf) after the other
-//! side had ended too, and for a program once that has exited and its output was read to the end.
+//! * The engine emits no [`Action::Write`](crate::exchange::Action::Write) before the driver reported
+//!   `opened`.
+//! * The engine writes to a connection through one queue, so a connection needs one writer.
+//!
+//! # What a driver must do
+//!
+//! * Report every written byte with `written`. The next HTTP request on a connection and the end of a
+//!   response wait for that report.
+//! * Continue to read after a failed write: the response may already be in the socket.
+//! * Report `closed` exactly once for every connection, as its last event. That includes a connection
+//!   that never opened.
+//! * Report `closed` after it has carried out a [`Shutdown::Abort`](crate::exchange::Shutdown::Abort), or
+//!   when both sides of a socket have ended, after a
+//!   [`Shutdown::WriteHalf`](crate::exchange::Shutdown::WriteHalf). For a program, report it after the
+//!   program has exited and its output was read to the end.
 
 mod client;
 mod connection;
