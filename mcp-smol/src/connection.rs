@@ -202,7 +202,12 @@ impl Future for ConnectionTask {
         let mut live = match std::mem::replace(&mut *self, Self::Over) {
             Self::Polled(live) => live,
             Self::Parsing(mut task) => match Pin::new(&mut task).poll(cx) {
-                Poll::Ready(live) => live,
+                Poll::Ready(mut live) => {
+                    // The next read may be large again, and its client never pause.
+                    live.settle(cx);
+                    live.poll_alarms(cx);
+                    live
+                }
                 Poll::Pending => {
                     *self = Self::Parsing(task);
                     return Poll::Pending;

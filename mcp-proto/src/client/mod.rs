@@ -1,10 +1,17 @@
-//! The client engine (seam B): ids, deadlines, eras, questions. It speaks in exchanges and knows no socket, no clock and no thread.
-//! The dual-era start follows the versioning and stdio pages of 2026-07-28; the handshake the lifecycle pages of the older revisions.
+//! The client engine (seam B): ids, deadlines, eras, questions. It uses exchanges, and no socket, clock or
+//! thread. Negotiation follows the versioning and stdio pages of 2026-07-28; the handshake follows the
+//! lifecycle pages of the legacy revisions.
 //!
-//! Methods come in four kinds. *Commands* (`call`, `cancel`, `answer`, `authorize`, `notify`, `close`) are what the application asks; some may be
-//! refused, and a refusal changes nothing. *Facts* (`fact`) and *time* (`handle_timeout`) cannot fail. *Results* come out of
-//! `poll_output` in one order, and `poll_timeout` says when to call `handle_timeout`. Every method that takes `now` goes on with the
-//! latest instant it has seen; an answer that arrives before the tick wins over the timer.
+//! There are four kinds of methods:
+//!
+//! * *Commands* of the application: `call`, `cancel`, `answer`, `authorize`, `notify`, `close`. The engine
+//!   may refuse some of them. Nothing has changed then.
+//! * *Events* of exchanges: `handle_event`. They cannot fail.
+//! * *Time*: `handle_timeout`, at the instant that `poll_timeout` returns. It cannot fail.
+//! * *Outputs*: `poll_output`, in one order.
+//!
+//! Every method that takes `now` uses the latest instant that the engine was given. A response that
+//! arrives before the tick wins over the timer.
 
 mod ask;
 mod backoff;
@@ -73,49 +80,50 @@ use restart::Restarts;
 use starting::Starting;
 use subscription::Subscription;
 
-/// What a client tells its driver (seam B), in order.
+/// An output of a client, for its driver (seam B).
 #[derive(PartialEq, Debug)]
 #[must_use]
 pub enum Output {
     /// Begin an exchange.
     Start(ExchangeId, Start),
-    /// Say this on it.
+    /// Send this on the exchange.
     Send(ExchangeId, Outbound),
-    /// End it now; nothing more is said of it, by either side.
+    /// End the exchange now. The driver reports no further event of it, and the engine sends nothing on it.
     Abort(ExchangeId),
-    /// Something for the application.
+    /// An event for the application.
     Event(Event),
 }
 
-/// What a client tells its application.
+/// An event of a client, for the application.
 #[derive(PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// The two sides have agreed: once, and once more after each restart of the server and for each new session over HTTP, of which this
-    /// tells as it is now. Calls made before it wait for it.
+    /// Negotiation succeeded. Emitted again after each restart of the server and for each new HTTP session,
+    /// with the information of that one. Calls that were made earlier are sent now.
     Ready(ServerInfo),
-    /// The server has ended, and is started anew after a wait. Comes after the ends of the calls that are lost with it. Only with
-    /// [`ClientConfig::restart`]. Not when the client gives up: that is [`Terminated`](Self::Terminated).
+    /// The server exited, and the client restarts it after a delay. Emitted after the ends of the calls that
+    /// the exit ended, and only with [`ClientConfig::restart`]. Not emitted when the client stops restarting
+    /// it: that is [`Terminated`](Self::Terminated).
     Restarting {
-        /// Which start in a row this is, the first one after the end being 1: what [`Restart::waits`] goes by.
+        /// The number of consecutive restarts, this one included. It selects the delay in [`Restart::waits`].
         attempt: u32,
-        /// How long is waited before it.
+        /// The delay.
         wait: Duration,
-        /// How the server ended.
+        /// How the server exited.
         why: Closed,
     },
-    /// A call that asked for it got progress. Never after the call has ended.
+    /// Progress of a call that asked for it. Never emitted after the call has ended.
     Progress {
         /// The call.
         call: CallId,
-        /// How far it is.
+        /// The progress.
         progress: Progress,
     },
-    /// A call has ended: exactly once for every call that was accepted, the last event of that call.
+    /// A call has ended. Emitted exactly once for every accepted call, as its last event.
     Ended {
         /// The call.
         call: CallId,
-        /// How it ended; [`Calling::finish`] reads it.
+        /// The result or the error. [`Calling::finish`] decodes it.
         outcome: Result<RawResult, CallError>,
     },
     /// The delivery of a notification of [`notify_tracked`](Client::notify_tracked) ended. Emitted exactly once for each accepted one, unless
@@ -127,117 +135,119 @@ pub enum Event {
         /// duplex exchange, `Ok` if the driver wrote it; otherwise how the exchange ended first.
         outcome: Result<(), CallError>,
     },
-    /// The server asks something. Only for capabilities that the configuration declares.
+    /// The server requests input. Emitted only for capabilities that the configuration declares.
     InputNeeded {
-        /// Give it back with the answer.
+        /// The right to answer, for [`Client::answer`].
         token: InputToken,
-        /// The call that waits for it, where the revision tells.
+        /// The call that waits for the answer, if the revision says which one.
         call: Option<CallId>,
         /// The question.
         request: InputRequest,
     },
-    /// The tools of the server may have changed: it said so, or there was a time in which it could not have said so. Only for a listener
-    /// ([`ClientConfig::listener`], up to 2025-11-25), a duplex connection, or [`ClientConfig::watch_tools`]. May be counted as lost like a
-    /// notification.
+    /// The tools of the server may have changed: the server sent a notification, or the client may have
+    /// missed one. Emitted only with a listener ([`ClientConfig::listener`], up to 2025-11-25), on a duplex
+    /// connection, or with [`ClientConfig::watch_tools`]. Dropped like a notification when the queue is full.
     ToolsChanged,
-    /// The server wants credentials, and requests wait for them. Once for a challenge, however many requests it stops. Only with
-    /// [`ClientConfig::authorize`].
+    /// The server requires credentials, and requests wait for them. Emitted once per challenge, however many
+    /// requests wait, and only with [`ClientConfig::authorize`].
     AuthNeeded {
-        /// Give it back with the answer.
+        /// The right to answer, for [`Client::authorize`].
         token: AuthToken,
-        /// What the server says.
+        /// The status and the challenge of the server.
         challenge: Challenge,
-        /// The calls that wait at the moment; others may join them. Empty if something else does, the handshake or the listener.
+        /// The calls that wait now. Others may join them. Empty if the handshake or the listener waits.
         targets: Vec<CallId>,
     },
-    /// An event stream broke off and the rest of it is asked for after a wait (2025-11-25 transports, resumability). May be counted as lost
-    /// like a diagnostic.
+    /// An event stream ended early, and the client resumes it after a delay (2025-11-25 transports,
+    /// resumability). Dropped like a diagnostic when the queue is full.
     Reconnecting {
-        /// What the stream serves.
+        /// The purpose of the stream.
         stream: StreamOf,
-        /// Which attempt in a row it will be, since a message last came of it; the first is 1.
+        /// The number of consecutive attempts without a message, the next one included.
         attempt: u32,
-        /// How long is waited before it.
+        /// The delay.
         wait: Duration,
-        /// How the stream, or the attempt before, ended.
+        /// How the stream, or the previous attempt, ended.
         cause: StreamEnd,
-        /// The id of the last event that had one: from there on it is asked for.
+        /// The last event id, which the client sends as `Last-Event-ID`.
         last_event: Option<String>,
     },
-    /// The listener, or the subscription in its place, is lost. Calls continue; notifications and questions that belong to no call do not
-    /// arrive. Emitted once while the client tries again, and once more if it stops trying. Not emitted where the server offers none.
+    /// The listener, or the subscription in its place, is lost. Calls continue. Notifications and input
+    /// requests that belong to no call do not arrive. Emitted once while the client retries, and once more
+    /// if it stops retrying. Not emitted if the server offers neither.
     ListenerLost {
         /// How the last attempt ended.
         cause: StreamEnd,
         /// The time until the next attempt; `None` if there is none.
         again: Option<Duration>,
     },
-    /// A question is no longer of interest; an answer to it is ignored.
+    /// The server no longer waits for this input. The engine ignores an answer.
     InputWithdrawn(InputKey),
-    /// A notification that is not part of a call.
+    /// A notification that belongs to no call.
     Notification {
         /// Its method.
         method: String,
         /// Its params.
         params: Option<RawJson>,
     },
-    /// The server did something wrong, or something of it was dropped.
+    /// The server violated a rule, or the engine dropped something that it sent.
     Diagnostic(Diagnostic),
-    /// So many notifications or diagnostics were not delivered, since the application did not take them.
+    /// Notifications or diagnostics were dropped, since the application did not take them in time.
     Lost {
-        /// How many notifications.
+        /// The number of dropped notifications.
         notifications: u64,
-        /// How many diagnostics.
+        /// The number of dropped diagnostics.
         diagnostics: u64,
     },
-    /// A ping of [`ClientConfig::ping`] went unanswered, or could not be sent. The connection goes on: whether it is to end is for the
-    /// application to say. May be counted as lost like a diagnostic. Not for a ping that the application makes: that is a call.
+    /// A ping of [`ClientConfig::ping`] got no response, or could not be sent. The connection stays open: the
+    /// application decides whether to close it. Not emitted for a ping of the application, which is a call.
+    /// Dropped like a diagnostic when the queue is full.
     PingMissed {
-        /// How long its answer was waited for: [`ClientConfig::ping_timeout`], less if an HTTP exchange ended before, and zero if the
-        /// ping was not sent because the server takes no bytes.
+        /// The time that the client waited for the response: [`ClientConfig::ping_timeout`], less if an HTTP
+        /// exchange ended first, zero if the ping was not sent because the server reads nothing.
         waited: Duration,
-        /// How many were missed since the last answer, this one included.
+        /// The number of pings missed since the last response, this one included.
         in_a_row: u32,
     },
-    /// A channel is being ended in this way: told after the action that does it, one for each step that is taken. Of the ladder that
-    /// ends a program, a step that was not needed is not told, since the program had exited before it. Only from a
-    /// [`WiredClient`](crate::wired::WiredClient): an engine alone knows no channels. May be counted as lost like a diagnostic.
+    /// A connection is being ended in this way. Emitted after the action, once for each step. Not emitted for
+    /// a step that was unnecessary because the program had exited. Only a
+    /// [`WiredClient`](crate::wired::WiredClient) emits it. Dropped like a diagnostic when the queue is full.
     ChannelClosing {
-        /// The channel.
+        /// The connection.
         channel: ConnectionId,
         /// The step.
         step: Shutdown,
     },
-    /// A channel is closed: once for every channel that was to be opened, after all that came of it for calls. Here is the exit status
-    /// of a program that was closed on request. Only from a [`WiredClient`](crate::wired::WiredClient), and only once the driver told it
-    /// the end: a driver that is dropped tells nobody. May be counted as lost like a diagnostic.
+    /// A connection is closed. Emitted once for every connection, after its effects on calls, and when the
+    /// driver has reported the end. It holds the exit status of a program that was closed on request. Only a
+    /// [`WiredClient`](crate::wired::WiredClient) emits it. Dropped like a diagnostic when the queue is full.
     ChannelClosed {
-        /// The channel.
+        /// The connection.
         channel: ConnectionId,
         /// How it ended.
         why: Closed,
     },
-    /// The client has ended; exactly once, and the last output of all. Every call has ended before.
+    /// The client has terminated. Emitted exactly once, as the last output, after the end of every call.
     Terminated(Termination),
 }
 
-/// What an event stream serves.
+/// The purpose of an event stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum StreamOf {
-    /// The answer to a call.
+    /// The response to a call.
     Call(CallId),
-    /// The answer to a ping of the engine's own.
+    /// The response to a ping of the engine.
     Own,
-    /// What the server says unasked.
+    /// Notifications and requests of the server that belong to no call.
     Listener,
 }
 
-/// Why a client has ended.
+/// Why a client terminated.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Termination {
     /// The application closed it.
     Requested,
-    /// The two sides did not agree.
+    /// Negotiation failed.
     Negotiation(NegotiationError),
     /// The connection ended.
     Closed(Closed),
@@ -247,56 +257,56 @@ pub enum Termination {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Timer {
-    /// The probe or the handshake goes unanswered.
+    /// Limit for the response to `server/discover` or `initialize`.
     Handshake,
-    /// The maximum time of a whole start: [`ClientConfig::connect_timeout`].
+    /// Limit for connecting and negotiating: [`ClientConfig::connect_timeout`].
     Start,
-    /// The server has closed its output, and its exit status has not come.
+    /// Limit for the exit of a program that has closed its output.
     ExitGrace,
-    /// A server that has ended is started anew.
+    /// Delay before the restart of a server.
     Restart,
-    /// A ping of our own is due, or the answer to it.
+    /// The next ping of the engine, or the limit for its response.
     Ping,
-    /// A call has waited as long as it may for its answer.
+    /// Limit for the response to a call.
     Call(CallId),
-    /// A call has lasted as long as it may in total.
+    /// Limit for the total duration of a call.
     Total(CallId),
-    /// A call that was told to try again does so.
+    /// Delay before the next round of a call.
     Round(CallId),
-    /// The rest of an HTTP answer does not come.
+    /// Limit for the rest of an HTTP response.
     Drain(ExchangeId),
-    /// The head of an HTTP answer does not come, or the answer to what is no call.
+    /// Limit for the head of an HTTP response, or for the response to an HTTP request that is no call.
     Answer(ExchangeId),
-    /// Nothing comes of a listener.
+    /// Limit for the silence of a listener.
     Idle(ExchangeId),
-    /// The rest of an event stream is asked for.
+    /// Delay before an event stream is resumed.
     Resume(ExchangeId),
-    /// Calls have waited for the listener.
+    /// Limit for the time that calls wait for the listener.
     Hold,
-    /// The subscription to changes is made again, or its acknowledgement does not come.
+    /// Delay before the next subscription, or the limit for its acknowledgement.
     Subscription,
-    /// A timer of a channel, not of the engine.
+    /// A timer of a connection, not of the engine.
     Connection,
 }
 
-/// Where a client is in its life.
+/// The state of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum State {
     /// `server/discover` was sent.
     Probing,
     /// `initialize` was sent.
     Initializing,
-    /// Calls are being made.
+    /// Negotiated: the client sends calls.
     Ready,
-    /// The session has ended, and another could not be had. The next call tries again.
+    /// The session has ended, and the server refused another one. The next call tries again.
     Lapsed,
-    /// A program has closed its output; its exit status is awaited.
+    /// The program has closed its output, and the client waits for its exit status.
     Ending,
-    /// The server has ended; it is started anew after a wait. Calls wait.
+    /// The server has exited, and the client restarts it after a delay. Calls wait.
     Restarting,
-    /// The application closed it, or the negotiation failed; the exchanges end.
+    /// The application closed the client, or negotiation failed. The exchanges end.
     Closing,
-    /// It has ended.
+    /// The client has terminated.
     Terminated,
 }
 
@@ -326,8 +336,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that begins to negotiate at once: its first output starts an exchange. `seed` must be unguessable and used for no other
-    /// engine.
+    /// Creates a client, which begins to negotiate at once: its first output starts an exchange. `seed` must
+    /// be unpredictable and used for no other engine.
     pub fn new(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> Self {
         let mut client = Self {
             ids: Ids::new(config.ids, config.origin_unix, config.limits.client.max_retired),

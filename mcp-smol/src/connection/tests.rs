@@ -342,3 +342,35 @@ fn a_connection_dropped_while_a_thread_parses_leaves_nothing() {
     let state = server.lock();
     assert_eq!((state.engine.stats().running, state.engine.stats().channels), (0, 0));
 }
+
+/// A client that sends empty lines without end.
+struct EmptyLines;
+
+impl AsyncRead for EmptyLines {
+    fn poll_read(self: Pin<&mut Self>, _cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        buffer.iter_mut().zip(b"\r\n".iter().cycle()).for_each(|(to, byte)| *to = *byte);
+        Poll::Ready(Ok(buffer.len()))
+    }
+}
+
+// covers: B-277
+#[test]
+fn timers_fire_between_reads_that_other_threads_parse() {
+    let limit = std::time::Duration::from_millis(50);
+    let router = Router::new("clock", "1").configure(|config| config.limits.frame.head_timeout = limit);
+    let server = Shared::new(router.into(), None).expect("a seed");
+    let client = Client::patient(0, &Served::default());
+    let streams: (Reader, Writer) = (Box::new(EmptyLines), Box::new(client));
+    let mut connection =
+        ConnectionTask::join(&server, Kind::HttpServer, Peer::default(), streams, false).ok().expect("room");
+    let (mut polls, mut parsed) = (0, false);
+    let end = smol::block_on(poll_fn(|cx| {
+        polls += 1;
+        parsed |= matches!(connection, ConnectionTask::Parsing(_));
+        match Pin::new(&mut connection).poll(cx) {
+            Poll::Pending if polls < 2_000 => Poll::Pending,
+            end => Poll::Ready(end),
+        }
+    }));
+    assert!(end.is_ready() && parsed, "{end:?} after {polls} polls");
+}
