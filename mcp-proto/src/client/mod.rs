@@ -2,15 +2,10 @@
 //! thread. Negotiation follows the versioning and stdio pages of 2026-07-28; the handshake follows the
 //! lifecycle pages of the legacy revisions.
 //!
-//! There are four kinds of methods:
-//!
-//! * *Commands* of the application: `call`, `cancel`, `answer`, `authorize`, `notify`, `close`. The engine
-//!   may refuse some of them. Nothing has changed then.
-//! * *Events* of exchanges: `handle_event`. They cannot fail.
-//! * *Time*: `handle_timeout`, at the instant that `poll_timeout` returns. It cannot fail.
-//! * *Outputs*: `poll_output`, in one order.
-//!
-//! Every method that takes `now` uses the latest instant that the engine was given. A response that
+//! The application gives *commands*: `call`, `cancel`, `answer`, `authorize`, `notify`, `close`. The engine may
+//! refuse some of them, and nothing has changed then. The driver reports *events* of exchanges with
+//! `handle_event`, and *time* with `handle_timeout`, at the instant that `poll_timeout` returns. Neither can
+//! fail. *Outputs* leave through `poll_output`, in one order. Every method that takes `now` uses the latest instant that the engine was given. A response that
 //! arrives before the tick wins over the timer.
 
 mod ask;
@@ -101,9 +96,8 @@ pub enum Event {
     /// Negotiation succeeded. Emitted again after each restart of the server and for each new HTTP session,
     /// with the information of that one. Calls that were made earlier are sent now.
     Ready(ServerInfo),
-    /// The server exited, and the client restarts it after a delay. Emitted after the ends of the calls that
-    /// the exit ended, and only with [`ClientConfig::restart`]. Not emitted when the client stops restarting
-    /// it: that is [`Terminated`](Self::Terminated).
+    /// The server exited, and the client restarts it after a delay ([`ClientConfig::restart`]). Emitted after
+    /// the ends of its calls. Not emitted when the client gives up: that is [`Terminated`](Self::Terminated).
     Restarting {
         /// The number of consecutive restarts, this one included. It selects the delay in [`Restart::waits`].
         attempt: u32,
@@ -203,8 +197,8 @@ pub enum Event {
     /// application decides whether to close it. Not emitted for a ping of the application, which is a call.
     /// Dropped like a diagnostic when the queue is full.
     PingMissed {
-        /// The time that the client waited for the response: [`ClientConfig::ping_timeout`], less if an HTTP
-        /// exchange ended first, zero if the ping was not sent because the server reads nothing.
+        /// The time waited: [`ClientConfig::ping_timeout`], less if an HTTP exchange ended first, zero if the
+        /// ping was not sent because the server reads nothing.
         waited: Duration,
         /// The number of pings missed since the last response, this one included.
         in_a_row: u32,
@@ -218,8 +212,7 @@ pub enum Event {
         /// The step.
         step: Shutdown,
     },
-    /// A connection is closed. Emitted once for every connection, after its effects on calls, and when the
-    /// driver has reported the end. It holds the exit status of a program that was closed on request. Only a
+    /// A connection is closed. Emitted once for every connection, after its effects on calls. Only a
     /// [`WiredClient`](crate::wired::WiredClient) emits it. Dropped like a diagnostic when the queue is full.
     ChannelClosed {
         /// The connection.
