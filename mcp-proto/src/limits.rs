@@ -1,25 +1,25 @@
-//! Every bound of the engine, its default, and why that number. Each field says what happens when it is reached.
+//! Every limit of the engine, its default, and the reason for it. Each field states what happens at the limit.
 //!
-//! They are set in [`ServerConfig::limits`](crate::ServerConfig::limits), with [`Router::configure`](crate::Router::configure), and in
+//! An application sets them in [`ServerConfig::limits`](crate::ServerConfig::limits), with [`Router::configure`](crate::Router::configure), and in
 //! [`ClientConfig::limits`](crate::ClientConfig::limits), with the `Config::set` of an adapter.
 
 use core::time::Duration;
 
-/// All bounds, grouped by who keeps them.
+/// All limits, grouped by what they apply to.
 #[derive(Clone, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bounds of the client engine.
+    /// Limits of the client engine.
     pub client: ClientLimits,
-    /// Bounds of the server engine.
+    /// Limits of the server engine.
     pub server: ServerLimits,
-    /// Bounds of the codecs and connections, in both roles.
+    /// Limits of the codecs and connections, in both roles.
     pub frame: FrameLimits,
 }
 
 impl Limits {
-    /// How long the end of a client takes at most, whatever its server does: the ladder that ends a program, the rest of a socket, the end of a
-    /// session. What a driver then still waits for has failed.
+    /// Returns the maximum time for the end of a client, whatever its server does: the steps that end a
+    /// program, the rest of a socket, the end of a session. What a driver still waits for then has failed.
     pub fn end_time(&self) -> Duration {
         let ladder = self.frame.exit_timeout.saturating_add(self.frame.terminate_timeout);
         // First for notifications, then for the session.
@@ -28,66 +28,78 @@ impl Limits {
     }
 }
 
-/// Bounds of the client engine.
+/// Limits of the client engine.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct ClientLimits {
-    /// Calls that have not ended, and notifications whose end is awaited. A further one is refused with [`Refusal::Full`](crate::Refusal::Full), and so is a
-    /// notification over HTTP while as many exchanges are open; of as many answers to the server that it has not taken over HTTP a further
-    /// one is dropped, which is a diagnostic. Default 1024: the ids, timers and buffers of that many cost well under a
-    /// megabyte.
+    /// Maximum number of calls that have not ended, plus tracked notifications. The engine refuses
+    /// a further one with [`Refusal::Full`](crate::Refusal::Full). The same number bounds the HTTP
+    /// exchanges of notifications and those of responses to the server: a further notification is
+    /// refused, a further response is dropped, with a diagnostic. Default 1024: the ids, timers and
+    /// buffers of that many take well under a megabyte.
     pub max_calls: usize,
-    /// Bytes handed to one exchange and not yet written. A call beyond it is refused with [`Refusal::Full`](crate::Refusal::Full);
-    /// answers to the server and cancellations always pass. Default 16 MiB, one message of the largest size.
+    /// Maximum number of bytes sent on one exchange that the driver has not written. The engine
+    /// refuses a call beyond it with [`Refusal::Full`](crate::Refusal::Full). Responses to the
+    /// server and cancellations always pass. Default 16 MiB, one message of the maximum size.
     pub max_unsent: usize,
-    /// Questions of the server that have not been answered. A further one is answered with an error (a call of the modern era fails).
-    /// Default 64.
+    /// Maximum number of requests for input that the application has not answered. The engine
+    /// answers a further one with an error; on 2026-07-28 the call fails. Default 64.
     pub max_inputs: usize,
-    /// Rounds of one multi round-trip request. The result of the last round is returned; a further question fails the call. Default 10.
+    /// Maximum number of rounds of one multi round-trip request. A further request for input fails
+    /// the call. Default 10.
     pub max_rounds: u32,
-    /// Ids of ended calls that are remembered, so that a late answer is told from a stray one. The oldest is forgotten. Default 1024.
+    /// Number of ended calls whose ids the engine remembers, to tell a late response from a stray
+    /// one. It forgets the oldest. Default 1024.
     pub max_retired: usize,
-    /// Notifications and diagnostics that wait for the application. A further one is counted into one
-    /// [`Event::Lost`](crate::client::Event::Lost). Events of calls are not counted and never dropped. Default 1024.
+    /// Maximum number of notifications and diagnostics that wait for the application. The engine
+    /// drops a further one and counts it in one [`Event::Lost`](crate::client::Event::Lost). Events
+    /// of calls do not count and are never dropped. Default 1024.
     pub max_queued_events: usize,
-    /// Bytes that these notifications and diagnostics hold. One beyond is counted in the same way, and so is every notification that is
-    /// larger. Default 16 MiB.
+    /// Maximum memory of these notifications and diagnostics, in bytes. The engine drops and counts
+    /// one beyond it, and every notification that alone is larger. Default 16 MiB.
     pub max_queued_event_bytes: usize,
-    /// How long calls wait for the exit status of a program that has closed its output, before they end without it. Default 500 ms.
+    /// Maximum time that calls wait for the exit status of a program that has closed its output.
+    /// Then they end without it. Default 500 ms.
     pub exit_grace: Duration,
-    /// How long the rest of an HTTP answer is read after the response in it has come, so that late notifications still arrive. Then the
-    /// exchange is aborted. Default 5 s.
+    /// Maximum time to read the rest of an HTTP response after the JSON-RPC response in it, for
+    /// late notifications. Then the engine aborts the exchange. Default 5 s.
     pub drain_time: Duration,
-    /// How many items of an HTTP answer are read after the response in it. Default 64.
+    /// Maximum number of parts in that rest. Default 64.
     pub drain_items: usize,
-    /// How many bytes of it. Default 64 KiB.
+    /// Maximum number of bytes in that rest. Default 64 KiB.
     pub drain_bytes: usize,
-    /// Maximum time for accepted notifications over HTTP after the client is closed, and then again for the DELETE of the session. The client
-    /// aborts requests that take longer; for a notification it emits a diagnostic. Default 2 s.
+    /// Maximum time for accepted notifications over HTTP after the client is closed, and again for
+    /// the DELETE of the session. The client aborts HTTP requests that take longer; for a
+    /// notification it emits a diagnostic. Default 2 s.
     pub session_end_time: Duration,
-    /// Pages that [`Pages`](crate::Pages) fetches before it ends with an error, and so does the list of tools that the engine fetches for
-    /// itself. Default 1000.
+    /// Maximum number of pages that [`Pages`](crate::Pages) fetches, and the engine for its own
+    /// list of tools. Then they end with an error. Default 1000.
     pub max_pages: usize,
-    /// Tools of an HTTP server of which it is remembered that they may run twice or want arguments in the header; one with long names counts
-    /// as several, one for each KiB. Beyond it the tool that was listed longest ago is forgotten: calls of it go without the header fields,
-    /// which a server refuses if it insists, and are not repeated. Default 4096, a few megabytes at most.
+    /// Maximum number of tools of an HTTP server whose annotations the client caches: whether a
+    /// call may be repeated, and which arguments go into header fields. A tool counts once per KiB
+    /// of its names. The client forgets the tool that was listed longest ago: it sends calls of it
+    /// without the header fields, which a server may refuse, and does not repeat them. Default
+    /// 4096, a few megabytes at most.
     pub max_tools: usize,
 }
 
-/// Bounds of the server engine.
+/// Limits of the server engine.
 ///
 /// # What one client can cost the others
 ///
-/// The server takes requests from clients that it does not trust, and no cheap request of one client costs the others their service. Where a
-/// bound is shared by all clients, one client takes at most its share ([`client_shares`](Self::client_shares): a quarter).
+/// A server accepts requests of clients that it does not trust. No cheap request of one client may cost
+/// the others their service. Of a limit that all clients share, one client takes at most its share
+/// ([`client_shares`](Self::client_shares): a quarter).
 ///
-/// One client is one [`Principal`](crate::input::Principal), if the application admits requests and names it. Without a principal it is one
-/// address of the peer ([`Peer::address`](crate::exchange::Peer::address)), of IPv6 one network of 64 bits. Where an address says nothing of
-/// the client (loopback, a Unix socket, [`ServerConfig::proxies`](crate::server::ServerConfig::proxies)), it is one session of the older
-/// revisions, and without a session one connection: behind a proxy no client costs the others the server, and none has more than its own
-/// share. But whoever can open any number of connections through a proxy is any number of clients: a server behind a proxy needs principals.
+/// One client is one [`Principal`](crate::input::Principal), if the application admits requests and names
+/// one. Without a principal it is one address ([`Peer::address`](crate::exchange::Peer::address)), for
+/// IPv6 one network of 64 bits. If the address says nothing about the client (loopback, a Unix socket,
+/// [`ServerConfig::proxies`](crate::server::ServerConfig::proxies)), it is one legacy session, and without
+/// a session one connection: a client behind a proxy takes no more than its own share. A client that can
+/// open any number of connections through a proxy is any number of clients, so a server behind a proxy
+/// needs principals.
 ///
-/// | bound | one client takes at most | the others |
+/// | limit | one client takes at most | the others |
 /// |---|---|---|
 /// | [`max_running_requests`](Self::max_running_requests) | a share; of one connection, session or batch [`max_running_per_exchange`](Self::max_running_per_exchange) | have the rest |
 /// | [`max_running_bytes`](Self::max_running_bytes) | a share, with its subscriptions and its answers to questions | have the rest |
@@ -101,194 +113,250 @@ pub struct ClientLimits {
 /// | questions of requests whose client is away | a share, for [`away_timeout`](Self::away_timeout) | take these places when they need them |
 /// | [`max_unsent`](Self::max_unsent), [`max_backlog`](Self::max_backlog) | what is bounded for its own exchange | notice nothing |
 /// | [`max_state_params`](Self::max_state_params) | the time to verify so many bytes for each request | wait for that time at most |
-/// | [`max_queued_events`](Self::max_queued_events) | all of it, with notifications and diagnostics | may have theirs counted instead of told |
+/// | [`max_queued_events`](Self::max_queued_events) | all of it, with notifications and diagnostics | may have theirs counted instead of delivered |
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct ServerLimits {
-    /// Into how many shares the bounds that all clients share are divided: `max_running_requests`, `max_running_bytes`, `max_exchanges`,
-    /// `max_streams`, `max_sessions`, `max_client_data_total` and `history_total`. One client can take one share of each, at least 1. What it
-    /// asks for beyond its share is refused as beyond the bound itself; of histories, its own are shortened. 1: one client can take all.
-    /// Default 4. [`ServerLimits`](Self) says who is one client.
+    /// Number of shares into which the server divides the limits that all clients share:
+    /// `max_running_requests`, `max_running_bytes`, `max_exchanges`, `max_streams`, `max_sessions`,
+    /// `max_client_data_total` and `history_total`. One client can take one share of each, at least
+    /// 1. The server treats a request beyond the share like one beyond the limit, and shortens the
+    /// client's own histories. With 1, one client can take everything. Default 4.
+    /// [`ServerLimits`](Self) defines one client.
     pub client_shares: usize,
-    /// Requests that run at once, over all exchanges. A further one is answered "busy" (`-32603`) at once; answers, cancellations and
-    /// pings pass. Default 1024.
+    /// Maximum number of running requests of all exchanges. The server answers a further one "busy"
+    /// (`-32603`) at once. Responses, cancellations and pings pass. Default 1024.
     pub max_running_requests: usize,
-    /// Maximum memory of all running requests and subscriptions together, in bytes: ids, methods, params as text and parsed, heads of HTTP requests, the responses
-    /// of older clients to questions, and the tables of the engine. It is an estimate, never below the real size and at most twice as much.
-    /// Allocations of handlers do not count. A request that would exceed it is answered "busy"; a client's response that would exceed it
-    /// counts as an error. Default 256 MiB.
+    /// Maximum memory of all running requests and subscriptions, in bytes: ids, methods, params as
+    /// text and parsed, heads of HTTP requests, the responses of legacy clients to requests for
+    /// input, and the tables of the engine. An estimate: never below the real size, and at most
+    /// twice as much. Allocations of handlers do not count. The server answers a request that would
+    /// exceed it "busy", and treats a response of a client that would exceed it as an error.
+    /// Default 256 MiB.
     pub max_running_bytes: usize,
-    /// Requests that run at once on one duplex exchange or in one session over HTTP, with the same answer. Default 256, so that one client
-    /// cannot take all.
+    /// Maximum number of running requests of one duplex connection or one HTTP session, with the
+    /// same answer. Default 256, so that one client cannot take all of them.
     pub max_running_per_exchange: usize,
-    /// Exchanges that are open at once, and connections. A further exchange is aborted, over HTTP answered 503; a further connection is told
-    /// the same where there are words for it, and closed. Of exchanges that were answered before their request body was read, as many are
-    /// remembered until the body ends; what comes of one that was forgotten is a diagnostic. Default 4096.
+    /// Maximum number of open exchanges, and of open connections. The server aborts a further
+    /// exchange, over HTTP with 503. It refuses a further connection in the same way, if the
+    /// protocol has words for it, and closes it. The server also remembers this many exchanges that
+    /// it answered before their body was read, until the body ends; events of an exchange that it
+    /// has forgotten are diagnostics. Default 4096.
     pub max_exchanges: usize,
-    /// Bytes handed to one exchange and not yet written. A notification beyond it is refused with
-    /// [`Refusal::Full`](crate::Refusal::Full), progress is kept to the newest of its token, and further requests are answered "busy"
-    /// (`-32603`); answers to those that run pass on top. A client that goes on asking for such answers is cut off. Default 1 MiB.
+    /// Maximum number of bytes sent on one exchange that the driver has not written. The server
+    /// refuses a notification beyond it with [`Refusal::Full`](crate::Refusal::Full), keeps only
+    /// the newest progress of each token, and answers further requests "busy" (`-32603`). Responses
+    /// to running requests pass. The server disconnects a client that continues to send requests
+    /// then. Default 1 MiB.
     pub max_unsent: usize,
-    /// Bytes handed to one exchange and not yet written beyond which a further request on it is answered "busy": answers are never refused,
-    /// so what leads to them is. Default 32 MiB, room for some large answers at once.
+    /// Number of unwritten bytes of one exchange from which the server answers a further request on
+    /// it "busy". Responses are never refused, so the requests are. Default 32 MiB, several large
+    /// responses at once.
     pub max_backlog: usize,
-    /// Bytes of HTTP requests that are being read, heads and bodies, that all connections of a server may hold together; what has come whole
-    /// does not count. A request for which there is no room left is answered 503 and its connection closed, but one that holds no more than
-    /// 64 KiB is always read on; what waits behind an answer, or for its admission, is not read on. A [`Connection`](crate::wired::Connection) that was
-    /// not made by a [`SharedServer`](crate::wired::SharedServer) or a [`WiredServer`](crate::wired::WiredServer) has no part in it. Default 256 MiB.
+    /// Maximum memory of the HTTP requests that are being received, heads and bodies, over all
+    /// connections of a server, in bytes. Complete requests do not count. The server answers a
+    /// request beyond it with 503 and closes its connection, but reads any request on that holds at
+    /// most 64 KiB; it does not read a pipelined request, or one that waits for admission. Applies
+    /// only to a [`Connection`](crate::wired::Connection) of a
+    /// [`SharedServer`](crate::wired::SharedServer) or a
+    /// [`WiredServer`](crate::wired::WiredServer). Default 256 MiB.
     pub max_held: usize,
-    /// How long an exchange may accept no byte while some wait. Then that exchange ends, and only it. Default 30 s.
+    /// Maximum time in which an exchange with unwritten bytes accepts none. Then the server ends
+    /// that exchange only. Default 30 s.
     pub write_stall: Duration,
-    /// How long requests may run on after their client has closed its side of a duplex exchange. Then they are cancelled. Default 1 s,
-    /// which lies within the time that a client gives a program to exit.
+    /// Maximum time for running requests after the client has closed its side of a duplex
+    /// connection. Then the server cancels them. Default 1 s, less than a client gives a program to
+    /// exit.
     pub end_grace: Duration,
-    /// Nested questions that one request may have open. A handler that asks more at once gets an error answer. Default 16.
+    /// Maximum number of open requests for input of one request. The server answers a handler that
+    /// makes more at once with an error. Default 16.
     pub max_questions: usize,
-    /// Rounds in which one request may ask. Then it is answered with an error. Default 10.
+    /// Maximum number of rounds in which one request may ask for input. Then the server answers it
+    /// with an error. Default 10.
     pub max_rounds: u32,
-    /// How long an older client may take to answer the questions of one round. Then they are cancelled and the request is answered with
-    /// an error. Default 5 min: a person answers.
+    /// Maximum time for the input of one round from a legacy client. Then the server cancels the
+    /// requests for input and answers the request with an error. Default 5 min: a person answers.
     pub ask_timeout: Duration,
-    /// Maximum time for the answers of an older client over HTTP that is away: no exchange carries the stream of the request that asks, nor
-    /// the stream that its session opens with GET. When the client comes back, `ask_timeout` holds again. Where there is no room for a
-    /// further request, one that asks a client that is away is answered with an error at once. Default 30 s.
+    /// Maximum time for the input from a legacy HTTP client that is away: no exchange carries the
+    /// stream of the request that asks, nor the stream that its session opened with GET.
+    /// `ask_timeout` applies again when the client returns. If there is no room for a further
+    /// request, the server answers one that waits for an absent client with an error at once.
+    /// Default 30 s.
     pub away_timeout: Duration,
-    /// How long a sealed `requestState` is accepted. Default 10 min.
+    /// Maximum age of a sealed `requestState`. The server refuses an older one. Default 10 min.
     pub state_lifetime: Duration,
-    /// Bytes of a `requestState` as sealed. A larger one is refused in both directions. Default 64 KiB.
+    /// Maximum size of a sealed `requestState`, in bytes. The server neither sends nor accepts a
+    /// larger one. Default 64 KiB.
     pub max_state: usize,
-    /// Bytes of the params of a request with a `requestState`, and of one that asks, which are verified together with the state; `_meta`, the
-    /// state itself and the answers do not count. Larger params beside a state are answered `-32602`, and a request with larger params that
-    /// asks `-32603`. Default 256 KiB: they are verified in some milliseconds.
+    /// Maximum size of the params of a request with a `requestState`, and of a request that asks
+    /// for input, in bytes. They are verified together with the state. `_meta`, the state itself
+    /// and the input responses do not count. The server answers larger params beside a state with
+    /// `-32602`, and a request with larger params that asks with `-32603`. Default 256 KiB:
+    /// verification takes a few milliseconds.
     pub max_state_params: usize,
-    /// How long a duplex exchange may stay without a first request. Then it is aborted. Default `None`: a parent may start a server
-    /// long before it needs it.
+    /// Maximum time until the first request on a duplex connection. Then the server aborts it.
+    /// Default `None`: a parent may start a server long before it needs it.
     pub handshake_timeout: Option<Duration>,
-    /// Bytes that are kept of what an older client says of itself in `initialize`. A `clientInfo` that is larger is ignored, as one that is
-    /// malformed; with capabilities that are larger `initialize` is answered `-32602`. Default 16 KiB.
+    /// Maximum size of the `clientInfo` and of the capabilities that the server keeps of
+    /// `initialize`, in bytes. The server ignores a larger `clientInfo`, as it does a malformed
+    /// one, and answers larger capabilities with `-32602`. Default 16 KiB.
     pub max_client_data: usize,
-    /// Maximum memory of what all older clients say of themselves in `initialize`, in bytes as estimated once it is read. A further
-    /// `initialize` is answered "busy" (`-32603`), over HTTP with 503. Default 64 MiB.
+    /// Maximum memory of what all legacy clients send about themselves in `initialize`, in bytes,
+    /// as estimated after parsing. The server answers a further `initialize` "busy" (`-32603`),
+    /// over HTTP with 503. Default 64 MiB.
     pub max_client_data_total: usize,
-    /// Sessions that are open at once. A further `initialize` over HTTP is answered 503. Default 10,000.
+    /// Maximum number of open sessions. The server answers a further `initialize` over HTTP with
+    /// 503. Default 10,000.
     pub max_sessions: usize,
-    /// How long a session may be without a request, and without an open stream, before it ends. Default 30 min.
+    /// Maximum time of a session without a request and without an open stream. Then the server ends
+    /// it. Default 30 min.
     pub session_idle: Duration,
-    /// How often sessions that have been idle for too long are looked for; one that is asked for is looked at in any case. Default 5 min.
+    /// Interval at which the server looks for idle sessions. It also checks a session whenever a
+    /// request names it. Default 5 min.
     pub session_sweep: Duration,
-    /// How long a session may be without the first message after its `initialize`. Then it ends like an idle one. Default 1 min.
+    /// Maximum time of a session between `initialize` and the next message. Then the server ends it
+    /// like an idle one. Default 1 min.
     pub session_start: Duration,
-    /// Streams that are open at once without a request that would end them: those of GET, and those of `subscriptions/listen`. A further
-    /// one is refused. Default 2048.
+    /// Maximum number of open streams that no response ends: those of GET and of
+    /// `subscriptions/listen`. The server refuses a further one. Default 2048.
     pub max_streams: usize,
-    /// Subscriptions of one duplex exchange. A further one is refused. A session over HTTP has one stream of its own, of which the newest
-    /// counts. Default 16.
+    /// Maximum number of subscriptions of one duplex connection. The server refuses a further one.
+    /// An HTTP session has one stream of its own, and a newer one replaces it. Default 16.
     pub max_streams_per_client: usize,
-    /// Events that a session keeps for its client to come back for. The oldest goes first. Default 1000.
+    /// Maximum number of events that a session keeps for resumption. The oldest is dropped first.
+    /// Default 1000.
     pub history_events: usize,
-    /// Bytes of the events that a session keeps. The oldest goes first. Default 10 MiB.
+    /// Maximum size of the events that a session keeps, in bytes. The oldest is dropped first.
+    /// Default 10 MiB.
     pub history_bytes: usize,
-    /// Bytes of the events that all sessions keep together. Beyond it the client that keeps most loses the oldest events of its longest
-    /// histories. Default 256 MiB.
+    /// Maximum size of the events that all sessions keep, in bytes. Beyond it the client that keeps
+    /// most loses the oldest events of its longest histories. Default 256 MiB.
     pub history_total: usize,
-    /// How long the events of a stream are kept after its end was written. Default 60 s.
+    /// Time for which the server keeps the events of a stream after its end was written. Default 60
+    /// s.
     pub history_keep: Duration,
-    /// How long the application may take to admit an HTTP request or a connection. Then the request is answered 503, and the connection is
-    /// closed. Default 10 s.
+    /// Maximum time for the application to admit an HTTP request or a connection. Then the server
+    /// answers the request with 503, and closes the connection. Default 10 s.
     pub admit_timeout: Duration,
-    /// How long a handler may take. Then the request is answered `-32603` and the handler's answer is dropped. Default `None`.
+    /// Maximum time for a handler. Then the server answers the request with `-32603` and drops the
+    /// handler's outcome. Default `None`.
     pub handler_deadline: Option<Duration>,
-    /// Tools in one page of `tools/list`. Default 100.
+    /// Number of tools in one page of `tools/list`. Default 100.
     pub page_size: usize,
-    /// Notifications and diagnostics that wait for the application, as on the client. Default 1024.
+    /// Maximum number of notifications and diagnostics that wait for the application, as for the
+    /// client. Default 1024.
     pub max_queued_events: usize,
-    /// Bytes that they hold, as on the client. Default 16 MiB.
+    /// Maximum memory of these, in bytes, as for the client. Default 16 MiB.
     pub max_queued_event_bytes: usize,
 }
 
 impl ServerLimits {
-    /// What one client may take of a bound that all clients share ([`client_shares`](Self::client_shares)): at least 1, unless the bound is 0.
+    /// Returns one client's share of a limit ([`client_shares`](Self::client_shares)): at least 1, unless the
+    /// limit is 0.
     pub fn share(&self, bound: usize) -> usize {
         (bound / self.client_shares.max(1)).max(bound.min(1))
     }
 }
 
-/// Bounds of the codecs and connections.
+/// Limits of the codecs and connections.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct FrameLimits {
-    /// Bytes of one line, its newline not counted. A longer one is one [`InvalidMessage`](crate::rpc::InvalidMessage), its rest is skipped unheld.
-    /// Default 16 MiB.
+    /// Maximum length of one line without its newline, in bytes. A longer line is one
+    /// [`InvalidMessage`](crate::rpc::InvalidMessage); the codec skips its rest without buffering
+    /// it. Default 16 MiB.
     pub max_line: usize,
-    /// Bytes of one server-sent event: the values of its fields. Comments and fields that mean nothing are not held and do not count. A
-    /// larger one fails its exchange. Default 16 MiB.
+    /// Maximum size of the field values of one server-sent event, in bytes. Comments and unknown
+    /// fields do not count. A larger event fails its exchange. Default 16 MiB.
     pub max_event: usize,
-    /// Nesting of arrays and objects in one message; at most 128, which is also the default. A deeper message is one defect.
+    /// Maximum nesting of arrays and objects in one message, at most 128. A deeper message is an
+    /// invalid message. Default 128.
     pub max_depth: u32,
-    /// Elements of one batch. A longer one is one defect. Default 1000.
+    /// Maximum number of elements of one batch. A longer batch is one invalid message. Default
+    /// 1000.
     pub max_batch: usize,
-    /// Maximum size of a string id and of a string progress token of the peer, in bytes of UTF-8. The engine answers a request with a longer
-    /// id with `-32600` and that id, over HTTP with status 400, and does not keep the id. It ignores a longer progress token, and drops a
-    /// cancellation that names a longer id. It is also the maximum size of the id of a server-sent event: a client does not resume a stream
-    /// from an event with a longer one. Default 1 KiB.
+    /// Maximum size of a string id and of a string progress token of the peer, in bytes of UTF-8.
+    /// The engine answers a request with a longer id with `-32600` and that id, over HTTP with
+    /// status 400, and does not keep the id. It ignores a longer progress token, and drops a
+    /// cancellation that names a longer id. It is also the maximum size of the id of a server-sent
+    /// event: a client does not resume a stream from an event with a longer one. Default 1 KiB.
     pub max_id: usize,
-    /// Bytes of one HTTP head. A larger one is rejected with 431 by a server, and fails the exchange of a client; so do interim responses
-    /// that are larger together. Default 64 KiB.
+    /// Maximum size of one HTTP head, in bytes. A server answers a larger one with 431. For a
+    /// client, a larger head fails the exchange, and so do interim responses that are larger
+    /// together. Default 64 KiB.
     pub max_head: usize,
-    /// Fields of one HTTP head; same outcome. Default 100.
+    /// Maximum number of fields of one HTTP head, with the same outcome. Default 100.
     pub max_headers: usize,
-    /// Bytes of the target of an HTTP request. A longer one is rejected with 414 by a server, and so is a first line that does not end within
-    /// them. Default 8 KiB: RFC 9110 section 4.1 asks for 8000 at least.
+    /// Maximum length of the target of an HTTP request, in bytes. A server answers a longer one
+    /// with 414, and also a first line that is longer. Default 8 KiB: RFC 9110 section 4.1
+    /// recommends at least 8000.
     pub max_target: usize,
-    /// Bytes of a request body that a server accepts; more is rejected with 413. Default 4 MiB.
+    /// Maximum size of a request body that a server accepts, in bytes. It answers a larger one with
+    /// 413. Default 4 MiB.
     pub max_request_body: usize,
-    /// Bytes of a response body that a client accepts; more fails the exchange. Default 16 MiB.
+    /// Maximum size of a response body that a client accepts, in bytes. A larger one fails the
+    /// exchange. Default 16 MiB.
     pub max_response_body: usize,
-    /// Bytes read and not yet turned into facts that a connection holds before it stops reading. Default 1 MiB.
+    /// Maximum number of bytes that a connection holds unparsed before it stops reading. Default 1
+    /// MiB.
     pub max_read_ahead: usize,
-    /// Maximum time to open one channel. After that the channel is closed, and its exchange fails with
-    /// [`Closed::Timeout`](crate::exchange::Closed::Timeout). [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout) bounds
-    /// the whole start of a client. Default 10 s.
+    /// Maximum time to open one connection. Then the connection is closed, and its exchange fails
+    /// with [`Closed::Timeout`](crate::exchange::Closed::Timeout).
+    /// [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout) limits the whole
+    /// start of a client. Default 10 s.
     pub open_timeout: Duration,
-    /// How long an HTTP request head may take from its first byte, and the first head from the accept. A head of which a byte came is then
-    /// rejected with 408; without one the connection is closed. Default 10 s.
+    /// Maximum time to receive the head of an HTTP request from its first byte, and the first head
+    /// from the accept. A server answers a partial head with 408, and closes a connection without
+    /// one. Default 10 s.
     pub head_timeout: Duration,
-    /// How long a body may stand still: content counts, and the framing of chunks does not. That of a request to a server is then rejected with 408, and the time is shorter by what it lags
-    /// behind `min_rate`; that of a response to a client fails its exchange with [`Closed::Timeout`](crate::exchange::Closed::Timeout),
-    /// unless it is an event stream, which may rest. Default 30 s.
+    /// Maximum time without progress of a body. Content is progress; the framing of chunks is not.
+    /// A server answers a request body that stalls with 408, earlier if the body lags behind
+    /// `min_rate`. For a client, a response body that stalls fails its exchange with
+    /// [`Closed::Timeout`](crate::exchange::Closed::Timeout), unless it is an event stream. Default
+    /// 30 s.
     pub body_timeout: Duration,
-    /// How long the other side may take nothing of an HTTP request that we write. Then its exchange fails with
-    /// [`Closed::Timeout`](crate::exchange::Closed::Timeout). On a server the same for an answer once all of it is said, and the time is
-    /// shorter by what it lags behind `min_rate`; while it is being said, [`ServerLimits::write_stall`] rules. Default 30 s.
+    /// Maximum time in which the peer accepts no byte of an HTTP request. Then the exchange fails
+    /// with [`Closed::Timeout`](crate::exchange::Closed::Timeout). On a server the same applies to
+    /// a complete response, earlier if the peer lags behind `min_rate`;
+    /// [`ServerLimits::write_stall`] applies to a response that is not complete. Default 30 s.
     pub write_stall: Duration,
-    /// Bytes per second at which a client at least sends the body of a request, and takes an answer of which all is said. A slower one
-    /// falls behind, a faster one catches up and gains nothing beyond; who has fallen behind by `body_timeout` or `write_stall` has the
-    /// same outcome as one that stands still. So no trickle holds a connection, however fast it began. The framing of chunks does not
-    /// count. Zero: there is no minimum. Default 1 KiB.
+    /// Minimum transfer rate, in bytes per second, for request bodies and for completed responses.
+    /// A slower client falls behind; a faster one catches up and gains nothing beyond. The outcome
+    /// for a client that has fallen behind by `body_timeout` or `write_stall` is that of a stalled
+    /// one, so that no trickle holds a connection. The framing of chunks does not count. 0 is no
+    /// minimum. Default 1 KiB.
     pub min_rate: usize,
-    /// How long a server may take to begin its answer, from the last byte of the HTTP request to the end of the head of the response. Then
-    /// the exchange fails with [`Closed::Timeout`](crate::exchange::Closed::Timeout). Default `None`: the timeout of a call rules, and a
-    /// server may answer with the head only when the work is done.
+    /// Maximum time from the last byte of the HTTP request to the end of the head of the response.
+    /// Then the exchange fails with [`Closed::Timeout`](crate::exchange::Closed::Timeout). Default
+    /// `None`: the timeout of the call applies, and a server may send the head only when the work
+    /// is done.
     pub response_timeout: Option<Duration>,
-    /// How long a connection without an exchange is kept. Default 60 s.
+    /// Maximum time of a connection without an exchange. Then it is closed. Default 60 s.
     pub idle_timeout: Duration,
-    /// How long a server reads on after it refused a body, so that the client sees the answer and no reset. Default 2 s.
+    /// Time for which a server reads on after it refused a body, so that the client receives the
+    /// response and no reset. Default 2 s.
     pub linger_timeout: Duration,
-    /// How long a program may take to exit after its input was closed, before it is terminated. Default 2 s.
+    /// Maximum time for a program to exit after its input was closed. Then it is terminated.
+    /// Default 2 s.
     pub exit_timeout: Duration,
-    /// How long a program may take to exit after it was told to terminate, before it is killed. Default 2 s.
+    /// Maximum time for a program to exit after it was asked to terminate. Then it is killed.
+    /// Default 2 s.
     pub terminate_timeout: Duration,
-    /// Maximum number of connections to one origin, not counting those with an open event stream. A further request waits for one of them while
-    /// the timeout of its call runs. [`ClientStats::waiting`](crate::stats::ClientStats::waiting) counts it, and the timeout error names this
-    /// wait ([`Awaited::Connection`](crate::error::Awaited::Connection)). Responses to requests of the server, `notifications/cancelled` and
-    /// the DELETE of a session do not wait, up to twice this number. Default 64: the concurrent calls of a busy host, and a small part of the
-    /// file descriptors of a process.
+    /// Maximum number of connections to one origin, not counting those with an open event stream. A
+    /// further HTTP request waits for one of them while the timeout of its call runs.
+    /// [`ClientStats::waiting`](crate::stats::ClientStats::waiting) counts it, and the timeout
+    /// error names this wait ([`Awaited::Connection`](crate::error::Awaited::Connection)).
+    /// Responses to requests of the server, `notifications/cancelled` and the DELETE of a session
+    /// do not wait, up to twice this number. Default 64: the concurrent calls of a busy host, and a
+    /// small part of the file descriptors of a process.
     pub max_connections_per_origin: usize,
-    /// Maximum number of idle connections to one origin; the most recently used ones are kept. A further one is closed after one second, unless
-    /// a request uses it before. Default 8: sequential calls need one, and a burst of calls leaves few open.
+    /// Maximum number of idle connections to one origin; the most recently used ones are kept. A
+    /// further one is closed after one second, unless a request uses it before. Default 8:
+    /// sequential calls need one, and a burst of calls leaves few open.
     pub max_idle_per_origin: usize,
-    /// Connections to one origin that are not counted because an event stream is open on them, so that no request waits behind a stream.
-    /// One beyond it counts as any other. Default 256: more than that would take the file descriptors that a process usually has.
+    /// Maximum number of connections to one origin that do not count as above because an event
+    /// stream is open on them, so that no HTTP request waits behind a stream. One beyond it counts
+    /// like any other. Default 256: more would use up the file descriptors of a typical process.
     pub max_streams_per_origin: usize,
 }
 
