@@ -1,10 +1,12 @@
-//! The server engine: facts about exchanges in, things to say and events out. Both eras on one engine, decided per message.
+//! The server engine (seam B): events of exchanges in, parts to send and events out. One engine serves both
+//! eras, and decides per message.
 //!
-//! It knows exchanges and nothing below them: no bytes, no sockets, no clock. Requests are handed out as [`Event::Request`] with a
-//! [`Responder`]; whatever can be answered without an application (`initialize`, `server/discover`, `ping`, errors) is answered here.
-//! Which revision a message belongs to is decided by the message itself first (2026-07-28, versioning: backward compatibility):
-//! `_meta["io.modelcontextprotocol/protocolVersion"]` makes it modern, `initialize` begins the legacy era on its duplex exchange, and
-//! whatever comes there without that field follows what was negotiated.
+//! It uses exchanges, and no bytes, sockets or clock. It emits a request of a client as [`Event::Request`]
+//! with a [`Responder`], and answers by itself what needs no application: `initialize`,
+//! `server/discover`, `ping`, errors. The message decides its era (2026-07-28, versioning: backward
+//! compatibility): `_meta["io.modelcontextprotocol/protocolVersion"]` makes it modern; `initialize` begins
+//! the legacy era on its duplex connection; a later message there without that field has the negotiated
+//! revision.
 
 mod admission;
 mod ask;
@@ -60,7 +62,7 @@ use shares::{Bound, Client, ClientKey, Full, Shares};
 #[cfg(not(feature = "http"))]
 use talk::Place;
 
-/// What a server tells its driver (seam B), in order.
+/// An output of a server, for its driver (seam B).
 #[derive(PartialEq, Debug)]
 #[must_use]
 #[expect(
@@ -68,57 +70,58 @@ use talk::Place;
     reason = "most outputs are requests and answers; a box for each would be one allocation more"
 )]
 pub enum Output {
-    /// Say this on an exchange.
+    /// Send this on an exchange.
     Send(ExchangeId, Outbound),
-    /// End an exchange now; nothing more is said of it, by either side.
+    /// End an exchange now. The driver reports no further event of it, and the engine sends nothing on it.
     Abort(ExchangeId),
-    /// Something for the application.
+    /// An event for the application.
     Event(Event),
 }
 
-/// A server engine. See the [module](self).
+/// The server engine. See the [module](self) for how a driver uses it.
 ///
-/// Every table is bounded by [`ServerLimits`](crate::limits::ServerLimits), and is empty again when its requests and exchanges are over.
+/// [`ServerLimits`](crate::limits::ServerLimits) limits every table. A table is empty again when its requests
+/// and exchanges are over.
 pub struct Server {
     shared: Arc<Shared>,
     now: Instant,
     life: Life,
     exchanges: BTreeMap<ExchangeId, Exchange>,
-    /// The exchanges that wait for their admission.
+    /// Exchanges that wait for admission.
     admitting: BTreeMap<AdmitKey, ExchangeId>,
     requests: BTreeMap<RequestKey, Running>,
-    /// What each client takes of the bounds that all share.
+    /// What each client takes of the shared limits.
     shares: Shares,
     next_key: u64,
     timers: Timers<Timer>,
     queue: Queue,
-    /// The subscriptions that are open.
+    /// Open subscriptions.
     listens: BTreeMap<RequestKey, Listen>,
-    /// The exchanges at whose other end someone may want to know of changes.
+    /// Exchanges whose clients may receive notifications of changes.
     watchers: BTreeSet<ExchangeId>,
-    /// How many changes of the list of tools there were.
+    /// Number of published changes of the list of tools.
     changes: u64,
     #[cfg(feature = "http")]
     web: Web,
 }
 
-/// Whether the engine takes requests.
+/// The state of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Life {
     Serving,
-    /// Shutting down: what runs may end.
+    /// Shutting down: running requests may end.
     Draining,
     Terminated,
 }
 
-/// An exchange that is open.
+/// An open exchange.
 #[derive(Debug)]
 struct Exchange {
     peer: Peer,
-    /// Whose it is.
+    /// The client at its other end.
     client: ClientKey,
     binding: Binding,
-    /// Its requests that run.
+    /// Its running requests.
     running: BTreeSet<RequestKey>,
     /// Its subscriptions.
     listens: BTreeSet<RequestKey>,
@@ -138,37 +141,37 @@ impl fmt::Debug for Server {
     }
 }
 
-/// What a deadline is for. Each is armed at most once at a time.
+/// The timers of a server.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Timer {
-    /// A duplex exchange stays without a first request.
+    /// Limit for the first request on a duplex connection.
     Handshake(ExchangeId),
-    /// An exchange accepts no byte.
+    /// Limit for an exchange that accepts no byte.
     Stall(ExchangeId),
-    /// A client has said all, and some of its requests still run.
+    /// Limit for the requests of a client that has closed its sending side.
     End(ExchangeId),
-    /// A handler runs.
+    /// Limit for a handler.
     Handler(RequestKey),
-    /// A client owes us answers.
+    /// Limit for the input of a client.
     Ask(RequestKey),
-    /// An event stream is silent.
+    /// The next keep-alive comment of an event stream.
     #[cfg(feature = "http")]
     KeepAlive(ExchangeId),
-    /// An HTTP request or a connection waits for its admission.
+    /// Limit for the admission of an HTTP request or a connection.
     Admit(ExchangeId),
-    /// A stream is kept after its end.
+    /// The end of the time for which a finished stream is kept.
     #[cfg(feature = "http")]
     Keep(StreamKey),
-    /// Idle sessions are looked for.
+    /// The next sweep of idle sessions.
     #[cfg(feature = "http")]
     Sweep,
-    /// The grace of a shutdown.
+    /// The end of the grace period of a shutdown.
     Grace,
 }
 
 impl Server {
-    /// A server that waits for exchanges. `seed`: 32 unguessable bytes, of which no other engine may have the same; the key that seals
-    /// `requestState` comes from it, unless the configuration has one.
+    /// Creates a server without exchanges. `seed` must be unpredictable and used for no other engine. The key
+    /// that seals `requestState` is derived from it, unless the configuration has one.
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
         let seed = Seed::new(seed);
         let seal_key = config.state_key.unwrap_or_else(|| seed.derive("request state"));
@@ -195,12 +198,12 @@ impl Server {
         }
     }
 
-    /// Takes one input: the one entrance, of which the other methods are thin forms.
+    /// Applies one input. The other methods that change the server are forms of this one.
     ///
     /// # Errors
-    /// Only a notification is ever refused, and then nothing has changed: [`Refusal::Gone`] after the answer or the cancellation of its
-    /// request, [`Refusal::NotWanted`] for progress nobody asked for and for a method that a handler may not send
-    /// ([`Cx::notify`](crate::Cx::notify) lists them; the rule holds without a router too),
+    /// The engine refuses only notifications, and nothing has changed then: [`Refusal::Gone`] after the end
+    /// of the request, [`Refusal::NotWanted`] for progress that the client did not ask for and for a method
+    /// that a handler may not send ([`Cx::notify`](crate::Cx::notify) lists them),
     /// [`Refusal::NotIncreasing`], [`Refusal::Unencodable`], [`Refusal::Full`] for a custom one beyond
     /// [`max_unsent`](crate::limits::ServerLimits::max_unsent), [`Refusal::Closed`] after the end.
     pub fn apply(&mut self, now: Instant, input: ServerInput) -> Result<Applied, Refused<ServerInput>> {
@@ -221,12 +224,14 @@ impl Server {
         Ok(Applied::Done)
     }
 
-    /// Something happened on an exchange. Cannot fail: what the peer does wrong comes out as answers, aborts and diagnostics.
+    /// Reports an event of an exchange. Cannot fail: the engine turns a fault of the peer into error responses,
+    /// aborts and diagnostics.
     pub fn handle_event(&mut self, now: Instant, exchange: ExchangeId, fact: ExchangeEvent) {
         self.done(now, Input::Event(exchange, fact));
     }
 
-    /// Answers a request, or asks its client. Does nothing if the request was cancelled or answered, or belongs to another engine.
+    /// Answers a request, or requests input of its client. Does nothing if the request was cancelled or
+    /// answered, or belongs to another engine.
     pub fn respond(&mut self, now: Instant, answer: Answer) {
         self.done(now, Input::Command(ServerCommand::Respond(answer)));
     }
@@ -240,30 +245,30 @@ impl Server {
         self.on_note(to, note)
     }
 
-    /// Tells every client that wants to know: those that listen, and those of an older revision that it has declared to. It never fails and
-    /// never waits; changes that a client has not been told of become one. Does nothing where
-    /// [`ServerConfig::capabilities`] do not declare it.
+    /// Notifies every client that listens, and every legacy client. Never fails and never waits: pending
+    /// notifications of one client are merged. Does nothing unless [`ServerConfig::capabilities`] declare it.
     pub fn publish(&mut self, now: Instant, change: Change) {
         self.done(now, Input::Command(ServerCommand::Publish(change)));
     }
 
-    /// Decides about an HTTP request or a connection that was shown as [`Event::Admit`]. Does nothing if it is gone.
+    /// Decides on an HTTP request or a connection of [`Event::Admit`]. Does nothing if it is gone.
     pub fn admit(&mut self, now: Instant, to: AdmitToken, admission: Admission) {
         self.done(now, Input::Command(ServerCommand::Admit(to.key(), admission)));
     }
 
-    /// Ends the server: new requests are refused (`-32603`), running ones may end within `grace`, then they are cancelled and answered
-    /// `-32603`; then every exchange ends. [`Event::Terminated`] is the last output. A second call can only shorten the grace.
+    /// Shuts the server down. It refuses new requests (`-32603`). Running requests have `grace` to end; then it
+    /// cancels them and answers them with `-32603`. Then every exchange ends, and [`Event::Terminated`] is the
+    /// last output. A second call can only shorten `grace`.
     pub fn shutdown(&mut self, now: Instant, grace: Duration) {
         self.done(now, Input::Command(ServerCommand::Shutdown(grace)));
     }
 
-    /// Fires what is due, in the order of the deadlines. Early and spurious calls do nothing.
+    /// Fires the timers that are due, in the order of their deadlines. Does nothing if none is.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.done(now, Input::Tick);
     }
 
-    /// The next output, `None` when there is none for now.
+    /// Returns the next output, if there is one.
     pub fn poll_output(&mut self) -> Option<Output> {
         let output = self.queue.pop()?;
         if let Output::Send(x, outgoing) = &output
@@ -276,18 +281,18 @@ impl Server {
         Some(output)
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is due next.
+    /// Returns when the driver must call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.next().map(|(at, _)| at)
     }
 
-    /// How many requests are neither answered nor cancelled.
+    /// Returns the number of requests that are neither answered nor cancelled.
     pub fn running(&self) -> usize {
         self.requests.len()
     }
 
-    /// How many sessions of clients of the older revisions are open over HTTP: at most
-    /// [`max_sessions`](crate::limits::ServerLimits::max_sessions). None without the feature `http`.
+    /// Returns the number of open HTTP sessions, at most
+    /// [`max_sessions`](crate::limits::ServerLimits::max_sessions). 0 without the feature `http`.
     pub fn sessions(&self) -> usize {
         #[cfg(feature = "http")]
         let sessions = self.web.sessions();
@@ -296,9 +301,9 @@ impl Server {
         sessions
     }
 
-    /// How many streams of clients of the older revisions there are over HTTP: one for each POST whose requests run, one for each that is
-    /// kept for its client to come back for, and those that belong to a session and to no request. Subscriptions of 2026-07-28 are requests
-    /// and not counted. None without the feature `http`.
+    /// Returns the number of streams of legacy HTTP clients: one for each POST with running requests, one for
+    /// each that is kept for resumption, and those that a session opened with GET. A subscription of
+    /// 2026-07-28 is a request and does not count. 0 without the feature `http`.
     pub fn streams(&self) -> usize {
         #[cfg(feature = "http")]
         let streams = self.web.streams();
@@ -307,12 +312,12 @@ impl Server {
         streams
     }
 
-    /// Whether [`Event::Terminated`] was emitted.
+    /// Returns whether the server has emitted [`Event::Terminated`].
     pub fn is_terminated(&self) -> bool {
         self.life == Life::Terminated
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &Arc<ServerConfig> {
         &self.shared.config
     }
@@ -372,7 +377,7 @@ impl Server {
         }
     }
 
-    /// Enters a new exchange, if there is room.
+    /// Adds an exchange, if the limits allow it.
     fn enter(&mut self, x: ExchangeId, peer: Peer, binding: Binding) -> bool {
         #[cfg(feature = "http")]
         if self.exchanges.len() >= self.shared.config.limits.server.max_exchanges {
@@ -393,7 +398,7 @@ impl Server {
         true
     }
 
-    /// An exchange was cut or ended: its requests are cancelled, and nothing more is said of it.
+    /// Removes an exchange that has failed or ended, and cancels its requests.
     fn drop_exchange(&mut self, x: ExchangeId) {
         let Some(exchange) = self.exchanges.get(&x) else { return };
         let running: Vec<RequestKey> = exchange.running.iter().copied().collect();
@@ -469,13 +474,13 @@ impl Server {
         self.end_if_drained();
     }
 
-    /// The time of a shutdown is over.
+    /// The grace period of the shutdown is over.
     fn on_grace(&mut self) {
         self.end_running();
         self.terminate();
     }
 
-    /// When a timer is due that arms itself anew whenever it fires: never at once, or a tick would have no end.
+    /// Returns when a periodic timer fires again. Never now, or one tick would fire it forever.
     #[cfg(feature = "http")]
     fn again(&self, after: Duration) -> Instant {
         self.now + after.max(Duration::from_millis(1))
@@ -507,7 +512,7 @@ impl Server {
         }
     }
 
-    /// Ends if it is to end, nothing runs any more, and no client has yet to come for an answer.
+    /// Terminates a server that shuts down, once no request runs and no client has a response to fetch.
     fn end_if_drained(&mut self) {
         if self.life != Life::Draining || !self.requests.is_empty() {
             return;
@@ -520,7 +525,7 @@ impl Server {
         self.terminate();
     }
 
-    /// The end: every exchange is told, and nothing follows.
+    /// Ends every exchange, and emits the last output.
     fn terminate(&mut self) {
         if core::mem::replace(&mut self.life, Life::Terminated) == Life::Terminated {
             return;
@@ -553,7 +558,7 @@ impl Server {
         self.queue.push(Output::Send(x, outgoing));
     }
 
-    /// Says something that no handler asked for. A client that keeps provoking such answers and reads none is cut off.
+    /// Sends a response of the engine itself. Disconnects a client that keeps causing them and reads none.
     fn send_own(&mut self, x: ExchangeId, outgoing: Outbound) {
         let max = self.shared.config.limits.server.max_unsent;
         let Some(exchange) = self.exchanges.get_mut(&x) else { return };
