@@ -1,12 +1,13 @@
-//! What can go wrong, sorted by whose fault it is: ours (`Refused`), the call's (`CallError`), the peer's (`Diagnostic`), the link's
-//! (`Closed`, in `exchange`). All are `Clone + PartialEq`; match on variants, not on texts.
+//! Errors: of a command ([`Refused`]), of a call ([`CallError`]), of the peer ([`Diagnostic`]), of a connection
+//! ([`Closed`](crate::exchange::Closed)). All are `Clone + PartialEq`. Match on variants, not on texts.
 //!
 //! # Text of a peer
 //!
-//! Errors and diagnostics hold texts that the peer chose: messages, method names, header fields, the standard error of a program. A
-//! terminal obeys some characters in them, and a line end in a log looks like the start of another entry. So every `Display` of this
-//! crate writes control characters (C0, DEL, C1), line ends (also U+2028 and U+2029) and controls of bidirectional text as escapes, such
-//! as `\n` and `\u{9b}`. All other characters stay. Fields hold the text as it was received; escape it before you print one by itself.
+//! Errors and diagnostics contain texts of the peer: messages, method names, header fields, the standard
+//! error of a program. A terminal interprets some characters in them, and a line end forges an entry of a
+//! log. Every `Display` of this crate therefore writes control characters (C0, DEL, C1), line ends (U+2028
+//! and U+2029 included) and bidirectional controls as escapes, such as `\n` and `\u{9b}`. Fields hold the
+//! text as received. Escape it before you print a field by itself.
 
 mod excerpt;
 mod http;
@@ -26,17 +27,17 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-/// A command was refused: nothing has changed, and here is what was asked.
+/// A refused command. Nothing has changed, and `value` is the input.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Refused<T> {
-    /// What was asked, handed back.
+    /// The refused input.
     pub value: T,
-    /// Why.
+    /// The reason.
     pub why: Refusal,
 }
 
 impl<T> Refused<T> {
-    /// The same refusal of something else.
+    /// Maps the refused input.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Refused<U> {
         Refused { value: f(self.value), why: self.why }
     }
@@ -58,18 +59,18 @@ impl<T: fmt::Debug> core::error::Error for Refused<T> {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// A limit is reached; try again when something has ended or was written.
+    /// A limit is reached. Retry when a call has ended or bytes were written.
     Full,
     /// The engine was closed, or has terminated.
     Closed,
-    /// The request is no longer running: it was answered, cancelled, or its exchange ended.
+    /// The request no longer runs: it was answered or cancelled, or its exchange ended.
     Gone,
-    /// The request did not ask for it: progress without a token, a log message without a level or below it. Or handlers may not send
-    /// notifications of this method: [`Cx::notify`](crate::Cx::notify) lists them.
+    /// The client did not ask for it: progress without a token, a log message without a level or below the
+    /// level. Or a handler may not send this method: [`Cx::notify`](crate::Cx::notify) lists them.
     NotWanted,
     /// Progress that does not increase.
     NotIncreasing,
-    /// The params could not be serialised.
+    /// Serialization of the params failed.
     Unencodable(EncodeError),
 }
 
@@ -88,14 +89,15 @@ impl fmt::Display for Refusal {
 
 impl core::error::Error for Refusal {}
 
-/// A call ended badly. Exactly one of this and a result ends every call. Its `Display` has [escapes](self#text-of-a-peer).
+/// Why a call failed. Every call ends with exactly one result or error. Its `Display` has
+/// [escapes](self#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The server answered with an error. Never made up locally.
+    /// The server responded with this error. The engine never creates one itself.
     Rpc(ErrorObject),
-    /// No response arrived in time. The time counts from the call, and includes the wait before the request was sent. The call may have run,
-    /// unless `sent` is `No`.
+    /// No response arrived in time. The time starts with the call, and includes the wait before the request
+    /// was sent. The call may have run, unless `sent` is `No`.
     Timeout {
         /// The limit that was reached.
         after: Duration,
@@ -116,49 +118,52 @@ pub enum CallError {
         /// How the connection ended.
         why: Closed,
     },
-    /// The server ended its answer without a response in it, and did not go on with it when it was asked to.
+    /// The server ended the HTTP response without a JSON-RPC response, and resuming the stream failed.
     NoResponse {
         /// The id of the request.
         id: Id,
         /// Attempts to resume the stream of the response since it last delivered a message.
         attempts: u32,
-        /// Whether anything in the answer was valid JSON-RPC.
+        /// Whether the HTTP response contained a JSON-RPC message.
         any_message: bool,
-        /// How the last attempt ended, or the answer itself if there was none.
+        /// How the last attempt ended, or the HTTP response if there was no attempt.
         cause: StreamEnd,
     },
-    /// The server answered with an HTTP status other than success, and without a JSON-RPC error that names this request.
+    /// The server responded with an HTTP status other than 2xx, and without a JSON-RPC error for this request.
     Http(Box<HttpError>),
-    /// The server answered with success, but with something that is neither JSON nor an event stream, or with nothing at all.
+    /// The server responded with 2xx, but with neither JSON nor an event stream, or with an empty body.
     ContentType {
         /// The status.
         status: u16,
-        /// The `Content-Type`; `None` if there is none, or if it is that of JSON and the body is empty.
+        /// The `Content-Type`. `None` if there is none, or if it is JSON and the body is empty.
         content_type: Option<String>,
     },
-    /// The session of the server has ended while the answer was awaited (2025-11-25 transports, session management: a 404). It may have
-    /// run. A call that was answered so itself has not, and is made again in the next session.
+    /// The session ended while the call waited for its response (2025-11-25 transports, session management: a
+    /// 404). The call may have run. A call whose own response is that 404 has not run, and the engine repeats
+    /// it in the next session.
     SessionEnded,
-    /// An answer came that cannot be read.
+    /// The result cannot be decoded.
     Decode(DecodeError),
-    /// The connection could not be agreed on, so the request was never sent.
+    /// Negotiation failed, and the request was never sent.
     Negotiation(NegotiationError),
-    /// The server asked for input that this client did not declare, or that the application refused to give.
+    /// The server requested input that this client did not declare, or that the application refused.
     Input(ErrorObject),
-    /// The server asked again after the last of [`ClientLimits::max_rounds`](crate::limits::ClientLimits::max_rounds) rounds.
+    /// The server requested input again after [`ClientLimits::max_rounds`](crate::limits::ClientLimits::max_rounds)
+    /// rounds.
     TooManyRounds(u32),
     /// The list has more pages than [`ClientLimits::max_pages`](crate::limits::ClientLimits::max_pages), or than the maximum given to
     /// [`Pages::new`](crate::call::Pages::new).
     TooManyPages(usize),
-    /// The command itself was refused; nothing was sent.
+    /// The engine refused the command. Nothing was sent.
     Refused(Refusal),
-    /// The client sent a request of this call, and cannot write a further one, which would repeat or continue the call. It may have run.
+    /// The client sent a request of this call, and cannot serialize the next one, which would repeat or
+    /// continue the call. The call may have run.
     NotRepeated(EncodeError),
-    /// A [`MessageHook`](crate::hook::MessageHook) refused the request (`sent` is `No`), or its answer.
+    /// A [`MessageHook`](crate::hook::MessageHook) refused the request (`sent` is `No`) or the response.
     Denied {
         /// Whether the request can have reached the server.
         sent: Sent,
-        /// The reason that the hook gave.
+        /// The reason of the hook.
         reason: String,
     },
 }
@@ -167,18 +172,18 @@ pub enum CallError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Awaited {
-    /// The end of the negotiation, or of a restart of the server.
+    /// The end of negotiation, or of a restart of the server.
     Start,
-    /// An HTTP connection: as many as
-    /// [`FrameLimits::max_connections_per_origin`](crate::limits::FrameLimits::max_connections_per_origin) allows were in use, or the one for
-    /// this request was not open yet.
+    /// An HTTP connection:
+    /// [`FrameLimits::max_connections_per_origin`](crate::limits::FrameLimits::max_connections_per_origin) were
+    /// in use, or the one for this request was not open yet.
     Connection,
-    /// The response of the server, or the application's answer to a question of the server.
+    /// The response of the server, or input of the application.
     Response,
 }
 
 impl CallError {
-    /// Whether the request can have reached the server: `No` means that repeating it is safe.
+    /// Returns whether the request can have reached the server. With `No` it is safe to repeat it.
     pub const fn sent(&self) -> Sent {
         match self {
             Self::Timeout { sent, .. } | Self::Closed { sent, .. } | Self::Denied { sent, .. } => *sent,
@@ -252,21 +257,21 @@ impl From<DecodeError> for CallError {
     }
 }
 
-/// How an event stream, or an attempt to go on with it, ended.
+/// How an event stream, or an attempt to resume it, ended.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum StreamEnd {
-    /// The server ended it in order.
+    /// The server ended the stream.
     Ended,
     /// The connection ended.
     Closed(Closed),
-    /// The attempt was answered with this HTTP status.
+    /// The server responded to the attempt with this HTTP status.
     Status(u16),
-    /// The attempt was answered with something that is no event stream.
+    /// The server responded to the attempt with something other than an event stream.
     ContentType(Option<String>),
-    /// The server answered with this error: to the request for a subscription.
+    /// The server responded to `subscriptions/listen` with this error.
     Error(ErrorObject),
-    /// Nothing came of it for as long as may be.
+    /// The stream was silent for its maximum time.
     Idle,
 }
 
@@ -284,15 +289,15 @@ impl fmt::Display for StreamEnd {
     }
 }
 
-/// The two sides could not agree on a revision, or never got so far. Its `Display` has [escapes](self#text-of-a-peer).
+/// Why negotiation failed. Its `Display` has [escapes](self#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
 pub struct NegotiationError {
-    /// What was being tried.
+    /// The step that failed.
     pub stage: Stage,
-    /// What happened.
+    /// The cause.
     pub cause: NegotiationCause,
-    /// Time since the start began. In a [`Termination`](crate::client::Termination) it includes the shutdown of the connection, in which a
-    /// program is given time to exit by itself.
+    /// Time since the start. In a [`Termination`](crate::client::Termination) it includes the shutdown of the
+    /// connection, in which a program has time to exit.
     pub after: Duration,
     /// How the first process ended, if the server was started a second time
     /// ([`ClientConfig::restart_after_probe`](crate::ClientConfig::restart_after_probe)). Then `cause` is about the second one.
@@ -311,7 +316,7 @@ pub struct StartFailure {
 /// The step of a negotiation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// The channel was being opened.
+    /// The connection was being opened.
     Connect,
     /// `server/discover` was sent.
     Discover,
@@ -319,25 +324,25 @@ pub enum Stage {
     Initialize,
 }
 
-/// How a negotiation failed.
+/// The cause of a failed negotiation.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum NegotiationCause {
-    /// The server answered with an error.
+    /// The server responded with an error.
     Rpc(ErrorObject),
-    /// The server answered with an HTTP status that says nothing about the era.
+    /// The server responded with an HTTP status that says nothing about its era.
     Http(Box<HttpError>),
-    /// The server answered something that cannot be read.
+    /// The response cannot be decoded.
     Decode(DecodeError),
-    /// The request of this step got no response within this time.
+    /// No response arrived within this time.
     Timeout(Duration),
     /// The whole start took longer than [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout), which is this time.
     StartTimeout(Duration),
     /// The connection ended.
     Closed(Closed),
-    /// The server speaks only these revisions, and the client none of them (or its policy forbids them).
+    /// The server supports only these revisions. The client supports none of them, or its policy forbids them.
     NoMutualVersion(Vec<String>),
-    /// A [`MessageHook`](crate::hook::MessageHook) refused the request or its answer, for this reason.
+    /// A [`MessageHook`](crate::hook::MessageHook) refused the request or the response, for this reason.
     Denied(String),
 }
 
@@ -415,22 +420,23 @@ impl core::error::Error for NegotiationError {
     }
 }
 
-/// Something of the peer's was dropped, ignored or answered with an error. It is never silent, and never ends the connection by itself. Its
-/// `Display` has [escapes](self#text-of-a-peer).
+/// The engine dropped something of the peer, ignored it, or answered it with an error. It does none of these
+/// without a diagnostic. A diagnostic by itself never ends a connection. Its `Display` has
+/// [escapes](self#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Diagnostic {
-    /// What happened; has a stable code.
+    /// The kind, which has a stable code.
     pub kind: DiagnosticKind,
-    /// What it was about: a method, an id, the head of a line. For people, not for programs; neither redacted nor escaped.
+    /// The subject: a method, an id, the head of a line. For people; neither redacted nor escaped.
     pub detail: String,
 }
 
-/// The longest detail of a diagnostic, in bytes.
+/// Maximum length of the detail of a diagnostic, in bytes.
 const MAX_DETAIL: usize = 1 << 10;
 
 impl Diagnostic {
-    /// A diagnostic. Of a detail that is longer than 1 KiB the beginning is kept: what waits for an application must not hold what the
-    /// other side made long.
+    /// Creates a diagnostic, with at most the first 1 KiB of the detail: a queued diagnostic must not hold a
+    /// long text of the peer.
     pub fn new(kind: DiagnosticKind, detail: impl Into<String>) -> Self {
         let mut detail = detail.into();
         if detail.len() > MAX_DETAIL {
@@ -505,12 +511,12 @@ pub enum DiagnosticKind {
 }
 
 impl DiagnosticKind {
-    /// The stable code.
+    /// Returns the stable code.
     pub const fn code(self) -> &'static str {
         self.row().0
     }
 
-    /// What the engine did.
+    /// Returns what the engine did.
     pub const fn action(self) -> &'static str {
         self.row().1
     }
