@@ -1,8 +1,9 @@
 #![forbid(unsafe_code)]
-//! Model Context Protocol clients and servers on plain threads: for programs that block, and want nothing to do with `async`.
+//! Model Context Protocol clients and servers on plain threads, for programs that block and use no `async`.
 //!
-//! The protocol itself is [`mcp_proto`]; this crate adds threads, pipes, processes and sockets. A client is a handle that any thread may
-//! use; a call blocks the thread that makes it. Handlers of a server run concurrently, each on a thread.
+//! [`mcp_proto`] implements the protocol. This crate adds threads, pipes, processes and sockets. A client is
+//! a handle for any number of threads. A call blocks its thread. The handlers of a server run
+//! concurrently, each on a thread.
 //!
 //! ```
 //! use mcp_blocking::{Router, connect, tool, tools};
@@ -18,7 +19,7 @@
 //!     add.a.checked_add(add.b).ok_or("the sum is too large")
 //! });
 //!
-//! // One argument decides what is connected to: a `Command`, a URL, a pair of streams, or, as here, a server in this process.
+//! // The argument is the target: a `Command`, a URL, a pair of streams or, as here, a server in this process.
 //! let client = connect(server)?;
 //! let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 }))?;
 //! assert_eq!(sum.first_text(), Some("3"));
@@ -30,21 +31,24 @@
 //! # }
 //! ```
 //!
-//! The same server as a program of its own is [`serve_stdio`]`(server)`, over HTTP [`serve_http`]`(server, "127.0.0.1:8000")`, on
-//! a Unix domain socket [`serve_unix`]`(server, "/run/user/1000/calc")`, and behind a listener of your own a [`Server`].
+//! To serve over standard input and output, call [`serve_stdio`]`(server)`; over HTTP,
+//! [`serve_http`]`(server, "127.0.0.1:8000")`; on a Unix domain socket,
+//! [`serve_unix`]`(server, "/run/user/1000/calc")`. A [`Server`] takes the connections of your own listener.
 //!
 //! # Threads
 //!
-//! A client has one thread for its timers; for each channel one that reads and one that writes, for a program one that awaits its end;
-//! and one for each question of the server that is being answered. A server has one for its timers, one that accepts, two
-//! for each connection, and as many for handlers as run at once, up to [`Serving::threads`]; as many again at most for those who ask to be
-//! let in ([`Serving::on_admit`]), and a few to tell clients that there is no room. A client that does not read holds the threads of its own
-//! connection, and no other. Nothing spins, and nothing wakes without a reason.
+//! A client has one thread for timers, two for each connection (one reads, one writes), one that waits for
+//! the exit of a program, and one for each callback that answers the server. A server has one thread for
+//! timers, one that accepts, two for each connection, one for each running handler, at most
+//! [`Serving::threads`], at most as many again for [`Serving::on_admit`], and a few that refuse
+//! connections. A client that does not read blocks only the threads of its own connection. No thread
+//! polls.
 //!
-//! A thread that is stuck in the operating system, because a process that left its group still holds a pipe open, cannot be woken. It
-//! is left alone, holds nothing but its end of the pipe, and is counted in [`ClientStats::detached_threads`]; closing does not wait for it.
-//! One that still connects (a name that is looked up, a socket whose other side accepts nothing) is counted too, and keeps the memory of
-//! its client until the system lets it go.
+//! A thread can be stuck in the operating system, because a process that has left its group keeps a pipe
+//! open. The client detaches it: closing does not wait for it, it owns only its end of the pipe, and
+//! [`ClientStats::detached_threads`] counts it. A thread that still connects (a name that is looked up, a
+//! socket whose peer does not accept) counts too, and keeps the memory of its client until the system call
+//! returns.
 
 mod accepted;
 mod callbacks;

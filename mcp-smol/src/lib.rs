@@ -15,7 +15,7 @@
 //!     Ok(add.a + add.b)
 //! });
 //! smol::block_on(async {
-//!     // A router is served in this process. `Command::new("my-server")` would be started, "http://…" connected to.
+//!     // A router is served in this process. `Command::new("my-server")` starts a program, "http://…" connects.
 //!     let client = connect(calc).await?;
 //!     let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await?;
 //!     assert_eq!(sum.first_text(), Some("3"));
@@ -25,28 +25,33 @@
 //! # }
 //! ```
 //!
-//! A handler is a closure from [`Cx`] and its arguments to a future of a `Result<_, ToolError>`; of the types only that of the arguments
-//! must be written. `?` works in it on everything that turns into a [`ToolError`].
+//! A handler is a closure that takes a [`Cx`] and its arguments, and returns a future of a
+//! `Result<_, ToolError>`. Only the type of the arguments must be written. `?` converts an error into a
+//! [`ToolError`].
 //!
-//! To serve, hand the router to [`serve_stdio`], [`serve`] or [`serve_http`], or give a [`Server`] the connections of a listener of your own.
-//! Handlers run concurrently; cancelling a request drops its handler's future, and a handler that panics answers with an error. What
-//! computes for long belongs into `smol::unblock`.
+//! To serve, give the router to [`serve_stdio`], [`serve`] or [`serve_http`], or give a [`Server`] the
+//! connections of your own listener. Handlers run concurrently. Cancelling a request drops the future of
+//! its handler. A handler that panics answers with an error. A long computation belongs in
+//! `smol::unblock`.
 //!
-//! **The executor is yours.** [`connect`] uses smol's global executor, and so do [`serve_http`] and [`Server`], with a task for each
-//! connection and for each handler that waits, unless [`Service::on_executor`] names another. [`connect_driven`] gives a [`Driver`] to spawn
-//! anywhere, and [`serve`] is a plain future that runs its handlers inside. No socket and no pipe has a thread; the blocking pool of smol
-//! resolves names, and reads and writes standard input and output, which may be files.
+//! **The executor is yours.** [`connect`] uses smol's global executor. So do [`serve_http`] and [`Server`],
+//! with one task for each connection and each pending handler, unless [`Service::on_executor`] names
+//! another one. [`connect_driven`] returns a [`Driver`] to spawn anywhere, and [`serve`] is a plain future
+//! that runs its handlers. No socket or pipe has a thread. The blocking pool of smol resolves names, reads
+//! and writes standard input and output, which may be files, and parses messages over 32 KiB, so that
+//! other tasks do not wait for them.
 //!
-//! **Cancelling is dropping.** The future of a call may be dropped at any time: the server is told. So may every other future here: none
-//! holds protocol state across an await.
+//! **To cancel is to drop.** The future of a call may be dropped at any time, and the client then cancels
+//! the request. Every other future may be dropped too: none holds protocol state across an await.
 //!
-//! **Programs** run in a process group of their own. However a client ends (closed, dropped, its driver dropped, a panic), the group
-//! ends with it: closing goes down the ladder end of input, `SIGTERM`, `SIGKILL`; dropping the driver kills at once. A process that
-//! leaves the group (`setsid`) is beyond reach. With [`connect_driven`] it is the driver that must run to its end, or be dropped, before
-//! `main` returns.
+//! **Programs** run in a process group of their own. When a client ends (closed, dropped, its driver
+//! dropped, a panic), the group ends: closing ends its input, then sends `SIGTERM`, then `SIGKILL`;
+//! dropping the driver kills it at once. The client cannot end a process that has left the group
+//! (`setsid`). With [`connect_driven`] the driver must complete, or be dropped, before `main` returns.
 //!
-//! **On Windows** a program runs in a job, which ends with the client; it is found as the shell finds it (`npx.cmd` for `npx`), and opens no
-//! window. There is no `SIGTERM`, and pipes are read and written by threads of the blocking pool.
+//! **On Windows** a program runs in a job, which ends with the client. It is found as the shell finds it
+//! (`npx.cmd` for `npx`), and opens no window. There is no `SIGTERM`. Threads of the blocking pool read and
+//! write pipes.
 
 #[cfg(any(unix, feature = "http"))]
 mod accept;

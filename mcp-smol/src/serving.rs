@@ -40,8 +40,8 @@ pub async fn serve_stdio(service: impl Into<Service>) -> io::Result<()> {
     serve(service, reader, writer).await
 }
 
-/// Serves over a reader and a writer until the input ends and what was asked is answered, or the channel breaks. Handlers run inside this
-/// future.
+/// Serves over a reader and a writer until the input ends and all requests are answered, or the connection
+/// fails. Handlers run in this future; the blocking pool parses and routes requests over 32 KiB.
 ///
 /// # Errors
 /// The operating system gives no random bytes. How the client left is no error of the server: one that goes away breaks the channel as
