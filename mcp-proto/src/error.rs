@@ -1,5 +1,5 @@
 //! Errors: of a command ([`Refused`]), of a call ([`CallError`]), of the peer ([`Diagnostic`]), of a connection
-//! ([`Closed`](crate::exchange::Closed)). All are `Clone + PartialEq`. Match on variants, not on texts.
+//! ([`Closed`]). All are `Clone + PartialEq`. Match on variants, not on texts.
 //!
 //! # Text of a peer
 //!
