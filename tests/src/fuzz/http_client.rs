@@ -22,6 +22,8 @@ use std::task::{Context, Poll, Wake, Waker};
 const STRICTER: &[&str] = &[
     // RFC 9112 section 6.3 lets a reader choose the coding; whoever sends both may mean to be read in two ways.
     "both a content-length and a transfer-encoding",
+    // It compares the elements of a list as numbers: `02, 2`. RFC 9110 section 8.6 lets a reader refuse any list.
+    "content-lengths differ",
     // It reads such a body up to the end of the connection.
     "the transfer-encoding is not known",
     // httparse takes a bare LF for the end of a line (RFC 9112 section 2.2 lets it).
