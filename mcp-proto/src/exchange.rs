@@ -149,25 +149,27 @@ pub enum ExchangeEvent {
     Inbound(Inbound),
     /// Bytes that the engine has sent on this exchange and the driver has not written.
     Unsent(usize),
-    /// HTTP, client only: the driver sends the request a second time, since its first connection turned out to be dead (see
-    /// [`Start::Http`]). The server may have read it there. Reported before anything of the second attempt; never for a request that is not
-    /// `repeatable`.
+    /// HTTP, client only: the driver sends the HTTP request again, since its first connection was dead (see
+    /// [`Start::Http`]). The server may have read it there. Report it before any event of the second attempt,
+    /// and only for an HTTP request that is `repeatable`.
     Repeated,
-    /// A [`MessageHook`](crate::hook::MessageHook) refused a message of the engine on a duplex exchange, which the driver did not write. The
-    /// exchange continues. Reported before the next [`Unsent`](Self::Unsent).
+    /// A [`MessageHook`](crate::hook::MessageHook) refused a message of the engine on a duplex exchange, and
+    /// the driver did not write it. The exchange continues. Report it before the next
+    /// [`Unsent`](Self::Unsent).
     Unsendable {
         /// The id of the request, if it was one: it gets no response.
         id: Option<Id>,
         /// Why it was refused.
         reason: String,
     },
-    /// HTTP, server only: the client closed its sending side after its whole request, before the response was complete. On 2026-07-28 this is
-    /// a disconnect: the engine cancels the request and aborts the exchange. A request of an older revision continues and gets its response;
-    /// a stream that responds to no request is aborted. A driver that cannot distinguish this from a closed connection reports `Failed`.
+    /// HTTP, server only: the client closed its sending side after its HTTP request, before the response was
+    /// complete. On 2026-07-28 this is a disconnect: the engine cancels the request and aborts the exchange. A
+    /// legacy request continues and gets its response; a stream that responds to no request is aborted. A
+    /// driver that cannot distinguish this from a closed connection reports `Failed`.
     ReadClosed,
-    /// The exchange was cut, or never began.
+    /// The exchange failed, or never began.
     Failed {
-        /// Whether anything of it can have reached the other side.
+        /// Whether any byte of it can have reached the peer.
         sent: Sent,
         /// How it ended.
         why: Closed,
@@ -187,11 +189,12 @@ pub enum Start {
         head: RequestHead,
         /// The body.
         body: Bytes,
-        /// Whether the driver may send the request again, on another connection, if a reused one turns out to be dead before any response.
-        /// The driver first reports [`ExchangeEvent::Repeated`]: a refusal of the second attempt does not prove that the first did not run.
+        /// Whether the driver may send the HTTP request again, on another connection, if a reused one is dead
+        /// before any response. The driver reports [`ExchangeEvent::Repeated`] first: a refusal of the second
+        /// attempt does not prove that the first one did not run.
         repeatable: bool,
-        /// Whether the driver opens a connection for it beyond the maximum, since other requests depend on it: a response to a request of the
-        /// server, `notifications/cancelled`, and the DELETE of a session.
+        /// Whether the driver opens a connection for it beyond the maximum, since other requests depend on it: a
+        /// response to a request of the server, `notifications/cancelled`, the DELETE of a session.
         urgent: bool,
     },
 }

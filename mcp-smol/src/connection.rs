@@ -1,5 +1,6 @@
-//! One connection of a server as a future: it owns its channel and its connection, and shares the engine with the others. What the engine says
-//! to its connection waits in the connection's mailbox, which only this future empties, so the order is the engine's.
+//! One connection of a server as a future. The future owns the socket or pipes and the core's [`Connection`],
+//! and shares the engine with the other connections. Only this future empties the mailbox of its
+//! connection, so it writes in the order of the engine.
 
 use crate::channel::{Channel, Reader, Writer};
 use crate::clock::Alarm;
@@ -15,7 +16,7 @@ use std::task::{Context, Poll};
 
 /// One connection: a future of how its channel ended. Dropping it ends the connection.
 pub(crate) enum ConnectionTask {
-    /// Whoever polls the future serves the connection.
+    /// The executor drives the connection.
     Polled(Box<Live>),
     /// A thread of the blocking pool parses a large message. On the executor, the other tasks would wait for it.
     Parsing(Task<Box<Live>>),
@@ -39,7 +40,7 @@ pub(crate) struct Live {
 
 /// What follows one turn of a connection.
 enum Turn {
-    /// Nothing, until something wakes its task.
+    /// Nothing, until an event wakes the task.
     Rest,
     /// Another turn, behind the other tasks that are ready.
     Again,
@@ -79,7 +80,7 @@ impl ConnectionTask {
 }
 
 impl Live {
-    /// One turn: what can be done at once.
+    /// Does what is possible now, with at most one read and one write.
     fn turn(&mut self, cx: &mut Context<'_>) -> Turn {
         self.settle(cx);
         let turn = self.poll_channel(cx);
@@ -140,7 +141,7 @@ impl Live {
         moved
     }
 
-    /// Hands what the connection found to the engine.
+    /// Reports the connection's exchange events to the engine.
     fn tell_facts(&mut self) -> bool {
         let (facts, diagnostics) = self.connection.take_facts();
         let moved = !facts.is_empty() || !diagnostics.is_empty();
@@ -150,7 +151,7 @@ impl Live {
         moved
     }
 
-    /// Takes what the engine says to this connection, and hands what the connection wants to the channel.
+    /// Passes the engine's outputs to the connection, and the connection's outputs to the channel.
     fn take_mail(&mut self, cx: &mut Context<'_>) -> bool {
         let (mail, terminated, stopped, before) = {
             let mut state = self.server.lock();
@@ -203,7 +204,7 @@ impl Future for ConnectionTask {
             Self::Polled(live) => live,
             Self::Parsing(mut task) => match Pin::new(&mut task).poll(cx) {
                 Poll::Ready(mut live) => {
-                    // The next read may be large again, and its client never pause.
+                    // A client that never pauses, each read large, would otherwise starve the timers.
                     live.settle(cx);
                     live.poll_alarms(cx);
                     live

@@ -12,12 +12,12 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::mem;
 
-/// The body of one HTTP message: bytes in any pieces, and its `Content-Type`, to the [`Inbound`]s of its exchange. For whoever has an HTTP
-/// stack of their own.
+/// Decodes the body of one HTTP message: bytes in any pieces, with its `Content-Type`, into the [`Inbound`] parts
+/// of its exchange. For applications with their own HTTP stack.
 ///
 /// * `application/json`: one [`Inbound::Message`], [`Inbound::Batch`] or [`Inbound::Invalid`] at its end. One byte-order mark at its start is
-///   ignored (RFC 8259 section 8.1). In a response whose status is not
-///   2xx, what is not a message is one [`Inbound::Body`]: then it is the text of some error page. An empty one is no item in a response.
+///   ignored (RFC 8259 section 8.1). In a response whose status is not 2xx, a body that is not a message is one
+///   [`Inbound::Body`], as for an error page. An empty body of a response is no part.
 /// * `text/event-stream`, in a response: [`Inbound::Event`]s and [`Inbound::Comment`]s.
 /// * any other: [`Inbound::Body`] pieces.
 ///

@@ -21,13 +21,20 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
 
-/// A [`Server`] and the mailboxes of its connections: what stands behind the lock of a server with many tasks. Each task owns its [`Connection`] and
-/// does the parsing and the framing outside the lock; whatever the server says to a connection enters that connection's mailbox before the lock is
-/// let go, so that two tasks cannot reorder a stream.
+/// A [`Server`] and the mailboxes of its connections, for a server with many tasks that share it behind a
+/// lock. Each task owns its [`Connection`], and parses and frames outside the lock. The outputs of the server
+/// enter the mailbox of their connection before the lock is released, so that two tasks cannot reorder a
+/// stream.
 ///
-/// A task's turn: tell the connection what happened, take its facts and hand them to [`facts`](Self::facts), take the mail and hand it to the
-/// connection, do what the connection wants; from the start until a round brought neither facts nor mail. Before it ends, a task tells its connection
-/// [`IoEvent::Closed`], hands over the facts, and calls [`leave`](Self::leave).
+/// A task repeats these steps until a round has neither events nor mail:
+///
+/// 1. Report I/O to the connection ([`Connection::handle_io`]).
+/// 2. Pass what [`Connection::take_facts`] returns to [`facts`](Self::facts).
+/// 3. Deliver what [`poll_mail`](Self::poll_mail) returns to the connection.
+/// 4. Carry out the outputs of the connection ([`Connection::poll_output`]).
+///
+/// Before it ends, a task reports [`IoEvent::Closed`] to its connection, passes on the events, and calls
+/// [`leave`](Self::leave).
 #[derive(Debug)]
 pub struct SharedServer {
     server: Server,
@@ -265,7 +272,7 @@ impl SharedServer {
 /// A [`Server`] and its connections: a server loop for one thread.
 ///
 /// Every call that changes it lets the engine run to the end before it returns, so when [`poll_output`](Self::poll_output) is called
-/// changes nothing. Facts of a channel that is not there any more are ignored.
+/// changes nothing. It ignores events of a connection that no longer exists.
 #[derive(Debug)]
 pub struct WiredServer {
     server: Server,
@@ -287,7 +294,7 @@ pub struct WiredServer {
 }
 
 impl WiredServer {
-    /// A server without channels. `seed`: 32 bytes from the operating system's random source, never used for another engine.
+    /// A server without connections. `seed`: 32 bytes from the operating system's random source, never used for another engine.
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
         Self {
             server: Server::new(config.clone(), seed, now),
@@ -344,7 +351,7 @@ impl WiredServer {
         Some(id)
     }
 
-    /// These bytes were read from the channel.
+    /// The driver read these bytes from the connection.
     pub fn bytes(&mut self, now: Instant, channel: ConnectionId, bytes: Bytes) {
         self.tell(now, Input::Event(channel, IoEvent::Bytes(bytes)));
     }
@@ -359,7 +366,7 @@ impl WiredServer {
         self.tell(now, Input::Event(channel, IoEvent::Written(n)));
     }
 
-    /// It is gone. The last fact of every channel.
+    /// The connection is closed. The last event of every connection.
     pub fn closed(&mut self, now: Instant, channel: ConnectionId, why: Closed) {
         self.tell(now, Input::Event(channel, IoEvent::Closed(why)));
     }
@@ -418,7 +425,7 @@ impl WiredServer {
         if self.ended { None } else { earliest(self.server.poll_timeout(), self.deadlines.first()) }
     }
 
-    /// Whether to read on from this channel. False at a bound, and once it is gone.
+    /// Returns whether to read from this connection. False at a limit, and once it is closed.
     pub fn wants_read(&self, channel: ConnectionId) -> bool {
         self.connections.get(&channel).is_some_and(Connection::wants_read)
     }
