@@ -119,9 +119,9 @@ pub struct ClientLimits {
 pub struct ServerLimits {
     /// Number of shares into which the server divides the limits that all clients share:
     /// `max_running_requests`, `max_running_bytes`, `max_exchanges`, `max_streams`, `max_sessions`,
-    /// `max_client_data_total` and `history_total`. One client can take one share of each, at least
-    /// 1. The server treats a request beyond the share like one beyond the limit, and shortens the
-    /// client's own histories. With 1, one client can take everything. Default 4.
+    /// `max_client_data_total` and `history_total`. One client can take one share of each, but at
+    /// least one unit. The server treats a request beyond the share like one beyond the limit, and
+    /// shortens the client's own histories. With 1, one client can take everything. Default 4.
     /// [`ServerLimits`](Self) defines one client.
     pub client_shares: usize,
     /// Maximum number of running requests of all exchanges. The server answers a further one "busy"
