@@ -5,7 +5,7 @@
 use super::Timer;
 use super::requests::Stage;
 use super::shares::Bound;
-use super::talk::{Party, Place};
+use super::talk::{ReplyTo, SessionRef};
 use super::weight;
 use super::{ExchangeId, Server};
 use crate::error::DiagnosticKind;
@@ -44,7 +44,7 @@ impl Server {
         let timeout = self.now + self.shared.config.limits.server.ask_timeout;
         let Some(key) = self.rekey(key) else { return };
         let Some(running) = self.requests.get_mut(&key) else { return };
-        let place = running.place;
+        let reply_to = running.reply_to;
         if let Some(entry) = &mut running.entry {
             entry.rounds += 1;
             // An answer to an earlier question of the same name is out of date.
@@ -60,16 +60,16 @@ impl Server {
             until: timeout,
         };
         let mut messages = Vec::with_capacity(questions.len());
-        if let Some(talk) = self.talk_at(place) {
+        if let Some(session) = self.session_at(reply_to) {
             for question in questions {
-                let id = talk.next_id;
-                talk.next_id += 1;
-                talk.asked.insert(id, key);
+                let id = session.next_id;
+                session.next_id += 1;
+                session.asked.insert(id, key);
                 messages.push(request(&Id::Int(id), question.method, question.params.as_ref()));
                 asking.open.insert(id, question.name);
             }
         }
-        let at = self.place_to_ask(place);
+        let at = self.ask_on(reply_to);
         messages.into_iter().for_each(|message| self.say(at, message));
         let Some(running) = self.requests.get_mut(&key) else { return };
         if asking.open.is_empty() {
@@ -83,27 +83,27 @@ impl Server {
     }
 
     /// An answer of a client. Answers to nothing are told and dropped; none ever ends the exchange.
-    pub(super) fn on_response(&mut self, party: Party, response: Response) {
+    pub(super) fn on_response(&mut self, session_ref: SessionRef, response: Response) {
         let outcome = match response.payload {
             Payload::Result(result) => Ok(result),
             Payload::Error(error) => Err(error),
         };
-        let Some(talk) = self.talk(party) else { return };
+        let Some(session) = self.session(session_ref) else { return };
         let (id, as_text) = match &response.id {
             Id::Int(id) => (Some(*id), false),
             // Some clients answer a number with its decimal digits.
             Id::Text(text) => (text.parse().ok().filter(|id: &i64| id.to_string() == *text), true),
         };
-        let asked_before = id.is_some_and(|id| (1..talk.next_id).contains(&id));
-        match id.filter(|id| talk.asked.contains_key(id)) {
+        let asked_before = id.is_some_and(|id| (1..session.next_id).contains(&id));
+        match id.filter(|id| session.asked.contains_key(id)) {
             Some(id) => {
                 if as_text {
                     self.diagnose(DiagnosticKind::TextId, &format!("{}", response.id));
                 }
-                self.on_input(party, id, outcome);
+                self.on_input(session_ref, id, outcome);
             }
             None => {
-                let kind = match (talk.negotiated.is_some(), asked_before) {
+                let kind = match (session.negotiated.is_some(), asked_before) {
                     (false, _) => DiagnosticKind::UnexpectedResponse,
                     (true, true) => DiagnosticKind::LateAnswer,
                     (true, false) => DiagnosticKind::UnknownId,
@@ -114,13 +114,13 @@ impl Server {
     }
 
     /// An answer that cannot be read, to a question that is open: it counts as an error, so that nobody waits for it.
-    pub(super) fn on_unreadable_answer(&mut self, party: Party, id: Option<&Id>) {
-        let Some(talk) = self.talk(party) else { return };
+    pub(super) fn on_unreadable_answer(&mut self, session_ref: SessionRef, id: Option<&Id>) {
+        let Some(session) = self.session(session_ref) else { return };
         if let Some(Id::Int(id)) = id
-            && talk.asked.contains_key(id)
+            && session.asked.contains_key(id)
         {
             let error = ErrorObject::new(code::INTERNAL_ERROR, "the client's answer cannot be read");
-            self.on_input(party, *id, Err(error));
+            self.on_input(session_ref, *id, Err(error));
         }
     }
 
@@ -129,15 +129,15 @@ impl Server {
         self.diagnose(DiagnosticKind::Denied, &format!("a question of ours: {reason}"));
         if let Id::Int(id) = id {
             let error = ErrorObject::new(code::INTERNAL_ERROR, "the question was refused on this side");
-            if let Some(party) = self.party_on(x) {
-                self.on_input(party, *id, Err(error));
+            if let Some(session_ref) = self.session_on(x) {
+                self.on_input(session_ref, *id, Err(error));
             }
         }
     }
 
-    fn on_input(&mut self, party: Party, id: i64, outcome: Result<RawJson, ErrorObject>) {
-        let Some(talk) = self.talk_mut(party) else { return };
-        let Some(key) = talk.asked.remove(&id) else { return };
+    fn on_input(&mut self, session_ref: SessionRef, id: i64, outcome: Result<RawJson, ErrorObject>) {
+        let Some(session) = self.session_mut(session_ref) else { return };
+        let Some(key) = session.asked.remove(&id) else { return };
         // Of what is kept with the message that it came in, nothing would be counted.
         let outcome = match outcome {
             Ok(result) => Ok(result.detached()),
@@ -178,15 +178,15 @@ impl Server {
     }
 
     /// Takes questions out of the table of those that are open.
-    pub(super) fn settle(&mut self, place: Place, asking: &Asking) {
-        if let Some(talk) = self.talk_at(place) {
-            talk.asked.retain(|id, _| !asking.has(*id));
+    pub(super) fn settle(&mut self, reply_to: ReplyTo, asking: &Asking) {
+        if let Some(session) = self.session_at(reply_to) {
+            session.asked.retain(|id, _| !asking.has(*id));
         }
     }
 
     /// Tells the client that the answers to these questions are of no interest any more.
-    pub(super) fn withdraw(&mut self, place: Place, asking: &Asking) {
-        let at = self.place_to_ask(place);
+    pub(super) fn withdraw(&mut self, reply_to: ReplyTo, asking: &Asking) {
+        let at = self.ask_on(reply_to);
         for id in asking.ids() {
             let params = Object::new().with("requestId", id);
             self.say(at, notification("notifications/cancelled", Some(&params)));

@@ -2,7 +2,7 @@
 
 use super::responder::may_ask;
 use super::seal::Inputs;
-use super::talk::Party;
+use super::talk::SessionRef;
 use super::weight;
 use super::{Context, Incoming, RequestState, Server, ServerConfig};
 use crate::error::{DiagnosticKind, excerpt};
@@ -44,13 +44,17 @@ impl Server {
     }
 
     /// The request that a `notifications/cancelled` names. `None`, which is diagnosed: there is none, or the id is longer than it may be.
-    pub(super) fn cancelled(&mut self, party: Option<Party>, params: Option<&RawJson>) -> Option<RequestKey> {
+    pub(super) fn cancelled(
+        &mut self,
+        session_ref: Option<SessionRef>,
+        params: Option<&RawJson>,
+    ) -> Option<RequestKey> {
         let id = Object::read_opt(params).ok().and_then(|params| params.id("requestId"));
         if id.as_ref().is_some_and(|id| id.size() > self.shared.config.limits.frame.max_id) {
             self.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
             return None;
         }
-        let key = id.as_ref().and_then(|id| self.talk(party?)?.ids.get(id).copied());
+        let key = id.as_ref().and_then(|id| self.session(session_ref?)?.ids.get(id).copied());
         if key.is_none() {
             let detail = id.map_or_else(|| "no legible id".into(), |id| format!("{id}"));
             self.diagnose(DiagnosticKind::UnknownCancel, &detail);

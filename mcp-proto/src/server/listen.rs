@@ -4,7 +4,7 @@
 
 use super::era::ErrorReply;
 use super::shares::{Bound, ClientKey};
-use super::talk::{Party, Place};
+use super::talk::{ReplyTo, SessionRef};
 use super::weight;
 use super::{Life, Server};
 use crate::exchange::{ExchangeId, Outbound};
@@ -55,17 +55,17 @@ impl Server {
         for key in subscriptions {
             self.tell_subscription(key);
         }
-        let Some((party, place)) = self.older(x) else { return };
-        if self.talk(party).is_none_or(|talk| !talk.ready || talk.told >= self.changes) {
+        let Some((session_ref, reply_to)) = self.older(x) else { return };
+        if self.session(session_ref).is_none_or(|session| !session.ready || session.told >= self.changes) {
             return;
         }
         let note = notification(TOOLS, None);
-        if self.has_room(place, note.len()) {
+        if self.has_room(reply_to, note.len()) {
             let changes = self.changes;
-            if let Some(talk) = self.talk_mut(party) {
-                talk.told = changes;
+            if let Some(session) = self.session_mut(session_ref) {
+                session.told = changes;
             }
-            self.say(place, note);
+            self.say(reply_to, note);
         }
     }
 
@@ -77,22 +77,22 @@ impl Server {
         }
         let x = listen.exchange;
         let note = notification(TOOLS, Some(&Object::new().with(meta::META, subscription(&listen.id))));
-        if !self.has_room(Place::Exchange(x), note.len()) {
+        if !self.has_room(ReplyTo::Exchange(x), note.len()) {
             return;
         }
         if let Some(listen) = self.listens.get_mut(&key) {
             listen.told = changes;
         }
-        self.say(Place::Exchange(x), note);
+        self.say(ReplyTo::Exchange(x), note);
     }
 
     /// Where a client of an older revision is told of changes, if the exchange is such a place.
-    fn older(&self, x: ExchangeId) -> Option<(Party, Place)> {
+    fn older(&self, x: ExchangeId) -> Option<(SessionRef, ReplyTo)> {
         let exchange = self.exchanges.get(&x)?;
         match exchange.binding.duplex() {
-            Some(duplex) => duplex.talk.negotiated.as_ref().map(|_| (Party::Duplex(x), Place::Exchange(x))),
+            Some(duplex) => duplex.session.negotiated.as_ref().map(|_| (SessionRef::Duplex(x), ReplyTo::Exchange(x))),
             #[cfg(feature = "http")]
-            None => self.own_stream(x).map(|(session, stream)| (Party::Session(session), Place::Stream(stream))),
+            None => self.own_stream(x).map(|(session, stream)| (SessionRef::Http(session), ReplyTo::Stream(stream))),
             #[cfg(not(feature = "http"))]
             None => None,
         }
@@ -134,11 +134,11 @@ impl Server {
         if let Some(exchange) = self.exchanges.get_mut(&x) {
             exchange.listens.insert(key);
         }
-        if let Some(talk) = self.talk_mut(Party::Duplex(x)) {
-            talk.ids.insert(id, key);
+        if let Some(session) = self.session_mut(SessionRef::Duplex(x)) {
+            session.ids.insert(id, key);
         }
         self.watchers.insert(x);
-        self.say(Place::Exchange(x), notification("notifications/subscriptions/acknowledged", Some(&params)));
+        self.say(ReplyTo::Exchange(x), notification("notifications/subscriptions/acknowledged", Some(&params)));
         #[cfg(feature = "http")]
         self.drop_head(x);
         Ok(())
@@ -151,8 +151,8 @@ impl Server {
         if let Some(exchange) = self.exchanges.get_mut(&listen.exchange) {
             exchange.listens.remove(&key);
         }
-        if let Some(talk) = self.talk_mut(Party::Duplex(listen.exchange)) {
-            talk.ids.remove(&listen.id);
+        if let Some(session) = self.session_mut(SessionRef::Duplex(listen.exchange)) {
+            session.ids.remove(&listen.id);
         }
         true
     }
@@ -178,9 +178,9 @@ impl Server {
         }
         let result = Object::new().with(meta::META, subscription(&id));
         let result = result_response(&id, &self.shared.complete(version, "subscriptions/listen", result, "complete"));
-        match self.talk_mut(Party::Duplex(x)) {
-            Some(talk) => {
-                talk.ids.remove(&id);
+        match self.session_mut(SessionRef::Duplex(x)) {
+            Some(session) => {
+                session.ids.remove(&id);
                 let params = Object::new().with("requestId", &id);
                 self.send(x, Outbound::Message(result));
                 self.send(x, Outbound::Message(notification("notifications/cancelled", Some(&params))));

@@ -60,7 +60,7 @@ use requests::Running;
 use responder::Shared;
 use shares::{Bound, Client, ClientKey, Full, Shares};
 #[cfg(not(feature = "http"))]
-use talk::Place;
+use talk::ReplyTo;
 
 /// An output of a server, for its driver (seam B).
 #[derive(PartialEq, Debug)]
@@ -414,7 +414,7 @@ impl Server {
         self.leave_duplex(x);
         self.watchers.remove(&x);
         if let Some(exchange) = self.exchanges.remove(&x) {
-            let said = exchange.binding.duplex().map_or(0, |duplex| duplex.talk.weight());
+            let said = exchange.binding.duplex().map_or(0, |duplex| duplex.session.weight());
             self.shares.give_back(exchange.client, Bound::ClientData, said);
             self.shares.give_back(exchange.client, Bound::Exchanges, 1);
         }
@@ -444,10 +444,10 @@ impl Server {
             self.timers.set(Timer::Stall(x), Some(self.now + limits.write_stall));
         }
         #[cfg(feature = "http")]
-        let place = self.place_on(x);
+        let reply_to = self.reply_to_on(x);
         #[cfg(not(feature = "http"))]
-        let place = Place::Exchange(x);
-        self.send_held(place);
+        let reply_to = ReplyTo::Exchange(x);
+        self.send_held(reply_to);
         self.tell_changes(x);
         #[cfg(feature = "http")]
         if unsent == 0 && self.exchanges.get(&x).is_some_and(|exchange| exchange.load.queued == 0) {

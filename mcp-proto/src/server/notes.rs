@@ -61,8 +61,8 @@ impl Server {
         match running.version.era() {
             Era::Modern => running.log_level.is_some_and(|least| level >= least),
             Era::Legacy => {
-                let talk = self.party(running.place).and_then(|party| self.talk(party));
-                talk.and_then(|talk| talk.log_level).is_none_or(|least| level >= least)
+                let session = self.session_ref(running.reply_to).and_then(|session_ref| self.session(session_ref));
+                session.and_then(|session| session.log_level).is_none_or(|least| level >= least)
             }
         }
     }
@@ -72,9 +72,9 @@ impl Server {
         let Some(running) = self.requests.get(&key) else { return };
         let Some(request) = running.request().filter(|request| request.method == SET_LEVEL) else { return };
         let Some(level) = request.params.get("level").and_then(LogLevel::read) else { return };
-        let place = running.place;
-        if let Some(talk) = self.talk_at(place) {
-            talk.log_level = Some(level);
+        let reply_to = running.reply_to;
+        if let Some(session) = self.session_at(reply_to) {
+            session.log_level = Some(level);
         }
     }
 }

@@ -7,7 +7,7 @@ use super::era::{Admitted, ErrorReply};
 use super::responder::{Responder, may_ask};
 use super::seal::Inputs;
 use super::shares::{Bound, Client, ClientKey, Full};
-use super::talk::{Party, Place};
+use super::talk::{ReplyTo, SessionRef};
 use super::{Event, Incoming, Life, Output, RequestState, Server};
 use crate::error::{DiagnosticKind, Refusal, Refused};
 use crate::exchange::{ExchangeId, Outbound};
@@ -32,7 +32,7 @@ pub(super) struct Running {
     /// Whose share it takes of what all share.
     pub(super) client: ClientKey,
     /// Where its answer goes.
-    pub(super) place: Place,
+    pub(super) reply_to: ReplyTo,
     pub(super) id: Id,
     pub(super) version: ProtocolVersion,
     /// The batch that its answer belongs to.
@@ -72,19 +72,19 @@ pub(super) struct Entry {
 }
 
 impl Server {
-    /// Makes room for a further request of this exchange. `party`: the talk that it belongs to.
+    /// Makes room for a further request of this exchange. `session_ref`: the session that it belongs to.
     pub(super) fn check_room(
         &mut self,
         client: &Client,
-        party: Option<Party>,
+        session_ref: Option<SessionRef>,
         x: ExchangeId,
     ) -> Result<(), ErrorReply> {
         let limits = &self.shared.config.limits.server;
-        let here = match party {
-            Some(party) => self.talk(party).map_or(0, |talk| talk.ids.len()),
+        let here = match session_ref {
+            Some(session_ref) => self.session(session_ref).map_or(0, |session| session.ids.len()),
             // Those of its batch.
             #[cfg(feature = "http")]
-            None => self.running_in(self.place_on(x)),
+            None => self.running_in(self.reply_to_on(x)),
             #[cfg(not(feature = "http"))]
             None => 0,
         };
@@ -121,8 +121,8 @@ impl Server {
     /// How many handlers run whose client has left and cannot come back for the answer.
     #[cfg(feature = "http")]
     pub(crate) fn unheard(&self) -> usize {
-        let is_unheard = |running: &&Running| match (running.place, &running.stage) {
-            (Place::Stream(stream), Stage::Handler) => self.web.stream(stream).is_some_and(|stream| stream.is_lost()),
+        let is_unheard = |running: &&Running| match (running.reply_to, &running.stage) {
+            (ReplyTo::Stream(stream), Stage::Handler) => self.web.stream(stream).is_some_and(|stream| stream.is_lost()),
             _ => false,
         };
         self.requests.values().filter(is_unheard).count()
@@ -142,33 +142,33 @@ impl Server {
 
     /// How many requests run at a place.
     #[cfg(feature = "http")]
-    fn running_in(&self, place: Place) -> usize {
-        match place {
-            Place::Exchange(x) => self.exchanges.get(&x).map_or(0, |exchange| exchange.running.len()),
-            Place::Stream(stream) => self.web.stream(stream).map_or(0, |stream| stream.running.len()),
+    fn running_in(&self, reply_to: ReplyTo) -> usize {
+        match reply_to {
+            ReplyTo::Exchange(x) => self.exchanges.get(&x).map_or(0, |exchange| exchange.running.len()),
+            ReplyTo::Stream(stream) => self.web.stream(stream).map_or(0, |stream| stream.running.len()),
         }
     }
 
     /// The exchange on which what is said at a place goes out, if there is one at the moment.
-    fn carrier(&self, place: Place) -> Option<ExchangeId> {
-        match place {
-            Place::Exchange(x) => Some(x),
+    fn carrier(&self, reply_to: ReplyTo) -> Option<ExchangeId> {
+        match reply_to {
+            ReplyTo::Exchange(x) => Some(x),
             #[cfg(feature = "http")]
-            Place::Stream(stream) => self.web.stream(stream)?.exchange,
+            ReplyTo::Stream(stream) => self.web.stream(stream)?.exchange,
         }
     }
 
     /// The requests that run at a place.
-    fn running_at(&mut self, place: Place) -> Option<&mut BTreeSet<RequestKey>> {
-        match place {
-            Place::Exchange(x) => Some(&mut self.exchanges.get_mut(&x)?.running),
+    fn running_at(&mut self, reply_to: ReplyTo) -> Option<&mut BTreeSet<RequestKey>> {
+        match reply_to {
+            ReplyTo::Exchange(x) => Some(&mut self.exchanges.get_mut(&x)?.running),
             #[cfg(feature = "http")]
-            Place::Stream(stream) => Some(&mut self.web.stream_mut(stream)?.running),
+            ReplyTo::Stream(stream) => Some(&mut self.web.stream_mut(stream)?.running),
         }
     }
 
     /// Hands a request out.
-    pub(super) fn run(&mut self, place: Place, x: ExchangeId, admitted: Admitted, batch: Option<u64>) {
+    pub(super) fn run(&mut self, reply_to: ReplyTo, x: ExchangeId, admitted: Admitted, batch: Option<u64>) {
         let Admitted { id, incoming, token, fault, unasked, size } = admitted;
         if unasked {
             self.diagnose(DiagnosticKind::UnexpectedResponse, "answers to questions that were not asked");
@@ -182,7 +182,7 @@ impl Server {
         let running = Running {
             exchange: x,
             client,
-            place,
+            reply_to,
             id: id.clone(),
             version,
             batch,
@@ -197,11 +197,11 @@ impl Server {
             size,
         };
         self.requests.insert(key, running);
-        if let Some(here) = self.running_at(place) {
+        if let Some(here) = self.running_at(reply_to) {
             here.insert(key);
         }
-        if let Some(talk) = self.talk_at(place) {
-            talk.ids.insert(id, key);
+        if let Some(session) = self.session_at(reply_to) {
+            session.ids.insert(id, key);
         }
         self.hand_out(key, incoming, 0, fault);
     }
@@ -254,12 +254,12 @@ impl Server {
         self.timers.set(Timer::Handler(old), None);
         running.spent += self.now - running.since;
         let new = self.mint_key();
-        if let Some(here) = self.running_at(running.place) {
+        if let Some(here) = self.running_at(running.reply_to) {
             here.remove(&old);
             here.insert(new);
         }
-        if let Some(talk) = self.talk_at(running.place) {
-            talk.ids.insert(running.id.clone(), new);
+        if let Some(session) = self.session_at(running.reply_to) {
+            session.ids.insert(running.id.clone(), new);
         }
         self.requests.insert(new, running);
         Some(new)
@@ -274,7 +274,7 @@ impl Server {
     /// What the application answered. Only a request whose handler runs can be answered; anything else is late, and dropped.
     pub(super) fn on_answer(&mut self, answer: Answer) {
         let running = self.requests.get(&answer.key).filter(|running| matches!(running.stage, Stage::Handler));
-        let Some(place) = running.map(|running| running.place) else { return };
+        let Some(reply_to) = running.map(|running| running.reply_to) else { return };
         match answer.what {
             Answered::Message { bytes, code, diagnostic } => {
                 if let Some(diagnostic) = diagnostic {
@@ -285,12 +285,12 @@ impl Server {
                 }
                 self.finish(answer.key, bytes, code);
             }
-            Answered::Ask { .. } if self.has_left(place) => {
+            Answered::Ask { .. } if self.has_left(reply_to) => {
                 self.finish_with_error(answer.key, "the client can no longer be asked");
             }
             Answered::Ask { questions, state } => self.ask(answer.key, questions, state),
         }
-        self.end_if_quiet(place);
+        self.end_if_quiet(reply_to);
         self.end_if_drained();
     }
 
@@ -298,9 +298,9 @@ impl Server {
     fn finish(&mut self, key: RequestKey, bytes: Bytes, code: Option<i64>) {
         let Some(running) = self.forget(key) else { return };
         if let Some(held) = running.held {
-            self.say(running.place, held);
+            self.say(running.reply_to, held);
         }
-        self.deliver(running.place, running.batch, bytes, code);
+        self.deliver(running.reply_to, running.batch, bytes, code);
     }
 
     /// Answers a request in the application's place.
@@ -318,16 +318,16 @@ impl Server {
         self.timers.set(Timer::Handler(key), None);
         self.timers.set(Timer::Ask(key), None);
         let retires = !self.shared.config.reuse_ids && running.version.era() == Era::Legacy;
-        if let Some(here) = self.running_at(running.place) {
+        if let Some(here) = self.running_at(running.reply_to) {
             here.remove(&key);
         }
-        if let Some(talk) = self.talk_at(running.place) {
-            talk.ids.remove(&running.id);
+        if let Some(session) = self.session_at(running.reply_to) {
+            session.ids.remove(&running.id);
             if let Stage::Asking(asking) = &running.stage {
-                talk.asked.retain(|id, _| !asking.has(*id));
+                session.asked.retain(|id, _| !asking.has(*id));
             }
             if retires {
-                talk.retire(&running.id);
+                session.retire(&running.id);
             }
         }
         Some(running)
@@ -338,26 +338,26 @@ impl Server {
         let Some(running) = self.forget(key) else { return };
         match &running.stage {
             Stage::Handler => self.queue.push(Output::Event(Event::Cancelled(key))),
-            Stage::Asking(asking) if wire => self.withdraw(running.place, asking),
+            Stage::Asking(asking) if wire => self.withdraw(running.reply_to, asking),
             Stage::Asking(_) => {}
         }
-        match running.place {
-            Place::Exchange(x) => {
+        match running.reply_to {
+            ReplyTo::Exchange(x) => {
                 if let (Some(batch), true) = (running.batch, wire) {
                     self.batch_done(x, batch, None);
                 }
             }
             #[cfg(feature = "http")]
-            Place::Stream(stream) => self.finish_stream_if_quiet(stream),
+            ReplyTo::Stream(stream) => self.finish_stream_if_quiet(stream),
         }
     }
 
     pub(super) fn handler_deadline(&mut self, key: RequestKey) {
         self.diagnose(DiagnosticKind::HandlerDeadline, "");
         self.queue.push(Output::Event(Event::Cancelled(key)));
-        let place = self.requests.get(&key).map(|running| running.place);
+        let reply_to = self.requests.get(&key).map(|running| running.reply_to);
         self.finish_with_error(key, "the request took too long");
-        place.into_iter().for_each(|place| self.end_if_quiet(place));
+        reply_to.into_iter().for_each(|reply_to| self.end_if_quiet(reply_to));
         self.end_if_drained();
     }
 
@@ -389,19 +389,19 @@ impl Server {
 
     fn end_asking(&mut self, key: RequestKey, message: &str) {
         let Some(running) = self.requests.get_mut(&key) else { return };
-        let place = running.place;
+        let reply_to = running.reply_to;
         if let Stage::Asking(asking) = &mut running.stage {
             let open = core::mem::take(asking);
-            self.settle(place, &open);
-            self.withdraw(place, &open);
+            self.settle(reply_to, &open);
+            self.withdraw(reply_to, &open);
         }
         self.finish_with_error(key, message);
     }
 
     /// Puts an answer on the wire in the way of its place.
-    fn deliver(&mut self, place: Place, batch: Option<u64>, bytes: Bytes, code: Option<i64>) {
-        match place {
-            Place::Exchange(x) => match (self.exchanges.get(&x).map(|exchange| &exchange.binding), batch) {
+    fn deliver(&mut self, reply_to: ReplyTo, batch: Option<u64>, bytes: Bytes, code: Option<i64>) {
+        match reply_to {
+            ReplyTo::Exchange(x) => match (self.exchanges.get(&x).map(|exchange| &exchange.binding), batch) {
                 (Some(Binding::Duplex(_)), Some(batch)) => self.batch_done(x, batch, Some(bytes)),
                 (Some(Binding::Duplex(_)), None) => self.send(x, Outbound::Message(bytes)),
                 #[cfg(feature = "http")]
@@ -409,23 +409,23 @@ impl Server {
                 (None, _) => {}
             },
             #[cfg(feature = "http")]
-            Place::Stream(stream) => self.stream_answer(stream, bytes),
+            ReplyTo::Stream(stream) => self.stream_answer(stream, bytes),
         }
         #[cfg(not(feature = "http"))]
         let _ = code;
     }
 
     /// Puts a notification or a question of a request on the wire.
-    pub(super) fn say(&mut self, place: Place, message: Bytes) {
-        match place {
-            Place::Exchange(x) => match self.exchanges.get(&x).map(|exchange| &exchange.binding) {
+    pub(super) fn say(&mut self, reply_to: ReplyTo, message: Bytes) {
+        match reply_to {
+            ReplyTo::Exchange(x) => match self.exchanges.get(&x).map(|exchange| &exchange.binding) {
                 Some(Binding::Duplex(_)) => self.send(x, Outbound::Message(message)),
                 #[cfg(feature = "http")]
                 Some(Binding::Http(_)) => self.http_note(x, message),
                 None => {}
             },
             #[cfg(feature = "http")]
-            Place::Stream(stream) => self.stream_say(stream, message),
+            ReplyTo::Stream(stream) => self.stream_say(stream, message),
         }
     }
 
@@ -438,22 +438,22 @@ impl Server {
         else {
             return Err(Refusal::Gone.of(note));
         };
-        let place = running.place;
+        let reply_to = running.reply_to;
         match &note {
             Note::Progress(progress) => match running.write_progress(progress) {
                 // The newest number says all that the ones before it said, the one that waits among them.
-                Ok(bytes) if self.has_room(place, bytes.len()) => {
+                Ok(bytes) if self.has_room(reply_to, bytes.len()) => {
                     self.hold(key, None);
-                    self.say(place, bytes);
+                    self.say(reply_to, bytes);
                 }
                 Ok(bytes) => self.hold(key, Some(bytes)),
                 Err(why) => return Err(why.of(note)),
             },
             #[cfg(feature = "http")]
             Note::CloseStream(retry) => {
-                let closed = match place {
-                    Place::Exchange(_) => false,
-                    Place::Stream(stream) => self.close_stream(stream, *retry),
+                let closed = match reply_to {
+                    ReplyTo::Exchange(_) => false,
+                    ReplyTo::Stream(stream) => self.close_stream(stream, *retry),
                 };
                 if !closed {
                     return Err(Refusal::NotWanted.of(note));
@@ -466,10 +466,10 @@ impl Server {
                     return Err(Refusal::NotWanted.of(note));
                 }
                 let bytes = notification(method, Some(params));
-                if !self.takes(place, bytes.len()) {
+                if !self.takes(reply_to, bytes.len()) {
                     return Err(Refusal::Full.of(note));
                 }
-                self.say(place, bytes);
+                self.say(reply_to, bytes);
             }
         }
         Ok(())
@@ -482,34 +482,34 @@ impl Server {
     }
 
     /// Whether something of this size can go out now.
-    pub(super) fn has_room(&self, place: Place, size: usize) -> bool {
+    pub(super) fn has_room(&self, reply_to: ReplyTo, size: usize) -> bool {
         let max = self.shared.config.limits.server.max_unsent;
-        let exchange = self.carrier(place).and_then(|x| self.exchanges.get(&x));
+        let exchange = self.carrier(reply_to).and_then(|x| self.exchanges.get(&x));
         exchange.is_some_and(|exchange| exchange.load.total().saturating_add(size) <= max)
     }
 
     /// Whether something of this size can go out now, or is kept for a client that comes back.
-    fn takes(&self, place: Place, size: usize) -> bool {
-        match place {
-            Place::Exchange(_) => self.has_room(place, size),
+    fn takes(&self, reply_to: ReplyTo, size: usize) -> bool {
+        match reply_to {
+            ReplyTo::Exchange(_) => self.has_room(reply_to, size),
             #[cfg(feature = "http")]
-            Place::Stream(stream) => self.has_room(place, size) || self.is_kept(stream),
+            ReplyTo::Stream(stream) => self.has_room(reply_to, size) || self.is_kept(stream),
         }
     }
 
     /// Sends the progress that waits, as far as there is room.
-    pub(super) fn send_held(&mut self, place: Place) {
-        let Some(here) = self.running_at(place) else { return };
+    pub(super) fn send_held(&mut self, reply_to: ReplyTo) {
+        let Some(here) = self.running_at(reply_to) else { return };
         let waiting: Vec<RequestKey> = here.iter().copied().collect();
         for key in waiting {
             let Some(held) = self.requests.get(&key).and_then(|running| running.held.as_ref()).map(Bytes::len) else {
                 continue;
             };
-            if !self.has_room(place, held) {
+            if !self.has_room(reply_to, held) {
                 return;
             }
             if let Some(held) = self.requests.get_mut(&key).and_then(|running| running.held.take()) {
-                self.say(place, held);
+                self.say(reply_to, held);
             }
         }
     }

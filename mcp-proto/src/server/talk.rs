@@ -17,7 +17,7 @@ use hmac_sha256::Hash;
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Talk {
+pub(super) struct Session {
     /// What `initialize` agreed on; modern requests neither need nor see it.
     pub(super) negotiated: Option<Negotiated>,
     /// The requests that run, by the id that the client chose.
@@ -34,17 +34,17 @@ pub(super) struct Talk {
     pub(super) log_level: Option<LogLevel>,
 }
 
-/// With whom a talk is.
+/// With whom a session is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Party {
+pub(super) enum SessionRef {
     Duplex(ExchangeId),
     #[cfg(feature = "http")]
-    Session(SessionKey),
+    Http(SessionKey),
 }
 
 /// Where the answer of a request goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum ReplyTo {
     /// The exchange that brought it. It ends with it.
     Exchange(ExchangeId),
     /// A stream, which outlives the exchange that brought it.
@@ -63,7 +63,7 @@ impl Retired {
     const MAX: usize = 1024;
 }
 
-impl Talk {
+impl Session {
     /// `told`: the changes that were before it, which are none of its business.
     pub(super) const fn new(negotiated: Option<Negotiated>, told: u64) -> Self {
         let retired = Retired { known: BTreeSet::new(), order: VecDeque::new() };
@@ -122,55 +122,55 @@ impl Server {
         Caller { peer, principal, ..Caller::default() }
     }
 
-    pub(super) fn talk(&self, party: Party) -> Option<&Talk> {
-        match party {
-            Party::Duplex(x) => self.exchanges.get(&x)?.binding.duplex().map(|duplex| &duplex.talk),
+    pub(super) fn session(&self, session_ref: SessionRef) -> Option<&Session> {
+        match session_ref {
+            SessionRef::Duplex(x) => self.exchanges.get(&x)?.binding.duplex().map(|duplex| &duplex.session),
             #[cfg(feature = "http")]
-            Party::Session(session) => self.web.session(session).map(|session| &session.talk),
+            SessionRef::Http(session) => self.web.http_session(session).map(|session| &session.session),
         }
     }
 
-    pub(super) fn talk_mut(&mut self, party: Party) -> Option<&mut Talk> {
-        match party {
-            Party::Duplex(x) => self.exchanges.get_mut(&x)?.binding.duplex_mut().map(|duplex| &mut duplex.talk),
+    pub(super) fn session_mut(&mut self, session_ref: SessionRef) -> Option<&mut Session> {
+        match session_ref {
+            SessionRef::Duplex(x) => self.exchanges.get_mut(&x)?.binding.duplex_mut().map(|duplex| &mut duplex.session),
             #[cfg(feature = "http")]
-            Party::Session(session) => self.web.session_mut(session).map(|session| &mut session.talk),
+            SessionRef::Http(session) => self.web.http_session_mut(session).map(|session| &mut session.session),
         }
     }
 
-    /// With whom the talk is that a request belongs to. `None` for one that stands alone.
-    pub(super) fn party(&self, place: Place) -> Option<Party> {
-        match place {
-            Place::Exchange(x) => {
+    /// With whom the session is that a request belongs to. `None` for one that stands alone.
+    pub(super) fn session_ref(&self, reply_to: ReplyTo) -> Option<SessionRef> {
+        match reply_to {
+            ReplyTo::Exchange(x) => {
                 let exchange = self.exchanges.get(&x)?;
-                exchange.binding.duplex().map(|_| Party::Duplex(x))
+                exchange.binding.duplex().map(|_| SessionRef::Duplex(x))
             }
             #[cfg(feature = "http")]
-            Place::Stream(stream) => self.web.stream(stream)?.session.map(Party::Session),
+            ReplyTo::Stream(stream) => self.web.stream(stream)?.session.map(SessionRef::Http),
         }
     }
 
-    /// The talk that a request belongs to.
-    pub(super) fn talk_at(&mut self, place: Place) -> Option<&mut Talk> {
-        let party = self.party(place)?;
-        self.talk_mut(party)
+    /// The session that a request belongs to.
+    pub(super) fn session_at(&mut self, reply_to: ReplyTo) -> Option<&mut Session> {
+        let session_ref = self.session_ref(reply_to)?;
+        self.session_mut(session_ref)
     }
 
-    /// With whom the talk is that goes out on an exchange.
-    pub(super) fn party_on(&self, x: ExchangeId) -> Option<Party> {
+    /// With whom the session is that goes out on an exchange.
+    pub(super) fn session_on(&self, x: ExchangeId) -> Option<SessionRef> {
         #[cfg(feature = "http")]
-        let place = self.place_on(x);
+        let reply_to = self.reply_to_on(x);
         #[cfg(not(feature = "http"))]
-        let place = Place::Exchange(x);
-        self.party(place)
+        let reply_to = ReplyTo::Exchange(x);
+        self.session_ref(reply_to)
     }
 
     /// Where the questions of a request are said.
-    pub(super) fn place_to_ask(&mut self, place: Place) -> Place {
-        match place {
-            Place::Exchange(_) => place,
+    pub(super) fn ask_on(&mut self, reply_to: ReplyTo) -> ReplyTo {
+        match reply_to {
+            ReplyTo::Exchange(_) => reply_to,
             #[cfg(feature = "http")]
-            Place::Stream(stream) => Place::Stream(self.stream_to_ask_on(stream)),
+            ReplyTo::Stream(stream) => ReplyTo::Stream(self.stream_to_ask_on(stream)),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::super::Timer;
 use super::super::admission::Admitted;
 use super::super::era::{ErrorReply, Parts, Transport};
 use super::super::shares::Bound;
-use super::super::talk::{Party, Place, Talk};
+use super::super::talk::{ReplyTo, Session, SessionRef};
 use super::super::{Life, Output, Server};
 use super::Binding;
 use crate::error::DiagnosticKind;
@@ -25,7 +25,7 @@ use bytes::Bytes;
 /// The state of a duplex exchange.
 #[derive(Debug)]
 pub(in super::super) struct Duplex {
-    pub(in super::super) talk: Talk,
+    pub(in super::super) session: Session,
     pub(in super::super) admitted: Admitted,
     batches: BTreeMap<u64, Batch>,
     next_batch: u64,
@@ -44,8 +44,8 @@ struct Batch {
 
 impl Duplex {
     fn new(told: u64) -> Self {
-        let (talk, admitted) = (Talk::new(None, told), Admitted::As(None));
-        Self { talk, admitted, batches: BTreeMap::new(), next_batch: 0, ended: false }
+        let (session, admitted) = (Session::new(None, told), Admitted::As(None));
+        Self { session, admitted, batches: BTreeMap::new(), next_batch: 0, ended: false }
     }
 
     /// From whom it comes, once that was decided.
@@ -58,7 +58,7 @@ impl Duplex {
 
     #[cfg(test)]
     pub(in super::super) fn is_idle(&self) -> bool {
-        self.talk.is_idle() && self.batches.is_empty()
+        self.session.is_idle() && self.batches.is_empty()
     }
 }
 
@@ -122,26 +122,26 @@ impl Server {
     fn duplex_end(&mut self, x: ExchangeId) {
         let Some(duplex) = self.duplex_mut(x) else { return };
         duplex.ended = true;
-        let waiting: BTreeSet<RequestKey> = duplex.talk.asked.values().copied().collect();
+        let waiting: BTreeSet<RequestKey> = duplex.session.asked.values().copied().collect();
         for key in waiting {
             self.cancel(key, false);
         }
         let grace = self.shared.config.limits.server.end_grace;
         self.timers.set(Timer::End(x), Some(self.now + grace));
-        self.end_if_quiet(Place::Exchange(x));
+        self.end_if_quiet(ReplyTo::Exchange(x));
     }
 
     /// Ends an exchange whose client has said all, once nothing of it runs any more.
-    pub(in super::super) fn end_if_quiet(&mut self, place: Place) {
-        match place {
-            Place::Exchange(x) => {
+    pub(in super::super) fn end_if_quiet(&mut self, reply_to: ReplyTo) {
+        match reply_to {
+            ReplyTo::Exchange(x) => {
                 let is_quiet = self.exchanges.get(&x).is_some_and(|exchange| exchange.running.is_empty());
                 if is_quiet && self.has_ended(x) {
                     self.end_duplex(x);
                 }
             }
             #[cfg(feature = "http")]
-            Place::Stream(_) => {}
+            ReplyTo::Stream(_) => {}
         }
     }
 
@@ -151,11 +151,11 @@ impl Server {
     }
 
     /// Whether whoever a request comes from can be asked nothing any more.
-    pub(in super::super) fn has_left(&self, place: Place) -> bool {
-        match place {
-            Place::Exchange(x) => self.has_ended(x),
+    pub(in super::super) fn has_left(&self, reply_to: ReplyTo) -> bool {
+        match reply_to {
+            ReplyTo::Exchange(x) => self.has_ended(x),
             #[cfg(feature = "http")]
-            Place::Stream(_) => false,
+            ReplyTo::Stream(_) => false,
         }
     }
 
@@ -177,7 +177,7 @@ impl Server {
         match message {
             Message::Request(request) => self.duplex_request(x, request, batch),
             Message::Notification(notification) => self.duplex_notification(x, notification),
-            Message::Response(response) => self.on_response(Party::Duplex(x), response),
+            Message::Response(response) => self.on_response(SessionRef::Duplex(x), response),
             Message::Error(error) => self.diagnose(DiagnosticKind::IdlessError, &format!("{error}")),
         }
     }
@@ -190,7 +190,7 @@ impl Server {
                 if let Some(open) = batch.and_then(|batch| self.open_batch(x, batch)) {
                     open.ran = true;
                 }
-                self.run(Place::Exchange(x), x, *admitted, batch);
+                self.run(ReplyTo::Exchange(x), x, *admitted, batch);
             }
             Ok(Verdict::Reply(result)) => self.reply(x, batch, result_response(&id, &result)),
             Ok(Verdict::Said) => {}
@@ -206,7 +206,7 @@ impl Server {
     fn judge(&mut self, x: ExchangeId, request: Request, in_batch: bool) -> Result<Verdict, ErrorReply> {
         let config = self.shared.config.clone();
         let Some(duplex) = self.duplex(x) else { return Err(ErrorReply::method(&request.method)) };
-        if duplex.talk.has_used(&request.id) {
+        if duplex.session.has_used(&request.id) {
             let text = "a request with this id was sent before";
             return Err(ErrorReply::new(DiagnosticKind::DuplicateRequestId, code::INVALID_REQUEST, text));
         }
@@ -222,11 +222,11 @@ impl Server {
         match request.method.as_str() {
             "initialize" => self.judge_initialize(x, &parts.params, in_batch),
             "ping" if !modern_only => Ok(Verdict::Reply(Object::new())),
-            method => match self.duplex(x).and_then(|duplex| duplex.talk.negotiated.clone()) {
+            method => match self.duplex(x).and_then(|duplex| duplex.session.negotiated.clone()) {
                 Some(_) if method == "server/discover" => Err(ErrorReply::method(method)),
                 Some(negotiated) => {
                     let client = self.client_on(x, None);
-                    self.check_room(&client, Some(Party::Duplex(x)), x)?;
+                    self.check_room(&client, Some(SessionRef::Duplex(x)), x)?;
                     let admitted = parts.admit_legacy(request, &negotiated, self.caller(x))?;
                     self.check_size(&client, &admitted)?;
                     Ok(Verdict::Run(Box::new(admitted)))
@@ -261,7 +261,7 @@ impl Server {
             method @ ("initialize" | "ping") => Err(ErrorReply::method(method)),
             _ => {
                 let client = self.client_on(x, None);
-                self.check_room(&client, Some(Party::Duplex(x)), x)?;
+                self.check_room(&client, Some(SessionRef::Duplex(x)), x)?;
                 let takes_unasked = self.shared.config.unasked_answers;
                 let admitted = parts.admit_modern(request, version, self.caller(x), takes_unasked)?;
                 self.check_size(&client, &admitted)?;
@@ -274,7 +274,7 @@ impl Server {
         if in_batch {
             return Err(invalid(DiagnosticKind::UnexpectedBatch, "`initialize` must not be part of a batch"));
         }
-        if self.duplex(x).is_some_and(|duplex| duplex.talk.negotiated.is_some()) {
+        if self.duplex(x).is_some_and(|duplex| duplex.session.negotiated.is_some()) {
             return Err(invalid(DiagnosticKind::SecondInitialize, "the connection is initialized already"));
         }
         if self.life != Life::Serving {
@@ -287,7 +287,7 @@ impl Server {
             && let Some(duplex) = exchange.binding.duplex_mut()
         {
             self.shares.add(exchange.client, Bound::ClientData, negotiated.weight);
-            duplex.talk.negotiated = Some(negotiated);
+            duplex.session.negotiated = Some(negotiated);
         }
         self.timers.set(Timer::Handshake(x), None);
         Ok(Verdict::Reply(result))
@@ -297,13 +297,13 @@ impl Server {
         let Notification { method, params } = notification;
         match method.as_str() {
             "notifications/initialized" => {
-                if let Some(talk) = self.talk_mut(Party::Duplex(x)) {
-                    talk.ready = true;
+                if let Some(session) = self.session_mut(SessionRef::Duplex(x)) {
+                    session.ready = true;
                 }
                 self.watchers.insert(x);
                 self.tell_changes(x);
             }
-            "notifications/cancelled" => match self.cancelled(Some(Party::Duplex(x)), params.as_ref()) {
+            "notifications/cancelled" => match self.cancelled(Some(SessionRef::Duplex(x)), params.as_ref()) {
                 Some(key) if self.forget_listen(key) => {}
                 Some(key) => {
                     self.cancel(key, true);
@@ -390,7 +390,7 @@ impl Server {
         // Nothing was wrong with it: only a request is told.
         let denied = defect.kind == InvalidKind::Denied && (defect.id.is_none() || !defect.has_method);
         if !defect.has_method {
-            self.on_unreadable_answer(Party::Duplex(x), defect.id.as_ref());
+            self.on_unreadable_answer(SessionRef::Duplex(x), defect.id.as_ref());
         }
         match &defect.id {
             _ if answers || denied => {}
@@ -412,7 +412,7 @@ impl Server {
 
     /// Whether the revision of a connection allows something. Before one is agreed on nothing is allowed, unless there is no choice.
     fn rules_allow(&self, x: ExchangeId, allows: impl Fn(ProtocolVersion) -> bool) -> bool {
-        match self.duplex(x).and_then(|duplex| duplex.talk.negotiated.as_ref()) {
+        match self.duplex(x).and_then(|duplex| duplex.session.negotiated.as_ref()) {
             Some(negotiated) => allows(negotiated.version),
             None if self.shared.config.serves_legacy() => false,
             None => self.shared.config.versions.newest_first().all(allows),

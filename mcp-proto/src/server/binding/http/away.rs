@@ -6,17 +6,17 @@ use crate::error::DiagnosticKind;
 use crate::input::{RequestKey, SessionKey};
 use crate::server::requests::{Running, Stage};
 use crate::server::shares::Client;
-use crate::server::talk::{Party, Place};
+use crate::server::talk::{ReplyTo, SessionRef};
 use crate::server::{Server, Timer};
 use alloc::collections::BTreeSet;
 
 impl Server {
     /// Whether neither the stream of a request nor the stream that its session has of its own is carried by an exchange whose client is there.
     /// One that will send nothing more may still read, or has gone: before something is written nobody can tell.
-    fn is_away(&self, place: Place) -> bool {
-        let Place::Stream(key) = place else { return false };
+    fn is_away(&self, reply_to: ReplyTo) -> bool {
+        let ReplyTo::Stream(key) = reply_to else { return false };
         let Some(stream) = self.web.streams.get(&key) else { return false };
-        let own = stream.session.and_then(|session| self.web.session(session)?.own);
+        let own = stream.session.and_then(|session| self.web.http_session(session)?.own);
         let own = own.and_then(|own| self.web.streams.get(&own));
         let is_there = |stream: &Stream| {
             let exchange = stream.exchange.and_then(|x| self.exchanges.get(&x)?.binding.http());
@@ -30,7 +30,7 @@ impl Server {
         let Some(running) = self.requests.get(&key) else { return };
         let Stage::Asking(asking) = &running.stage else { return };
         let until = asking.until;
-        let time = match self.is_away(running.place) {
+        let time = match self.is_away(running.reply_to) {
             false => until,
             // A client that was away before has no more time than it had.
             true => match self.timers.get(Timer::Ask(key)).filter(|armed| *armed < until) {
@@ -43,8 +43,8 @@ impl Server {
 
     /// The same for all requests of a session, whose client has come or gone.
     pub(super) fn time_questions_of(&mut self, session: SessionKey) {
-        let Some(talk) = self.talk(Party::Session(session)) else { return };
-        let asking: BTreeSet<RequestKey> = talk.asked.values().copied().collect();
+        let Some(session) = self.session(SessionRef::Http(session)) else { return };
+        let asking: BTreeSet<RequestKey> = session.asked.values().copied().collect();
         asking.into_iter().for_each(|key| self.time_questions(key));
     }
 
@@ -68,8 +68,8 @@ impl Server {
     /// Whether a request waits for the answers of a client that is away, or its client can neither come back for its answer nor cancel it,
     /// since it belongs to no session.
     fn is_unheard(&self, running: &Running) -> bool {
-        let Place::Stream(stream) = running.place else { return false };
+        let ReplyTo::Stream(stream) = running.reply_to else { return false };
         let is_lost = self.web.stream(stream).is_some_and(|stream| stream.session.is_none() && stream.is_lost());
-        is_lost || matches!(running.stage, Stage::Asking(_)) && self.is_away(running.place)
+        is_lost || matches!(running.stage, Stage::Asking(_)) && self.is_away(running.reply_to)
     }
 }

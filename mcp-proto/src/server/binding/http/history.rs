@@ -91,7 +91,7 @@ impl Server {
         let (max_events, max_bytes, max_total) = (limits.history_events, limits.history_bytes, limits.history_total);
         let share = Bound::History.share(limits);
         self.shorten(session_key, max_events, max_bytes);
-        let Some(client) = self.web.session(session_key).map(|session| session.client.clone()) else { return };
+        let Some(client) = self.web.http_session(session_key).map(|session| session.client.clone()) else { return };
         if self.shares.held(&client, Bound::History) > share {
             self.shorten_most(&client);
         }

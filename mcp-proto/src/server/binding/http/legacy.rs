@@ -12,7 +12,7 @@ use crate::rpc::{
     result_response, write_batch,
 };
 use crate::server::era::{Admitted, ErrorReply, Negotiated, Parts, Transport};
-use crate::server::talk::{Party, Place};
+use crate::server::talk::{ReplyTo, SessionRef};
 use crate::server::{Server, SessionEnd, Sessions};
 use crate::version::{Era, ProtocolVersion};
 use alloc::boxed::Box;
@@ -50,7 +50,7 @@ impl Server {
             Message::Notification(notification) => self.notification(x, head, notification),
             Message::Response(response) => match self.answered_session(x, head) {
                 Ok(session) => {
-                    self.on_response(Party::Session(session), response);
+                    self.on_response(SessionRef::Http(session), response);
                     self.accept(x);
                 }
                 Err(rejection) => self.reject(x, None, 400, &rejection),
@@ -82,7 +82,7 @@ impl Server {
         let error = match self.judge_older(x, &under, request, parts) {
             Ok(Verdict::Run(admitted)) => {
                 let stream = self.open_stream(x, under.session, under.negotiated.version, false);
-                self.run(Place::Stream(stream), x, *admitted, None);
+                self.run(ReplyTo::Stream(stream), x, *admitted, None);
                 return Ok(());
             }
             Ok(Verdict::Reply(result)) => {
@@ -103,8 +103,11 @@ impl Server {
         request: Request,
         parts: Parts,
     ) -> Result<Verdict, ErrorReply> {
-        let party = under.session.map(Party::Session);
-        if party.and_then(|party| self.talk(party)).is_some_and(|talk| talk.has_used(&request.id)) {
+        let session_ref = under.session.map(SessionRef::Http);
+        if session_ref
+            .and_then(|session_ref| self.session(session_ref))
+            .is_some_and(|session| session.has_used(&request.id))
+        {
             let text = "a request with this id was sent before";
             return Err(ErrorReply::new(DiagnosticKind::DuplicateRequestId, code::INVALID_REQUEST, text));
         }
@@ -113,7 +116,7 @@ impl Server {
             method @ ("server/discover" | "initialize") => Err(ErrorReply::method(method)),
             _ => {
                 let client = self.client_on(x, under.session);
-                self.check_room(&client, party, x)?;
+                self.check_room(&client, session_ref, x)?;
                 let mut caller = self.caller(x);
                 caller.session = under.session;
                 let admitted = parts.admit_legacy(request, &under.negotiated, caller)?;
@@ -182,7 +185,7 @@ impl Server {
         version: Option<ProtocolVersion>,
     ) -> Result<Option<(SessionKey, Negotiated)>, ErrorReply> {
         let Some(session) = self.named_session(x, head)? else { return Ok(None) };
-        let negotiated = self.talk(Party::Session(session)).and_then(|talk| talk.negotiated.clone());
+        let negotiated = self.session(SessionRef::Http(session)).and_then(|session| session.negotiated.clone());
         let negotiated = negotiated.ok_or_else(unknown_session)?;
         match version.filter(|version| *version != negotiated.version) {
             Some(other) => Err(other_version(other, negotiated.version)),
@@ -262,7 +265,7 @@ impl Server {
 
     fn older_notification(&mut self, x: ExchangeId, under: &Under, notification: Notification) {
         let Notification { method, params } = notification;
-        let party = under.session.map(Party::Session);
+        let session_ref = under.session.map(SessionRef::Http);
         match method.as_str() {
             "notifications/initialized" => {
                 if let Some(session) = under.session {
@@ -270,7 +273,7 @@ impl Server {
                 }
             }
             "notifications/cancelled" => {
-                if let Some(key) = self.cancelled(party, params.as_ref()) {
+                if let Some(key) = self.cancelled(session_ref, params.as_ref()) {
                     self.cancel(key, true);
                 }
             }
@@ -314,7 +317,7 @@ impl Server {
                         Ok(Verdict::Run(admitted)) => {
                             let version = under.negotiated.version;
                             let key = *stream.get_or_insert_with(|| self.open_stream(x, under.session, version, true));
-                            self.run(Place::Stream(key), x, *admitted, None);
+                            self.run(ReplyTo::Stream(key), x, *admitted, None);
                         }
                         Ok(Verdict::Reply(result)) => answers.push(result_response(&id, &result)),
                         Err(ErrorReply { error, kind, .. }) => {
@@ -325,7 +328,7 @@ impl Server {
                 }
                 Ok(Message::Notification(notification)) => self.older_notification(x, &under, notification),
                 Ok(Message::Response(response)) => match under.session {
-                    Some(session) => self.on_response(Party::Session(session), response),
+                    Some(session) => self.on_response(SessionRef::Http(session), response),
                     None => self.diagnose(DiagnosticKind::UnexpectedResponse, ""),
                 },
                 Ok(Message::Error(error)) => self.diagnose(DiagnosticKind::IdlessError, &format!("{error}")),
@@ -336,7 +339,7 @@ impl Server {
                             answers.push(error_response(Some(id), &defect.to_error()));
                         }
                         // An answer to a bad answer could be taken for that to a request.
-                        (id, Some(session)) => self.on_unreadable_answer(Party::Session(session), id.as_ref()),
+                        (id, Some(session)) => self.on_unreadable_answer(SessionRef::Http(session), id.as_ref()),
                         (_, None) => {}
                     }
                 }
@@ -362,7 +365,7 @@ impl Server {
         if !defect.has_method
             && let Ok(session) = self.session_for(x, head)
         {
-            self.on_unreadable_answer(Party::Session(session), defect.id.as_ref());
+            self.on_unreadable_answer(SessionRef::Http(session), defect.id.as_ref());
         }
         let id = defect.id.as_ref().filter(|_| defect.has_method);
         let error = defect.to_error();

@@ -24,7 +24,7 @@ use crate::exchange::{BadRequest, Body, ExchangeId, Headers, Inbound, Outbound, 
 use crate::input::{Admission, AdmitKey, Principal};
 use crate::rpc::{ErrorObject, Id, InvalidKind, code, error_response};
 use crate::server::era::ErrorReply;
-use crate::server::talk::Place;
+use crate::server::talk::ReplyTo;
 use crate::server::{Life, Output, Server, Sessions, Timer};
 use accept::Accepts;
 use alloc::boxed::Box;
@@ -201,7 +201,7 @@ impl Server {
         if let Some(http) = self.http(x) {
             http.read_closed = true;
         }
-        if let Place::Stream(stream) = self.place_on(x)
+        if let ReplyTo::Stream(stream) = self.reply_to_on(x)
             && let Some(session) = self.web.stream(stream).and_then(|stream| stream.session)
         {
             self.time_questions_of(session);

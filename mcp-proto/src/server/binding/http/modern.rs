@@ -8,7 +8,7 @@ use crate::exchange::{ExchangeId, Headers, Outbound, RequestHead};
 use crate::rpc::{ErrorObject, Notification, Request, code, result_response};
 use crate::server::Server;
 use crate::server::era::{ErrorReply, Parts, Transport};
-use crate::server::talk::Place;
+use crate::server::talk::ReplyTo;
 use alloc::format;
 use alloc::string::{String, ToString};
 use bytes::Bytes;
@@ -43,7 +43,7 @@ impl Server {
                 let takes_unasked = self.shared.config.unasked_answers;
                 let admitted = parts.admit_modern(request, version, self.caller(x), takes_unasked)?;
                 self.check_size(&client, &admitted)?;
-                self.run(Place::Exchange(x), x, admitted, None);
+                self.run(ReplyTo::Exchange(x), x, admitted, None);
                 self.keep_alive_in(x, self.shared.config.keep_alive.filter(|_| self.takes_events(x)));
             }
         }

@@ -8,7 +8,7 @@ use crate::input::{Principal, RequestKey, SessionKey};
 use crate::seed::Seed;
 use crate::server::era::{ErrorReply, Negotiated};
 use crate::server::shares::{Bound, Client, ClientKey};
-use crate::server::talk::Talk;
+use crate::server::talk::Session;
 use crate::server::{Event, Output, Server, SessionEnd, Timer};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ const SWEEPS_APART: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(in crate::server) struct Web {
     seed: Seed,
-    pub(super) sessions: BTreeMap<SessionKey, Session>,
+    pub(super) sessions: BTreeMap<SessionKey, HttpSession>,
     /// By the digest of the id: how long a look takes says nothing about the ids that there are.
     names: BTreeMap<[u8; 32], SessionKey>,
     last_session: u64,
@@ -44,10 +44,10 @@ pub(in crate::server) struct Web {
 
 /// A client of an older revision, between its requests.
 #[derive(Debug)]
-pub(in crate::server) struct Session {
+pub(in crate::server) struct HttpSession {
     digest: [u8; 32],
     principal: Option<Principal>,
-    pub(in crate::server) talk: Talk,
+    pub(in crate::server) session: Session,
     /// When its client last showed itself.
     active: Instant,
     /// Whether anything came after `initialize`.
@@ -80,11 +80,11 @@ impl Web {
         }
     }
 
-    pub(in crate::server) fn session(&self, key: SessionKey) -> Option<&Session> {
+    pub(in crate::server) fn http_session(&self, key: SessionKey) -> Option<&HttpSession> {
         self.sessions.get(&key)
     }
 
-    pub(in crate::server) fn session_mut(&mut self, key: SessionKey) -> Option<&mut Session> {
+    pub(in crate::server) fn http_session_mut(&mut self, key: SessionKey) -> Option<&mut HttpSession> {
         self.sessions.get_mut(&key)
     }
 
@@ -135,10 +135,10 @@ impl Server {
         let client = self.client_on(x, Some(key));
         let opener = self.shares.take(&opener, Bound::Sessions, 1);
         self.shares.add(opener, Bound::ClientData, negotiated.weight);
-        let session = Session {
+        let session = HttpSession {
             digest: Hash::hash(id.as_bytes()),
             principal: self.caller(x).principal,
-            talk: Talk::new(Some(negotiated), self.changes),
+            session: Session::new(Some(negotiated), self.changes),
             active: self.now,
             has_begun: false,
             streams: BTreeSet::new(),
@@ -177,7 +177,7 @@ impl Server {
     /// The client has said that it is ready: it can be told of changes.
     pub(super) fn session_is_ready(&mut self, key: SessionKey) {
         let Some(session) = self.web.sessions.get_mut(&key) else { return };
-        session.talk.ready = true;
+        session.session.ready = true;
         let own = session.own.and_then(|own| self.web.streams.get(&own)).and_then(|stream| stream.exchange);
         own.into_iter().for_each(|x| self.tell_changes(x));
     }
@@ -206,7 +206,7 @@ impl Server {
         let Some(session) = self.web.sessions.remove(&key) else { return };
         self.web.names.remove(&session.digest);
         self.shares.give_back_of(&session.client, Bound::History, session.history.bytes());
-        self.shares.give_back(session.opener, Bound::ClientData, session.talk.weight());
+        self.shares.give_back(session.opener, Bound::ClientData, session.session.weight());
         self.shares.give_back(session.opener, Bound::Sessions, 1);
         if self.web.sessions.is_empty() {
             self.timers.set(Timer::Sweep, None);

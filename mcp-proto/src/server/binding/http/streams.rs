@@ -5,14 +5,14 @@
 use super::Stage;
 use super::history::{event_id, number_in};
 use super::legacy::bad_request;
-use super::sessions::Session;
+use super::sessions::HttpSession;
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, Outbound};
 use crate::input::{RequestKey, SessionKey};
 use crate::rpc::write_batch;
 use crate::server::era::ErrorReply;
 use crate::server::shares::Bound;
-use crate::server::talk::Place;
+use crate::server::talk::{ReplyTo, SessionRef};
 use crate::server::{Append, Event, Output, Server, Timer};
 use crate::version::ProtocolVersion;
 use alloc::collections::{BTreeSet, VecDeque};
@@ -114,7 +114,7 @@ impl Server {
         self.web.last_stream += 1;
         let key = StreamKey(self.web.last_stream);
         let mut number = 0;
-        if let Some(session) = session.and_then(|session| self.web.session_mut(session)) {
+        if let Some(session) = session.and_then(|session| self.web.http_session_mut(session)) {
             session.last_stream += 1;
             number = session.last_stream;
             session.streams.insert(key);
@@ -249,7 +249,7 @@ impl Server {
     fn keep_event(&mut self, key: StreamKey, data: &Bytes) -> Option<(u64, String)> {
         let stream = self.web.streams.get_mut(&key)?;
         let session_key = stream.session?;
-        let Session { history, client, .. } = self.web.sessions.get_mut(&session_key)?;
+        let HttpSession { history, client, .. } = self.web.sessions.get_mut(&session_key)?;
         let is_too_large = data.len() > self.shared.config.limits.server.history_bytes;
         let number = if is_too_large {
             // Whoever has this event has missed nothing, and whoever comes back without it would.
@@ -436,15 +436,15 @@ impl Server {
     }
 
     /// Where the requests are answered whose notifications go out on this exchange.
-    pub(in crate::server) fn place_on(&self, x: ExchangeId) -> Place {
+    pub(in crate::server) fn reply_to_on(&self, x: ExchangeId) -> ReplyTo {
         match self.exchanges.get(&x).and_then(|exchange| exchange.binding.http()).map(|http| &http.stage) {
-            Some(Stage::Carrying(stream)) => Place::Stream(*stream),
-            _ => Place::Exchange(x),
+            Some(Stage::Carrying(stream)) => ReplyTo::Stream(*stream),
+            _ => ReplyTo::Exchange(x),
         }
     }
 
     fn own_stream_of(&mut self, session: SessionKey, version: ProtocolVersion) -> StreamKey {
-        let own = self.web.session(session).and_then(|session| session.own);
+        let own = self.web.http_session(session).and_then(|session| session.own);
         own.unwrap_or_else(|| self.new_stream(Some(session), version, None, true, true))
     }
 }
@@ -453,13 +453,13 @@ impl Server {
 impl Server {
     /// The stream that a session has of its own, from where nobody was there to hear it.
     pub(super) fn attach_own(&mut self, x: ExchangeId, session: SessionKey) -> Result<(), ErrorReply> {
-        let talk = self.web.session(session).map(|session| &session.talk);
-        let version = talk.and_then(|talk| talk.negotiated.as_ref()).map(|negotiated| negotiated.version);
+        let negotiated = self.session(SessionRef::Http(session)).and_then(|session| session.negotiated.as_ref());
+        let version = negotiated.map(|negotiated| negotiated.version);
         let Some(version) = version else { return Err(bad_request("Session not found")) };
         let key = self.own_stream_of(session, version);
         // Who listens is ready, even if its word for it was lost.
-        if let Some(session) = self.web.session_mut(session) {
-            session.talk.ready = true;
+        if let Some(session) = self.session_mut(SessionRef::Http(session)) {
+            session.ready = true;
         }
         self.check_streams(x, key)?;
         let after = self.web.streams.get(&key).and_then(|stream| stream.said).unwrap_or(0);
@@ -482,7 +482,7 @@ impl Server {
     pub(super) fn attach_after(&mut self, x: ExchangeId, session: SessionKey, cursor: &str) -> Result<(), ErrorReply> {
         let unknown = || bad_request("no event that is kept has this id");
         let number = number_in(cursor).ok_or_else(unknown)?;
-        let found = self.web.session(session).and_then(|session| {
+        let found = self.web.http_session(session).and_then(|session| {
             let is_gone = |key: &StreamKey| self.web.streams.get(key).is_some_and(|s| s.gone == Some(number));
             session.history.stream_of(number).or_else(|| session.streams.iter().copied().find(is_gone))
         });
@@ -510,7 +510,7 @@ impl Server {
         }
         self.timers.set(Timer::Keep(key), None);
         self.begin_events(x, Headers::new());
-        let session = session_key.and_then(|session| self.web.session(session));
+        let session = session_key.and_then(|session| self.web.http_session(session));
         let events = session.map(|session| session.history.data(missed)).unwrap_or_default();
         if events.is_empty() && primes {
             self.stream_event(key, Some(self.shared.config.retry), Bytes::new());
@@ -527,7 +527,7 @@ impl Server {
         self.drop_head(x);
         session_key.into_iter().for_each(|session| self.time_questions_of(session));
         self.keep_alive_in(x, self.shared.config.keep_alive);
-        self.send_held(Place::Stream(key));
+        self.send_held(ReplyTo::Stream(key));
         if is_own {
             let client = self.shares.take(&self.client_on(x, session_key), Bound::Streams, 1);
             self.web.own.insert(x, client);
