@@ -4,8 +4,8 @@
 
 use super::Timer;
 use super::requests::Stage;
+use super::session::{ReplyTo, SessionRef};
 use super::shares::Bound;
-use super::talk::{ReplyTo, SessionRef};
 use super::weight;
 use super::{ExchangeId, Server};
 use crate::error::DiagnosticKind;

@@ -2,7 +2,7 @@
 
 use super::responder::may_ask;
 use super::seal::Inputs;
-use super::talk::SessionRef;
+use super::session::SessionRef;
 use super::weight;
 use super::{Context, Incoming, RequestState, Server, ServerConfig};
 use crate::error::{DiagnosticKind, excerpt};

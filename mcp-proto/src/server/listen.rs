@@ -3,8 +3,8 @@
 //! that a client has no room for become one.
 
 use super::era::ErrorReply;
+use super::session::{ReplyTo, SessionRef};
 use super::shares::{Bound, ClientKey};
-use super::talk::{ReplyTo, SessionRef};
 use super::weight;
 use super::{Life, Server};
 use crate::exchange::{ExchangeId, Outbound};

@@ -23,8 +23,8 @@ mod requests;
 mod responder;
 mod revoke;
 mod seal;
+mod session;
 mod shares;
-mod talk;
 mod weight;
 
 #[cfg(test)]
@@ -58,9 +58,9 @@ use load::{Load, size};
 use queue::Queue;
 use requests::Running;
 use responder::Shared;
-use shares::{Bound, Client, ClientKey, Full, Shares};
 #[cfg(not(feature = "http"))]
-use talk::ReplyTo;
+use session::ReplyTo;
+use shares::{Bound, Client, ClientKey, Full, Shares};
 
 /// An output of a server, for its driver (seam B).
 #[derive(PartialEq, Debug)]

@@ -3,8 +3,8 @@
 use super::super::Timer;
 use super::super::admission::Admitted;
 use super::super::era::{ErrorReply, Parts, Transport};
+use super::super::session::{ReplyTo, Session, SessionRef};
 use super::super::shares::Bound;
-use super::super::talk::{ReplyTo, Session, SessionRef};
 use super::super::{Life, Output, Server};
 use super::Binding;
 use crate::error::DiagnosticKind;

@@ -5,8 +5,8 @@ use super::streams::Stream;
 use crate::error::DiagnosticKind;
 use crate::input::{RequestKey, SessionKey};
 use crate::server::requests::{Running, Stage};
+use crate::server::session::{ReplyTo, SessionRef};
 use crate::server::shares::Client;
-use crate::server::talk::{ReplyTo, SessionRef};
 use crate::server::{Server, Timer};
 use alloc::collections::BTreeSet;
 

@@ -12,7 +12,7 @@ use crate::rpc::{
     result_response, write_batch,
 };
 use crate::server::era::{Admitted, ErrorReply, Negotiated, Parts, Transport};
-use crate::server::talk::{ReplyTo, SessionRef};
+use crate::server::session::{ReplyTo, SessionRef};
 use crate::server::{Server, SessionEnd, Sessions};
 use crate::version::{Era, ProtocolVersion};
 use alloc::boxed::Box;

@@ -24,7 +24,7 @@ use crate::exchange::{BadRequest, Body, ExchangeId, Headers, Inbound, Outbound, 
 use crate::input::{Admission, AdmitKey, Principal};
 use crate::rpc::{ErrorObject, Id, InvalidKind, code, error_response};
 use crate::server::era::ErrorReply;
-use crate::server::talk::ReplyTo;
+use crate::server::session::ReplyTo;
 use crate::server::{Life, Output, Server, Sessions, Timer};
 use accept::Accepts;
 use alloc::boxed::Box;

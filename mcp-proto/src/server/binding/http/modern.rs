@@ -8,7 +8,7 @@ use crate::exchange::{ExchangeId, Headers, Outbound, RequestHead};
 use crate::rpc::{ErrorObject, Notification, Request, code, result_response};
 use crate::server::Server;
 use crate::server::era::{ErrorReply, Parts, Transport};
-use crate::server::talk::ReplyTo;
+use crate::server::session::ReplyTo;
 use alloc::format;
 use alloc::string::{String, ToString};
 use bytes::Bytes;
