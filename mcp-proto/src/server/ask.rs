@@ -4,7 +4,7 @@
 
 use super::Timer;
 use super::requests::Stage;
-use super::session::{ReplyTo, SessionRef};
+use super::session::{QuestionState, ReplyTo, Session, SessionRef};
 use super::shares::Bound;
 use super::weight;
 use super::{ExchangeId, Server};
@@ -29,8 +29,11 @@ pub(super) struct Asking {
 }
 
 impl Asking {
-    pub(super) fn has(&self, id: i64) -> bool {
-        self.open.contains_key(&id)
+    /// Closes the open questions in the table of their session.
+    pub(super) fn close_in(&self, session: &mut Session) {
+        self.ids().for_each(|id| {
+            session.close_question(id);
+        });
     }
 
     fn ids(&self) -> impl Iterator<Item = i64> + '_ {
@@ -62,9 +65,7 @@ impl Server {
         let mut messages = Vec::with_capacity(questions.len());
         if let Some(session) = self.session_at(reply_to) {
             for question in questions {
-                let id = session.next_id;
-                session.next_id += 1;
-                session.asked.insert(id, key);
+                let id = session.open_question(key);
                 messages.push(request(&Id::Int(id), question.method, question.params.as_ref()));
                 asking.open.insert(id, question.name);
             }
@@ -94,19 +95,18 @@ impl Server {
             // Some clients answer a number with its decimal digits.
             Id::Text(text) => (text.parse().ok().filter(|id: &i64| id.to_string() == *text), true),
         };
-        let asked_before = id.is_some_and(|id| (1..session.next_id).contains(&id));
-        match id.filter(|id| session.asked.contains_key(id)) {
-            Some(id) => {
+        match session.question(id) {
+            QuestionState::Open(id) => {
                 if as_text {
                     self.diagnose(DiagnosticKind::TextId, &format!("{}", response.id));
                 }
                 self.on_input(session_ref, id, outcome);
             }
-            None => {
-                let kind = match (session.negotiated.is_some(), asked_before) {
+            closed_or_unknown => {
+                let kind = match (session.negotiated().is_some(), closed_or_unknown) {
                     (false, _) => DiagnosticKind::UnexpectedResponse,
-                    (true, true) => DiagnosticKind::LateAnswer,
-                    (true, false) => DiagnosticKind::UnknownId,
+                    (true, QuestionState::Closed) => DiagnosticKind::LateAnswer,
+                    (true, _) => DiagnosticKind::UnknownId,
                 };
                 self.diagnose(kind, &format!("{}", response.id));
             }
@@ -117,7 +117,7 @@ impl Server {
     pub(super) fn on_unreadable_answer(&mut self, session_ref: SessionRef, id: Option<&Id>) {
         let Some(session) = self.session(session_ref) else { return };
         if let Some(Id::Int(id)) = id
-            && session.asked.contains_key(id)
+            && matches!(session.question(Some(*id)), QuestionState::Open(_))
         {
             let error = ErrorObject::new(code::INTERNAL_ERROR, "the client's answer cannot be read");
             self.on_input(session_ref, *id, Err(error));
@@ -137,7 +137,7 @@ impl Server {
 
     fn on_input(&mut self, session_ref: SessionRef, id: i64, outcome: Result<RawJson, ErrorObject>) {
         let Some(session) = self.session_mut(session_ref) else { return };
-        let Some(key) = session.asked.remove(&id) else { return };
+        let Some(key) = session.close_question(id) else { return };
         // Of what is kept with the message that it came in, nothing would be counted.
         let outcome = match outcome {
             Ok(result) => Ok(result.detached()),
@@ -180,7 +180,7 @@ impl Server {
     /// Takes questions out of the table of those that are open.
     pub(super) fn settle(&mut self, reply_to: ReplyTo, asking: &Asking) {
         if let Some(session) = self.session_at(reply_to) {
-            session.asked.retain(|id, _| !asking.has(*id));
+            asking.close_in(session);
         }
     }
 

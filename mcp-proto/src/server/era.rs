@@ -54,7 +54,7 @@ impl Server {
             self.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
             return None;
         }
-        let key = id.as_ref().and_then(|id| self.session(session_ref?)?.ids.get(id).copied());
+        let key = id.as_ref().and_then(|id| self.session(session_ref?)?.request(id));
         if key.is_none() {
             let detail = id.map_or_else(|| "no legible id".into(), |id| format!("{id}"));
             self.diagnose(DiagnosticKind::UnknownCancel, &detail);

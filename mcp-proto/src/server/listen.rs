@@ -56,14 +56,14 @@ impl Server {
             self.tell_subscription(key);
         }
         let Some((session_ref, reply_to)) = self.older(x) else { return };
-        if self.session(session_ref).is_none_or(|session| !session.ready || session.told >= self.changes) {
+        if self.session(session_ref).is_none_or(|session| !session.needs_announcement(self.changes)) {
             return;
         }
         let note = notification(TOOLS, None);
         if self.has_room(reply_to, note.len()) {
             let changes = self.changes;
             if let Some(session) = self.session_mut(session_ref) {
-                session.told = changes;
+                session.announce(changes);
             }
             self.say(reply_to, note);
         }
@@ -90,7 +90,7 @@ impl Server {
     fn older(&self, x: ExchangeId) -> Option<(SessionRef, ReplyTo)> {
         let exchange = self.exchanges.get(&x)?;
         match exchange.binding.duplex() {
-            Some(duplex) => duplex.session.negotiated.as_ref().map(|_| (SessionRef::Duplex(x), ReplyTo::Exchange(x))),
+            Some(duplex) => duplex.session.negotiated().map(|_| (SessionRef::Duplex(x), ReplyTo::Exchange(x))),
             #[cfg(feature = "http")]
             None => self.own_stream(x).map(|(session, stream)| (SessionRef::Http(session), ReplyTo::Stream(stream))),
             #[cfg(not(feature = "http"))]
@@ -135,7 +135,7 @@ impl Server {
             exchange.listens.insert(key);
         }
         if let Some(session) = self.session_mut(SessionRef::Duplex(x)) {
-            session.ids.insert(id, key);
+            session.insert(id, key);
         }
         self.watchers.insert(x);
         self.say(ReplyTo::Exchange(x), notification("notifications/subscriptions/acknowledged", Some(&params)));
@@ -152,7 +152,7 @@ impl Server {
             exchange.listens.remove(&key);
         }
         if let Some(session) = self.session_mut(SessionRef::Duplex(listen.exchange)) {
-            session.ids.remove(&listen.id);
+            session.remove(&listen.id);
         }
         true
     }
@@ -180,7 +180,7 @@ impl Server {
         let result = result_response(&id, &self.shared.complete(version, "subscriptions/listen", result, "complete"));
         match self.session_mut(SessionRef::Duplex(x)) {
             Some(session) => {
-                session.ids.remove(&id);
+                session.remove(&id);
                 let params = Object::new().with("requestId", &id);
                 self.send(x, Outbound::Message(result));
                 self.send(x, Outbound::Message(notification("notifications/cancelled", Some(&params))));

@@ -62,7 +62,7 @@ impl Server {
             Era::Modern => running.log_level.is_some_and(|least| level >= least),
             Era::Legacy => {
                 let session = self.session_ref(running.reply_to).and_then(|session_ref| self.session(session_ref));
-                session.and_then(|session| session.log_level).is_none_or(|least| level >= least)
+                session.and_then(|session| session.log_level()).is_none_or(|least| level >= least)
             }
         }
     }
@@ -74,7 +74,7 @@ impl Server {
         let Some(level) = request.params.get("level").and_then(LogLevel::read) else { return };
         let reply_to = running.reply_to;
         if let Some(session) = self.session_at(reply_to) {
-            session.log_level = Some(level);
+            session.set_log_level(level);
         }
     }
 }

@@ -81,7 +81,7 @@ impl Server {
     ) -> Result<(), ErrorReply> {
         let limits = &self.shared.config.limits.server;
         let here = match session_ref {
-            Some(session_ref) => self.session(session_ref).map_or(0, |session| session.ids.len()),
+            Some(session_ref) => self.session(session_ref).map_or(0, |session| session.running()),
             // Those of its batch.
             #[cfg(feature = "http")]
             None => self.running_in(self.reply_to_on(x)),
@@ -201,7 +201,7 @@ impl Server {
             here.insert(key);
         }
         if let Some(session) = self.session_at(reply_to) {
-            session.ids.insert(id, key);
+            session.insert(id, key);
         }
         self.hand_out(key, incoming, 0, fault);
     }
@@ -259,7 +259,7 @@ impl Server {
             here.insert(new);
         }
         if let Some(session) = self.session_at(running.reply_to) {
-            session.ids.insert(running.id.clone(), new);
+            session.insert(running.id.clone(), new);
         }
         self.requests.insert(new, running);
         Some(new)
@@ -322,9 +322,9 @@ impl Server {
             here.remove(&key);
         }
         if let Some(session) = self.session_at(running.reply_to) {
-            session.ids.remove(&running.id);
+            session.remove(&running.id);
             if let Stage::Asking(asking) = &running.stage {
-                session.asked.retain(|id, _| !asking.has(*id));
+                asking.close_in(session);
             }
             if retires {
                 session.retire(&running.id);

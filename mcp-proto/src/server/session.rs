@@ -1,5 +1,6 @@
-//! What lasts between the messages of one client: the requests that run by the ids it chose, our questions to it, and what `initialize`
-//! agreed on. A duplex exchange has one for as long as it is open, and so has a session over HTTP.
+//! The session of one legacy client: its running requests by the ids that it chose, the engine's own requests to it,
+//! and what `initialize` negotiated. A duplex connection owns one for as long as it is open, an HTTP session for as
+//! long as it lives. Modern requests on a duplex connection use its table of ids and nothing else of it.
 
 use super::binding::Duplex;
 #[cfg(feature = "http")]
@@ -18,31 +19,30 @@ use hmac_sha256::Hash;
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Session {
-    /// What `initialize` agreed on; modern requests neither need nor see it.
-    pub(super) negotiated: Option<Negotiated>,
-    /// The requests that run, by the id that the client chose.
-    pub(super) ids: BTreeMap<Id, RequestKey>,
-    /// Our own questions that are open, and the id of the next.
-    pub(super) asked: BTreeMap<i64, RequestKey>,
-    pub(super) next_id: i64,
+    negotiated: Option<Negotiated>,
+    /// The running requests and subscriptions, by the id that the client chose.
+    requests: BTreeMap<Id, RequestKey>,
     retired: Retired,
-    /// Whether the client has said `notifications/initialized`: nothing is told to it before.
-    pub(super) ready: bool,
-    /// Of how many changes of the list of tools the client was told.
-    pub(super) told: u64,
-    /// The lowest level of log messages that the client wants (`logging/setLevel`); `None`: it has set none.
-    pub(super) log_level: Option<LogLevel>,
+    /// The engine's requests that wait for a response, by their id on the wire: the request that asked.
+    questions: BTreeMap<i64, RequestKey>,
+    next_question: i64,
+    /// Whether the client has sent `notifications/initialized`. It receives no notification of a change before.
+    is_ready: bool,
+    /// Number of changes of the list of tools that the client was notified of.
+    announced: u64,
+    log_level: Option<LogLevel>,
 }
 
-/// With whom a session is.
+/// How the engine finds a [`Session`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SessionRef {
+    /// The one of a duplex connection.
     Duplex(ExchangeId),
     #[cfg(feature = "http")]
     Http(SessionKey),
 }
 
-/// Where the answer of a request goes.
+/// Where the response of a request goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ReplyTo {
     /// The exchange that brought it. It ends with it.
@@ -52,7 +52,16 @@ pub(super) enum ReplyTo {
     Stream(StreamKey),
 }
 
-/// Digests of the ids of answered requests, where using one again is refused.
+/// What the id of a response refers to.
+pub(super) enum QuestionState {
+    Open(i64),
+    /// A request of the engine that was answered or withdrawn.
+    Closed,
+    /// The engine sent no request with this id.
+    Unknown,
+}
+
+/// Digests of the ids of finished requests, where a client must not use one again.
 #[derive(Debug, Default)]
 struct Retired {
     known: BTreeSet<[u8; 32]>,
@@ -61,51 +70,142 @@ struct Retired {
 
 impl Retired {
     const MAX: usize = 1024;
+
+    fn insert(&mut self, id: &Id) {
+        let digest = Self::digest(id);
+        if self.known.insert(digest) {
+            self.order.push_back(digest);
+        }
+        if self.order.len() > Self::MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+
+    fn contains(&self, id: &Id) -> bool {
+        !self.known.is_empty() && self.known.contains(&Self::digest(id))
+    }
+
+    fn digest(id: &Id) -> [u8; 32] {
+        Hash::hash(format!("{id}").as_bytes())
+    }
 }
 
 impl Session {
-    /// `told`: the changes that were before it, which are none of its business.
-    pub(super) const fn new(negotiated: Option<Negotiated>, told: u64) -> Self {
-        let retired = Retired { known: BTreeSet::new(), order: VecDeque::new() };
+    /// Creates a session. `changes`: number of changes before it, which its client is not notified of.
+    pub(super) const fn new(negotiated: Option<Negotiated>, changes: u64) -> Self {
         Self {
             negotiated,
-            ids: BTreeMap::new(),
-            asked: BTreeMap::new(),
-            next_id: 1,
-            retired,
-            ready: false,
-            told,
+            requests: BTreeMap::new(),
+            retired: Retired { known: BTreeSet::new(), order: VecDeque::new() },
+            questions: BTreeMap::new(),
+            next_question: 1,
+            is_ready: false,
+            announced: changes,
             log_level: None,
         }
     }
 
-    /// A request with this id was answered.
-    pub(super) fn retire(&mut self, id: &Id) {
-        let digest = Hash::hash(format!("{id}").as_bytes());
-        if self.retired.known.insert(digest) {
-            self.retired.order.push_back(digest);
-        }
-        if self.retired.order.len() > Retired::MAX
-            && let Some(oldest) = self.retired.order.pop_front()
-        {
-            self.retired.known.remove(&oldest);
-        }
+    /// Returns what `initialize` negotiated. `None` on a duplex connection without `initialize`.
+    pub(super) const fn negotiated(&self) -> Option<&Negotiated> {
+        self.negotiated.as_ref()
     }
 
-    /// Whether a request with this id runs, or is remembered.
-    pub(super) fn has_used(&self, id: &Id) -> bool {
-        let retired = &self.retired.known;
-        self.ids.contains_key(id) || !retired.is_empty() && retired.contains(&Hash::hash(format!("{id}").as_bytes()))
+    /// Stores what `initialize` negotiated.
+    pub(super) fn negotiate(&mut self, negotiated: Negotiated) {
+        self.negotiated = Some(negotiated);
     }
 
-    /// Bytes of what is kept of what the client said of itself.
+    /// Returns the estimated bytes of what the client declared in `initialize`.
     pub(super) fn weight(&self) -> usize {
         self.negotiated.as_ref().map_or(0, |negotiated| negotiated.weight)
     }
 
+    /// Adds a running request or a subscription, or replaces its key.
+    pub(super) fn insert(&mut self, id: Id, key: RequestKey) {
+        self.requests.insert(id, key);
+    }
+
+    /// Removes a request or a subscription that is over.
+    pub(super) fn remove(&mut self, id: &Id) {
+        self.requests.remove(id);
+    }
+
+    /// Remembers the id of a finished request: the client must not use it again.
+    pub(super) fn retire(&mut self, id: &Id) {
+        self.retired.insert(id);
+    }
+
+    /// Returns whether a request with this id runs, or its id was retired.
+    pub(super) fn has_used(&self, id: &Id) -> bool {
+        self.requests.contains_key(id) || self.retired.contains(id)
+    }
+
+    /// Returns the running request or the subscription with this id.
+    pub(super) fn request(&self, id: &Id) -> Option<RequestKey> {
+        self.requests.get(id).copied()
+    }
+
+    /// Returns the number of running requests and subscriptions.
+    pub(super) fn running(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Assigns an id to a request of the engine, sent for the request `key`.
+    pub(super) fn open_question(&mut self, key: RequestKey) -> i64 {
+        let id = self.next_question;
+        self.next_question += 1;
+        self.questions.insert(id, key);
+        id
+    }
+
+    /// Returns what the id of a response refers to. `id`: `None` if the engine sends no such ids.
+    pub(super) fn question(&self, id: Option<i64>) -> QuestionState {
+        match id {
+            Some(id) if self.questions.contains_key(&id) => QuestionState::Open(id),
+            Some(id) if (1..self.next_question).contains(&id) => QuestionState::Closed,
+            _ => QuestionState::Unknown,
+        }
+    }
+
+    /// Closes a request of the engine. Returns the request that it was sent for.
+    pub(super) fn close_question(&mut self, id: i64) -> Option<RequestKey> {
+        self.questions.remove(&id)
+    }
+
+    /// Returns the requests that wait for the client.
+    pub(super) fn asking(&self) -> BTreeSet<RequestKey> {
+        self.questions.values().copied().collect()
+    }
+
+    /// The client has sent `notifications/initialized`, or has shown in another way that it is initialized.
+    pub(super) const fn set_ready(&mut self) {
+        self.is_ready = true;
+    }
+
+    /// Returns whether the client is to be notified that the list of tools has changed `changes` times.
+    pub(super) const fn needs_announcement(&self, changes: u64) -> bool {
+        self.is_ready && self.announced < changes
+    }
+
+    /// The client was notified of all `changes`.
+    pub(super) const fn announce(&mut self, changes: u64) {
+        self.announced = changes;
+    }
+
+    /// Returns the lowest level of log messages that the client set by `logging/setLevel`.
+    pub(super) const fn log_level(&self) -> Option<LogLevel> {
+        self.log_level
+    }
+
+    pub(super) const fn set_log_level(&mut self, level: LogLevel) {
+        self.log_level = Some(level);
+    }
+
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
-        self.ids.is_empty() && self.asked.is_empty()
+        self.requests.is_empty() && self.questions.is_empty()
     }
 }
 

@@ -122,7 +122,7 @@ impl Server {
     fn duplex_end(&mut self, x: ExchangeId) {
         let Some(duplex) = self.duplex_mut(x) else { return };
         duplex.ended = true;
-        let waiting: BTreeSet<RequestKey> = duplex.session.asked.values().copied().collect();
+        let waiting: BTreeSet<RequestKey> = duplex.session.asking();
         for key in waiting {
             self.cancel(key, false);
         }
@@ -222,7 +222,7 @@ impl Server {
         match request.method.as_str() {
             "initialize" => self.judge_initialize(x, &parts.params, in_batch),
             "ping" if !modern_only => Ok(Verdict::Reply(Object::new())),
-            method => match self.duplex(x).and_then(|duplex| duplex.session.negotiated.clone()) {
+            method => match self.duplex(x).and_then(|duplex| duplex.session.negotiated().cloned()) {
                 Some(_) if method == "server/discover" => Err(ErrorReply::method(method)),
                 Some(negotiated) => {
                     let client = self.client_on(x, None);
@@ -274,7 +274,7 @@ impl Server {
         if in_batch {
             return Err(invalid(DiagnosticKind::UnexpectedBatch, "`initialize` must not be part of a batch"));
         }
-        if self.duplex(x).is_some_and(|duplex| duplex.session.negotiated.is_some()) {
+        if self.duplex(x).is_some_and(|duplex| duplex.session.negotiated().is_some()) {
             return Err(invalid(DiagnosticKind::SecondInitialize, "the connection is initialized already"));
         }
         if self.life != Life::Serving {
@@ -287,7 +287,7 @@ impl Server {
             && let Some(duplex) = exchange.binding.duplex_mut()
         {
             self.shares.add(exchange.client, Bound::ClientData, negotiated.weight);
-            duplex.session.negotiated = Some(negotiated);
+            duplex.session.negotiate(negotiated);
         }
         self.timers.set(Timer::Handshake(x), None);
         Ok(Verdict::Reply(result))
@@ -298,7 +298,7 @@ impl Server {
         match method.as_str() {
             "notifications/initialized" => {
                 if let Some(session) = self.session_mut(SessionRef::Duplex(x)) {
-                    session.ready = true;
+                    session.set_ready();
                 }
                 self.watchers.insert(x);
                 self.tell_changes(x);
@@ -412,7 +412,7 @@ impl Server {
 
     /// Whether the revision of a connection allows something. Before one is agreed on nothing is allowed, unless there is no choice.
     fn rules_allow(&self, x: ExchangeId, allows: impl Fn(ProtocolVersion) -> bool) -> bool {
-        match self.duplex(x).and_then(|duplex| duplex.session.negotiated.as_ref()) {
+        match self.duplex(x).and_then(|duplex| duplex.session.negotiated()) {
             Some(negotiated) => allows(negotiated.version),
             None if self.shared.config.serves_legacy() => false,
             None => self.shared.config.versions.newest_first().all(allows),

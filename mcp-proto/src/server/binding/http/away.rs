@@ -8,7 +8,6 @@ use crate::server::requests::{Running, Stage};
 use crate::server::session::{ReplyTo, SessionRef};
 use crate::server::shares::Client;
 use crate::server::{Server, Timer};
-use alloc::collections::BTreeSet;
 
 impl Server {
     /// Whether neither the stream of a request nor the stream that its session has of its own is carried by an exchange whose client is there.
@@ -44,8 +43,7 @@ impl Server {
     /// The same for all requests of a session, whose client has come or gone.
     pub(super) fn time_questions_of(&mut self, session: SessionKey) {
         let Some(session) = self.session(SessionRef::Http(session)) else { return };
-        let asking: BTreeSet<RequestKey> = session.asked.values().copied().collect();
-        asking.into_iter().for_each(|key| self.time_questions(key));
+        session.asking().into_iter().for_each(|key| self.time_questions(key));
     }
 
     /// Ends the oldest request of a client, or of all clients, that is of no use to a client that is away: its place is needed. False if

@@ -185,7 +185,7 @@ impl Server {
         version: Option<ProtocolVersion>,
     ) -> Result<Option<(SessionKey, Negotiated)>, ErrorReply> {
         let Some(session) = self.named_session(x, head)? else { return Ok(None) };
-        let negotiated = self.session(SessionRef::Http(session)).and_then(|session| session.negotiated.clone());
+        let negotiated = self.session(SessionRef::Http(session)).and_then(|session| session.negotiated().cloned());
         let negotiated = negotiated.ok_or_else(unknown_session)?;
         match version.filter(|version| *version != negotiated.version) {
             Some(other) => Err(other_version(other, negotiated.version)),

@@ -177,7 +177,7 @@ impl Server {
     /// The client has said that it is ready: it can be told of changes.
     pub(super) fn session_is_ready(&mut self, key: SessionKey) {
         let Some(session) = self.web.sessions.get_mut(&key) else { return };
-        session.session.ready = true;
+        session.session.set_ready();
         let own = session.own.and_then(|own| self.web.streams.get(&own)).and_then(|stream| stream.exchange);
         own.into_iter().for_each(|x| self.tell_changes(x));
     }

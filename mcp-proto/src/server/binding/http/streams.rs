@@ -453,13 +453,13 @@ impl Server {
 impl Server {
     /// The stream that a session has of its own, from where nobody was there to hear it.
     pub(super) fn attach_own(&mut self, x: ExchangeId, session: SessionKey) -> Result<(), ErrorReply> {
-        let negotiated = self.session(SessionRef::Http(session)).and_then(|session| session.negotiated.as_ref());
+        let negotiated = self.session(SessionRef::Http(session)).and_then(|session| session.negotiated());
         let version = negotiated.map(|negotiated| negotiated.version);
         let Some(version) = version else { return Err(bad_request("Session not found")) };
         let key = self.own_stream_of(session, version);
         // Who listens is ready, even if its word for it was lost.
         if let Some(session) = self.session_mut(SessionRef::Http(session)) {
-            session.ready = true;
+            session.set_ready();
         }
         self.check_streams(x, key)?;
         let after = self.web.streams.get(&key).and_then(|stream| stream.said).unwrap_or(0);
