@@ -12,6 +12,7 @@ mod admission;
 mod ask;
 mod binding;
 mod config;
+mod dispatch;
 mod era;
 mod event;
 mod hosts;

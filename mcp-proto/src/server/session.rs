@@ -8,7 +8,6 @@ use super::binding::{Http, StreamKey};
 use super::era::{Caller, Negotiated};
 use super::{ExchangeId, Server};
 use crate::input::RequestKey;
-#[cfg(feature = "http")]
 use crate::input::SessionKey;
 use crate::model::logging::LogLevel;
 use crate::rpc::Id;
@@ -40,6 +39,17 @@ pub(super) enum SessionRef {
     Duplex(ExchangeId),
     #[cfg(feature = "http")]
     Http(SessionKey),
+}
+
+impl SessionRef {
+    /// Returns the key of an HTTP session.
+    pub(super) const fn http(self) -> Option<SessionKey> {
+        match self {
+            Self::Duplex(_) => None,
+            #[cfg(feature = "http")]
+            Self::Http(session) => Some(session),
+        }
+    }
 }
 
 /// Where the response of a request goes.
@@ -236,6 +246,21 @@ impl Server {
             #[cfg(feature = "http")]
             SessionRef::Http(session) => self.web.http_session_mut(session).map(|session| &mut session.session),
         }
+    }
+
+    /// The client is initialized: it receives notifications of changes from now on.
+    pub(super) fn session_is_ready(&mut self, session_ref: SessionRef) {
+        let Some(session) = self.session_mut(session_ref) else { return };
+        session.set_ready();
+        let carrier = match session_ref {
+            SessionRef::Duplex(x) => {
+                self.watchers.insert(x);
+                Some(x)
+            }
+            #[cfg(feature = "http")]
+            SessionRef::Http(session) => self.carrier_of_own_stream(session),
+        };
+        carrier.into_iter().for_each(|x| self.tell_changes(x));
     }
 
     /// With whom the session is that a request belongs to. `None` for one that stands alone.

@@ -2,7 +2,8 @@
 
 use super::super::Timer;
 use super::super::admission::Admitted;
-use super::super::era::{ErrorReply, Parts, Transport};
+use super::super::dispatch::{Legacy, Modern, Open, RequestContext, no_batches};
+use super::super::era::{ErrorReply, Transport};
 use super::super::session::{ReplyTo, Session, SessionRef};
 use super::super::shares::Bound;
 use super::super::{Life, Output, Server};
@@ -11,8 +12,8 @@ use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Inbound, Outbound, Peer};
 use crate::input::{Principal, RequestKey};
 use crate::rpc::{
-    ErrorObject, InvalidKind, InvalidMessage, Message, Notification, Object, Request, code, error_response,
-    result_response, write_batch,
+    ErrorObject, InvalidKind, InvalidMessage, Message, Object, Request, code, error_response, result_response,
+    write_batch,
 };
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
@@ -60,14 +61,6 @@ impl Duplex {
     pub(in super::super) fn is_idle(&self) -> bool {
         self.session.is_idle() && self.batches.is_empty()
     }
-}
-
-/// What becomes of a request.
-enum Verdict {
-    Run(Box<super::super::era::Admitted>),
-    Reply(Object),
-    /// It was answered, or is open.
-    Said,
 }
 
 impl Server {
@@ -176,7 +169,10 @@ impl Server {
     fn duplex_message(&mut self, x: ExchangeId, message: Message, batch: Option<u64>) {
         match message {
             Message::Request(request) => self.duplex_request(x, request, batch),
-            Message::Notification(notification) => self.duplex_notification(x, notification),
+            Message::Notification(notification) => {
+                self.on_notification(x, Some(SessionRef::Duplex(x)), notification);
+                self.end_if_drained();
+            }
             Message::Response(response) => self.on_response(SessionRef::Duplex(x), response),
             Message::Error(error) => self.diagnose(DiagnosticKind::IdlessError, &format!("{error}")),
         }
@@ -184,102 +180,53 @@ impl Server {
 
     fn duplex_request(&mut self, x: ExchangeId, request: Request, batch: Option<u64>) {
         let id = request.id.clone();
-        match self.judge(x, request, batch.is_some()) {
-            Ok(Verdict::Run(admitted)) => {
-                self.timers.set(Timer::Handshake(x), None);
+        if let Err(ErrorReply { error, kind, .. }) = self.try_duplex_request(x, request, batch) {
+            self.diagnose(kind, &error.message);
+            self.reply(x, batch, error_response(Some(&id), &error));
+        }
+    }
+
+    /// By its metadata a request is modern, else by the connection it is open or negotiated.
+    fn try_duplex_request(&mut self, x: ExchangeId, request: Request, batch: Option<u64>) -> Result<(), ErrorReply> {
+        let (id, session) = (request.id.clone(), Some(SessionRef::Duplex(x)));
+        self.check_id(session, &id)?;
+        let parts = self.parts(&request)?;
+        let context = RequestContext { exchange: x, session, in_batch: batch.is_some() };
+        if parts.is_modern() {
+            if batch.is_some() {
+                return Err(no_batches());
+            }
+            let version = self.shared.config.modern_version(&parts.named_version()?, Transport::Duplex)?;
+            let dispatch = self.dispatch_modern(context, version, Transport::Duplex, request, parts)?;
+            self.end_handshake(x);
+            match dispatch {
+                Modern::Run(admitted) => self.run(ReplyTo::Exchange(x), x, *admitted, None),
+                Modern::Reply(result) => self.reply(x, None, result_response(&id, &result)),
+                Modern::Listen(params) => self.listen(x, id, &params, version)?,
+            }
+            return Ok(());
+        }
+        let Some(negotiated) = self.duplex(x).and_then(|duplex| duplex.session.negotiated().cloned()) else {
+            let result = match self.dispatch_open(&request, parts)? {
+                Open::Pong => Object::new(),
+                Open::Initialize(params) => self.initialize_duplex(x, &params)?,
+            };
+            self.reply(x, batch, result_response(&id, &result));
+            return Ok(());
+        };
+        match self.dispatch_negotiated(context, &negotiated, request, parts)? {
+            Legacy::Run(admitted) => {
                 if let Some(open) = batch.and_then(|batch| self.open_batch(x, batch)) {
                     open.ran = true;
                 }
                 self.run(ReplyTo::Exchange(x), x, *admitted, batch);
             }
-            Ok(Verdict::Reply(result)) => self.reply(x, batch, result_response(&id, &result)),
-            Ok(Verdict::Said) => {}
-            Err(ErrorReply { error, kind, .. }) => {
-                self.diagnose(kind, &error.message);
-                self.reply(x, batch, error_response(Some(&id), &error));
-            }
+            Legacy::Pong => self.reply(x, batch, result_response(&id, &Object::new())),
         }
+        Ok(())
     }
 
-    /// Decides what a request comes to (2026-07-28 versioning, compatibility matrix): by its metadata first, then by its method, then by
-    /// the connection.
-    fn judge(&mut self, x: ExchangeId, request: Request, in_batch: bool) -> Result<Verdict, ErrorReply> {
-        let config = self.shared.config.clone();
-        let Some(duplex) = self.duplex(x) else { return Err(ErrorReply::method(&request.method)) };
-        if duplex.session.has_used(&request.id) {
-            let text = "a request with this id was sent before";
-            return Err(ErrorReply::new(DiagnosticKind::DuplicateRequestId, code::INVALID_REQUEST, text));
-        }
-        let parts = self.parts(&request)?;
-        if parts.is_modern() {
-            if in_batch {
-                return Err(invalid(DiagnosticKind::UnexpectedBatch, "this revision has no batches"));
-            }
-            let version = config.modern_version(&parts.named_version()?, Transport::Duplex)?;
-            return self.judge_modern(x, request, parts, version);
-        }
-        let modern_only = !config.serves_legacy();
-        match request.method.as_str() {
-            "initialize" => self.judge_initialize(x, &parts.params, in_batch),
-            "ping" if !modern_only => Ok(Verdict::Reply(Object::new())),
-            method => match self.duplex(x).and_then(|duplex| duplex.session.negotiated().cloned()) {
-                Some(_) if method == "server/discover" => Err(ErrorReply::method(method)),
-                Some(negotiated) => {
-                    let client = self.client_on(x, None);
-                    self.check_room(&client, Some(SessionRef::Duplex(x)), x)?;
-                    let admitted = parts.admit_legacy(request, &negotiated, self.caller(x))?;
-                    self.check_size(&client, &admitted)?;
-                    Ok(Verdict::Run(Box::new(admitted)))
-                }
-                // What is modern, or can be nothing else, lacks the metadata that 2026-07-28 demands.
-                None if modern_only || parts.is_half_modern() || method == "server/discover" => {
-                    Err(parts.named_version().err().unwrap_or_else(|| ErrorReply::method(method)))
-                }
-                None => Err(invalid(DiagnosticKind::BeforeInitialize, "the connection is not initialized")),
-            },
-        }
-    }
-
-    fn judge_modern(
-        &mut self,
-        x: ExchangeId,
-        request: Request,
-        parts: Parts,
-        version: ProtocolVersion,
-    ) -> Result<Verdict, ErrorReply> {
-        match request.method.as_str() {
-            "server/discover" => {
-                self.timers.set(Timer::Handshake(x), None);
-                let result = self.shared.config.discover(Transport::Duplex);
-                Ok(Verdict::Reply(self.shared.complete(version, "server/discover", result, "complete")))
-            }
-            "subscriptions/listen" => {
-                self.timers.set(Timer::Handshake(x), None);
-                self.listen(x, request.id, &parts.params, version)?;
-                Ok(Verdict::Said)
-            }
-            method @ ("initialize" | "ping") => Err(ErrorReply::method(method)),
-            _ => {
-                let client = self.client_on(x, None);
-                self.check_room(&client, Some(SessionRef::Duplex(x)), x)?;
-                let takes_unasked = self.shared.config.unasked_answers;
-                let admitted = parts.admit_modern(request, version, self.caller(x), takes_unasked)?;
-                self.check_size(&client, &admitted)?;
-                Ok(Verdict::Run(Box::new(admitted)))
-            }
-        }
-    }
-
-    fn judge_initialize(&mut self, x: ExchangeId, params: &Object, in_batch: bool) -> Result<Verdict, ErrorReply> {
-        if in_batch {
-            return Err(invalid(DiagnosticKind::UnexpectedBatch, "`initialize` must not be part of a batch"));
-        }
-        if self.duplex(x).is_some_and(|duplex| duplex.session.negotiated().is_some()) {
-            return Err(invalid(DiagnosticKind::SecondInitialize, "the connection is initialized already"));
-        }
-        if self.life != Life::Serving {
-            return Err(ErrorReply::full("the server is shutting down"));
-        }
+    fn initialize_duplex(&mut self, x: ExchangeId, params: &Object) -> Result<Object, ErrorReply> {
         let (negotiated, result) = self.shared.config.initialize(params, Transport::Duplex)?;
         self.check_share(&self.client_on(x, None), Bound::ClientData, negotiated.weight)
             .map_err(|full| full.reject("there is no room for what the client says of itself"))?;
@@ -289,32 +236,13 @@ impl Server {
             self.shares.add(exchange.client, Bound::ClientData, negotiated.weight);
             duplex.session.negotiate(negotiated);
         }
-        self.timers.set(Timer::Handshake(x), None);
-        Ok(Verdict::Reply(result))
+        self.end_handshake(x);
+        Ok(result)
     }
 
-    fn duplex_notification(&mut self, x: ExchangeId, notification: Notification) {
-        let Notification { method, params } = notification;
-        match method.as_str() {
-            "notifications/initialized" => {
-                if let Some(session) = self.session_mut(SessionRef::Duplex(x)) {
-                    session.set_ready();
-                }
-                self.watchers.insert(x);
-                self.tell_changes(x);
-            }
-            "notifications/cancelled" => match self.cancelled(Some(SessionRef::Duplex(x)), params.as_ref()) {
-                Some(key) if self.forget_listen(key) => {}
-                Some(key) => {
-                    self.cancel(key, true);
-                    self.end_if_drained();
-                }
-                None => {}
-            },
-            // No question of ours carries a token.
-            "notifications/progress" => self.diagnose(DiagnosticKind::UnknownProgress, ""),
-            _ => self.queue.notification(x, method, params.as_ref()),
-        }
+    /// The first request has come. A ping is none.
+    fn end_handshake(&mut self, x: ExchangeId) {
+        self.timers.set(Timer::Handshake(x), None);
     }
 
     fn duplex_batch(&mut self, x: ExchangeId, elements: Vec<Result<Message, InvalidMessage>>) {
@@ -426,8 +354,4 @@ impl Server {
             None => self.send_own(x, Outbound::Message(message)),
         }
     }
-}
-
-fn invalid(kind: DiagnosticKind, text: &'static str) -> ErrorReply {
-    ErrorReply::new(kind, code::INVALID_REQUEST, text)
 }

@@ -2,20 +2,19 @@
 //! error of a well-formed request is a 200: there 404 says that a session has ended, and nothing else.
 
 use super::headers::VERSION;
-use super::no_batches;
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, RequestHead};
 use crate::input::SessionKey;
 use crate::model::headers::{CURSOR, SESSION, is_session_id};
 use crate::rpc::{
-    ErrorObject, InvalidKind, InvalidMessage, Message, Notification, Object, Request, code, error_response,
+    ErrorObject, Id, InvalidKind, InvalidMessage, Message, Notification, Object, Request, code, error_response,
     result_response, write_batch,
 };
-use crate::server::era::{Admitted, ErrorReply, Negotiated, Parts, Transport};
+use crate::server::dispatch::{Legacy, Open, RequestContext, no_batches, opens_session};
+use crate::server::era::{ErrorReply, Negotiated, Parts, Transport};
 use crate::server::session::{ReplyTo, SessionRef};
 use crate::server::{Server, SessionEnd, Sessions};
 use crate::version::{Era, ProtocolVersion};
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -28,12 +27,6 @@ struct Under {
     /// `None`: it is served by itself.
     session: Option<SessionKey>,
     negotiated: Negotiated,
-}
-
-/// What becomes of a request.
-enum Verdict {
-    Run(Box<Admitted>),
-    Reply(Object),
 }
 
 impl Server {
@@ -74,83 +67,67 @@ impl Server {
         if parts.is_half_modern() || names_modern(head) || !self.shared.config.serves_legacy() {
             return Err(self.incomplete(head, &parts, &request.method));
         }
-        if request.method == "initialize" {
-            return self.initialize(x, head, &request, &parts.params);
-        }
-        let under = self.rules_of(x, head)?;
+        let under = match opens_session(&request.method) {
+            true => self.session_named(x, head),
+            false => Some(self.rules_of(x, head)?),
+        };
         let id = request.id.clone();
-        let error = match self.judge_older(x, &under, request, parts) {
-            Ok(Verdict::Run(admitted)) => {
+        let Some(under) = under else {
+            return match self.dispatch_open(&request, parts)? {
+                Open::Initialize(params) => self.initialize(x, &id, &params),
+                Open::Pong => {
+                    self.answer_one(x, Headers::new(), result_response(&id, &Object::new()));
+                    Ok(())
+                }
+            };
+        };
+        match self.dispatch_under(x, &under, request, parts, false) {
+            Ok(Legacy::Run(admitted)) => {
                 let stream = self.open_stream(x, under.session, under.negotiated.version, false);
                 self.run(ReplyTo::Stream(stream), x, *admitted, None);
-                return Ok(());
+                Ok(())
             }
-            Ok(Verdict::Reply(result)) => {
-                self.answer_one(x, Headers::new(), result_response(&id, &result));
-                return Ok(());
+            Ok(Legacy::Pong) => {
+                self.answer_one(x, Headers::new(), result_response(&id, &Object::new()));
+                Ok(())
             }
-            Err(rejection) => rejection,
-        };
-        let status = if error.error.code == code::INVALID_REQUEST { 400 } else { 200 };
-        Err(ErrorReply { status: error.status.or(Some(status)), ..error })
+            Err(rejection) => {
+                let status = if rejection.error.code == code::INVALID_REQUEST { 400 } else { 200 };
+                Err(ErrorReply { status: rejection.status.or(Some(status)), ..rejection })
+            }
+        }
     }
 
-    /// A request of the older revisions, other than `initialize`.
-    fn judge_older(
+    fn dispatch_under(
         &mut self,
         x: ExchangeId,
         under: &Under,
         request: Request,
         parts: Parts,
-    ) -> Result<Verdict, ErrorReply> {
-        let session_ref = under.session.map(SessionRef::Http);
-        if session_ref
-            .and_then(|session_ref| self.session(session_ref))
-            .is_some_and(|session| session.has_used(&request.id))
-        {
-            let text = "a request with this id was sent before";
-            return Err(ErrorReply::new(DiagnosticKind::DuplicateRequestId, code::INVALID_REQUEST, text));
-        }
-        match request.method.as_str() {
-            "ping" => Ok(Verdict::Reply(Object::new())),
-            method @ ("server/discover" | "initialize") => Err(ErrorReply::method(method)),
-            _ => {
-                let client = self.client_on(x, under.session);
-                self.check_room(&client, session_ref, x)?;
-                let mut caller = self.caller(x);
-                caller.session = under.session;
-                let admitted = parts.admit_legacy(request, &under.negotiated, caller)?;
-                self.check_size(&client, &admitted)?;
-                Ok(Verdict::Run(admitted.into()))
-            }
-        }
+        in_batch: bool,
+    ) -> Result<Legacy, ErrorReply> {
+        let session = under.session.map(SessionRef::Http);
+        self.check_id(session, &request.id)?;
+        let context = RequestContext { exchange: x, session, in_batch };
+        self.dispatch_negotiated(context, &under.negotiated, request, parts)
     }
 
     /// `initialize` opens a session, where there are sessions.
-    fn initialize(
-        &mut self,
-        x: ExchangeId,
-        head: &RequestHead,
-        request: &Request,
-        params: &Object,
-    ) -> Result<(), ErrorReply> {
-        if let Some(named) = head.headers.get(SESSION).map(str::trim)
-            && self.find_session(x, named).is_some()
-        {
-            let text = "the session is initialized already";
-            let rejection = ErrorReply::new(DiagnosticKind::SecondInitialize, code::INVALID_REQUEST, text);
-            return Err(ErrorReply { status: Some(400), ..rejection });
-        }
-        if !self.is_serving() {
-            return Err(ErrorReply::full("the server is shutting down"));
-        }
+    fn initialize(&mut self, x: ExchangeId, id: &Id, params: &Object) -> Result<(), ErrorReply> {
         let (negotiated, result) = self.shared.config.initialize(params, Transport::Http)?;
         let mut headers = Headers::new();
         if self.shared.config.sessions != Sessions::Off {
             headers.push(SESSION, self.open_session(x, negotiated)?);
         }
-        self.answer_one(x, headers, result_response(&request.id, &result));
+        self.answer_one(x, headers, result_response(id, &result));
         Ok(())
+    }
+
+    /// The session that an `initialize` names, if it is open.
+    fn session_named(&mut self, x: ExchangeId, head: &RequestHead) -> Option<Under> {
+        let session = self.find_session(x, head.headers.get(SESSION).map(str::trim)?)?;
+        let negotiated = self.session(SessionRef::Http(session))?.negotiated()?.clone();
+        Some(Under { session: Some(session), negotiated })
     }
 
     /// The rules that a message stands under: those of its session, or of the revision that its header names.
@@ -256,29 +233,10 @@ impl Server {
             Ok(under) => {
                 // Accepted first: it may end the last request that a shutdown waits for.
                 self.accept(x);
-                self.older_notification(x, &under, notification);
+                self.on_notification(x, under.session.map(SessionRef::Http), notification);
                 self.end_if_drained();
             }
             Err(rejection) => self.reject(x, None, 400, &rejection),
-        }
-    }
-
-    fn older_notification(&mut self, x: ExchangeId, under: &Under, notification: Notification) {
-        let Notification { method, params } = notification;
-        let session_ref = under.session.map(SessionRef::Http);
-        match method.as_str() {
-            "notifications/initialized" => {
-                if let Some(session) = under.session {
-                    self.session_is_ready(session);
-                }
-            }
-            "notifications/cancelled" => {
-                if let Some(key) = self.cancelled(session_ref, params.as_ref()) {
-                    self.cancel(key, true);
-                }
-            }
-            "notifications/progress" => self.diagnose(DiagnosticKind::UnknownProgress, ""),
-            _ => self.queue.notification(x, method, params.as_ref()),
         }
     }
 
@@ -311,22 +269,24 @@ impl Server {
                     let id = request.id.clone();
                     let judged = self.parts(&request).and_then(|parts| match parts.is_modern() {
                         true => Err(no_batches()),
-                        false => self.judge_older(x, &under, request, parts),
+                        false => self.dispatch_under(x, &under, request, parts, true),
                     });
                     match judged {
-                        Ok(Verdict::Run(admitted)) => {
+                        Ok(Legacy::Run(admitted)) => {
                             let version = under.negotiated.version;
                             let key = *stream.get_or_insert_with(|| self.open_stream(x, under.session, version, true));
                             self.run(ReplyTo::Stream(key), x, *admitted, None);
                         }
-                        Ok(Verdict::Reply(result)) => answers.push(result_response(&id, &result)),
+                        Ok(Legacy::Pong) => answers.push(result_response(&id, &Object::new())),
                         Err(ErrorReply { error, kind, .. }) => {
                             self.diagnose(kind, &error.message);
                             answers.push(error_response(Some(&id), &error));
                         }
                     }
                 }
-                Ok(Message::Notification(notification)) => self.older_notification(x, &under, notification),
+                Ok(Message::Notification(notification)) => {
+                    self.on_notification(x, under.session.map(SessionRef::Http), notification)
+                }
                 Ok(Message::Response(response)) => match under.session {
                     Some(session) => self.on_response(SessionRef::Http(session), response),
                     None => self.diagnose(DiagnosticKind::UnexpectedResponse, ""),

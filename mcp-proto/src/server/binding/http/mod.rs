@@ -22,7 +22,7 @@ use super::Binding;
 use crate::error::DiagnosticKind;
 use crate::exchange::{BadRequest, Body, ExchangeId, Headers, Inbound, Outbound, RequestHead, ResponseHead};
 use crate::input::{Admission, AdmitKey, Principal};
-use crate::rpc::{ErrorObject, Id, InvalidKind, code, error_response};
+use crate::rpc::{ErrorObject, Id, code, error_response};
 use crate::server::era::ErrorReply;
 use crate::server::session::ReplyTo;
 use crate::server::{Life, Output, Server, Sessions, Timer};
@@ -431,9 +431,4 @@ fn is_json(head: &RequestHead) -> bool {
     };
     let mut claims = head.headers.all("Content-Type");
     claims.next().is_some_and(is_json) && claims.all(is_json)
-}
-
-/// What an array is refused with where there are none.
-fn no_batches() -> ErrorReply {
-    ErrorReply::new(DiagnosticKind::UnexpectedBatch, code::INVALID_REQUEST, InvalidKind::UnexpectedBatch.as_str())
 }

@@ -7,6 +7,7 @@ use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, Outbound, RequestHead};
 use crate::rpc::{ErrorObject, Notification, Request, code, result_response};
 use crate::server::Server;
+use crate::server::dispatch::{Modern, RequestContext, opens_session};
 use crate::server::era::{ErrorReply, Parts, Transport};
 use crate::server::session::ReplyTo;
 use alloc::format;
@@ -25,27 +26,19 @@ impl Server {
         let named = parts.named_version()?;
         check_headers(head, &named, &request.method, &parts.params)?;
         let version = self.shared.config.modern_version(&named, Transport::Http)?;
-        match request.method.as_str() {
-            "server/discover" => {
-                let result = self.shared.config.discover(Transport::Http);
-                let result = self.shared.complete(version, "server/discover", result, "complete");
-                self.http_answer(x, result_response(&request.id, &result), None);
+        let id = request.id.clone();
+        let context = RequestContext { exchange: x, session: None, in_batch: false };
+        match self.dispatch_modern(context, version, Transport::Http, request, parts)? {
+            Modern::Run(admitted) => {
+                self.run(ReplyTo::Exchange(x), x, *admitted, None);
+                self.keep_alive_in(x, self.shared.config.keep_alive.filter(|_| self.takes_events(x)));
             }
-            "subscriptions/listen" if !self.takes_events(x) => {
+            Modern::Reply(result) => self.http_answer(x, result_response(&id, &result), None),
+            Modern::Listen(_) if !self.takes_events(x) => {
                 let text = "the answer is an event stream, which is not accepted";
                 return Err(ErrorReply { status: Some(406), ..ErrorReply::params(text) });
             }
-            "subscriptions/listen" => self.listen(x, request.id, &parts.params, version)?,
-            method @ ("initialize" | "ping") => return Err(ErrorReply::method(method)),
-            _ => {
-                let client = self.client_on(x, None);
-                self.check_room(&client, None, x)?;
-                let takes_unasked = self.shared.config.unasked_answers;
-                let admitted = parts.admit_modern(request, version, self.caller(x), takes_unasked)?;
-                self.check_size(&client, &admitted)?;
-                self.run(ReplyTo::Exchange(x), x, admitted, None);
-                self.keep_alive_in(x, self.shared.config.keep_alive.filter(|_| self.takes_events(x)));
-            }
+            Modern::Listen(params) => self.listen(x, id, &params, version)?,
         }
         Ok(())
     }
@@ -58,7 +51,7 @@ impl Server {
             _ if parts.is_half_modern() || super::legacy::names_modern(head) => {
                 parts.named_version().err().unwrap_or_else(|| ErrorReply::method(method))
             }
-            (None, None) if method != "initialize" => mismatch(format!("the header {VERSION} is missing")),
+            (None, None) if !opens_session(method) => mismatch(format!("the header {VERSION} is missing")),
             (header, requested) => {
                 let requested = requested.or_else(|| header.map(ToString::to_string)).unwrap_or_default();
                 ErrorReply { status: Some(400), ..self.shared.config.unsupported(&requested, Transport::Http) }
@@ -75,17 +68,7 @@ impl Server {
             let error = ErrorObject::new(code::HEADER_MISMATCH, text);
             return self.respond_error(x, 400, Headers::new(), None, &error);
         }
-        match method.as_str() {
-            "notifications/initialized" => {}
-            "notifications/cancelled" => {
-                self.diagnose(
-                    DiagnosticKind::UnknownCancel,
-                    "a request without a session has no name outside its exchange",
-                );
-            }
-            "notifications/progress" => self.diagnose(DiagnosticKind::UnknownProgress, ""),
-            _ => self.queue.notification(x, method, params.as_ref()),
-        }
+        self.on_notification(x, None, Notification { method, params });
         self.accept(x);
     }
 

@@ -174,12 +174,9 @@ impl Server {
         Some(key)
     }
 
-    /// The client has said that it is ready: it can be told of changes.
-    pub(super) fn session_is_ready(&mut self, key: SessionKey) {
-        let Some(session) = self.web.sessions.get_mut(&key) else { return };
-        session.session.set_ready();
-        let own = session.own.and_then(|own| self.web.streams.get(&own)).and_then(|stream| stream.exchange);
-        own.into_iter().for_each(|x| self.tell_changes(x));
+    /// Returns the exchange that carries the own stream of a session.
+    pub(in crate::server) fn carrier_of_own_stream(&self, key: SessionKey) -> Option<ExchangeId> {
+        self.web.streams.get(&self.web.sessions.get(&key)?.own?)?.exchange
     }
 
     /// The client of a session has shown itself, or something of it is over.
