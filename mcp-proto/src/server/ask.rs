@@ -3,8 +3,9 @@
 //! `responder.rs`.
 
 use super::Timer;
+use super::reply::ReplyTo;
 use super::requests::Stage;
-use super::session::{QuestionState, ReplyTo, Session, SessionRef};
+use super::session::{QuestionState, Session, SessionRef};
 use super::shares::Bound;
 use super::weight;
 use super::{ExchangeId, Server};
@@ -71,7 +72,7 @@ impl Server {
             }
         }
         let at = self.ask_on(reply_to);
-        messages.into_iter().for_each(|message| self.say(at, message));
+        messages.into_iter().for_each(|message| self.send_to(at, message));
         let Some(running) = self.requests.get_mut(&key) else { return };
         if asking.open.is_empty() {
             self.enter_again(key, asking.state);
@@ -129,7 +130,7 @@ impl Server {
         self.diagnose(DiagnosticKind::Denied, &format!("a question of ours: {reason}"));
         if let Id::Int(id) = id {
             let error = ErrorObject::new(code::INTERNAL_ERROR, "the question was refused on this side");
-            if let Some(session_ref) = self.session_on(x) {
+            if let Some(session_ref) = self.reply_to_on(x).and_then(|reply_to| self.session_ref(reply_to)) {
                 self.on_input(session_ref, *id, Err(error));
             }
         }
@@ -189,7 +190,7 @@ impl Server {
         let at = self.ask_on(reply_to);
         for id in asking.ids() {
             let params = Object::new().with("requestId", id);
-            self.say(at, notification("notifications/cancelled", Some(&params)));
+            self.send_to(at, notification("notifications/cancelled", Some(&params)));
         }
     }
 }

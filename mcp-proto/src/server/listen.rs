@@ -3,11 +3,12 @@
 //! that a client has no room for become one.
 
 use super::era::ErrorReply;
-use super::session::{ReplyTo, SessionRef};
+use super::reply::{Reply, ReplyTo};
+use super::session::SessionRef;
 use super::shares::{Bound, ClientKey};
 use super::weight;
 use super::{Life, Server};
-use crate::exchange::{ExchangeId, Outbound};
+use crate::exchange::ExchangeId;
 use crate::input::{Change, RequestKey};
 use crate::model::lifecycle::meta;
 use crate::rpc::{Id, Object, RawJson, notification, result_response};
@@ -19,6 +20,7 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub(super) struct Listen {
     exchange: ExchangeId,
+    reply_to: ReplyTo,
     /// Whose share it takes of what all share.
     client: ClientKey,
     /// Bytes that it holds, as estimated.
@@ -65,7 +67,7 @@ impl Server {
             if let Some(session) = self.session_mut(session_ref) {
                 session.announce(changes);
             }
-            self.say(reply_to, note);
+            self.send_to(reply_to, note);
         }
     }
 
@@ -75,22 +77,22 @@ impl Server {
         if !listen.tools || listen.told >= changes {
             return;
         }
-        let x = listen.exchange;
+        let reply_to = listen.reply_to;
         let note = notification(TOOLS, Some(&Object::new().with(meta::META, subscription(&listen.id))));
-        if !self.has_room(ReplyTo::Exchange(x), note.len()) {
+        if !self.has_room(reply_to, note.len()) {
             return;
         }
         if let Some(listen) = self.listens.get_mut(&key) {
             listen.told = changes;
         }
-        self.say(ReplyTo::Exchange(x), note);
+        self.send_to(reply_to, note);
     }
 
     /// Where a client of an older revision is told of changes, if the exchange is such a place.
     fn older(&self, x: ExchangeId) -> Option<(SessionRef, ReplyTo)> {
         let exchange = self.exchanges.get(&x)?;
         match exchange.binding.duplex() {
-            Some(duplex) => duplex.session.negotiated().map(|_| (SessionRef::Duplex(x), ReplyTo::Exchange(x))),
+            Some(duplex) => duplex.session.negotiated().map(|_| (SessionRef::Duplex(x), ReplyTo::Duplex(x))),
             #[cfg(feature = "http")]
             None => self.own_stream(x).map(|(session, stream)| (SessionRef::Http(session), ReplyTo::Stream(stream))),
             #[cfg(not(feature = "http"))]
@@ -129,7 +131,8 @@ impl Server {
         let key = self.mint_key();
         let client = self.shares.take(&client, Bound::Streams, 1);
         self.shares.add(client, Bound::RunningBytes, size);
-        let listen = Listen { exchange: x, client, size, id: id.clone(), version, tools, told: self.changes };
+        let reply_to = self.open_reply(x, version);
+        let listen = Listen { exchange: x, reply_to, client, size, id: id.clone(), version, tools, told: self.changes };
         self.listens.insert(key, listen);
         if let Some(exchange) = self.exchanges.get_mut(&x) {
             exchange.listens.insert(key);
@@ -138,7 +141,7 @@ impl Server {
             session.insert(id, key);
         }
         self.watchers.insert(x);
-        self.say(ReplyTo::Exchange(x), notification("notifications/subscriptions/acknowledged", Some(&params)));
+        self.send_to(reply_to, notification("notifications/subscriptions/acknowledged", Some(&params)));
         #[cfg(feature = "http")]
         self.drop_head(x);
         Ok(())
@@ -172,23 +175,17 @@ impl Server {
     pub(super) fn end_listen(&mut self, key: RequestKey) {
         let Some(listen) = self.listens.remove(&key) else { return };
         self.give_back_listen(&listen);
-        let Listen { exchange: x, id, version, .. } = listen;
+        let Listen { exchange: x, reply_to, id, version, .. } = listen;
         if let Some(exchange) = self.exchanges.get_mut(&x) {
             exchange.listens.remove(&key);
         }
         let result = Object::new().with(meta::META, subscription(&id));
         let result = result_response(&id, &self.shared.complete(version, "subscriptions/listen", result, "complete"));
-        match self.session_mut(SessionRef::Duplex(x)) {
-            Some(session) => {
-                session.remove(&id);
-                let params = Object::new().with("requestId", &id);
-                self.send(x, Outbound::Message(result));
-                self.send(x, Outbound::Message(notification("notifications/cancelled", Some(&params))));
-            }
-            #[cfg(feature = "http")]
-            None => self.http_answer(x, result, None),
-            #[cfg(not(feature = "http"))]
-            None => {}
+        self.reply_to(reply_to, Reply { message: result, code: None, batch: None });
+        if let Some(session) = self.session_mut(SessionRef::Duplex(x)) {
+            session.remove(&id);
+            let params = Object::new().with("requestId", &id);
+            self.send_to(reply_to, notification("notifications/cancelled", Some(&params)));
         }
     }
 }

@@ -20,6 +20,7 @@ mod listen;
 mod load;
 mod notes;
 mod queue;
+mod reply;
 mod requests;
 mod responder;
 mod revoke;
@@ -49,7 +50,7 @@ use crate::time::{Instant, Timers};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use binding::Binding;
+use binding::{Binding, Duplex};
 #[cfg(feature = "http")]
 use binding::{StreamKey, Web};
 use core::fmt;
@@ -59,8 +60,6 @@ use load::{Load, size};
 use queue::Queue;
 use requests::Running;
 use responder::Shared;
-#[cfg(not(feature = "http"))]
-use session::ReplyTo;
 use shares::{Bound, Client, ClientKey, Full, Shares};
 
 /// An output of a server, for its driver (seam B).
@@ -122,8 +121,6 @@ struct Exchange {
     /// The client at its other end.
     client: ClientKey,
     binding: Binding,
-    /// Its running requests.
-    running: BTreeSet<RequestKey>,
     /// Its subscriptions.
     listens: BTreeSet<RequestKey>,
     load: Load,
@@ -394,15 +391,16 @@ impl Server {
             return false;
         }
         let client = self.shares.take(&client, Bound::Exchanges, 1);
-        let (running, listens) = (BTreeSet::new(), BTreeSet::new());
-        self.exchanges.insert(x, Exchange { peer, client, binding, running, listens, load: Load::default() });
+        let (listens, load) = (BTreeSet::new(), Load::default());
+        self.exchanges.insert(x, Exchange { peer, client, binding, listens, load });
         true
     }
 
     /// Removes an exchange that has failed or ended, and cancels its requests.
     fn drop_exchange(&mut self, x: ExchangeId) {
         let Some(exchange) = self.exchanges.get(&x) else { return };
-        let running: Vec<RequestKey> = exchange.running.iter().copied().collect();
+        let running: Vec<RequestKey> =
+            exchange.binding.duplex().into_iter().flat_map(Duplex::running).copied().collect();
         let listens: Vec<RequestKey> = exchange.listens.iter().copied().collect();
         for key in running {
             self.cancel(key, false);
@@ -444,11 +442,7 @@ impl Server {
         } else if written || self.timers.get(Timer::Stall(x)).is_none() {
             self.timers.set(Timer::Stall(x), Some(self.now + limits.write_stall));
         }
-        #[cfg(feature = "http")]
-        let reply_to = self.reply_to_on(x);
-        #[cfg(not(feature = "http"))]
-        let reply_to = ReplyTo::Exchange(x);
-        self.send_held(reply_to);
+        self.reply_to_on(x).into_iter().for_each(|reply_to| self.send_held(reply_to));
         self.tell_changes(x);
         #[cfg(feature = "http")]
         if unsent == 0 && self.exchanges.get(&x).is_some_and(|exchange| exchange.load.queued == 0) {

@@ -2,15 +2,15 @@
 
 use super::Timer;
 use super::ask::Asking;
-use super::binding::Binding;
 use super::era::{Admitted, ErrorReply};
+use super::reply::{Reply, ReplyTo};
 use super::responder::{Responder, may_ask};
 use super::seal::Inputs;
-use super::session::{ReplyTo, SessionRef};
+use super::session::SessionRef;
 use super::shares::{Bound, Client, ClientKey, Full};
 use super::{Event, Incoming, Life, Output, RequestState, Server};
 use crate::error::{DiagnosticKind, Refusal, Refused};
-use crate::exchange::{ExchangeId, Outbound};
+use crate::exchange::ExchangeId;
 use crate::input::{Answer, Answered, Note, RequestKey};
 use crate::model::Progress;
 use crate::model::lifecycle::meta;
@@ -83,10 +83,7 @@ impl Server {
         let here = match session_ref {
             Some(session_ref) => self.session(session_ref).map_or(0, |session| session.running()),
             // Those of its batch.
-            #[cfg(feature = "http")]
-            None => self.running_in(self.reply_to_on(x)),
-            #[cfg(not(feature = "http"))]
-            None => 0,
+            None => self.reply_to_on(x).and_then(|reply_to| self.running_at(reply_to)).map_or(0, BTreeSet::len),
         };
         let backlog = self.exchanges.get(&x).map_or(0, |exchange| exchange.load.total());
         if self.life != Life::Serving {
@@ -118,53 +115,15 @@ impl Server {
         }
     }
 
-    /// How many handlers run whose client has left and cannot come back for the answer.
-    #[cfg(feature = "http")]
-    pub(crate) fn unheard(&self) -> usize {
-        let is_unheard = |running: &&Running| match (running.reply_to, &running.stage) {
-            (ReplyTo::Stream(stream), Stage::Handler) => self.web.stream(stream).is_some_and(|stream| stream.is_lost()),
-            _ => false,
-        };
-        self.requests.values().filter(is_unheard).count()
-    }
-
-    /// Where every answer has an exchange, a client that leaves has cancelled.
+    /// Every exchange is duplex: a client that leaves has cancelled.
     #[cfg(not(feature = "http"))]
     pub(crate) const fn unheard(&self) -> usize {
         0
     }
 
-    /// Where every answer has an exchange, whoever leaves has cancelled.
     #[cfg(not(feature = "http"))]
     fn end_unheard(&mut self, _: Option<&Client>) -> bool {
         false
-    }
-
-    /// How many requests run at a place.
-    #[cfg(feature = "http")]
-    fn running_in(&self, reply_to: ReplyTo) -> usize {
-        match reply_to {
-            ReplyTo::Exchange(x) => self.exchanges.get(&x).map_or(0, |exchange| exchange.running.len()),
-            ReplyTo::Stream(stream) => self.web.stream(stream).map_or(0, |stream| stream.running.len()),
-        }
-    }
-
-    /// The exchange on which what is said at a place goes out, if there is one at the moment.
-    fn carrier(&self, reply_to: ReplyTo) -> Option<ExchangeId> {
-        match reply_to {
-            ReplyTo::Exchange(x) => Some(x),
-            #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => self.web.stream(stream)?.exchange,
-        }
-    }
-
-    /// The requests that run at a place.
-    fn running_at(&mut self, reply_to: ReplyTo) -> Option<&mut BTreeSet<RequestKey>> {
-        match reply_to {
-            ReplyTo::Exchange(x) => Some(&mut self.exchanges.get_mut(&x)?.running),
-            #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => Some(&mut self.web.stream_mut(stream)?.running),
-        }
     }
 
     /// Hands a request out.
@@ -197,7 +156,7 @@ impl Server {
             size,
         };
         self.requests.insert(key, running);
-        if let Some(here) = self.running_at(reply_to) {
+        if let Some(here) = self.running_at_mut(reply_to) {
             here.insert(key);
         }
         if let Some(session) = self.session_at(reply_to) {
@@ -254,7 +213,7 @@ impl Server {
         self.timers.set(Timer::Handler(old), None);
         running.spent += self.now - running.since;
         let new = self.mint_key();
-        if let Some(here) = self.running_at(running.reply_to) {
+        if let Some(here) = self.running_at_mut(running.reply_to) {
             here.remove(&old);
             here.insert(new);
         }
@@ -298,9 +257,9 @@ impl Server {
     fn finish(&mut self, key: RequestKey, bytes: Bytes, code: Option<i64>) {
         let Some(running) = self.forget(key) else { return };
         if let Some(held) = running.held {
-            self.say(running.reply_to, held);
+            self.send_to(running.reply_to, held);
         }
-        self.deliver(running.reply_to, running.batch, bytes, code);
+        self.reply_to(running.reply_to, Reply { message: bytes, code, batch: running.batch });
     }
 
     /// Answers a request in the application's place.
@@ -318,7 +277,7 @@ impl Server {
         self.timers.set(Timer::Handler(key), None);
         self.timers.set(Timer::Ask(key), None);
         let retires = !self.shared.config.reuse_ids && running.version.era() == Era::Legacy;
-        if let Some(here) = self.running_at(running.reply_to) {
+        if let Some(here) = self.running_at_mut(running.reply_to) {
             here.remove(&key);
         }
         if let Some(session) = self.session_at(running.reply_to) {
@@ -341,15 +300,8 @@ impl Server {
             Stage::Asking(asking) if wire => self.withdraw(running.reply_to, asking),
             Stage::Asking(_) => {}
         }
-        match running.reply_to {
-            ReplyTo::Exchange(x) => {
-                if let (Some(batch), true) = (running.batch, wire) {
-                    self.batch_done(x, batch, None);
-                }
-            }
-            #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => self.finish_stream_if_quiet(stream),
-        }
+        // On an exchange that is over, its batch is over too.
+        self.no_reply_to(running.reply_to, running.batch.filter(|_| wire));
     }
 
     pub(super) fn handler_deadline(&mut self, key: RequestKey) {
@@ -398,37 +350,6 @@ impl Server {
         self.finish_with_error(key, message);
     }
 
-    /// Puts an answer on the wire in the way of its place.
-    fn deliver(&mut self, reply_to: ReplyTo, batch: Option<u64>, bytes: Bytes, code: Option<i64>) {
-        match reply_to {
-            ReplyTo::Exchange(x) => match (self.exchanges.get(&x).map(|exchange| &exchange.binding), batch) {
-                (Some(Binding::Duplex(_)), Some(batch)) => self.batch_done(x, batch, Some(bytes)),
-                (Some(Binding::Duplex(_)), None) => self.send(x, Outbound::Message(bytes)),
-                #[cfg(feature = "http")]
-                (Some(Binding::Http(_)), _) => self.http_answer(x, bytes, code),
-                (None, _) => {}
-            },
-            #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => self.stream_answer(stream, bytes),
-        }
-        #[cfg(not(feature = "http"))]
-        let _ = code;
-    }
-
-    /// Puts a notification or a question of a request on the wire.
-    pub(super) fn say(&mut self, reply_to: ReplyTo, message: Bytes) {
-        match reply_to {
-            ReplyTo::Exchange(x) => match self.exchanges.get(&x).map(|exchange| &exchange.binding) {
-                Some(Binding::Duplex(_)) => self.send(x, Outbound::Message(message)),
-                #[cfg(feature = "http")]
-                Some(Binding::Http(_)) => self.http_note(x, message),
-                None => {}
-            },
-            #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => self.stream_say(stream, message),
-        }
-    }
-
     /// A notification of the application. Refusing changes nothing.
     pub(super) fn on_note(&mut self, key: RequestKey, note: Note) -> Result<(), Refused<Note>> {
         if self.is_terminated() {
@@ -444,23 +365,16 @@ impl Server {
                 // The newest number says all that the ones before it said, the one that waits among them.
                 Ok(bytes) if self.has_room(reply_to, bytes.len()) => {
                     self.hold(key, None);
-                    self.say(reply_to, bytes);
+                    self.send_to(reply_to, bytes);
                 }
                 Ok(bytes) => self.hold(key, Some(bytes)),
                 Err(why) => return Err(why.of(note)),
             },
-            #[cfg(feature = "http")]
             Note::CloseStream(retry) => {
-                let closed = match reply_to {
-                    ReplyTo::Exchange(_) => false,
-                    ReplyTo::Stream(stream) => self.close_stream(stream, *retry),
-                };
-                if !closed {
+                if !self.close_for_resumption(reply_to, *retry) {
                     return Err(Refusal::NotWanted.of(note));
                 }
             }
-            #[cfg(not(feature = "http"))]
-            Note::CloseStream(_) => return Err(Refusal::NotWanted.of(note)),
             Note::Custom(method, params) => {
                 if !self.may_send(key, method, params) {
                     return Err(Refusal::NotWanted.of(note));
@@ -469,7 +383,7 @@ impl Server {
                 if !self.takes(reply_to, bytes.len()) {
                     return Err(Refusal::Full.of(note));
                 }
-                self.say(reply_to, bytes);
+                self.send_to(reply_to, bytes);
             }
         }
         Ok(())
@@ -480,45 +394,22 @@ impl Server {
             running.held = progress;
         }
     }
-
-    /// Whether something of this size can go out now.
-    pub(super) fn has_room(&self, reply_to: ReplyTo, size: usize) -> bool {
-        let max = self.shared.config.limits.server.max_unsent;
-        let exchange = self.carrier(reply_to).and_then(|x| self.exchanges.get(&x));
-        exchange.is_some_and(|exchange| exchange.load.total().saturating_add(size) <= max)
-    }
-
-    /// Whether something of this size can go out now, or is kept for a client that comes back.
-    fn takes(&self, reply_to: ReplyTo, size: usize) -> bool {
-        match reply_to {
-            ReplyTo::Exchange(_) => self.has_room(reply_to, size),
-            #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => self.has_room(reply_to, size) || self.is_kept(stream),
-        }
-    }
-
-    /// Sends the progress that waits, as far as there is room.
-    pub(super) fn send_held(&mut self, reply_to: ReplyTo) {
-        let Some(here) = self.running_at(reply_to) else { return };
-        let waiting: Vec<RequestKey> = here.iter().copied().collect();
-        for key in waiting {
-            let Some(held) = self.requests.get(&key).and_then(|running| running.held.as_ref()).map(Bytes::len) else {
-                continue;
-            };
-            if !self.has_room(reply_to, held) {
-                return;
-            }
-            if let Some(held) = self.requests.get_mut(&key).and_then(|running| running.held.take()) {
-                self.say(reply_to, held);
-            }
-        }
-    }
 }
 
 impl Running {
     /// The request itself, if it is of an older revision.
     pub(super) fn request(&self) -> Option<&Incoming> {
         self.entry.as_ref().map(|entry| &entry.incoming)
+    }
+
+    /// Returns the size of the pending progress notification, in bytes.
+    pub(super) fn held_size(&self) -> Option<usize> {
+        self.held.as_ref().map(Bytes::len)
+    }
+
+    /// Takes the pending progress notification.
+    pub(super) const fn take_held(&mut self) -> Option<Bytes> {
+        self.held.take()
     }
 
     /// The notification for this progress, which from then on is the last.

@@ -4,7 +4,7 @@
 
 use super::binding::Duplex;
 #[cfg(feature = "http")]
-use super::binding::{Http, StreamKey};
+use super::binding::Http;
 use super::era::{Caller, Negotiated};
 use super::{ExchangeId, Server};
 use crate::input::RequestKey;
@@ -50,16 +50,6 @@ impl SessionRef {
             Self::Http(session) => Some(session),
         }
     }
-}
-
-/// Where the response of a request goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum ReplyTo {
-    /// The exchange that brought it. It ends with it.
-    Exchange(ExchangeId),
-    /// A stream, which outlives the exchange that brought it.
-    #[cfg(feature = "http")]
-    Stream(StreamKey),
 }
 
 /// What the id of a response refers to.
@@ -261,41 +251,5 @@ impl Server {
             SessionRef::Http(session) => self.carrier_of_own_stream(session),
         };
         carrier.into_iter().for_each(|x| self.tell_changes(x));
-    }
-
-    /// With whom the session is that a request belongs to. `None` for one that stands alone.
-    pub(super) fn session_ref(&self, reply_to: ReplyTo) -> Option<SessionRef> {
-        match reply_to {
-            ReplyTo::Exchange(x) => {
-                let exchange = self.exchanges.get(&x)?;
-                exchange.binding.duplex().map(|_| SessionRef::Duplex(x))
-            }
-            #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => self.web.stream(stream)?.session.map(SessionRef::Http),
-        }
-    }
-
-    /// The session that a request belongs to.
-    pub(super) fn session_at(&mut self, reply_to: ReplyTo) -> Option<&mut Session> {
-        let session_ref = self.session_ref(reply_to)?;
-        self.session_mut(session_ref)
-    }
-
-    /// With whom the session is that goes out on an exchange.
-    pub(super) fn session_on(&self, x: ExchangeId) -> Option<SessionRef> {
-        #[cfg(feature = "http")]
-        let reply_to = self.reply_to_on(x);
-        #[cfg(not(feature = "http"))]
-        let reply_to = ReplyTo::Exchange(x);
-        self.session_ref(reply_to)
-    }
-
-    /// Where the questions of a request are said.
-    pub(super) fn ask_on(&mut self, reply_to: ReplyTo) -> ReplyTo {
-        match reply_to {
-            ReplyTo::Exchange(_) => reply_to,
-            #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => ReplyTo::Stream(self.stream_to_ask_on(stream)),
-        }
     }
 }

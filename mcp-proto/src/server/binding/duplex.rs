@@ -4,7 +4,8 @@ use super::super::Timer;
 use super::super::admission::Admitted;
 use super::super::dispatch::{Legacy, Modern, Open, RequestContext, no_batches};
 use super::super::era::{ErrorReply, Transport};
-use super::super::session::{ReplyTo, Session, SessionRef};
+use super::super::reply::{Reply, ReplyTo};
+use super::super::session::{Session, SessionRef};
 use super::super::shares::Bound;
 use super::super::{Life, Output, Server};
 use super::Binding;
@@ -30,6 +31,8 @@ pub(in super::super) struct Duplex {
     pub(in super::super) admitted: Admitted,
     batches: BTreeMap<u64, Batch>,
     next_batch: u64,
+    /// Its running requests.
+    running: BTreeSet<RequestKey>,
     /// Whether the client has said all.
     ended: bool,
 }
@@ -46,7 +49,16 @@ struct Batch {
 impl Duplex {
     fn new(told: u64) -> Self {
         let (session, admitted) = (Session::new(None, told), Admitted::As(None));
-        Self { session, admitted, batches: BTreeMap::new(), next_batch: 0, ended: false }
+        Self { session, admitted, batches: BTreeMap::new(), next_batch: 0, running: BTreeSet::new(), ended: false }
+    }
+
+    /// Returns its running requests.
+    pub(in super::super) const fn running(&self) -> &BTreeSet<RequestKey> {
+        &self.running
+    }
+
+    pub(in super::super) const fn running_mut(&mut self) -> &mut BTreeSet<RequestKey> {
+        &mut self.running
     }
 
     /// From whom it comes, once that was decided.
@@ -59,7 +71,7 @@ impl Duplex {
 
     #[cfg(test)]
     pub(in super::super) fn is_idle(&self) -> bool {
-        self.session.is_idle() && self.batches.is_empty()
+        self.session.is_idle() && self.batches.is_empty() && self.running.is_empty()
     }
 }
 
@@ -121,35 +133,12 @@ impl Server {
         }
         let grace = self.shared.config.limits.server.end_grace;
         self.timers.set(Timer::End(x), Some(self.now + grace));
-        self.end_if_quiet(ReplyTo::Exchange(x));
-    }
-
-    /// Ends an exchange whose client has said all, once nothing of it runs any more.
-    pub(in super::super) fn end_if_quiet(&mut self, reply_to: ReplyTo) {
-        match reply_to {
-            ReplyTo::Exchange(x) => {
-                let is_quiet = self.exchanges.get(&x).is_some_and(|exchange| exchange.running.is_empty());
-                if is_quiet && self.has_ended(x) {
-                    self.end_duplex(x);
-                }
-            }
-            #[cfg(feature = "http")]
-            ReplyTo::Stream(_) => {}
-        }
+        self.end_if_quiet(ReplyTo::Duplex(x));
     }
 
     /// Whether the client of a duplex exchange has said all: it can be asked nothing.
     pub(in super::super) fn has_ended(&self, x: ExchangeId) -> bool {
         self.duplex(x).is_some_and(|duplex| duplex.ended)
-    }
-
-    /// Whether whoever a request comes from can be asked nothing any more.
-    pub(in super::super) fn has_left(&self, reply_to: ReplyTo) -> bool {
-        match reply_to {
-            ReplyTo::Exchange(x) => self.has_ended(x),
-            #[cfg(feature = "http")]
-            ReplyTo::Stream(_) => false,
-        }
     }
 
     /// We have said all too; what still runs is cancelled.
@@ -200,7 +189,7 @@ impl Server {
             let dispatch = self.dispatch_modern(context, version, Transport::Duplex, request, parts)?;
             self.end_handshake(x);
             match dispatch {
-                Modern::Run(admitted) => self.run(ReplyTo::Exchange(x), x, *admitted, None),
+                Modern::Run(admitted) => self.run(ReplyTo::Duplex(x), x, *admitted, None),
                 Modern::Reply(result) => self.reply(x, None, result_response(&id, &result)),
                 Modern::Listen(params) => self.listen(x, id, &params, version)?,
             }
@@ -219,7 +208,7 @@ impl Server {
                 if let Some(open) = batch.and_then(|batch| self.open_batch(x, batch)) {
                     open.ran = true;
                 }
-                self.run(ReplyTo::Exchange(x), x, *admitted, batch);
+                self.run(ReplyTo::Duplex(x), x, *admitted, batch);
             }
             Legacy::Pong => self.reply(x, batch, result_response(&id, &Object::new())),
         }
@@ -344,6 +333,14 @@ impl Server {
             Some(negotiated) => allows(negotiated.version),
             None if self.shared.config.serves_legacy() => false,
             None => self.shared.config.versions.newest_first().all(allows),
+        }
+    }
+
+    /// Sends the response of a request, in the array of its batch if it has one.
+    pub(in super::super) fn duplex_reply(&mut self, x: ExchangeId, reply: Reply) {
+        match reply.batch {
+            Some(batch) => self.batch_done(x, batch, Some(reply.message)),
+            None => self.send(x, Outbound::Message(reply.message)),
         }
     }
 

@@ -1,11 +1,12 @@
 //! Requests whose client is away: nothing is said to it at the moment. It may come back for an answer, as long as its session lasts. What it
 //! costs meanwhile is bounded: it has little time for questions, and its place is given to others where there is no room.
 
-use super::streams::Stream;
+use super::streams::ResponseStream;
 use crate::error::DiagnosticKind;
 use crate::input::{RequestKey, SessionKey};
+use crate::server::reply::ReplyTo;
 use crate::server::requests::{Running, Stage};
-use crate::server::session::{ReplyTo, SessionRef};
+use crate::server::session::SessionRef;
 use crate::server::shares::Client;
 use crate::server::{Server, Timer};
 
@@ -15,13 +16,22 @@ impl Server {
     fn is_away(&self, reply_to: ReplyTo) -> bool {
         let ReplyTo::Stream(key) = reply_to else { return false };
         let Some(stream) = self.web.streams.get(&key) else { return false };
-        let own = stream.session.and_then(|session| self.web.http_session(session)?.own);
+        let own = stream.session().and_then(|session| self.web.http_session(session)?.own);
         let own = own.and_then(|own| self.web.streams.get(&own));
-        let is_there = |stream: &Stream| {
-            let exchange = stream.exchange.and_then(|x| self.exchanges.get(&x)?.binding.http());
+        let is_there = |stream: &ResponseStream| {
+            let exchange = stream.exchange().and_then(|x| self.exchanges.get(&x)?.binding.http());
             exchange.is_some_and(|http| !http.read_closed)
         };
         !is_there(stream) && !own.is_some_and(is_there)
+    }
+
+    /// Returns the number of running handlers whose client has left and cannot resume.
+    pub(crate) fn unheard(&self) -> usize {
+        let is_unheard = |running: &&Running| match (running.reply_to, &running.stage) {
+            (ReplyTo::Stream(stream), Stage::Handler) => self.web.stream(stream).is_some_and(ResponseStream::is_lost),
+            _ => false,
+        };
+        self.requests.values().filter(is_unheard).count()
     }
 
     /// Sets the time that the client of a request has for its answers: less while it is away.
@@ -67,7 +77,7 @@ impl Server {
     /// since it belongs to no session.
     fn is_unheard(&self, running: &Running) -> bool {
         let ReplyTo::Stream(stream) = running.reply_to else { return false };
-        let is_lost = self.web.stream(stream).is_some_and(|stream| stream.session.is_none() && stream.is_lost());
+        let is_lost = self.web.stream(stream).is_some_and(|stream| stream.session().is_none() && stream.is_lost());
         is_lost || matches!(running.stage, Stage::Asking(_)) && self.is_away(running.reply_to)
     }
 }

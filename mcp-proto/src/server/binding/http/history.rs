@@ -1,7 +1,7 @@
 //! The events of a session that its client can come back for (2025-11-25 transports, resumability and redelivery). An id is looked up as a
 //! whole: what its text seems to say is a hint where to look, and nothing more.
 
-use super::streams::StreamKey;
+use super::streams::{Evicted, StreamKey};
 use crate::error::DiagnosticKind;
 use crate::input::SessionKey;
 use crate::server::Server;
@@ -129,17 +129,14 @@ impl Server {
             let Some((number, key, weight)) = history.pop() else { return };
             self.shares.give_back_of(&session.client, Bound::History, weight);
             let Some(stream) = self.web.streams.get_mut(&key) else { continue };
-            stream.kept.pop_front();
-            let known = stream.gone.replace(number);
-            let (is_over, is_unheard) = (stream.is_over && stream.kept.is_empty(), stream.said < Some(number));
-            let is_there = stream.exchange.is_some();
-            if is_unheard && known <= stream.said {
+            let Evicted { is_first_loss, was_last } = stream.evict(number);
+            if is_first_loss {
                 self.diagnose(
                     DiagnosticKind::DroppedAnswer,
                     "an event that its client has not come for is not kept any longer",
                 );
             }
-            if is_over && !is_there {
+            if was_last {
                 self.remove_stream(key);
             }
         }

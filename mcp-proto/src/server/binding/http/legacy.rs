@@ -12,7 +12,8 @@ use crate::rpc::{
 };
 use crate::server::dispatch::{Legacy, Open, RequestContext, no_batches, opens_session};
 use crate::server::era::{ErrorReply, Negotiated, Parts, Transport};
-use crate::server::session::{ReplyTo, SessionRef};
+use crate::server::reply::ReplyTo;
+use crate::server::session::SessionRef;
 use crate::server::{Server, SessionEnd, Sessions};
 use crate::version::{Era, ProtocolVersion};
 use alloc::format;

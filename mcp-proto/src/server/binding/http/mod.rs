@@ -15,8 +15,8 @@ mod sessions;
 mod streams;
 
 pub(in crate::server) use sessions::Web;
-use streams::Opening;
 pub(in crate::server) use streams::StreamKey;
+use streams::{Opening, ResponseStream};
 
 use super::Binding;
 use crate::error::DiagnosticKind;
@@ -24,7 +24,7 @@ use crate::exchange::{BadRequest, Body, ExchangeId, Headers, Inbound, Outbound, 
 use crate::input::{Admission, AdmitKey, Principal};
 use crate::rpc::{ErrorObject, Id, code, error_response};
 use crate::server::era::ErrorReply;
-use crate::server::session::ReplyTo;
+use crate::server::session::SessionRef;
 use crate::server::{Life, Output, Server, Sessions, Timer};
 use accept::Accepts;
 use alloc::boxed::Box;
@@ -52,9 +52,9 @@ enum Stage {
     Admitting { key: AdmitKey, early: Option<Box<Inbound>> },
     /// Its message is awaited.
     Reading,
-    /// Its own answer is owed. It may stream: then its status is on the wire.
-    Answering { streams: bool },
-    /// It carries a stream that outlives it.
+    /// The engine responds at once.
+    Answering,
+    /// It carries the response stream of a request, or the stream of a GET.
     Carrying(StreamKey),
     /// All was said; it is not written yet, so that the stream is kept.
     Written(StreamKey),
@@ -64,6 +64,14 @@ impl Http {
     /// From whom it comes, once that was decided.
     pub(in crate::server) const fn principal(&self) -> Option<&Principal> {
         self.principal.as_ref()
+    }
+
+    /// Returns the stream that it carries.
+    pub(in crate::server) const fn stream(&self) -> Option<StreamKey> {
+        match self.stage {
+            Stage::Carrying(stream) => Some(stream),
+            Stage::Admitting { .. } | Stage::Reading | Stage::Answering | Stage::Written(_) => None,
+        }
     }
 
     /// The head, and from whom it comes.
@@ -160,11 +168,12 @@ impl Server {
     pub(in crate::server) fn http_item(&mut self, x: ExchangeId, item: Inbound) {
         let Some(http) = self.http(x) else { return };
         if let Inbound::Reject(defect) = item {
-            let is_open = match &http.stage {
-                Stage::Admitting { .. } | Stage::Reading | Stage::Answering { streams: false } => true,
-                Stage::Answering { streams: true } | Stage::Carrying(_) | Stage::Written(_) => false,
+            let has_status = match http.stage {
+                Stage::Admitting { .. } | Stage::Reading | Stage::Answering => false,
+                Stage::Carrying(stream) => self.web.stream(stream).is_some_and(ResponseStream::has_begun),
+                Stage::Written(_) => true,
             };
-            if !is_open {
+            if has_status {
                 // The status is on the wire already.
                 self.diagnose(DiagnosticKind::BadRequest, defect.why);
                 return self.abort(x);
@@ -175,13 +184,13 @@ impl Server {
         match &mut http.stage {
             Stage::Reading => {
                 // What follows is the end of the body.
-                http.stage = Stage::Answering { streams: false };
+                http.stage = Stage::Answering;
                 let (head, accepts) = (http.head.clone(), http.accepts);
                 self.http_request(x, &head, accepts, item);
             }
             Stage::Admitting { early: early @ None, .. } => *early = Some(Box::new(item)),
             // The end of the body, and whatever a client appends to it.
-            Stage::Admitting { .. } | Stage::Answering { .. } | Stage::Carrying(_) | Stage::Written(_) => {}
+            Stage::Admitting { .. } | Stage::Answering | Stage::Carrying(_) | Stage::Written(_) => {}
         }
     }
 
@@ -190,10 +199,10 @@ impl Server {
         let stays = match self.http(x).map(|http| &http.stage) {
             Some(Stage::Carrying(stream)) => {
                 let stream = *stream;
-                self.web.stream(stream).is_some_and(|stream| !stream.running.is_empty())
+                self.web.stream(stream).is_some_and(ResponseStream::may_be_awaited)
             }
             Some(Stage::Written(_)) | None => true,
-            Some(Stage::Admitting { .. } | Stage::Reading | Stage::Answering { .. }) => false,
+            Some(Stage::Admitting { .. } | Stage::Reading | Stage::Answering) => false,
         };
         if !stays {
             return self.abort(x);
@@ -201,9 +210,7 @@ impl Server {
         if let Some(http) = self.http(x) {
             http.read_closed = true;
         }
-        if let ReplyTo::Stream(stream) = self.reply_to_on(x)
-            && let Some(session) = self.web.stream(stream).and_then(|stream| stream.session)
-        {
+        if let Some(SessionRef::Http(session)) = self.reply_to_on(x).and_then(|reply_to| self.session_ref(reply_to)) {
             self.time_questions_of(session);
         }
     }
@@ -358,12 +365,11 @@ impl Server {
         let reads = exchange.load.total() == 0;
         let Some(http) = exchange.binding.http_mut() else { return };
         match http.stage {
-            Stage::Answering { .. } => self.begin_answer(x),
             Stage::Carrying(stream) => match self.open_events(stream, None) {
                 Opening::Event => return,
                 Opening::Head | Opening::Nothing => {}
             },
-            Stage::Admitting { .. } | Stage::Reading | Stage::Written(_) => return,
+            Stage::Admitting { .. } | Stage::Reading | Stage::Answering | Stage::Written(_) => return,
         }
         if reads {
             self.send_comment(x);
@@ -375,7 +381,7 @@ impl Server {
     /// An HTTP exchange is over: what it carried goes on without it.
     pub(in crate::server) fn leave_http(&mut self, x: ExchangeId) {
         self.timers.set(Timer::KeepAlive(x), None);
-        match self.http(x).map(|http| core::mem::replace(&mut http.stage, Stage::Answering { streams: true })) {
+        match self.http(x).map(|http| core::mem::replace(&mut http.stage, Stage::Answering)) {
             Some(Stage::Carrying(stream)) => self.detach(stream, x),
             Some(Stage::Written(stream)) => {
                 // Not all of it was written: it is kept for as long as the session is.
@@ -383,17 +389,17 @@ impl Server {
                 self.detach(stream, x);
             }
             Some(Stage::Admitting { key, .. }) => self.forget_admission(x, key),
-            Some(Stage::Reading | Stage::Answering { .. }) | None => {}
+            Some(Stage::Reading | Stage::Answering) | None => {}
         }
     }
 
     /// The server ends. Who has not been answered is told so; event streams that are over need nothing more.
     pub(in crate::server) fn end_http(&mut self, x: ExchangeId) {
         match self.http(x).map(|http| &http.stage) {
-            Some(Stage::Admitting { .. } | Stage::Reading | Stage::Answering { streams: false }) => {
+            Some(Stage::Admitting { .. } | Stage::Reading | Stage::Answering) => {
                 self.send(x, unavailable("the server is shutting down"));
             }
-            Some(Stage::Answering { streams: true } | Stage::Carrying(_)) => self.queue.push(Output::Abort(x)),
+            Some(Stage::Carrying(_)) => self.queue.push(Output::Abort(x)),
             Some(Stage::Written(_)) | None => {}
         }
     }

@@ -1,18 +1,15 @@
 //! 2026-07-28 over HTTP: one POST, one answer. No sessions, no GET, no request of ours, and a client that leaves has cancelled.
 //! Metadata is checked first, then headers, then the revision, then the method.
 
-use super::Stage;
 use super::headers::{METHOD, VERSION, check_headers, differs, mismatch};
 use crate::error::DiagnosticKind;
-use crate::exchange::{ExchangeId, Headers, Outbound, RequestHead};
+use crate::exchange::{ExchangeId, Headers, RequestHead};
 use crate::rpc::{ErrorObject, Notification, Request, code, result_response};
 use crate::server::Server;
 use crate::server::dispatch::{Modern, RequestContext, opens_session};
 use crate::server::era::{ErrorReply, Parts, Transport};
-use crate::server::session::ReplyTo;
 use alloc::format;
 use alloc::string::{String, ToString};
-use bytes::Bytes;
 
 impl Server {
     /// A request that names its revision, whatever its method is.
@@ -30,10 +27,10 @@ impl Server {
         let context = RequestContext { exchange: x, session: None, in_batch: false };
         match self.dispatch_modern(context, version, Transport::Http, request, parts)? {
             Modern::Run(admitted) => {
-                self.run(ReplyTo::Exchange(x), x, *admitted, None);
-                self.keep_alive_in(x, self.shared.config.keep_alive.filter(|_| self.takes_events(x)));
+                let reply_to = self.open_reply(x, version);
+                self.run(reply_to, x, *admitted, None);
             }
-            Modern::Reply(result) => self.http_answer(x, result_response(&id, &result), None),
+            Modern::Reply(result) => self.answer_one(x, Headers::new(), result_response(&id, &result)),
             Modern::Listen(_) if !self.takes_events(x) => {
                 let text = "the answer is an event stream, which is not accepted";
                 return Err(ErrorReply { status: Some(406), ..ErrorReply::params(text) });
@@ -70,35 +67,6 @@ impl Server {
         }
         self.on_notification(x, None, Notification { method, params });
         self.accept(x);
-    }
-
-    /// The answer of a request: one JSON object, or the last event if notifications went before it.
-    pub(in crate::server) fn http_answer(&mut self, x: ExchangeId, message: Bytes, code: Option<i64>) {
-        let Some(http) = self.http(x) else { return };
-        match (&http.stage, status_of(code)) {
-            (Stage::Answering { streams: true }, _) => self.say_last(x, message),
-            (_, 200) => self.answer_one(x, Headers::new(), message),
-            (_, status) => self.answer_json(x, status, Headers::new(), message),
-        }
-    }
-
-    /// A notification of a request. The first makes the answer a stream.
-    pub(in crate::server) fn http_note(&mut self, x: ExchangeId, note: Bytes) {
-        if !self.takes_events(x) {
-            return self.diagnose(DiagnosticKind::DroppedNotification, "the client accepts no event stream");
-        }
-        self.begin_answer(x);
-        self.send_on_stream(x, Outbound::Event { id: None, retry: None, data: note });
-    }
-
-    /// Makes the answer a stream, unless it is one.
-    pub(super) fn begin_answer(&mut self, x: ExchangeId) {
-        let Some(http) = self.http(x) else { return };
-        if let Stage::Answering { streams } = &mut http.stage
-            && !core::mem::replace(streams, true)
-        {
-            self.begin_events(x, Headers::new());
-        }
     }
 
     /// Whether the client takes an event stream for an answer.

@@ -2,7 +2,7 @@
 //! that opened them, ended by DELETE or after they have been idle.
 
 use super::history::History;
-use super::streams::{Stream, StreamKey};
+use super::streams::{ResponseStream, StreamKey};
 use crate::exchange::{ExchangeId, Peer};
 use crate::input::{Principal, RequestKey, SessionKey};
 use crate::seed::Seed;
@@ -32,7 +32,7 @@ pub(in crate::server) struct Web {
     last_session: u64,
     /// When idle sessions were last looked for.
     swept: Instant,
-    pub(super) streams: BTreeMap<StreamKey, Stream>,
+    pub(super) streams: BTreeMap<StreamKey, ResponseStream>,
     pub(super) last_stream: u64,
     /// The exchanges that carry a session's own stream, and whose share each takes.
     pub(super) own: BTreeMap<ExchangeId, ClientKey>,
@@ -88,11 +88,11 @@ impl Web {
         self.sessions.get_mut(&key)
     }
 
-    pub(in crate::server) fn stream(&self, key: StreamKey) -> Option<&Stream> {
+    pub(in crate::server) fn stream(&self, key: StreamKey) -> Option<&ResponseStream> {
         self.streams.get(&key)
     }
 
-    pub(in crate::server) fn stream_mut(&mut self, key: StreamKey) -> Option<&mut Stream> {
+    pub(in crate::server) fn stream_mut(&mut self, key: StreamKey) -> Option<&mut ResponseStream> {
         self.streams.get_mut(&key)
     }
 
@@ -101,9 +101,9 @@ impl Web {
         self.sessions.len()
     }
 
-    /// How many streams are open or kept.
+    /// Returns the number of open or kept streams of legacy clients.
     pub(in crate::server) fn streams(&self) -> usize {
-        self.streams.len()
+        self.streams.values().filter(|stream| stream.is_legacy()).count()
     }
 
     #[cfg(test)]
@@ -176,7 +176,7 @@ impl Server {
 
     /// Returns the exchange that carries the own stream of a session.
     pub(in crate::server) fn carrier_of_own_stream(&self, key: SessionKey) -> Option<ExchangeId> {
-        self.web.streams.get(&self.web.sessions.get(&key)?.own?)?.exchange
+        self.web.streams.get(&self.web.sessions.get(&key)?.own?)?.exchange()
     }
 
     /// The client of a session has shown itself, or something of it is over.
@@ -194,7 +194,7 @@ impl Server {
                 .web
                 .streams
                 .get(&stream)
-                .map(|stream| stream.running.iter().copied().collect())
+                .map(|stream| stream.running().iter().copied().collect())
                 .unwrap_or_default();
             running.into_iter().for_each(|request| self.end_request(request, "the session has ended"));
         }
@@ -243,9 +243,7 @@ impl Server {
         let limits = &self.shared.config.limits.server;
         let Some(session) = self.web.sessions.get(&key) else { return false };
         let limit = if session.has_begun { limits.session_idle } else { limits.session_start };
-        let is_open = |stream: &StreamKey| {
-            self.web.streams.get(stream).is_some_and(|stream| stream.exchange.is_some() || !stream.running.is_empty())
-        };
+        let is_open = |stream: &StreamKey| self.web.streams.get(stream).is_some_and(ResponseStream::is_active);
         self.now - session.active >= limit && !session.streams.iter().any(is_open)
     }
 

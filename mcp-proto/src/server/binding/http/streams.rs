@@ -5,16 +5,18 @@
 use super::Stage;
 use super::history::{event_id, number_in};
 use super::legacy::bad_request;
+use super::modern::status_of;
 use super::sessions::HttpSession;
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, Outbound};
 use crate::input::{RequestKey, SessionKey};
 use crate::rpc::write_batch;
 use crate::server::era::ErrorReply;
-use crate::server::session::{ReplyTo, SessionRef};
+use crate::server::reply::{Reply, ReplyTo};
+use crate::server::session::SessionRef;
 use crate::server::shares::Bound;
 use crate::server::{Append, Event, Output, Server, Timer};
-use crate::version::ProtocolVersion;
+use crate::version::{Era, ProtocolVersion};
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -27,34 +29,34 @@ pub(in crate::server) struct StreamKey(u64);
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(in crate::server) struct Stream {
+pub(in crate::server) struct ResponseStream {
     /// `None`: nobody can come back to it.
-    pub(in crate::server) session: Option<SessionKey>,
+    session: Option<SessionKey>,
     /// Its number within the session.
     number: u64,
     version: ProtocolVersion,
     /// The exchange that carries it at the moment.
-    pub(in crate::server) exchange: Option<ExchangeId>,
+    exchange: Option<ExchangeId>,
     /// Whether its client takes events at all.
     can_stream: bool,
     /// Whether it has begun as an event stream. Until then its answer can be plain JSON.
     streams: bool,
     /// The requests that it answers and that run.
-    pub(in crate::server) running: BTreeSet<RequestKey>,
+    running: BTreeSet<RequestKey>,
     /// The answers of a batch, as long as they can leave together.
     batch: Option<Vec<Bytes>>,
     /// Further requests of the batch may follow.
     is_being_read: bool,
     /// The numbers of its events that are kept.
-    pub(super) kept: VecDeque<u64>,
+    kept: VecDeque<u64>,
     /// The newest of its events that is not kept any more: whoever has it has missed nothing.
-    pub(super) gone: Option<u64>,
+    gone: Option<u64>,
     /// The newest of its events that was said on an exchange.
-    pub(super) said: Option<u64>,
+    said: Option<u64>,
     /// It is the session's own, and belongs to no request.
     is_own: bool,
     /// All of it was said, or is kept.
-    pub(super) is_over: bool,
+    is_over: bool,
 }
 
 /// What opening a stream has written.
@@ -68,10 +70,73 @@ pub(super) enum Opening {
     Event,
 }
 
-impl Stream {
+/// What the eviction of an event means for its stream.
+pub(super) struct Evicted {
+    /// The client has not received the event, nor lost one before.
+    pub(super) is_first_loss: bool,
+    /// Nothing is left of the stream.
+    pub(super) was_last: bool,
+}
+
+impl ResponseStream {
     /// Whether its client was cut off before it knew an id that it could come back with.
     pub(in crate::server) const fn is_lost(&self) -> bool {
         self.exchange.is_none() && self.said.is_none() && !self.is_own
+    }
+
+    /// Returns the session that can resume it.
+    pub(in crate::server) const fn session(&self) -> Option<SessionKey> {
+        self.session
+    }
+
+    /// Returns the exchange that carries it at the moment.
+    pub(in crate::server) const fn exchange(&self) -> Option<ExchangeId> {
+        self.exchange
+    }
+
+    /// Returns the running requests that it answers.
+    pub(in crate::server) const fn running(&self) -> &BTreeSet<RequestKey> {
+        &self.running
+    }
+
+    pub(in crate::server) const fn running_mut(&mut self) -> &mut BTreeSet<RequestKey> {
+        &mut self.running
+    }
+
+    /// Returns whether the status of its response has been sent.
+    pub(super) const fn has_begun(&self) -> bool {
+        self.streams
+    }
+
+    /// Returns whether it is one of a legacy client, which can outlive its exchange.
+    pub(super) const fn is_legacy(&self) -> bool {
+        matches!(self.version.era(), Era::Legacy)
+    }
+
+    /// Returns whether a client that has closed its sending side may still wait for a response on it. A modern client has
+    /// cancelled.
+    pub(super) fn may_be_awaited(&self) -> bool {
+        self.is_legacy() && !self.running.is_empty()
+    }
+
+    /// Returns whether it is carried by an exchange, or a request of it runs.
+    pub(super) fn is_active(&self) -> bool {
+        self.exchange.is_some() || !self.running.is_empty()
+    }
+
+    /// The history has evicted its oldest event.
+    pub(super) fn evict(&mut self, number: u64) -> Evicted {
+        self.kept.pop_front();
+        let before = self.gone.replace(number);
+        Evicted {
+            is_first_loss: self.said < Some(number) && before <= self.said,
+            was_last: self.is_over && self.kept.is_empty() && self.exchange.is_none(),
+        }
+    }
+
+    /// Returns whether its messages are kept for a client that is not there.
+    pub(in crate::server) const fn is_kept(&self) -> bool {
+        self.exchange.is_none() && self.session.is_some() && self.can_stream && !self.is_lost()
     }
 
     /// Whether it begins with an event that has an id and no data, and may be closed before its end.
@@ -82,7 +147,7 @@ impl Stream {
 
 impl Server {
     /// The stream that answers the POST of this exchange.
-    pub(super) fn open_stream(
+    pub(in crate::server) fn open_stream(
         &mut self,
         x: ExchangeId,
         session: Option<SessionKey>,
@@ -120,7 +185,7 @@ impl Server {
             session.streams.insert(key);
             session.own = if is_own { Some(key) } else { session.own };
         }
-        let stream = Stream {
+        let stream = ResponseStream {
             session,
             number,
             version,
@@ -149,7 +214,7 @@ impl Server {
     }
 
     /// Says something that belongs to a request of the stream. The first thing makes the answer an event stream.
-    pub(in crate::server) fn stream_say(&mut self, key: StreamKey, message: Bytes) {
+    pub(in crate::server) fn stream_send(&mut self, key: StreamKey, message: Bytes) {
         let Some(stream) = self.web.streams.get(&key) else { return };
         if !stream.can_stream || stream.is_lost() {
             return self.diagnose(DiagnosticKind::DroppedNotification, "its client can take no event");
@@ -159,7 +224,8 @@ impl Server {
     }
 
     /// An answer of a request of the stream, which ends with the last.
-    pub(in crate::server) fn stream_answer(&mut self, key: StreamKey, answer: Bytes) {
+    pub(in crate::server) fn stream_reply(&mut self, key: StreamKey, reply: Reply) {
+        let Reply { message: answer, code, .. } = reply;
         let Some(stream) = self.web.streams.get_mut(&key) else { return };
         if stream.streams {
             if stream.is_lost() {
@@ -170,7 +236,8 @@ impl Server {
         } else if let Some(batch) = &mut stream.batch {
             batch.push(answer);
         } else {
-            return self.answer_whole(key, Some(answer));
+            let status = if stream.is_legacy() { 200 } else { status_of(code) };
+            return self.answer_whole(key, status, Some(answer));
         }
         self.finish_stream_if_quiet(key);
     }
@@ -185,11 +252,11 @@ impl Server {
             return self.finish_stream(key);
         }
         let array = stream.batch.take().filter(|answers| !answers.is_empty());
-        self.answer_whole(key, array.map(|answers| write_batch(&answers)));
+        self.answer_whole(key, 200, array.map(|answers| write_batch(&answers)));
     }
 
     /// Answers a POST whose stream has not begun, after which nothing is left of it. `None`: its requests were cancelled.
-    fn answer_whole(&mut self, key: StreamKey, body: Option<Bytes>) {
+    fn answer_whole(&mut self, key: StreamKey, status: u16, body: Option<Bytes>) {
         let Some(stream) = self.web.streams.get(&key) else { return };
         let (x, can_stream, session) = (stream.exchange, stream.can_stream, stream.session);
         self.remove_stream(key);
@@ -201,7 +268,8 @@ impl Server {
             return;
         };
         match body {
-            Some(body) => self.answer_one(x, Headers::new(), body),
+            Some(body) if status == 200 => self.answer_one(x, Headers::new(), body),
+            Some(body) => self.answer_json(x, status, Headers::new(), body),
             None if !can_stream => self.accept(x),
             None => {
                 self.begin_events(x, Headers::new());
@@ -278,8 +346,9 @@ impl Server {
 
     /// Whether a client has yet to come for the end of a stream.
     pub(in crate::server) fn is_awaited(&self) -> bool {
-        let waits =
-            |stream: &Stream| stream.is_over && stream.exchange.is_none() && stream.kept.back() > stream.said.as_ref();
+        let waits = |stream: &ResponseStream| {
+            stream.is_over && stream.exchange.is_none() && stream.kept.back() > stream.said.as_ref()
+        };
         self.web.streams.values().any(waits)
     }
 
@@ -325,7 +394,7 @@ impl Server {
             stream.exchange = None;
         }
         if let Some(http) = self.http(x) {
-            http.stage = Stage::Answering { streams: true };
+            http.stage = Stage::Answering;
         }
         self.drop_exchange(x);
     }
@@ -361,6 +430,12 @@ impl Server {
         }
         let Some(stream) = self.web.streams.get_mut(&key).filter(|stream| stream.exchange == Some(x)) else { return };
         stream.exchange = None;
+        if !stream.is_legacy() {
+            // Leaving is how a modern client cancels (2026-07-28 cancellation).
+            let running: Vec<RequestKey> = stream.running.iter().copied().collect();
+            running.into_iter().for_each(|request| self.cancel(request, false));
+            return self.remove_stream(key);
+        }
         let session = stream.session;
         let nothing_left = stream.is_over && stream.kept.is_empty();
         if stream.running.is_empty() && (stream.is_lost() || session.is_none() || nothing_left) {
@@ -410,14 +485,6 @@ impl Server {
         self.shares.give_back_of(&session.client, Bound::History, weight);
     }
 
-    /// Whether what is said on a stream is kept for a client that is not there.
-    pub(in crate::server) fn is_kept(&self, key: StreamKey) -> bool {
-        let stream = self.web.streams.get(&key);
-        stream.is_some_and(|stream| {
-            stream.exchange.is_none() && stream.session.is_some() && stream.can_stream && !stream.is_lost()
-        })
-    }
-
     /// Where a question of a request is said: on its own stream, or on that of the session if the client could not see it there.
     pub(in crate::server) fn stream_to_ask_on(&mut self, key: StreamKey) -> StreamKey {
         let Some(stream) = self.web.streams.get(&key) else { return key };
@@ -433,14 +500,6 @@ impl Server {
         let Stage::Carrying(key) = http.stage else { return None };
         let stream = self.web.streams.get(&key).filter(|stream| stream.is_own)?;
         Some((stream.session?, key))
-    }
-
-    /// Where the requests are answered whose notifications go out on this exchange.
-    pub(in crate::server) fn reply_to_on(&self, x: ExchangeId) -> ReplyTo {
-        match self.exchanges.get(&x).and_then(|exchange| exchange.binding.http()).map(|http| &http.stage) {
-            Some(Stage::Carrying(stream)) => ReplyTo::Stream(*stream),
-            _ => ReplyTo::Exchange(x),
-        }
     }
 
     fn own_stream_of(&mut self, session: SessionKey, version: ProtocolVersion) -> StreamKey {
