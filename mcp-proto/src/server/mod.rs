@@ -10,6 +10,7 @@
 
 mod admission;
 mod ask;
+mod batch;
 mod binding;
 mod config;
 mod dispatch;

@@ -110,11 +110,11 @@ impl Server {
         match reply_to {
             ReplyTo::Duplex(exchange) => {
                 if let Some(batch) = batch {
-                    self.batch_done(exchange, batch, None);
+                    self.end_in_batch(exchange, batch, None);
                 }
             }
             #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => self.finish_stream_if_quiet(stream),
+            ReplyTo::Stream(stream) => self.stream_no_reply(stream),
         }
     }
 

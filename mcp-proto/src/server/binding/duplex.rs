@@ -2,6 +2,7 @@
 
 use super::super::Timer;
 use super::super::admission::Admitted;
+use super::super::batch::{Array, Batch, Element};
 use super::super::dispatch::{Legacy, Modern, Open, RequestContext, no_batches};
 use super::super::era::{ErrorReply, Transport};
 use super::super::reply::{Reply, ReplyTo};
@@ -14,7 +15,6 @@ use crate::exchange::{ExchangeId, Inbound, Outbound, Peer};
 use crate::input::{Principal, RequestKey};
 use crate::rpc::{
     ErrorObject, InvalidKind, InvalidMessage, Message, Object, Request, code, error_response, result_response,
-    write_batch,
 };
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
@@ -35,15 +35,6 @@ pub(in super::super) struct Duplex {
     running: BTreeSet<RequestKey>,
     /// Whether the client has said all.
     ended: bool,
-}
-
-/// The answers of a batch, which leave together (JSON-RPC 2.0 section 6).
-#[derive(Debug, Default)]
-struct Batch {
-    owed: usize,
-    /// Whether the application has a part in it; else all answers are ours.
-    ran: bool,
-    answers: Vec<Bytes>,
 }
 
 impl Duplex {
@@ -114,9 +105,9 @@ impl Server {
             return self.diagnose(DiagnosticKind::DroppedNotification, "a message after the end");
         }
         match item {
-            Inbound::Message(message) => self.duplex_message(x, message, None),
+            Inbound::Message(message) => self.duplex_message(x, Ok(message), None),
             Inbound::Batch(batch) => self.duplex_batch(x, batch),
-            Inbound::Invalid(defect) => self.duplex_defect(x, &defect, None),
+            Inbound::Invalid(defect) => self.duplex_message(x, Err(defect), None),
             Inbound::End => self.duplex_end(x),
             _ => self.diagnose(DiagnosticKind::UnknownExchange, "an item of HTTP on a duplex exchange"),
         }
@@ -155,15 +146,12 @@ impl Server {
         self.exchanges.get_mut(&x)?.binding.duplex_mut()
     }
 
-    fn duplex_message(&mut self, x: ExchangeId, message: Message, batch: Option<u64>) {
-        match message {
-            Message::Request(request) => self.duplex_request(x, request, batch),
-            Message::Notification(notification) => {
-                self.on_notification(x, Some(SessionRef::Duplex(x)), notification);
-                self.end_if_drained();
-            }
-            Message::Response(response) => self.on_response(SessionRef::Duplex(x), response),
-            Message::Error(error) => self.diagnose(DiagnosticKind::IdlessError, &format!("{error}")),
+    fn duplex_message(&mut self, x: ExchangeId, element: Result<Message, InvalidMessage>, batch: Option<u64>) {
+        match self.on_element(x, Some(SessionRef::Duplex(x)), element) {
+            Element::Request(request) => self.duplex_request(x, request, batch),
+            Element::Invalid(defect) => self.duplex_defect(x, &defect, batch),
+            // The message may have been the cancellation of the last request that a shutdown waits for.
+            Element::Done => self.end_if_drained(),
         }
     }
 
@@ -206,7 +194,7 @@ impl Server {
         match self.dispatch_negotiated(context, &negotiated, request, parts)? {
             Legacy::Run(admitted) => {
                 if let Some(open) = batch.and_then(|batch| self.open_batch(x, batch)) {
-                    open.ran = true;
+                    open.run();
                 }
                 self.run(ReplyTo::Duplex(x), x, *admitted, batch);
             }
@@ -242,20 +230,18 @@ impl Server {
         let Some(duplex) = self.duplex_mut(x) else { return };
         let batch = duplex.next_batch;
         duplex.next_batch += 1;
-        // One is owed for the reading itself, so that the array does not leave before its last element was read.
-        duplex.batches.insert(batch, Batch { owed: 1, ..Batch::default() });
+        duplex.batches.insert(batch, Batch::new());
         for element in elements {
             // An element may have ended the exchange, or the whole engine.
-            let Some(open) = self.open_batch(x, batch) else { return };
-            if let Ok(Message::Request(_)) = &element {
-                open.owed += 1;
+            if self.open_batch(x, batch).is_none() {
+                return;
             }
-            match element {
-                Ok(message) => self.duplex_message(x, message, Some(batch)),
-                Err(defect) => self.duplex_defect(x, &defect, Some(batch)),
-            }
+            self.duplex_message(x, element, Some(batch));
         }
-        self.batch_done(x, batch, None);
+        if let Some(open) = self.open_batch(x, batch) {
+            open.close();
+        }
+        self.finish_batch(x, batch);
     }
 
     fn open_batch(&mut self, x: ExchangeId, batch: u64) -> Option<&mut Batch> {
@@ -275,20 +261,25 @@ impl Server {
         }
     }
 
-    /// One of the answers that a batch owes is there, or will never come. The array leaves with the last.
-    pub(in super::super) fn batch_done(&mut self, x: ExchangeId, batch: u64, answer: Option<Bytes>) {
+    /// A request of a batch is over. `response`: `None` if it was cancelled.
+    pub(in super::super) fn end_in_batch(&mut self, x: ExchangeId, batch: u64, response: Option<Bytes>) {
+        if let Some(open) = self.open_batch(x, batch) {
+            open.end(response);
+        }
+        self.finish_batch(x, batch);
+    }
+
+    /// Sends the array of a batch that is complete.
+    fn finish_batch(&mut self, x: ExchangeId, batch: u64) {
         let Some(duplex) = self.duplex_mut(x) else { return };
-        let Some(open) = duplex.batches.get_mut(&batch) else { return };
-        open.answers.extend(answer);
-        open.owed = open.owed.saturating_sub(1);
-        if open.owed > 0 {
+        if !duplex.batches.get(&batch).is_some_and(Batch::is_complete) {
             return;
         }
-        let Some(Batch { answers, ran, .. }) = duplex.batches.remove(&batch) else { return };
-        match Outbound::Message(write_batch(&answers)) {
-            _ if answers.is_empty() => {}
-            array if ran => self.send(x, array),
-            array => self.send_own(x, array),
+        let Some(done) = duplex.batches.remove(&batch) else { return };
+        match done.into_array() {
+            Array { bytes: None, .. } => {}
+            Array { bytes: Some(bytes), has_run: true } => self.send(x, Outbound::Message(bytes)),
+            Array { bytes: Some(bytes), has_run: false } => self.send_own(x, Outbound::Message(bytes)),
         }
     }
 
@@ -313,12 +304,7 @@ impl Server {
             _ if answers || denied => {}
             Some(id) if defect.has_method => {
                 let message = error_response(Some(id), &defect.to_error());
-                if let (Some(batch), Some(open)) = (batch, batch.and_then(|batch| self.open_batch(x, batch))) {
-                    open.owed += 1;
-                    self.batch_done(x, batch, Some(message));
-                } else {
-                    self.reply(x, None, message);
-                }
+                self.reply(x, batch, message);
             }
             _ if self.rules_allow(x, |version| version.rules().idless_errors) => {
                 self.reply(x, None, error_response(None, &defect.to_error()));
@@ -339,15 +325,15 @@ impl Server {
     /// Sends the response of a request, in the array of its batch if it has one.
     pub(in super::super) fn duplex_reply(&mut self, x: ExchangeId, reply: Reply) {
         match reply.batch {
-            Some(batch) => self.batch_done(x, batch, Some(reply.message)),
+            Some(batch) => self.end_in_batch(x, batch, Some(reply.message)),
             None => self.send(x, Outbound::Message(reply.message)),
         }
     }
 
     /// An answer of the engine itself.
     fn reply(&mut self, x: ExchangeId, batch: Option<u64>, message: Bytes) {
-        match batch {
-            Some(batch) => self.batch_done(x, batch, Some(message)),
+        match batch.and_then(|batch| self.open_batch(x, batch)) {
+            Some(batch) => batch.push(message),
             None => self.send_own(x, Outbound::Message(message)),
         }
     }

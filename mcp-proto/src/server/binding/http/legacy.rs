@@ -10,6 +10,7 @@ use crate::rpc::{
     ErrorObject, Id, InvalidKind, InvalidMessage, Message, Notification, Object, Request, code, error_response,
     result_response, write_batch,
 };
+use crate::server::batch::Element;
 use crate::server::dispatch::{Legacy, Open, RequestContext, no_batches, opens_session};
 use crate::server::era::{ErrorReply, Negotiated, Parts, Transport};
 use crate::server::reply::ReplyTo;
@@ -265,17 +266,19 @@ impl Server {
             if self.is_terminated() {
                 return;
             }
-            match element {
-                Ok(Message::Request(request)) => {
+            let session = under.session.map(SessionRef::Http);
+            match self.on_element(x, session, element) {
+                Element::Request(request) => {
                     let id = request.id.clone();
-                    let judged = self.parts(&request).and_then(|parts| match parts.is_modern() {
+                    let dispatch = self.parts(&request).and_then(|parts| match parts.is_modern() {
                         true => Err(no_batches()),
                         false => self.dispatch_under(x, &under, request, parts, true),
                     });
-                    match judged {
+                    match dispatch {
                         Ok(Legacy::Run(admitted)) => {
                             let version = under.negotiated.version;
                             let key = *stream.get_or_insert_with(|| self.open_stream(x, under.session, version, true));
+                            self.run_in_batch(key);
                             self.run(ReplyTo::Stream(key), x, *admitted, None);
                         }
                         Ok(Legacy::Pong) => answers.push(result_response(&id, &Object::new())),
@@ -285,25 +288,18 @@ impl Server {
                         }
                     }
                 }
-                Ok(Message::Notification(notification)) => {
-                    self.on_notification(x, under.session.map(SessionRef::Http), notification)
-                }
-                Ok(Message::Response(response)) => match under.session {
-                    Some(session) => self.on_response(SessionRef::Http(session), response),
-                    None => self.diagnose(DiagnosticKind::UnexpectedResponse, ""),
-                },
-                Ok(Message::Error(error)) => self.diagnose(DiagnosticKind::IdlessError, &format!("{error}")),
-                Err(defect) => {
+                Element::Invalid(defect) => {
                     self.diagnose(DiagnosticKind::BadMessage, &legible(&defect));
-                    match (&defect.id, under.session) {
+                    match (&defect.id, session) {
                         (Some(id), _) if defect.has_method => {
                             answers.push(error_response(Some(id), &defect.to_error()));
                         }
                         // An answer to a bad answer could be taken for that to a request.
-                        (id, Some(session)) => self.on_unreadable_answer(SessionRef::Http(session), id.as_ref()),
+                        (id, Some(session)) => self.on_unreadable_answer(session, id.as_ref()),
                         (_, None) => {}
                     }
                 }
+                Element::Done => {}
             }
         }
         match stream {

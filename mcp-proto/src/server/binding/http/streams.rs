@@ -10,7 +10,7 @@ use super::sessions::HttpSession;
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, Outbound};
 use crate::input::{RequestKey, SessionKey};
-use crate::rpc::write_batch;
+use crate::server::batch::Batch;
 use crate::server::era::ErrorReply;
 use crate::server::reply::{Reply, ReplyTo};
 use crate::server::session::SessionRef;
@@ -43,10 +43,8 @@ pub(in crate::server) struct ResponseStream {
     streams: bool,
     /// The requests that it answers and that run.
     running: BTreeSet<RequestKey>,
-    /// The answers of a batch, as long as they can leave together.
-    batch: Option<Vec<Bytes>>,
-    /// Further requests of the batch may follow.
-    is_being_read: bool,
+    /// The batch that it answers, until a message has to be sent before its array.
+    batch: Option<Batch>,
     /// The numbers of its events that are kept.
     kept: VecDeque<u64>,
     /// The newest of its events that is not kept any more: whoever has it has missed nothing.
@@ -157,8 +155,7 @@ impl Server {
         let can_stream = self.takes_events(x);
         let key = self.new_stream(session, version, Some(x), can_stream, false);
         let Some(stream) = self.web.streams.get_mut(&key) else { return key };
-        stream.batch = is_batch.then(Vec::new);
-        stream.is_being_read = is_batch;
+        stream.batch = is_batch.then(Batch::new);
         let after =
             if stream.is_primed() { Some(self.shared.config.stream_after) } else { self.shared.config.keep_alive };
         if let Some(http) = self.http(x) {
@@ -194,7 +191,6 @@ impl Server {
             streams: is_own,
             running: BTreeSet::new(),
             batch: None,
-            is_being_read: false,
             kept: VecDeque::new(),
             gone: None,
             said: None,
@@ -208,8 +204,10 @@ impl Server {
     /// All of a batch was read; these answers were there at once.
     pub(super) fn batch_is_read(&mut self, key: StreamKey, answers: Vec<Bytes>) {
         let Some(stream) = self.web.streams.get_mut(&key) else { return };
-        stream.is_being_read = false;
-        stream.batch.get_or_insert_default().extend(answers);
+        if let Some(batch) = &mut stream.batch {
+            answers.into_iter().for_each(|answer| batch.push(answer));
+            batch.close();
+        }
         self.finish_stream_if_quiet(key);
     }
 
@@ -234,7 +232,7 @@ impl Server {
                 self.stream_event(key, None, answer);
             }
         } else if let Some(batch) = &mut stream.batch {
-            batch.push(answer);
+            batch.end(Some(answer));
         } else {
             let status = if stream.is_legacy() { 200 } else { status_of(code) };
             return self.answer_whole(key, status, Some(answer));
@@ -242,17 +240,35 @@ impl Server {
         self.finish_stream_if_quiet(key);
     }
 
+    /// A request of the stream was cancelled.
+    pub(in crate::server) fn stream_no_reply(&mut self, key: StreamKey) {
+        if let Some(batch) = self.web.streams.get_mut(&key).and_then(|stream| stream.batch.as_mut()) {
+            batch.end(None);
+        }
+        self.finish_stream_if_quiet(key);
+    }
+
+    /// Adds a request of the application to the batch of a stream.
+    pub(super) fn run_in_batch(&mut self, key: StreamKey) {
+        if let Some(batch) = self.web.streams.get_mut(&key).and_then(|stream| stream.batch.as_mut()) {
+            batch.run();
+        }
+    }
+
     /// Ends a stream that answers a POST once no request of it runs.
     pub(in crate::server) fn finish_stream_if_quiet(&mut self, key: StreamKey) {
         let Some(stream) = self.web.streams.get_mut(&key) else { return };
-        if stream.is_own || stream.is_over || stream.is_being_read || !stream.running.is_empty() {
+        if stream.is_own || stream.is_over || !stream.running.is_empty() {
             return;
         }
         if stream.streams {
             return self.finish_stream(key);
         }
-        let array = stream.batch.take().filter(|answers| !answers.is_empty());
-        self.answer_whole(key, 200, array.map(|answers| write_batch(&answers)));
+        if stream.batch.as_ref().is_some_and(|batch| !batch.is_complete()) {
+            return;
+        }
+        let array = stream.batch.take().and_then(|batch| batch.into_array().bytes);
+        self.answer_whole(key, 200, array);
     }
 
     /// Answers a POST whose stream has not begun, after which nothing is left of it. `None`: its requests were cancelled.
@@ -294,7 +310,7 @@ impl Server {
             self.stream_event(key, Some(retry.unwrap_or(self.shared.config.retry)), Bytes::new());
             opening = Opening::Event;
         }
-        for answer in batch.into_iter().flatten() {
+        for answer in batch.into_iter().flat_map(Batch::into_responses) {
             self.stream_event(key, None, answer);
             opening = Opening::Event;
         }
