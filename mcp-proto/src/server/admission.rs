@@ -1,7 +1,7 @@
 //! Admission: the application decides who is served, from the head of an HTTP request, or from the peer of a duplex connection that a
 //! listener accepted. Nothing of either is served before that.
 
-use super::{Event, Output, Server, Timer};
+use super::{Event, Output, Server, ServerConfig, Timer};
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Inbound, Outbound, Peer, RequestHead};
 use crate::input::{Admission, AdmitKey, AdmitToken, Principal};
@@ -17,13 +17,15 @@ pub(super) enum Admitted {
     As(Option<Principal>),
 }
 
-impl Server {
+impl ServerConfig {
     /// Whether the application decides about a duplex exchange of this peer. It does not where the stream was given to the driver: its peer
     /// is the program that started this one, or one that the application has chosen.
     pub(super) fn asks_about(&self, peer: &Peer) -> bool {
-        self.shared.config.admit && peer.is_accepted()
+        self.admit && peer.is_accepted()
     }
+}
 
+impl Server {
     /// Asks the application whether an exchange is served. `head`: that of its HTTP request.
     pub(super) fn ask_admission(&mut self, x: ExchangeId, peer: Peer, head: Option<Arc<RequestHead>>) -> AdmitKey {
         // As a request's, so that no other engine has the same.

@@ -515,7 +515,7 @@ impl Server {
         }
         // Last, since it looks at all streams.
         #[cfg(feature = "http")]
-        if self.is_awaited() {
+        if self.web.is_awaited() {
             return;
         }
         self.terminate();

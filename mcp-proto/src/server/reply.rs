@@ -92,7 +92,7 @@ impl Server {
         match reply_to {
             ReplyTo::Duplex(_) => reply_to,
             #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => ReplyTo::Stream(self.stream_to_ask_on(stream)),
+            ReplyTo::Stream(stream) => ReplyTo::Stream(self.web.stream_to_ask_on(stream)),
         }
     }
 

@@ -248,7 +248,7 @@ impl Server {
                 Some(x)
             }
             #[cfg(feature = "http")]
-            SessionRef::Http(session) => self.carrier_of_own_stream(session),
+            SessionRef::Http(session) => self.web.carrier_of_own_stream(session),
         };
         carrier.into_iter().for_each(|x| self.tell_changes(x));
     }

@@ -72,7 +72,7 @@ impl Server {
             return;
         }
         let binding = Binding::Duplex(Box::new(Duplex::new(self.changes)));
-        let asked = self.asks_about(&peer).then(|| peer.clone());
+        let asked = self.shared.config.asks_about(&peer).then(|| peer.clone());
         if self.life != Life::Serving || !self.enter(x, peer, binding) {
             return self.queue.push(Output::Abort(x));
         }

@@ -3,7 +3,7 @@
 
 use crate::exchange::{ExchangeId, Headers, Outbound, RequestHead, is_token};
 use crate::model::headers::PARAM;
-use crate::server::Server;
+use crate::server::{Server, ServerConfig};
 use alloc::string::String;
 
 /// What a page may read of an answer beside what it always may: how to go on.
@@ -18,7 +18,7 @@ const FIELDS: &str =
 /// Seconds for which a browser need not ask again: two hours, more than which none keeps it that people use most.
 const MAX_AGE: &str = "7200";
 
-impl Server {
+impl ServerConfig {
     /// The answer to the question of a browser whether a page may make a request; what every answer to a page has comes to it. `None` if this
     /// is no such question, or it comes from an origin or names a host that is not served, or other origins are not served at all: then it
     /// is a request like any other.
@@ -43,18 +43,9 @@ impl Server {
         Some(headers)
     }
 
-    /// What is said on an exchange, with what lets the page that made the request read it. Nothing is added where other origins are not
-    /// served, or this one is not.
-    pub(in crate::server) fn with_cors(&self, x: ExchangeId, outgoing: Outbound) -> Outbound {
-        match self.exchanges.get(&x).and_then(|exchange| exchange.binding.http()) {
-            Some(http) => self.for_page(&http.head, outgoing),
-            None => outgoing,
-        }
-    }
-
     /// The same, for an answer to this request.
     pub(super) fn for_page(&self, request: &RequestHead, mut outgoing: Outbound) -> Outbound {
-        if self.shared.config.cors
+        if self.cors
             && let Outbound::Response { head, .. } = &mut outgoing
             && self.serves_pages(request)
         {
@@ -69,7 +60,18 @@ impl Server {
     }
 
     fn serves_pages(&self, head: &RequestHead) -> bool {
-        self.shared.config.cors && self.stranger(head).is_none()
+        self.cors && self.stranger(head).is_none()
+    }
+}
+
+impl Server {
+    /// What is said on an exchange, with what lets the page that made the request read it. Nothing is added where other origins are not
+    /// served, or this one is not.
+    pub(in crate::server) fn with_cors(&self, x: ExchangeId, outgoing: Outbound) -> Outbound {
+        match self.exchanges.get(&x).and_then(|exchange| exchange.binding.http()) {
+            Some(http) => self.shared.config.for_page(&http.head, outgoing),
+            None => outgoing,
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::server::dispatch::{Legacy, Open, RequestContext, no_batches, opens_se
 use crate::server::era::{ErrorReply, Negotiated, Parts, Transport};
 use crate::server::reply::ReplyTo;
 use crate::server::session::SessionRef;
-use crate::server::{Server, SessionEnd, Sessions};
+use crate::server::{Server, ServerConfig, SessionEnd, Sessions};
 use crate::version::{Era, ProtocolVersion};
 use alloc::format;
 use alloc::string::String;
@@ -67,7 +67,7 @@ impl Server {
             return self.modern_request(x, head, request, parts);
         }
         if parts.is_half_modern() || names_modern(head) || !self.shared.config.serves_legacy() {
-            return Err(self.incomplete(head, &parts, &request.method));
+            return Err(self.shared.config.incomplete(head, &parts, &request.method));
         }
         let under = match opens_session(&request.method) {
             true => self.session_named(x, head),
@@ -134,7 +134,7 @@ impl Server {
 
     /// The rules that a message stands under: those of its session, or of the revision that its header names.
     fn rules_of(&mut self, x: ExchangeId, head: &RequestHead) -> Result<Under, ErrorReply> {
-        let version = self.named_version(head)?;
+        let version = self.shared.config.named_version(head)?;
         if let Some((session, negotiated)) = self.session_in(x, head, version)? {
             return Ok(Under { session: Some(session), negotiated });
         }
@@ -146,7 +146,7 @@ impl Server {
                 ));
             }
             (Sessions::Optional | Sessions::Off, Some(version)) => version,
-            (Sessions::Off, None) => self.older_version(ProtocolVersion::V2025_03_26.as_str())?,
+            (Sessions::Off, None) => self.shared.config.older_version(ProtocolVersion::V2025_03_26.as_str())?,
         };
         // What a client can do is not known where nothing lasts.
         Ok(Under {
@@ -172,26 +172,6 @@ impl Server {
         }
     }
 
-    /// The older revision that a head names. `None`: it names none.
-    fn named_version(&self, head: &RequestHead) -> Result<Option<ProtocolVersion>, ErrorReply> {
-        let mut named = head.headers.all(VERSION).map(str::trim);
-        let Some(first) = named.next() else { return Ok(None) };
-        if named.any(|other| other != first) {
-            return Err(bad_request("the request names more than one revision"));
-        }
-        self.older_version(first).map(Some)
-    }
-
-    /// The revision of this name, if it is an older one that we have.
-    fn older_version(&self, name: &str) -> Result<ProtocolVersion, ErrorReply> {
-        let version = ProtocolVersion::parse(name)
-            .filter(|version| version.era() == Era::Legacy && self.shared.config.versions.contains(*version));
-        version.ok_or_else(|| {
-            let rejection = self.shared.config.unsupported(name, Transport::Http);
-            ErrorReply { status: Some(400), ..rejection }
-        })
-    }
-
     /// The session that a request names. `None`: it names none.
     fn named_session(&mut self, x: ExchangeId, head: &RequestHead) -> Result<Option<SessionKey>, ErrorReply> {
         let mut named = head.headers.all(SESSION).map(str::trim);
@@ -213,20 +193,12 @@ impl Server {
         self.session_for(x, head)
     }
 
-    /// Whether the revision that a head names, if it names one, is one that we have.
-    fn check_version(&self, head: &RequestHead) -> Result<(), ErrorReply> {
-        match head.headers.get(VERSION).map(str::trim).filter(|_| names_modern(head)) {
-            Some(name) => self.shared.config.modern_version(name, Transport::Http).map(drop),
-            None => self.named_version(head).map(drop),
-        }
-    }
-
     fn notification(&mut self, x: ExchangeId, head: &RequestHead, notification: Notification) {
         let is_modern = names_modern(head) || !self.shared.config.serves_legacy();
         let has_session = head.headers.get(SESSION).is_some();
         let needs_session = self.shared.config.sessions == Sessions::Required && head.headers.get(VERSION).is_some();
         if is_modern || !has_session && !needs_session {
-            return match self.check_version(head) {
+            return match self.shared.config.check_version(head) {
                 Ok(()) => self.modern_notification(x, head, notification),
                 Err(rejection) => self.reject(x, None, 400, &rejection),
             };
@@ -368,8 +340,38 @@ impl Server {
 
     /// The session of a GET, a DELETE or an answer, which have no meaning without one.
     fn session_for(&mut self, x: ExchangeId, head: &RequestHead) -> Result<SessionKey, ErrorReply> {
-        let version = self.named_version(head)?;
+        let version = self.shared.config.named_version(head)?;
         self.session_in(x, head, version)?.map(|(session, _)| session).ok_or_else(missing_session)
+    }
+}
+
+impl ServerConfig {
+    /// The older revision that a head names. `None`: it names none.
+    fn named_version(&self, head: &RequestHead) -> Result<Option<ProtocolVersion>, ErrorReply> {
+        let mut named = head.headers.all(VERSION).map(str::trim);
+        let Some(first) = named.next() else { return Ok(None) };
+        if named.any(|other| other != first) {
+            return Err(bad_request("the request names more than one revision"));
+        }
+        self.older_version(first).map(Some)
+    }
+
+    /// The revision of this name, if it is an older one that we have.
+    fn older_version(&self, name: &str) -> Result<ProtocolVersion, ErrorReply> {
+        let version = ProtocolVersion::parse(name)
+            .filter(|version| version.era() == Era::Legacy && self.versions.contains(*version));
+        version.ok_or_else(|| {
+            let rejection = self.unsupported(name, Transport::Http);
+            ErrorReply { status: Some(400), ..rejection }
+        })
+    }
+
+    /// Whether the revision that a head names, if it names one, is one that we have.
+    fn check_version(&self, head: &RequestHead) -> Result<(), ErrorReply> {
+        match head.headers.get(VERSION).map(str::trim).filter(|_| names_modern(head)) {
+            Some(name) => self.modern_version(name, Transport::Http).map(drop),
+            None => self.named_version(head).map(drop),
+        }
     }
 }
 

@@ -92,10 +92,10 @@ impl Server {
         self.web.unread.remove(&x);
         if !self.enter(x, peer.clone(), Binding::Http(http)) {
             self.leave_unread(x);
-            let response = self.for_page(&head, unavailable("the server is busy"));
+            let response = self.shared.config.for_page(&head, unavailable("the server is busy"));
             return self.queue.push(Output::Send(x, response));
         }
-        if let Some((why, name)) = self.distant(&peer).or_else(|| self.stranger(&head)) {
+        if let Some((why, name)) = self.shared.config.distant(&peer).or_else(|| self.shared.config.stranger(&head)) {
             self.diagnose(DiagnosticKind::ForeignHost, &name);
             return self.refuse_head(x, 403, why);
         }
@@ -103,7 +103,7 @@ impl Server {
         if self.shared.config.path.as_deref().is_some_and(|served| served != path) {
             return self.refuse_head(x, 404, "nothing is served at this path");
         }
-        if let Some(headers) = self.preflight(&head) {
+        if let Some(headers) = self.shared.config.preflight(&head) {
             return self.answer_with(x, 204, headers, Bytes::new());
         }
         if self.shared.config.admit {

@@ -5,9 +5,9 @@ use super::headers::{METHOD, VERSION, check_headers, differs, mismatch};
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, RequestHead};
 use crate::rpc::{ErrorObject, Notification, Request, code, result_response};
-use crate::server::Server;
 use crate::server::dispatch::{Modern, RequestContext, opens_session};
 use crate::server::era::{ErrorReply, Parts, Transport};
+use crate::server::{Server, ServerConfig};
 use alloc::format;
 use alloc::string::{String, ToString};
 
@@ -40,22 +40,6 @@ impl Server {
         Ok(())
     }
 
-    /// A request that says half of what 2026-07-28 demands, or that no revision that we have can have sent.
-    pub(super) fn incomplete(&self, head: &RequestHead, parts: &Parts, method: &str) -> ErrorReply {
-        let header = head.headers.get(VERSION).map(str::trim);
-        let requested = parts.params.optional::<String>("protocolVersion").ok().flatten();
-        match (header, requested) {
-            _ if parts.is_half_modern() || super::legacy::names_modern(head) => {
-                parts.named_version().err().unwrap_or_else(|| ErrorReply::method(method))
-            }
-            (None, None) if !opens_session(method) => mismatch(format!("the header {VERSION} is missing")),
-            (header, requested) => {
-                let requested = requested.or_else(|| header.map(ToString::to_string)).unwrap_or_default();
-                ErrorReply { status: Some(400), ..self.shared.config.unsupported(&requested, Transport::Http) }
-            }
-        }
-    }
-
     /// A notification is accepted without an answer. Cancelling is closing the exchange, so `notifications/cancelled` has nothing to name.
     pub(super) fn modern_notification(&mut self, x: ExchangeId, head: &RequestHead, notification: Notification) {
         let Notification { method, params } = notification;
@@ -73,6 +57,24 @@ impl Server {
     pub(super) fn takes_events(&self, x: ExchangeId) -> bool {
         let http = self.exchanges.get(&x).and_then(|exchange| exchange.binding.http());
         http.is_some_and(|http| http.accepts.events)
+    }
+}
+
+impl ServerConfig {
+    /// A request that says half of what 2026-07-28 demands, or that no revision that we have can have sent.
+    pub(super) fn incomplete(&self, head: &RequestHead, parts: &Parts, method: &str) -> ErrorReply {
+        let header = head.headers.get(VERSION).map(str::trim);
+        let requested = parts.params.optional::<String>("protocolVersion").ok().flatten();
+        match (header, requested) {
+            _ if parts.is_half_modern() || super::legacy::names_modern(head) => {
+                parts.named_version().err().unwrap_or_else(|| ErrorReply::method(method))
+            }
+            (None, None) if !opens_session(method) => mismatch(format!("the header {VERSION} is missing")),
+            (header, requested) => {
+                let requested = requested.or_else(|| header.map(ToString::to_string)).unwrap_or_default();
+                ErrorReply { status: Some(400), ..self.unsupported(&requested, Transport::Http) }
+            }
+        }
     }
 }
 

@@ -96,6 +96,21 @@ impl Web {
         self.streams.get_mut(&key)
     }
 
+    /// Returns the exchange that carries the own stream of a session.
+    pub(in crate::server) fn carrier_of_own_stream(&self, key: SessionKey) -> Option<ExchangeId> {
+        self.streams.get(&self.sessions.get(&key)?.own?)?.exchange()
+    }
+
+    /// The sessions that this principal opened.
+    pub(in crate::server) fn sessions_of(&self, principal: &Principal) -> Vec<SessionKey> {
+        let sessions = self.sessions.iter();
+        sessions.filter(|(_, session)| session.principal.as_ref() == Some(principal)).map(|(key, _)| *key).collect()
+    }
+
+    fn streams_of(&self, key: SessionKey) -> Vec<StreamKey> {
+        self.sessions.get(&key).map(|session| session.streams.iter().copied().collect()).unwrap_or_default()
+    }
+
     /// How many sessions there are.
     pub(in crate::server) fn sessions(&self) -> usize {
         self.sessions.len()
@@ -174,11 +189,6 @@ impl Server {
         Some(key)
     }
 
-    /// Returns the exchange that carries the own stream of a session.
-    pub(in crate::server) fn carrier_of_own_stream(&self, key: SessionKey) -> Option<ExchangeId> {
-        self.web.streams.get(&self.web.sessions.get(&key)?.own?)?.exchange()
-    }
-
     /// The client of a session has shown itself, or something of it is over.
     pub(super) fn touch_session(&mut self, key: SessionKey) {
         let now = self.now;
@@ -189,7 +199,7 @@ impl Server {
 
     /// Ends a session: what runs is stopped and answered, its streams end, and nothing of it is known any more.
     pub(in crate::server) fn end_session(&mut self, key: SessionKey, why: SessionEnd) {
-        for stream in self.streams_of(key) {
+        for stream in self.web.streams_of(key) {
             let running: Vec<RequestKey> = self
                 .web
                 .streams
@@ -199,7 +209,7 @@ impl Server {
             running.into_iter().for_each(|request| self.end_request(request, "the session has ended"));
         }
         // Among them one on which questions were withdrawn just now.
-        self.streams_of(key).into_iter().for_each(|stream| self.end_stream(stream));
+        self.web.streams_of(key).into_iter().for_each(|stream| self.end_stream(stream));
         let Some(session) = self.web.sessions.remove(&key) else { return };
         self.web.names.remove(&session.digest);
         self.shares.give_back_of(&session.client, Bound::History, session.history.bytes());
@@ -209,16 +219,6 @@ impl Server {
             self.timers.set(Timer::Sweep, None);
         }
         self.queue.push(Output::Event(Event::SessionEnded(key, why)));
-    }
-
-    /// The sessions that this principal opened.
-    pub(in crate::server) fn sessions_of(&self, principal: &Principal) -> Vec<SessionKey> {
-        let sessions = self.web.sessions.iter();
-        sessions.filter(|(_, session)| session.principal.as_ref() == Some(principal)).map(|(key, _)| *key).collect()
-    }
-
-    fn streams_of(&self, key: SessionKey) -> Vec<StreamKey> {
-        self.web.sessions.get(&key).map(|session| session.streams.iter().copied().collect()).unwrap_or_default()
     }
 
     /// Time to look for sessions that nobody needs.

@@ -6,7 +6,7 @@ use super::Stage;
 use super::history::{event_id, number_in};
 use super::legacy::bad_request;
 use super::modern::status_of;
-use super::sessions::HttpSession;
+use super::sessions::{HttpSession, Web};
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, Outbound};
 use crate::input::{RequestKey, SessionKey};
@@ -143,28 +143,7 @@ impl ResponseStream {
     }
 }
 
-impl Server {
-    /// The stream that answers the POST of this exchange.
-    pub(in crate::server) fn open_stream(
-        &mut self,
-        x: ExchangeId,
-        session: Option<SessionKey>,
-        version: ProtocolVersion,
-        is_batch: bool,
-    ) -> StreamKey {
-        let can_stream = self.takes_events(x);
-        let key = self.new_stream(session, version, Some(x), can_stream, false);
-        let Some(stream) = self.web.streams.get_mut(&key) else { return key };
-        stream.batch = is_batch.then(Batch::new);
-        let after =
-            if stream.is_primed() { Some(self.shared.config.stream_after) } else { self.shared.config.keep_alive };
-        if let Some(http) = self.http(x) {
-            http.stage = Stage::Carrying(key);
-        }
-        self.keep_alive_in(x, after.filter(|_| can_stream));
-        key
-    }
-
+impl Web {
     fn new_stream(
         &mut self,
         session: Option<SessionKey>,
@@ -173,10 +152,10 @@ impl Server {
         can_stream: bool,
         is_own: bool,
     ) -> StreamKey {
-        self.web.last_stream += 1;
-        let key = StreamKey(self.web.last_stream);
+        self.last_stream += 1;
+        let key = StreamKey(self.last_stream);
         let mut number = 0;
-        if let Some(session) = session.and_then(|session| self.web.http_session_mut(session)) {
+        if let Some(session) = session.and_then(|session| self.http_session_mut(session)) {
             session.last_stream += 1;
             number = session.last_stream;
             session.streams.insert(key);
@@ -197,7 +176,52 @@ impl Server {
             is_own,
             is_over: false,
         };
-        self.web.streams.insert(key, stream);
+        self.streams.insert(key, stream);
+        key
+    }
+
+    /// Whether a client has yet to come for the end of a stream.
+    pub(in crate::server) fn is_awaited(&self) -> bool {
+        let waits = |stream: &ResponseStream| {
+            stream.is_over && stream.exchange.is_none() && stream.kept.back() > stream.said.as_ref()
+        };
+        self.streams.values().any(waits)
+    }
+
+    /// Where a question of a request is said: on its own stream, or on that of the session if the client could not see it there.
+    pub(in crate::server) fn stream_to_ask_on(&mut self, key: StreamKey) -> StreamKey {
+        let Some(stream) = self.streams.get(&key) else { return key };
+        match stream.session {
+            Some(session) if !stream.can_stream || stream.is_lost() => self.own_stream_of(session, stream.version),
+            _ => key,
+        }
+    }
+
+    fn own_stream_of(&mut self, session: SessionKey, version: ProtocolVersion) -> StreamKey {
+        let own = self.http_session(session).and_then(|session| session.own);
+        own.unwrap_or_else(|| self.new_stream(Some(session), version, None, true, true))
+    }
+}
+
+impl Server {
+    /// The stream that answers the POST of this exchange.
+    pub(in crate::server) fn open_stream(
+        &mut self,
+        x: ExchangeId,
+        session: Option<SessionKey>,
+        version: ProtocolVersion,
+        is_batch: bool,
+    ) -> StreamKey {
+        let can_stream = self.takes_events(x);
+        let key = self.web.new_stream(session, version, Some(x), can_stream, false);
+        let Some(stream) = self.web.streams.get_mut(&key) else { return key };
+        stream.batch = is_batch.then(Batch::new);
+        let after =
+            if stream.is_primed() { Some(self.shared.config.stream_after) } else { self.shared.config.keep_alive };
+        if let Some(http) = self.http(x) {
+            http.stage = Stage::Carrying(key);
+        }
+        self.keep_alive_in(x, after.filter(|_| can_stream));
         key
     }
 
@@ -360,14 +384,6 @@ impl Server {
         Some((number, id))
     }
 
-    /// Whether a client has yet to come for the end of a stream.
-    pub(in crate::server) fn is_awaited(&self) -> bool {
-        let waits = |stream: &ResponseStream| {
-            stream.is_over && stream.exchange.is_none() && stream.kept.back() > stream.said.as_ref()
-        };
-        self.web.streams.values().any(waits)
-    }
-
     /// All of a stream is said, or kept for whoever comes back.
     fn finish_stream(&mut self, key: StreamKey) {
         let Some(stream) = self.web.streams.get_mut(&key) else { return };
@@ -501,26 +517,12 @@ impl Server {
         self.shares.give_back_of(&session.client, Bound::History, weight);
     }
 
-    /// Where a question of a request is said: on its own stream, or on that of the session if the client could not see it there.
-    pub(in crate::server) fn stream_to_ask_on(&mut self, key: StreamKey) -> StreamKey {
-        let Some(stream) = self.web.streams.get(&key) else { return key };
-        match stream.session {
-            Some(session) if !stream.can_stream || stream.is_lost() => self.own_stream_of(session, stream.version),
-            _ => key,
-        }
-    }
-
     /// The session and its own stream, if the exchange carries that.
     pub(in crate::server) fn own_stream(&self, x: ExchangeId) -> Option<(SessionKey, StreamKey)> {
         let http = self.exchanges.get(&x)?.binding.http()?;
         let Stage::Carrying(key) = http.stage else { return None };
         let stream = self.web.streams.get(&key).filter(|stream| stream.is_own)?;
         Some((stream.session?, key))
-    }
-
-    fn own_stream_of(&mut self, session: SessionKey, version: ProtocolVersion) -> StreamKey {
-        let own = self.web.http_session(session).and_then(|session| session.own);
-        own.unwrap_or_else(|| self.new_stream(Some(session), version, None, true, true))
     }
 }
 
@@ -531,7 +533,7 @@ impl Server {
         let negotiated = self.session(SessionRef::Http(session)).and_then(|session| session.negotiated());
         let version = negotiated.map(|negotiated| negotiated.version);
         let Some(version) = version else { return Err(bad_request("Session not found")) };
-        let key = self.own_stream_of(session, version);
+        let key = self.web.own_stream_of(session, version);
         // Who listens is ready, even if its word for it was lost.
         if let Some(session) = self.session_mut(SessionRef::Http(session)) {
             session.set_ready();
