@@ -1,5 +1,5 @@
-//! Admission: the application decides who is served, from the head of an HTTP request, or from the peer of a duplex connection that a
-//! listener accepted. Nothing of either is served before that.
+//! Admission: the application decides who is served, from the head of an HTTP request, or from the
+//! peer of a duplex connection that a listener accepted. Nothing of either is served before that.
 
 use super::{Event, Output, Server, ServerConfig, Timer};
 use crate::error::DiagnosticKind;
@@ -18,8 +18,9 @@ pub(super) enum Admitted {
 }
 
 impl ServerConfig {
-    /// Whether the application decides about a duplex exchange of this peer. It does not where the stream was given to the driver: its peer
-    /// is the program that started this one, or one that the application has chosen.
+    /// Whether the application decides about a duplex exchange of this peer. It does not where the
+    /// stream was given to the driver: its peer is the program that started this one, or one that
+    /// the application has chosen.
     pub(super) fn asks_about(&self, peer: &Peer) -> bool {
         self.admit && peer.is_accepted()
     }
@@ -88,7 +89,8 @@ impl Server {
         self.abort(x);
     }
 
-    /// Takes what comes before the decision from a driver that reads on. One message and the end of the input are kept; more is not read.
+    /// Takes what comes before the decision from a driver that reads on. One message and the end of
+    /// the input are kept; more is not read.
     pub(super) fn duplex_early(&mut self, x: ExchangeId, item: Inbound) {
         let Some(duplex) = self.duplex_mut(x) else { return };
         let Admitted::Waiting { early, ended, .. } = &mut duplex.admitted else { return };

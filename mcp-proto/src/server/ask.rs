@@ -1,5 +1,6 @@
-//! Asking an older client: the engine's own requests (`elicitation/create`, `sampling/createMessage`, `roots/list`), on its duplex
-//! exchange or on the stream of the request that asks. In 2026-07-28 a server sends no request; there questions are results, see
+//! Asking an older client: the engine's own requests (`elicitation/create`,
+//! `sampling/createMessage`, `roots/list`), on its duplex exchange or on the stream of the request
+//! that asks. In 2026-07-28 a server sends no request; there questions are results, see
 //! `responder.rs`.
 
 use super::Timer;
@@ -43,7 +44,8 @@ impl Asking {
 }
 
 impl Server {
-    /// Sends the questions of a request. Its handler is entered again when all are answered, at once if there are none.
+    /// Sends the questions of a request. Its handler is entered again when all are answered, at
+    /// once if there are none.
     pub(super) fn ask(&mut self, key: RequestKey, questions: Vec<Question>, state: Option<RawJson>) {
         let timeout = self.now + self.shared.config.limits.server.ask_timeout;
         let Some(key) = self.rekey(key) else { return };
@@ -114,7 +116,8 @@ impl Server {
         }
     }
 
-    /// An answer that cannot be read, to a question that is open: it counts as an error, so that nobody waits for it.
+    /// An answer that cannot be read, to a question that is open: it counts as an error, so that
+    /// nobody waits for it.
     pub(super) fn on_unreadable_answer(&mut self, session_ref: SessionRef, id: Option<&Id>) {
         let Some(session) = self.session(session_ref) else { return };
         if let Some(Id::Int(id)) = id
@@ -162,7 +165,8 @@ impl Server {
         }
     }
 
-    /// An answer, or an error in its place: it is held for as long as its request runs, like the params of that.
+    /// An answer, or an error in its place: it is held for as long as its request runs, like the
+    /// params of that.
     fn if_there_is_room(
         &mut self,
         key: RequestKey,

@@ -1,4 +1,5 @@
-//! Batches of 2025-03-26 (JSON-RPC 2.0 section 6): an array of messages, and the one array of its responses.
+//! Batches of 2025-03-26 (JSON-RPC 2.0 section 6): an array of messages, and the one array of its
+//! responses.
 
 use super::session::SessionRef;
 use super::{ExchangeId, Server};
@@ -8,7 +9,8 @@ use alloc::format;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
-/// The responses of a batch. They leave together, once the last is there and every element was read.
+/// The responses of a batch. They leave together, once the last is there and every element was
+/// read.
 #[derive(Debug)]
 pub(super) struct Batch {
     is_being_read: bool,
@@ -80,7 +82,8 @@ impl Batch {
 }
 
 impl Server {
-    /// Handles a message that has no response. `session`: the legacy session that it belongs to, if it belongs to any.
+    /// Handles a message that has no response. `session`: the legacy session that it belongs to, if
+    /// it belongs to any.
     pub(super) fn on_element(
         &mut self,
         exchange: ExchangeId,

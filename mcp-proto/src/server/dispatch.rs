@@ -1,9 +1,11 @@
-//! Dispatch: what becomes of a request and of a notification. The only place that matches on the methods that the engine
-//! serves itself. A transport finds out which column of the matrix a request is in, and carries out what the column says.
+//! Dispatch: what becomes of a request and of a notification. The only place that matches on the
+//! methods that the engine serves itself. A transport finds out which column of the matrix a
+//! request is in, and carries out what the column says.
 //!
-//! The compatibility matrix (2026-07-28 versioning, backward compatibility). A request is *modern* if its `_meta` names
-//! its revision, whatever its method is. A legacy request is *open* on a duplex connection before `initialize`, and over
-//! HTTP if it is `initialize`. Any other legacy request is *negotiated*: over HTTP by its session or its header.
+//! The compatibility matrix (2026-07-28 versioning, backward compatibility). A request is *modern*
+//! if its `_meta` names its revision, whatever its method is. A legacy request is *open* on a
+//! duplex connection before `initialize`, and over HTTP if it is `initialize`. Any other legacy
+//! request is *negotiated*: over HTTP by its session or its header.
 //!
 //! | method                 | modern               | open                   | negotiated          |
 //! |------------------------|----------------------|------------------------|---------------------|
@@ -13,8 +15,8 @@
 //! | `subscriptions/listen` | opens a subscription | -32600                 | the application     |
 //! | any other              | the application      | -32600                 | the application     |
 //!
-//! An open request that has half of the metadata of 2026-07-28 is answered with -32602. So is every one on a server
-//! without a legacy revision, except `initialize`: -32022.
+//! An open request that has half of the metadata of 2026-07-28 is answered with -32602. So is every
+//! one on a server without a legacy revision, except `initialize`: -32022.
 
 use super::era::{Admitted, Caller, ErrorReply, Negotiated, Parts, Transport};
 use super::session::SessionRef;
@@ -108,7 +110,8 @@ impl Server {
             "initialize" if self.life != Life::Serving => Err(ErrorReply::full("the server is shutting down")),
             "initialize" => Ok(Open::Initialize(parts.params)),
             "ping" if serves_legacy => Ok(Open::Pong),
-            // A request that is modern, or can be nothing else, lacks the metadata that 2026-07-28 demands.
+            // A request that is modern, or can be nothing else, lacks the metadata that 2026-07-28
+            // demands.
             method if !serves_legacy || parts.is_half_modern() || method == "server/discover" => {
                 Err(parts.named_version().err().unwrap_or_else(|| ErrorReply::method(method)))
             }
@@ -155,7 +158,8 @@ impl Server {
         Ok(Box::new(admitted))
     }
 
-    /// Handles a notification of a client. `session`: the legacy session that it belongs to, if it belongs to any.
+    /// Handles a notification of a client. `session`: the legacy session that it belongs to, if it
+    /// belongs to any.
     pub(super) fn on_notification(
         &mut self,
         exchange: ExchangeId,

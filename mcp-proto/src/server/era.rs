@@ -28,7 +28,8 @@ pub(super) struct ErrorReply {
 }
 
 impl Server {
-    /// The params of a request whose id is not longer than it may be. A progress token that is longer is taken out.
+    /// The params of a request whose id is not longer than it may be. A progress token that is
+    /// longer is taken out.
     pub(super) fn parts(&mut self, request: &Request) -> Result<Parts, ErrorReply> {
         let max = self.shared.config.limits.frame.max_id;
         if request.id.size() > max {
@@ -43,7 +44,8 @@ impl Server {
         Ok(parts)
     }
 
-    /// The request that a `notifications/cancelled` names. `None`, which is diagnosed: there is none, or the id is longer than it may be.
+    /// The request that a `notifications/cancelled` names. `None`, which is diagnosed: there is
+    /// none, or the id is longer than it may be.
     pub(super) fn cancelled(
         &mut self,
         session_ref: Option<SessionRef>,
@@ -72,7 +74,8 @@ impl ErrorReply {
         Self::new(DiagnosticKind::BadParams, code::INVALID_PARAMS, message)
     }
 
-    /// Metadata that is missing or malformed, which over HTTP has another status than other wrong params.
+    /// Metadata that is missing or malformed, which over HTTP has another status than other wrong
+    /// params.
     pub(super) fn metadata(message: impl Into<String>) -> Self {
         Self { status: Some(400), ..Self::params(message) }
     }
@@ -107,7 +110,8 @@ pub(super) enum Transport {
 }
 
 impl Transport {
-    /// Whether the revision is one to name over it. The oldest has another HTTP transport; a client that asks for it gets it all the same.
+    /// Whether the revision is one to name over it. The oldest has another HTTP transport; a client
+    /// that asks for it gets it all the same.
     fn carries(self, version: ProtocolVersion) -> bool {
         self == Self::Duplex || version != ProtocolVersion::V2024_11_05
     }
@@ -160,13 +164,15 @@ impl Parts {
         self.meta.get(meta::PROTOCOL_VERSION).is_some()
     }
 
-    /// Whether the request has a part of the metadata that 2026-07-28 demands, without naming its revision.
+    /// Whether the request has a part of the metadata that 2026-07-28 demands, without naming its
+    /// revision.
     pub(super) fn is_half_modern(&self) -> bool {
         !self.is_modern()
             && [meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO].iter().any(|key| self.meta.get(key).is_some())
     }
 
-    /// The revision that the request names. An error unless all metadata that 2026-07-28 demands is there.
+    /// The revision that the request names. An error unless all metadata that 2026-07-28 demands is
+    /// there.
     pub(super) fn named_version(&self) -> Result<String, ErrorReply> {
         let version = self
             .meta
@@ -176,7 +182,8 @@ impl Parts {
         Ok(version)
     }
 
-    /// The token of the request. One that is neither a string nor an integer is an error, `null` is none.
+    /// The token of the request. One that is neither a string nor an integer is an error, `null` is
+    /// none.
     pub(super) fn progress_token(&self) -> Result<Option<Id>, ErrorReply> {
         match self.meta.get(meta::PROGRESS_TOKEN) {
             None => Ok(None),
@@ -188,7 +195,8 @@ impl Parts {
         }
     }
 
-    /// A request of the modern era whose version is supported. `takes_unasked`: answers without a state count. Its context is its own: nothing of an earlier request enters it.
+    /// A request of the modern era whose version is supported. `takes_unasked`: answers without a
+    /// state count. Its context is its own: nothing of an earlier request enters it.
     pub(super) fn admit_modern(
         mut self,
         request: Request,
@@ -205,7 +213,8 @@ impl Parts {
                 // Without the state of a round nothing was asked.
                 Ok((brought, None)) if !takes_unasked => unasked = !brought.is_empty(),
                 Ok(taken) => (inputs, state) = taken,
-                // Whether there is such a method, and such a tool, is known to the application, and comes first.
+                // Whether there is such a method, and such a tool, is known to the application, and
+                // comes first.
                 Err(rejection) => fault = Some(rejection.error.into()),
             }
         }
@@ -251,7 +260,8 @@ impl Parts {
         Ok(Admitted { id: request.id, incoming, token, fault: None, unasked: false, size })
     }
 
-    /// The answers that a retry brings (multi round-trip requests). A client answers with results only.
+    /// The answers that a retry brings (multi round-trip requests). A client answers with results
+    /// only.
     fn take_inputs(&mut self) -> Result<(Inputs, Option<RequestState>), ErrorReply> {
         let responses = self.params.optional_object("inputResponses");
         let responses =
@@ -301,13 +311,15 @@ impl ServerConfig {
             .with_opt("instructions", self.instructions.as_deref())
     }
 
-    /// Negotiates by `initialize`: the requested revision if we have it, else our newest of the legacy era.
+    /// Negotiates by `initialize`: the requested revision if we have it, else our newest of the
+    /// legacy era.
     pub(super) fn initialize(&self, params: &Object, over: Transport) -> Result<(Negotiated, Object), ErrorReply> {
         let requested: String = params.required("protocolVersion").map_err(|e| ErrorReply::params(format!("{e}")))?;
         let newest = self.versions.newest(Era::Legacy).ok_or_else(|| self.unsupported(&requested, over))?;
         let version = self.versions.mutual(Era::Legacy, &[&requested]).unwrap_or(newest);
         let max = self.limits.server.max_client_data;
-        // A client that says nothing of itself, or nothing legible, is served: nothing depends on it.
+        // A client that says nothing of itself, or nothing legible, is served: nothing depends on
+        // it.
         let info = params.get("clientInfo").filter(|info| info.as_bytes().len() <= max).map(RawJson::detached);
         let client = info.as_ref().and_then(|info| Implementation::read(Object::read(info).ok()?).ok());
         let capabilities = params.get("capabilities").map(RawJson::detached);

@@ -1,6 +1,7 @@
-//! Telling clients of changes: `subscriptions/listen` of 2026-07-28 on every transport, and the unasked `list_changed` that the older
-//! revisions have in its place, on a duplex exchange or on the stream that a session has of its own. A change is told once to each; changes
-//! that a client has no room for become one.
+//! Telling clients of changes: `subscriptions/listen` of 2026-07-28 on every transport, and the
+//! unasked `list_changed` that the older revisions have in its place, on a duplex exchange or on
+//! the stream that a session has of its own. A change is told once to each; changes that a client
+//! has no room for become one.
 
 use super::era::ErrorReply;
 use super::reply::{Reply, ReplyTo};
@@ -50,7 +51,8 @@ impl Server {
         watchers.into_iter().for_each(|x| self.tell_changes(x));
     }
 
-    /// Tells whoever is at the other end of an exchange what it does not know yet, as far as there is room.
+    /// Tells whoever is at the other end of an exchange what it does not know yet, as far as there
+    /// is room.
     pub(super) fn tell_changes(&mut self, x: ExchangeId) {
         let Some(exchange) = self.exchanges.get(&x) else { return };
         let subscriptions: Vec<RequestKey> = exchange.listens.iter().copied().collect();
@@ -100,7 +102,8 @@ impl Server {
         }
     }
 
-    /// Opens a subscription (2026-07-28 subscriptions): what of it is honoured is said first. What we do not tell of is left out.
+    /// Opens a subscription (2026-07-28 subscriptions): what of it is honoured is said first. What
+    /// we do not tell of is left out.
     pub(super) fn listen(
         &mut self,
         x: ExchangeId,
@@ -171,7 +174,8 @@ impl Server {
         open.into_iter().for_each(|key| self.end_listen(key));
     }
 
-    /// Ends a subscription by the book: the result, and on a duplex exchange the notification that 2026-07-28 (cancellation) wants.
+    /// Ends a subscription by the book: the result, and on a duplex exchange the notification that
+    /// 2026-07-28 (cancellation) wants.
     pub(super) fn end_listen(&mut self, key: RequestKey) {
         let Some(listen) = self.listens.remove(&key) else { return };
         self.give_back_listen(&listen);

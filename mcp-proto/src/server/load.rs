@@ -7,7 +7,8 @@ use crate::exchange::{Body, Outbound};
 pub(super) struct Load {
     /// Bytes in the queue of outputs.
     pub(super) queued: usize,
-    /// Bytes that the driver took since it last told how many are unsent. Counted only if it ever tells.
+    /// Bytes that the driver took since it last told how many are unsent. Counted only if it ever
+    /// tells.
     pub(super) handed: usize,
     /// Bytes unsent, as last told.
     pub(super) unsent: usize,

@@ -1,12 +1,12 @@
-//! The server engine (seam B): events of exchanges in, parts to send and events out. One engine serves both
-//! eras, and decides per message.
+//! The server engine (seam B): events of exchanges in, parts to send and events out. One engine
+//! serves both eras, and decides per message.
 //!
-//! It uses exchanges, and no bytes, sockets or clock. It emits a request of a client as [`Event::Request`]
-//! with a [`Responder`], and answers by itself what needs no application: `initialize`,
-//! `server/discover`, `ping`, errors. The message decides its era (2026-07-28, versioning: backward
-//! compatibility): `_meta["io.modelcontextprotocol/protocolVersion"]` makes it modern; `initialize` begins
-//! the legacy era on its duplex connection; a later message there without that field has the negotiated
-//! revision.
+//! It uses exchanges, and no bytes, sockets or clock. It emits a request of a client as
+//! [`Event::Request`] with a [`Responder`], and answers by itself what needs no application:
+//! `initialize`, `server/discover`, `ping`, errors. The message decides its era (2026-07-28,
+//! versioning: backward compatibility): `_meta["io.modelcontextprotocol/protocolVersion"]` makes it
+//! modern; `initialize` begins the legacy era on its duplex connection; a later message there
+//! without that field has the negotiated revision.
 
 mod admission;
 mod ask;
@@ -73,7 +73,8 @@ use shares::{Bound, Client, ClientKey, Full, Shares};
 pub enum Output {
     /// Send this on an exchange.
     Send(ExchangeId, Outbound),
-    /// End an exchange now. The driver reports no further event of it, and the engine sends nothing on it.
+    /// End an exchange now. The driver reports no further event of it, and the engine sends nothing
+    /// on it.
     Abort(ExchangeId),
     /// An event for the application.
     Event(Event),
@@ -81,8 +82,8 @@ pub enum Output {
 
 /// The server engine. See the [module](self) for how a driver uses it.
 ///
-/// [`ServerLimits`](crate::limits::ServerLimits) limits every table. A table is empty again when its requests
-/// and exchanges are over.
+/// [`ServerLimits`](crate::limits::ServerLimits) limits every table. A table is empty again when
+/// its requests and exchanges are over.
 pub struct Server {
     shared: Arc<Shared>,
     now: Instant,
@@ -169,8 +170,9 @@ enum Timer {
 }
 
 impl Server {
-    /// Creates a server without exchanges. `seed` must be unpredictable and used for no other engine. The key
-    /// that seals `requestState` is derived from it, unless the configuration has one.
+    /// Creates a server without exchanges. `seed` must be unpredictable and used for no other
+    /// engine. The key that seals `requestState` is derived from it, unless the configuration has
+    /// one.
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
         let seed = Seed::new(seed);
         let seal_key = config.state_key.unwrap_or_else(|| seed.derive("request state"));
@@ -200,11 +202,12 @@ impl Server {
     /// Applies one input. The other methods that change the server are forms of this one.
     ///
     /// # Errors
-    /// The engine refuses only notifications, and nothing has changed then: [`Refusal::Gone`] after the end
-    /// of the request, [`Refusal::NotWanted`] for progress that the client did not ask for and for a method
-    /// that a handler may not send ([`Cx::notify`](crate::Cx::notify) lists them),
-    /// [`Refusal::NotIncreasing`], [`Refusal::Unencodable`], [`Refusal::Full`] for a custom one beyond
-    /// [`max_unsent`](crate::limits::ServerLimits::max_unsent), [`Refusal::Closed`] after the end.
+    /// The engine refuses only notifications, and nothing has changed then: [`Refusal::Gone`] after
+    /// the end of the request, [`Refusal::NotWanted`] for progress that the client did not ask for
+    /// and for a method that a handler may not send ([`Cx::notify`](crate::Cx::notify) lists them),
+    /// [`Refusal::NotIncreasing`], [`Refusal::Unencodable`], [`Refusal::Full`] for a custom one
+    /// beyond [`max_unsent`](crate::limits::ServerLimits::max_unsent), [`Refusal::Closed`] after
+    /// the end.
     pub fn apply(&mut self, now: Instant, input: ServerInput) -> Result<Applied, Refused<ServerInput>> {
         self.now = self.now.max(now);
         match input {
@@ -223,14 +226,14 @@ impl Server {
         Ok(Applied::Done)
     }
 
-    /// Reports an event of an exchange. Cannot fail: the engine turns a fault of the peer into error responses,
-    /// aborts and diagnostics.
+    /// Reports an event of an exchange. Cannot fail: the engine turns a fault of the peer into
+    /// error responses, aborts and diagnostics.
     pub fn handle_event(&mut self, now: Instant, exchange: ExchangeId, fact: ExchangeEvent) {
         self.done(now, Input::Event(exchange, fact));
     }
 
-    /// Answers a request, or requests input of its client. Does nothing if the request was cancelled or
-    /// answered, or belongs to another engine.
+    /// Answers a request, or requests input of its client. Does nothing if the request was
+    /// cancelled or answered, or belongs to another engine.
     pub fn respond(&mut self, now: Instant, answer: Answer) {
         self.done(now, Input::Command(ServerCommand::Respond(answer)));
     }
@@ -244,8 +247,9 @@ impl Server {
         self.on_note(to, note)
     }
 
-    /// Notifies every client that listens, and every legacy client. Never fails and never waits: pending
-    /// notifications of one client are merged. Does nothing unless [`ServerConfig::capabilities`] declare it.
+    /// Notifies every client that listens, and every legacy client. Never fails and never waits:
+    /// pending notifications of one client are merged. Does nothing unless
+    /// [`ServerConfig::capabilities`] declare it.
     pub fn publish(&mut self, now: Instant, change: Change) {
         self.done(now, Input::Command(ServerCommand::Publish(change)));
     }
@@ -255,9 +259,9 @@ impl Server {
         self.done(now, Input::Command(ServerCommand::Admit(to.key(), admission)));
     }
 
-    /// Shuts the server down. It refuses new requests (`-32603`). Running requests have `grace` to end; then it
-    /// cancels them and answers them with `-32603`. Then every exchange ends, and [`Event::Terminated`] is the
-    /// last output. A second call can only shorten `grace`.
+    /// Shuts the server down. It refuses new requests (`-32603`). Running requests have `grace` to
+    /// end; then it cancels them and answers them with `-32603`. Then every exchange ends, and
+    /// [`Event::Terminated`] is the last output. A second call can only shorten `grace`.
     pub fn shutdown(&mut self, now: Instant, grace: Duration) {
         self.done(now, Input::Command(ServerCommand::Shutdown(grace)));
     }
@@ -300,9 +304,10 @@ impl Server {
         sessions
     }
 
-    /// Returns the number of streams of legacy HTTP clients: one for each POST with running requests, one for
-    /// each that is kept for resumption, and those that a session opened with GET. A subscription of
-    /// 2026-07-28 is a request and does not count. 0 without the feature `http`.
+    /// Returns the number of streams of legacy HTTP clients: one for each POST with running
+    /// requests, one for each that is kept for resumption, and those that a session opened with
+    /// GET. A subscription of 2026-07-28 is a request and does not count. 0 without the feature
+    /// `http`.
     pub fn streams(&self) -> usize {
         #[cfg(feature = "http")]
         let streams = self.web.streams();
@@ -508,7 +513,8 @@ impl Server {
         }
     }
 
-    /// Terminates a server that shuts down, once no request runs and no client has a response to fetch.
+    /// Terminates a server that shuts down, once no request runs and no client has a response to
+    /// fetch.
     fn end_if_drained(&mut self) {
         if self.life != Life::Draining || !self.requests.is_empty() {
             return;
@@ -554,7 +560,8 @@ impl Server {
         self.queue.push(Output::Send(x, outgoing));
     }
 
-    /// Sends a response of the engine itself. Disconnects a client that keeps causing them and reads none.
+    /// Sends a response of the engine itself. Disconnects a client that keeps causing them and
+    /// reads none.
     fn send_own(&mut self, x: ExchangeId, outgoing: Outbound) {
         let max = self.shared.config.limits.server.max_unsent;
         let Some(exchange) = self.exchanges.get_mut(&x) else { return };

@@ -1,5 +1,6 @@
-//! Which notifications a handler may send on its request. The engine sends its own notifications itself, in their order and on their
-//! streams; the same method sent by a handler would contradict them.
+//! Which notifications a handler may send on its request. The engine sends its own notifications
+//! itself, in their order and on their streams; the same method sent by a handler would contradict
+//! them.
 
 use super::Server;
 use super::requests::Running;
@@ -14,7 +15,8 @@ const MESSAGE: &str = "notifications/message";
 /// The request by which a client of the older revisions sets the level of its log messages.
 const SET_LEVEL: &str = "logging/setLevel";
 
-/// Whether a handler may send this notification. The documentation of [`Cx::notify`](crate::Cx::notify) has the table.
+/// Whether a handler may send this notification. The documentation of
+/// [`Cx::notify`](crate::Cx::notify) has the table.
 fn is_allowed(method: &str, version: ProtocolVersion, declared: &ServerCapabilities) -> bool {
     let rules = version.rules();
     match method {
@@ -30,7 +32,8 @@ fn is_allowed(method: &str, version: ProtocolVersion, declared: &ServerCapabilit
         "notifications/initialized" | "notifications/roots/list_changed" => false,
         // On 2026-07-28 the request itself asks for it.
         MESSAGE => rules.era == Era::Modern || declared.has_logging(),
-        // On 2026-07-28 these belong on subscriptions. Before, the application knows who subscribed.
+        // On 2026-07-28 these belong on subscriptions. Before, the application knows who
+        // subscribed.
         "notifications/resources/updated" => rules.era == Era::Legacy && declared.watches_resources(),
         // Only 2025-11-25 has these.
         "notifications/tasks/status" => rules.tasks && declared.has_tasks(),
@@ -54,8 +57,9 @@ impl Server {
             && (method != MESSAGE || self.is_logged(running, params))
     }
 
-    /// Whether the client wants a log message of this level: on 2026-07-28 the request says so, before that the connection or session, where
-    /// everything is wanted until the client sets a level.
+    /// Whether the client wants a log message of this level: on 2026-07-28 the request says so,
+    /// before that the connection or session, where everything is wanted until the client sets a
+    /// level.
     fn is_logged(&self, running: &Running, message: &Object) -> bool {
         let Some(level) = message.get("level").and_then(LogLevel::read) else { return false };
         match running.version.era() {
@@ -67,7 +71,8 @@ impl Server {
         }
     }
 
-    /// A request was answered with a result. If it was `logging/setLevel`, its level holds from now on.
+    /// A request was answered with a result. If it was `logging/setLevel`, its level holds from now
+    /// on.
     pub(super) fn keep_log_level(&mut self, key: RequestKey) {
         let Some(running) = self.requests.get(&key) else { return };
         let Some(request) = running.request().filter(|request| request.method == SET_LEVEL) else { return };

@@ -9,7 +9,8 @@ use crate::rpc::RawJson;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 
-/// Outputs in their order. Notifications and diagnostics beyond their bounds are counted instead of kept; everything else is kept.
+/// Outputs in their order. Notifications and diagnostics beyond their bounds are counted instead of
+/// kept; everything else is kept.
 #[derive(Debug)]
 pub(super) struct Queue {
     outputs: VecDeque<Output>,

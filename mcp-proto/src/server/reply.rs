@@ -1,5 +1,6 @@
-//! Where the response of a request goes, and what else is sent for it: on the duplex connection that brought it, or on the
-//! response stream of its POST. Everything that differs between the two for a running request is here.
+//! Where the response of a request goes, and what else is sent for it: on the duplex connection
+//! that brought it, or on the response stream of its POST. Everything that differs between the two
+//! for a running request is here.
 
 use super::session::{Session, SessionRef};
 use super::{ExchangeId, Server};
@@ -45,7 +46,8 @@ impl Server {
         binding.duplex().map(|_| ReplyTo::Duplex(exchange))
     }
 
-    /// Opens the place where a request of this exchange is answered: over HTTP the response stream of its POST.
+    /// Opens the place where a request of this exchange is answered: over HTTP the response stream
+    /// of its POST.
     pub(super) fn open_reply(&mut self, exchange: ExchangeId, version: ProtocolVersion) -> ReplyTo {
         #[cfg(feature = "http")]
         if self.exchanges.get(&exchange).is_some_and(|exchange| exchange.binding.http().is_some()) {
@@ -127,7 +129,8 @@ impl Server {
         }
     }
 
-    /// Closes the exchange of a response stream, so that the client resumes it later. Returns whether that is possible.
+    /// Closes the exchange of a response stream, so that the client resumes it later. Returns
+    /// whether that is possible.
     #[cfg(feature = "http")]
     pub(super) fn close_for_resumption(&mut self, reply_to: ReplyTo, retry: Option<Duration>) -> bool {
         match reply_to {
@@ -150,7 +153,8 @@ impl Server {
         }
     }
 
-    /// Ends a duplex connection whose client has closed its sending side, once none of its requests runs.
+    /// Ends a duplex connection whose client has closed its sending side, once none of its requests
+    /// runs.
     pub(super) fn end_if_quiet(&mut self, reply_to: ReplyTo) {
         match reply_to {
             ReplyTo::Duplex(exchange) => {
@@ -176,7 +180,8 @@ impl Server {
         exchange.is_some_and(|exchange| exchange.load.total().saturating_add(size) <= max)
     }
 
-    /// Returns whether a message of this size can be sent now, or is kept for a client that resumes the stream.
+    /// Returns whether a message of this size can be sent now, or is kept for a client that resumes
+    /// the stream.
     pub(super) fn takes(&self, reply_to: ReplyTo, size: usize) -> bool {
         self.has_room(reply_to, size)
             || match reply_to {

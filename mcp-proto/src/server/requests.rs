@@ -1,4 +1,26 @@
-//! The requests that run: one table, keyed by our own keys and never by an id that a client chose.
+//! The running requests: one table, by keys of the engine and never by an id that a client chose.
+//!
+//! ```text
+//!  dispatch.rs ── run ──▶ Handler ── Event::Request ──▶ application
+//!                            ▲                              │ respond
+//!                            │ enter_again                  ▼
+//!                         Asking ◀── ask ────────────── on_answer
+//!                                                           │ finish
+//!                                                           ▼
+//!                                                reply.rs: the response
+//! ```
+//!
+//! A legacy request is *asking* while its client has to respond to requests of the engine. Each
+//! further round has a new key. On 2026-07-28 a question is the response, and the client sends the
+//! request again.
+//!
+//! A request ends in one of three ways: `finish` with the response of the application,
+//! `finish_with_error` at a deadline or a shutdown, `cancel` without a response, since the client
+//! has cancelled or left.
+//!
+//! A request leaves the table in [`forget`](Server::forget) and nowhere else. Until then it has a
+//! place in three more tables: the running requests of its [`ReplyTo`], the ids of its session, the
+//! shares of its client.
 
 use super::Timer;
 use super::ask::Asking;
@@ -24,46 +46,47 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
 
-/// A request that was handed out, or that waits for its client.
+/// A request that the application handles, or that waits for its client.
 #[derive(Debug)]
 pub(super) struct Running {
-    /// The exchange that brought it.
+    /// The exchange that brought it. It may be over.
     pub(super) exchange: ExchangeId,
-    /// Whose share it takes of what all share.
+    /// The client that its place and its bytes count for.
     pub(super) client: ClientKey,
-    /// Where its answer goes.
     pub(super) reply_to: ReplyTo,
     pub(super) id: Id,
     pub(super) version: ProtocolVersion,
-    /// The batch that its answer belongs to.
+    /// The batch that its response belongs to, on a duplex connection.
     batch: Option<u64>,
+    /// Its progress token.
     token: Option<Id>,
-    /// The lowest level of log messages that the request asks for; `None`: it asks for none.
+    /// The lowest level of log messages that the request wants. `None`: it wants none.
     pub(super) log_level: Option<LogLevel>,
-    /// The last progress that was accepted.
+    /// The last progress that the application reported.
     progress: Option<f64>,
-    /// The newest progress that waits for room.
+    /// The newest progress notification, if it waits for room.
     held: Option<Bytes>,
-    /// When the handler was entered, and how long it ran before.
+    /// When the handler was entered last.
     since: Instant,
+    /// How long it ran in earlier rounds.
     spent: Duration,
     pub(super) stage: Stage,
-    /// What a further entry needs; only where the engine itself asks the client.
+    /// The request for a further round. `None` on 2026-07-28, where the client sends it again.
     pub(super) entry: Option<Box<Entry>>,
-    /// What it holds, as estimated.
+    /// The memory that it holds, in bytes, as estimated.
     pub(super) size: usize,
 }
 
-/// Where a request is.
+/// The state of a request.
 #[derive(Debug)]
 pub(super) enum Stage {
     /// The application has its responder.
     Handler,
-    /// The client owes answers.
+    /// The client has to respond to requests of the engine.
     Asking(Asking),
 }
 
-/// What is needed to hand an older request out again.
+/// A legacy request, for the rounds after the first.
 #[derive(Debug)]
 pub(super) struct Entry {
     incoming: Incoming,
@@ -72,7 +95,7 @@ pub(super) struct Entry {
 }
 
 impl Server {
-    /// Makes room for a further request of this exchange. `session_ref`: the session that it belongs to.
+    /// Checks the limits for a further request of this exchange.
     pub(super) fn check_room(
         &mut self,
         client: &Client,
@@ -89,8 +112,8 @@ impl Server {
         if self.life != Life::Serving {
             Err(ErrorReply::full("the server is shutting down"))
         } else if backlog > limits.max_backlog {
-            // Answers are never refused, so the requests that lead to them are.
-            Err(ErrorReply::full("the client does not read its answers"))
+            // The engine refuses no response, so it refuses the requests that lead to them.
+            Err(ErrorReply::full("the client does not read its responses"))
         } else if here >= limits.max_running_per_exchange {
             Err(ErrorReply::full("the server is busy"))
         } else {
@@ -98,7 +121,8 @@ impl Server {
         }
     }
 
-    /// Makes room for what a client takes more of a bound, in the place of requests that nobody hears of if need be.
+    /// Makes room for a client that takes `more` of a bound. If there is none, ends requests whose
+    /// clients have left.
     pub(super) fn make_room(&mut self, client: &Client, bound: Bound, more: usize) -> Result<(), Full> {
         loop {
             let checked = self.check_share(client, bound, more);
@@ -107,7 +131,7 @@ impl Server {
                 Full::All => None,
                 Full::Share => Some(client),
             };
-            // Nobody gives way to what has no room in any case.
+            // No request gives way to one that is refused anyway.
             let share = bound.share(&self.shared.config.limits.server);
             if more > share || !self.end_unheard(of) {
                 return checked;
@@ -126,7 +150,7 @@ impl Server {
         false
     }
 
-    /// Hands a request out.
+    /// Runs a request.
     pub(super) fn run(&mut self, reply_to: ReplyTo, x: ExchangeId, admitted: Admitted, batch: Option<u64>) {
         let Admitted { id, incoming, token, fault, unasked, size } = admitted;
         if unasked {
@@ -165,7 +189,7 @@ impl Server {
         self.hand_out(key, incoming, 0, fault);
     }
 
-    /// Enters the handler, for the first time or again.
+    /// Emits the request, for the first or a further round.
     fn hand_out(&mut self, key: RequestKey, incoming: Incoming, rounds: u32, fault: Option<Box<ErrorObject>>) {
         let Some(running) = self.requests.get_mut(&key) else { return };
         running.since = self.now;
@@ -196,7 +220,7 @@ impl Server {
         self.queue.push(Output::Event(Event::Request(responder, incoming)));
     }
 
-    /// Takes an older request, whose client was asked, up again: under the key that it got when it asked.
+    /// Starts the next round of a legacy request, under the key that it got when it asked.
     pub(super) fn enter_again(&mut self, key: RequestKey, state: Option<RawJson>) {
         let Some(running) = self.requests.get_mut(&key) else { return };
         running.stage = Stage::Handler;
@@ -207,7 +231,8 @@ impl Server {
         self.hand_out(key, incoming, rounds, None);
     }
 
-    /// Gives a request that asks its client a new key, so that whoever held the old one is out of the game.
+    /// Gives a request that asks its client a new key. A responder of the last round does nothing
+    /// then.
     pub(super) fn rekey(&mut self, old: RequestKey) -> Option<RequestKey> {
         let mut running = self.requests.remove(&old)?;
         self.timers.set(Timer::Handler(old), None);
@@ -230,7 +255,7 @@ impl Server {
         key
     }
 
-    /// What the application answered. Only a request whose handler runs can be answered; anything else is late, and dropped.
+    /// Handles the answer of the application. Drops it unless the handler of the request runs.
     pub(super) fn on_answer(&mut self, answer: Answer) {
         let running = self.requests.get(&answer.key).filter(|running| matches!(running.stage, Stage::Handler));
         let Some(reply_to) = running.map(|running| running.reply_to) else { return };
@@ -253,7 +278,7 @@ impl Server {
         self.end_if_drained();
     }
 
-    /// Sends the answer of a request, after which nothing of it is left. The newest progress, if it waits, goes before it.
+    /// Ends a request with a response. Pending progress goes before it.
     fn finish(&mut self, key: RequestKey, bytes: Bytes, code: Option<i64>) {
         let Some(running) = self.forget(key) else { return };
         if let Some(held) = running.held {
@@ -262,14 +287,14 @@ impl Server {
         self.reply_to(running.reply_to, Reply { message: bytes, code, batch: running.batch });
     }
 
-    /// Answers a request in the application's place.
+    /// Ends a request with an error of the engine.
     fn finish_with_error(&mut self, key: RequestKey, message: &str) {
         let Some(running) = self.requests.get(&key) else { return };
         let bytes = error_response(Some(&running.id), &ErrorObject::new(code::INTERNAL_ERROR, message));
         self.finish(key, bytes, Some(code::INTERNAL_ERROR));
     }
 
-    /// Takes a request out of every table.
+    /// Removes a request from every table.
     fn forget(&mut self, key: RequestKey) -> Option<Running> {
         let running = self.requests.remove(&key)?;
         self.shares.give_back(running.client, Bound::RunningBytes, running.size);
@@ -292,7 +317,8 @@ impl Server {
         Some(running)
     }
 
-    /// A request is over without an answer. `wire`: its exchange lives on, so that open questions are withdrawn on it.
+    /// Ends a request without a response. `wire`: its exchange lives on, so the engine withdraws
+    /// its own requests on it.
     pub(super) fn cancel(&mut self, key: RequestKey, wire: bool) {
         let Some(running) = self.forget(key) else { return };
         match &running.stage {
@@ -300,7 +326,7 @@ impl Server {
             Stage::Asking(asking) if wire => self.withdraw(running.reply_to, asking),
             Stage::Asking(_) => {}
         }
-        // On an exchange that is over, its batch is over too.
+        // On a connection that is over, its batch is over too.
         self.no_reply_to(running.reply_to, running.batch.filter(|_| wire));
     }
 
@@ -319,7 +345,7 @@ impl Server {
         self.end_if_drained();
     }
 
-    /// Answers what still runs, and stops it.
+    /// Ends every request, since the server shuts down.
     pub(super) fn end_running(&mut self) {
         let running: Vec<RequestKey> = self.requests.keys().copied().collect();
         for key in running {
@@ -327,7 +353,7 @@ impl Server {
         }
     }
 
-    /// Answers a request, and stops it.
+    /// Ends a request with an error: cancels its handler, or withdraws the requests to its client.
     pub(super) fn end_request(&mut self, key: RequestKey, why: &str) {
         match self.requests.get(&key).map(|running| &running.stage) {
             Some(Stage::Handler) => {
@@ -350,7 +376,7 @@ impl Server {
         self.finish_with_error(key, message);
     }
 
-    /// A notification of the application. Refusing changes nothing.
+    /// Sends a notification of the application. A refusal changes nothing.
     pub(super) fn on_note(&mut self, key: RequestKey, note: Note) -> Result<(), Refused<Note>> {
         if self.is_terminated() {
             return Err(Refusal::Closed.of(note));
@@ -362,7 +388,7 @@ impl Server {
         let reply_to = running.reply_to;
         match &note {
             Note::Progress(progress) => match running.write_progress(progress) {
-                // The newest number says all that the ones before it said, the one that waits among them.
+                // The newest progress replaces one that waits for room.
                 Ok(bytes) if self.has_room(reply_to, bytes.len()) => {
                     self.hold(key, None);
                     self.send_to(reply_to, bytes);
@@ -397,7 +423,7 @@ impl Server {
 }
 
 impl Running {
-    /// The request itself, if it is of an older revision.
+    /// Returns the request, if it is a legacy one.
     pub(super) fn request(&self) -> Option<&Incoming> {
         self.entry.as_ref().map(|entry| &entry.incoming)
     }
@@ -412,7 +438,7 @@ impl Running {
         self.held.take()
     }
 
-    /// The notification for this progress, which from then on is the last.
+    /// Returns the notification for this progress, which must be above the last.
     fn write_progress(&mut self, progress: &Progress) -> Result<Bytes, Refusal> {
         let token = self.token.as_ref().ok_or(Refusal::NotWanted)?;
         let params = Object::new().with(meta::PROGRESS_TOKEN, token);

@@ -1,4 +1,5 @@
-//! The right to answer one request: an outcome becomes a whole message here, outside any lock. No table of the engine is touched.
+//! The right to answer one request: an outcome becomes a whole message here, outside any lock. No
+//! table of the engine is touched.
 
 use super::seal::{self, Inputs, Memory};
 use super::shares::ClientKey;
@@ -39,7 +40,8 @@ impl Shared {
         Self { config, seal_key, nonce_key, server_info }
     }
 
-    /// Completes a result as its revision demands (2026-07-28: `resultType`, who we are, cache hints; before: nothing of these).
+    /// Completes a result as its revision demands (2026-07-28: `resultType`, who we are, cache
+    /// hints; before: nothing of these).
     pub(super) fn complete(&self, version: ProtocolVersion, method: &str, mut result: Object, kind: &str) -> Object {
         if version.era() == Era::Legacy {
             result.remove("resultType");
@@ -61,8 +63,8 @@ impl Shared {
         result
     }
 
-    /// What a complete result of this method gets where it has no cache hints of its own. `None`: its results carry none (2026-07-28,
-    /// caching: cacheable results).
+    /// What a complete result of this method gets where it has no cache hints of its own. `None`:
+    /// its results carry none (2026-07-28, caching: cacheable results).
     fn cache_hints(&self, method: &str) -> Option<CacheHints> {
         match method {
             "server/discover" => Some(self.config.discover_cache.clone()),
@@ -86,7 +88,8 @@ fn write_info(info: &Implementation) -> RawJson {
     info.write(ProtocolVersion::V2026_07_28).to_json()
 }
 
-/// The right to answer one request, once. It belongs to the engine that made it: on another one its answer does nothing.
+/// The right to answer one request, once. It belongs to the engine that made it: on another one its
+/// answer does nothing.
 #[derive(PartialEq, Debug)]
 #[must_use = "a request whose responder is dropped is never answered"]
 pub struct Responder {
@@ -119,7 +122,8 @@ pub struct Responder {
 /// The methods that a modern server may answer with questions.
 const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
-/// Params of this size are sealed, or a state is opened with them, within half a millisecond, whatever they are.
+/// Params of this size are sealed, or a state is opened with them, within half a millisecond,
+/// whatever they are.
 const LARGE: usize = 32 << 10;
 
 /// Whether a modern server may answer this method with questions.
@@ -128,7 +132,8 @@ pub(super) fn may_ask(method: &str) -> bool {
 }
 
 impl Responder {
-    /// The key that names the request in commands and in [`Event::Cancelled`](super::Event::Cancelled).
+    /// The key that names the request in commands and in
+    /// [`Event::Cancelled`](super::Event::Cancelled).
     pub const fn key(&self) -> RequestKey {
         self.key
     }
@@ -138,14 +143,17 @@ impl Responder {
         self.exchange
     }
 
-    /// Tells clients apart: two requests of an engine have the same number only if they are of one client, as
-    /// [`ServerLimits`](crate::limits::ServerLimits) defines it. For a driver that shares something of its own among clients.
+    /// Tells clients apart: two requests of an engine have the same number only if they are of one
+    /// client, as [`ServerLimits`](crate::limits::ServerLimits) defines it. For a driver that
+    /// shares something of its own among clients.
     pub const fn client(&self) -> u64 {
         self.client.0
     }
 
-    /// Whether [`Router::route`](crate::Router::route), [`open`](Self::open) or [`write`](Self::write) may take longer than about half a
-    /// millisecond, since the request has large params that a sealed state is bound to. An executor should have a thread of its own do it.
+    /// Whether [`Router::route`](crate::Router::route), [`open`](Self::open) or
+    /// [`write`](Self::write) may take longer than about half a millisecond, since the request has
+    /// large params that a sealed state is bound to. An executor should have a thread of its own do
+    /// it.
     pub fn takes_long(&self) -> bool {
         self.params_size() > LARGE
     }
@@ -162,17 +170,21 @@ impl Responder {
 
     /// Serialises an outcome. Give the answer to [`Server::respond`](super::Server::respond).
     ///
-    /// Questions that the client cannot be asked become an error: `-32021` on a modern connection, else a tool result with `isError`
-    /// (`tools/call`) or `-32603`. Questions beyond [`max_rounds`](crate::limits::ServerLimits::max_rounds),
-    /// [`max_questions`](crate::limits::ServerLimits::max_questions), [`max_state`](crate::limits::ServerLimits::max_state) or
-    /// [`max_state_params`](crate::limits::ServerLimits::max_state_params), with a
-    /// name that stands twice, or on a modern request of a method that cannot ask, become `-32603`. Whatever is not an error becomes that
-    /// which [`open`](Self::open) gives, if the request brought answers that are none.
+    /// Questions that the client cannot be asked become an error: `-32021` on a modern connection,
+    /// else a tool result with `isError` (`tools/call`) or `-32603`. Questions beyond
+    /// [`max_rounds`](crate::limits::ServerLimits::max_rounds),
+    /// [`max_questions`](crate::limits::ServerLimits::max_questions),
+    /// [`max_state`](crate::limits::ServerLimits::max_state) or
+    /// [`max_state_params`](crate::limits::ServerLimits::max_state_params), with a name that stands
+    /// twice, or on a modern request of a method that cannot ask, become `-32603`. Whatever is not
+    /// an error becomes that which [`open`](Self::open) gives, if the request brought answers that
+    /// are none.
     ///
-    /// On 2026-07-28 a complete result of `server/discover`, `tools/list`, `prompts/list`, `resources/list`, `resources/templates/list` or
-    /// `resources/read` gets the cache hints that it does not have: `tools/list` those of
-    /// [`list_cache`](super::ServerConfig::list_cache), the others `ttlMs` 0 and `cacheScope` `private`. A result that a
-    /// [`Router`](crate::Router) expects to have structured content, and that has none, becomes one with `isError`: see
+    /// On 2026-07-28 a complete result of `server/discover`, `tools/list`, `prompts/list`,
+    /// `resources/list`, `resources/templates/list` or `resources/read` gets the cache hints that
+    /// it does not have: `tools/list` those of [`list_cache`](super::ServerConfig::list_cache), the
+    /// others `ttlMs` 0 and `cacheScope` `private`. A result that a [`Router`](crate::Router)
+    /// expects to have structured content, and that has none, becomes one with `isError`: see
     /// [`Tool::output_schema`](crate::Tool::output_schema).
     pub fn write(mut self, outcome: Outcome) -> Answer {
         let fault = self.fault.take();
@@ -185,16 +197,18 @@ impl Responder {
         }
     }
 
-    /// Opens the state of a request of 2026-07-28: what the handler remembered, the answers of earlier rounds and the nonce of the round come
-    /// out of the seal and into `incoming`; answers to what was not asked are dropped. Does nothing where there is no sealed state. It takes
+    /// Opens the state of a request of 2026-07-28: what the handler remembered, the answers of
+    /// earlier rounds and the nonce of the round come out of the seal and into `incoming`; answers
+    /// to what was not asked are dropped. Does nothing where there is no sealed state. It takes
     /// time in proportion to the params, at most some milliseconds for the default of
-    /// [`max_state_params`](crate::limits::ServerLimits::max_state_params). Call it before the request
-    /// is handed to a handler, and once it is known that there is one: [`Router::route`](crate::Router::route) does.
+    /// [`max_state_params`](crate::limits::ServerLimits::max_state_params). Call it before the
+    /// request is handed to a handler, and once it is known that there is one:
+    /// [`Router::route`](crate::Router::route) does.
     ///
     /// # Errors
-    /// `-32602` if the request brings answers that are none, the params beside its state are larger than
-    /// [`max_state_params`](crate::limits::ServerLimits::max_state_params), or the state was changed, has expired, or belongs to another request
-    /// or server.
+    /// `-32602` if the request brings answers that are none, the params beside its state are larger
+    /// than [`max_state_params`](crate::limits::ServerLimits::max_state_params), or the state was
+    /// changed, has expired, or belongs to another request or server.
     pub fn open(&mut self, incoming: &mut Incoming) -> Result<(), ErrorObject> {
         if let Some(fault) = &self.fault {
             return Err((**fault).clone());
@@ -205,7 +219,8 @@ impl Responder {
             return Err(ErrorObject::new(code::INVALID_PARAMS, "the params beside the request state are too large"));
         }
         let memory = self.unseal(sealed).map_err(|why| {
-            // The client is not told why, which would help only whoever forges a state; the application is, by a diagnostic.
+            // The client is not told why, which would help only whoever forges a state; the
+            // application is, by a diagnostic.
             self.state_fault = Some(why);
             ErrorObject::new(code::INVALID_PARAMS, "the request state is not valid")
         })?;
@@ -250,7 +265,8 @@ impl Responder {
         self.params.iter().map(|(key, value)| key.len() + value.as_bytes().len()).sum()
     }
 
-    /// The nonce of the round in which this request asks. No request of any engine asks twice under the same key.
+    /// The nonce of the round in which this request asks. No request of any engine asks twice under
+    /// the same key.
     fn mint_nonce(&self) -> String {
         let nonce = HMAC::mac(self.key.0.to_be_bytes(), self.shared.nonce_key);
         URL_SAFE_NO_PAD.encode(&nonce[..16])
@@ -261,8 +277,9 @@ impl Responder {
         self.expects_structure = true;
     }
 
-    /// Whether the result is complete, no error, and without the structured content that the schema of its tool promises. A client that
-    /// checks results takes such a result for a fault of the protocol, and its model would see nothing of it.
+    /// Whether the result is complete, no error, and without the structured content that the schema
+    /// of its tool promises. A client that checks results takes such a result for a fault of the
+    /// protocol, and its model would see nothing of it.
     fn lacks_structure(&self, result: &Object) -> bool {
         let is_complete = result.get("resultType").is_none_or(|kind| *kind == "complete".into());
         let is_error = result.get("isError").is_some_and(|is_error| *is_error == true.into());
@@ -287,7 +304,8 @@ impl Responder {
         let fault = self.state_fault.map(|why| Diagnostic::new(DiagnosticKind::BadState, why));
         let diagnostic = diagnostic.or(fault);
         if self.version.era() == Era::Modern {
-            // Codes of older revisions, and reserved ones without a meaning, which 2026-07-28 forbids to emit.
+            // Codes of older revisions, and reserved ones without a meaning, which 2026-07-28
+            // forbids to emit.
             error.code = match error.code {
                 -32002 => code::INVALID_PARAMS,
                 known @ (code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_VERSION) => known,
@@ -365,7 +383,8 @@ impl Responder {
         }
     }
 
-    /// An `InputRequiredResult`. It carries no cache hints, and always a state: the answers of earlier rounds travel in it.
+    /// An `InputRequiredResult`. It carries no cache hints, and always a state: the answers of
+    /// earlier rounds travel in it.
     fn ask_in_result(self, requests: &[(String, InputRequest)], state: Option<RawJson>) -> Answer {
         let limits = &self.shared.config.limits.server;
         if self.has_large_params() {

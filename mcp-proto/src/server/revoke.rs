@@ -1,4 +1,5 @@
-//! The end of a principal: what the application admitted as coming from it is closed before its clients end it themselves.
+//! The end of a principal: what the application admitted as coming from it is closed before its
+//! clients end it themselves.
 
 #[cfg(feature = "http")]
 use super::SessionEnd;
@@ -17,13 +18,16 @@ use alloc::vec::Vec;
 const REVOKED: &str = "the server has ended the access of this principal";
 
 impl Server {
-    /// Ends everything that was admitted as coming from this principal ([`Admission::Accept`](crate::input::Admission::Accept)): its requests
-    /// are cancelled and answered `-32603`, its sessions end ([`Revoked`](super::SessionEnd::Revoked)) with their streams and with
-    /// what is kept for its clients, its subscriptions end, its connections of messages both ways are closed, and an HTTP request whose body
-    /// has not come is answered 403. A later request that names one of its sessions is answered 404.
+    /// Ends everything that was admitted as coming from this principal
+    /// ([`Admission::Accept`](crate::input::Admission::Accept)): its requests are cancelled and
+    /// answered `-32603`, its sessions end ([`Revoked`](super::SessionEnd::Revoked)) with their
+    /// streams and with what is kept for its clients, its subscriptions end, its connections of
+    /// messages both ways are closed, and an HTTP request whose body has not come is answered 403.
+    /// A later request that names one of its sessions is answered 404.
     ///
-    /// It undoes no admission: first stop admitting the principal, then call this. What still waits for its admission is not touched, and a
-    /// sealed state that its clients hold is valid again if the principal is admitted again.
+    /// It undoes no admission: first stop admitting the principal, then call this. What still waits
+    /// for its admission is not touched, and a sealed state that its clients hold is valid again if
+    /// the principal is admitted again.
     pub fn revoke(&mut self, now: Instant, principal: &Principal) {
         self.done(now, ServerInput::Command(ServerCommand::Revoke(principal.clone())));
     }
@@ -45,7 +49,8 @@ impl Server {
         self.end_if_drained();
     }
 
-    /// From whom a request comes. One of an older revision may have outlived the exchange that brought it.
+    /// From whom a request comes. One of an older revision may have outlived the exchange that
+    /// brought it.
     fn principal_of<'a>(&'a self, running: &'a Running) -> Option<&'a Principal> {
         match running.request() {
             Some(incoming) => incoming.context.principal.as_ref(),

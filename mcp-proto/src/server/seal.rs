@@ -1,5 +1,6 @@
-//! The sealed `requestState` of 2026-07-28 (multi round-trip requests): what a handler remembers between two rounds travels through the
-//! client, which can read it and must not be able to change it. HMAC-SHA-256 over everything that it depends on.
+//! The sealed `requestState` of 2026-07-28 (multi round-trip requests): what a handler remembers
+//! between two rounds travels through the client, which can read it and must not be able to change
+//! it. HMAC-SHA-256 over everything that it depends on.
 
 use crate::input::Principal;
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, canonical};
@@ -55,7 +56,8 @@ pub(super) fn seal(binding: &Binding<'_>, expiry: u64, memory: &Memory) -> Strin
     URL_SAFE_NO_PAD.encode(out)
 }
 
-/// Opens what [`seal`] made. The error says, for the log and not for the client, what does not hold.
+/// Opens what [`seal`] made. The error says, for the log and not for the client, what does not
+/// hold.
 pub(super) fn open(binding: &Binding<'_>, now: u64, sealed: &str) -> Result<Memory, &'static str> {
     let bytes = URL_SAFE_NO_PAD.decode(sealed).map_err(|_| "not base64url")?;
     let (head, rest) = bytes.split_at_checked(HEAD).ok_or("too short")?;

@@ -1,6 +1,7 @@
-//! The session of one legacy client: its running requests by the ids that it chose, the engine's own requests to it,
-//! and what `initialize` negotiated. A duplex connection owns one for as long as it is open, an HTTP session for as
-//! long as it lives. Modern requests on a duplex connection use its table of ids and nothing else of it.
+//! The session of one legacy client: its running requests by the ids that it chose, the engine's
+//! own requests to it, and what `initialize` negotiated. A duplex connection owns one for as long
+//! as it is open, an HTTP session for as long as it lives. Modern requests on a duplex connection
+//! use its table of ids and nothing else of it.
 
 use super::binding::Duplex;
 #[cfg(feature = "http")]
@@ -22,10 +23,12 @@ pub(super) struct Session {
     /// The running requests and subscriptions, by the id that the client chose.
     requests: BTreeMap<Id, RequestKey>,
     retired: Retired,
-    /// The engine's requests that wait for a response, by their id on the wire: the request that asked.
+    /// The engine's requests that wait for a response, by their id on the wire: the request that
+    /// asked.
     questions: BTreeMap<i64, RequestKey>,
     next_question: i64,
-    /// Whether the client has sent `notifications/initialized`. It receives no notification of a change before.
+    /// Whether the client has sent `notifications/initialized`. It receives no notification of a
+    /// change before.
     is_ready: bool,
     /// Number of changes of the list of tools that the client was notified of.
     announced: u64,
@@ -93,7 +96,8 @@ impl Retired {
 }
 
 impl Session {
-    /// Creates a session. `changes`: number of changes before it, which its client is not notified of.
+    /// Creates a session. `changes`: number of changes before it, which its client is not notified
+    /// of.
     pub(super) const fn new(negotiated: Option<Negotiated>, changes: u64) -> Self {
         Self {
             negotiated,
@@ -179,12 +183,14 @@ impl Session {
         self.questions.values().copied().collect()
     }
 
-    /// The client has sent `notifications/initialized`, or has shown in another way that it is initialized.
+    /// The client has sent `notifications/initialized`, or has shown in another way that it is
+    /// initialized.
     pub(super) const fn set_ready(&mut self) {
         self.is_ready = true;
     }
 
-    /// Returns whether the client is to be notified that the list of tools has changed `changes` times.
+    /// Returns whether the client is to be notified that the list of tools has changed `changes`
+    /// times.
     pub(super) const fn needs_announcement(&self, changes: u64) -> bool {
         self.is_ready && self.announced < changes
     }

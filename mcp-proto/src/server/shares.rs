@@ -1,9 +1,9 @@
-//! What each client takes of the bounds that all clients share: no client takes more than one share of a bound, so that a cheap request
-//! of one client does not cost the others the server.
+//! What each client takes of the bounds that all clients share: no client takes more than one share
+//! of a bound, so that a cheap request of one client does not cost the others the server.
 //!
-//! A client is whoever the application admitted ([`Principal`]). Without a principal it is the address of the peer. An address that many
-//! clients have (loopback, a Unix socket, a proxy of the configuration) says nothing: there it is the session, and without one the
-//! connection.
+//! A client is whoever the application admitted ([`Principal`]). Without a principal it is the
+//! address of the peer. An address that many clients have (loopback, a Unix socket, a proxy of the
+//! configuration) says nothing: there it is the session, and without one the connection.
 
 use super::era::ErrorReply;
 use super::weight;
@@ -188,7 +188,8 @@ impl Server {
         }
     }
 
-    /// From whom an exchange comes was decided: it counts as theirs. False if they have their share of the exchanges.
+    /// From whom an exchange comes was decided: it counts as theirs. False if they have their share
+    /// of the exchanges.
     pub(super) fn counts_as(&mut self, x: ExchangeId, principal: Option<&Principal>) -> bool {
         let Some(principal) = principal else { return true };
         let client = Client::Principal(principal.clone());
@@ -227,8 +228,8 @@ impl Client {
 }
 
 impl ServerConfig {
-    /// The address that tells a client from others: of IPv6 the network, since one client may have all addresses of a /64. `None` where the
-    /// address is not known or says nothing.
+    /// The address that tells a client from others: of IPv6 the network, since one client may have
+    /// all addresses of a /64. `None` where the address is not known or says nothing.
     pub(crate) fn address_of(&self, peer: &Peer) -> Option<IpAddr> {
         let address = peer.address?.to_canonical();
         if address.is_loopback() || self.proxies.iter().any(|proxy| proxy.to_canonical() == address) {

@@ -1,5 +1,6 @@
-//! What a running request holds on the heap: the estimate that [`max_running_bytes`](crate::limits::ServerLimits::max_running_bytes)
-//! bounds. It follows the tables of `requests.rs` and `responder.rs`: what they copy is counted as often as they copy it.
+//! What a running request holds on the heap: the estimate that
+//! [`max_running_bytes`](crate::limits::ServerLimits::max_running_bytes) bounds. It follows the
+//! tables of `requests.rs` and `responder.rs`: what they copy is counted as often as they copy it.
 
 use super::era::{Admitted, ErrorReply};
 use super::listen::Listen;
@@ -18,17 +19,20 @@ use alloc::string::String;
 /// What shared bytes cost beside their content.
 const SHARED: usize = 48;
 
-/// How much of the room of an ordered table its entries may leave unused: a node is at least half full.
+/// How much of the room of an ordered table its entries may leave unused: a node is at least half
+/// full.
 const SPARE: usize = 2;
 
-/// What the tables hold for each request, whatever it says: its entries, and what goes to the application.
+/// What the tables hold for each request, whatever it says: its entries, and what goes to the
+/// application.
 const TABLES: usize = SPARE
     * (size_of::<(RequestKey, Running)>() + size_of::<(Id, RequestKey)>() + size_of::<RequestKey>())
     + size_of::<Responder>()
     + size_of::<Incoming>()
     + SPARE * shares::ENTRY;
 
-/// What the first request takes more: a node of each table, which has room for eleven entries, and a few queues.
+/// What the first request takes more: a node of each table, which has room for eleven entries, and
+/// a few queues.
 pub(super) const FIRST: usize = 11
     * (size_of::<(RequestKey, Running)>()
         + size_of::<(Id, RequestKey)>()
@@ -37,12 +41,14 @@ pub(super) const FIRST: usize = 11
         + shares::ENTRY)
     + 4096;
 
-/// What the exchange of a request over HTTP holds beside its head. Its one entry in each table has a node of its own.
+/// What the exchange of a request over HTTP holds beside its head. Its one entry in each table has
+/// a node of its own.
 const EXCHANGE: usize = SPARE * size_of::<Exchange>() + 512;
 
 impl Server {
-    /// Memory that the requests hold which are neither answered nor cancelled, in bytes: an estimate, never below what is held and at most
-    /// twice as much. Handlers may hold more. At most [`max_running_bytes`](crate::limits::ServerLimits::max_running_bytes).
+    /// Memory that the requests hold which are neither answered nor cancelled, in bytes: an
+    /// estimate, never below what is held and at most twice as much. Handlers may hold more. At
+    /// most [`max_running_bytes`](crate::limits::ServerLimits::max_running_bytes).
     pub fn running_bytes(&self) -> usize {
         match self.shares.all(Bound::RunningBytes) {
             0 => 0,
@@ -57,7 +63,8 @@ impl Server {
     }
 }
 
-/// What a request holds once it runs. `lasts`: what it refers to belongs to a session or a connection, which counts it.
+/// What a request holds once it runs. `lasts`: what it refers to belongs to a session or a
+/// connection, which counts it.
 pub(super) fn of_request(request: &Request, token: Option<&Id>, incoming: &Incoming, lasts: bool) -> usize {
     let context = &incoming.context;
     let text = request.params.as_ref().map_or(0, |params| params.as_bytes().len() + SHARED);
@@ -88,7 +95,8 @@ pub(super) fn of_request(request: &Request, token: Option<&Id>, incoming: &Incom
     all + all / 32
 }
 
-/// What an answer of a client holds for as long as its request runs: in the tables, and twice in what is handed out again.
+/// What an answer of a client holds for as long as its request runs: in the tables, and twice in
+/// what is handed out again.
 pub(super) fn of_input(name: &str, input: &Result<RawJson, ErrorObject>) -> usize {
     3 * (name.len() + SPARE * size_of::<(String, Result<RawJson, ErrorObject>)>()) + of_outcome(input)
 }

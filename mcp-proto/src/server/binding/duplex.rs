@@ -1,4 +1,5 @@
-//! Duplex exchanges: stdio and everything like it. Both eras, batches where 2025-03-26 has them, cancellation by notification.
+//! Duplex exchanges: stdio and everything like it. Both eras, batches where 2025-03-26 has them,
+//! cancellation by notification.
 
 use super::super::Timer;
 use super::super::admission::Admitted;
@@ -113,8 +114,9 @@ impl Server {
         }
     }
 
-    /// The client has said all it will say. What runs may finish within the grace, since a client may be a shell pipe that asks and waits
-    /// for the end; what waits for the client's answer never gets one.
+    /// The client has said all it will say. What runs may finish within the grace, since a client
+    /// may be a shell pipe that asks and waits for the end; what waits for the client's answer
+    /// never gets one.
     fn duplex_end(&mut self, x: ExchangeId) {
         let Some(duplex) = self.duplex_mut(x) else { return };
         duplex.ended = true;
@@ -150,7 +152,8 @@ impl Server {
         match self.on_element(x, Some(SessionRef::Duplex(x)), element) {
             Element::Request(request) => self.duplex_request(x, request, batch),
             Element::Invalid(defect) => self.duplex_defect(x, &defect, batch),
-            // The message may have been the cancellation of the last request that a shutdown waits for.
+            // The message may have been the cancellation of the last request that a shutdown waits
+            // for.
             Element::Done => self.end_if_drained(),
         }
     }
@@ -248,7 +251,8 @@ impl Server {
         self.duplex_mut(x)?.batches.get_mut(&batch)
     }
 
-    /// A revision without batches: one error where it may stand without an id, else one for each request, so that nobody waits.
+    /// A revision without batches: one error where it may stand without an id, else one for each
+    /// request, so that nobody waits.
     fn refuse_batch(&mut self, x: ExchangeId, elements: Vec<Result<Message, InvalidMessage>>) {
         let error = ErrorObject::new(code::INVALID_REQUEST, InvalidKind::UnexpectedBatch.as_str());
         if self.rules_allow(x, |version| version.rules().idless_errors) {
@@ -313,7 +317,8 @@ impl Server {
         }
     }
 
-    /// Whether the revision of a connection allows something. Before one is agreed on nothing is allowed, unless there is no choice.
+    /// Whether the revision of a connection allows something. Before one is agreed on nothing is
+    /// allowed, unless there is no choice.
     fn rules_allow(&self, x: ExchangeId, allows: impl Fn(ProtocolVersion) -> bool) -> bool {
         match self.duplex(x).and_then(|duplex| duplex.session.negotiated()) {
             Some(negotiated) => allows(negotiated.version),

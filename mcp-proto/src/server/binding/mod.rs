@@ -1,4 +1,5 @@
-//! How messages travel: a duplex exchange for as long as it lives, or one HTTP request with its answer.
+//! How messages travel: a duplex exchange for as long as it lives, or one HTTP request with its
+//! answer.
 
 mod duplex;
 #[cfg(feature = "http")]

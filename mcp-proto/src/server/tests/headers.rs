@@ -90,7 +90,8 @@ fn each_method_that_has_a_name_must_show_it() {
     // Of the others it says nothing.
     let fields = [VERSION, ("Mcp-Method", "tools/list"), ("Mcp-Name", "x")];
     assert_eq!(call("tools/list", r#","name":"t""#, &fields), Ok(()));
-    // A name that the body does not have may not stand in the header; without both it is the body that is wrong.
+    // A name that the body does not have may not stand in the header; without both it is the body
+    // that is wrong.
     for rest in ["", r#","name":7"#, r#","name":null"#] {
         let fields = [VERSION, ("Mcp-Method", "tools/call"), ("Mcp-Name", "7")];
         mismatch(call("tools/call", rest, &fields), "Mcp-Name does not say what the body says");

@@ -229,6 +229,7 @@ fn loopback_serves_clients_on_this_machine_alone() {
             assert_eq!(asked_by(&of(far), hosts, "/mcp", &host), (200, vec![]), "{far} {hosts:?}");
         }
     }
-    // Where nothing is known of the peer, the names decide: a Unix socket, or a driver that does not tell.
+    // Where nothing is known of the peer, the names decide: a Unix socket, or a driver that does
+    // not tell.
     assert_eq!(asked_by(&Peer::unix(None), &Hosts::Loopback, "/mcp", &host), (200, vec![]));
 }

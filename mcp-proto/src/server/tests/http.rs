@@ -194,7 +194,8 @@ fn what_is_no_request_or_notification_is_a_bad_request() {
     assert!(bench.outputs().is_empty() && bench.server.exchanges.is_empty());
 }
 
-// covers: META-S-012, META-S-011, HTTP-S-033, VER-S-002, VER-S-021, X-14, X-40, HTTP-S-031, PING-S-006
+// covers: META-S-012, META-S-011, HTTP-S-033, VER-S-002, VER-S-021, X-14, X-40, HTTP-S-031,
+// PING-S-006
 #[test]
 fn the_order_of_the_checks_decides_the_answer() {
     let full = modern("1", "tools/list", "");
@@ -235,7 +236,8 @@ fn the_order_of_the_checks_decides_the_answer() {
     }
 }
 
-// covers: HDR-S-003, HDR-B-007, HDR-B-008, HDR-S-009, HDR-S-010, HDR-S-011, HDR-S-012, HDR-S-013, HDR-B-037, HDR-S-038, B-211, B-215, B-216
+// covers: HDR-S-003, HDR-B-007, HDR-B-008, HDR-S-009, HDR-S-010, HDR-S-011, HDR-S-012, HDR-S-013,
+// HDR-B-037, HDR-S-038, B-211, B-215, B-216
 #[test]
 fn headers_must_be_there_and_say_what_the_body_says() {
     let wrapped = "=?base64?SGVsbG8sIOS4lueVjA==?=";

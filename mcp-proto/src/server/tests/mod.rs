@@ -1,4 +1,5 @@
-//! The engine driven directly: facts made from JSON text, outputs taken apart. No bytes, no connections.
+//! The engine driven directly: facts made from JSON text, outputs taken apart. No bytes, no
+//! connections.
 
 mod admission;
 mod cancel;
@@ -147,7 +148,8 @@ impl Bench {
         self.server.handle_timeout(self.now);
     }
 
-    /// Whether every table is as it was before anything happened, but for the exchanges that are open.
+    /// Whether every table is as it was before anything happened, but for the exchanges that are
+    /// open.
     pub(super) fn at_rest(&self) -> bool {
         let idle = self.server.exchanges.values().all(|exchange| match &exchange.binding {
             Binding::Duplex(duplex) => duplex.is_idle(),

@@ -2,7 +2,8 @@
 
 use super::*;
 
-// covers: DISC-S-001, DISC-S-002, DISC-S-005, VER-S-004, CACHE-S-001, CACHE-S-005, RPC-S-020, RPC-S-021, META-S-017, VER-S-016, RPC-B-030
+// covers: DISC-S-001, DISC-S-002, DISC-S-005, VER-S-004, CACHE-S-001, CACHE-S-005, RPC-S-020,
+// RPC-S-021, META-S-017, VER-S-016, RPC-B-030
 #[test]
 fn discover_tells_revisions_capabilities_and_how_long_they_hold() {
     let mut bench = Bench::with(|config| {
@@ -205,7 +206,8 @@ fn only_complete_cacheable_results_are_given_hints() {
     assert!(asked.get("ttlMs").is_none() && asked.get("cacheScope").is_none());
 }
 
-/// `ttlMs` and `cacheScope` of the answer to a request whose handler gives this result, as JSON text.
+/// `ttlMs` and `cacheScope` of the answer to a request whose handler gives this result, as JSON
+/// text.
 fn hints_of(bench: &mut Bench, request: &str, given: &str) -> (Option<String>, Option<String>) {
     let (responder, _) = bench.request(A, request);
     bench.complete(responder, given);

@@ -18,7 +18,8 @@ impl Talking {
         Self { bench, version }
     }
 
-    /// Sends a notification on a new request with this `logLevel`. Returns what the client received, or why it was refused.
+    /// Sends a notification on a new request with this `logLevel`. Returns what the client
+    /// received, or why it was refused.
     fn send(&mut self, level: Option<&str>, method: &str, params: &str) -> Result<Vec<String>, Refusal> {
         let request = if self.version == "2026-07-28" { modern("7", "x/y", "") } else { legacy("7", "x/y", "{}") };
         let level = level.map(|level| format!(r#""_meta":{{"io.modelcontextprotocol/logLevel":{level},"#));
@@ -121,7 +122,8 @@ fn a_modern_log_message_passes_at_or_above_the_level_of_its_request() {
             assert_eq!(sent, expected, "{level} where {asked} was asked for");
         }
     }
-    // Nothing was asked for, or nothing that is a level. The level of one request says nothing about the next.
+    // Nothing was asked for, or nothing that is a level. The level of one request says nothing
+    // about the next.
     assert_eq!(talking.log(None, "emergency"), Err(Refusal::NotWanted));
     for level in ["\"trace\"", "\"ERROR\"", "7", "null", "{}"] {
         let sent = talking.send(Some(level), "notifications/message", r#"{"level":"emergency","data":"d"}"#);

@@ -1,4 +1,5 @@
-//! Properties that hold whatever is said: no panic, at most one answer each, nothing after the end, everything back to baseline.
+//! Properties that hold whatever is said: no panic, at most one answer each, nothing after the end,
+//! everything back to baseline.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,4 +1,5 @@
-//! Questions to the client: results in the modern era, requests of our own before it, one behaviour for the handler.
+//! Questions to the client: results in the modern era, requests of our own before it, one behaviour
+//! for the handler.
 
 use super::*;
 use crate::input::InputAnswer;
@@ -32,7 +33,8 @@ fn retry(id: &str, state: &str, responses: &str) -> String {
     call(id, &format!(r#","inputResponses":{responses},"requestState":"{state}""#))
 }
 
-// covers: MRTR-S-001, MRTR-S-002, MRTR-S-004, MRTR-S-005, MRTR-S-006, RPC-S-021, RPC-S-026, X-04, CACHE-S-002, ELIC-S-005, TOOL-S-006
+// covers: MRTR-S-001, MRTR-S-002, MRTR-S-004, MRTR-S-005, MRTR-S-006, RPC-S-021, RPC-S-026, X-04,
+// CACHE-S-002, ELIC-S-005, TOOL-S-006
 #[test]
 fn a_modern_question_is_a_result() {
     let mut bench = Bench::new().open(A);

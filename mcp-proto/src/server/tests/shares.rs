@@ -1,5 +1,5 @@
-//! What one client can take of what all clients share: a test for each bound, with a client that takes all it can beside one that asks for
-//! little.
+//! What one client can take of what all clients share: a test for each bound, with a client that
+//! takes all it can beside one that asks for little.
 
 use super::web::{Client, Site, answer, call};
 use super::*;
@@ -25,7 +25,8 @@ fn remote(change: impl FnOnce(&mut ServerConfig)) -> Site {
     })
 }
 
-/// A server with these limits, and everything that comes from the greedy client until [`modest`] is called.
+/// A server with these limits, and everything that comes from the greedy client until [`modest`] is
+/// called.
 fn site(change: impl FnOnce(&mut ServerLimits)) -> Site {
     let mut site = remote(|config| change(&mut config.limits.server));
     site.peer = from(GREEDY);
@@ -244,7 +245,8 @@ fn what_the_client_of_a_connection_says_of_itself_counts_until_it_is_closed() {
     assert!(bench.server.shares.is_empty());
 }
 
-/// Has the server say so many notes of 1000 bytes to a client that is away, which then could come back for them.
+/// Has the server say so many notes of 1000 bytes to a client that is away, which then could come
+/// back for them.
 fn keep_notes(site: &mut Site, client: &Client, id: u32, notes: u64) {
     let x = client.call(site, id);
     let (responder, _) = site.handed();
@@ -433,7 +435,8 @@ fn a_batch_without_a_session_takes_no_more_places_than_a_session() {
     assert_eq!((said.matches(r#""result""#).count(), said.matches("-32603").count()), (16, 984));
 }
 
-/// A session whose call of a tool asks, and whose connection is closed before it hears the question. Its last parameter is where it stands.
+/// A session whose call of a tool asks, and whose connection is closed before it hears the
+/// question. Its last parameter is where it stands.
 fn asks_and_goes(site: &mut Site, id: u32) -> (Client, ExchangeId) {
     let client = site.session("2025-11-25", r#"{"elicitation":{}}"#);
     let x = client.call(site, id);

@@ -24,7 +24,8 @@ impl Accepts {
     }
 }
 
-/// How specific a media range is that covers a type, and whether it is wanted: a weight of zero means that it is not.
+/// How specific a media range is that covers a type, and whether it is wanted: a weight of zero
+/// means that it is not.
 fn rank(range: &str, kind: &str, sub: &str) -> Option<(u8, bool)> {
     let mut parts = range.split(';').map(str::trim);
     let (k, s) = parts.next().and_then(|range| range.split_once('/'))?;

@@ -1,5 +1,6 @@
-//! Requests whose client is away: nothing is said to it at the moment. It may come back for an answer, as long as its session lasts. What it
-//! costs meanwhile is bounded: it has little time for questions, and its place is given to others where there is no room.
+//! Requests whose client is away: nothing is said to it at the moment. It may come back for an
+//! answer, as long as its session lasts. What it costs meanwhile is bounded: it has little time for
+//! questions, and its place is given to others where there is no room.
 
 use super::streams::ResponseStream;
 use crate::error::DiagnosticKind;
@@ -11,8 +12,9 @@ use crate::server::shares::Client;
 use crate::server::{Server, Timer};
 
 impl Server {
-    /// Whether neither the stream of a request nor the stream that its session has of its own is carried by an exchange whose client is there.
-    /// One that will send nothing more may still read, or has gone: before something is written nobody can tell.
+    /// Whether neither the stream of a request nor the stream that its session has of its own is
+    /// carried by an exchange whose client is there. One that will send nothing more may still
+    /// read, or has gone: before something is written nobody can tell.
     fn is_away(&self, reply_to: ReplyTo) -> bool {
         let ReplyTo::Stream(key) = reply_to else { return false };
         let Some(stream) = self.web.streams.get(&key) else { return false };
@@ -56,8 +58,8 @@ impl Server {
         session.asking().into_iter().for_each(|key| self.time_questions(key));
     }
 
-    /// Ends the oldest request of a client, or of all clients, that is of no use to a client that is away: its place is needed. False if
-    /// there is none.
+    /// Ends the oldest request of a client, or of all clients, that is of no use to a client that
+    /// is away: its place is needed. False if there is none.
     pub(in crate::server) fn end_unheard(&mut self, of: Option<&Client>) -> bool {
         let found = self.requests.iter().find(|(_, running)| {
             of.is_none_or(|client| self.shares.client(running.client) == Some(client)) && self.is_unheard(running)
@@ -73,8 +75,8 @@ impl Server {
         true
     }
 
-    /// Whether a request waits for the answers of a client that is away, or its client can neither come back for its answer nor cancel it,
-    /// since it belongs to no session.
+    /// Whether a request waits for the answers of a client that is away, or its client can neither
+    /// come back for its answer nor cancel it, since it belongs to no session.
     fn is_unheard(&self, running: &Running) -> bool {
         let ReplyTo::Stream(stream) = running.reply_to else { return false };
         let is_lost = self.web.stream(stream).is_some_and(|stream| stream.session().is_none() && stream.is_lost());

@@ -1,5 +1,6 @@
-//! What lets pages of other origins use the server from within a browser, where the configuration says so (WHATWG Fetch, the CORS
-//! protocol). No answer ever allows credentials: whoever has a token puts it into `Authorization` itself.
+//! What lets pages of other origins use the server from within a browser, where the configuration
+//! says so (WHATWG Fetch, the CORS protocol). No answer ever allows credentials: whoever has a
+//! token puts it into `Authorization` itself.
 
 use crate::exchange::{ExchangeId, Headers, Outbound, RequestHead, is_token};
 use crate::model::headers::PARAM;
@@ -15,13 +16,15 @@ const METHODS: &str = "POST, GET, DELETE";
 const FIELDS: &str =
     "Content-Type, Accept, Authorization, Last-Event-ID, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name";
 
-/// Seconds for which a browser need not ask again: two hours, more than which none keeps it that people use most.
+/// Seconds for which a browser need not ask again: two hours, more than which none keeps it that
+/// people use most.
 const MAX_AGE: &str = "7200";
 
 impl ServerConfig {
-    /// The answer to the question of a browser whether a page may make a request; what every answer to a page has comes to it. `None` if this
-    /// is no such question, or it comes from an origin or names a host that is not served, or other origins are not served at all: then it
-    /// is a request like any other.
+    /// The answer to the question of a browser whether a page may make a request; what every answer
+    /// to a page has comes to it. `None` if this is no such question, or it comes from an origin or
+    /// names a host that is not served, or other origins are not served at all: then it is a
+    /// request like any other.
     pub(super) fn preflight(&self, head: &RequestHead) -> Option<Headers> {
         let asks = head.method == "OPTIONS" && head.headers.get("Access-Control-Request-Method").is_some();
         if !asks || origin(head).is_none() || !self.serves_pages(head) {
@@ -65,8 +68,8 @@ impl ServerConfig {
 }
 
 impl Server {
-    /// What is said on an exchange, with what lets the page that made the request read it. Nothing is added where other origins are not
-    /// served, or this one is not.
+    /// What is said on an exchange, with what lets the page that made the request read it. Nothing
+    /// is added where other origins are not served, or this one is not.
     pub(in crate::server) fn with_cors(&self, x: ExchangeId, outgoing: Outbound) -> Outbound {
         match self.exchanges.get(&x).and_then(|exchange| exchange.binding.http()) {
             Some(http) => self.shared.config.for_page(&http.head, outgoing),

@@ -1,5 +1,6 @@
-//! The headers that repeat what a request says (2026-07-28 transports, server validation): each must be there, be legible, and say the same.
-//! Those that mirror arguments of a tool are checked where the tools are known, by a [`Router`](crate::Router).
+//! The headers that repeat what a request says (2026-07-28 transports, server validation): each
+//! must be there, be legible, and say the same. Those that mirror arguments of a tool are checked
+//! where the tools are known, by a [`Router`](crate::Router).
 
 use crate::error::DiagnosticKind;
 use crate::exchange::RequestHead;
@@ -22,7 +23,8 @@ pub(super) fn check_headers(
     check(head, METHOD, method)?;
     match name_of(method, params) {
         Some(name) => check(head, NAME, &name),
-        // A body that does not say it is wrong by itself, which the router says, unless a header says it instead.
+        // A body that does not say it is wrong by itself, which the router says, unless a header
+        // says it instead.
         None if name_key(method).is_some() && head.headers.get(NAME).is_some() => Err(wrong(NAME, DIFFERS)),
         None => Ok(()),
     }
@@ -33,7 +35,8 @@ fn check(head: &RequestHead, header: &'static str, body: &str) -> Result<(), Err
     absent.or_else(|| fault(head, header, body)).map_or(Ok(()), |why| Err(wrong(header, why)))
 }
 
-/// Whether any field of this name is malformed, or says something else than the body. An absent header says nothing.
+/// Whether any field of this name is malformed, or says something else than the body. An absent
+/// header says nothing.
 pub(super) fn differs(head: &RequestHead, header: &'static str, body: &str) -> bool {
     fault(head, header, body).is_some()
 }
@@ -45,7 +48,8 @@ fn fault(head: &RequestHead, header: &'static str, body: &str) -> Option<&'stati
     head.headers.all(header).find_map(|value| {
         let same = match header {
             NAME => decode(value).map(|said| said == body),
-            // In the one form in which it is sent: whoever looks at this header on the way must not be told another method.
+            // In the one form in which it is sent: whoever looks at this header on the way must not
+            // be told another method.
             METHOD => plain(value).map(|said| said == encode(body)),
             _ => plain(value).map(|said| said == body),
         };

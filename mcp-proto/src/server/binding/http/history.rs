@@ -1,5 +1,6 @@
-//! The events of a session that its client can come back for (2025-11-25 transports, resumability and redelivery). An id is looked up as a
-//! whole: what its text seems to say is a hint where to look, and nothing more.
+//! The events of a session that its client can come back for (2025-11-25 transports, resumability
+//! and redelivery). An id is looked up as a whole: what its text seems to say is a hint where to
+//! look, and nothing more.
 
 use super::streams::{Evicted, StreamKey};
 use crate::error::DiagnosticKind;
@@ -85,7 +86,8 @@ impl History {
 }
 
 impl Server {
-    /// Lets go of the oldest events until the history of the session, those of its client, and all together, are within the limits.
+    /// Lets go of the oldest events until the history of the session, those of its client, and all
+    /// together, are within the limits.
     pub(super) fn purge(&mut self, session_key: SessionKey) {
         let limits = &self.shared.config.limits.server;
         let (max_events, max_bytes, max_total) = (limits.history_events, limits.history_bytes, limits.history_total);
@@ -102,8 +104,8 @@ impl Server {
         }
     }
 
-    /// Lets go of an eighth of what is kept for a client, and of its longest histories first. So much that a look at all sessions serves
-    /// many events.
+    /// Lets go of an eighth of what is kept for a client, and of its longest histories first. So
+    /// much that a look at all sessions serves many events.
     fn shorten_most(&mut self, client: &Client) {
         let sessions = self.web.sessions.iter().filter(|(_, session)| session.client == *client);
         let mut kept: BinaryHeap<(usize, SessionKey)> =
@@ -143,7 +145,8 @@ impl Server {
     }
 }
 
-/// The id of an event on the wire, unique within its session: it tells the stream apart (2025-11-25: event ids should encode it).
+/// The id of an event on the wire, unique within its session: it tells the stream apart
+/// (2025-11-25: event ids should encode it).
 pub(super) fn event_id(stream: u64, number: u64) -> String {
     format!("s{stream}-{number}")
 }

@@ -1,5 +1,6 @@
-//! The revisions from 2025-03-26 to 2025-11-25 over HTTP: what comes by POST, GET and DELETE, within a session or by itself. A JSON-RPC
-//! error of a well-formed request is a 200: there 404 says that a session has ended, and nothing else.
+//! The revisions from 2025-03-26 to 2025-11-25 over HTTP: what comes by POST, GET and DELETE,
+//! within a session or by itself. A JSON-RPC error of a well-formed request is a 200: there 404
+//! says that a session has ended, and nothing else.
 
 use super::headers::VERSION;
 use crate::error::DiagnosticKind;
@@ -60,7 +61,8 @@ impl Server {
         }
     }
 
-    /// Decides which rules a request follows: by its metadata first, then by its method, then by its headers.
+    /// Decides which rules a request follows: by its metadata first, then by its method, then by
+    /// its headers.
     fn request(&mut self, x: ExchangeId, head: &RequestHead, request: Request) -> Result<(), ErrorReply> {
         let parts = self.parts(&request)?;
         if parts.is_modern() {
@@ -132,7 +134,8 @@ impl Server {
         Some(Under { session: Some(session), negotiated })
     }
 
-    /// The rules that a message stands under: those of its session, or of the revision that its header names.
+    /// The rules that a message stands under: those of its session, or of the revision that its
+    /// header names.
     fn rules_of(&mut self, x: ExchangeId, head: &RequestHead) -> Result<Under, ErrorReply> {
         let version = self.shared.config.named_version(head)?;
         if let Some((session, negotiated)) = self.session_in(x, head, version)? {
@@ -155,8 +158,9 @@ impl Server {
         })
     }
 
-    /// The session that a request names, and what was agreed on in it. `None`: it names none. `version`: the revision that it names, which
-    /// in a session is the one that was agreed on (2025-11-25 transports, protocol version header).
+    /// The session that a request names, and what was agreed on in it. `None`: it names none.
+    /// `version`: the revision that it names, which in a session is the one that was agreed on
+    /// (2025-11-25 transports, protocol version header).
     fn session_in(
         &mut self,
         x: ExchangeId,
@@ -214,7 +218,8 @@ impl Server {
         }
     }
 
-    /// An array of messages, which 2025-03-26 has. Its answers leave together, unless something is said before.
+    /// An array of messages, which 2025-03-26 has. Its answers leave together, unless something is
+    /// said before.
     pub(super) fn legacy_batch(
         &mut self,
         x: ExchangeId,

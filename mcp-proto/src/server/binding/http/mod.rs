@@ -1,7 +1,8 @@
-//! HTTP exchanges: each request is an exchange of its own (2025-11-25 transports; 2026-07-28 streamable-http). Both eras come to the same
-//! endpoint. What is refused for its head alone is refused before its body is read; what decides the status comes before anything is
-//! written. Here is what both eras share; `modern.rs` and `legacy.rs` are the eras, `streams.rs` and `sessions.rs` what lasts longer than
-//! an exchange.
+//! HTTP exchanges: each request is an exchange of its own (2025-11-25 transports; 2026-07-28
+//! streamable-http). Both eras come to the same endpoint. What is refused for its head alone is
+//! refused before its body is read; what decides the status comes before anything is written. Here
+//! is what both eras share; `modern.rs` and `legacy.rs` are the eras, `streams.rs` and
+//! `sessions.rs` what lasts longer than an exchange.
 
 mod accept;
 mod away;
@@ -48,7 +49,8 @@ pub(in crate::server) struct Http {
 
 #[derive(Debug)]
 enum Stage {
-    /// The application decides from the head. A driver that does not hold the body back has this of it.
+    /// The application decides from the head. A driver that does not hold the body back has this of
+    /// it.
     Admitting { key: AdmitKey, early: Option<Box<Inbound>> },
     /// Its message is awaited.
     Reading,
@@ -140,7 +142,8 @@ impl Server {
         }
     }
 
-    /// Lets go of the head of a request whose response is a stream that stays open: nothing needs it any more.
+    /// Lets go of the head of a request whose response is a stream that stays open: nothing needs
+    /// it any more.
     pub(in crate::server) fn drop_head(&mut self, x: ExchangeId) {
         if let Some(http) = self.http(x) {
             http.head = Arc::default();
@@ -194,7 +197,8 @@ impl Server {
         }
     }
 
-    /// The client will send nothing more on the connection. One of the older revisions that has sent a request may still read its answer.
+    /// The client will send nothing more on the connection. One of the older revisions that has
+    /// sent a request may still read its answer.
     pub(in crate::server) fn http_read_closed(&mut self, x: ExchangeId) {
         let stays = match self.http(x).map(|http| &http.stage) {
             Some(Stage::Carrying(stream)) => {
@@ -273,7 +277,8 @@ impl Server {
         self.refuse(x, status, Headers::new().with("Connection", "close"), why);
     }
 
-    /// Refuses a request that was admitted and whose body has not come. Does nothing at any other stage.
+    /// Refuses a request that was admitted and whose body has not come. Does nothing at any other
+    /// stage.
     pub(in crate::server) fn refuse_unread(&mut self, x: ExchangeId, why: &'static str) {
         if self.http(x).is_some_and(|http| matches!(http.stage, Stage::Reading)) {
             self.refuse_head(x, 403, why);
@@ -291,7 +296,8 @@ impl Server {
         if status == 200 { self.answer_one(x, headers, body) } else { self.answer_json(x, status, headers, body) }
     }
 
-    /// The one answer to a request: JSON, or the only event of a stream where the client takes nothing else.
+    /// The one answer to a request: JSON, or the only event of a stream where the client takes
+    /// nothing else.
     fn answer_one(&mut self, x: ExchangeId, headers: Headers, body: Bytes) {
         if self.http(x).is_none_or(|http| http.accepts.json) {
             return self.answer_json(x, 200, headers, body);
@@ -320,8 +326,9 @@ impl Server {
         self.drop_exchange(x);
     }
 
-    /// An exchange is answered before its request body was read. What comes of the body is ignored. A driver that drops the body reports
-    /// no end of it, so at the limit the exchange with the lowest number is forgotten.
+    /// An exchange is answered before its request body was read. What comes of the body is ignored.
+    /// A driver that drops the body reports no end of it, so at the limit the exchange with the
+    /// lowest number is forgotten.
     fn leave_unread(&mut self, x: ExchangeId) {
         self.web.unread.insert(x);
         if self.web.unread.len() > self.shared.config.limits.server.max_exchanges {
@@ -334,7 +341,8 @@ impl Server {
         self.answer_with(x, 202, Headers::new(), Bytes::new());
     }
 
-    /// Begins an event stream. What sends the first byte of its body follows at once: there are proxies that hold the head back until then.
+    /// Begins an event stream. What sends the first byte of its body follows at once: there are
+    /// proxies that hold the head back until then.
     fn begin_events(&mut self, x: ExchangeId, headers: Headers) {
         let headers = headers
             .with("Content-Type", "text/event-stream")
@@ -393,7 +401,8 @@ impl Server {
         }
     }
 
-    /// The server ends. Who has not been answered is told so; event streams that are over need nothing more.
+    /// The server ends. Who has not been answered is told so; event streams that are over need
+    /// nothing more.
     pub(in crate::server) fn end_http(&mut self, x: ExchangeId) {
         match self.http(x).map(|http| &http.stage) {
             Some(Stage::Admitting { .. } | Stage::Reading | Stage::Answering) => {
@@ -414,7 +423,8 @@ impl Server {
     }
 }
 
-/// The answer where there is no room, or no time is left. Whoever gets it finds another connection, and may come back.
+/// The answer where there is no room, or no time is left. Whoever gets it finds another connection,
+/// and may come back.
 pub(crate) fn unavailable(why: &'static str) -> Outbound {
     let headers = Headers::new().with("Retry-After", RETRY_AFTER).with("Connection", "close");
     error_answer(503, headers, None, &plain_error(503, why))

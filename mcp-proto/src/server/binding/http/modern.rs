@@ -1,5 +1,6 @@
-//! 2026-07-28 over HTTP: one POST, one answer. No sessions, no GET, no request of ours, and a client that leaves has cancelled.
-//! Metadata is checked first, then headers, then the revision, then the method.
+//! 2026-07-28 over HTTP: one POST, one answer. No sessions, no GET, no request of ours, and a
+//! client that leaves has cancelled. Metadata is checked first, then headers, then the revision,
+//! then the method.
 
 use super::headers::{METHOD, VERSION, check_headers, differs, mismatch};
 use crate::error::DiagnosticKind;
@@ -40,7 +41,8 @@ impl Server {
         Ok(())
     }
 
-    /// A notification is accepted without an answer. Cancelling is closing the exchange, so `notifications/cancelled` has nothing to name.
+    /// A notification is accepted without an answer. Cancelling is closing the exchange, so
+    /// `notifications/cancelled` has nothing to name.
     pub(super) fn modern_notification(&mut self, x: ExchangeId, head: &RequestHead, notification: Notification) {
         let Notification { method, params } = notification;
         if differs(head, METHOD, &method) {
@@ -61,7 +63,8 @@ impl Server {
 }
 
 impl ServerConfig {
-    /// A request that says half of what 2026-07-28 demands, or that no revision that we have can have sent.
+    /// A request that says half of what 2026-07-28 demands, or that no revision that we have can
+    /// have sent.
     pub(super) fn incomplete(&self, head: &RequestHead, parts: &Parts, method: &str) -> ErrorReply {
         let header = head.headers.get(VERSION).map(str::trim);
         let requested = parts.params.optional::<String>("protocolVersion").ok().flatten();

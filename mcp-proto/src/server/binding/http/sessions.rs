@@ -1,5 +1,6 @@
-//! Sessions of the older revisions over HTTP (2025-11-25 transports, session management): opened by `initialize`, bound to the principal
-//! that opened them, ended by DELETE or after they have been idle.
+//! Sessions of the older revisions over HTTP (2025-11-25 transports, session management): opened by
+//! `initialize`, bound to the principal that opened them, ended by DELETE or after they have been
+//! idle.
 
 use super::history::History;
 use super::streams::{ResponseStream, StreamKey};
@@ -19,7 +20,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use core::time::Duration;
 use hmac_sha256::Hash;
 
-/// How far apart the looks through all sessions are, where clients that are refused for want of room ask again and again.
+/// How far apart the looks through all sessions are, where clients that are refused for want of
+/// room ask again and again.
 const SWEEPS_APART: Duration = Duration::from_secs(1);
 
 /// What lasts longer than an exchange.
@@ -38,7 +40,8 @@ pub(in crate::server) struct Web {
     pub(super) own: BTreeMap<ExchangeId, ClientKey>,
     /// Who sends the request that comes next.
     pub(in crate::server) sender: Option<(ExchangeId, Peer)>,
-    /// The exchanges that were answered before their request body was read. The body is ignored until it ends.
+    /// The exchanges that were answered before their request body was read. The body is ignored
+    /// until it ends.
     pub(in crate::server) unread: BTreeSet<ExchangeId>,
 }
 
@@ -133,7 +136,8 @@ impl Web {
 }
 
 impl Server {
-    /// Opens a session and gives its id: 192 bits that nobody can guess, in characters that every header may hold.
+    /// Opens a session and gives its id: 192 bits that nobody can guess, in characters that every
+    /// header may hold.
     pub(super) fn open_session(&mut self, x: ExchangeId, negotiated: Negotiated) -> Result<String, ErrorReply> {
         let limits = &self.shared.config.limits.server;
         let (max, sweep) = (limits.max_sessions, limits.session_sweep);
@@ -197,7 +201,8 @@ impl Server {
         }
     }
 
-    /// Ends a session: what runs is stopped and answered, its streams end, and nothing of it is known any more.
+    /// Ends a session: what runs is stopped and answered, its streams end, and nothing of it is
+    /// known any more.
     pub(in crate::server) fn end_session(&mut self, key: SessionKey, why: SessionEnd) {
         for stream in self.web.streams_of(key) {
             let running: Vec<RequestKey> = self

@@ -1,6 +1,8 @@
-//! The streams of the older revisions over HTTP: the answer to a POST, and the stream that a session has of its own. A stream outlives the
-//! exchange that carries it. What is said on one that its client can come back to is kept before it is sent, and until it was taken; each
-//! message goes out on one stream, and a stream goes out on one exchange, the newest (2025-11-25 transports, multiple connections).
+//! The streams of the older revisions over HTTP: the answer to a POST, and the stream that a
+//! session has of its own. A stream outlives the exchange that carries it. What is said on one that
+//! its client can come back to is kept before it is sent, and until it was taken; each message goes
+//! out on one stream, and a stream goes out on one exchange, the newest (2025-11-25 transports,
+//! multiple connections).
 
 use super::Stage;
 use super::history::{event_id, number_in};
@@ -111,8 +113,8 @@ impl ResponseStream {
         matches!(self.version.era(), Era::Legacy)
     }
 
-    /// Returns whether a client that has closed its sending side may still wait for a response on it. A modern client has
-    /// cancelled.
+    /// Returns whether a client that has closed its sending side may still wait for a response on
+    /// it. A modern client has cancelled.
     pub(super) fn may_be_awaited(&self) -> bool {
         self.is_legacy() && !self.running.is_empty()
     }
@@ -137,7 +139,8 @@ impl ResponseStream {
         self.exchange.is_none() && self.session.is_some() && self.can_stream && !self.is_lost()
     }
 
-    /// Whether it begins with an event that has an id and no data, and may be closed before its end.
+    /// Whether it begins with an event that has an id and no data, and may be closed before its
+    /// end.
     fn is_primed(&self) -> bool {
         self.session.is_some() && self.version.rules().polling
     }
@@ -188,7 +191,8 @@ impl Web {
         self.streams.values().any(waits)
     }
 
-    /// Where a question of a request is said: on its own stream, or on that of the session if the client could not see it there.
+    /// Where a question of a request is said: on its own stream, or on that of the session if the
+    /// client could not see it there.
     pub(in crate::server) fn stream_to_ask_on(&mut self, key: StreamKey) -> StreamKey {
         let Some(stream) = self.streams.get(&key) else { return key };
         match stream.session {
@@ -235,7 +239,8 @@ impl Server {
         self.finish_stream_if_quiet(key);
     }
 
-    /// Says something that belongs to a request of the stream. The first thing makes the answer an event stream.
+    /// Says something that belongs to a request of the stream. The first thing makes the answer an
+    /// event stream.
     pub(in crate::server) fn stream_send(&mut self, key: StreamKey, message: Bytes) {
         let Some(stream) = self.web.streams.get(&key) else { return };
         if !stream.can_stream || stream.is_lost() {
@@ -295,7 +300,8 @@ impl Server {
         self.answer_whole(key, 200, array);
     }
 
-    /// Answers a POST whose stream has not begun, after which nothing is left of it. `None`: its requests were cancelled.
+    /// Answers a POST whose stream has not begun, after which nothing is left of it. `None`: its
+    /// requests were cancelled.
     fn answer_whole(&mut self, key: StreamKey, status: u16, body: Option<Bytes>) {
         let Some(stream) = self.web.streams.get(&key) else { return };
         let (x, can_stream, session) = (stream.exchange, stream.can_stream, stream.session);
@@ -320,7 +326,8 @@ impl Server {
         }
     }
 
-    /// Makes the answer of a POST an event stream, if it is not one yet. `retry`: when the client should come back, if not as always.
+    /// Makes the answer of a POST an event stream, if it is not one yet. `retry`: when the client
+    /// should come back, if not as always.
     pub(super) fn open_events(&mut self, key: StreamKey, retry: Option<Duration>) -> Opening {
         let Some(stream) = self.web.streams.get_mut(&key) else { return Opening::Nothing };
         if core::mem::replace(&mut stream.streams, true) {
@@ -353,7 +360,8 @@ impl Server {
         self.send_on_stream(x, Outbound::Event { id, retry, data });
     }
 
-    /// Keeps an event of a stream that its client can come back to, and lets go of older ones where there are too many.
+    /// Keeps an event of a stream that its client can come back to, and lets go of older ones where
+    /// there are too many.
     fn keep_event(&mut self, key: StreamKey, data: &Bytes) -> Option<(u64, String)> {
         let stream = self.web.streams.get_mut(&key)?;
         let session_key = stream.session?;
@@ -397,7 +405,8 @@ impl Server {
         session.into_iter().for_each(|session| self.touch_session(session));
     }
 
-    /// Says the end of a stream on its exchange. Its events are kept until that was written, and some time more.
+    /// Says the end of a stream on its exchange. Its events are kept until that was written, and
+    /// some time more.
     fn end_of_stream(&mut self, key: StreamKey, x: ExchangeId, session: Option<SessionKey>) {
         self.send(x, Outbound::End);
         if session.is_none() {
@@ -412,7 +421,8 @@ impl Server {
         }
     }
 
-    /// What was said on an exchange is written: if that was the end of a stream, the time runs for which it is kept.
+    /// What was said on an exchange is written: if that was the end of a stream, the time runs for
+    /// which it is kept.
     pub(in crate::server) fn stream_is_written(&mut self, x: ExchangeId) {
         let Some(http) = self.http(x) else { return };
         let Stage::Written(key) = http.stage else { return };
@@ -431,7 +441,8 @@ impl Server {
         self.drop_exchange(x);
     }
 
-    /// Lets go of the oldest exchange that has said all of a stream, if nobody tells whether that was written: its place is needed.
+    /// Lets go of the oldest exchange that has said all of a stream, if nobody tells whether that
+    /// was written: its place is needed.
     pub(in crate::server) fn let_go_of_untold(&mut self) {
         let found = self.exchanges.iter().find_map(|(x, exchange)| match exchange.binding.http()?.stage {
             Stage::Written(key) if !exchange.load.told => Some((key, *x)),
@@ -444,7 +455,8 @@ impl Server {
     pub(in crate::server) fn on_keep(&mut self, key: StreamKey) {
         let Some(stream) = self.web.streams.get(&key) else { return };
         let exchange = stream.exchange.and_then(|x| Some((x, self.exchanges.get(&x)?)));
-        // Who tells what is not written is waited for as long as there is something, and nobody else.
+        // Who tells what is not written is waited for as long as there is something, and nobody
+        // else.
         if exchange.is_some_and(|(_, exchange)| exchange.load.told && exchange.load.total() > 0) {
             let next = self.again(self.shared.config.limits.server.history_keep);
             return self.timers.set(Timer::Keep(key), Some(next));
@@ -479,7 +491,8 @@ impl Server {
         }
     }
 
-    /// Closes a stream before its end, so that its client comes back for the rest. False where it could not.
+    /// Closes a stream before its end, so that its client comes back for the rest. False where it
+    /// could not.
     pub(in crate::server) fn close_stream(&mut self, key: StreamKey, retry: Option<Duration>) -> bool {
         let Some(stream) = self.web.streams.get(&key) else { return false };
         if !stream.is_primed() || !stream.can_stream || stream.is_lost() {
@@ -573,7 +586,8 @@ impl Server {
         Ok(())
     }
 
-    /// Lets an exchange carry a stream, from after an event on. The one that carried it before ends.
+    /// Lets an exchange carry a stream, from after an event on. The one that carried it before
+    /// ends.
     fn attach(&mut self, x: ExchangeId, key: StreamKey, after: u64, is_fresh: bool) {
         let Some(stream) = self.web.streams.get_mut(&key) else { return };
         let before = stream.exchange.replace(x);

@@ -1,4 +1,5 @@
-//! Telling clients of changes: subscriptions over HTTP and on a duplex exchange, and what the older revisions have in their place.
+//! Telling clients of changes: subscriptions over HTTP and on a duplex exchange, and what the older
+//! revisions have in their place.
 
 use super::*;
 use crate::input::Change;
@@ -31,7 +32,8 @@ fn publish(site: &mut Site) {
     site.take();
 }
 
-// covers: META-S-019, SUB-S-001, SUB-S-003, SUB-S-004, SUB-S-006, SUB-S-008, SUB-S-012, SUB-S-015, X-18, R-30, B-034
+// covers: META-S-019, SUB-S-001, SUB-S-003, SUB-S-004, SUB-S-006, SUB-S-008, SUB-S-012, SUB-S-015,
+// X-18, R-30, B-034
 #[test]
 fn a_subscription_is_acknowledged_told_of_changes_and_ended_by_the_book() {
     for id in ["7", r#""7""#] {
@@ -100,7 +102,8 @@ fn a_subscription_ends_with_its_exchange_and_is_bounded() {
         assert_eq!(site.said(x)[0], "200 stream");
     }
     publish(&mut site);
-    // All three have the same id: each is told on its own stream, and who went away took nobody along.
+    // All three have the same id: each is told on its own stream, and who went away took nobody
+    // along.
     for (x, told) in [(a, 0), (b, 1), (again, 1)] {
         assert_eq!(site.said(x).len(), told);
     }

@@ -1,4 +1,5 @@
-//! The older revisions over HTTP, the engine's side: requests as their parts, and what comes of each as lines of text.
+//! The older revisions over HTTP, the engine's side: requests as their parts, and what comes of
+//! each as lines of text.
 
 mod listening;
 mod requests;
@@ -91,7 +92,8 @@ impl Site {
         client
     }
 
-    /// What was said on an exchange since that was last asked. A response is its status and body, an event its id, `|` and its data.
+    /// What was said on an exchange since that was last asked. A response is its status and body,
+    /// an event its id, `|` and its data.
     pub(super) fn said(&mut self, x: ExchangeId) -> Vec<String> {
         self.take();
         self.said.remove(&x).unwrap_or_default().into()

@@ -1,4 +1,5 @@
-//! What comes by POST in the older revisions, within a session and by itself, and what is asked of the client.
+//! What comes by POST in the older revisions, within a session and by itself, and what is asked of
+//! the client.
 
 use super::*;
 use crate::exchange::BadRequest;
@@ -368,7 +369,8 @@ fn bodies_of_refused_requests_may_interleave() {
             })
             .collect();
         site.codes();
-        // Each body comes in the pieces of another: a message, a batch, what cannot be read, and one that breaks its limit.
+        // Each body comes in the pieces of another: a message, a batch, what cannot be read, and
+        // one that breaks its limit.
         let [a, b, c] = refused[..] else { unreachable!() };
         for (x, item) in [
             (a, read(&call(1))),

@@ -85,7 +85,8 @@ fn sessions_and_streams_of_a_revoked_principal_end() {
         assert_eq!((last_error(&said), said.last().map(String::as_str)), (-32603, Some("end")), "{said:?}");
     }
     assert_eq!((site.bench.server.sessions(), site.bench.server.running()), (1, 1));
-    // Nothing of the session is left, also for a client that is admitted as the same principal again.
+    // Nothing of the session is left, also for a client that is admitted as the same principal
+    // again.
     for x in [
         post(&mut site, "ada", ada.headers(), &legacy("9", "ping", "{}")),
         get(&mut site, "ada", ada.headers()),

@@ -102,7 +102,8 @@ fn delete_ends_a_session_and_everything_of_it() {
     site.said(streams);
     let x = site.bare("DELETE", client.headers());
     assert_eq!(site.said(x), [r#"200 {"success":true}"#]);
-    // What waits is told, what streams ends after its error, and the session's own stream just ends.
+    // What waits is told, what streams ends after its error, and the session's own stream just
+    // ends.
     assert_eq!(site.refusal(waits), (200, -32603));
     let said = site.said(streams);
     assert_eq!((error(event(&said[0]).1).code, said[1].as_str(), said.len()), (-32603, "end", 2));
@@ -166,7 +167,8 @@ fn sessions_and_streams_are_told_as_numbers() {
     client.call(&mut site, 1);
     let (responder, _) = site.handed();
     assert_eq!(numbers(&site), (2, 2));
-    // An answer as plain JSON leaves nothing to come back for; the stream of the session waits for its client.
+    // An answer as plain JSON leaves nothing to come back for; the stream of the session waits for
+    // its client.
     site.complete(responder, "{}");
     site.cut(own);
     assert_eq!(numbers(&site), (2, 1));
@@ -260,7 +262,8 @@ fn sessions_are_bounded_and_those_that_never_begin_make_room() {
     assert!(site.said(x)[0].starts_with("200 "));
     let x = site.post(used.headers(), &legacy("1", "ping", "{}"));
     assert!(site.said(x)[0].starts_with("200 "));
-    // Whoever is refused and asks again at once does not have all sessions looked through each time.
+    // Whoever is refused and asks again at once does not have all sessions looked through each
+    // time.
     let swept = site.bench.server.web.swept();
     for millis in [0, 999, 1000] {
         site.bench.now = swept + Duration::from_millis(millis);

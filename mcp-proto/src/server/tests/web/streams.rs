@@ -1,4 +1,5 @@
-//! Streams that outlive the exchange that carries them: begun, cut, gone on with, closed early, kept and let go.
+//! Streams that outlive the exchange that carries them: begun, cut, gone on with, closed early,
+//! kept and let go.
 
 use super::*;
 use crate::frame::{Conn, Kind};
@@ -78,7 +79,8 @@ fn written(head: &ResponseHead) -> String {
     String::from_utf8(bytes.concat()).unwrap()
 }
 
-// covers: SHTTP-S-016, SHTTP-S-019, SHTTP-S-023, SHTTP-S-027, SHTTP-S-040, SHTTP-S-042, S3-12, S3-23, S3-35, B-018, B-034, B-043, B-168, S2-29, S2-30
+// covers: SHTTP-S-016, SHTTP-S-019, SHTTP-S-023, SHTTP-S-027, SHTTP-S-040, SHTTP-S-042, S3-12,
+// S3-23, S3-35, B-018, B-034, B-043, B-168, S2-29, S2-30
 #[test]
 fn a_stream_begins_with_an_id_where_the_revision_has_that() {
     for (version, primed) in [("2025-11-25", true), ("2025-06-18", false), ("2025-03-26", false)] {
@@ -447,7 +449,8 @@ fn a_silent_stream_is_kept_alive_and_one_that_is_not_read_is_not_fed() {
         site.pass(Duration::from_secs(15));
     }
     assert_eq!(site.said(own), vec![":"; 240]);
-    // A request that takes long gets a stream, so that nobody on the way takes its connection for dead.
+    // A request that takes long gets a stream, so that nobody on the way takes its connection for
+    // dead.
     let said = site.said(x);
     assert_eq!((said[0].as_str(), said.len()), ("200 stream", 241));
     site.unsent(own, 1);
