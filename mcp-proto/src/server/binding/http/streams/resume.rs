@@ -1,0 +1,123 @@
+//! How a client gets at a stream with GET: the session's own one, or the rest of one that was cut off
+//! (2025-11-25 transports, resumability and redelivery).
+
+use super::super::Stage;
+use super::super::history::{event_id, number_in};
+use super::super::legacy::bad_request;
+use super::StreamKey;
+use crate::exchange::{ExchangeId, Headers, Outbound};
+use crate::input::SessionKey;
+use crate::server::era::ErrorReply;
+use crate::server::reply::ReplyTo;
+use crate::server::session::SessionRef;
+use crate::server::shares::Bound;
+use crate::server::{Server, Timer};
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+impl Server {
+    /// The stream that a session has of its own, from where nobody was there to hear it.
+    pub(in super::super) fn attach_own(&mut self, x: ExchangeId, session: SessionKey) -> Result<(), ErrorReply> {
+        let negotiated = self.session(SessionRef::Http(session)).and_then(|session| session.negotiated());
+        let version = negotiated.map(|negotiated| negotiated.version);
+        let Some(version) = version else { return Err(bad_request("Session not found")) };
+        let key = self.web.own_stream_of(session, version);
+        // Who listens is ready, even if its word for it was lost.
+        if let Some(session) = self.session_mut(SessionRef::Http(session)) {
+            session.set_ready();
+        }
+        self.check_streams(x, key)?;
+        let after = self.web.streams.get(&key).and_then(|stream| stream.said).unwrap_or(0);
+        self.attach(x, key, after, true);
+        Ok(())
+    }
+
+    /// Whether there is room for a stream of a session, or it has its place.
+    fn check_streams(&self, x: ExchangeId, key: StreamKey) -> Result<(), ErrorReply> {
+        match self.web.streams.get(&key) {
+            Some(stream) if stream.is_own && stream.exchange.is_none() => {
+                let checked = self.check_share(&self.client_on(x, stream.session), Bound::Streams, 1);
+                checked.map_err(|full| full.reject("there are too many streams"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The rest of the stream to which an event belongs.
+    pub(in super::super) fn attach_after(
+        &mut self,
+        x: ExchangeId,
+        session: SessionKey,
+        cursor: &str,
+    ) -> Result<(), ErrorReply> {
+        let unknown = || bad_request("no event that is kept has this id");
+        let number = number_in(cursor).ok_or_else(unknown)?;
+        let found = self.web.http_session(session).and_then(|session| {
+            let is_gone = |key: &StreamKey| self.web.streams.get(key).is_some_and(|s| s.gone == Some(number));
+            session.history.stream_of(number).or_else(|| session.streams.iter().copied().find(is_gone))
+        });
+        let key = found.ok_or_else(unknown)?;
+        let stream = self.web.streams.get(&key).ok_or_else(unknown)?;
+        if event_id(stream.number, number) != cursor {
+            return Err(unknown());
+        }
+        self.check_streams(x, key)?;
+        self.attach(x, key, number, false);
+        Ok(())
+    }
+
+    /// Lets an exchange carry a stream, from after an event on. The one that carried it before
+    /// ends.
+    fn attach(&mut self, x: ExchangeId, key: StreamKey, after: u64, is_fresh: bool) {
+        let Some(stream) = self.web.streams.get_mut(&key) else { return };
+        let before = stream.exchange.replace(x);
+        let missed: Vec<u64> = stream.kept.iter().copied().filter(|number| *number > after).collect();
+        let (session_key, number, is_own, is_over) = (stream.session, stream.number, stream.is_own, stream.is_over);
+        let primes = is_fresh && stream.is_primed();
+        stream.said = missed.last().copied().or(stream.said).max(Some(after)).filter(|said| *said > 0);
+        before.into_iter().for_each(|before| self.supersede(before));
+        if let Some(http) = self.http(x) {
+            http.stage = Stage::Carrying(key);
+        }
+        self.timers.set(Timer::Keep(key), None);
+        self.begin_events(x, Headers::new());
+        let session = session_key.and_then(|session| self.web.http_session(session));
+        let events = session.map(|session| session.history.data(missed)).unwrap_or_default();
+        if events.is_empty() && primes {
+            self.stream_event(key, Some(self.shared.config.retry), Bytes::new());
+        } else if events.is_empty() {
+            self.send_comment(x);
+        }
+        for (event, data) in events {
+            let id = Some(event_id(number, event));
+            self.send(x, Outbound::Event { id, retry: None, data });
+        }
+        if is_over {
+            return self.end_of_stream(key, x, session_key);
+        }
+        self.drop_head(x);
+        session_key.into_iter().for_each(|session| self.time_questions_of(session));
+        self.keep_alive_in(x, self.shared.config.keep_alive);
+        self.send_held(ReplyTo::Stream(key));
+        if is_own {
+            let client = self.shares.take(&self.client_on(x, session_key), Bound::Streams, 1);
+            self.web.own.insert(x, client);
+            self.watchers.insert(x);
+            self.tell_changes(x);
+        }
+    }
+
+    /// Another exchange carries on what this one carried.
+    fn supersede(&mut self, x: ExchangeId) {
+        let is_open = self.http(x).is_some_and(|http| matches!(http.stage, Stage::Carrying(_)));
+        let max = self.shared.config.limits.server.max_unsent;
+        if self.exchanges.get(&x).is_some_and(|exchange| exchange.load.total() > max) {
+            // Nobody reads it: what it holds is not held any longer.
+            return self.abort(x);
+        }
+        if is_open {
+            self.send(x, Outbound::End);
+        }
+        self.drop_exchange(x);
+    }
+}
