@@ -1,7 +1,7 @@
 //! Admission: the application decides who is served, from the head of an HTTP request, or from the
 //! peer of a duplex connection that a listener accepted. Nothing of either is served before that.
 
-use super::{Event, Output, Server, ServerConfig, Timer};
+use super::{Event, Server, ServerConfig, Timer};
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Inbound, Outbound, Peer, RequestHead};
 use crate::input::{Admission, AdmitKey, AdmitToken, Principal};
@@ -32,16 +32,16 @@ impl Server {
         // As a request's, so that no other engine has the same.
         let key = AdmitKey(self.mint_key().0);
         self.admitting.insert(key, x);
-        let timeout = self.now + self.shared.config.limits.server.admit_timeout;
-        self.timers.set(Timer::Admit(x), Some(timeout));
-        self.queue.push(Output::Event(Event::Admit(AdmitToken::new(key, peer), head)));
+        let timeout = self.env.now + self.shared.config.limits.server.admit_timeout;
+        self.env.timers.set(Timer::Admit(x), Some(timeout));
+        self.env.emit(Event::Admit(AdmitToken::new(key, peer), head));
         key
     }
 
     /// The decision about an exchange is made, or not needed any more.
     pub(super) fn forget_admission(&mut self, x: ExchangeId, key: AdmitKey) {
         self.admitting.remove(&key);
-        self.timers.set(Timer::Admit(x), None);
+        self.env.timers.set(Timer::Admit(x), None);
     }
 
     /// The application has decided.
@@ -49,7 +49,7 @@ impl Server {
         let Some(x) = self.admitting.get(&key).copied() else { return };
         self.forget_admission(x, key);
         #[cfg(feature = "http")]
-        if self.exchanges.get(&x).is_some_and(|exchange| exchange.binding.http().is_some()) {
+        if self.env.exchanges.get(&x).is_some_and(|exchange| exchange.binding.http().is_some()) {
             return self.http_admission(x, admission);
         }
         match admission {
@@ -62,20 +62,20 @@ impl Server {
     /// The application did not decide in time.
     pub(super) fn on_admit_timeout(&mut self, x: ExchangeId) {
         #[cfg(feature = "http")]
-        if self.exchanges.get(&x).is_some_and(|exchange| exchange.binding.http().is_some()) {
+        if self.env.exchanges.get(&x).is_some_and(|exchange| exchange.binding.http().is_some()) {
             return self.http_admit_timeout(x);
         }
         self.refuse_duplex(x, "it was not admitted in time");
     }
 
     fn admit_duplex(&mut self, x: ExchangeId, principal: Option<Principal>) {
-        if !self.counts_as(x, principal.as_ref()) {
+        if !self.env.counts_as(x, principal.as_ref()) {
             return self.refuse_duplex(x, "the client has taken its share of the server");
         }
-        let Some(duplex) = self.duplex_mut(x) else { return };
+        let Some(duplex) = self.env.duplex_mut(x) else { return };
         let before = core::mem::replace(&mut duplex.admitted, Admitted::As(principal));
         let Admitted::Waiting { early, ended, .. } = before else { return };
-        self.send(x, Outbound::Continue);
+        self.env.send(x, Outbound::Continue);
         self.await_handshake(x);
         early.into_iter().for_each(|item| self.duplex_item(x, *item));
         if ended {
@@ -85,14 +85,14 @@ impl Server {
 
     /// Closes a duplex exchange unserved: there is no request to answer.
     fn refuse_duplex(&mut self, x: ExchangeId, why: &str) {
-        self.diagnose(DiagnosticKind::NotAdmitted, why);
+        self.env.diagnose(DiagnosticKind::NotAdmitted, why);
         self.abort(x);
     }
 
     /// Takes what comes before the decision from a driver that reads on. One message and the end of
     /// the input are kept; more is not read.
     pub(super) fn duplex_early(&mut self, x: ExchangeId, item: Inbound) {
-        let Some(duplex) = self.duplex_mut(x) else { return };
+        let Some(duplex) = self.env.duplex_mut(x) else { return };
         let Admitted::Waiting { early, ended, .. } = &mut duplex.admitted else { return };
         match (early, item) {
             (_, Inbound::End) => *ended = true,

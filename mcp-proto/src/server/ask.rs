@@ -47,7 +47,7 @@ impl Server {
     /// Sends the questions of a request. Its handler is entered again when all are answered, at
     /// once if there are none.
     pub(super) fn ask(&mut self, key: RequestKey, questions: Vec<Question>, state: Option<RawJson>) {
-        let timeout = self.now + self.shared.config.limits.server.ask_timeout;
+        let timeout = self.env.now + self.shared.config.limits.server.ask_timeout;
         let Some(key) = self.rekey(key) else { return };
         let Some(running) = self.requests.get_mut(&key) else { return };
         let reply_to = running.reply_to;
@@ -57,7 +57,7 @@ impl Server {
             let old = questions.iter().filter_map(|question| entry.inputs.remove_entry(&question.name));
             let freed: usize = old.map(|(name, input)| weight::of_input(&name, &input)).sum();
             running.size -= freed;
-            self.shares.give_back(running.client, Bound::RunningBytes, freed);
+            self.env.shares.give_back(running.client, Bound::RunningBytes, freed);
         }
         let mut asking = Asking {
             open: BTreeMap::new(),
@@ -80,7 +80,7 @@ impl Server {
             self.enter_again(key, asking.state);
         } else {
             running.stage = Stage::Asking(asking);
-            self.timers.set(Timer::Ask(key), Some(timeout));
+            self.env.timers.set(Timer::Ask(key), Some(timeout));
             #[cfg(feature = "http")]
             self.time_questions(key);
         }
@@ -101,7 +101,7 @@ impl Server {
         match session.question(id) {
             QuestionState::Open(id) => {
                 if as_text {
-                    self.diagnose(DiagnosticKind::TextId, &format!("{}", response.id));
+                    self.env.diagnose(DiagnosticKind::TextId, &format!("{}", response.id));
                 }
                 self.on_input(session_ref, id, outcome);
             }
@@ -111,7 +111,7 @@ impl Server {
                     (true, QuestionState::Closed) => DiagnosticKind::LateAnswer,
                     (true, _) => DiagnosticKind::UnknownId,
                 };
-                self.diagnose(kind, &format!("{}", response.id));
+                self.env.diagnose(kind, &format!("{}", response.id));
             }
         }
     }
@@ -130,7 +130,7 @@ impl Server {
 
     /// A hook refused a question of ours: it counts as answered with an error.
     pub(super) fn on_unsendable(&mut self, x: ExchangeId, id: &Id, reason: &str) {
-        self.diagnose(DiagnosticKind::Denied, &format!("a question of ours: {reason}"));
+        self.env.diagnose(DiagnosticKind::Denied, &format!("a question of ours: {reason}"));
         if let Id::Int(id) = id {
             let error = ErrorObject::new(code::INTERNAL_ERROR, "the question was refused on this side");
             if let Some(session_ref) = self.reply_to_on(x).and_then(|reply_to| self.session_ref(reply_to)) {
@@ -155,12 +155,12 @@ impl Server {
         if let (Some(name), Some(entry)) = (asking.open.remove(&id), &mut running.entry) {
             let held = weight::of_input(&name, &outcome);
             running.size += held;
-            self.shares.add(running.client, Bound::RunningBytes, held);
+            self.env.shares.add(running.client, Bound::RunningBytes, held);
             entry.inputs.insert(name, outcome);
         }
         if asking.open.is_empty() {
             let state = asking.state.take();
-            self.timers.set(Timer::Ask(key), None);
+            self.env.timers.set(Timer::Ask(key), None);
             self.enter_again(key, state);
         }
     }
@@ -172,13 +172,13 @@ impl Server {
         key: RequestKey,
         outcome: Result<RawJson, ErrorObject>,
     ) -> Result<RawJson, ErrorObject> {
-        let client = self.requests.get(&key).and_then(|running| self.shares.client(running.client));
+        let client = self.requests.get(&key).and_then(|running| self.env.shares.client(running.client));
         let more = weight::of_input("", &outcome);
-        if client.is_some_and(|client| self.check_share(client, Bound::RunningBytes, more).is_ok()) {
+        if client.is_some_and(|client| self.env.check_share(client, Bound::RunningBytes, more).is_ok()) {
             return outcome;
         }
         let why = "there is no room for the client's answer";
-        self.diagnose(DiagnosticKind::TooManyInputs, why);
+        self.env.diagnose(DiagnosticKind::TooManyInputs, why);
         Err(ErrorObject::new(code::INTERNAL_ERROR, why))
     }
 

@@ -95,9 +95,9 @@ impl Server {
             Ok(Message::Notification(notification)) => self.on_notification(exchange, session, notification),
             Ok(Message::Response(response)) => match session {
                 Some(session) => self.on_response(session, response),
-                None => self.diagnose(DiagnosticKind::UnexpectedResponse, ""),
+                None => self.env.diagnose(DiagnosticKind::UnexpectedResponse, ""),
             },
-            Ok(Message::Error(error)) => self.diagnose(DiagnosticKind::IdlessError, &format!("{error}")),
+            Ok(Message::Error(error)) => self.env.diagnose(DiagnosticKind::IdlessError, &format!("{error}")),
             Err(defect) => return Element::Invalid(defect),
         }
         Element::Done

@@ -149,7 +149,7 @@ impl Server {
     ) -> Result<Box<Admitted>, ErrorReply> {
         let RequestContext { exchange, session, .. } = context;
         let http_session = session.and_then(SessionRef::http);
-        let client = self.client_on(exchange, http_session);
+        let client = self.env.client_on(exchange, http_session);
         self.check_room(&client, session, exchange)?;
         let mut caller = self.caller(exchange);
         caller.session = http_session;
@@ -179,8 +179,8 @@ impl Server {
                 None => {}
             },
             // No request of the engine carries a progress token.
-            "notifications/progress" => self.diagnose(DiagnosticKind::UnknownProgress, ""),
-            _ => self.queue.notification(exchange, method, params.as_ref()),
+            "notifications/progress" => self.env.diagnose(DiagnosticKind::UnknownProgress, ""),
+            _ => self.env.queue.notification(exchange, method, params.as_ref()),
         }
     }
 }

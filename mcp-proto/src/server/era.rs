@@ -39,7 +39,7 @@ impl Server {
         let mut parts = Parts::of(request)?;
         if parts.meta.id(meta::PROGRESS_TOKEN).is_some_and(|token| token.size() > max) {
             parts.meta.remove(meta::PROGRESS_TOKEN);
-            self.diagnose(DiagnosticKind::LongId, "the progress token is too long");
+            self.env.diagnose(DiagnosticKind::LongId, "the progress token is too long");
         }
         Ok(parts)
     }
@@ -53,13 +53,13 @@ impl Server {
     ) -> Option<RequestKey> {
         let id = Object::read_opt(params).ok().and_then(|params| params.id("requestId"));
         if id.as_ref().is_some_and(|id| id.size() > self.shared.config.limits.frame.max_id) {
-            self.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
+            self.env.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
             return None;
         }
         let key = id.as_ref().and_then(|id| self.session(session_ref?)?.request(id));
         if key.is_none() {
             let detail = id.map_or_else(|| "no legible id".into(), |id| format!("{id}"));
-            self.diagnose(DiagnosticKind::UnknownCancel, &detail);
+            self.env.diagnose(DiagnosticKind::UnknownCancel, &detail);
         }
         key
     }

@@ -54,7 +54,7 @@ impl Server {
     /// Tells whoever is at the other end of an exchange what it does not know yet, as far as there
     /// is room.
     pub(super) fn tell_changes(&mut self, x: ExchangeId) {
-        let Some(exchange) = self.exchanges.get(&x) else { return };
+        let Some(exchange) = self.env.exchanges.get(&x) else { return };
         let subscriptions: Vec<RequestKey> = exchange.listens.iter().copied().collect();
         for key in subscriptions {
             self.tell_subscription(key);
@@ -92,7 +92,7 @@ impl Server {
 
     /// Where a client of an older revision is told of changes, if the exchange is such a place.
     fn older(&self, x: ExchangeId) -> Option<(SessionRef, ReplyTo)> {
-        let exchange = self.exchanges.get(&x)?;
+        let exchange = self.env.exchanges.get(&x)?;
         match exchange.binding.duplex() {
             Some(duplex) => duplex.session.negotiated().map(|_| (SessionRef::Duplex(x), ReplyTo::Duplex(x))),
             #[cfg(feature = "http")]
@@ -114,15 +114,15 @@ impl Server {
         let filter = params.object("notifications").map_err(|e| ErrorReply::params(format!("{e}")))?;
         let wanted = filter.optional::<bool>(TOOLS_FILTER).map_err(|e| ErrorReply::params(format!("{e}")))?;
         let limits = &self.shared.config.limits.server;
-        let here = self.exchanges.get(&x).map_or(0, |exchange| exchange.listens.len());
+        let here = self.env.exchanges.get(&x).map_or(0, |exchange| exchange.listens.len());
         if self.life != Life::Serving {
             return Err(ErrorReply::full("the server is shutting down"));
         }
         if here >= limits.max_streams_per_client {
             return Err(ErrorReply::full("there are too many streams"));
         }
-        let (client, size) = (self.client_on(x, None), weight::of_listen(&id));
-        self.check_share(&client, Bound::Streams, 1).map_err(|full| full.reject("there are too many streams"))?;
+        let (client, size) = (self.env.client_on(x, None), weight::of_listen(&id));
+        self.env.check_share(&client, Bound::Streams, 1).map_err(|full| full.reject("there are too many streams"))?;
         self.make_room(&client, Bound::RunningBytes, size)
             .map_err(|full| full.reject("the server has no room for the stream"))?;
         let tools = wanted == Some(true) && self.shared.config.capabilities.announces_tools();
@@ -132,12 +132,12 @@ impl Server {
         }
         let params = Object::new().with(meta::META, subscription(&id)).with("notifications", honoured);
         let key = self.mint_key();
-        let client = self.shares.take(&client, Bound::Streams, 1);
-        self.shares.add(client, Bound::RunningBytes, size);
+        let client = self.env.shares.take(&client, Bound::Streams, 1);
+        self.env.shares.add(client, Bound::RunningBytes, size);
         let reply_to = self.open_reply(x, version);
         let listen = Listen { exchange: x, reply_to, client, size, id: id.clone(), version, tools, told: self.changes };
         self.listens.insert(key, listen);
-        if let Some(exchange) = self.exchanges.get_mut(&x) {
+        if let Some(exchange) = self.env.exchanges.get_mut(&x) {
             exchange.listens.insert(key);
         }
         if let Some(session) = self.session_mut(SessionRef::Duplex(x)) {
@@ -146,7 +146,7 @@ impl Server {
         self.watchers.insert(x);
         self.send_to(reply_to, notification("notifications/subscriptions/acknowledged", Some(&params)));
         #[cfg(feature = "http")]
-        self.drop_head(x);
+        self.env.drop_head(x);
         Ok(())
     }
 
@@ -154,7 +154,7 @@ impl Server {
     pub(super) fn forget_listen(&mut self, key: RequestKey) -> bool {
         let Some(listen) = self.listens.remove(&key) else { return false };
         self.give_back_listen(&listen);
-        if let Some(exchange) = self.exchanges.get_mut(&listen.exchange) {
+        if let Some(exchange) = self.env.exchanges.get_mut(&listen.exchange) {
             exchange.listens.remove(&key);
         }
         if let Some(session) = self.session_mut(SessionRef::Duplex(listen.exchange)) {
@@ -164,8 +164,8 @@ impl Server {
     }
 
     fn give_back_listen(&mut self, listen: &Listen) {
-        self.shares.give_back(listen.client, Bound::RunningBytes, listen.size);
-        self.shares.give_back(listen.client, Bound::Streams, 1);
+        self.env.shares.give_back(listen.client, Bound::RunningBytes, listen.size);
+        self.env.shares.give_back(listen.client, Bound::Streams, 1);
     }
 
     /// Ends all subscriptions by the book.
@@ -180,7 +180,7 @@ impl Server {
         let Some(listen) = self.listens.remove(&key) else { return };
         self.give_back_listen(&listen);
         let Listen { exchange: x, reply_to, id, version, .. } = listen;
-        if let Some(exchange) = self.exchanges.get_mut(&x) {
+        if let Some(exchange) = self.env.exchanges.get_mut(&x) {
             exchange.listens.remove(&key);
         }
         let result = Object::new().with(meta::META, subscription(&id));

@@ -14,6 +14,7 @@ mod batch;
 mod binding;
 mod config;
 mod dispatch;
+mod env;
 mod era;
 mod event;
 mod hosts;
@@ -47,7 +48,7 @@ use crate::input::{
     Admission, AdmitKey, AdmitToken, Answer, Applied, Change, Input, Note, RequestKey, ServerCommand, ServerInput,
 };
 use crate::seed::Seed;
-use crate::time::{Instant, Timers};
+use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -56,12 +57,12 @@ use binding::{Binding, Duplex};
 use binding::{StreamKey, Web};
 use core::fmt;
 use core::time::Duration;
+use env::{Env, Exchange};
 use listen::Listen;
 use load::{Load, size};
-use queue::Queue;
 use requests::Running;
 use responder::Shared;
-use shares::{Bound, Client, ClientKey, Full, Shares};
+use shares::{Bound, Client, Full, Shares};
 
 /// An output of a server, for its driver (seam B).
 #[derive(PartialEq, Debug)]
@@ -86,17 +87,12 @@ pub enum Output {
 /// its requests and exchanges are over.
 pub struct Server {
     shared: Arc<Shared>,
-    now: Instant,
     life: Life,
-    exchanges: BTreeMap<ExchangeId, Exchange>,
+    env: Env,
     /// Exchanges that wait for admission.
     admitting: BTreeMap<AdmitKey, ExchangeId>,
     requests: BTreeMap<RequestKey, Running>,
-    /// What each client takes of the shared limits.
-    shares: Shares,
     next_key: u64,
-    timers: Timers<Timer>,
-    queue: Queue,
     /// Open subscriptions.
     listens: BTreeMap<RequestKey, Listen>,
     /// Exchanges whose clients may receive notifications of changes.
@@ -116,23 +112,11 @@ enum Life {
     Terminated,
 }
 
-/// An open exchange.
-#[derive(Debug)]
-struct Exchange {
-    peer: Peer,
-    /// The client at its other end.
-    client: ClientKey,
-    binding: Binding,
-    /// Its subscriptions.
-    listens: BTreeSet<RequestKey>,
-    load: Load,
-}
-
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
             .field("life", &self.life)
-            .field("exchanges", &self.exchanges.len())
+            .field("exchanges", &self.env.exchanges.len())
             .field("requests", &self.requests.len())
             .field("listens", &self.listens.len())
             .field("sessions", &self.sessions())
@@ -178,19 +162,15 @@ impl Server {
         let seal_key = config.state_key.unwrap_or_else(|| seed.derive("request state"));
         let nonce_key = seed.derive("nonces");
         let [a, b, c, ..] = seed.derive("request keys");
-        let queue = Queue::new(&config.limits.server);
+        let env = Env::new(config.clone(), now);
         Self {
             shared: Arc::new(Shared::new(config, seal_key, nonce_key)),
-            now,
             life: Life::Serving,
-            exchanges: BTreeMap::new(),
+            env,
             admitting: BTreeMap::new(),
             requests: BTreeMap::new(),
-            shares: Shares::default(),
             // The upper bits tell this engine's keys from those of another, the lower 40 count.
             next_key: u64::from_be_bytes([a, b, c, 0, 0, 0, 0, 0]) + 1,
-            timers: Timers::new(),
-            queue,
             listens: BTreeMap::new(),
             watchers: BTreeSet::new(),
             changes: 0,
@@ -209,7 +189,7 @@ impl Server {
     /// beyond [`max_unsent`](crate::limits::ServerLimits::max_unsent), [`Refusal::Closed`] after
     /// the end.
     pub fn apply(&mut self, now: Instant, input: ServerInput) -> Result<Applied, Refused<ServerInput>> {
-        self.now = self.now.max(now);
+        self.env.now = self.env.now.max(now);
         match input {
             Input::Event(exchange, fact) => self.on_fact(exchange, fact),
             Input::Command(ServerCommand::Respond(answer)) => self.on_answer(answer),
@@ -243,7 +223,7 @@ impl Server {
     /// # Errors
     /// As [`apply`](Self::apply).
     pub fn notify(&mut self, now: Instant, to: RequestKey, note: Note) -> Result<(), Refused<Note>> {
-        self.now = self.now.max(now);
+        self.env.now = self.env.now.max(now);
         self.on_note(to, note)
     }
 
@@ -273,20 +253,12 @@ impl Server {
 
     /// Returns the next output, if there is one.
     pub fn poll_output(&mut self) -> Option<Output> {
-        let output = self.queue.pop()?;
-        if let Output::Send(x, outgoing) = &output
-            && let Some(exchange) = self.exchanges.get_mut(x)
-        {
-            let size = size(outgoing);
-            exchange.load.queued = exchange.load.queued.saturating_sub(size);
-            exchange.load.handed = exchange.load.handed.saturating_add(size);
-        }
-        Some(output)
+        self.env.poll_output()
     }
 
     /// Returns when the driver must call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.next().map(|(at, _)| at)
+        self.env.timers.next().map(|(at, _)| at)
     }
 
     /// Returns the number of requests that are neither answered nor cancelled.
@@ -359,7 +331,7 @@ impl Server {
     }
 
     fn on_item(&mut self, x: ExchangeId, item: Inbound) {
-        match self.exchanges.get(&x).map(|exchange| &exchange.binding) {
+        match self.env.exchanges.get(&x).map(|exchange| &exchange.binding) {
             Some(Binding::Duplex(_)) => self.duplex_item(x, item),
             #[cfg(feature = "http")]
             Some(Binding::Http(_)) => self.http_item(x, item),
@@ -376,7 +348,7 @@ impl Server {
                 Inbound::Reject(defect) => self.http_reject(x, &defect),
                 // What follows an exchange that is over: its reader was not told yet.
                 Inbound::Body(_) => {}
-                _ => self.diagnose(DiagnosticKind::UnknownExchange, "an item of no open exchange"),
+                _ => self.env.diagnose(DiagnosticKind::UnknownExchange, "an item of no open exchange"),
             },
         }
     }
@@ -384,27 +356,27 @@ impl Server {
     /// Adds an exchange, if the limits allow it.
     fn enter(&mut self, x: ExchangeId, peer: Peer, binding: Binding) -> bool {
         #[cfg(feature = "http")]
-        if self.exchanges.len() >= self.shared.config.limits.server.max_exchanges {
+        if self.env.exchanges.len() >= self.shared.config.limits.server.max_exchanges {
             self.let_go_of_untold();
         }
         let client = Client::of(x, &peer, &self.shared.config);
-        if let Err(full) = self.check_share(&client, Bound::Exchanges, 1) {
+        if let Err(full) = self.env.check_share(&client, Bound::Exchanges, 1) {
             let why = match full {
                 Full::All => "",
                 Full::Share => "the client has its share",
             };
-            self.diagnose(DiagnosticKind::TooManyExchanges, why);
+            self.env.diagnose(DiagnosticKind::TooManyExchanges, why);
             return false;
         }
-        let client = self.shares.take(&client, Bound::Exchanges, 1);
+        let client = self.env.shares.take(&client, Bound::Exchanges, 1);
         let (listens, load) = (BTreeSet::new(), Load::default());
-        self.exchanges.insert(x, Exchange { peer, client, binding, listens, load });
+        self.env.exchanges.insert(x, Exchange { peer, client, binding, listens, load });
         true
     }
 
     /// Removes an exchange that has failed or ended, and cancels its requests.
     fn drop_exchange(&mut self, x: ExchangeId) {
-        let Some(exchange) = self.exchanges.get(&x) else { return };
+        let Some(exchange) = self.env.exchanges.get(&x) else { return };
         let running: Vec<RequestKey> =
             exchange.binding.duplex().into_iter().flat_map(Duplex::running).copied().collect();
         let listens: Vec<RequestKey> = exchange.listens.iter().copied().collect();
@@ -418,24 +390,24 @@ impl Server {
         self.leave_http(x);
         self.leave_duplex(x);
         self.watchers.remove(&x);
-        if let Some(exchange) = self.exchanges.remove(&x) {
+        if let Some(exchange) = self.env.exchanges.remove(&x) {
             let said = exchange.binding.duplex().map_or(0, |duplex| duplex.session.weight());
-            self.shares.give_back(exchange.client, Bound::ClientData, said);
-            self.shares.give_back(exchange.client, Bound::Exchanges, 1);
+            self.env.shares.give_back(exchange.client, Bound::ClientData, said);
+            self.env.shares.give_back(exchange.client, Bound::Exchanges, 1);
         }
-        self.timers.set(Timer::Handshake(x), None);
-        self.timers.set(Timer::Stall(x), None);
-        self.timers.set(Timer::End(x), None);
+        self.env.timers.set(Timer::Handshake(x), None);
+        self.env.timers.set(Timer::Stall(x), None);
+        self.env.timers.set(Timer::End(x), None);
         self.end_if_drained();
     }
 
     fn abort(&mut self, x: ExchangeId) {
-        self.queue.push(Output::Abort(x));
+        self.env.queue.push(Output::Abort(x));
         self.drop_exchange(x);
     }
 
     fn on_unsent(&mut self, x: ExchangeId, unsent: usize) {
-        let Some(exchange) = self.exchanges.get_mut(&x) else { return };
+        let Some(exchange) = self.env.exchanges.get_mut(&x) else { return };
         let limits = &self.shared.config.limits.server;
         let load = &mut exchange.load;
         let written = unsent < load.unsent.saturating_add(load.handed);
@@ -444,14 +416,14 @@ impl Server {
             load.excess = 0;
         }
         if unsent == 0 {
-            self.timers.set(Timer::Stall(x), None);
-        } else if written || self.timers.get(Timer::Stall(x)).is_none() {
-            self.timers.set(Timer::Stall(x), Some(self.now + limits.write_stall));
+            self.env.timers.set(Timer::Stall(x), None);
+        } else if written || self.env.timers.get(Timer::Stall(x)).is_none() {
+            self.env.timers.set(Timer::Stall(x), Some(self.env.now + limits.write_stall));
         }
         self.reply_to_on(x).into_iter().for_each(|reply_to| self.send_held(reply_to));
         self.tell_changes(x);
         #[cfg(feature = "http")]
-        if unsent == 0 && self.exchanges.get(&x).is_some_and(|exchange| exchange.load.queued == 0) {
+        if unsent == 0 && self.env.exchanges.get(&x).is_some_and(|exchange| exchange.load.queued == 0) {
             self.stream_is_written(x);
         }
     }
@@ -460,14 +432,14 @@ impl Server {
         if self.is_terminated() {
             return;
         }
-        let end = self.now + grace;
-        if self.life == Life::Serving || self.timers.get(Timer::Grace).is_some_and(|armed| armed > end) {
+        let end = self.env.now + grace;
+        if self.life == Life::Serving || self.env.timers.get(Timer::Grace).is_some_and(|armed| armed > end) {
             // Nothing else would end these. All of them end before the server may.
             self.end_listens();
             #[cfg(feature = "http")]
             self.end_own_streams();
             self.life = Life::Draining;
-            self.timers.set(Timer::Grace, Some(end));
+            self.env.timers.set(Timer::Grace, Some(end));
         }
         if grace.is_zero() {
             return self.on_grace();
@@ -481,21 +453,15 @@ impl Server {
         self.terminate();
     }
 
-    /// Returns when a periodic timer fires again. Never now, or one tick would fire it forever.
-    #[cfg(feature = "http")]
-    fn again(&self, after: Duration) -> Instant {
-        self.now + after.max(Duration::from_millis(1))
-    }
-
     fn on_tick(&mut self) {
-        while let Some(timer) = self.timers.pop_due(self.now) {
+        while let Some(timer) = self.env.timers.pop_due(self.env.now) {
             match timer {
                 Timer::Handshake(x) => {
-                    self.diagnose(DiagnosticKind::HandshakeTimeout, "no request came");
+                    self.env.diagnose(DiagnosticKind::HandshakeTimeout, "no request came");
                     self.abort(x);
                 }
                 Timer::Stall(x) => {
-                    self.diagnose(DiagnosticKind::WriteStalled, "no byte was accepted");
+                    self.env.diagnose(DiagnosticKind::WriteStalled, "no byte was accepted");
                     self.abort(x);
                 }
                 Timer::End(x) => self.end_duplex(x),
@@ -532,52 +498,40 @@ impl Server {
         if core::mem::replace(&mut self.life, Life::Terminated) == Life::Terminated {
             return;
         }
-        let open: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
+        let open: Vec<ExchangeId> = self.env.exchanges.keys().copied().collect();
         for x in open {
-            match self.exchanges.get(&x).map(|exchange| &exchange.binding) {
-                Some(Binding::Duplex(_)) => self.queue.push(Output::Send(x, Outbound::End)),
+            match self.env.exchanges.get(&x).map(|exchange| &exchange.binding) {
+                Some(Binding::Duplex(_)) => self.env.queue.push(Output::Send(x, Outbound::End)),
                 #[cfg(feature = "http")]
                 Some(Binding::Http(_)) => self.end_http(x),
                 None => {}
             }
         }
-        self.exchanges.clear();
+        self.env.exchanges.clear();
         self.admitting.clear();
         self.listens.clear();
         self.watchers.clear();
         #[cfg(feature = "http")]
         self.clear_web();
-        self.shares = Shares::default();
-        self.timers.clear();
-        self.queue.terminate();
-    }
-
-    fn send(&mut self, x: ExchangeId, outgoing: Outbound) {
-        #[cfg(feature = "http")]
-        let outgoing = self.with_cors(x, outgoing);
-        let Some(exchange) = self.exchanges.get_mut(&x) else { return };
-        exchange.load.queued += size(&outgoing);
-        self.queue.push(Output::Send(x, outgoing));
+        self.env.shares = Shares::default();
+        self.env.timers.clear();
+        self.env.queue.terminate();
     }
 
     /// Sends a response of the engine itself. Disconnects a client that keeps causing them and
     /// reads none.
     fn send_own(&mut self, x: ExchangeId, outgoing: Outbound) {
         let max = self.shared.config.limits.server.max_unsent;
-        let Some(exchange) = self.exchanges.get_mut(&x) else { return };
+        let Some(exchange) = self.env.exchanges.get_mut(&x) else { return };
         if exchange.load.total() > max {
             exchange.load.excess = exchange.load.excess.saturating_add(size(&outgoing));
         }
         if exchange.load.excess > max {
-            self.diagnose(DiagnosticKind::WriteStalled, "the client does not read its answers");
+            self.env.diagnose(DiagnosticKind::WriteStalled, "the client does not read its answers");
             self.abort(x);
         } else {
-            self.send(x, outgoing);
+            self.env.send(x, outgoing);
         }
-    }
-
-    fn diagnose(&mut self, kind: DiagnosticKind, detail: &str) {
-        self.queue.diagnostic(kind, detail);
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Reply {
 impl Server {
     /// Returns where the requests are answered whose messages go out on this exchange.
     pub(super) fn reply_to_on(&self, exchange: ExchangeId) -> Option<ReplyTo> {
-        let binding = &self.exchanges.get(&exchange)?.binding;
+        let binding = &self.env.exchanges.get(&exchange)?.binding;
         #[cfg(feature = "http")]
         if let Some(http) = binding.http() {
             return http.stream().map(ReplyTo::Stream);
@@ -50,8 +50,8 @@ impl Server {
     /// of its POST.
     pub(super) fn open_reply(&mut self, exchange: ExchangeId, version: ProtocolVersion) -> ReplyTo {
         #[cfg(feature = "http")]
-        if self.exchanges.get(&exchange).is_some_and(|exchange| exchange.binding.http().is_some()) {
-            return ReplyTo::Stream(self.open_stream(exchange, None, version, false));
+        if self.env.exchanges.get(&exchange).is_some_and(|exchange| exchange.binding.http().is_some()) {
+            return ReplyTo::Stream(self.web.open_stream(&mut self.env, exchange, None, version, false));
         }
         #[cfg(not(feature = "http"))]
         let _ = version;
@@ -75,7 +75,7 @@ impl Server {
     /// Returns the running requests that are answered there.
     pub(super) fn running_at(&self, reply_to: ReplyTo) -> Option<&BTreeSet<RequestKey>> {
         match reply_to {
-            ReplyTo::Duplex(exchange) => Some(self.exchanges.get(&exchange)?.binding.duplex()?.running()),
+            ReplyTo::Duplex(exchange) => Some(self.env.duplex(exchange)?.running()),
             #[cfg(feature = "http")]
             ReplyTo::Stream(stream) => Some(self.web.stream(stream)?.running()),
         }
@@ -83,7 +83,7 @@ impl Server {
 
     pub(super) fn running_at_mut(&mut self, reply_to: ReplyTo) -> Option<&mut BTreeSet<RequestKey>> {
         match reply_to {
-            ReplyTo::Duplex(exchange) => Some(self.duplex_mut(exchange)?.running_mut()),
+            ReplyTo::Duplex(exchange) => Some(self.env.duplex_mut(exchange)?.running_mut()),
             #[cfg(feature = "http")]
             ReplyTo::Stream(stream) => Some(self.web.stream_mut(stream)?.running_mut()),
         }
@@ -123,9 +123,9 @@ impl Server {
     /// Sends a notification or a request of the engine.
     pub(super) fn send_to(&mut self, reply_to: ReplyTo, message: Bytes) {
         match reply_to {
-            ReplyTo::Duplex(exchange) => self.send(exchange, Outbound::Message(message)),
+            ReplyTo::Duplex(exchange) => self.env.send(exchange, Outbound::Message(message)),
             #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => self.stream_send(stream, message),
+            ReplyTo::Stream(stream) => self.web.stream_send(&mut self.env, stream, message),
         }
     }
 
@@ -175,9 +175,7 @@ impl Server {
             #[cfg(feature = "http")]
             ReplyTo::Stream(stream) => self.web.stream(stream).and_then(|stream| stream.exchange()),
         };
-        let max = self.shared.config.limits.server.max_unsent;
-        let exchange = carrier.and_then(|exchange| self.exchanges.get(&exchange));
-        exchange.is_some_and(|exchange| exchange.load.total().saturating_add(size) <= max)
+        carrier.is_some_and(|exchange| self.env.has_room(exchange, size))
     }
 
     /// Returns whether a message of this size can be sent now, or is kept for a client that resumes

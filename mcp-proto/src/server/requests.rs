@@ -30,7 +30,7 @@ use super::responder::{Responder, may_ask};
 use super::seal::Inputs;
 use super::session::SessionRef;
 use super::shares::{Bound, Client, ClientKey, Full};
-use super::{Event, Incoming, Life, Output, RequestState, Server};
+use super::{Event, Incoming, Life, RequestState, Server};
 use crate::error::{DiagnosticKind, Refusal, Refused};
 use crate::exchange::ExchangeId;
 use crate::input::{Answer, Answered, Note, RequestKey};
@@ -108,7 +108,7 @@ impl Server {
             // Those of its batch.
             None => self.reply_to_on(x).and_then(|reply_to| self.running_at(reply_to)).map_or(0, BTreeSet::len),
         };
-        let backlog = self.exchanges.get(&x).map_or(0, |exchange| exchange.load.total());
+        let backlog = self.env.unwritten(x);
         if self.life != Life::Serving {
             Err(ErrorReply::full("the server is shutting down"))
         } else if backlog > limits.max_backlog {
@@ -125,7 +125,7 @@ impl Server {
     /// clients have left.
     pub(super) fn make_room(&mut self, client: &Client, bound: Bound, more: usize) -> Result<(), Full> {
         loop {
-            let checked = self.check_share(client, bound, more);
+            let checked = self.env.check_share(client, bound, more);
             let Err(full) = checked else { return Ok(()) };
             let of = match full {
                 Full::All => None,
@@ -154,10 +154,10 @@ impl Server {
     pub(super) fn run(&mut self, reply_to: ReplyTo, x: ExchangeId, admitted: Admitted, batch: Option<u64>) {
         let Admitted { id, incoming, token, fault, unasked, size } = admitted;
         if unasked {
-            self.diagnose(DiagnosticKind::UnexpectedResponse, "answers to questions that were not asked");
+            self.env.diagnose(DiagnosticKind::UnexpectedResponse, "answers to questions that were not asked");
         }
-        let client = self.shares.take(&self.client_on(x, incoming.context.session), Bound::Requests, 1);
-        self.shares.add(client, Bound::RunningBytes, size);
+        let client = self.env.shares.take(&self.env.client_on(x, incoming.context.session), Bound::Requests, 1);
+        self.env.shares.add(client, Bound::RunningBytes, size);
         let version = incoming.context.version;
         let entry = (version.era() == Era::Legacy)
             .then(|| Box::new(Entry { incoming: incoming.clone(), inputs: Inputs::new(), rounds: 0 }));
@@ -173,7 +173,7 @@ impl Server {
             log_level: Running::log_level_in(version, &incoming.meta),
             progress: None,
             held: None,
-            since: self.now,
+            since: self.env.now,
             spent: Duration::ZERO,
             stage: Stage::Handler,
             entry,
@@ -192,13 +192,13 @@ impl Server {
     /// Emits the request, for the first or a further round.
     fn hand_out(&mut self, key: RequestKey, incoming: Incoming, rounds: u32, fault: Option<Box<ErrorObject>>) {
         let Some(running) = self.requests.get_mut(&key) else { return };
-        running.since = self.now;
+        running.since = self.env.now;
         if let Some(deadline) = self.shared.config.limits.server.handler_deadline {
             let left = deadline.saturating_sub(running.spent);
-            self.timers.set(Timer::Handler(key), Some(self.now + left));
+            self.env.timers.set(Timer::Handler(key), Some(self.env.now + left));
         }
         let seals = running.version.era() == Era::Modern && may_ask(&incoming.method);
-        let came = self.now.unix(self.shared.config.origin_unix).as_secs();
+        let came = self.env.now.unix(self.shared.config.origin_unix).as_secs();
         let responder = Responder {
             key,
             exchange: running.exchange,
@@ -217,7 +217,7 @@ impl Server {
             expects_structure: false,
             shared: self.shared.clone(),
         };
-        self.queue.push(Output::Event(Event::Request(responder, incoming)));
+        self.env.emit(Event::Request(responder, incoming));
     }
 
     /// Starts the next round of a legacy request, under the key that it got when it asked.
@@ -235,8 +235,8 @@ impl Server {
     /// then.
     pub(super) fn rekey(&mut self, old: RequestKey) -> Option<RequestKey> {
         let mut running = self.requests.remove(&old)?;
-        self.timers.set(Timer::Handler(old), None);
-        running.spent += self.now - running.since;
+        self.env.timers.set(Timer::Handler(old), None);
+        running.spent += self.env.now - running.since;
         let new = self.mint_key();
         if let Some(here) = self.running_at_mut(running.reply_to) {
             here.remove(&old);
@@ -262,7 +262,7 @@ impl Server {
         match answer.what {
             Answered::Message { bytes, code, diagnostic } => {
                 if let Some(diagnostic) = diagnostic {
-                    self.queue.report(diagnostic);
+                    self.env.queue.report(diagnostic);
                 }
                 if code.is_none() {
                     self.keep_log_level(answer.key);
@@ -297,10 +297,10 @@ impl Server {
     /// Removes a request from every table.
     fn forget(&mut self, key: RequestKey) -> Option<Running> {
         let running = self.requests.remove(&key)?;
-        self.shares.give_back(running.client, Bound::RunningBytes, running.size);
-        self.shares.give_back(running.client, Bound::Requests, 1);
-        self.timers.set(Timer::Handler(key), None);
-        self.timers.set(Timer::Ask(key), None);
+        self.env.shares.give_back(running.client, Bound::RunningBytes, running.size);
+        self.env.shares.give_back(running.client, Bound::Requests, 1);
+        self.env.timers.set(Timer::Handler(key), None);
+        self.env.timers.set(Timer::Ask(key), None);
         let retires = !self.shared.config.reuse_ids && running.version.era() == Era::Legacy;
         if let Some(here) = self.running_at_mut(running.reply_to) {
             here.remove(&key);
@@ -322,7 +322,7 @@ impl Server {
     pub(super) fn cancel(&mut self, key: RequestKey, wire: bool) {
         let Some(running) = self.forget(key) else { return };
         match &running.stage {
-            Stage::Handler => self.queue.push(Output::Event(Event::Cancelled(key))),
+            Stage::Handler => self.env.emit(Event::Cancelled(key)),
             Stage::Asking(asking) if wire => self.withdraw(running.reply_to, asking),
             Stage::Asking(_) => {}
         }
@@ -331,8 +331,8 @@ impl Server {
     }
 
     pub(super) fn handler_deadline(&mut self, key: RequestKey) {
-        self.diagnose(DiagnosticKind::HandlerDeadline, "");
-        self.queue.push(Output::Event(Event::Cancelled(key)));
+        self.env.diagnose(DiagnosticKind::HandlerDeadline, "");
+        self.env.emit(Event::Cancelled(key));
         let reply_to = self.requests.get(&key).map(|running| running.reply_to);
         self.finish_with_error(key, "the request took too long");
         reply_to.into_iter().for_each(|reply_to| self.end_if_quiet(reply_to));
@@ -340,7 +340,7 @@ impl Server {
     }
 
     pub(super) fn ask_timeout(&mut self, key: RequestKey) {
-        self.diagnose(DiagnosticKind::AskTimeout, "");
+        self.env.diagnose(DiagnosticKind::AskTimeout, "");
         self.end_asking(key, "the client did not answer in time");
         self.end_if_drained();
     }
@@ -357,7 +357,7 @@ impl Server {
     pub(super) fn end_request(&mut self, key: RequestKey, why: &str) {
         match self.requests.get(&key).map(|running| &running.stage) {
             Some(Stage::Handler) => {
-                self.queue.push(Output::Event(Event::Cancelled(key)));
+                self.env.emit(Event::Cancelled(key));
                 self.finish_with_error(key, why);
             }
             Some(Stage::Asking(_)) => self.end_asking(key, why),

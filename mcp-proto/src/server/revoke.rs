@@ -44,7 +44,7 @@ impl Server {
         running.into_iter().for_each(|key| self.end_request(key, REVOKED));
         let is_of = |exchange: &Exchange| exchange.binding.principal() == Some(principal);
         let open: Vec<ExchangeId> =
-            self.exchanges.iter().filter(|(_, exchange)| is_of(exchange)).map(|(x, _)| *x).collect();
+            self.env.exchanges.iter().filter(|(_, exchange)| is_of(exchange)).map(|(x, _)| *x).collect();
         open.into_iter().for_each(|x| self.revoke_exchange(x));
         self.end_if_drained();
     }
@@ -54,16 +54,16 @@ impl Server {
     fn principal_of<'a>(&'a self, running: &'a Running) -> Option<&'a Principal> {
         match running.request() {
             Some(incoming) => incoming.context.principal.as_ref(),
-            None => self.exchanges.get(&running.exchange)?.binding.principal(),
+            None => self.env.exchanges.get(&running.exchange)?.binding.principal(),
         }
     }
 
     /// Ends what is left of an exchange whose requests are answered.
     fn revoke_exchange(&mut self, x: ExchangeId) {
         let listens: Vec<RequestKey> =
-            self.exchanges.get(&x).map(|exchange| exchange.listens.iter().copied().collect()).unwrap_or_default();
+            self.env.exchanges.get(&x).map(|exchange| exchange.listens.iter().copied().collect()).unwrap_or_default();
         listens.into_iter().for_each(|key| self.end_listen(key));
-        match self.exchanges.get(&x).map(|exchange| &exchange.binding) {
+        match self.env.exchanges.get(&x).map(|exchange| &exchange.binding) {
             Some(Binding::Duplex(_)) => self.end_duplex(x),
             #[cfg(feature = "http")]
             Some(Binding::Http(_)) => self.refuse_unread(x, REVOKED),

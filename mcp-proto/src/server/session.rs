@@ -218,7 +218,7 @@ impl Session {
 impl Server {
     /// Whom a request on an exchange comes from.
     pub(super) fn caller(&self, x: ExchangeId) -> Caller {
-        let Some(exchange) = self.exchanges.get(&x) else { return Caller::default() };
+        let Some(exchange) = self.env.exchanges.get(&x) else { return Caller::default() };
         let peer = exchange.peer.clone();
         #[cfg(feature = "http")]
         if let Some((head, principal)) = exchange.binding.http().map(Http::origin) {
@@ -230,7 +230,7 @@ impl Server {
 
     pub(super) fn session(&self, session_ref: SessionRef) -> Option<&Session> {
         match session_ref {
-            SessionRef::Duplex(x) => self.exchanges.get(&x)?.binding.duplex().map(|duplex| &duplex.session),
+            SessionRef::Duplex(x) => self.env.duplex(x).map(|duplex| &duplex.session),
             #[cfg(feature = "http")]
             SessionRef::Http(session) => self.web.http_session(session).map(|session| &session.session),
         }
@@ -238,7 +238,7 @@ impl Server {
 
     pub(super) fn session_mut(&mut self, session_ref: SessionRef) -> Option<&mut Session> {
         match session_ref {
-            SessionRef::Duplex(x) => self.exchanges.get_mut(&x)?.binding.duplex_mut().map(|duplex| &mut duplex.session),
+            SessionRef::Duplex(x) => self.env.duplex_mut(x).map(|duplex| &mut duplex.session),
             #[cfg(feature = "http")]
             SessionRef::Http(session) => self.web.http_session_mut(session).map(|session| &mut session.session),
         }

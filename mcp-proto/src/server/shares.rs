@@ -5,9 +5,9 @@
 //! address of the peer. An address that many clients have (loopback, a Unix socket, a proxy of the
 //! configuration) says nothing: there it is the session, and without one the connection.
 
+use super::ServerConfig;
 use super::era::ErrorReply;
 use super::weight;
-use super::{Server, ServerConfig};
 use crate::exchange::{ExchangeId, Peer};
 use crate::input::{Principal, SessionKey};
 use crate::limits::ServerLimits;
@@ -149,6 +149,18 @@ impl Shares {
         most.filter(|(_, held)| held[bound as usize] > 0).map(|(client, _)| client)
     }
 
+    /// Checks whether a client may take `more` of a bound.
+    pub(super) fn check(&self, limits: &ServerLimits, client: &Client, bound: Bound, more: usize) -> Result<(), Full> {
+        let (max, share) = (bound.max(limits), bound.share(limits));
+        if share < max && self.held(client, bound).saturating_add(more) > share {
+            Err(Full::Share)
+        } else if self.all(bound).saturating_add(more) > max {
+            Err(Full::All)
+        } else {
+            Ok(())
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.clients.is_empty() && self.keys.is_empty() && self.all == Held::default()
@@ -170,48 +182,6 @@ impl Full {
         match self {
             Self::All => ErrorReply::full(all),
             Self::Share => ErrorReply::full("the client has taken its share of the server"),
-        }
-    }
-}
-
-impl Server {
-    /// Whether a client may take `more` of a bound.
-    pub(super) fn check_share(&self, client: &Client, bound: Bound, more: usize) -> Result<(), Full> {
-        let limits = &self.shared.config.limits.server;
-        let (max, share) = (bound.max(limits), bound.share(limits));
-        if share < max && self.shares.held(client, bound).saturating_add(more) > share {
-            Err(Full::Share)
-        } else if self.shares.all(bound).saturating_add(more) > max {
-            Err(Full::All)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// From whom an exchange comes was decided: it counts as theirs. False if they have their share
-    /// of the exchanges.
-    pub(super) fn counts_as(&mut self, x: ExchangeId, principal: Option<&Principal>) -> bool {
-        let Some(principal) = principal else { return true };
-        let client = Client::Principal(principal.clone());
-        if self.shares.held(&client, Bound::Exchanges) >= Bound::Exchanges.share(&self.shared.config.limits.server) {
-            return false;
-        }
-        if let Some(exchange) = self.exchanges.get_mut(&x) {
-            self.shares.give_back(exchange.client, Bound::Exchanges, 1);
-            exchange.client = self.shares.take(&client, Bound::Exchanges, 1);
-        }
-        true
-    }
-
-    /// The client of what comes on an exchange, and belongs to this session.
-    pub(super) fn client_on(&self, x: ExchangeId, session: Option<SessionKey>) -> Client {
-        let known = self.exchanges.get(&x).and_then(|exchange| self.shares.client(exchange.client));
-        match (known, session) {
-            (None | Some(Client::Session(_) | Client::Connection(_) | Client::Exchange(_)), Some(session)) => {
-                Client::Session(session)
-            }
-            (Some(client), _) => client.clone(),
-            (None, None) => Client::Exchange(x),
         }
     }
 }

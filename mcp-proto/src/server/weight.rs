@@ -50,7 +50,7 @@ impl Server {
     /// estimate, never below what is held and at most twice as much. Handlers may hold more. At
     /// most [`max_running_bytes`](crate::limits::ServerLimits::max_running_bytes).
     pub fn running_bytes(&self) -> usize {
-        match self.shares.all(Bound::RunningBytes) {
+        match self.env.shares.all(Bound::RunningBytes) {
             0 => 0,
             held => FIRST + held,
         }

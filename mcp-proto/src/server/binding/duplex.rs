@@ -69,17 +69,17 @@ impl Duplex {
 
 impl Server {
     pub(in super::super) fn open_duplex(&mut self, x: ExchangeId, peer: Peer) {
-        if self.exchanges.contains_key(&x) {
+        if self.env.exchanges.contains_key(&x) {
             return;
         }
         let binding = Binding::Duplex(Box::new(Duplex::new(self.changes)));
         let asked = self.shared.config.asks_about(&peer).then(|| peer.clone());
         if self.life != Life::Serving || !self.enter(x, peer, binding) {
-            return self.queue.push(Output::Abort(x));
+            return self.env.queue.push(Output::Abort(x));
         }
         let Some(peer) = asked else { return self.await_handshake(x) };
         let key = self.ask_admission(x, peer, None);
-        if let Some(duplex) = self.duplex_mut(x) {
+        if let Some(duplex) = self.env.duplex_mut(x) {
             duplex.admitted = Admitted::Waiting { key, early: None, ended: false };
         }
     }
@@ -87,30 +87,30 @@ impl Server {
     /// From now on the first request is awaited.
     pub(in super::super) fn await_handshake(&mut self, x: ExchangeId) {
         if let Some(timeout) = self.shared.config.limits.server.handshake_timeout {
-            self.timers.set(Timer::Handshake(x), Some(self.now + timeout));
+            self.env.timers.set(Timer::Handshake(x), Some(self.env.now + timeout));
         }
     }
 
     /// A duplex exchange is over: it needs no admission any more.
     pub(in super::super) fn leave_duplex(&mut self, x: ExchangeId) {
-        if let Some(Admitted::Waiting { key, .. }) = self.duplex(x).map(|duplex| &duplex.admitted) {
+        if let Some(Admitted::Waiting { key, .. }) = self.env.duplex(x).map(|duplex| &duplex.admitted) {
             self.forget_admission(x, *key);
         }
     }
 
     pub(in super::super) fn duplex_item(&mut self, x: ExchangeId, item: Inbound) {
-        if matches!(self.duplex(x).map(|duplex| &duplex.admitted), Some(Admitted::Waiting { .. })) {
+        if matches!(self.env.duplex(x).map(|duplex| &duplex.admitted), Some(Admitted::Waiting { .. })) {
             return self.duplex_early(x, item);
         }
         if self.has_ended(x) {
-            return self.diagnose(DiagnosticKind::DroppedNotification, "a message after the end");
+            return self.env.diagnose(DiagnosticKind::DroppedNotification, "a message after the end");
         }
         match item {
             Inbound::Message(message) => self.duplex_message(x, Ok(message), None),
             Inbound::Batch(batch) => self.duplex_batch(x, batch),
             Inbound::Invalid(defect) => self.duplex_message(x, Err(defect), None),
             Inbound::End => self.duplex_end(x),
-            _ => self.diagnose(DiagnosticKind::UnknownExchange, "an item of HTTP on a duplex exchange"),
+            _ => self.env.diagnose(DiagnosticKind::UnknownExchange, "an item of HTTP on a duplex exchange"),
         }
     }
 
@@ -118,34 +118,26 @@ impl Server {
     /// may be a shell pipe that asks and waits for the end; what waits for the client's answer
     /// never gets one.
     fn duplex_end(&mut self, x: ExchangeId) {
-        let Some(duplex) = self.duplex_mut(x) else { return };
+        let Some(duplex) = self.env.duplex_mut(x) else { return };
         duplex.ended = true;
         let waiting: BTreeSet<RequestKey> = duplex.session.asking();
         for key in waiting {
             self.cancel(key, false);
         }
         let grace = self.shared.config.limits.server.end_grace;
-        self.timers.set(Timer::End(x), Some(self.now + grace));
+        self.env.timers.set(Timer::End(x), Some(self.env.now + grace));
         self.end_if_quiet(ReplyTo::Duplex(x));
     }
 
     /// Whether the client of a duplex exchange has said all: it can be asked nothing.
     pub(in super::super) fn has_ended(&self, x: ExchangeId) -> bool {
-        self.duplex(x).is_some_and(|duplex| duplex.ended)
+        self.env.duplex(x).is_some_and(|duplex| duplex.ended)
     }
 
     /// We have said all too; what still runs is cancelled.
     pub(in super::super) fn end_duplex(&mut self, x: ExchangeId) {
-        self.send(x, Outbound::End);
+        self.env.send(x, Outbound::End);
         self.drop_exchange(x);
-    }
-
-    fn duplex(&self, x: ExchangeId) -> Option<&Duplex> {
-        self.exchanges.get(&x)?.binding.duplex()
-    }
-
-    pub(in super::super) fn duplex_mut(&mut self, x: ExchangeId) -> Option<&mut Duplex> {
-        self.exchanges.get_mut(&x)?.binding.duplex_mut()
     }
 
     fn duplex_message(&mut self, x: ExchangeId, element: Result<Message, InvalidMessage>, batch: Option<u64>) {
@@ -161,7 +153,7 @@ impl Server {
     fn duplex_request(&mut self, x: ExchangeId, request: Request, batch: Option<u64>) {
         let id = request.id.clone();
         if let Err(ErrorReply { error, kind, .. }) = self.try_duplex_request(x, request, batch) {
-            self.diagnose(kind, &error.message);
+            self.env.diagnose(kind, &error.message);
             self.reply(x, batch, error_response(Some(&id), &error));
         }
     }
@@ -186,7 +178,7 @@ impl Server {
             }
             return Ok(());
         }
-        let Some(negotiated) = self.duplex(x).and_then(|duplex| duplex.session.negotiated().cloned()) else {
+        let Some(negotiated) = self.env.duplex(x).and_then(|duplex| duplex.session.negotiated().cloned()) else {
             let result = match self.dispatch_open(&request, parts)? {
                 Open::Pong => Object::new(),
                 Open::Initialize(params) => self.initialize_duplex(x, &params)?,
@@ -208,12 +200,13 @@ impl Server {
 
     fn initialize_duplex(&mut self, x: ExchangeId, params: &Object) -> Result<Object, ErrorReply> {
         let (negotiated, result) = self.shared.config.initialize(params, Transport::Duplex)?;
-        self.check_share(&self.client_on(x, None), Bound::ClientData, negotiated.weight)
+        self.env
+            .check_share(&self.env.client_on(x, None), Bound::ClientData, negotiated.weight)
             .map_err(|full| full.reject("there is no room for what the client says of itself"))?;
-        if let Some(exchange) = self.exchanges.get_mut(&x)
+        if let Some(exchange) = self.env.exchanges.get_mut(&x)
             && let Some(duplex) = exchange.binding.duplex_mut()
         {
-            self.shares.add(exchange.client, Bound::ClientData, negotiated.weight);
+            self.env.shares.add(exchange.client, Bound::ClientData, negotiated.weight);
             duplex.session.negotiate(negotiated);
         }
         self.end_handshake(x);
@@ -222,15 +215,15 @@ impl Server {
 
     /// The first request has come. A ping is none.
     fn end_handshake(&mut self, x: ExchangeId) {
-        self.timers.set(Timer::Handshake(x), None);
+        self.env.timers.set(Timer::Handshake(x), None);
     }
 
     fn duplex_batch(&mut self, x: ExchangeId, elements: Vec<Result<Message, InvalidMessage>>) {
         if !self.rules_allow(x, |version| version.rules().batches) {
-            self.diagnose(DiagnosticKind::UnexpectedBatch, "");
+            self.env.diagnose(DiagnosticKind::UnexpectedBatch, "");
             return self.refuse_batch(x, elements);
         }
-        let Some(duplex) = self.duplex_mut(x) else { return };
+        let Some(duplex) = self.env.duplex_mut(x) else { return };
         let batch = duplex.next_batch;
         duplex.next_batch += 1;
         duplex.batches.insert(batch, Batch::new());
@@ -248,7 +241,7 @@ impl Server {
     }
 
     fn open_batch(&mut self, x: ExchangeId, batch: u64) -> Option<&mut Batch> {
-        self.duplex_mut(x)?.batches.get_mut(&batch)
+        self.env.duplex_mut(x)?.batches.get_mut(&batch)
     }
 
     /// A revision without batches: one error where it may stand without an id, else one for each
@@ -275,14 +268,14 @@ impl Server {
 
     /// Sends the array of a batch that is complete.
     fn finish_batch(&mut self, x: ExchangeId, batch: u64) {
-        let Some(duplex) = self.duplex_mut(x) else { return };
+        let Some(duplex) = self.env.duplex_mut(x) else { return };
         if !duplex.batches.get(&batch).is_some_and(Batch::is_complete) {
             return;
         }
         let Some(done) = duplex.batches.remove(&batch) else { return };
         match done.into_array() {
             Array { bytes: None, .. } => {}
-            Array { bytes: Some(bytes), has_run: true } => self.send(x, Outbound::Message(bytes)),
+            Array { bytes: Some(bytes), has_run: true } => self.env.send(x, Outbound::Message(bytes)),
             Array { bytes: Some(bytes), has_run: false } => self.send_own(x, Outbound::Message(bytes)),
         }
     }
@@ -296,7 +289,7 @@ impl Server {
             _ if batch_kind => DiagnosticKind::UnexpectedBatch,
             _ => DiagnosticKind::BadMessage,
         };
-        self.diagnose(kind, &format!("{}: {}", defect.kind.as_str(), String::from_utf8_lossy(&defect.head)));
+        self.env.diagnose(kind, &format!("{}: {}", defect.kind.as_str(), String::from_utf8_lossy(&defect.head)));
         // An answer to a bad answer could go round for ever.
         let answers = matches!(defect.kind, InvalidKind::Ambiguous | InvalidKind::BadError | InvalidKind::MissingId);
         // Nothing was wrong with it: only a request is told.
@@ -320,7 +313,7 @@ impl Server {
     /// Whether the revision of a connection allows something. Before one is agreed on nothing is
     /// allowed, unless there is no choice.
     fn rules_allow(&self, x: ExchangeId, allows: impl Fn(ProtocolVersion) -> bool) -> bool {
-        match self.duplex(x).and_then(|duplex| duplex.session.negotiated()) {
+        match self.env.duplex(x).and_then(|duplex| duplex.session.negotiated()) {
             Some(negotiated) => allows(negotiated.version),
             None if self.shared.config.serves_legacy() => false,
             None => self.shared.config.versions.newest_first().all(allows),
@@ -331,7 +324,7 @@ impl Server {
     pub(in super::super) fn duplex_reply(&mut self, x: ExchangeId, reply: Reply) {
         match reply.batch {
             Some(batch) => self.end_in_batch(x, batch, Some(reply.message)),
-            None => self.send(x, Outbound::Message(reply.message)),
+            None => self.env.send(x, Outbound::Message(reply.message)),
         }
     }
 

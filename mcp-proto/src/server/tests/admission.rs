@@ -92,7 +92,7 @@ fn connection_that_is_not_admitted_is_closed_unserved() {
             matches!(&outputs[..], [Output::Event(Event::Diagnostic(d)), Output::Abort(A)] if d.kind == DiagnosticKind::NotAdmitted),
             "{outputs:?}"
         );
-        assert!(bench.server.exchanges.is_empty() && bench.at_rest());
+        assert!(bench.server.env.exchanges.is_empty() && bench.at_rest());
         late.into_iter().for_each(|token| admit(&mut bench, token, accept("ada")));
         assert_eq!(bench.outputs(), []);
     }
@@ -134,7 +134,7 @@ fn what_comes_before_the_decision_is_bounded() {
         assert!(matches!(&outputs[..], [Output::Event(Event::Diagnostic(_)), Output::Abort(A)]), "{outputs:?}");
         admit(&mut bench, token, accept("ada"));
         assert_eq!(bench.outputs(), []);
-        assert!(bench.server.exchanges.is_empty() && bench.at_rest());
+        assert!(bench.server.env.exchanges.is_empty() && bench.at_rest());
     }
 }
 
@@ -144,7 +144,7 @@ fn connection_that_goes_before_the_decision_leaves_nothing() {
     let token = shown(&mut bench, A);
     bench.item(A, read(PING));
     bench.handle_event(A, failed());
-    assert!(bench.outputs().is_empty() && bench.server.exchanges.is_empty() && bench.at_rest());
+    assert!(bench.outputs().is_empty() && bench.server.env.exchanges.is_empty() && bench.at_rest());
     // Another exchange of the same number is another one.
     let other = shown(&mut bench, A);
     admit(&mut bench, token, accept("eve"));

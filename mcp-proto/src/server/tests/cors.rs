@@ -91,7 +91,7 @@ fn a_page_that_may_is_told_what_it_may() {
             ("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate, Retry-After"),
         ]
     );
-    assert!(bench.server.exchanges.is_empty());
+    assert!(bench.server.env.exchanges.is_empty());
     let asked = "mcp-param-region , x-other,Mcp-Param-\u{e9}, mcp-param-a b,mcp-param-,mcp-params,Mcp-Param-(x)";
     let head = answered(&mut bench, question(PAGE, asked), "");
     let allowed = head.headers.get("Access-Control-Allow-Headers").unwrap();

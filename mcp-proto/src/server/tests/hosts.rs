@@ -39,7 +39,7 @@ fn asked_by(peer: &Peer, hosts: &Hosts, target: &str, fields: &[(&str, &str)]) -
             _ => {}
         }
     }
-    assert!(bench.server.exchanges.is_empty());
+    assert!(bench.server.env.exchanges.is_empty());
     (status, told)
 }
 

@@ -68,12 +68,12 @@ fn a_request_is_answered_with_one_json_object() {
     );
     let result = result(core::str::from_utf8(body).unwrap());
     assert_eq!(result.required::<Vec<String>>("supportedVersions").unwrap(), NAMED);
-    assert!(bench.server.exchanges.is_empty());
+    assert!(bench.server.env.exchanges.is_empty());
 
     let (responder, _) = called(&mut bench);
     bench.complete(responder, r#"{"content":[]}"#);
     assert_eq!(status(&bench.heard(A)).0, 200);
-    assert!(bench.at_rest() && bench.server.exchanges.is_empty());
+    assert!(bench.at_rest() && bench.server.env.exchanges.is_empty());
 }
 
 // covers: HTTP-S-018, HTTP-S-019, HTTP-S-021, HTTP-S-023, HTTP-S-015, B-168, HTTP-S-020, B-078
@@ -99,7 +99,7 @@ fn a_notification_first_makes_the_answer_a_stream() {
     bench.answer(responder, Outcome::Error(ErrorObject::new(-32601, "late")));
     let said = bench.heard(A);
     assert!(said.len() == 3 && said[1].contains("-32601") && said[2] == "end", "{said:?}");
-    assert!(bench.at_rest() && bench.server.exchanges.is_empty());
+    assert!(bench.at_rest() && bench.server.env.exchanges.is_empty());
 }
 
 // covers: HTTP-S-028, HTTP-S-029, HTTP-S-030, CANC-S-003, X-02, B-167, B-222
@@ -115,7 +115,7 @@ fn a_disconnect_before_the_answer_cancels_the_request() {
         bench.handle_event(A, failed());
         assert_eq!(bench.outputs(), [Output::Event(Event::Cancelled(responder.key()))]);
         bench.complete(responder, "{}");
-        assert!(bench.outputs().is_empty() && bench.at_rest() && bench.server.exchanges.is_empty());
+        assert!(bench.outputs().is_empty() && bench.at_rest() && bench.server.env.exchanges.is_empty());
     }
     // After the answer it is nothing.
     let mut bench = Bench::new();
@@ -159,7 +159,7 @@ fn only_post_is_served() {
         let outputs = bench.outputs();
         let Some(Output::Send(A, Outbound::Response { head, .. })) = outputs.last() else { panic!("{outputs:?}") };
         assert_eq!((head.status, head.headers.get("Allow")), (405, Some("POST")));
-        assert!(bench.server.exchanges.is_empty());
+        assert!(bench.server.env.exchanges.is_empty());
     }
 }
 
@@ -191,7 +191,7 @@ fn what_is_no_request_or_notification_is_a_bad_request() {
     bench.item(A, Inbound::End);
     let said = bench.heard(A);
     assert_eq!((status(&said).0, error(status(&said).1).code), (415, -32600));
-    assert!(bench.outputs().is_empty() && bench.server.exchanges.is_empty());
+    assert!(bench.outputs().is_empty() && bench.server.env.exchanges.is_empty());
 }
 
 // covers: META-S-012, META-S-011, HTTP-S-033, VER-S-002, VER-S-021, X-14, X-40, HTTP-S-031,
@@ -232,7 +232,7 @@ fn the_order_of_the_checks_decides_the_answer() {
             let data = Object::read(&error(text).data.unwrap()).unwrap();
             assert_eq!(data.required::<Vec<String>>("supported").unwrap(), ["2026-07-28"]);
         }
-        assert!(bench.server.exchanges.is_empty());
+        assert!(bench.server.env.exchanges.is_empty());
     }
 }
 
@@ -333,7 +333,7 @@ fn a_request_that_http_forbids_is_answered_with_its_status() {
     bench.item(A, Inbound::Request(head("x", None)));
     bench.item(A, Inbound::Reject(BadRequest { status: 413, why: "too large" }));
     assert_eq!(status(&bench.heard(A)).0, 413);
-    assert!(bench.server.exchanges.is_empty());
+    assert!(bench.server.env.exchanges.is_empty());
 }
 
 // covers: B-172, B-173

@@ -151,14 +151,14 @@ impl Bench {
     /// Whether every table is as it was before anything happened, but for the exchanges that are
     /// open.
     pub(super) fn at_rest(&self) -> bool {
-        let idle = self.server.exchanges.values().all(|exchange| match &exchange.binding {
+        let idle = self.server.env.exchanges.values().all(|exchange| match &exchange.binding {
             Binding::Duplex(duplex) => duplex.is_idle(),
             #[cfg(feature = "http")]
             Binding::Http(_) => true,
         });
         idle && self.server.requests.is_empty()
             && self.server.admitting.is_empty()
-            && self.server.timers.next().is_none()
+            && self.server.env.timers.next().is_none()
     }
 }
 

@@ -162,7 +162,7 @@ impl World {
         }
         let limits = self.bench.server.config().limits.server.clone();
         assert!(self.bench.server.running() <= limits.max_running_requests);
-        assert!(self.bench.server.exchanges.len() <= limits.max_exchanges);
+        assert!(self.bench.server.env.exchanges.len() <= limits.max_exchanges);
         assert!(self.bench.server.poll_timeout().is_none_or(|_| !self.bench.server.is_terminated()));
     }
 
@@ -212,7 +212,7 @@ proptest! {
         }
         world.drain();
         prop_assert!(world.bench.at_rest(), "{:?}", world.bench.server);
-        prop_assert!(world.bench.server.exchanges.is_empty());
+        prop_assert!(world.bench.server.env.exchanges.is_empty());
         world.bench.server.shutdown(world.bench.now, Duration::ZERO);
         world.drain();
         prop_assert!(world.terminated && world.bench.server.is_terminated());

@@ -213,7 +213,7 @@ fn one_client_says_a_share_of_what_all_say_of_themselves() {
     modest(&mut site);
     site.session("2025-11-25", &much);
     // It leaves room for what is kept for others to come back for.
-    assert_eq!(site.bench.server.shares.all(Bound::History), 0);
+    assert_eq!(site.bench.server.env.shares.all(Bound::History), 0);
     assert!(!little.session.is_empty());
 }
 
@@ -242,7 +242,7 @@ fn what_the_client_of_a_connection_says_of_itself_counts_until_it_is_closed() {
     assert!(bench.say(third, &initialize("2025-11-25", &much))[0].contains("protocolVersion"));
     bench.handle_event(B, failed());
     bench.handle_event(third, failed());
-    assert!(bench.server.shares.is_empty());
+    assert!(bench.server.env.shares.is_empty());
 }
 
 /// Has the server say so many notes of 1000 bytes to a client that is away, which then could come
@@ -525,7 +525,7 @@ fn a_stream_that_stays_open_lets_go_of_the_head_of_its_request() {
         site.post(headers, &modern("1", "subscriptions/listen", r#","notifications":{}"#))
     };
     for x in [own, listen] {
-        let (head, _) = site.bench.server.exchanges[&x].binding.http().unwrap().origin();
+        let (head, _) = site.bench.server.env.exchanges[&x].binding.http().unwrap().origin();
         assert!(head.headers.get("x-long").is_none() && head.target.is_empty());
     }
 }

@@ -21,7 +21,7 @@ impl Server {
         let own = stream.session().and_then(|session| self.web.http_session(session)?.own);
         let own = own.and_then(|own| self.web.streams.get(&own));
         let is_there = |stream: &ResponseStream| {
-            let exchange = stream.exchange().and_then(|x| self.exchanges.get(&x)?.binding.http());
+            let exchange = stream.exchange().and_then(|x| self.env.exchanges.get(&x)?.binding.http());
             exchange.is_some_and(|http| !http.read_closed)
         };
         !is_there(stream) && !own.is_some_and(is_there)
@@ -44,12 +44,12 @@ impl Server {
         let time = match self.is_away(running.reply_to) {
             false => until,
             // A client that was away before has no more time than it had.
-            true => match self.timers.get(Timer::Ask(key)).filter(|armed| *armed < until) {
+            true => match self.env.timers.get(Timer::Ask(key)).filter(|armed| *armed < until) {
                 Some(armed) => armed,
-                None => until.min(self.now + self.shared.config.limits.server.away_timeout),
+                None => until.min(self.env.now + self.shared.config.limits.server.away_timeout),
             },
         };
-        self.timers.set(Timer::Ask(key), Some(time));
+        self.env.timers.set(Timer::Ask(key), Some(time));
     }
 
     /// The same for all requests of a session, whose client has come or gone.
@@ -62,11 +62,11 @@ impl Server {
     /// is away: its place is needed. False if there is none.
     pub(in crate::server) fn end_unheard(&mut self, of: Option<&Client>) -> bool {
         let found = self.requests.iter().find(|(_, running)| {
-            of.is_none_or(|client| self.shares.client(running.client) == Some(client)) && self.is_unheard(running)
+            of.is_none_or(|client| self.env.shares.client(running.client) == Some(client)) && self.is_unheard(running)
         });
         let Some((key, stage)) = found.map(|(key, running)| (*key, &running.stage)) else { return false };
         let is_asking = matches!(stage, Stage::Asking(_));
-        self.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and its place is needed");
+        self.env.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and its place is needed");
         if is_asking {
             self.end_request(key, "the client was away, and the server needed the room");
         } else {

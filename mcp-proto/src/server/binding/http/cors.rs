@@ -2,9 +2,9 @@
 //! says so (WHATWG Fetch, the CORS protocol). No answer ever allows credentials: whoever has a
 //! token puts it into `Authorization` itself.
 
-use crate::exchange::{ExchangeId, Headers, Outbound, RequestHead, is_token};
+use crate::exchange::{Headers, Outbound, RequestHead, is_token};
 use crate::model::headers::PARAM;
-use crate::server::{Server, ServerConfig};
+use crate::server::ServerConfig;
 use alloc::string::String;
 
 /// What a page may read of an answer beside what it always may: how to go on.
@@ -47,7 +47,7 @@ impl ServerConfig {
     }
 
     /// The same, for an answer to this request.
-    pub(super) fn for_page(&self, request: &RequestHead, mut outgoing: Outbound) -> Outbound {
+    pub(in crate::server) fn for_page(&self, request: &RequestHead, mut outgoing: Outbound) -> Outbound {
         if self.cors
             && let Outbound::Response { head, .. } = &mut outgoing
             && self.serves_pages(request)
@@ -64,17 +64,6 @@ impl ServerConfig {
 
     fn serves_pages(&self, head: &RequestHead) -> bool {
         self.cors && self.stranger(head).is_none()
-    }
-}
-
-impl Server {
-    /// What is said on an exchange, with what lets the page that made the request read it. Nothing
-    /// is added where other origins are not served, or this one is not.
-    pub(in crate::server) fn with_cors(&self, x: ExchangeId, outgoing: Outbound) -> Outbound {
-        match self.exchanges.get(&x).and_then(|exchange| exchange.binding.http()) {
-            Some(http) => self.shared.config.for_page(&http.head, outgoing),
-            None => outgoing,
-        }
     }
 }
 

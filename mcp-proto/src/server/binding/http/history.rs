@@ -2,10 +2,11 @@
 //! and redelivery). An id is looked up as a whole: what its text seems to say is a hint where to
 //! look, and nothing more.
 
+use super::sessions::Web;
 use super::streams::{Evicted, StreamKey};
 use crate::error::DiagnosticKind;
 use crate::input::SessionKey;
-use crate::server::Server;
+use crate::server::env::Env;
 use crate::server::shares::{Bound, Client};
 use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::format;
@@ -85,61 +86,61 @@ impl History {
     }
 }
 
-impl Server {
+impl Web {
     /// Lets go of the oldest events until the history of the session, those of its client, and all
     /// together, are within the limits.
-    pub(super) fn purge(&mut self, session_key: SessionKey) {
-        let limits = &self.shared.config.limits.server;
+    pub(super) fn purge(&mut self, env: &mut Env, session_key: SessionKey) {
+        let limits = &env.config.limits.server;
         let (max_events, max_bytes, max_total) = (limits.history_events, limits.history_bytes, limits.history_total);
         let share = Bound::History.share(limits);
-        self.shorten(session_key, max_events, max_bytes);
-        let Some(client) = self.web.http_session(session_key).map(|session| session.client.clone()) else { return };
-        if self.shares.held(&client, Bound::History) > share {
-            self.shorten_most(&client);
+        self.shorten(env, session_key, max_events, max_bytes);
+        let Some(client) = self.http_session(session_key).map(|session| session.client.clone()) else { return };
+        if env.shares.held(&client, Bound::History) > share {
+            self.shorten_most(env, &client);
         }
-        while self.shares.all(Bound::History) > max_total {
+        while env.shares.all(Bound::History) > max_total {
             // Whoever keeps most gives: no client can cost another what is kept for it.
-            let Some(client) = self.shares.most(Bound::History).cloned() else { return };
-            self.shorten_most(&client);
+            let Some(client) = env.shares.most(Bound::History).cloned() else { return };
+            self.shorten_most(env, &client);
         }
     }
 
     /// Lets go of an eighth of what is kept for a client, and of its longest histories first. So
     /// much that a look at all sessions serves many events.
-    fn shorten_most(&mut self, client: &Client) {
-        let sessions = self.web.sessions.iter().filter(|(_, session)| session.client == *client);
+    fn shorten_most(&mut self, env: &mut Env, client: &Client) {
+        let sessions = self.sessions.iter().filter(|(_, session)| session.client == *client);
         let mut kept: BinaryHeap<(usize, SessionKey)> =
             sessions.map(|(key, session)| (session.history.bytes(), *key)).collect();
-        let held = self.shares.held(client, Bound::History);
-        while self.shares.held(client, Bound::History) > held - held.div_ceil(8)
+        let held = env.shares.held(client, Bound::History);
+        while env.shares.held(client, Bound::History) > held - held.div_ceil(8)
             && let Some((bytes, session)) = kept.pop().filter(|(bytes, _)| *bytes > 0)
         {
             let rest = bytes - bytes.div_ceil(8);
-            self.shorten(session, usize::MAX, rest);
+            self.shorten(env, session, usize::MAX, rest);
             kept.push((rest, session));
         }
     }
 
     /// Lets go of the oldest events of a session until it keeps no more than this.
-    fn shorten(&mut self, session_key: SessionKey, max_events: usize, max_bytes: usize) {
+    fn shorten(&mut self, env: &mut Env, session_key: SessionKey, max_events: usize, max_bytes: usize) {
         loop {
-            let Some(session) = self.web.sessions.get_mut(&session_key) else { return };
+            let Some(session) = self.sessions.get_mut(&session_key) else { return };
             let history = &mut session.history;
             if history.len() <= max_events && history.bytes() <= max_bytes {
                 return;
             }
             let Some((number, key, weight)) = history.pop() else { return };
-            self.shares.give_back_of(&session.client, Bound::History, weight);
-            let Some(stream) = self.web.streams.get_mut(&key) else { continue };
+            env.shares.give_back_of(&session.client, Bound::History, weight);
+            let Some(stream) = self.streams.get_mut(&key) else { continue };
             let Evicted { is_first_loss, was_last } = stream.evict(number);
             if is_first_loss {
-                self.diagnose(
+                env.diagnose(
                     DiagnosticKind::DroppedAnswer,
                     "an event that its client has not come for is not kept any longer",
                 );
             }
             if was_last {
-                self.remove_stream(key);
+                self.remove_stream(env, key);
             }
         }
     }

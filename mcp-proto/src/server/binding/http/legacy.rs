@@ -53,7 +53,7 @@ impl Server {
             },
             Message::Error(error) => match self.answered_session(x, head) {
                 Ok(_) => {
-                    self.diagnose(DiagnosticKind::IdlessError, &format!("{error}"));
+                    self.env.diagnose(DiagnosticKind::IdlessError, &format!("{error}"));
                     self.accept(x);
                 }
                 Err(rejection) => self.reject(x, None, 400, &rejection),
@@ -87,7 +87,7 @@ impl Server {
         };
         match self.dispatch_under(x, &under, request, parts, false) {
             Ok(Legacy::Run(admitted)) => {
-                let stream = self.open_stream(x, under.session, under.negotiated.version, false);
+                let stream = self.web.open_stream(&mut self.env, x, under.session, under.negotiated.version, false);
                 self.run(ReplyTo::Stream(stream), x, *admitted, None);
                 Ok(())
             }
@@ -254,19 +254,21 @@ impl Server {
                     match dispatch {
                         Ok(Legacy::Run(admitted)) => {
                             let version = under.negotiated.version;
-                            let key = *stream.get_or_insert_with(|| self.open_stream(x, under.session, version, true));
+                            let key = *stream.get_or_insert_with(|| {
+                                self.web.open_stream(&mut self.env, x, under.session, version, true)
+                            });
                             self.run_in_batch(key);
                             self.run(ReplyTo::Stream(key), x, *admitted, None);
                         }
                         Ok(Legacy::Pong) => answers.push(result_response(&id, &Object::new())),
                         Err(ErrorReply { error, kind, .. }) => {
-                            self.diagnose(kind, &error.message);
+                            self.env.diagnose(kind, &error.message);
                             answers.push(error_response(Some(&id), &error));
                         }
                     }
                 }
                 Element::Invalid(defect) => {
-                    self.diagnose(DiagnosticKind::BadMessage, &legible(&defect));
+                    self.env.diagnose(DiagnosticKind::BadMessage, &legible(&defect));
                     match (&defect.id, session) {
                         (Some(id), _) if defect.has_method => {
                             answers.push(error_response(Some(id), &defect.to_error()));
@@ -295,7 +297,7 @@ impl Server {
     pub(super) fn bad_message(&mut self, x: ExchangeId, head: &RequestHead, defect: &InvalidMessage) {
         let denied = defect.kind == InvalidKind::Denied;
         let kind = if denied { DiagnosticKind::Denied } else { DiagnosticKind::BadMessage };
-        self.diagnose(kind, &legible(defect));
+        self.env.diagnose(kind, &legible(defect));
         if !defect.has_method
             && let Ok(session) = self.session_for(x, head)
         {

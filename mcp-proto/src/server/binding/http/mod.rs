@@ -24,6 +24,7 @@ use crate::error::DiagnosticKind;
 use crate::exchange::{BadRequest, Body, ExchangeId, Headers, Inbound, Outbound, RequestHead, ResponseHead};
 use crate::input::{Admission, AdmitKey, Principal};
 use crate::rpc::{ErrorObject, Id, code, error_response};
+use crate::server::env::Env;
 use crate::server::era::ErrorReply;
 use crate::server::session::SessionRef;
 use crate::server::{Life, Output, Server, Sessions, Timer};
@@ -68,6 +69,10 @@ impl Http {
         self.principal.as_ref()
     }
 
+    pub(in crate::server) fn head(&self) -> &RequestHead {
+        &self.head
+    }
+
     /// Returns the stream that it carries.
     pub(in crate::server) const fn stream(&self) -> Option<StreamKey> {
         match self.stage {
@@ -95,10 +100,10 @@ impl Server {
         if !self.enter(x, peer.clone(), Binding::Http(http)) {
             self.leave_unread(x);
             let response = self.shared.config.for_page(&head, unavailable("the server is busy"));
-            return self.queue.push(Output::Send(x, response));
+            return self.env.queue.push(Output::Send(x, response));
         }
         if let Some((why, name)) = self.shared.config.distant(&peer).or_else(|| self.shared.config.stranger(&head)) {
-            self.diagnose(DiagnosticKind::ForeignHost, &name);
+            self.env.diagnose(DiagnosticKind::ForeignHost, &name);
             return self.refuse_head(x, 403, why);
         }
         let path = head.target.split(['?', '#']).next().unwrap_or_default();
@@ -110,17 +115,17 @@ impl Server {
         }
         if self.shared.config.admit {
             let key = self.ask_admission(x, peer, Some(head));
-            if let Some(http) = self.http(x) {
+            if let Some(http) = self.env.http(x) {
                 http.stage = Stage::Admitting { key, early: None };
             }
         } else if head.headers.get("expect").is_some() {
-            self.send(x, Outbound::Continue);
+            self.env.send(x, Outbound::Continue);
         }
     }
 
     /// The application has decided about a request.
     pub(in crate::server) fn http_admission(&mut self, x: ExchangeId, admission: Admission) {
-        let Some(http) = self.http(x) else { return };
+        let Some(http) = self.env.http(x) else { return };
         let Stage::Admitting { early, .. } = &mut http.stage else { return };
         let early = early.take();
         let challenge = |challenge: Option<String>| match challenge {
@@ -131,22 +136,14 @@ impl Server {
             Admission::Accept(principal) => {
                 http.principal = principal.clone();
                 http.stage = Stage::Reading;
-                if !self.counts_as(x, principal.as_ref()) {
+                if !self.env.counts_as(x, principal.as_ref()) {
                     return self.refuse_busy(x, None, "the client has taken its share of the server");
                 }
-                self.send(x, Outbound::Continue);
+                self.env.send(x, Outbound::Continue);
                 early.into_iter().for_each(|item| self.http_item(x, *item));
             }
             Admission::Unauthorized(with) => self.refuse(x, 401, challenge(Some(with)), "credentials are needed"),
             Admission::Forbidden(with) => self.refuse(x, 403, challenge(with), "the credentials do not suffice"),
-        }
-    }
-
-    /// Lets go of the head of a request whose response is a stream that stays open: nothing needs
-    /// it any more.
-    pub(in crate::server) fn drop_head(&mut self, x: ExchangeId) {
-        if let Some(http) = self.http(x) {
-            http.head = Arc::default();
         }
     }
 
@@ -157,19 +154,19 @@ impl Server {
 
     /// A request that was refused before it became an exchange.
     pub(in crate::server) fn http_reject(&mut self, x: ExchangeId, defect: &BadRequest) {
-        self.diagnose(DiagnosticKind::BadRequest, defect.why);
+        self.env.diagnose(DiagnosticKind::BadRequest, defect.why);
         let response = match defect.status {
             503 => unavailable(defect.why),
             status => error_answer(status, Headers::new(), None, &plain_error(status, defect.why)),
         };
-        if self.exchanges.contains_key(&x) {
-            return self.send(x, response);
+        if self.env.exchanges.contains_key(&x) {
+            return self.env.send(x, response);
         }
-        self.queue.push(Output::Send(x, response));
+        self.env.queue.push(Output::Send(x, response));
     }
 
     pub(in crate::server) fn http_item(&mut self, x: ExchangeId, item: Inbound) {
-        let Some(http) = self.http(x) else { return };
+        let Some(http) = self.env.http(x) else { return };
         if let Inbound::Reject(defect) = item {
             let has_status = match http.stage {
                 Stage::Admitting { .. } | Stage::Reading | Stage::Answering => false,
@@ -178,7 +175,7 @@ impl Server {
             };
             if has_status {
                 // The status is on the wire already.
-                self.diagnose(DiagnosticKind::BadRequest, defect.why);
+                self.env.diagnose(DiagnosticKind::BadRequest, defect.why);
                 return self.abort(x);
             }
             self.http_reject(x, &defect);
@@ -200,7 +197,7 @@ impl Server {
     /// The client will send nothing more on the connection. One of the older revisions that has
     /// sent a request may still read its answer.
     pub(in crate::server) fn http_read_closed(&mut self, x: ExchangeId) {
-        let stays = match self.http(x).map(|http| &http.stage) {
+        let stays = match self.env.http(x).map(|http| &http.stage) {
             Some(Stage::Carrying(stream)) => {
                 let stream = *stream;
                 self.web.stream(stream).is_some_and(ResponseStream::may_be_awaited)
@@ -211,7 +208,7 @@ impl Server {
         if !stays {
             return self.abort(x);
         }
-        if let Some(http) = self.http(x) {
+        if let Some(http) = self.env.http(x) {
             http.read_closed = true;
         }
         if let Some(SessionRef::Http(session)) = self.reply_to_on(x).and_then(|reply_to| self.session_ref(reply_to)) {
@@ -249,7 +246,7 @@ impl Server {
             Inbound::Invalid(defect) => self.bad_message(x, head, &defect),
             Inbound::End => {
                 let error = ErrorObject::new(code::PARSE_ERROR, "the body is empty");
-                self.diagnose(DiagnosticKind::BadMessage, "the body is empty");
+                self.env.diagnose(DiagnosticKind::BadMessage, "the body is empty");
                 self.respond_error(x, 400, Headers::new(), None, &error);
             }
             _ => self.refuse(x, 415, Headers::new(), "the content type must be application/json"),
@@ -259,7 +256,7 @@ impl Server {
     /// Answers a request that is not run.
     fn reject(&mut self, x: ExchangeId, id: Option<&Id>, status: u16, rejection: &ErrorReply) {
         let status = rejection.status.unwrap_or(status);
-        self.diagnose(rejection.kind, &rejection.error.message);
+        self.env.diagnose(rejection.kind, &rejection.error.message);
         let headers = match status {
             503 => Headers::new().with("Retry-After", RETRY_AFTER),
             _ => Headers::new(),
@@ -280,14 +277,14 @@ impl Server {
     /// Refuses a request that was admitted and whose body has not come. Does nothing at any other
     /// stage.
     pub(in crate::server) fn refuse_unread(&mut self, x: ExchangeId, why: &'static str) {
-        if self.http(x).is_some_and(|http| matches!(http.stage, Stage::Reading)) {
+        if self.env.http(x).is_some_and(|http| matches!(http.stage, Stage::Reading)) {
             self.refuse_head(x, 403, why);
         }
     }
 
     /// Refuses a request for reasons of HTTP.
     fn refuse(&mut self, x: ExchangeId, status: u16, headers: Headers, why: &'static str) {
-        self.diagnose(DiagnosticKind::BadRequest, why);
+        self.env.diagnose(DiagnosticKind::BadRequest, why);
         self.respond_error(x, status, headers, None, &plain_error(status, why));
     }
 
@@ -299,17 +296,17 @@ impl Server {
     /// The one answer to a request: JSON, or the only event of a stream where the client takes
     /// nothing else.
     fn answer_one(&mut self, x: ExchangeId, headers: Headers, body: Bytes) {
-        if self.http(x).is_none_or(|http| http.accepts.json) {
+        if self.env.http(x).is_none_or(|http| http.accepts.json) {
             return self.answer_json(x, 200, headers, body);
         }
-        self.begin_events(x, headers);
+        self.env.begin_events(x, headers);
         self.say_last(x, body);
     }
 
     /// The last event of a stream to which nobody can come back.
     fn say_last(&mut self, x: ExchangeId, data: Bytes) {
-        self.send(x, Outbound::Event { id: None, retry: None, data });
-        self.send(x, Outbound::End);
+        self.env.send(x, Outbound::Event { id: None, retry: None, data });
+        self.env.send(x, Outbound::End);
         self.drop_exchange(x);
     }
 
@@ -319,10 +316,10 @@ impl Server {
 
     /// The whole answer, after which nothing is left of the exchange.
     fn answer_with(&mut self, x: ExchangeId, status: u16, headers: Headers, body: Bytes) {
-        if self.http(x).is_some_and(|http| matches!(http.stage, Stage::Admitting { .. } | Stage::Reading)) {
+        if self.env.http(x).is_some_and(|http| matches!(http.stage, Stage::Admitting { .. } | Stage::Reading)) {
             self.leave_unread(x);
         }
-        self.send(x, Outbound::Response { head: ResponseHead { status, headers }, body: Body::Full(body) });
+        self.env.send(x, Outbound::Response { head: ResponseHead { status, headers }, body: Body::Full(body) });
         self.drop_exchange(x);
     }
 
@@ -341,59 +338,34 @@ impl Server {
         self.answer_with(x, 202, Headers::new(), Bytes::new());
     }
 
-    /// Begins an event stream. What sends the first byte of its body follows at once: there are
-    /// proxies that hold the head back until then.
-    fn begin_events(&mut self, x: ExchangeId, headers: Headers) {
-        let headers = headers
-            .with("Content-Type", "text/event-stream")
-            .with("Cache-Control", "no-cache, no-transform")
-            .with("X-Accel-Buffering", "no");
-        self.send(x, Outbound::Response { head: ResponseHead { status: 200, headers }, body: Body::Stream });
-    }
-
-    /// Says something on an event stream, which then is not silent.
-    fn send_on_stream(&mut self, x: ExchangeId, outgoing: Outbound) {
-        self.send(x, outgoing);
-        self.keep_alive_in(x, self.shared.config.keep_alive);
-    }
-
-    /// Writes something on an event stream that tells its client nothing.
-    fn send_comment(&mut self, x: ExchangeId) {
-        self.send(x, Outbound::Comment(self.shared.config.keep_alive_text.clone()));
-    }
-
-    fn keep_alive_in(&mut self, x: ExchangeId, after: Option<Duration>) {
-        self.timers.set(Timer::KeepAlive(x), after.map(|after| self.now + after));
-    }
-
     /// An exchange was silent for long.
     pub(in crate::server) fn on_keep_alive(&mut self, x: ExchangeId) {
-        let Some(exchange) = self.exchanges.get_mut(&x) else { return };
+        let Some(exchange) = self.env.exchanges.get_mut(&x) else { return };
         // Whoever reads nothing would not see it.
         let reads = exchange.load.total() == 0;
         let Some(http) = exchange.binding.http_mut() else { return };
         match http.stage {
-            Stage::Carrying(stream) => match self.open_events(stream, None) {
+            Stage::Carrying(stream) => match self.web.open_events(&mut self.env, stream, None) {
                 Opening::Event => return,
                 Opening::Head | Opening::Nothing => {}
             },
             Stage::Admitting { .. } | Stage::Reading | Stage::Answering | Stage::Written(_) => return,
         }
         if reads {
-            self.send_comment(x);
+            self.env.send_comment(x);
         }
-        let next = self.shared.config.keep_alive.map(|after| self.again(after));
-        self.timers.set(Timer::KeepAlive(x), next);
+        let next = self.shared.config.keep_alive.map(|after| self.env.again(after));
+        self.env.timers.set(Timer::KeepAlive(x), next);
     }
 
     /// An HTTP exchange is over: what it carried goes on without it.
     pub(in crate::server) fn leave_http(&mut self, x: ExchangeId) {
-        self.timers.set(Timer::KeepAlive(x), None);
-        match self.http(x).map(|http| core::mem::replace(&mut http.stage, Stage::Answering)) {
+        self.env.timers.set(Timer::KeepAlive(x), None);
+        match self.env.http(x).map(|http| core::mem::replace(&mut http.stage, Stage::Answering)) {
             Some(Stage::Carrying(stream)) => self.detach(stream, x),
             Some(Stage::Written(stream)) => {
                 // Not all of it was written: it is kept for as long as the session is.
-                self.timers.set(Timer::Keep(stream), None);
+                self.env.timers.set(Timer::Keep(stream), None);
                 self.detach(stream, x);
             }
             Some(Stage::Admitting { key, .. }) => self.forget_admission(x, key),
@@ -404,11 +376,11 @@ impl Server {
     /// The server ends. Who has not been answered is told so; event streams that are over need
     /// nothing more.
     pub(in crate::server) fn end_http(&mut self, x: ExchangeId) {
-        match self.http(x).map(|http| &http.stage) {
+        match self.env.http(x).map(|http| &http.stage) {
             Some(Stage::Admitting { .. } | Stage::Reading | Stage::Answering) => {
-                self.send(x, unavailable("the server is shutting down"));
+                self.env.send(x, unavailable("the server is shutting down"));
             }
-            Some(Stage::Carrying(_)) => self.queue.push(Output::Abort(x)),
+            Some(Stage::Carrying(_)) => self.env.queue.push(Output::Abort(x)),
             Some(Stage::Written(_)) | None => {}
         }
     }
@@ -417,8 +389,48 @@ impl Server {
     fn is_serving(&self) -> bool {
         self.life == Life::Serving
     }
+}
 
-    fn http(&mut self, x: ExchangeId) -> Option<&mut Http> {
+impl Env {
+    /// Begins an event stream. What sends the first byte of its body follows at once: there are
+    /// proxies that hold the head back until then.
+    pub(in crate::server) fn begin_events(&mut self, x: ExchangeId, headers: Headers) {
+        let headers = headers
+            .with("Content-Type", "text/event-stream")
+            .with("Cache-Control", "no-cache, no-transform")
+            .with("X-Accel-Buffering", "no");
+        self.send(x, Outbound::Response { head: ResponseHead { status: 200, headers }, body: Body::Stream });
+    }
+
+    /// Says something on an event stream, which then is not silent.
+    pub(in crate::server) fn send_on_stream(&mut self, x: ExchangeId, outgoing: Outbound) {
+        self.send(x, outgoing);
+        self.keep_alive_in(x, self.config.keep_alive);
+    }
+
+    /// Writes something on an event stream that tells its client nothing.
+    pub(in crate::server) fn send_comment(&mut self, x: ExchangeId) {
+        self.send(x, Outbound::Comment(self.config.keep_alive_text.clone()));
+    }
+
+    pub(in crate::server) fn keep_alive_in(&mut self, x: ExchangeId, after: Option<Duration>) {
+        self.timers.set(Timer::KeepAlive(x), after.map(|after| self.now + after));
+    }
+
+    /// Lets go of the head of a request whose response is a stream that stays open: nothing needs
+    /// it any more.
+    pub(in crate::server) fn drop_head(&mut self, x: ExchangeId) {
+        if let Some(http) = self.http(x) {
+            http.head = Arc::default();
+        }
+    }
+
+    /// Whether the client takes an event stream for an answer.
+    pub(in crate::server) fn takes_events(&self, x: ExchangeId) -> bool {
+        let http = self.exchanges.get(&x).and_then(|exchange| exchange.binding.http());
+        http.is_some_and(|http| http.accepts.events)
+    }
+    pub(in crate::server) fn http(&mut self, x: ExchangeId) -> Option<&mut Http> {
         self.exchanges.get_mut(&x)?.binding.http_mut()
     }
 }

@@ -32,7 +32,7 @@ impl Server {
                 self.run(reply_to, x, *admitted, None);
             }
             Modern::Reply(result) => self.answer_one(x, Headers::new(), result_response(&id, &result)),
-            Modern::Listen(_) if !self.takes_events(x) => {
+            Modern::Listen(_) if !self.env.takes_events(x) => {
                 let text = "the answer is an event stream, which is not accepted";
                 return Err(ErrorReply { status: Some(406), ..ErrorReply::params(text) });
             }
@@ -47,18 +47,12 @@ impl Server {
         let Notification { method, params } = notification;
         if differs(head, METHOD, &method) {
             let text = format!("the header {METHOD} is not the method of the body");
-            self.diagnose(DiagnosticKind::HeaderMismatch, &text);
+            self.env.diagnose(DiagnosticKind::HeaderMismatch, &text);
             let error = ErrorObject::new(code::HEADER_MISMATCH, text);
             return self.respond_error(x, 400, Headers::new(), None, &error);
         }
         self.on_notification(x, None, Notification { method, params });
         self.accept(x);
-    }
-
-    /// Whether the client takes an event stream for an answer.
-    pub(super) fn takes_events(&self, x: ExchangeId) -> bool {
-        let http = self.exchanges.get(&x).and_then(|exchange| exchange.binding.http());
-        http.is_some_and(|http| http.accepts.events)
     }
 }
 

@@ -7,10 +7,11 @@ use super::streams::{ResponseStream, StreamKey};
 use crate::exchange::{ExchangeId, Peer};
 use crate::input::{Principal, RequestKey, SessionKey};
 use crate::seed::Seed;
+use crate::server::env::Env;
 use crate::server::era::{ErrorReply, Negotiated};
 use crate::server::session::Session;
 use crate::server::shares::{Bound, Client, ClientKey};
-use crate::server::{Event, Output, Server, SessionEnd, Timer};
+use crate::server::{Event, Server, SessionEnd, Timer};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -133,6 +134,23 @@ impl Web {
     pub(in crate::server) fn is_empty(&self) -> bool {
         self.sessions.is_empty() && self.names.is_empty() && self.streams.is_empty() && self.own.is_empty()
     }
+
+    /// The client of a session has shown itself, or something of it is over.
+    pub(super) fn touch_session(&mut self, env: &mut Env, key: SessionKey) {
+        let now = env.now;
+        if let Some(session) = self.sessions.get_mut(&key) {
+            session.active = now;
+        }
+    }
+
+    /// A session is not idle while a request of it runs or a stream of it is open.
+    fn is_idle_too_long(&self, env: &Env, key: SessionKey) -> bool {
+        let limits = &env.config.limits.server;
+        let Some(session) = self.sessions.get(&key) else { return false };
+        let limit = if session.has_begun { limits.session_idle } else { limits.session_start };
+        let is_open = |stream: &StreamKey| self.streams.get(stream).is_some_and(ResponseStream::is_active);
+        env.now - session.active >= limit && !session.streams.iter().any(is_open)
+    }
 }
 
 impl Server {
@@ -141,24 +159,25 @@ impl Server {
     pub(super) fn open_session(&mut self, x: ExchangeId, negotiated: Negotiated) -> Result<String, ErrorReply> {
         let limits = &self.shared.config.limits.server;
         let (max, sweep) = (limits.max_sessions, limits.session_sweep);
-        if self.web.sessions.len() >= max && self.now - self.web.swept >= SWEEPS_APART {
+        if self.web.sessions.len() >= max && self.env.now - self.web.swept >= SWEEPS_APART {
             self.sweep_sessions();
         }
-        let opener = self.client_on(x, None);
-        self.check_share(&opener, Bound::Sessions, 1).map_err(|full| full.reject("there are too many sessions"))?;
-        self.check_share(&opener, Bound::ClientData, negotiated.weight)
+        let opener = self.env.client_on(x, None);
+        self.env.check_share(&opener, Bound::Sessions, 1).map_err(|full| full.reject("there are too many sessions"))?;
+        self.env
+            .check_share(&opener, Bound::ClientData, negotiated.weight)
             .map_err(|full| full.reject("there is no room for what the client says of itself"))?;
         let id = URL_SAFE_NO_PAD.encode(&self.web.seed.next_bytes()[..24]);
         self.web.last_session += 1;
         let key = SessionKey(self.web.last_session);
-        let client = self.client_on(x, Some(key));
-        let opener = self.shares.take(&opener, Bound::Sessions, 1);
-        self.shares.add(opener, Bound::ClientData, negotiated.weight);
+        let client = self.env.client_on(x, Some(key));
+        let opener = self.env.shares.take(&opener, Bound::Sessions, 1);
+        self.env.shares.add(opener, Bound::ClientData, negotiated.weight);
         let session = HttpSession {
             digest: Hash::hash(id.as_bytes()),
             principal: self.caller(x).principal,
             session: Session::new(Some(negotiated), self.changes),
-            active: self.now,
+            active: self.env.now,
             has_begun: false,
             streams: BTreeSet::new(),
             last_stream: 0,
@@ -169,10 +188,10 @@ impl Server {
         };
         self.web.names.insert(session.digest, key);
         self.web.sessions.insert(key, session);
-        if self.timers.get(Timer::Sweep).is_none() {
-            self.timers.set(Timer::Sweep, Some(self.now + sweep));
+        if self.env.timers.get(Timer::Sweep).is_none() {
+            self.env.timers.set(Timer::Sweep, Some(self.env.now + sweep));
         }
-        self.queue.push(Output::Event(Event::SessionOpened(key)));
+        self.env.emit(Event::SessionOpened(key));
         Ok(id)
     }
 
@@ -183,22 +202,14 @@ impl Server {
         if self.web.sessions.get(&key)?.principal != principal {
             return None;
         }
-        if self.is_idle_too_long(key) {
+        if self.web.is_idle_too_long(&self.env, key) {
             self.end_session(key, SessionEnd::Idle);
             return None;
         }
-        let now = self.now;
+        let now = self.env.now;
         let session = self.web.sessions.get_mut(&key)?;
         (session.active, session.has_begun) = (now, true);
         Some(key)
-    }
-
-    /// The client of a session has shown itself, or something of it is over.
-    pub(super) fn touch_session(&mut self, key: SessionKey) {
-        let now = self.now;
-        if let Some(session) = self.web.sessions.get_mut(&key) {
-            session.active = now;
-        }
     }
 
     /// Ends a session: what runs is stopped and answered, its streams end, and nothing of it is
@@ -217,39 +228,30 @@ impl Server {
         self.web.streams_of(key).into_iter().for_each(|stream| self.end_stream(stream));
         let Some(session) = self.web.sessions.remove(&key) else { return };
         self.web.names.remove(&session.digest);
-        self.shares.give_back_of(&session.client, Bound::History, session.history.bytes());
-        self.shares.give_back(session.opener, Bound::ClientData, session.session.weight());
-        self.shares.give_back(session.opener, Bound::Sessions, 1);
+        self.env.shares.give_back_of(&session.client, Bound::History, session.history.bytes());
+        self.env.shares.give_back(session.opener, Bound::ClientData, session.session.weight());
+        self.env.shares.give_back(session.opener, Bound::Sessions, 1);
         if self.web.sessions.is_empty() {
-            self.timers.set(Timer::Sweep, None);
+            self.env.timers.set(Timer::Sweep, None);
         }
-        self.queue.push(Output::Event(Event::SessionEnded(key, why)));
+        self.env.emit(Event::SessionEnded(key, why));
     }
 
     /// Time to look for sessions that nobody needs.
     pub(in crate::server) fn on_sweep(&mut self) {
         self.sweep_sessions();
         if !self.web.sessions.is_empty() {
-            let next = self.again(self.shared.config.limits.server.session_sweep);
-            self.timers.set(Timer::Sweep, Some(next));
+            let next = self.env.again(self.shared.config.limits.server.session_sweep);
+            self.env.timers.set(Timer::Sweep, Some(next));
         }
         self.end_if_drained();
     }
 
     fn sweep_sessions(&mut self) {
-        self.web.swept = self.now;
+        self.web.swept = self.env.now;
         let idle: Vec<SessionKey> =
-            self.web.sessions.keys().copied().filter(|key| self.is_idle_too_long(*key)).collect();
+            self.web.sessions.keys().copied().filter(|key| self.web.is_idle_too_long(&self.env, *key)).collect();
         idle.into_iter().for_each(|key| self.end_session(key, SessionEnd::Idle));
-    }
-
-    /// A session is not idle while a request of it runs or a stream of it is open.
-    fn is_idle_too_long(&self, key: SessionKey) -> bool {
-        let limits = &self.shared.config.limits.server;
-        let Some(session) = self.web.sessions.get(&key) else { return false };
-        let limit = if session.has_begun { limits.session_idle } else { limits.session_start };
-        let is_open = |stream: &StreamKey| self.web.streams.get(stream).is_some_and(ResponseStream::is_active);
-        self.now - session.active >= limit && !session.streams.iter().any(is_open)
     }
 
     /// The server ends: no session is told of, since all are over.

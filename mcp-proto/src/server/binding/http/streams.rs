@@ -14,9 +14,10 @@ use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, Outbound};
 use crate::input::{RequestKey, SessionKey};
 use crate::server::batch::Batch;
+use crate::server::env::Env;
 use crate::server::reply::Reply;
 use crate::server::shares::Bound;
-use crate::server::{Append, Event, Output, Server, Timer};
+use crate::server::{Append, Event, Server, Timer};
 use crate::version::{Era, ProtocolVersion};
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::string::String;
@@ -204,30 +205,117 @@ impl Web {
         let own = self.http_session(session).and_then(|session| session.own);
         own.unwrap_or_else(|| self.new_stream(Some(session), version, None, true, true))
     }
-}
 
-impl Server {
     /// The stream that answers the POST of this exchange.
     pub(in crate::server) fn open_stream(
         &mut self,
+        env: &mut Env,
         x: ExchangeId,
         session: Option<SessionKey>,
         version: ProtocolVersion,
         is_batch: bool,
     ) -> StreamKey {
-        let can_stream = self.takes_events(x);
-        let key = self.web.new_stream(session, version, Some(x), can_stream, false);
-        let Some(stream) = self.web.streams.get_mut(&key) else { return key };
+        let can_stream = env.takes_events(x);
+        let key = self.new_stream(session, version, Some(x), can_stream, false);
+        let Some(stream) = self.streams.get_mut(&key) else { return key };
         stream.batch = is_batch.then(Batch::new);
-        let after =
-            if stream.is_primed() { Some(self.shared.config.stream_after) } else { self.shared.config.keep_alive };
-        if let Some(http) = self.http(x) {
+        let after = if stream.is_primed() { Some(env.config.stream_after) } else { env.config.keep_alive };
+        if let Some(http) = env.http(x) {
             http.stage = Stage::Carrying(key);
         }
-        self.keep_alive_in(x, after.filter(|_| can_stream));
+        env.keep_alive_in(x, after.filter(|_| can_stream));
         key
     }
 
+    /// Says something that belongs to a request of the stream. The first thing makes the answer an
+    /// event stream.
+    pub(in crate::server) fn stream_send(&mut self, env: &mut Env, key: StreamKey, message: Bytes) {
+        let Some(stream) = self.streams.get(&key) else { return };
+        if !stream.can_stream || stream.is_lost() {
+            return env.diagnose(DiagnosticKind::DroppedNotification, "its client can take no event");
+        }
+        self.open_events(env, key, None);
+        self.stream_event(env, key, None, message);
+    }
+
+    /// Makes the answer of a POST an event stream, if it is not one yet. `retry`: when the client
+    /// should come back, if not as always.
+    pub(super) fn open_events(&mut self, env: &mut Env, key: StreamKey, retry: Option<Duration>) -> Opening {
+        let Some(stream) = self.streams.get_mut(&key) else { return Opening::Nothing };
+        if core::mem::replace(&mut stream.streams, true) {
+            return Opening::Nothing;
+        }
+        let (x, primed, batch) = (stream.exchange, stream.is_primed(), stream.batch.take());
+        let Some(x) = x else { return Opening::Nothing };
+        env.begin_events(x, Headers::new());
+        let mut opening = Opening::Head;
+        if primed {
+            self.stream_event(env, key, Some(retry.unwrap_or(env.config.retry)), Bytes::new());
+            opening = Opening::Event;
+        }
+        for answer in batch.into_iter().flat_map(Batch::into_responses) {
+            self.stream_event(env, key, None, answer);
+            opening = Opening::Event;
+        }
+        opening
+    }
+
+    /// Keeps an event, then says it if someone is there.
+    fn stream_event(&mut self, env: &mut Env, key: StreamKey, retry: Option<Duration>, data: Bytes) {
+        let kept = self.keep_event(env, key, &data);
+        let Some(stream) = self.streams.get_mut(&key) else { return };
+        let Some(x) = stream.exchange else { return };
+        let id = kept.map(|(number, id)| {
+            stream.said = Some(number);
+            id
+        });
+        env.send_on_stream(x, Outbound::Event { id, retry, data });
+    }
+
+    /// Keeps an event of a stream that its client can come back to, and lets go of older ones where
+    /// there are too many.
+    fn keep_event(&mut self, env: &mut Env, key: StreamKey, data: &Bytes) -> Option<(u64, String)> {
+        let stream = self.streams.get_mut(&key)?;
+        let session_key = stream.session?;
+        let HttpSession { history, client, .. } = self.sessions.get_mut(&session_key)?;
+        let is_too_large = data.len() > env.config.limits.server.history_bytes;
+        let number = if is_too_large {
+            // Whoever has this event has missed nothing, and whoever comes back without it would.
+            let number = history.pass();
+            let weight = history.forget(core::mem::take(&mut stream.kept));
+            env.shares.give_back_of(client, Bound::History, weight);
+            stream.gone = Some(number);
+            number
+        } else {
+            let (number, weight) = history.push(key, data.clone());
+            stream.kept.push_back(number);
+            env.shares.take(client, Bound::History, weight);
+            number
+        };
+        let (stream_number, id) = (stream.number, event_id(stream.number, number));
+        if is_too_large {
+            env.diagnose(DiagnosticKind::DroppedAnswer, "an event is larger than all that is kept of a session");
+        }
+        if env.config.store {
+            let append = Append { session: session_key, stream: stream_number, id: id.clone(), data: data.clone() };
+            env.emit(Event::Store(append));
+        }
+        self.purge(env, session_key);
+        Some((number, id))
+    }
+
+    pub(super) fn remove_stream(&mut self, env: &mut Env, key: StreamKey) {
+        env.timers.set(Timer::Keep(key), None);
+        let Some(stream) = self.streams.remove(&key) else { return };
+        let Some(session) = stream.session.and_then(|session| self.sessions.get_mut(&session)) else { return };
+        session.streams.remove(&key);
+        session.own = session.own.filter(|own| *own != key);
+        let weight = session.history.forget(stream.kept);
+        env.shares.give_back_of(&session.client, Bound::History, weight);
+    }
+}
+
+impl Server {
     /// All of a batch was read; these answers were there at once.
     pub(super) fn batch_is_read(&mut self, key: StreamKey, answers: Vec<Bytes>) {
         let Some(stream) = self.web.streams.get_mut(&key) else { return };
@@ -238,26 +326,15 @@ impl Server {
         self.finish_stream_if_quiet(key);
     }
 
-    /// Says something that belongs to a request of the stream. The first thing makes the answer an
-    /// event stream.
-    pub(in crate::server) fn stream_send(&mut self, key: StreamKey, message: Bytes) {
-        let Some(stream) = self.web.streams.get(&key) else { return };
-        if !stream.can_stream || stream.is_lost() {
-            return self.diagnose(DiagnosticKind::DroppedNotification, "its client can take no event");
-        }
-        self.open_events(key, None);
-        self.stream_event(key, None, message);
-    }
-
     /// An answer of a request of the stream, which ends with the last.
     pub(in crate::server) fn stream_reply(&mut self, key: StreamKey, reply: Reply) {
         let Reply { message: answer, code, .. } = reply;
         let Some(stream) = self.web.streams.get_mut(&key) else { return };
         if stream.streams {
             if stream.is_lost() {
-                self.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and cannot come back for it");
+                self.env.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and cannot come back for it");
             } else {
-                self.stream_event(key, None, answer);
+                self.web.stream_event(&mut self.env, key, None, answer);
             }
         } else if let Some(batch) = &mut stream.batch {
             batch.end(Some(answer));
@@ -304,11 +381,11 @@ impl Server {
     fn answer_whole(&mut self, key: StreamKey, status: u16, body: Option<Bytes>) {
         let Some(stream) = self.web.streams.get(&key) else { return };
         let (x, can_stream, session) = (stream.exchange, stream.can_stream, stream.session);
-        self.remove_stream(key);
-        session.into_iter().for_each(|session| self.touch_session(session));
+        self.web.remove_stream(&mut self.env, key);
+        session.into_iter().for_each(|session| self.web.touch_session(&mut self.env, session));
         let Some(x) = x else {
             if body.is_some() {
-                self.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and cannot come back for it");
+                self.env.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and cannot come back for it");
             }
             return;
         };
@@ -317,78 +394,12 @@ impl Server {
             Some(body) => self.answer_json(x, status, Headers::new(), body),
             None if !can_stream => self.accept(x),
             None => {
-                self.begin_events(x, Headers::new());
-                self.send_comment(x);
-                self.send(x, Outbound::End);
+                self.env.begin_events(x, Headers::new());
+                self.env.send_comment(x);
+                self.env.send(x, Outbound::End);
                 self.drop_exchange(x);
             }
         }
-    }
-
-    /// Makes the answer of a POST an event stream, if it is not one yet. `retry`: when the client
-    /// should come back, if not as always.
-    pub(super) fn open_events(&mut self, key: StreamKey, retry: Option<Duration>) -> Opening {
-        let Some(stream) = self.web.streams.get_mut(&key) else { return Opening::Nothing };
-        if core::mem::replace(&mut stream.streams, true) {
-            return Opening::Nothing;
-        }
-        let (x, primed, batch) = (stream.exchange, stream.is_primed(), stream.batch.take());
-        let Some(x) = x else { return Opening::Nothing };
-        self.begin_events(x, Headers::new());
-        let mut opening = Opening::Head;
-        if primed {
-            self.stream_event(key, Some(retry.unwrap_or(self.shared.config.retry)), Bytes::new());
-            opening = Opening::Event;
-        }
-        for answer in batch.into_iter().flat_map(Batch::into_responses) {
-            self.stream_event(key, None, answer);
-            opening = Opening::Event;
-        }
-        opening
-    }
-
-    /// Keeps an event, then says it if someone is there.
-    fn stream_event(&mut self, key: StreamKey, retry: Option<Duration>, data: Bytes) {
-        let kept = self.keep_event(key, &data);
-        let Some(stream) = self.web.streams.get_mut(&key) else { return };
-        let Some(x) = stream.exchange else { return };
-        let id = kept.map(|(number, id)| {
-            stream.said = Some(number);
-            id
-        });
-        self.send_on_stream(x, Outbound::Event { id, retry, data });
-    }
-
-    /// Keeps an event of a stream that its client can come back to, and lets go of older ones where
-    /// there are too many.
-    fn keep_event(&mut self, key: StreamKey, data: &Bytes) -> Option<(u64, String)> {
-        let stream = self.web.streams.get_mut(&key)?;
-        let session_key = stream.session?;
-        let HttpSession { history, client, .. } = self.web.sessions.get_mut(&session_key)?;
-        let is_too_large = data.len() > self.shared.config.limits.server.history_bytes;
-        let number = if is_too_large {
-            // Whoever has this event has missed nothing, and whoever comes back without it would.
-            let number = history.pass();
-            let weight = history.forget(core::mem::take(&mut stream.kept));
-            self.shares.give_back_of(client, Bound::History, weight);
-            stream.gone = Some(number);
-            number
-        } else {
-            let (number, weight) = history.push(key, data.clone());
-            stream.kept.push_back(number);
-            self.shares.take(client, Bound::History, weight);
-            number
-        };
-        let (stream_number, id) = (stream.number, event_id(stream.number, number));
-        if is_too_large {
-            self.diagnose(DiagnosticKind::DroppedAnswer, "an event is larger than all that is kept of a session");
-        }
-        if self.shared.config.store {
-            let append = Append { session: session_key, stream: stream_number, id: id.clone(), data: data.clone() };
-            self.queue.push(Output::Event(Event::Store(append)));
-        }
-        self.purge(session_key);
-        Some((number, id))
     }
 
     /// All of a stream is said, or kept for whoever comes back.
@@ -397,25 +408,25 @@ impl Server {
         stream.is_over = true;
         let (session, is_lost, kept_none) = (stream.session, stream.is_lost(), stream.kept.is_empty());
         match stream.exchange {
-            None if is_lost || session.is_none() || kept_none => self.remove_stream(key),
+            None if is_lost || session.is_none() || kept_none => self.web.remove_stream(&mut self.env, key),
             None => {}
             Some(x) => self.end_of_stream(key, x, session),
         }
-        session.into_iter().for_each(|session| self.touch_session(session));
+        session.into_iter().for_each(|session| self.web.touch_session(&mut self.env, session));
     }
 
     /// Says the end of a stream on its exchange. Its events are kept until that was written, and
     /// some time more.
     fn end_of_stream(&mut self, key: StreamKey, x: ExchangeId, session: Option<SessionKey>) {
-        self.send(x, Outbound::End);
+        self.env.send(x, Outbound::End);
         if session.is_none() {
-            self.remove_stream(key);
+            self.web.remove_stream(&mut self.env, key);
             return self.drop_exchange(x);
         }
-        self.timers.set(Timer::KeepAlive(x), None);
+        self.env.timers.set(Timer::KeepAlive(x), None);
         let limits = &self.shared.config.limits.server;
-        self.timers.set(Timer::Keep(key), Some(self.now + limits.history_keep + limits.write_stall));
-        if let Some(http) = self.http(x) {
+        self.env.timers.set(Timer::Keep(key), Some(self.env.now + limits.history_keep + limits.write_stall));
+        if let Some(http) = self.env.http(x) {
             http.stage = Stage::Written(key);
         }
     }
@@ -423,9 +434,9 @@ impl Server {
     /// What was said on an exchange is written: if that was the end of a stream, the time runs for
     /// which it is kept.
     pub(in crate::server) fn stream_is_written(&mut self, x: ExchangeId) {
-        let Some(http) = self.http(x) else { return };
+        let Some(http) = self.env.http(x) else { return };
         let Stage::Written(key) = http.stage else { return };
-        self.timers.set(Timer::Keep(key), Some(self.now + self.shared.config.limits.server.history_keep));
+        self.env.timers.set(Timer::Keep(key), Some(self.env.now + self.shared.config.limits.server.history_keep));
         self.let_go(key, x);
     }
 
@@ -434,7 +445,7 @@ impl Server {
         if let Some(stream) = self.web.streams.get_mut(&key) {
             stream.exchange = None;
         }
-        if let Some(http) = self.http(x) {
+        if let Some(http) = self.env.http(x) {
             http.stage = Stage::Answering;
         }
         self.drop_exchange(x);
@@ -443,7 +454,7 @@ impl Server {
     /// Lets go of the oldest exchange that has said all of a stream, if nobody tells whether that
     /// was written: its place is needed.
     pub(in crate::server) fn let_go_of_untold(&mut self) {
-        let found = self.exchanges.iter().find_map(|(x, exchange)| match exchange.binding.http()?.stage {
+        let found = self.env.exchanges.iter().find_map(|(x, exchange)| match exchange.binding.http()?.stage {
             Stage::Written(key) if !exchange.load.told => Some((key, *x)),
             _ => None,
         });
@@ -453,23 +464,23 @@ impl Server {
     /// The time for which a stream is kept is over, unless it is still being written.
     pub(in crate::server) fn on_keep(&mut self, key: StreamKey) {
         let Some(stream) = self.web.streams.get(&key) else { return };
-        let exchange = stream.exchange.and_then(|x| Some((x, self.exchanges.get(&x)?)));
+        let exchange = stream.exchange.and_then(|x| Some((x, self.env.exchanges.get(&x)?)));
         // Who tells what is not written is waited for as long as there is something, and nobody
         // else.
         if exchange.is_some_and(|(_, exchange)| exchange.load.told && exchange.load.total() > 0) {
-            let next = self.again(self.shared.config.limits.server.history_keep);
-            return self.timers.set(Timer::Keep(key), Some(next));
+            let next = self.env.again(self.shared.config.limits.server.history_keep);
+            return self.env.timers.set(Timer::Keep(key), Some(next));
         }
         if let Some(x) = stream.exchange {
             self.let_go(key, x);
         }
-        self.remove_stream(key);
+        self.web.remove_stream(&mut self.env, key);
     }
 
     /// The exchange that carried a stream is gone.
     pub(super) fn detach(&mut self, key: StreamKey, x: ExchangeId) {
         if let Some(client) = self.web.own.remove(&x) {
-            self.shares.give_back(client, Bound::Streams, 1);
+            self.env.shares.give_back(client, Bound::Streams, 1);
         }
         let Some(stream) = self.web.streams.get_mut(&key).filter(|stream| stream.exchange == Some(x)) else { return };
         stream.exchange = None;
@@ -477,15 +488,15 @@ impl Server {
             // Leaving is how a modern client cancels (2026-07-28 cancellation).
             let running: Vec<RequestKey> = stream.running.iter().copied().collect();
             running.into_iter().for_each(|request| self.cancel(request, false));
-            return self.remove_stream(key);
+            return self.web.remove_stream(&mut self.env, key);
         }
         let session = stream.session;
         let nothing_left = stream.is_over && stream.kept.is_empty();
         if stream.running.is_empty() && (stream.is_lost() || session.is_none() || nothing_left) {
-            self.remove_stream(key);
+            self.web.remove_stream(&mut self.env, key);
         }
         if let Some(session) = session {
-            self.touch_session(session);
+            self.web.touch_session(&mut self.env, session);
             self.time_questions_of(session);
         }
     }
@@ -498,11 +509,11 @@ impl Server {
             return false;
         }
         let Some(x) = stream.exchange else { return true };
-        if self.open_events(key, retry) == Opening::Nothing {
+        if self.web.open_events(&mut self.env, key, retry) == Opening::Nothing {
             let retry = retry.unwrap_or(self.shared.config.retry);
-            self.stream_event(key, Some(retry), Bytes::new());
+            self.web.stream_event(&mut self.env, key, Some(retry), Bytes::new());
         }
-        self.send(x, Outbound::End);
+        self.env.send(x, Outbound::End);
         self.drop_exchange(x);
         true
     }
@@ -511,27 +522,17 @@ impl Server {
     pub(super) fn end_stream(&mut self, key: StreamKey) {
         let Some(stream) = self.web.streams.get(&key) else { return };
         if let Some(x) = stream.exchange {
-            if self.http(x).is_some_and(|http| matches!(http.stage, Stage::Carrying(_))) {
-                self.send(x, Outbound::End);
+            if self.env.http(x).is_some_and(|http| matches!(http.stage, Stage::Carrying(_))) {
+                self.env.send(x, Outbound::End);
             }
             self.drop_exchange(x);
         }
-        self.remove_stream(key);
-    }
-
-    pub(super) fn remove_stream(&mut self, key: StreamKey) {
-        self.timers.set(Timer::Keep(key), None);
-        let Some(stream) = self.web.streams.remove(&key) else { return };
-        let Some(session) = stream.session.and_then(|session| self.web.sessions.get_mut(&session)) else { return };
-        session.streams.remove(&key);
-        session.own = session.own.filter(|own| *own != key);
-        let weight = session.history.forget(stream.kept);
-        self.shares.give_back_of(&session.client, Bound::History, weight);
+        self.web.remove_stream(&mut self.env, key);
     }
 
     /// The session and its own stream, if the exchange carries that.
     pub(in crate::server) fn own_stream(&self, x: ExchangeId) -> Option<(SessionKey, StreamKey)> {
-        let http = self.exchanges.get(&x)?.binding.http()?;
+        let http = self.env.exchanges.get(&x)?.binding.http()?;
         let Stage::Carrying(key) = http.stage else { return None };
         let stream = self.web.streams.get(&key).filter(|stream| stream.is_own)?;
         Some((stream.session?, key))

@@ -162,12 +162,12 @@ impl Site {
     /// Whether nothing is left of any client.
     pub(super) fn at_rest(&self) -> bool {
         let server = &self.bench.server;
-        self.bench.at_rest() && server.exchanges.is_empty() && server.web.is_empty() && server.shares.is_empty()
+        self.bench.at_rest() && server.env.exchanges.is_empty() && server.web.is_empty() && server.env.shares.is_empty()
     }
 
     /// Bytes that all histories hold.
     pub(super) fn kept(&self) -> usize {
-        self.bench.server.shares.all(Bound::History)
+        self.bench.server.env.shares.all(Bound::History)
     }
 
     pub(super) fn take(&mut self) {

@@ -303,7 +303,7 @@ fn a_finished_stream_is_kept_until_it_was_written_and_a_minute_more() {
     }
     assert_eq!(site.bench.server.web.streams(), 1);
     site.unsent(x, 0);
-    assert!(site.bench.server.exchanges.is_empty());
+    assert!(site.bench.server.env.exchanges.is_empty());
     site.pass(Duration::from_secs(59));
     let y = site.bare("GET", client.after("s1-2"));
     let said = site.said(y);
@@ -581,7 +581,7 @@ fn a_superseded_exchange_that_is_not_read_is_aborted() {
         assert_eq!(site.said(first), [end], "{unsent} bytes are not written");
         assert_eq!(site.said(second)[0], "200 stream");
         // Either way nothing is left of the first.
-        assert_eq!(site.bench.server.exchanges.keys().collect::<Vec<_>>(), [&second]);
+        assert_eq!(site.bench.server.env.exchanges.keys().collect::<Vec<_>>(), [&second]);
     }
 }
 

@@ -36,7 +36,7 @@ impl Server {
     fn check_streams(&self, x: ExchangeId, key: StreamKey) -> Result<(), ErrorReply> {
         match self.web.streams.get(&key) {
             Some(stream) if stream.is_own && stream.exchange.is_none() => {
-                let checked = self.check_share(&self.client_on(x, stream.session), Bound::Streams, 1);
+                let checked = self.env.check_share(&self.env.client_on(x, stream.session), Bound::Streams, 1);
                 checked.map_err(|full| full.reject("there are too many streams"))
             }
             _ => Ok(()),
@@ -76,31 +76,31 @@ impl Server {
         let primes = is_fresh && stream.is_primed();
         stream.said = missed.last().copied().or(stream.said).max(Some(after)).filter(|said| *said > 0);
         before.into_iter().for_each(|before| self.supersede(before));
-        if let Some(http) = self.http(x) {
+        if let Some(http) = self.env.http(x) {
             http.stage = Stage::Carrying(key);
         }
-        self.timers.set(Timer::Keep(key), None);
-        self.begin_events(x, Headers::new());
+        self.env.timers.set(Timer::Keep(key), None);
+        self.env.begin_events(x, Headers::new());
         let session = session_key.and_then(|session| self.web.http_session(session));
         let events = session.map(|session| session.history.data(missed)).unwrap_or_default();
         if events.is_empty() && primes {
-            self.stream_event(key, Some(self.shared.config.retry), Bytes::new());
+            self.web.stream_event(&mut self.env, key, Some(self.shared.config.retry), Bytes::new());
         } else if events.is_empty() {
-            self.send_comment(x);
+            self.env.send_comment(x);
         }
         for (event, data) in events {
             let id = Some(event_id(number, event));
-            self.send(x, Outbound::Event { id, retry: None, data });
+            self.env.send(x, Outbound::Event { id, retry: None, data });
         }
         if is_over {
             return self.end_of_stream(key, x, session_key);
         }
-        self.drop_head(x);
+        self.env.drop_head(x);
         session_key.into_iter().for_each(|session| self.time_questions_of(session));
-        self.keep_alive_in(x, self.shared.config.keep_alive);
+        self.env.keep_alive_in(x, self.shared.config.keep_alive);
         self.send_held(ReplyTo::Stream(key));
         if is_own {
-            let client = self.shares.take(&self.client_on(x, session_key), Bound::Streams, 1);
+            let client = self.env.shares.take(&self.env.client_on(x, session_key), Bound::Streams, 1);
             self.web.own.insert(x, client);
             self.watchers.insert(x);
             self.tell_changes(x);
@@ -109,14 +109,14 @@ impl Server {
 
     /// Another exchange carries on what this one carried.
     fn supersede(&mut self, x: ExchangeId) {
-        let is_open = self.http(x).is_some_and(|http| matches!(http.stage, Stage::Carrying(_)));
+        let is_open = self.env.http(x).is_some_and(|http| matches!(http.stage, Stage::Carrying(_)));
         let max = self.shared.config.limits.server.max_unsent;
-        if self.exchanges.get(&x).is_some_and(|exchange| exchange.load.total() > max) {
+        if self.env.unwritten(x) > max {
             // Nobody reads it: what it holds is not held any longer.
             return self.abort(x);
         }
         if is_open {
-            self.send(x, Outbound::End);
+            self.env.send(x, Outbound::End);
         }
         self.drop_exchange(x);
     }

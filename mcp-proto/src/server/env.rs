@@ -1,0 +1,137 @@
+//! What every part of the engine works with: the open exchanges and their outputs, the timers, the
+//! shares of the clients, and the time of the current input.
+
+use super::binding::{Binding, Duplex};
+use super::event::Event;
+use super::load::{Load, size};
+use super::queue::Queue;
+use super::shares::{Bound, Client, ClientKey, Full, Shares};
+use super::{Output, ServerConfig, Timer};
+use crate::error::DiagnosticKind;
+use crate::exchange::{ExchangeId, Outbound, Peer};
+use crate::input::{Principal, RequestKey, SessionKey};
+use crate::time::{Instant, Timers};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+
+/// See the [module](self).
+pub(super) struct Env {
+    pub(super) config: Arc<ServerConfig>,
+    /// The time of the latest input.
+    pub(super) now: Instant,
+    pub(super) exchanges: BTreeMap<ExchangeId, Exchange>,
+    pub(super) queue: Queue,
+    pub(super) timers: Timers<Timer>,
+    /// What each client takes of the shared limits.
+    pub(super) shares: Shares,
+}
+
+/// An open exchange.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) peer: Peer,
+    /// The client at its other end.
+    pub(super) client: ClientKey,
+    pub(super) binding: Binding,
+    /// Its subscriptions.
+    pub(super) listens: BTreeSet<RequestKey>,
+    pub(super) load: Load,
+}
+
+impl Env {
+    pub(super) fn new(config: Arc<ServerConfig>, now: Instant) -> Self {
+        let queue = Queue::new(&config.limits.server);
+        Self { config, now, exchanges: BTreeMap::new(), queue, timers: Timers::new(), shares: Shares::default() }
+    }
+
+    /// Emits an event of the application.
+    pub(super) fn emit(&mut self, event: Event) {
+        self.queue.push(Output::Event(event));
+    }
+
+    pub(super) fn diagnose(&mut self, kind: DiagnosticKind, detail: &str) {
+        self.queue.diagnostic(kind, detail);
+    }
+
+    /// Sends on an open exchange. Does nothing if it is over.
+    pub(super) fn send(&mut self, x: ExchangeId, outbound: Outbound) {
+        let Some(exchange) = self.exchanges.get_mut(&x) else { return };
+        #[cfg(feature = "http")]
+        let outbound = match exchange.binding.http() {
+            Some(http) => self.config.for_page(http.head(), outbound),
+            None => outbound,
+        };
+        exchange.load.queued += size(&outbound);
+        self.queue.push(Output::Send(x, outbound));
+    }
+
+    /// Returns the next output, and counts what the driver has to write.
+    pub(super) fn poll_output(&mut self) -> Option<Output> {
+        let output = self.queue.pop()?;
+        if let Output::Send(x, outbound) = &output
+            && let Some(exchange) = self.exchanges.get_mut(x)
+        {
+            let size = size(outbound);
+            exchange.load.queued = exchange.load.queued.saturating_sub(size);
+            exchange.load.handed = exchange.load.handed.saturating_add(size);
+        }
+        Some(output)
+    }
+
+    /// Returns whether a message of this size can be sent on an exchange now.
+    pub(super) fn has_room(&self, x: ExchangeId, size: usize) -> bool {
+        let max = self.config.limits.server.max_unsent;
+        self.exchanges.get(&x).is_some_and(|exchange| exchange.load.total().saturating_add(size) <= max)
+    }
+
+    /// Returns the bytes that were sent on an exchange and are not written.
+    pub(super) fn unwritten(&self, x: ExchangeId) -> usize {
+        self.exchanges.get(&x).map_or(0, |exchange| exchange.load.total())
+    }
+
+    pub(super) fn duplex(&self, x: ExchangeId) -> Option<&Duplex> {
+        self.exchanges.get(&x)?.binding.duplex()
+    }
+
+    pub(super) fn duplex_mut(&mut self, x: ExchangeId) -> Option<&mut Duplex> {
+        self.exchanges.get_mut(&x)?.binding.duplex_mut()
+    }
+
+    /// Returns when a periodic timer fires again. Never now, or one tick would fire it forever.
+    #[cfg(feature = "http")]
+    pub(super) fn again(&self, after: core::time::Duration) -> Instant {
+        self.now + after.max(core::time::Duration::from_millis(1))
+    }
+
+    /// Checks whether a client may take `more` of a bound.
+    pub(super) fn check_share(&self, client: &Client, bound: Bound, more: usize) -> Result<(), Full> {
+        self.shares.check(&self.config.limits.server, client, bound, more)
+    }
+
+    /// An exchange was admitted: it counts for this principal. Returns false if the principal has
+    /// its share of the exchanges.
+    pub(super) fn counts_as(&mut self, x: ExchangeId, principal: Option<&Principal>) -> bool {
+        let Some(principal) = principal else { return true };
+        let client = Client::Principal(principal.clone());
+        if self.shares.held(&client, Bound::Exchanges) >= Bound::Exchanges.share(&self.config.limits.server) {
+            return false;
+        }
+        if let Some(exchange) = self.exchanges.get_mut(&x) {
+            self.shares.give_back(exchange.client, Bound::Exchanges, 1);
+            exchange.client = self.shares.take(&client, Bound::Exchanges, 1);
+        }
+        true
+    }
+
+    /// Returns the client of a message on an exchange that belongs to this session.
+    pub(super) fn client_on(&self, x: ExchangeId, session: Option<SessionKey>) -> Client {
+        let known = self.exchanges.get(&x).and_then(|exchange| self.shares.client(exchange.client));
+        match (known, session) {
+            (None | Some(Client::Session(_) | Client::Connection(_) | Client::Exchange(_)), Some(session)) => {
+                Client::Session(session)
+            }
+            (Some(client), _) => client.clone(),
+            (None, None) => Client::Exchange(x),
+        }
+    }
+}
