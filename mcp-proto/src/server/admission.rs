@@ -31,23 +31,17 @@ impl Server {
     pub(super) fn ask_admission(&mut self, x: ExchangeId, peer: Peer, head: Option<Arc<RequestHead>>) -> AdmitKey {
         // As a request's, so that no other engine has the same.
         let key = AdmitKey(self.mint_key().0);
-        self.admitting.insert(key, x);
+        self.env.admitting.insert(key, x);
         let timeout = self.env.now + self.shared.config.limits.server.admit_timeout;
         self.env.timers.set(Timer::Admit(x), Some(timeout));
         self.env.emit(Event::Admit(AdmitToken::new(key, peer), head));
         key
     }
 
-    /// The decision about an exchange is made, or not needed any more.
-    pub(super) fn forget_admission(&mut self, x: ExchangeId, key: AdmitKey) {
-        self.admitting.remove(&key);
-        self.env.timers.set(Timer::Admit(x), None);
-    }
-
     /// The application has decided.
     pub(super) fn on_admission(&mut self, key: AdmitKey, admission: Admission) {
-        let Some(x) = self.admitting.get(&key).copied() else { return };
-        self.forget_admission(x, key);
+        let Some(x) = self.env.admitting.get(&key).copied() else { return };
+        self.env.forget_admission(x, key);
         #[cfg(feature = "http")]
         if self.env.exchanges.get(&x).is_some_and(|exchange| exchange.binding.http().is_some()) {
             return self.http_admission(x, admission);

@@ -9,7 +9,7 @@ use super::shares::{Bound, Client, ClientKey, Full, Shares};
 use super::{Output, ServerConfig, Timer};
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Outbound, Peer};
-use crate::input::{Principal, RequestKey, SessionKey};
+use crate::input::{AdmitKey, Principal, RequestKey, SessionKey};
 use crate::time::{Instant, Timers};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
@@ -24,6 +24,14 @@ pub(super) struct Env {
     pub(super) timers: Timers<Timer>,
     /// What each client takes of the shared limits.
     pub(super) shares: Shares,
+    /// Exchanges that wait for admission.
+    pub(super) admitting: BTreeMap<AdmitKey, ExchangeId>,
+    /// Exchanges whose clients may receive notifications of changes.
+    pub(super) watchers: BTreeSet<ExchangeId>,
+    /// Exchanges that were answered before their request body was read. The engine ignores the body
+    /// until it ends.
+    #[cfg(feature = "http")]
+    pub(super) unread: BTreeSet<ExchangeId>,
 }
 
 /// An open exchange.
@@ -41,7 +49,61 @@ pub(super) struct Exchange {
 impl Env {
     pub(super) fn new(config: Arc<ServerConfig>, now: Instant) -> Self {
         let queue = Queue::new(&config.limits.server);
-        Self { config, now, exchanges: BTreeMap::new(), queue, timers: Timers::new(), shares: Shares::default() }
+        Self {
+            config,
+            now,
+            exchanges: BTreeMap::new(),
+            queue,
+            timers: Timers::new(),
+            shares: Shares::default(),
+            admitting: BTreeMap::new(),
+            watchers: BTreeSet::new(),
+            #[cfg(feature = "http")]
+            unread: BTreeSet::new(),
+        }
+    }
+
+    /// Removes an exchange that is over. Returns it: its requests, its subscriptions and its stream
+    /// are the business of the caller.
+    pub(super) fn close(&mut self, x: ExchangeId) -> Option<Exchange> {
+        let exchange = self.exchanges.remove(&x)?;
+        if let Some(key) = exchange.binding.waits_for_admission() {
+            self.forget_admission(x, key);
+        }
+        let declared = exchange.binding.duplex().map_or(0, Duplex::weight);
+        self.shares.give_back(exchange.client, Bound::ClientData, declared);
+        self.shares.give_back(exchange.client, Bound::Exchanges, 1);
+        self.watchers.remove(&x);
+        for timer in [Timer::Handshake(x), Timer::Stall(x), Timer::End(x)] {
+            self.timers.set(timer, None);
+        }
+        #[cfg(feature = "http")]
+        self.timers.set(Timer::KeepAlive(x), None);
+        Some(exchange)
+    }
+
+    /// Removes an exchange that was answered. Its request does not run, so nothing is left of it.
+    #[cfg(feature = "http")]
+    pub(super) fn end(&mut self, x: ExchangeId) {
+        let ended = self.close(x);
+        debug_assert!(ended.is_none_or(|exchange| exchange.listens.is_empty()), "a subscription has its stream");
+    }
+
+    /// The application has decided about an exchange, or need not decide any more.
+    pub(super) fn forget_admission(&mut self, x: ExchangeId, key: AdmitKey) {
+        self.admitting.remove(&key);
+        self.timers.set(Timer::Admit(x), None);
+    }
+
+    /// Removes everything, since the server terminates.
+    pub(super) fn clear(&mut self) {
+        self.exchanges.clear();
+        self.admitting.clear();
+        self.watchers.clear();
+        self.shares = Shares::default();
+        self.timers.clear();
+        #[cfg(feature = "http")]
+        self.unread.clear();
     }
 
     /// Emits an event of the application.

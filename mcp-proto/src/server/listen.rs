@@ -47,7 +47,7 @@ impl Server {
             return;
         }
         self.changes += 1;
-        let watchers: Vec<ExchangeId> = self.watchers.iter().copied().collect();
+        let watchers: Vec<ExchangeId> = self.env.watchers.iter().copied().collect();
         watchers.into_iter().for_each(|x| self.tell_changes(x));
     }
 
@@ -143,7 +143,7 @@ impl Server {
         if let Some(session) = self.session_mut(SessionRef::Duplex(x)) {
             session.insert(id, key);
         }
-        self.watchers.insert(x);
+        self.env.watchers.insert(x);
         self.send_to(reply_to, notification("notifications/subscriptions/acknowledged", Some(&params)));
         #[cfg(feature = "http")]
         self.env.drop_head(x);

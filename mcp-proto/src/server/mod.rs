@@ -45,7 +45,7 @@ pub(crate) use binding::unavailable;
 use crate::error::{DiagnosticKind, Refusal, Refused};
 use crate::exchange::{ExchangeEvent, ExchangeId, Inbound, Outbound, Peer};
 use crate::input::{
-    Admission, AdmitKey, AdmitToken, Answer, Applied, Change, Input, Note, RequestKey, ServerCommand, ServerInput,
+    Admission, AdmitToken, Answer, Applied, Change, Input, Note, RequestKey, ServerCommand, ServerInput,
 };
 use crate::seed::Seed;
 use crate::time::Instant;
@@ -54,7 +54,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use binding::{Binding, Duplex};
 #[cfg(feature = "http")]
-use binding::{StreamKey, Web};
+use binding::{Http, StreamKey, Web};
 use core::fmt;
 use core::time::Duration;
 use env::{Env, Exchange};
@@ -62,7 +62,7 @@ use listen::Listen;
 use load::{Load, size};
 use requests::Running;
 use responder::Shared;
-use shares::{Bound, Client, Full, Shares};
+use shares::{Bound, Client, Full};
 
 /// An output of a server, for its driver (seam B).
 #[derive(PartialEq, Debug)]
@@ -89,14 +89,10 @@ pub struct Server {
     shared: Arc<Shared>,
     life: Life,
     env: Env,
-    /// Exchanges that wait for admission.
-    admitting: BTreeMap<AdmitKey, ExchangeId>,
     requests: BTreeMap<RequestKey, Running>,
     next_key: u64,
     /// Open subscriptions.
     listens: BTreeMap<RequestKey, Listen>,
-    /// Exchanges whose clients may receive notifications of changes.
-    watchers: BTreeSet<ExchangeId>,
     /// Number of published changes of the list of tools.
     changes: u64,
     #[cfg(feature = "http")]
@@ -167,12 +163,10 @@ impl Server {
             shared: Arc::new(Shared::new(config, seal_key, nonce_key)),
             life: Life::Serving,
             env,
-            admitting: BTreeMap::new(),
             requests: BTreeMap::new(),
             // The upper bits tell this engine's keys from those of another, the lower 40 count.
             next_key: u64::from_be_bytes([a, b, c, 0, 0, 0, 0, 0]) + 1,
             listens: BTreeMap::new(),
-            watchers: BTreeSet::new(),
             changes: 0,
             #[cfg(feature = "http")]
             web: Web::new(Seed::new(seed.derive("sessions"))),
@@ -203,6 +197,7 @@ impl Server {
             Input::Command(ServerCommand::Shutdown(grace)) => self.on_shutdown(grace),
             Input::Tick => self.on_tick(),
         }
+        self.end_if_drained();
         Ok(Applied::Done)
     }
 
@@ -324,7 +319,7 @@ impl Server {
             ExchangeEvent::ReadClosed => {}
             ExchangeEvent::Failed { .. } => {
                 #[cfg(feature = "http")]
-                self.web.unread.remove(&x);
+                self.env.unread.remove(&x);
                 self.drop_exchange(x);
             }
         }
@@ -340,12 +335,12 @@ impl Server {
                 Inbound::Request(head) => self.open_http(x, head),
                 Inbound::End => {
                     #[cfg(feature = "http")]
-                    self.web.unread.remove(&x);
+                    self.env.unread.remove(&x);
                 }
                 #[cfg(feature = "http")]
-                _ if self.web.unread.contains(&x) => {}
+                _ if self.env.unread.contains(&x) => {}
                 #[cfg(feature = "http")]
-                Inbound::Reject(defect) => self.http_reject(x, &defect),
+                Inbound::Reject(defect) => self.env.http_reject(x, &defect),
                 // What follows an exchange that is over: its reader was not told yet.
                 Inbound::Body(_) => {}
                 _ => self.env.diagnose(DiagnosticKind::UnknownExchange, "an item of no open exchange"),
@@ -374,31 +369,22 @@ impl Server {
         true
     }
 
-    /// Removes an exchange that has failed or ended, and cancels its requests.
+    /// Closes an exchange that has failed or ended. Cancels its requests, except those of a stream
+    /// that can be resumed.
     fn drop_exchange(&mut self, x: ExchangeId) {
-        let Some(exchange) = self.env.exchanges.get(&x) else { return };
-        let running: Vec<RequestKey> =
-            exchange.binding.duplex().into_iter().flat_map(Duplex::running).copied().collect();
-        let listens: Vec<RequestKey> = exchange.listens.iter().copied().collect();
-        for key in running {
-            self.cancel(key, false);
+        let Some(exchange) = self.env.close(x) else { return };
+        for key in exchange.binding.duplex().into_iter().flat_map(Duplex::running) {
+            self.cancel(*key, false);
         }
-        for key in listens {
+        for key in exchange.listens {
             self.forget_listen(key);
         }
         #[cfg(feature = "http")]
-        self.leave_http(x);
-        self.leave_duplex(x);
-        self.watchers.remove(&x);
-        if let Some(exchange) = self.env.exchanges.remove(&x) {
-            let said = exchange.binding.duplex().map_or(0, |duplex| duplex.session.weight());
-            self.env.shares.give_back(exchange.client, Bound::ClientData, said);
-            self.env.shares.give_back(exchange.client, Bound::Exchanges, 1);
+        if let Some(stream) = exchange.binding.http().and_then(Http::open_stream) {
+            // What is not written of its end is kept for as long as the session is.
+            self.env.timers.set(Timer::Keep(stream), None);
+            self.detach(stream, x);
         }
-        self.env.timers.set(Timer::Handshake(x), None);
-        self.env.timers.set(Timer::Stall(x), None);
-        self.env.timers.set(Timer::End(x), None);
-        self.end_if_drained();
     }
 
     fn abort(&mut self, x: ExchangeId) {
@@ -442,9 +428,8 @@ impl Server {
             self.env.timers.set(Timer::Grace, Some(end));
         }
         if grace.is_zero() {
-            return self.on_grace();
+            self.on_grace();
         }
-        self.end_if_drained();
     }
 
     /// The grace period of the shutdown is over.
@@ -507,14 +492,10 @@ impl Server {
                 None => {}
             }
         }
-        self.env.exchanges.clear();
-        self.admitting.clear();
+        self.env.clear();
         self.listens.clear();
-        self.watchers.clear();
         #[cfg(feature = "http")]
         self.clear_web();
-        self.env.shares = Shares::default();
-        self.env.timers.clear();
         self.env.queue.terminate();
     }
 

@@ -275,7 +275,6 @@ impl Server {
             Answered::Ask { questions, state } => self.ask(answer.key, questions, state),
         }
         self.end_if_quiet(reply_to);
-        self.end_if_drained();
     }
 
     /// Ends a request with a response. Pending progress goes before it.
@@ -336,13 +335,11 @@ impl Server {
         let reply_to = self.requests.get(&key).map(|running| running.reply_to);
         self.finish_with_error(key, "the request took too long");
         reply_to.into_iter().for_each(|reply_to| self.end_if_quiet(reply_to));
-        self.end_if_drained();
     }
 
     pub(super) fn ask_timeout(&mut self, key: RequestKey) {
         self.env.diagnose(DiagnosticKind::AskTimeout, "");
         self.end_asking(key, "the client did not answer in time");
-        self.end_if_drained();
     }
 
     /// Ends every request, since the server shuts down.

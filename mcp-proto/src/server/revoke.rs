@@ -46,7 +46,6 @@ impl Server {
         let open: Vec<ExchangeId> =
             self.env.exchanges.iter().filter(|(_, exchange)| is_of(exchange)).map(|(x, _)| *x).collect();
         open.into_iter().for_each(|x| self.revoke_exchange(x));
-        self.end_if_drained();
     }
 
     /// From whom a request comes. One of an older revision may have outlived the exchange that
@@ -66,7 +65,7 @@ impl Server {
         match self.env.exchanges.get(&x).map(|exchange| &exchange.binding) {
             Some(Binding::Duplex(_)) => self.end_duplex(x),
             #[cfg(feature = "http")]
-            Some(Binding::Http(_)) => self.refuse_unread(x, REVOKED),
+            Some(Binding::Http(_)) => self.env.refuse_unread(x, REVOKED),
             None => {}
         }
     }

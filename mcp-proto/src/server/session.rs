@@ -250,7 +250,7 @@ impl Server {
         session.set_ready();
         let carrier = match session_ref {
             SessionRef::Duplex(x) => {
-                self.watchers.insert(x);
+                self.env.watchers.insert(x);
                 Some(x)
             }
             #[cfg(feature = "http")]

@@ -13,7 +13,7 @@ use super::super::{Life, Output, Server};
 use super::Binding;
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Inbound, Outbound, Peer};
-use crate::input::{Principal, RequestKey};
+use crate::input::{AdmitKey, Principal, RequestKey};
 use crate::rpc::{
     ErrorObject, InvalidKind, InvalidMessage, Message, Object, Request, code, error_response, result_response,
 };
@@ -42,6 +42,19 @@ impl Duplex {
     fn new(told: u64) -> Self {
         let (session, admitted) = (Session::new(None, told), Admitted::As(None));
         Self { session, admitted, batches: BTreeMap::new(), next_batch: 0, running: BTreeSet::new(), ended: false }
+    }
+
+    /// Returns the key of its admission, while the application has not decided.
+    pub(in super::super) const fn waits_for_admission(&self) -> Option<AdmitKey> {
+        match self.admitted {
+            Admitted::Waiting { key, .. } => Some(key),
+            Admitted::As(_) => None,
+        }
+    }
+
+    /// Returns the estimated bytes of what the client declared in `initialize`.
+    pub(in super::super) fn weight(&self) -> usize {
+        self.session.weight()
     }
 
     /// Returns its running requests.
@@ -91,13 +104,6 @@ impl Server {
         }
     }
 
-    /// A duplex exchange is over: it needs no admission any more.
-    pub(in super::super) fn leave_duplex(&mut self, x: ExchangeId) {
-        if let Some(Admitted::Waiting { key, .. }) = self.env.duplex(x).map(|duplex| &duplex.admitted) {
-            self.forget_admission(x, *key);
-        }
-    }
-
     pub(in super::super) fn duplex_item(&mut self, x: ExchangeId, item: Inbound) {
         if matches!(self.env.duplex(x).map(|duplex| &duplex.admitted), Some(Admitted::Waiting { .. })) {
             return self.duplex_early(x, item);
@@ -144,9 +150,7 @@ impl Server {
         match self.on_element(x, Some(SessionRef::Duplex(x)), element) {
             Element::Request(request) => self.duplex_request(x, request, batch),
             Element::Invalid(defect) => self.duplex_defect(x, &defect, batch),
-            // The message may have been the cancellation of the last request that a shutdown waits
-            // for.
-            Element::Done => self.end_if_drained(),
+            Element::Done => {}
         }
     }
 

@@ -11,6 +11,7 @@ pub(crate) use http::unavailable;
 #[cfg(feature = "http")]
 pub(super) use http::{Http, StreamKey, Web};
 
+use crate::input::AdmitKey;
 use alloc::boxed::Box;
 
 /// The state of an exchange that depends on how messages travel.
@@ -43,6 +44,15 @@ impl Binding {
         match self {
             Self::Http(http) => Some(http),
             Self::Duplex(_) => None,
+        }
+    }
+
+    /// Returns the key of the admission that the exchange waits for.
+    pub(super) fn waits_for_admission(&self) -> Option<AdmitKey> {
+        match self {
+            Self::Duplex(duplex) => duplex.waits_for_admission(),
+            #[cfg(feature = "http")]
+            Self::Http(http) => http.waits_for_admission(),
         }
     }
 

@@ -157,7 +157,7 @@ impl Bench {
             Binding::Http(_) => true,
         });
         idle && self.server.requests.is_empty()
-            && self.server.admitting.is_empty()
+            && self.server.env.admitting.is_empty()
             && self.server.env.timers.next().is_none()
     }
 }

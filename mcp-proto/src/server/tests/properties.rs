@@ -253,7 +253,7 @@ proptest! {
                 let form = match fact {
                     ExchangeEvent::Opened(_) => Some(Form::Duplex),
                     // The rest of a request that was answered is no second one.
-                    ExchangeEvent::Inbound(Inbound::Reject(_)) if world.bench.server.web.unread.contains(&ExchangeId(*x)) => None,
+                    ExchangeEvent::Inbound(Inbound::Reject(_)) if world.bench.server.env.unread.contains(&ExchangeId(*x)) => None,
                     ExchangeEvent::Inbound(Inbound::Request(_) | Inbound::Reject(_)) => Some(Form::Owed),
                     _ => None,
                 };

@@ -40,23 +40,23 @@ impl Server {
                 let id = request.id.clone();
                 if let Err(rejection) = self.request(x, head, request) {
                     let status = super::modern::status_of(Some(rejection.error.code));
-                    self.reject(x, Some(&id), status, &rejection);
+                    self.env.reject(x, Some(&id), status, &rejection);
                 }
             }
             Message::Notification(notification) => self.notification(x, head, notification),
             Message::Response(response) => match self.answered_session(x, head) {
                 Ok(session) => {
                     self.on_response(SessionRef::Http(session), response);
-                    self.accept(x);
+                    self.env.accept(x);
                 }
-                Err(rejection) => self.reject(x, None, 400, &rejection),
+                Err(rejection) => self.env.reject(x, None, 400, &rejection),
             },
             Message::Error(error) => match self.answered_session(x, head) {
                 Ok(_) => {
                     self.env.diagnose(DiagnosticKind::IdlessError, &format!("{error}"));
-                    self.accept(x);
+                    self.env.accept(x);
                 }
-                Err(rejection) => self.reject(x, None, 400, &rejection),
+                Err(rejection) => self.env.reject(x, None, 400, &rejection),
             },
         }
     }
@@ -80,7 +80,7 @@ impl Server {
             return match self.dispatch_open(&request, parts)? {
                 Open::Initialize(params) => self.initialize(x, &id, &params),
                 Open::Pong => {
-                    self.answer_one(x, Headers::new(), result_response(&id, &Object::new()));
+                    self.env.answer_one(x, Headers::new(), result_response(&id, &Object::new()));
                     Ok(())
                 }
             };
@@ -92,7 +92,7 @@ impl Server {
                 Ok(())
             }
             Ok(Legacy::Pong) => {
-                self.answer_one(x, Headers::new(), result_response(&id, &Object::new()));
+                self.env.answer_one(x, Headers::new(), result_response(&id, &Object::new()));
                 Ok(())
             }
             Err(rejection) => {
@@ -123,7 +123,7 @@ impl Server {
         if self.shared.config.sessions != Sessions::Off {
             headers.push(SESSION, self.open_session(x, negotiated)?);
         }
-        self.answer_one(x, headers, result_response(id, &result));
+        self.env.answer_one(x, headers, result_response(id, &result));
         Ok(())
     }
 
@@ -204,17 +204,16 @@ impl Server {
         if is_modern || !has_session && !needs_session {
             return match self.shared.config.check_version(head) {
                 Ok(()) => self.modern_notification(x, head, notification),
-                Err(rejection) => self.reject(x, None, 400, &rejection),
+                Err(rejection) => self.env.reject(x, None, 400, &rejection),
             };
         }
         match self.rules_of(x, head) {
             Ok(under) => {
                 // Accepted first: it may end the last request that a shutdown waits for.
-                self.accept(x);
+                self.env.accept(x);
                 self.on_notification(x, under.session.map(SessionRef::Http), notification);
-                self.end_if_drained();
             }
-            Err(rejection) => self.reject(x, None, 400, &rejection),
+            Err(rejection) => self.env.reject(x, None, 400, &rejection),
         }
     }
 
@@ -234,7 +233,7 @@ impl Server {
         });
         let under = match under {
             Ok(under) => under,
-            Err(rejection) => return self.reject(x, None, 400, &rejection),
+            Err(rejection) => return self.env.reject(x, None, 400, &rejection),
         };
         let is_garbage = elements.iter().all(Result::is_err);
         let (mut answers, mut stream) = (Vec::new(), None);
@@ -283,14 +282,13 @@ impl Server {
         }
         match stream {
             Some(stream) => self.batch_is_read(stream, answers),
-            None if !answers.is_empty() => self.answer_one(x, Headers::new(), write_batch(&answers)),
+            None if !answers.is_empty() => self.env.answer_one(x, Headers::new(), write_batch(&answers)),
             None if is_garbage => {
                 let error = ErrorObject::new(code::INVALID_REQUEST, "nothing in the array is a message");
-                self.respond_error(x, 400, Headers::new(), None, &error);
+                self.env.respond_error(x, 400, Headers::new(), None, &error);
             }
-            None => self.accept(x),
+            None => self.env.accept(x),
         }
-        self.end_if_drained();
     }
 
     /// Bytes that are no message.
@@ -307,14 +305,14 @@ impl Server {
         let error = defect.to_error();
         // A request that was refused was well-formed, and is answered like one that failed.
         let status = if denied && id.is_some() { super::modern::status_of(Some(error.code)) } else { 400 };
-        self.respond_error(x, status, Headers::new(), id, &error);
+        self.env.respond_error(x, status, Headers::new(), id, &error);
     }
 
     /// GET: the stream that a session has of its own, or the rest of one that was cut off.
     pub(super) fn get(&mut self, x: ExchangeId, head: &RequestHead) {
         let session = match self.session_for(x, head) {
             Ok(session) => session,
-            Err(rejection) => return self.reject(x, None, 400, &rejection),
+            Err(rejection) => return self.env.reject(x, None, 400, &rejection),
         };
         let mut cursors = head.headers.all(CURSOR).map(str::trim);
         let attached = match cursors.next() {
@@ -327,21 +325,19 @@ impl Server {
         match attached {
             Ok(()) => {}
             // Streams that no request ends are over then, which is no fault of the client.
-            Err(_) if !self.is_serving() => self.refuse_busy(x, None, "the server is shutting down"),
-            Err(rejection) => self.reject(x, None, 400, &rejection),
+            Err(_) if !self.is_serving() => self.env.refuse_busy(x, None, "the server is shutting down"),
+            Err(rejection) => self.env.reject(x, None, 400, &rejection),
         }
-        self.end_if_drained();
     }
 
     /// DELETE: the client needs its session no longer.
     pub(super) fn delete(&mut self, x: ExchangeId, head: &RequestHead) {
         match self.session_for(x, head) {
             Ok(session) => {
-                self.answer_json(x, 200, Headers::new(), Bytes::from_static(br#"{"success":true}"#));
+                self.env.answer_json(x, 200, Headers::new(), Bytes::from_static(br#"{"success":true}"#));
                 self.end_session(session, SessionEnd::Deleted);
-                self.end_if_drained();
             }
-            Err(rejection) => self.reject(x, None, 400, &rejection),
+            Err(rejection) => self.env.reject(x, None, 400, &rejection),
         }
     }
 

@@ -31,7 +31,7 @@ impl Server {
                 let reply_to = self.open_reply(x, version);
                 self.run(reply_to, x, *admitted, None);
             }
-            Modern::Reply(result) => self.answer_one(x, Headers::new(), result_response(&id, &result)),
+            Modern::Reply(result) => self.env.answer_one(x, Headers::new(), result_response(&id, &result)),
             Modern::Listen(_) if !self.env.takes_events(x) => {
                 let text = "the answer is an event stream, which is not accepted";
                 return Err(ErrorReply { status: Some(406), ..ErrorReply::params(text) });
@@ -49,10 +49,10 @@ impl Server {
             let text = format!("the header {METHOD} is not the method of the body");
             self.env.diagnose(DiagnosticKind::HeaderMismatch, &text);
             let error = ErrorObject::new(code::HEADER_MISMATCH, text);
-            return self.respond_error(x, 400, Headers::new(), None, &error);
+            return self.env.respond_error(x, 400, Headers::new(), None, &error);
         }
         self.on_notification(x, None, Notification { method, params });
-        self.accept(x);
+        self.env.accept(x);
     }
 }
 

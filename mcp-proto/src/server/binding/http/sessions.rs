@@ -41,9 +41,6 @@ pub(in crate::server) struct Web {
     pub(super) own: BTreeMap<ExchangeId, ClientKey>,
     /// Who sends the request that comes next.
     pub(in crate::server) sender: Option<(ExchangeId, Peer)>,
-    /// The exchanges that were answered before their request body was read. The body is ignored
-    /// until it ends.
-    pub(in crate::server) unread: BTreeSet<ExchangeId>,
 }
 
 /// A client of an older revision, between its requests.
@@ -80,7 +77,6 @@ impl Web {
             last_stream: 0,
             own: BTreeMap::new(),
             sender: None,
-            unread: BTreeSet::new(),
         }
     }
 
@@ -244,7 +240,6 @@ impl Server {
             let next = self.env.again(self.shared.config.limits.server.session_sweep);
             self.env.timers.set(Timer::Sweep, Some(next));
         }
-        self.end_if_drained();
     }
 
     fn sweep_sessions(&mut self) {

@@ -390,9 +390,9 @@ impl Server {
             return;
         };
         match body {
-            Some(body) if status == 200 => self.answer_one(x, Headers::new(), body),
-            Some(body) => self.answer_json(x, status, Headers::new(), body),
-            None if !can_stream => self.accept(x),
+            Some(body) if status == 200 => self.env.answer_one(x, Headers::new(), body),
+            Some(body) => self.env.answer_json(x, status, Headers::new(), body),
+            None if !can_stream => self.env.accept(x),
             None => {
                 self.env.begin_events(x, Headers::new());
                 self.env.send_comment(x);
@@ -478,7 +478,7 @@ impl Server {
     }
 
     /// The exchange that carried a stream is gone.
-    pub(super) fn detach(&mut self, key: StreamKey, x: ExchangeId) {
+    pub(in crate::server) fn detach(&mut self, key: StreamKey, x: ExchangeId) {
         if let Some(client) = self.web.own.remove(&x) {
             self.env.shares.give_back(client, Bound::Streams, 1);
         }

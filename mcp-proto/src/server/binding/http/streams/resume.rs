@@ -1,5 +1,5 @@
-//! How a client gets at a stream with GET: the session's own one, or the rest of one that was cut off
-//! (2025-11-25 transports, resumability and redelivery).
+//! How a client gets at a stream with GET: the session's own one, or the rest of one that was cut
+//! off (2025-11-25 transports, resumability and redelivery).
 
 use super::super::Stage;
 use super::super::history::{event_id, number_in};
@@ -102,7 +102,7 @@ impl Server {
         if is_own {
             let client = self.env.shares.take(&self.env.client_on(x, session_key), Bound::Streams, 1);
             self.web.own.insert(x, client);
-            self.watchers.insert(x);
+            self.env.watchers.insert(x);
             self.tell_changes(x);
         }
     }
