@@ -54,7 +54,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use binding::{Binding, Duplex};
 #[cfg(feature = "http")]
-use binding::{Http, StreamKey, Web};
+use binding::{Http, HttpState, StreamKey};
 use core::fmt;
 use core::time::Duration;
 use env::{Env, Exchange};
@@ -96,7 +96,7 @@ pub struct Server {
     /// Number of published changes of the list of tools.
     changes: u64,
     #[cfg(feature = "http")]
-    web: Web,
+    http: HttpState,
 }
 
 /// The state of the server.
@@ -169,7 +169,7 @@ impl Server {
             listens: BTreeMap::new(),
             changes: 0,
             #[cfg(feature = "http")]
-            web: Web::new(Seed::new(seed.derive("sessions"))),
+            http: HttpState::new(Seed::new(seed.derive("sessions"))),
         }
     }
 
@@ -265,7 +265,7 @@ impl Server {
     /// [`max_sessions`](crate::limits::ServerLimits::max_sessions). 0 without the feature `http`.
     pub fn sessions(&self) -> usize {
         #[cfg(feature = "http")]
-        let sessions = self.web.sessions();
+        let sessions = self.http.sessions();
         #[cfg(not(feature = "http"))]
         let sessions = 0;
         sessions
@@ -277,7 +277,7 @@ impl Server {
     /// `http`.
     pub fn streams(&self) -> usize {
         #[cfg(feature = "http")]
-        let streams = self.web.streams();
+        let streams = self.http.streams();
         #[cfg(not(feature = "http"))]
         let streams = 0;
         streams
@@ -305,7 +305,7 @@ impl Server {
         match fact {
             ExchangeEvent::Opened(peer) => self.open_duplex(x, peer),
             #[cfg(feature = "http")]
-            ExchangeEvent::From(peer) => self.web.sender = Some((x, peer)),
+            ExchangeEvent::From(peer) => self.http.sender = Some((x, peer)),
             #[cfg(not(feature = "http"))]
             ExchangeEvent::From(_) => {}
             // Reported to clients only.
@@ -472,7 +472,7 @@ impl Server {
         }
         // Last, since it looks at all streams.
         #[cfg(feature = "http")]
-        if self.web.is_awaited() {
+        if self.http.is_awaited() {
             return;
         }
         self.terminate();
@@ -495,7 +495,7 @@ impl Server {
         self.env.clear();
         self.listens.clear();
         #[cfg(feature = "http")]
-        self.clear_web();
+        self.clear_http();
         self.env.queue.terminate();
     }
 

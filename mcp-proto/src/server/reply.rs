@@ -51,7 +51,7 @@ impl Server {
     pub(super) fn open_reply(&mut self, exchange: ExchangeId, version: ProtocolVersion) -> ReplyTo {
         #[cfg(feature = "http")]
         if self.env.exchanges.get(&exchange).is_some_and(|exchange| exchange.binding.http().is_some()) {
-            return ReplyTo::Stream(self.web.open_stream(&mut self.env, exchange, None, version, false));
+            return ReplyTo::Stream(self.http.open_stream(&mut self.env, exchange, None, version, false));
         }
         #[cfg(not(feature = "http"))]
         let _ = version;
@@ -63,7 +63,7 @@ impl Server {
         match reply_to {
             ReplyTo::Duplex(exchange) => Some(SessionRef::Duplex(exchange)),
             #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => self.web.stream(stream)?.session().map(SessionRef::Http),
+            ReplyTo::Stream(stream) => self.http.stream(stream)?.session().map(SessionRef::Http),
         }
     }
 
@@ -77,7 +77,7 @@ impl Server {
         match reply_to {
             ReplyTo::Duplex(exchange) => Some(self.env.duplex(exchange)?.running()),
             #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => Some(self.web.stream(stream)?.running()),
+            ReplyTo::Stream(stream) => Some(self.http.stream(stream)?.running()),
         }
     }
 
@@ -85,7 +85,7 @@ impl Server {
         match reply_to {
             ReplyTo::Duplex(exchange) => Some(self.env.duplex_mut(exchange)?.running_mut()),
             #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => Some(self.web.stream_mut(stream)?.running_mut()),
+            ReplyTo::Stream(stream) => Some(self.http.stream_mut(stream)?.running_mut()),
         }
     }
 
@@ -94,7 +94,7 @@ impl Server {
         match reply_to {
             ReplyTo::Duplex(_) => reply_to,
             #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => ReplyTo::Stream(self.web.stream_to_ask_on(stream)),
+            ReplyTo::Stream(stream) => ReplyTo::Stream(self.http.stream_to_ask_on(stream)),
         }
     }
 
@@ -125,7 +125,7 @@ impl Server {
         match reply_to {
             ReplyTo::Duplex(exchange) => self.env.send(exchange, Outbound::Message(message)),
             #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => self.web.stream_send(&mut self.env, stream, message),
+            ReplyTo::Stream(stream) => self.http.stream_send(&mut self.env, stream, message),
         }
     }
 
@@ -173,7 +173,7 @@ impl Server {
         let carrier = match reply_to {
             ReplyTo::Duplex(exchange) => Some(exchange),
             #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => self.web.stream(stream).and_then(|stream| stream.exchange()),
+            ReplyTo::Stream(stream) => self.http.stream(stream).and_then(|stream| stream.exchange()),
         };
         carrier.is_some_and(|exchange| self.env.has_room(exchange, size))
     }
@@ -185,7 +185,7 @@ impl Server {
             || match reply_to {
                 ReplyTo::Duplex(_) => false,
                 #[cfg(feature = "http")]
-                ReplyTo::Stream(stream) => self.web.stream(stream).is_some_and(|stream| stream.is_kept()),
+                ReplyTo::Stream(stream) => self.http.stream(stream).is_some_and(|stream| stream.is_kept()),
             }
     }
 

@@ -37,7 +37,7 @@ impl Server {
             return;
         }
         #[cfg(feature = "http")]
-        self.web.sessions_of(principal).into_iter().for_each(|session| self.end_session(session, SessionEnd::Revoked));
+        self.http.sessions_of(principal).into_iter().for_each(|session| self.end_session(session, SessionEnd::Revoked));
         let of_principal = |running: &Running| self.principal_of(running) == Some(principal);
         let running: Vec<RequestKey> =
             self.requests.iter().filter(|(_, running)| of_principal(running)).map(|(key, _)| *key).collect();

@@ -232,7 +232,7 @@ impl Server {
         match session_ref {
             SessionRef::Duplex(x) => self.env.duplex(x).map(|duplex| &duplex.session),
             #[cfg(feature = "http")]
-            SessionRef::Http(session) => self.web.http_session(session).map(|session| &session.session),
+            SessionRef::Http(session) => self.http.http_session(session).map(|session| &session.session),
         }
     }
 
@@ -240,7 +240,7 @@ impl Server {
         match session_ref {
             SessionRef::Duplex(x) => self.env.duplex_mut(x).map(|duplex| &mut duplex.session),
             #[cfg(feature = "http")]
-            SessionRef::Http(session) => self.web.http_session_mut(session).map(|session| &mut session.session),
+            SessionRef::Http(session) => self.http.http_session_mut(session).map(|session| &mut session.session),
         }
     }
 
@@ -254,7 +254,7 @@ impl Server {
                 Some(x)
             }
             #[cfg(feature = "http")]
-            SessionRef::Http(session) => self.web.carrier_of_own_stream(session),
+            SessionRef::Http(session) => self.http.carrier_of_own_stream(session),
         };
         carrier.into_iter().for_each(|x| self.tell_changes(x));
     }

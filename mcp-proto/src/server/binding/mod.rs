@@ -9,7 +9,7 @@ pub(super) use duplex::Duplex;
 #[cfg(feature = "http")]
 pub(crate) use http::unavailable;
 #[cfg(feature = "http")]
-pub(super) use http::{Http, StreamKey, Web};
+pub(super) use http::{Http, HttpState, StreamKey};
 
 use crate::input::AdmitKey;
 use alloc::boxed::Box;

@@ -17,9 +17,9 @@ impl Server {
     /// read, or has gone: before something is written nobody can tell.
     fn is_away(&self, reply_to: ReplyTo) -> bool {
         let ReplyTo::Stream(key) = reply_to else { return false };
-        let Some(stream) = self.web.streams.get(&key) else { return false };
-        let own = stream.session().and_then(|session| self.web.http_session(session)?.own);
-        let own = own.and_then(|own| self.web.streams.get(&own));
+        let Some(stream) = self.http.streams.get(&key) else { return false };
+        let own = stream.session().and_then(|session| self.http.http_session(session)?.own);
+        let own = own.and_then(|own| self.http.streams.get(&own));
         let is_there = |stream: &ResponseStream| {
             let exchange = stream.exchange().and_then(|x| self.env.exchanges.get(&x)?.binding.http());
             exchange.is_some_and(|http| !http.read_closed)
@@ -30,7 +30,7 @@ impl Server {
     /// Returns the number of running handlers whose client has left and cannot resume.
     pub(crate) fn unheard(&self) -> usize {
         let is_unheard = |running: &&Running| match (running.reply_to, &running.stage) {
-            (ReplyTo::Stream(stream), Stage::Handler) => self.web.stream(stream).is_some_and(ResponseStream::is_lost),
+            (ReplyTo::Stream(stream), Stage::Handler) => self.http.stream(stream).is_some_and(ResponseStream::is_lost),
             _ => false,
         };
         self.requests.values().filter(is_unheard).count()
@@ -79,7 +79,7 @@ impl Server {
     /// come back for its answer nor cancel it, since it belongs to no session.
     fn is_unheard(&self, running: &Running) -> bool {
         let ReplyTo::Stream(stream) = running.reply_to else { return false };
-        let is_lost = self.web.stream(stream).is_some_and(|stream| stream.session().is_none() && stream.is_lost());
+        let is_lost = self.http.stream(stream).is_some_and(|stream| stream.session().is_none() && stream.is_lost());
         is_lost || matches!(running.stage, Stage::Asking(_)) && self.is_away(running.reply_to)
     }
 }

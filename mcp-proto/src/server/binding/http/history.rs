@@ -2,7 +2,7 @@
 //! and redelivery). An id is looked up as a whole: what its text seems to say is a hint where to
 //! look, and nothing more.
 
-use super::sessions::Web;
+use super::sessions::HttpState;
 use super::streams::{Evicted, StreamKey};
 use crate::error::DiagnosticKind;
 use crate::input::SessionKey;
@@ -86,7 +86,7 @@ impl History {
     }
 }
 
-impl Web {
+impl HttpState {
     /// Lets go of the oldest events until the history of the session, those of its client, and all
     /// together, are within the limits.
     pub(super) fn purge(&mut self, env: &mut Env, session_key: SessionKey) {

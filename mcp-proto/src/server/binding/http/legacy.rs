@@ -87,7 +87,7 @@ impl Server {
         };
         match self.dispatch_under(x, &under, request, parts, false) {
             Ok(Legacy::Run(admitted)) => {
-                let stream = self.web.open_stream(&mut self.env, x, under.session, under.negotiated.version, false);
+                let stream = self.http.open_stream(&mut self.env, x, under.session, under.negotiated.version, false);
                 self.run(ReplyTo::Stream(stream), x, *admitted, None);
                 Ok(())
             }
@@ -254,7 +254,7 @@ impl Server {
                         Ok(Legacy::Run(admitted)) => {
                             let version = under.negotiated.version;
                             let key = *stream.get_or_insert_with(|| {
-                                self.web.open_stream(&mut self.env, x, under.session, version, true)
+                                self.http.open_stream(&mut self.env, x, under.session, version, true)
                             });
                             self.run_in_batch(key);
                             self.run(ReplyTo::Stream(key), x, *admitted, None);

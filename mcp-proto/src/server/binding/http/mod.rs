@@ -17,7 +17,7 @@ mod sessions;
 mod streams;
 
 pub(crate) use respond::unavailable;
-pub(in crate::server) use sessions::Web;
+pub(in crate::server) use sessions::HttpState;
 pub(in crate::server) use streams::StreamKey;
 use streams::{Opening, ResponseStream};
 
@@ -107,7 +107,7 @@ impl Server {
         let accepts = Accepts::of(&head.headers);
         let http = Http { head: Arc::new(head), accepts, principal: None, stage: Stage::Reading, read_closed: false };
         let head = http.head.clone();
-        let peer = self.web.sender.take_if(|(of, _)| *of == x).map(|(_, peer)| peer).unwrap_or_default();
+        let peer = self.http.sender.take_if(|(of, _)| *of == x).map(|(_, peer)| peer).unwrap_or_default();
         self.env.unread.remove(&x);
         if !self.enter(x, peer.clone(), Binding::Http(http)) {
             self.env.leave_unread(x);
@@ -169,7 +169,7 @@ impl Server {
         if let Inbound::Reject(defect) = item {
             let has_status = match http.stage {
                 Stage::Admitting { .. } | Stage::Reading | Stage::Answering => false,
-                Stage::Carrying(stream) => self.web.stream(stream).is_some_and(ResponseStream::has_begun),
+                Stage::Carrying(stream) => self.http.stream(stream).is_some_and(ResponseStream::has_begun),
                 Stage::Written(_) => true,
             };
             if has_status {
@@ -199,7 +199,7 @@ impl Server {
         let stays = match self.env.http(x).map(|http| &http.stage) {
             Some(Stage::Carrying(stream)) => {
                 let stream = *stream;
-                self.web.stream(stream).is_some_and(ResponseStream::may_be_awaited)
+                self.http.stream(stream).is_some_and(ResponseStream::may_be_awaited)
             }
             Some(Stage::Written(_)) | None => true,
             Some(Stage::Admitting { .. } | Stage::Reading | Stage::Answering) => false,
@@ -264,7 +264,7 @@ impl Server {
         let reads = exchange.load.total() == 0;
         let Some(http) = exchange.binding.http_mut() else { return };
         match http.stage {
-            Stage::Carrying(stream) => match self.web.open_events(&mut self.env, stream, None) {
+            Stage::Carrying(stream) => match self.http.open_events(&mut self.env, stream, None) {
                 Opening::Event => return,
                 Opening::Head | Opening::Nothing => {}
             },

@@ -27,7 +27,7 @@ const SWEEPS_APART: Duration = Duration::from_secs(1);
 
 /// What lasts longer than an exchange.
 #[derive(Debug)]
-pub(in crate::server) struct Web {
+pub(in crate::server) struct HttpState {
     seed: Seed,
     pub(super) sessions: BTreeMap<SessionKey, HttpSession>,
     /// By the digest of the id: how long a look takes says nothing about the ids that there are.
@@ -65,7 +65,7 @@ pub(in crate::server) struct HttpSession {
     pub(super) client: Client,
 }
 
-impl Web {
+impl HttpState {
     pub(in crate::server) fn new(seed: Seed) -> Self {
         Self {
             seed,
@@ -155,7 +155,7 @@ impl Server {
     pub(super) fn open_session(&mut self, x: ExchangeId, negotiated: Negotiated) -> Result<String, ErrorReply> {
         let limits = &self.shared.config.limits.server;
         let (max, sweep) = (limits.max_sessions, limits.session_sweep);
-        if self.web.sessions.len() >= max && self.env.now - self.web.swept >= SWEEPS_APART {
+        if self.http.sessions.len() >= max && self.env.now - self.http.swept >= SWEEPS_APART {
             self.sweep_sessions();
         }
         let opener = self.env.client_on(x, None);
@@ -163,9 +163,9 @@ impl Server {
         self.env
             .check_share(&opener, Bound::ClientData, negotiated.weight)
             .map_err(|full| full.reject("there is no room for what the client says of itself"))?;
-        let id = URL_SAFE_NO_PAD.encode(&self.web.seed.next_bytes()[..24]);
-        self.web.last_session += 1;
-        let key = SessionKey(self.web.last_session);
+        let id = URL_SAFE_NO_PAD.encode(&self.http.seed.next_bytes()[..24]);
+        self.http.last_session += 1;
+        let key = SessionKey(self.http.last_session);
         let client = self.env.client_on(x, Some(key));
         let opener = self.env.shares.take(&opener, Bound::Sessions, 1);
         self.env.shares.add(opener, Bound::ClientData, negotiated.weight);
@@ -182,8 +182,8 @@ impl Server {
             opener,
             client,
         };
-        self.web.names.insert(session.digest, key);
-        self.web.sessions.insert(key, session);
+        self.http.names.insert(session.digest, key);
+        self.http.sessions.insert(key, session);
         if self.env.timers.get(Timer::Sweep).is_none() {
             self.env.timers.set(Timer::Sweep, Some(self.env.now + sweep));
         }
@@ -193,17 +193,17 @@ impl Server {
 
     /// The session of this id, if it is alive and the request comes from whom it belongs to.
     pub(super) fn find_session(&mut self, x: ExchangeId, id: &str) -> Option<SessionKey> {
-        let key = *self.web.names.get(&Hash::hash(id.as_bytes()))?;
+        let key = *self.http.names.get(&Hash::hash(id.as_bytes()))?;
         let principal = self.caller(x).principal;
-        if self.web.sessions.get(&key)?.principal != principal {
+        if self.http.sessions.get(&key)?.principal != principal {
             return None;
         }
-        if self.web.is_idle_too_long(&self.env, key) {
+        if self.http.is_idle_too_long(&self.env, key) {
             self.end_session(key, SessionEnd::Idle);
             return None;
         }
         let now = self.env.now;
-        let session = self.web.sessions.get_mut(&key)?;
+        let session = self.http.sessions.get_mut(&key)?;
         (session.active, session.has_begun) = (now, true);
         Some(key)
     }
@@ -211,9 +211,9 @@ impl Server {
     /// Ends a session: what runs is stopped and answered, its streams end, and nothing of it is
     /// known any more.
     pub(in crate::server) fn end_session(&mut self, key: SessionKey, why: SessionEnd) {
-        for stream in self.web.streams_of(key) {
+        for stream in self.http.streams_of(key) {
             let running: Vec<RequestKey> = self
-                .web
+                .http
                 .streams
                 .get(&stream)
                 .map(|stream| stream.running().iter().copied().collect())
@@ -221,13 +221,13 @@ impl Server {
             running.into_iter().for_each(|request| self.end_request(request, "the session has ended"));
         }
         // Among them one on which questions were withdrawn just now.
-        self.web.streams_of(key).into_iter().for_each(|stream| self.end_stream(stream));
-        let Some(session) = self.web.sessions.remove(&key) else { return };
-        self.web.names.remove(&session.digest);
+        self.http.streams_of(key).into_iter().for_each(|stream| self.end_stream(stream));
+        let Some(session) = self.http.sessions.remove(&key) else { return };
+        self.http.names.remove(&session.digest);
         self.env.shares.give_back_of(&session.client, Bound::History, session.history.bytes());
         self.env.shares.give_back(session.opener, Bound::ClientData, session.session.weight());
         self.env.shares.give_back(session.opener, Bound::Sessions, 1);
-        if self.web.sessions.is_empty() {
+        if self.http.sessions.is_empty() {
             self.env.timers.set(Timer::Sweep, None);
         }
         self.env.emit(Event::SessionEnded(key, why));
@@ -236,28 +236,28 @@ impl Server {
     /// Time to look for sessions that nobody needs.
     pub(in crate::server) fn on_sweep(&mut self) {
         self.sweep_sessions();
-        if !self.web.sessions.is_empty() {
+        if !self.http.sessions.is_empty() {
             let next = self.env.again(self.shared.config.limits.server.session_sweep);
             self.env.timers.set(Timer::Sweep, Some(next));
         }
     }
 
     fn sweep_sessions(&mut self) {
-        self.web.swept = self.env.now;
+        self.http.swept = self.env.now;
         let idle: Vec<SessionKey> =
-            self.web.sessions.keys().copied().filter(|key| self.web.is_idle_too_long(&self.env, *key)).collect();
+            self.http.sessions.keys().copied().filter(|key| self.http.is_idle_too_long(&self.env, *key)).collect();
         idle.into_iter().for_each(|key| self.end_session(key, SessionEnd::Idle));
     }
 
     /// The server ends: no session is told of, since all are over.
-    pub(in crate::server) fn clear_web(&mut self) {
-        let seed = self.web.seed.clone();
-        self.web = Web::new(seed);
+    pub(in crate::server) fn clear_http(&mut self) {
+        let seed = self.http.seed.clone();
+        self.http = HttpState::new(seed);
     }
 
     /// Ends the streams that no request ends, since the server is to end.
     pub(in crate::server) fn end_own_streams(&mut self) {
-        let own: Vec<StreamKey> = self.web.sessions.values().filter_map(|session| session.own).collect();
+        let own: Vec<StreamKey> = self.http.sessions.values().filter_map(|session| session.own).collect();
         own.into_iter().for_each(|stream| self.end_stream(stream));
     }
 }

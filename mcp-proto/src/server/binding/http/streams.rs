@@ -9,7 +9,7 @@ mod resume;
 use super::Stage;
 use super::history::event_id;
 use super::modern::status_of;
-use super::sessions::{HttpSession, Web};
+use super::sessions::{HttpSession, HttpState};
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, Outbound};
 use crate::input::{RequestKey, SessionKey};
@@ -146,7 +146,7 @@ impl ResponseStream {
     }
 }
 
-impl Web {
+impl HttpState {
     fn new_stream(
         &mut self,
         session: Option<SessionKey>,
@@ -318,7 +318,7 @@ impl Web {
 impl Server {
     /// All of a batch was read; these answers were there at once.
     pub(super) fn batch_is_read(&mut self, key: StreamKey, answers: Vec<Bytes>) {
-        let Some(stream) = self.web.streams.get_mut(&key) else { return };
+        let Some(stream) = self.http.streams.get_mut(&key) else { return };
         if let Some(batch) = &mut stream.batch {
             answers.into_iter().for_each(|answer| batch.push(answer));
             batch.close();
@@ -329,12 +329,12 @@ impl Server {
     /// An answer of a request of the stream, which ends with the last.
     pub(in crate::server) fn stream_reply(&mut self, key: StreamKey, reply: Reply) {
         let Reply { message: answer, code, .. } = reply;
-        let Some(stream) = self.web.streams.get_mut(&key) else { return };
+        let Some(stream) = self.http.streams.get_mut(&key) else { return };
         if stream.streams {
             if stream.is_lost() {
                 self.env.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and cannot come back for it");
             } else {
-                self.web.stream_event(&mut self.env, key, None, answer);
+                self.http.stream_event(&mut self.env, key, None, answer);
             }
         } else if let Some(batch) = &mut stream.batch {
             batch.end(Some(answer));
@@ -347,7 +347,7 @@ impl Server {
 
     /// A request of the stream was cancelled.
     pub(in crate::server) fn stream_no_reply(&mut self, key: StreamKey) {
-        if let Some(batch) = self.web.streams.get_mut(&key).and_then(|stream| stream.batch.as_mut()) {
+        if let Some(batch) = self.http.streams.get_mut(&key).and_then(|stream| stream.batch.as_mut()) {
             batch.end(None);
         }
         self.finish_stream_if_quiet(key);
@@ -355,14 +355,14 @@ impl Server {
 
     /// Adds a request of the application to the batch of a stream.
     pub(super) fn run_in_batch(&mut self, key: StreamKey) {
-        if let Some(batch) = self.web.streams.get_mut(&key).and_then(|stream| stream.batch.as_mut()) {
+        if let Some(batch) = self.http.streams.get_mut(&key).and_then(|stream| stream.batch.as_mut()) {
             batch.run();
         }
     }
 
     /// Ends a stream that answers a POST once no request of it runs.
     pub(in crate::server) fn finish_stream_if_quiet(&mut self, key: StreamKey) {
-        let Some(stream) = self.web.streams.get_mut(&key) else { return };
+        let Some(stream) = self.http.streams.get_mut(&key) else { return };
         if stream.is_own || stream.is_over || !stream.running.is_empty() {
             return;
         }
@@ -379,10 +379,10 @@ impl Server {
     /// Answers a POST whose stream has not begun, after which nothing is left of it. `None`: its
     /// requests were cancelled.
     fn answer_whole(&mut self, key: StreamKey, status: u16, body: Option<Bytes>) {
-        let Some(stream) = self.web.streams.get(&key) else { return };
+        let Some(stream) = self.http.streams.get(&key) else { return };
         let (x, can_stream, session) = (stream.exchange, stream.can_stream, stream.session);
-        self.web.remove_stream(&mut self.env, key);
-        session.into_iter().for_each(|session| self.web.touch_session(&mut self.env, session));
+        self.http.remove_stream(&mut self.env, key);
+        session.into_iter().for_each(|session| self.http.touch_session(&mut self.env, session));
         let Some(x) = x else {
             if body.is_some() {
                 self.env.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and cannot come back for it");
@@ -404,15 +404,15 @@ impl Server {
 
     /// All of a stream is said, or kept for whoever comes back.
     fn finish_stream(&mut self, key: StreamKey) {
-        let Some(stream) = self.web.streams.get_mut(&key) else { return };
+        let Some(stream) = self.http.streams.get_mut(&key) else { return };
         stream.is_over = true;
         let (session, is_lost, kept_none) = (stream.session, stream.is_lost(), stream.kept.is_empty());
         match stream.exchange {
-            None if is_lost || session.is_none() || kept_none => self.web.remove_stream(&mut self.env, key),
+            None if is_lost || session.is_none() || kept_none => self.http.remove_stream(&mut self.env, key),
             None => {}
             Some(x) => self.end_of_stream(key, x, session),
         }
-        session.into_iter().for_each(|session| self.web.touch_session(&mut self.env, session));
+        session.into_iter().for_each(|session| self.http.touch_session(&mut self.env, session));
     }
 
     /// Says the end of a stream on its exchange. Its events are kept until that was written, and
@@ -420,7 +420,7 @@ impl Server {
     fn end_of_stream(&mut self, key: StreamKey, x: ExchangeId, session: Option<SessionKey>) {
         self.env.send(x, Outbound::End);
         if session.is_none() {
-            self.web.remove_stream(&mut self.env, key);
+            self.http.remove_stream(&mut self.env, key);
             return self.drop_exchange(x);
         }
         self.env.timers.set(Timer::KeepAlive(x), None);
@@ -442,7 +442,7 @@ impl Server {
 
     /// An exchange has said all of a stream, which is kept by its own timer from now on.
     fn let_go(&mut self, key: StreamKey, x: ExchangeId) {
-        if let Some(stream) = self.web.streams.get_mut(&key) {
+        if let Some(stream) = self.http.streams.get_mut(&key) {
             stream.exchange = None;
         }
         if let Some(http) = self.env.http(x) {
@@ -463,7 +463,7 @@ impl Server {
 
     /// The time for which a stream is kept is over, unless it is still being written.
     pub(in crate::server) fn on_keep(&mut self, key: StreamKey) {
-        let Some(stream) = self.web.streams.get(&key) else { return };
+        let Some(stream) = self.http.streams.get(&key) else { return };
         let exchange = stream.exchange.and_then(|x| Some((x, self.env.exchanges.get(&x)?)));
         // Who tells what is not written is waited for as long as there is something, and nobody
         // else.
@@ -474,29 +474,29 @@ impl Server {
         if let Some(x) = stream.exchange {
             self.let_go(key, x);
         }
-        self.web.remove_stream(&mut self.env, key);
+        self.http.remove_stream(&mut self.env, key);
     }
 
     /// The exchange that carried a stream is gone.
     pub(in crate::server) fn detach(&mut self, key: StreamKey, x: ExchangeId) {
-        if let Some(client) = self.web.own.remove(&x) {
+        if let Some(client) = self.http.own.remove(&x) {
             self.env.shares.give_back(client, Bound::Streams, 1);
         }
-        let Some(stream) = self.web.streams.get_mut(&key).filter(|stream| stream.exchange == Some(x)) else { return };
+        let Some(stream) = self.http.streams.get_mut(&key).filter(|stream| stream.exchange == Some(x)) else { return };
         stream.exchange = None;
         if !stream.is_legacy() {
             // Leaving is how a modern client cancels (2026-07-28 cancellation).
             let running: Vec<RequestKey> = stream.running.iter().copied().collect();
             running.into_iter().for_each(|request| self.cancel(request, false));
-            return self.web.remove_stream(&mut self.env, key);
+            return self.http.remove_stream(&mut self.env, key);
         }
         let session = stream.session;
         let nothing_left = stream.is_over && stream.kept.is_empty();
         if stream.running.is_empty() && (stream.is_lost() || session.is_none() || nothing_left) {
-            self.web.remove_stream(&mut self.env, key);
+            self.http.remove_stream(&mut self.env, key);
         }
         if let Some(session) = session {
-            self.web.touch_session(&mut self.env, session);
+            self.http.touch_session(&mut self.env, session);
             self.time_questions_of(session);
         }
     }
@@ -504,14 +504,14 @@ impl Server {
     /// Closes a stream before its end, so that its client comes back for the rest. False where it
     /// could not.
     pub(in crate::server) fn close_stream(&mut self, key: StreamKey, retry: Option<Duration>) -> bool {
-        let Some(stream) = self.web.streams.get(&key) else { return false };
+        let Some(stream) = self.http.streams.get(&key) else { return false };
         if !stream.is_primed() || !stream.can_stream || stream.is_lost() {
             return false;
         }
         let Some(x) = stream.exchange else { return true };
-        if self.web.open_events(&mut self.env, key, retry) == Opening::Nothing {
+        if self.http.open_events(&mut self.env, key, retry) == Opening::Nothing {
             let retry = retry.unwrap_or(self.shared.config.retry);
-            self.web.stream_event(&mut self.env, key, Some(retry), Bytes::new());
+            self.http.stream_event(&mut self.env, key, Some(retry), Bytes::new());
         }
         self.env.send(x, Outbound::End);
         self.drop_exchange(x);
@@ -520,21 +520,21 @@ impl Server {
 
     /// Ends a stream with its session, or with the server.
     pub(super) fn end_stream(&mut self, key: StreamKey) {
-        let Some(stream) = self.web.streams.get(&key) else { return };
+        let Some(stream) = self.http.streams.get(&key) else { return };
         if let Some(x) = stream.exchange {
             if self.env.http(x).is_some_and(|http| matches!(http.stage, Stage::Carrying(_))) {
                 self.env.send(x, Outbound::End);
             }
             self.drop_exchange(x);
         }
-        self.web.remove_stream(&mut self.env, key);
+        self.http.remove_stream(&mut self.env, key);
     }
 
     /// The session and its own stream, if the exchange carries that.
     pub(in crate::server) fn own_stream(&self, x: ExchangeId) -> Option<(SessionKey, StreamKey)> {
         let http = self.env.exchanges.get(&x)?.binding.http()?;
         let Stage::Carrying(key) = http.stage else { return None };
-        let stream = self.web.streams.get(&key).filter(|stream| stream.is_own)?;
+        let stream = self.http.streams.get(&key).filter(|stream| stream.is_own)?;
         Some((stream.session?, key))
     }
 }

@@ -162,7 +162,10 @@ impl Site {
     /// Whether nothing is left of any client.
     pub(super) fn at_rest(&self) -> bool {
         let server = &self.bench.server;
-        self.bench.at_rest() && server.env.exchanges.is_empty() && server.web.is_empty() && server.env.shares.is_empty()
+        self.bench.at_rest()
+            && server.env.exchanges.is_empty()
+            && server.http.is_empty()
+            && server.env.shares.is_empty()
     }
 
     /// Bytes that all histories hold.

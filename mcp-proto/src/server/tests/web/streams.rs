@@ -301,7 +301,7 @@ fn a_finished_stream_is_kept_until_it_was_written_and_a_minute_more() {
         site.unsent(x, 5);
         site.unsent(x, 4);
     }
-    assert_eq!(site.bench.server.web.streams(), 1);
+    assert_eq!(site.bench.server.http.streams(), 1);
     site.unsent(x, 0);
     assert!(site.bench.server.env.exchanges.is_empty());
     site.pass(Duration::from_secs(59));
@@ -310,11 +310,11 @@ fn a_finished_stream_is_kept_until_it_was_written_and_a_minute_more() {
     assert_eq!((event(&said[1]).1, said[2].as_str()), (answer(1).as_str(), "end"));
     // Who does not tell of an exchange is given the time that writing may take.
     site.pass(Duration::from_secs(89));
-    assert_eq!(site.bench.server.web.streams(), 1);
+    assert_eq!(site.bench.server.http.streams(), 1);
     site.pass(Duration::from_secs(1));
     let y = site.bare("GET", client.after("s1-2"));
     assert_eq!(site.refusal(y).0, 400);
-    assert_eq!((site.bench.server.web.streams(), site.kept()), (0, 0));
+    assert_eq!((site.bench.server.http.streams(), site.kept()), (0, 0));
 }
 
 // covers: B-039
@@ -599,7 +599,7 @@ fn streams_of_which_nobody_tells_whether_they_are_written_take_no_place_from_oth
     }
     // Each can still be come back for, as long as if it had its place.
     site.pass(Duration::from_secs(89));
-    assert_eq!(site.bench.server.web.streams(), 5);
+    assert_eq!(site.bench.server.http.streams(), 5);
     site.pass(Duration::from_secs(1));
-    assert_eq!(site.bench.server.web.streams(), 0);
+    assert_eq!(site.bench.server.http.streams(), 0);
 }

@@ -21,20 +21,20 @@ impl Server {
         let negotiated = self.session(SessionRef::Http(session)).and_then(|session| session.negotiated());
         let version = negotiated.map(|negotiated| negotiated.version);
         let Some(version) = version else { return Err(bad_request("Session not found")) };
-        let key = self.web.own_stream_of(session, version);
+        let key = self.http.own_stream_of(session, version);
         // Who listens is ready, even if its word for it was lost.
         if let Some(session) = self.session_mut(SessionRef::Http(session)) {
             session.set_ready();
         }
         self.check_streams(x, key)?;
-        let after = self.web.streams.get(&key).and_then(|stream| stream.said).unwrap_or(0);
+        let after = self.http.streams.get(&key).and_then(|stream| stream.said).unwrap_or(0);
         self.attach(x, key, after, true);
         Ok(())
     }
 
     /// Whether there is room for a stream of a session, or it has its place.
     fn check_streams(&self, x: ExchangeId, key: StreamKey) -> Result<(), ErrorReply> {
-        match self.web.streams.get(&key) {
+        match self.http.streams.get(&key) {
             Some(stream) if stream.is_own && stream.exchange.is_none() => {
                 let checked = self.env.check_share(&self.env.client_on(x, stream.session), Bound::Streams, 1);
                 checked.map_err(|full| full.reject("there are too many streams"))
@@ -52,12 +52,12 @@ impl Server {
     ) -> Result<(), ErrorReply> {
         let unknown = || bad_request("no event that is kept has this id");
         let number = number_in(cursor).ok_or_else(unknown)?;
-        let found = self.web.http_session(session).and_then(|session| {
-            let is_gone = |key: &StreamKey| self.web.streams.get(key).is_some_and(|s| s.gone == Some(number));
+        let found = self.http.http_session(session).and_then(|session| {
+            let is_gone = |key: &StreamKey| self.http.streams.get(key).is_some_and(|s| s.gone == Some(number));
             session.history.stream_of(number).or_else(|| session.streams.iter().copied().find(is_gone))
         });
         let key = found.ok_or_else(unknown)?;
-        let stream = self.web.streams.get(&key).ok_or_else(unknown)?;
+        let stream = self.http.streams.get(&key).ok_or_else(unknown)?;
         if event_id(stream.number, number) != cursor {
             return Err(unknown());
         }
@@ -69,7 +69,7 @@ impl Server {
     /// Lets an exchange carry a stream, from after an event on. The one that carried it before
     /// ends.
     fn attach(&mut self, x: ExchangeId, key: StreamKey, after: u64, is_fresh: bool) {
-        let Some(stream) = self.web.streams.get_mut(&key) else { return };
+        let Some(stream) = self.http.streams.get_mut(&key) else { return };
         let before = stream.exchange.replace(x);
         let missed: Vec<u64> = stream.kept.iter().copied().filter(|number| *number > after).collect();
         let (session_key, number, is_own, is_over) = (stream.session, stream.number, stream.is_own, stream.is_over);
@@ -81,10 +81,10 @@ impl Server {
         }
         self.env.timers.set(Timer::Keep(key), None);
         self.env.begin_events(x, Headers::new());
-        let session = session_key.and_then(|session| self.web.http_session(session));
+        let session = session_key.and_then(|session| self.http.http_session(session));
         let events = session.map(|session| session.history.data(missed)).unwrap_or_default();
         if events.is_empty() && primes {
-            self.web.stream_event(&mut self.env, key, Some(self.shared.config.retry), Bytes::new());
+            self.http.stream_event(&mut self.env, key, Some(self.shared.config.retry), Bytes::new());
         } else if events.is_empty() {
             self.env.send_comment(x);
         }
@@ -101,7 +101,7 @@ impl Server {
         self.send_held(ReplyTo::Stream(key));
         if is_own {
             let client = self.env.shares.take(&self.env.client_on(x, session_key), Bound::Streams, 1);
-            self.web.own.insert(x, client);
+            self.http.own.insert(x, client);
             self.env.watchers.insert(x);
             self.tell_changes(x);
         }
