@@ -66,15 +66,15 @@ impl Server {
             until: timeout,
         };
         let mut messages = Vec::with_capacity(questions.len());
-        if let Some(session) = self.session_at(reply_to) {
+        if let Some(session) = reply_to.session_mut(&mut self.env, &mut self.http) {
             for question in questions {
                 let id = session.open_question(key);
                 messages.push(request(&Id::Int(id), question.method, question.params.as_ref()));
                 asking.open.insert(id, question.name);
             }
         }
-        let at = self.ask_on(reply_to);
-        messages.into_iter().for_each(|message| self.send_to(at, message));
+        let at = reply_to.for_questions(&mut self.http);
+        messages.into_iter().for_each(|message| at.send(&mut self.env, &mut self.http, message));
         let Some(running) = self.requests.get_mut(&key) else { return };
         if asking.open.is_empty() {
             self.enter_again(key, asking.state);
@@ -92,7 +92,7 @@ impl Server {
             Payload::Result(result) => Ok(result),
             Payload::Error(error) => Err(error),
         };
-        let Some(session) = self.session(session_ref) else { return };
+        let Some(session) = session_ref.get(&self.env, &self.http) else { return };
         let (id, as_text) = match &response.id {
             Id::Int(id) => (Some(*id), false),
             // Some clients answer a number with its decimal digits.
@@ -119,7 +119,7 @@ impl Server {
     /// An answer that cannot be read, to a question that is open: it counts as an error, so that
     /// nobody waits for it.
     pub(super) fn on_unreadable_answer(&mut self, session_ref: SessionRef, id: Option<&Id>) {
-        let Some(session) = self.session(session_ref) else { return };
+        let Some(session) = session_ref.get(&self.env, &self.http) else { return };
         if let Some(Id::Int(id)) = id
             && matches!(session.question(Some(*id)), QuestionState::Open(_))
         {
@@ -133,14 +133,14 @@ impl Server {
         self.env.diagnose(DiagnosticKind::Denied, &format!("a question of ours: {reason}"));
         if let Id::Int(id) = id {
             let error = ErrorObject::new(code::INTERNAL_ERROR, "the question was refused on this side");
-            if let Some(session_ref) = self.reply_to_on(x).and_then(|reply_to| self.session_ref(reply_to)) {
+            if let Some(session_ref) = ReplyTo::on(&self.env, x).and_then(|reply_to| reply_to.session(&self.http)) {
                 self.on_input(session_ref, *id, Err(error));
             }
         }
     }
 
     fn on_input(&mut self, session_ref: SessionRef, id: i64, outcome: Result<RawJson, ErrorObject>) {
-        let Some(session) = self.session_mut(session_ref) else { return };
+        let Some(session) = session_ref.get_mut(&mut self.env, &mut self.http) else { return };
         let Some(key) = session.close_question(id) else { return };
         // Of what is kept with the message that it came in, nothing would be counted.
         let outcome = match outcome {
@@ -184,17 +184,17 @@ impl Server {
 
     /// Takes questions out of the table of those that are open.
     pub(super) fn settle(&mut self, reply_to: ReplyTo, asking: &Asking) {
-        if let Some(session) = self.session_at(reply_to) {
+        if let Some(session) = reply_to.session_mut(&mut self.env, &mut self.http) {
             asking.close_in(session);
         }
     }
 
     /// Tells the client that the answers to these questions are of no interest any more.
     pub(super) fn withdraw(&mut self, reply_to: ReplyTo, asking: &Asking) {
-        let at = self.ask_on(reply_to);
+        let at = reply_to.for_questions(&mut self.http);
         for id in asking.ids() {
             let params = Object::new().with("requestId", id);
-            self.send_to(at, notification("notifications/cancelled", Some(&params)));
+            at.send(&mut self.env, &mut self.http, notification("notifications/cancelled", Some(&params)));
         }
     }
 }

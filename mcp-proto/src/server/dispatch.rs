@@ -71,7 +71,7 @@ pub(super) fn opens_session(method: &str) -> bool {
 impl Server {
     /// Returns an error if the session has used this id before.
     pub(super) fn check_id(&self, session: Option<SessionRef>, id: &Id) -> Result<(), ErrorReply> {
-        let session = session.and_then(|session| self.session(session));
+        let session = session.and_then(|session| session.get(&self.env, &self.http));
         match session.is_some_and(|session| session.has_used(id)) {
             true => Err(invalid(DiagnosticKind::DuplicateRequestId, "a request with this id was sent before")),
             false => Ok(()),

@@ -56,7 +56,7 @@ impl Server {
             self.env.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
             return None;
         }
-        let key = id.as_ref().and_then(|id| self.session(session_ref?)?.request(id));
+        let key = id.as_ref().and_then(|id| session_ref?.get(&self.env, &self.http)?.request(id));
         if key.is_none() {
             let detail = id.map_or_else(|| "no legible id".into(), |id| format!("{id}"));
             self.env.diagnose(DiagnosticKind::UnknownCancel, &detail);

@@ -60,16 +60,16 @@ impl Server {
             self.tell_subscription(key);
         }
         let Some((session_ref, reply_to)) = self.older(x) else { return };
-        if self.session(session_ref).is_none_or(|session| !session.needs_announcement(self.changes)) {
+        if session_ref.get(&self.env, &self.http).is_none_or(|session| !session.needs_announcement(self.changes)) {
             return;
         }
         let note = notification(TOOLS, None);
-        if self.has_room(reply_to, note.len()) {
+        if reply_to.has_room(&self.env, &self.http, note.len()) {
             let changes = self.changes;
-            if let Some(session) = self.session_mut(session_ref) {
+            if let Some(session) = session_ref.get_mut(&mut self.env, &mut self.http) {
                 session.announce(changes);
             }
-            self.send_to(reply_to, note);
+            reply_to.send(&mut self.env, &mut self.http, note);
         }
     }
 
@@ -81,13 +81,13 @@ impl Server {
         }
         let reply_to = listen.reply_to;
         let note = notification(TOOLS, Some(&Object::new().with(meta::META, subscription(&listen.id))));
-        if !self.has_room(reply_to, note.len()) {
+        if !reply_to.has_room(&self.env, &self.http, note.len()) {
             return;
         }
         if let Some(listen) = self.listens.get_mut(&key) {
             listen.told = changes;
         }
-        self.send_to(reply_to, note);
+        reply_to.send(&mut self.env, &mut self.http, note);
     }
 
     /// Where a client of an older revision is told of changes, if the exchange is such a place.
@@ -134,17 +134,21 @@ impl Server {
         let key = self.mint_key();
         let client = self.env.shares.take(&client, Bound::Streams, 1);
         self.env.shares.add(client, Bound::RunningBytes, size);
-        let reply_to = self.open_reply(x, version);
+        let reply_to = ReplyTo::open(&mut self.env, &mut self.http, x, version);
         let listen = Listen { exchange: x, reply_to, client, size, id: id.clone(), version, tools, told: self.changes };
         self.listens.insert(key, listen);
         if let Some(exchange) = self.env.exchanges.get_mut(&x) {
             exchange.listens.insert(key);
         }
-        if let Some(session) = self.session_mut(SessionRef::Duplex(x)) {
+        if let Some(session) = SessionRef::Duplex(x).get_mut(&mut self.env, &mut self.http) {
             session.insert(id, key);
         }
         self.env.watchers.insert(x);
-        self.send_to(reply_to, notification("notifications/subscriptions/acknowledged", Some(&params)));
+        reply_to.send(
+            &mut self.env,
+            &mut self.http,
+            notification("notifications/subscriptions/acknowledged", Some(&params)),
+        );
         #[cfg(feature = "http")]
         self.env.drop_head(x);
         Ok(())
@@ -157,7 +161,7 @@ impl Server {
         if let Some(exchange) = self.env.exchanges.get_mut(&listen.exchange) {
             exchange.listens.remove(&key);
         }
-        if let Some(session) = self.session_mut(SessionRef::Duplex(listen.exchange)) {
+        if let Some(session) = SessionRef::Duplex(listen.exchange).get_mut(&mut self.env, &mut self.http) {
             session.remove(&listen.id);
         }
         true
@@ -186,10 +190,10 @@ impl Server {
         let result = Object::new().with(meta::META, subscription(&id));
         let result = result_response(&id, &self.shared.complete(version, "subscriptions/listen", result, "complete"));
         self.reply_to(reply_to, Reply { message: result, code: None, batch: None });
-        if let Some(session) = self.session_mut(SessionRef::Duplex(x)) {
+        if let Some(session) = SessionRef::Duplex(x).get_mut(&mut self.env, &mut self.http) {
             session.remove(&id);
             let params = Object::new().with("requestId", &id);
-            self.send_to(reply_to, notification("notifications/cancelled", Some(&params)));
+            reply_to.send(&mut self.env, &mut self.http, notification("notifications/cancelled", Some(&params)));
         }
     }
 }

@@ -52,14 +52,15 @@ use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use binding::{Binding, Duplex};
+use binding::{Binding, Duplex, HttpState};
 #[cfg(feature = "http")]
-use binding::{Http, HttpState, StreamKey};
+use binding::{Http, StreamKey};
 use core::fmt;
 use core::time::Duration;
 use env::{Env, Exchange};
 use listen::Listen;
 use load::{Load, size};
+use reply::ReplyTo;
 use requests::Running;
 use responder::Shared;
 use shares::{Bound, Client, Full};
@@ -95,7 +96,6 @@ pub struct Server {
     listens: BTreeMap<RequestKey, Listen>,
     /// Number of published changes of the list of tools.
     changes: u64,
-    #[cfg(feature = "http")]
     http: HttpState,
 }
 
@@ -170,6 +170,8 @@ impl Server {
             changes: 0,
             #[cfg(feature = "http")]
             http: HttpState::new(Seed::new(seed.derive("sessions"))),
+            #[cfg(not(feature = "http"))]
+            http: HttpState,
         }
     }
 
@@ -406,7 +408,7 @@ impl Server {
         } else if written || self.env.timers.get(Timer::Stall(x)).is_none() {
             self.env.timers.set(Timer::Stall(x), Some(self.env.now + limits.write_stall));
         }
-        self.reply_to_on(x).into_iter().for_each(|reply_to| self.send_held(reply_to));
+        ReplyTo::on(&self.env, x).into_iter().for_each(|reply_to| self.send_held(reply_to));
         self.tell_changes(x);
         #[cfg(feature = "http")]
         if unsent == 0 && self.env.exchanges.get(&x).is_some_and(|exchange| exchange.load.queued == 0) {

@@ -65,7 +65,8 @@ impl Server {
         match running.version.era() {
             Era::Modern => running.log_level.is_some_and(|least| level >= least),
             Era::Legacy => {
-                let session = self.session_ref(running.reply_to).and_then(|session_ref| self.session(session_ref));
+                let session =
+                    running.reply_to.session(&self.http).and_then(|session_ref| session_ref.get(&self.env, &self.http));
                 session.and_then(|session| session.log_level()).is_none_or(|least| level >= least)
             }
         }
@@ -78,7 +79,7 @@ impl Server {
         let Some(request) = running.request().filter(|request| request.method == SET_LEVEL) else { return };
         let Some(level) = request.params.get("level").and_then(LogLevel::read) else { return };
         let reply_to = running.reply_to;
-        if let Some(session) = self.session_at(reply_to) {
+        if let Some(session) = reply_to.session_mut(&mut self.env, &mut self.http) {
             session.set_log_level(level);
         }
     }

@@ -2,6 +2,8 @@
 //! that brought it, or on the response stream of its POST. Everything that differs between the two
 //! for a running request is here.
 
+use super::binding::{Duplex, HttpState};
+use super::env::Env;
 use super::session::{Session, SessionRef};
 use super::{ExchangeId, Server};
 use crate::exchange::Outbound;
@@ -13,7 +15,7 @@ use bytes::Bytes;
 use core::time::Duration;
 
 #[cfg(feature = "http")]
-use super::binding::StreamKey;
+use super::binding::{ResponseStream, StreamKey};
 
 /// Where the response of a request goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,69 +37,116 @@ pub(super) struct Reply {
     pub(super) batch: Option<u64>,
 }
 
-impl Server {
+#[cfg_attr(not(feature = "http"), expect(unused_variables, reason = "only HTTP has a state of its own"))]
+impl ReplyTo {
     /// Returns where the requests are answered whose messages go out on this exchange.
-    pub(super) fn reply_to_on(&self, exchange: ExchangeId) -> Option<ReplyTo> {
-        let binding = &self.env.exchanges.get(&exchange)?.binding;
+    pub(super) fn on(env: &Env, exchange: ExchangeId) -> Option<Self> {
+        let binding = &env.exchanges.get(&exchange)?.binding;
         #[cfg(feature = "http")]
         if let Some(http) = binding.http() {
-            return http.stream().map(ReplyTo::Stream);
+            return http.stream().map(Self::Stream);
         }
-        binding.duplex().map(|_| ReplyTo::Duplex(exchange))
+        binding.duplex().map(|_| Self::Duplex(exchange))
     }
 
     /// Opens the place where a request of this exchange is answered: over HTTP the response stream
     /// of its POST.
-    pub(super) fn open_reply(&mut self, exchange: ExchangeId, version: ProtocolVersion) -> ReplyTo {
+    pub(super) fn open(env: &mut Env, http: &mut HttpState, exchange: ExchangeId, version: ProtocolVersion) -> Self {
         #[cfg(feature = "http")]
-        if self.env.exchanges.get(&exchange).is_some_and(|exchange| exchange.binding.http().is_some()) {
-            return ReplyTo::Stream(self.http.open_stream(&mut self.env, exchange, None, version, false));
+        if env.http(exchange).is_some() {
+            return Self::Stream(http.open_stream(env, exchange, None, version, false));
         }
         #[cfg(not(feature = "http"))]
-        let _ = version;
-        ReplyTo::Duplex(exchange)
+        let _ = (env, http, version);
+        Self::Duplex(exchange)
     }
 
-    /// Returns the session that a request belongs to. `None` for an HTTP request without a session.
-    pub(super) fn session_ref(&self, reply_to: ReplyTo) -> Option<SessionRef> {
-        match reply_to {
-            ReplyTo::Duplex(exchange) => Some(SessionRef::Duplex(exchange)),
+    /// Returns the session of a request. `None` for an HTTP request without a session.
+    pub(super) fn session(self, http: &HttpState) -> Option<SessionRef> {
+        match self {
+            Self::Duplex(exchange) => Some(SessionRef::Duplex(exchange)),
             #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => self.http.stream(stream)?.session().map(SessionRef::Http),
+            Self::Stream(stream) => http.stream(stream)?.session().map(SessionRef::Http),
         }
     }
 
-    pub(super) fn session_at(&mut self, reply_to: ReplyTo) -> Option<&mut Session> {
-        let session_ref = self.session_ref(reply_to)?;
-        self.session_mut(session_ref)
+    pub(super) fn session_mut<'a>(self, env: &'a mut Env, http: &'a mut HttpState) -> Option<&'a mut Session> {
+        self.session(http)?.get_mut(env, http)
     }
 
     /// Returns the running requests that are answered there.
-    pub(super) fn running_at(&self, reply_to: ReplyTo) -> Option<&BTreeSet<RequestKey>> {
-        match reply_to {
-            ReplyTo::Duplex(exchange) => Some(self.env.duplex(exchange)?.running()),
+    pub(super) fn running<'a>(self, env: &'a Env, http: &'a HttpState) -> Option<&'a BTreeSet<RequestKey>> {
+        match self {
+            Self::Duplex(exchange) => Some(env.duplex(exchange)?.running()),
             #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => Some(self.http.stream(stream)?.running()),
+            Self::Stream(stream) => Some(http.stream(stream)?.running()),
         }
     }
 
-    pub(super) fn running_at_mut(&mut self, reply_to: ReplyTo) -> Option<&mut BTreeSet<RequestKey>> {
-        match reply_to {
-            ReplyTo::Duplex(exchange) => Some(self.env.duplex_mut(exchange)?.running_mut()),
+    pub(super) fn running_mut<'a>(
+        self,
+        env: &'a mut Env,
+        http: &'a mut HttpState,
+    ) -> Option<&'a mut BTreeSet<RequestKey>> {
+        match self {
+            Self::Duplex(exchange) => Some(env.duplex_mut(exchange)?.running_mut()),
             #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => Some(self.http.stream_mut(stream)?.running_mut()),
+            Self::Stream(stream) => Some(http.stream_mut(stream)?.running_mut()),
         }
     }
 
-    /// Returns where the engine's own requests to the client go for a request.
-    pub(super) fn ask_on(&mut self, reply_to: ReplyTo) -> ReplyTo {
-        match reply_to {
-            ReplyTo::Duplex(_) => reply_to,
+    /// Returns where the engine's own requests to the client go.
+    pub(super) fn for_questions(self, http: &mut HttpState) -> Self {
+        match self {
+            Self::Duplex(_) => self,
             #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => ReplyTo::Stream(self.http.stream_to_ask_on(stream)),
+            Self::Stream(stream) => Self::Stream(http.stream_to_ask_on(stream)),
         }
     }
 
+    /// Sends a notification or a request of the engine.
+    pub(super) fn send(self, env: &mut Env, http: &mut HttpState, message: Bytes) {
+        match self {
+            Self::Duplex(exchange) => env.send(exchange, Outbound::Message(message)),
+            #[cfg(feature = "http")]
+            Self::Stream(stream) => http.stream_send(env, stream, message),
+        }
+    }
+
+    /// Returns whether the client has closed its sending side: it cannot be asked.
+    pub(super) fn has_left(self, env: &Env) -> bool {
+        match self {
+            Self::Duplex(exchange) => env.duplex(exchange).is_some_and(Duplex::has_ended),
+            #[cfg(feature = "http")]
+            Self::Stream(_) => false,
+        }
+    }
+
+    /// Returns whether a message of this size can be sent now.
+    pub(super) fn has_room(self, env: &Env, http: &HttpState, size: usize) -> bool {
+        match self {
+            Self::Duplex(exchange) => env.has_room(exchange, size),
+            #[cfg(feature = "http")]
+            Self::Stream(stream) => {
+                let carrier = http.stream(stream).and_then(ResponseStream::exchange);
+                carrier.is_some_and(|exchange| env.has_room(exchange, size))
+            }
+        }
+    }
+
+    /// Returns whether a message of this size can be sent now, or is kept for a client that resumes
+    /// the stream.
+    pub(super) fn takes(self, env: &Env, http: &HttpState, size: usize) -> bool {
+        self.has_room(env, http, size)
+            || match self {
+                Self::Duplex(_) => false,
+                #[cfg(feature = "http")]
+                Self::Stream(stream) => http.stream(stream).is_some_and(ResponseStream::is_kept),
+            }
+    }
+}
+
+impl Server {
     /// Sends the response of a request.
     pub(super) fn reply_to(&mut self, reply_to: ReplyTo, reply: Reply) {
         match reply_to {
@@ -120,15 +169,6 @@ impl Server {
         }
     }
 
-    /// Sends a notification or a request of the engine.
-    pub(super) fn send_to(&mut self, reply_to: ReplyTo, message: Bytes) {
-        match reply_to {
-            ReplyTo::Duplex(exchange) => self.env.send(exchange, Outbound::Message(message)),
-            #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => self.http.stream_send(&mut self.env, stream, message),
-        }
-    }
-
     /// Closes the exchange of a response stream, so that the client resumes it later. Returns
     /// whether that is possible.
     #[cfg(feature = "http")]
@@ -144,22 +184,13 @@ impl Server {
         false
     }
 
-    /// Returns whether the client of a request cannot be asked: it has closed its sending side.
-    pub(super) fn has_left(&self, reply_to: ReplyTo) -> bool {
-        match reply_to {
-            ReplyTo::Duplex(exchange) => self.has_ended(exchange),
-            #[cfg(feature = "http")]
-            ReplyTo::Stream(_) => false,
-        }
-    }
-
     /// Ends a duplex connection whose client has closed its sending side, once none of its requests
     /// runs.
     pub(super) fn end_if_quiet(&mut self, reply_to: ReplyTo) {
         match reply_to {
             ReplyTo::Duplex(exchange) => {
-                let is_quiet = self.running_at(reply_to).is_some_and(BTreeSet::is_empty);
-                if is_quiet && self.has_ended(exchange) {
+                let is_quiet = reply_to.running(&self.env, &self.http).is_some_and(BTreeSet::is_empty);
+                if is_quiet && self.env.duplex(exchange).is_some_and(Duplex::has_ended) {
                     self.end_duplex(exchange);
                 }
             }
@@ -168,37 +199,16 @@ impl Server {
         }
     }
 
-    /// Returns whether a message of this size can be sent now.
-    pub(super) fn has_room(&self, reply_to: ReplyTo, size: usize) -> bool {
-        let carrier = match reply_to {
-            ReplyTo::Duplex(exchange) => Some(exchange),
-            #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => self.http.stream(stream).and_then(|stream| stream.exchange()),
-        };
-        carrier.is_some_and(|exchange| self.env.has_room(exchange, size))
-    }
-
-    /// Returns whether a message of this size can be sent now, or is kept for a client that resumes
-    /// the stream.
-    pub(super) fn takes(&self, reply_to: ReplyTo, size: usize) -> bool {
-        self.has_room(reply_to, size)
-            || match reply_to {
-                ReplyTo::Duplex(_) => false,
-                #[cfg(feature = "http")]
-                ReplyTo::Stream(stream) => self.http.stream(stream).is_some_and(|stream| stream.is_kept()),
-            }
-    }
-
     /// Sends pending progress, as far as there is room.
     pub(super) fn send_held(&mut self, reply_to: ReplyTo) {
-        let waiting: Vec<RequestKey> = self.running_at(reply_to).into_iter().flatten().copied().collect();
+        let waiting: Vec<RequestKey> = reply_to.running(&self.env, &self.http).into_iter().flatten().copied().collect();
         for key in waiting {
             let Some(held) = self.requests.get(&key).and_then(|running| running.held_size()) else { continue };
-            if !self.has_room(reply_to, held) {
+            if !reply_to.has_room(&self.env, &self.http, held) {
                 return;
             }
             if let Some(held) = self.requests.get_mut(&key).and_then(|running| running.take_held()) {
-                self.send_to(reply_to, held);
+                reply_to.send(&mut self.env, &mut self.http, held);
             }
         }
     }

@@ -104,9 +104,11 @@ impl Server {
     ) -> Result<(), ErrorReply> {
         let limits = &self.shared.config.limits.server;
         let here = match session_ref {
-            Some(session_ref) => self.session(session_ref).map_or(0, |session| session.running()),
+            Some(session_ref) => session_ref.get(&self.env, &self.http).map_or(0, |session| session.running()),
             // Those of its batch.
-            None => self.reply_to_on(x).and_then(|reply_to| self.running_at(reply_to)).map_or(0, BTreeSet::len),
+            None => ReplyTo::on(&self.env, x)
+                .and_then(|reply_to| reply_to.running(&self.env, &self.http))
+                .map_or(0, BTreeSet::len),
         };
         let backlog = self.env.unwritten(x);
         if self.life != Life::Serving {
@@ -180,10 +182,10 @@ impl Server {
             size,
         };
         self.requests.insert(key, running);
-        if let Some(here) = self.running_at_mut(reply_to) {
+        if let Some(here) = reply_to.running_mut(&mut self.env, &mut self.http) {
             here.insert(key);
         }
-        if let Some(session) = self.session_at(reply_to) {
+        if let Some(session) = reply_to.session_mut(&mut self.env, &mut self.http) {
             session.insert(id, key);
         }
         self.hand_out(key, incoming, 0, fault);
@@ -238,11 +240,11 @@ impl Server {
         self.env.timers.set(Timer::Handler(old), None);
         running.spent += self.env.now - running.since;
         let new = self.mint_key();
-        if let Some(here) = self.running_at_mut(running.reply_to) {
+        if let Some(here) = running.reply_to.running_mut(&mut self.env, &mut self.http) {
             here.remove(&old);
             here.insert(new);
         }
-        if let Some(session) = self.session_at(running.reply_to) {
+        if let Some(session) = running.reply_to.session_mut(&mut self.env, &mut self.http) {
             session.insert(running.id.clone(), new);
         }
         self.requests.insert(new, running);
@@ -269,7 +271,7 @@ impl Server {
                 }
                 self.finish(answer.key, bytes, code);
             }
-            Answered::Ask { .. } if self.has_left(reply_to) => {
+            Answered::Ask { .. } if reply_to.has_left(&self.env) => {
                 self.finish_with_error(answer.key, "the client can no longer be asked");
             }
             Answered::Ask { questions, state } => self.ask(answer.key, questions, state),
@@ -281,7 +283,7 @@ impl Server {
     fn finish(&mut self, key: RequestKey, bytes: Bytes, code: Option<i64>) {
         let Some(running) = self.forget(key) else { return };
         if let Some(held) = running.held {
-            self.send_to(running.reply_to, held);
+            running.reply_to.send(&mut self.env, &mut self.http, held);
         }
         self.reply_to(running.reply_to, Reply { message: bytes, code, batch: running.batch });
     }
@@ -301,10 +303,10 @@ impl Server {
         self.env.timers.set(Timer::Handler(key), None);
         self.env.timers.set(Timer::Ask(key), None);
         let retires = !self.shared.config.reuse_ids && running.version.era() == Era::Legacy;
-        if let Some(here) = self.running_at_mut(running.reply_to) {
+        if let Some(here) = running.reply_to.running_mut(&mut self.env, &mut self.http) {
             here.remove(&key);
         }
-        if let Some(session) = self.session_at(running.reply_to) {
+        if let Some(session) = running.reply_to.session_mut(&mut self.env, &mut self.http) {
             session.remove(&running.id);
             if let Stage::Asking(asking) = &running.stage {
                 asking.close_in(session);
@@ -386,9 +388,9 @@ impl Server {
         match &note {
             Note::Progress(progress) => match running.write_progress(progress) {
                 // The newest progress replaces one that waits for room.
-                Ok(bytes) if self.has_room(reply_to, bytes.len()) => {
+                Ok(bytes) if reply_to.has_room(&self.env, &self.http, bytes.len()) => {
                     self.hold(key, None);
-                    self.send_to(reply_to, bytes);
+                    reply_to.send(&mut self.env, &mut self.http, bytes);
                 }
                 Ok(bytes) => self.hold(key, Some(bytes)),
                 Err(why) => return Err(why.of(note)),
@@ -403,10 +405,10 @@ impl Server {
                     return Err(Refusal::NotWanted.of(note));
                 }
                 let bytes = notification(method, Some(params));
-                if !self.takes(reply_to, bytes.len()) {
+                if !reply_to.takes(&self.env, &self.http, bytes.len()) {
                     return Err(Refusal::Full.of(note));
                 }
-                self.send_to(reply_to, bytes);
+                reply_to.send(&mut self.env, &mut self.http, bytes);
             }
         }
         Ok(())

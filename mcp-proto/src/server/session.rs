@@ -3,9 +3,10 @@
 //! as it is open, an HTTP session for as long as it lives. Modern requests on a duplex connection
 //! use its table of ids and nothing else of it.
 
-use super::binding::Duplex;
 #[cfg(feature = "http")]
 use super::binding::Http;
+use super::binding::{Duplex, HttpState};
+use super::env::Env;
 use super::era::{Caller, Negotiated};
 use super::{ExchangeId, Server};
 use crate::input::RequestKey;
@@ -44,7 +45,24 @@ pub(super) enum SessionRef {
     Http(SessionKey),
 }
 
+#[cfg_attr(not(feature = "http"), expect(unused_variables, reason = "only HTTP has a state of its own"))]
 impl SessionRef {
+    pub(super) fn get<'a>(self, env: &'a Env, http: &'a HttpState) -> Option<&'a Session> {
+        match self {
+            Self::Duplex(x) => env.duplex(x).map(|duplex| &duplex.session),
+            #[cfg(feature = "http")]
+            Self::Http(session) => http.http_session(session).map(|session| &session.session),
+        }
+    }
+
+    pub(super) fn get_mut<'a>(self, env: &'a mut Env, http: &'a mut HttpState) -> Option<&'a mut Session> {
+        match self {
+            Self::Duplex(x) => env.duplex_mut(x).map(|duplex| &mut duplex.session),
+            #[cfg(feature = "http")]
+            Self::Http(session) => http.http_session_mut(session).map(|session| &mut session.session),
+        }
+    }
+
     /// Returns the key of an HTTP session.
     pub(super) const fn http(self) -> Option<SessionKey> {
         match self {
@@ -228,25 +246,9 @@ impl Server {
         Caller { peer, principal, ..Caller::default() }
     }
 
-    pub(super) fn session(&self, session_ref: SessionRef) -> Option<&Session> {
-        match session_ref {
-            SessionRef::Duplex(x) => self.env.duplex(x).map(|duplex| &duplex.session),
-            #[cfg(feature = "http")]
-            SessionRef::Http(session) => self.http.http_session(session).map(|session| &session.session),
-        }
-    }
-
-    pub(super) fn session_mut(&mut self, session_ref: SessionRef) -> Option<&mut Session> {
-        match session_ref {
-            SessionRef::Duplex(x) => self.env.duplex_mut(x).map(|duplex| &mut duplex.session),
-            #[cfg(feature = "http")]
-            SessionRef::Http(session) => self.http.http_session_mut(session).map(|session| &mut session.session),
-        }
-    }
-
     /// The client is initialized: it receives notifications of changes from now on.
     pub(super) fn session_is_ready(&mut self, session_ref: SessionRef) {
-        let Some(session) = self.session_mut(session_ref) else { return };
+        let Some(session) = session_ref.get_mut(&mut self.env, &mut self.http) else { return };
         session.set_ready();
         let carrier = match session_ref {
             SessionRef::Duplex(x) => {

@@ -57,6 +57,11 @@ impl Duplex {
         self.session.weight()
     }
 
+    /// Returns whether the client has sent all.
+    pub(in super::super) const fn has_ended(&self) -> bool {
+        self.ended
+    }
+
     /// Returns its running requests.
     pub(in super::super) const fn running(&self) -> &BTreeSet<RequestKey> {
         &self.running
@@ -108,7 +113,7 @@ impl Server {
         if matches!(self.env.duplex(x).map(|duplex| &duplex.admitted), Some(Admitted::Waiting { .. })) {
             return self.duplex_early(x, item);
         }
-        if self.has_ended(x) {
+        if self.env.duplex(x).is_some_and(Duplex::has_ended) {
             return self.env.diagnose(DiagnosticKind::DroppedNotification, "a message after the end");
         }
         match item {
@@ -133,11 +138,6 @@ impl Server {
         let grace = self.shared.config.limits.server.end_grace;
         self.env.timers.set(Timer::End(x), Some(self.env.now + grace));
         self.end_if_quiet(ReplyTo::Duplex(x));
-    }
-
-    /// Whether the client of a duplex exchange has said all: it can be asked nothing.
-    pub(in super::super) fn has_ended(&self, x: ExchangeId) -> bool {
-        self.env.duplex(x).is_some_and(|duplex| duplex.ended)
     }
 
     /// We have said all too; what still runs is cancelled.

@@ -9,7 +9,12 @@ pub(super) use duplex::Duplex;
 #[cfg(feature = "http")]
 pub(crate) use http::unavailable;
 #[cfg(feature = "http")]
-pub(super) use http::{Http, HttpState, StreamKey};
+pub(super) use http::{Http, HttpState, ResponseStream, StreamKey};
+
+/// What lasts longer than an HTTP exchange: nothing, without HTTP.
+#[cfg(not(feature = "http"))]
+#[derive(Debug)]
+pub(super) struct HttpState;
 
 use crate::input::AdmitKey;
 use alloc::boxed::Box;

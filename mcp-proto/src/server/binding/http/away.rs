@@ -54,7 +54,7 @@ impl Server {
 
     /// The same for all requests of a session, whose client has come or gone.
     pub(super) fn time_questions_of(&mut self, session: SessionKey) {
-        let Some(session) = self.session(SessionRef::Http(session)) else { return };
+        let Some(session) = SessionRef::Http(session).get(&self.env, &self.http) else { return };
         session.asking().into_iter().for_each(|key| self.time_questions(key));
     }
 

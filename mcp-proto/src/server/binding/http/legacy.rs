@@ -130,7 +130,7 @@ impl Server {
     /// The session that an `initialize` names, if it is open.
     fn session_named(&mut self, x: ExchangeId, head: &RequestHead) -> Option<Under> {
         let session = self.find_session(x, head.headers.get(SESSION).map(str::trim)?)?;
-        let negotiated = self.session(SessionRef::Http(session))?.negotiated()?.clone();
+        let negotiated = SessionRef::Http(session).get(&self.env, &self.http)?.negotiated()?.clone();
         Some(Under { session: Some(session), negotiated })
     }
 
@@ -168,7 +168,8 @@ impl Server {
         version: Option<ProtocolVersion>,
     ) -> Result<Option<(SessionKey, Negotiated)>, ErrorReply> {
         let Some(session) = self.named_session(x, head)? else { return Ok(None) };
-        let negotiated = self.session(SessionRef::Http(session)).and_then(|session| session.negotiated().cloned());
+        let negotiated =
+            SessionRef::Http(session).get(&self.env, &self.http).and_then(|session| session.negotiated().cloned());
         let negotiated = negotiated.ok_or_else(unknown_session)?;
         match version.filter(|version| *version != negotiated.version) {
             Some(other) => Err(other_version(other, negotiated.version)),

@@ -18,14 +18,15 @@ mod streams;
 
 pub(crate) use respond::unavailable;
 pub(in crate::server) use sessions::HttpState;
-pub(in crate::server) use streams::StreamKey;
-use streams::{Opening, ResponseStream};
+use streams::Opening;
+pub(in crate::server) use streams::{ResponseStream, StreamKey};
 
 use super::Binding;
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Headers, Inbound, Outbound, RequestHead};
 use crate::input::{Admission, AdmitKey, Principal};
 use crate::rpc::{ErrorObject, code};
+use crate::server::reply::ReplyTo;
 use crate::server::session::SessionRef;
 use crate::server::{Life, Output, Server, Sessions, Timer};
 use accept::Accepts;
@@ -210,7 +211,9 @@ impl Server {
         if let Some(http) = self.env.http(x) {
             http.read_closed = true;
         }
-        if let Some(SessionRef::Http(session)) = self.reply_to_on(x).and_then(|reply_to| self.session_ref(reply_to)) {
+        if let Some(SessionRef::Http(session)) =
+            ReplyTo::on(&self.env, x).and_then(|reply_to| reply_to.session(&self.http))
+        {
             self.time_questions_of(session);
         }
     }

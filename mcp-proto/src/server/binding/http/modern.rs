@@ -8,6 +8,7 @@ use crate::exchange::{ExchangeId, Headers, RequestHead};
 use crate::rpc::{ErrorObject, Notification, Request, code, result_response};
 use crate::server::dispatch::{Modern, RequestContext, opens_session};
 use crate::server::era::{ErrorReply, Parts, Transport};
+use crate::server::reply::ReplyTo;
 use crate::server::{Server, ServerConfig};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -28,7 +29,7 @@ impl Server {
         let context = RequestContext { exchange: x, session: None, in_batch: false };
         match self.dispatch_modern(context, version, Transport::Http, request, parts)? {
             Modern::Run(admitted) => {
-                let reply_to = self.open_reply(x, version);
+                let reply_to = ReplyTo::open(&mut self.env, &mut self.http, x, version);
                 self.run(reply_to, x, *admitted, None);
             }
             Modern::Reply(result) => self.env.answer_one(x, Headers::new(), result_response(&id, &result)),

@@ -18,12 +18,12 @@ use bytes::Bytes;
 impl Server {
     /// The stream that a session has of its own, from where nobody was there to hear it.
     pub(in super::super) fn attach_own(&mut self, x: ExchangeId, session: SessionKey) -> Result<(), ErrorReply> {
-        let negotiated = self.session(SessionRef::Http(session)).and_then(|session| session.negotiated());
+        let negotiated = SessionRef::Http(session).get(&self.env, &self.http).and_then(|session| session.negotiated());
         let version = negotiated.map(|negotiated| negotiated.version);
         let Some(version) = version else { return Err(bad_request("Session not found")) };
         let key = self.http.own_stream_of(session, version);
         // Who listens is ready, even if its word for it was lost.
-        if let Some(session) = self.session_mut(SessionRef::Http(session)) {
+        if let Some(session) = SessionRef::Http(session).get_mut(&mut self.env, &mut self.http) {
             session.set_ready();
         }
         self.check_streams(x, key)?;
