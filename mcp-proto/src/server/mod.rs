@@ -354,7 +354,7 @@ impl Server {
     fn enter(&mut self, x: ExchangeId, peer: Peer, binding: Binding) -> bool {
         #[cfg(feature = "http")]
         if self.env.exchanges.len() >= self.shared.config.limits.server.max_exchanges {
-            self.let_go_of_untold();
+            self.http.let_go_of_untold(&mut self.env);
         }
         let client = Client::of(x, &peer, &self.shared.config);
         if let Err(full) = self.env.check_share(&client, Bound::Exchanges, 1) {
@@ -412,7 +412,7 @@ impl Server {
         self.tell_changes(x);
         #[cfg(feature = "http")]
         if unsent == 0 && self.env.exchanges.get(&x).is_some_and(|exchange| exchange.load.queued == 0) {
-            self.stream_is_written(x);
+            self.http.stream_is_written(&mut self.env, x);
         }
     }
 
@@ -458,7 +458,7 @@ impl Server {
                 Timer::KeepAlive(x) => self.on_keep_alive(x),
                 Timer::Admit(x) => self.on_admit_timeout(x),
                 #[cfg(feature = "http")]
-                Timer::Keep(stream) => self.on_keep(stream),
+                Timer::Keep(stream) => self.http.on_keep(&mut self.env, stream),
                 #[cfg(feature = "http")]
                 Timer::Sweep => self.on_sweep(),
                 Timer::Grace => self.on_grace(),

@@ -152,7 +152,7 @@ impl Server {
         match reply_to {
             ReplyTo::Duplex(exchange) => self.duplex_reply(exchange, reply),
             #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => self.stream_reply(stream, reply),
+            ReplyTo::Stream(stream) => self.http.stream_reply(&mut self.env, stream, reply),
         }
     }
 
@@ -165,7 +165,7 @@ impl Server {
                 }
             }
             #[cfg(feature = "http")]
-            ReplyTo::Stream(stream) => self.stream_no_reply(stream),
+            ReplyTo::Stream(stream) => self.http.stream_no_reply(&mut self.env, stream),
         }
     }
 

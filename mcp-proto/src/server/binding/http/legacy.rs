@@ -257,7 +257,7 @@ impl Server {
                             let key = *stream.get_or_insert_with(|| {
                                 self.http.open_stream(&mut self.env, x, under.session, version, true)
                             });
-                            self.run_in_batch(key);
+                            self.http.run_in_batch(key);
                             self.run(ReplyTo::Stream(key), x, *admitted, None);
                         }
                         Ok(Legacy::Pong) => answers.push(result_response(&id, &Object::new())),
@@ -282,7 +282,7 @@ impl Server {
             }
         }
         match stream {
-            Some(stream) => self.batch_is_read(stream, answers),
+            Some(stream) => self.http.batch_is_read(&mut self.env, stream, answers),
             None if !answers.is_empty() => self.env.answer_one(x, Headers::new(), write_batch(&answers)),
             None if is_garbage => {
                 let error = ErrorObject::new(code::INVALID_REQUEST, "nothing in the array is a message");

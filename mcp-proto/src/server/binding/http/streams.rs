@@ -313,170 +313,170 @@ impl HttpState {
         let weight = session.history.forget(stream.kept);
         env.shares.give_back_of(&session.client, Bound::History, weight);
     }
-}
 
-impl Server {
     /// All of a batch was read; these answers were there at once.
-    pub(super) fn batch_is_read(&mut self, key: StreamKey, answers: Vec<Bytes>) {
-        let Some(stream) = self.http.streams.get_mut(&key) else { return };
+    pub(super) fn batch_is_read(&mut self, env: &mut Env, key: StreamKey, answers: Vec<Bytes>) {
+        let Some(stream) = self.streams.get_mut(&key) else { return };
         if let Some(batch) = &mut stream.batch {
             answers.into_iter().for_each(|answer| batch.push(answer));
             batch.close();
         }
-        self.finish_stream_if_quiet(key);
+        self.finish_stream_if_quiet(env, key);
     }
 
     /// An answer of a request of the stream, which ends with the last.
-    pub(in crate::server) fn stream_reply(&mut self, key: StreamKey, reply: Reply) {
+    pub(in crate::server) fn stream_reply(&mut self, env: &mut Env, key: StreamKey, reply: Reply) {
         let Reply { message: answer, code, .. } = reply;
-        let Some(stream) = self.http.streams.get_mut(&key) else { return };
+        let Some(stream) = self.streams.get_mut(&key) else { return };
         if stream.streams {
             if stream.is_lost() {
-                self.env.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and cannot come back for it");
+                env.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and cannot come back for it");
             } else {
-                self.http.stream_event(&mut self.env, key, None, answer);
+                self.stream_event(env, key, None, answer);
             }
         } else if let Some(batch) = &mut stream.batch {
             batch.end(Some(answer));
         } else {
             let status = if stream.is_legacy() { 200 } else { status_of(code) };
-            return self.answer_whole(key, status, Some(answer));
+            return self.answer_whole(env, key, status, Some(answer));
         }
-        self.finish_stream_if_quiet(key);
+        self.finish_stream_if_quiet(env, key);
     }
 
     /// A request of the stream was cancelled.
-    pub(in crate::server) fn stream_no_reply(&mut self, key: StreamKey) {
-        if let Some(batch) = self.http.streams.get_mut(&key).and_then(|stream| stream.batch.as_mut()) {
+    pub(in crate::server) fn stream_no_reply(&mut self, env: &mut Env, key: StreamKey) {
+        if let Some(batch) = self.streams.get_mut(&key).and_then(|stream| stream.batch.as_mut()) {
             batch.end(None);
         }
-        self.finish_stream_if_quiet(key);
+        self.finish_stream_if_quiet(env, key);
     }
 
     /// Adds a request of the application to the batch of a stream.
     pub(super) fn run_in_batch(&mut self, key: StreamKey) {
-        if let Some(batch) = self.http.streams.get_mut(&key).and_then(|stream| stream.batch.as_mut()) {
+        if let Some(batch) = self.streams.get_mut(&key).and_then(|stream| stream.batch.as_mut()) {
             batch.run();
         }
     }
 
     /// Ends a stream that answers a POST once no request of it runs.
-    pub(in crate::server) fn finish_stream_if_quiet(&mut self, key: StreamKey) {
-        let Some(stream) = self.http.streams.get_mut(&key) else { return };
+    pub(in crate::server) fn finish_stream_if_quiet(&mut self, env: &mut Env, key: StreamKey) {
+        let Some(stream) = self.streams.get_mut(&key) else { return };
         if stream.is_own || stream.is_over || !stream.running.is_empty() {
             return;
         }
         if stream.streams {
-            return self.finish_stream(key);
+            return self.finish_stream(env, key);
         }
         if stream.batch.as_ref().is_some_and(|batch| !batch.is_complete()) {
             return;
         }
         let array = stream.batch.take().and_then(|batch| batch.into_array().bytes);
-        self.answer_whole(key, 200, array);
+        self.answer_whole(env, key, 200, array);
     }
 
     /// Answers a POST whose stream has not begun, after which nothing is left of it. `None`: its
     /// requests were cancelled.
-    fn answer_whole(&mut self, key: StreamKey, status: u16, body: Option<Bytes>) {
-        let Some(stream) = self.http.streams.get(&key) else { return };
+    fn answer_whole(&mut self, env: &mut Env, key: StreamKey, status: u16, body: Option<Bytes>) {
+        let Some(stream) = self.streams.get(&key) else { return };
         let (x, can_stream, session) = (stream.exchange, stream.can_stream, stream.session);
-        self.http.remove_stream(&mut self.env, key);
-        session.into_iter().for_each(|session| self.http.touch_session(&mut self.env, session));
+        self.remove_stream(env, key);
+        session.into_iter().for_each(|session| self.touch_session(env, session));
         let Some(x) = x else {
             if body.is_some() {
-                self.env.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and cannot come back for it");
+                env.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and cannot come back for it");
             }
             return;
         };
         match body {
-            Some(body) if status == 200 => self.env.answer_one(x, Headers::new(), body),
-            Some(body) => self.env.answer_json(x, status, Headers::new(), body),
-            None if !can_stream => self.env.accept(x),
+            Some(body) if status == 200 => env.answer_one(x, Headers::new(), body),
+            Some(body) => env.answer_json(x, status, Headers::new(), body),
+            None if !can_stream => env.accept(x),
             None => {
-                self.env.begin_events(x, Headers::new());
-                self.env.send_comment(x);
-                self.env.send(x, Outbound::End);
-                self.drop_exchange(x);
+                env.begin_events(x, Headers::new());
+                env.send_comment(x);
+                env.send(x, Outbound::End);
+                env.end(x);
             }
         }
     }
 
     /// All of a stream is said, or kept for whoever comes back.
-    fn finish_stream(&mut self, key: StreamKey) {
-        let Some(stream) = self.http.streams.get_mut(&key) else { return };
+    fn finish_stream(&mut self, env: &mut Env, key: StreamKey) {
+        let Some(stream) = self.streams.get_mut(&key) else { return };
         stream.is_over = true;
         let (session, is_lost, kept_none) = (stream.session, stream.is_lost(), stream.kept.is_empty());
         match stream.exchange {
-            None if is_lost || session.is_none() || kept_none => self.http.remove_stream(&mut self.env, key),
+            None if is_lost || session.is_none() || kept_none => self.remove_stream(env, key),
             None => {}
-            Some(x) => self.end_of_stream(key, x, session),
+            Some(x) => self.end_of_stream(env, key, x, session),
         }
-        session.into_iter().for_each(|session| self.http.touch_session(&mut self.env, session));
+        session.into_iter().for_each(|session| self.touch_session(env, session));
     }
 
     /// Says the end of a stream on its exchange. Its events are kept until that was written, and
     /// some time more.
-    fn end_of_stream(&mut self, key: StreamKey, x: ExchangeId, session: Option<SessionKey>) {
-        self.env.send(x, Outbound::End);
+    fn end_of_stream(&mut self, env: &mut Env, key: StreamKey, x: ExchangeId, session: Option<SessionKey>) {
+        env.send(x, Outbound::End);
         if session.is_none() {
-            self.http.remove_stream(&mut self.env, key);
-            return self.drop_exchange(x);
+            self.remove_stream(env, key);
+            return env.end(x);
         }
-        self.env.timers.set(Timer::KeepAlive(x), None);
-        let limits = &self.shared.config.limits.server;
-        self.env.timers.set(Timer::Keep(key), Some(self.env.now + limits.history_keep + limits.write_stall));
-        if let Some(http) = self.env.http(x) {
+        env.timers.set(Timer::KeepAlive(x), None);
+        let limits = &env.config.limits.server;
+        env.timers.set(Timer::Keep(key), Some(env.now + limits.history_keep + limits.write_stall));
+        if let Some(http) = env.http(x) {
             http.stage = Stage::Written(key);
         }
     }
 
     /// What was said on an exchange is written: if that was the end of a stream, the time runs for
     /// which it is kept.
-    pub(in crate::server) fn stream_is_written(&mut self, x: ExchangeId) {
-        let Some(http) = self.env.http(x) else { return };
+    pub(in crate::server) fn stream_is_written(&mut self, env: &mut Env, x: ExchangeId) {
+        let Some(http) = env.http(x) else { return };
         let Stage::Written(key) = http.stage else { return };
-        self.env.timers.set(Timer::Keep(key), Some(self.env.now + self.shared.config.limits.server.history_keep));
-        self.let_go(key, x);
+        env.timers.set(Timer::Keep(key), Some(env.now + env.config.limits.server.history_keep));
+        self.let_go(env, key, x);
     }
 
     /// An exchange has said all of a stream, which is kept by its own timer from now on.
-    fn let_go(&mut self, key: StreamKey, x: ExchangeId) {
-        if let Some(stream) = self.http.streams.get_mut(&key) {
+    fn let_go(&mut self, env: &mut Env, key: StreamKey, x: ExchangeId) {
+        if let Some(stream) = self.streams.get_mut(&key) {
             stream.exchange = None;
         }
-        if let Some(http) = self.env.http(x) {
+        if let Some(http) = env.http(x) {
             http.stage = Stage::Answering;
         }
-        self.drop_exchange(x);
+        env.end(x);
     }
 
     /// Lets go of the oldest exchange that has said all of a stream, if nobody tells whether that
     /// was written: its place is needed.
-    pub(in crate::server) fn let_go_of_untold(&mut self) {
-        let found = self.env.exchanges.iter().find_map(|(x, exchange)| match exchange.binding.http()?.stage {
+    pub(in crate::server) fn let_go_of_untold(&mut self, env: &mut Env) {
+        let found = env.exchanges.iter().find_map(|(x, exchange)| match exchange.binding.http()?.stage {
             Stage::Written(key) if !exchange.load.told => Some((key, *x)),
             _ => None,
         });
-        found.into_iter().for_each(|(key, x)| self.let_go(key, x));
+        found.into_iter().for_each(|(key, x)| self.let_go(env, key, x));
     }
 
     /// The time for which a stream is kept is over, unless it is still being written.
-    pub(in crate::server) fn on_keep(&mut self, key: StreamKey) {
-        let Some(stream) = self.http.streams.get(&key) else { return };
-        let exchange = stream.exchange.and_then(|x| Some((x, self.env.exchanges.get(&x)?)));
+    pub(in crate::server) fn on_keep(&mut self, env: &mut Env, key: StreamKey) {
+        let Some(stream) = self.streams.get(&key) else { return };
+        let exchange = stream.exchange.and_then(|x| Some((x, env.exchanges.get(&x)?)));
         // Who tells what is not written is waited for as long as there is something, and nobody
         // else.
         if exchange.is_some_and(|(_, exchange)| exchange.load.told && exchange.load.total() > 0) {
-            let next = self.env.again(self.shared.config.limits.server.history_keep);
-            return self.env.timers.set(Timer::Keep(key), Some(next));
+            let next = env.again(env.config.limits.server.history_keep);
+            return env.timers.set(Timer::Keep(key), Some(next));
         }
         if let Some(x) = stream.exchange {
-            self.let_go(key, x);
+            self.let_go(env, key, x);
         }
-        self.http.remove_stream(&mut self.env, key);
+        self.remove_stream(env, key);
     }
+}
 
+impl Server {
     /// The exchange that carried a stream is gone.
     pub(in crate::server) fn detach(&mut self, key: StreamKey, x: ExchangeId) {
         if let Some(client) = self.http.own.remove(&x) {

@@ -93,7 +93,7 @@ impl Server {
             self.env.send(x, Outbound::Event { id, retry: None, data });
         }
         if is_over {
-            return self.end_of_stream(key, x, session_key);
+            return self.http.end_of_stream(&mut self.env, key, x, session_key);
         }
         self.env.drop_head(x);
         session_key.into_iter().for_each(|session| self.time_questions_of(session));
