@@ -17,6 +17,8 @@ pub struct Line {
     pub strings: Vec<String>,
     /// Whether the line belongs to code that is compiled for tests only.
     pub test: bool,
+    /// The characters of the whole line as it is in the file.
+    pub width: usize,
 }
 
 /// One source file.
@@ -38,25 +40,37 @@ pub fn root() -> PathBuf {
 
 /// Every `.rs` file below `folder` of the workspace, sorted by path. An absent folder has none.
 pub fn below(folder: &str) -> Vec<Source> {
-    let root = root();
+    under(&root(), folder)
+}
+
+/// As [`below`], of the checkout at `root`.
+pub fn under(root: &Path, folder: &str) -> Vec<Source> {
+    files(root, folder, ".rs").iter().map(|(path, text)| Source::new(path, text)).collect()
+}
+
+/// The path relative to `root` and the text of every file below `folder` whose name ends with `end`, sorted by path.
+///
+/// # Panics
+/// If a file cannot be read.
+pub fn files(root: &Path, folder: &str, end: &str) -> Vec<(String, String)> {
     let mut files = Vec::new();
-    walk(&root.join(folder), &mut files);
+    walk(&root.join(folder), end, &mut files);
     files.sort();
     let read = |file: &PathBuf| {
         let text = fs::read_to_string(file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
-        let path = file.strip_prefix(&root).expect("invariant: found below the root");
-        Source::new(&path.to_string_lossy().replace('\\', "/"), &text)
+        let path = file.strip_prefix(root).expect("invariant: found below the root");
+        (path.to_string_lossy().replace('\\', "/"), text)
     };
     files.iter().map(read).collect()
 }
 
-fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
+fn walk(folder: &Path, end: &str, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.map(|entry| entry.expect("a folder can be listed").path()) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() && !["target", "node_modules", ".venv"].contains(&name.as_str()) {
-            walk(&path, files);
-        } else if name.ends_with(".rs") {
+        if path.is_dir() && name != "target" && name != "node_modules" && !name.starts_with('.') {
+            walk(&path, end, files);
+        } else if name.ends_with(end) {
             files.push(path);
         }
     }
@@ -66,6 +80,9 @@ impl Source {
     /// Takes `text` apart. `path` decides whether the whole file is test code.
     pub fn new(path: &str, text: &str) -> Self {
         let mut lines = Lexer::default().run(text);
+        for (line, written) in lines.iter_mut().zip(text.lines()) {
+            line.width = written.chars().count();
+        }
         mark_tests(&mut lines, is_test_path(path));
         Self { path: path.to_owned(), lines }
     }

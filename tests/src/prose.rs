@@ -1,0 +1,175 @@
+//! Faults of the prose that can be counted: banned phrases, wide comments, long names of functions.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use crate::sources::{Source, files, has_word};
+
+/// Phrases that comments, documentation, literals and names avoid.
+const BANNED: [&str; 12] = [
+    "whoever",
+    "nobody",
+    "of which",
+    "so many",
+    "so long",
+    "anew",
+    "stands",
+    "for good",
+    "gone on with",
+    "all the same",
+    "is told",
+    "at the most",
+];
+
+/// The widest line of a comment, in columns.
+const WIDEST: usize = 100;
+
+/// The longest name of a function.
+const LONGEST: usize = 60;
+
+/// The rules, in the order of the counts.
+pub const RULES: [&str; 3] = ["banned", "wide", "names"];
+
+/// The file that holds the kept numbers.
+pub const KEPT: &str = "tests/prose.txt";
+
+/// One fault.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// The line.
+    pub line: usize,
+    /// The index in [`RULES`].
+    pub rule: usize,
+    /// What was found.
+    pub what: String,
+}
+
+/// The faults of each file that has one.
+pub type Faults = BTreeMap<String, Vec<Fault>>;
+
+/// Returns the faults of all Rust and Markdown files below `root`.
+pub fn faults(root: &Path) -> Faults {
+    let rust = files(root, "", ".rs").into_iter().map(|(path, text)| (rust(&Source::new(&path, &text)), path));
+    let markdown = files(root, "", ".md").into_iter().map(|(path, text)| (markdown(&path, &text), path));
+    rust.chain(markdown).filter(|(found, _)| !found.is_empty()).map(|(found, path)| (path, found)).collect()
+}
+
+/// Returns the kept form of faults: a line with path and counts for each file.
+pub fn kept(faults: &Faults) -> String {
+    let mut text = format!("# path {}\n", RULES.join(" "));
+    for (path, found) in faults {
+        let [banned, wide, names] = [0, 1, 2].map(|rule| found.iter().filter(|fault| fault.rule == rule).count());
+        let _ = writeln!(text, "{path} {banned} {wide} {names}");
+    }
+    text
+}
+
+/// Writes the kept numbers of the tree below `root`.
+///
+/// # Panics
+/// If the file cannot be written.
+pub fn keep(root: &Path) {
+    fs::write(root.join(KEPT), kept(&faults(root))).unwrap_or_else(|why| panic!("{KEPT}: {why}"));
+}
+
+/// Returns the banned phrases of some lines that form one text. The first has the number `line`.
+fn banned(lines: &[String], line: usize) -> Vec<Fault> {
+    let (mut text, mut starts) = (String::new(), Vec::new());
+    for part in lines {
+        starts.push(text.len());
+        text.extend(part.trim().chars().map(|c| c.to_ascii_lowercase()).chain([' ']));
+    }
+    let mut found = Vec::new();
+    for phrase in BANNED {
+        for (at, _) in text.match_indices(phrase) {
+            // With the characters around it: an edge of a word is not an edge of this slice.
+            let before = text[..at].chars().next_back().map_or(at, |c| at - c.len_utf8());
+            let after = text[at + phrase.len()..].chars().next().map_or(0, char::len_utf8);
+            if has_word(&text[before..at + phrase.len() + after], phrase) {
+                let number = line + starts.partition_point(|start| *start <= at) - 1;
+                found.push(Fault { line: number, rule: 0, what: phrase.to_owned() });
+            }
+        }
+    }
+    found
+}
+
+/// Returns the faults of a Rust file.
+fn rust(source: &Source) -> Vec<Fault> {
+    let (mut found, mut comment) = (Vec::new(), Vec::new());
+    // The list of the phrases does not count.
+    let is_list = source.path == "tests/src/prose.rs";
+    for (number, line) in source.numbered() {
+        let text = line.comment.as_ref().map(|text| text.trim_start_matches(['/', '!']).to_owned());
+        // A row of a table and an address cannot be wrapped.
+        let is_whole = text.as_ref().is_some_and(|text| {
+            let text = text.trim();
+            text.starts_with('|') || text.contains("://") && !text.contains(' ')
+        });
+        if line.code.trim().is_empty() && text.is_some() && line.width > WIDEST && !is_whole {
+            found.push(Fault { line: number, rule: 1, what: format!("{} columns", line.width) });
+        }
+        if !line.code.trim().is_empty() || text.is_none() {
+            found.extend(banned(&comment, number - comment.len()));
+            comment.clear();
+        }
+        comment.extend(text);
+        let mut names = Vec::new();
+        for (at, _) in line.code.match_indices("fn ") {
+            let is_keyword = !line.code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+            let rest = line.code[at + 3..].split(|c: char| !c.is_alphanumeric() && c != '_').next();
+            names.extend(rest.filter(|name| is_keyword && !name.is_empty()));
+        }
+        for name in names {
+            if name.chars().count() > LONGEST {
+                found.push(Fault { line: number, rule: 2, what: name.to_owned() });
+            }
+            found.extend(banned(&[name.replace('_', " ")], number));
+        }
+        for text in line.strings.iter().filter(|_| !line.test && !is_list) {
+            found.extend(banned(&[text.replace('\n', " ")], number));
+        }
+    }
+    found.extend(banned(&comment, source.lines.len() + 1 - comment.len()));
+    found.sort_by_key(|fault| (fault.line, fault.rule));
+    found
+}
+
+/// Returns the banned phrases of a Markdown file outside of code. The tables of the changelog
+/// name old things and do not count.
+fn markdown(path: &str, text: &str) -> Vec<Fault> {
+    let mut is_code = false;
+    let mut prose = Vec::new();
+    for line in text.lines() {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        let is_left_out = is_code || is_fence || path == "CHANGELOG.md" && line.starts_with('|');
+        prose.push(if is_left_out { String::new() } else { line.to_owned() });
+    }
+    banned(&prose, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<(usize, usize)> {
+        rust(&Source::new("c/src/a.rs", text)).iter().map(|fault| (fault.line, fault.rule)).collect()
+    }
+
+    #[test]
+    fn phrases_are_found_across_lines_and_in_names() {
+        assert_eq!(found("fn a() {}\n/// The lists, of\n/// which b understands.\nfn b() {}"), [(2, 0)]);
+        assert_eq!(found("fn a_client_is_told() {}\nconst A: &str = \"it stands\"; // anew"), [(1, 0), (2, 0), (2, 0)]);
+        assert_eq!(markdown("a.md", "Is\ntold.\n```text\nanew\n```\n").len(), 1);
+        assert_eq!(markdown("CHANGELOG.md", "| anew |\n").len(), 0);
+    }
+
+    #[test]
+    fn wide_comments_and_long_names_are_found() {
+        let wide = format!("// a {}\n// | {} |\nfn {}() {{}}", "x ".repeat(50), "x ".repeat(50), "a".repeat(61));
+        assert_eq!(found(&wide), [(1, 1), (3, 2)]);
+    }
+}
