@@ -2,6 +2,7 @@
 //! What tests the three crates from outside: a driver on a bare loop, the simulator, what reads the sources, what counts and breaks the
 //! tests, other peoples' servers, and a web server that says anything.
 
+pub mod api;
 pub mod conformance;
 pub mod fuzz;
 pub mod hostile;
