@@ -21,6 +21,7 @@ use core::time::Duration;
 #[derive(Debug)]
 pub(super) struct CallState {
     pub(super) raw: RawCall,
+    pub(super) owner: CallOwner,
     pub(super) stage: Stage,
     /// Rounds in which the server asked.
     pub(super) rounds: u32,
@@ -38,6 +39,16 @@ pub(super) struct CallState {
     progress: f64,
     /// The last progress that the application saw; a later round begins anew on the wire, but not for the application.
     told: f64,
+}
+
+/// The party that made a call, which receives its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum CallOwner {
+    /// The application. The end of the call is an event.
+    Application,
+    /// The engine, which fetches a list of tools. The application sees nothing of the call.
+    #[cfg(feature = "http")]
+    Engine,
 }
 
 /// Where a call is.
@@ -87,13 +98,13 @@ impl Client {
         if let Some(why) = self.refusal(&raw) {
             return Err(Refused { value: raw, why });
         }
-        let call = self.admit(raw);
+        let call = self.admit(raw, CallOwner::Application);
         self.send_admitted(call);
         Ok(call)
     }
 
-    /// Takes a call on, to be sent.
-    pub(super) fn admit(&mut self, raw: RawCall) -> CallId {
+    /// Adds a call to the table. [`send_admitted`](Self::send_admitted) sends it.
+    pub(super) fn admit(&mut self, raw: RawCall, owner: CallOwner) -> CallId {
         self.next_call += 1;
         let call = CallId(self.next_call);
         let resets = raw.options.reset_on_progress.unwrap_or(self.config.reset_on_progress);
@@ -103,6 +114,7 @@ impl Client {
         let clock = limit.map_or(Clock::Unlimited, |limit| Clock::Still { limit, left: limit });
         let state = CallState {
             raw,
+            owner,
             stage: Stage::Queued,
             rounds: 0,
             round: Object::new(),
@@ -247,7 +259,7 @@ impl Client {
         self.end(call, outcome);
     }
 
-    /// Ends a call: the one place where that happens.
+    /// Ends a call and delivers its outcome to its owner. No other function ends one.
     pub(super) fn end(&mut self, call: CallId, outcome: Result<RawResult, CallError>) {
         let Some(state) = self.calls.remove(&call) else { return };
         for timer in [Timer::Call(call), Timer::Total(call), Timer::Round(call)] {
@@ -274,7 +286,15 @@ impl Client {
             Stage::Mismatched(_) => {}
         }
         let reached = state.reached || state.rounds > 0;
-        self.tell_end(call, outcome.map_err(|error| if reached { may_have_run(error) } else { error }));
+        let outcome = outcome.map_err(|error| if reached { may_have_run(error) } else { error });
+        match state.owner {
+            CallOwner::Application => {
+                self.out.event(Event::Ended { call, outcome });
+                self.leave_catalogue(call);
+            }
+            #[cfg(feature = "http")]
+            CallOwner::Engine => self.on_page(outcome),
+        }
     }
 
     pub(super) fn on_cancel(&mut self, call: CallId, reason: Option<String>) {

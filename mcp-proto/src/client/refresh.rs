@@ -3,9 +3,9 @@
 //!
 //! The list is fetched by a call of the engine's own, page by page. It travels, waits and ends like any other; only nothing of it is told.
 
-use super::calls::Stage;
+use super::Client;
+use super::calls::{CallOwner, Stage};
 use super::tools::Tools;
-use super::{Client, Event};
 use crate::call::{Method, Paged, Pages, RawResult};
 use crate::error::{CallError, DiagnosticKind};
 use crate::input::CallId;
@@ -123,7 +123,7 @@ impl Client {
     fn fetch(&mut self, mut pages: Pages<Cursors>) {
         match pages.next() {
             Some(page) => {
-                let call = self.admit(page.into_raw());
+                let call = self.admit(page.into_raw(), CallOwner::Engine);
                 self.web.catalogue.fetch = Some(Fetch { pages, call });
                 self.send_admitted(call);
             }
@@ -136,17 +136,18 @@ impl Client {
         }
     }
 
-    /// A call has ended. Tells it, unless it was the engine's own.
-    pub(super) fn tell_end(&mut self, call: CallId, outcome: Result<RawResult, CallError>) {
-        match self.web.catalogue.fetch.take_if(|fetch| fetch.call == call) {
-            Some(fetch) => self.on_fetched(fetch.pages, outcome),
-            None => {
-                self.out.event(Event::Ended { call, outcome });
-                self.web.catalogue.repeated.remove(&call);
-                if self.web.catalogue.waiting.remove(&call) && self.web.catalogue.waiting.is_empty() {
-                    self.stop_fetching();
-                }
-            }
+    /// A call of the application has ended. The engine stops fetching the list if no other call waits for it.
+    pub(super) fn leave_catalogue(&mut self, call: CallId) {
+        self.web.catalogue.repeated.remove(&call);
+        if self.web.catalogue.waiting.remove(&call) && self.web.catalogue.waiting.is_empty() {
+            self.stop_fetching();
+        }
+    }
+
+    /// The call for a page of the list has ended.
+    pub(super) fn on_page(&mut self, outcome: Result<RawResult, CallError>) {
+        if let Some(fetch) = self.web.catalogue.fetch.take() {
+            self.on_fetched(fetch.pages, outcome);
         }
     }
 
@@ -203,9 +204,9 @@ impl Client {
         }
     }
 
-    /// Whether the application knows nothing of this call.
+    /// Returns whether the engine itself made this call.
     pub(super) fn is_own(&self, call: CallId) -> bool {
-        self.web.catalogue.fetch.as_ref().is_some_and(|fetch| fetch.call == call)
+        self.calls.get(&call).is_some_and(|state| state.owner == CallOwner::Engine)
     }
 
     /// Calls of the engine's own that have not ended.

@@ -1,8 +1,7 @@
 //! What a client without the feature `http` does in the places where one over HTTP has something to do: nothing.
 
-use crate::call::RawResult;
-use crate::client::{Client, Event};
-use crate::error::{Awaited, CallError, NegotiationError};
+use crate::client::Client;
+use crate::error::{Awaited, NegotiationError};
 use crate::exchange::{ExchangeId, Sent};
 use crate::input::{AuthKey, Authorization, CallId};
 use crate::rpc::{EncodeError, ErrorObject, Id, Object, RawJson};
@@ -46,9 +45,7 @@ impl Client {
     pub(in crate::client) const fn refreshes(&mut self, _call: CallId, _error: &ErrorObject) -> bool {
         false
     }
-    pub(in crate::client) fn tell_end(&mut self, call: CallId, outcome: Result<RawResult, CallError>) {
-        self.out.event(Event::Ended { call, outcome });
-    }
+    pub(in crate::client) fn leave_catalogue(&mut self, _call: CallId) {}
     pub(in crate::client) const fn is_holding(&self) -> bool {
         false
     }
