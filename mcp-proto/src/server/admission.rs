@@ -1,5 +1,5 @@
-//! Admission: the application decides who is served, from the head of an HTTP request, or from the
-//! peer of a duplex connection that a listener accepted. Nothing of either is served before that.
+//! Admission: the application decides whether a client is served, from the head of an HTTP request
+//! or from the peer of an accepted duplex connection. The engine serves nothing of either before.
 
 use super::{Event, Server, ServerConfig, Timer};
 use crate::error::DiagnosticKind;
@@ -8,28 +8,28 @@ use crate::input::{Admission, AdmitKey, AdmitToken, Principal};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-/// What the application has decided about a duplex exchange.
+/// The decision of the application about a duplex connection.
 #[derive(Debug)]
 pub(super) enum Admitted {
-    /// Nothing yet.
+    /// It has not decided.
     Waiting { key: AdmitKey, early: Option<Box<Inbound>>, ended: bool },
-    /// It is served, as coming from this principal.
+    /// The connection is served, for this principal.
     As(Option<Principal>),
 }
 
 impl ServerConfig {
-    /// Whether the application decides about a duplex exchange of this peer. It does not where the
-    /// stream was given to the driver: its peer is the program that started this one, or one that
-    /// the application has chosen.
+    /// Returns whether the application decides about a duplex connection of this peer. It does not
+    /// for a stream that was given to the driver: the peer is the program that started this one, or
+    /// one that the application has chosen.
     pub(super) fn asks_about(&self, peer: &Peer) -> bool {
         self.admit && peer.is_accepted()
     }
 }
 
 impl Server {
-    /// Asks the application whether an exchange is served. `head`: that of its HTTP request.
+    /// Emits the admission of an exchange. `head`: that of its HTTP request.
     pub(super) fn ask_admission(&mut self, x: ExchangeId, peer: Peer, head: Option<Arc<RequestHead>>) -> AdmitKey {
-        // As a request's, so that no other engine has the same.
+        // From the counter of the request keys, so that no other engine has the same.
         let key = AdmitKey(self.mint_key().0);
         self.env.admitting.insert(key, x);
         let timeout = self.env.now + self.shared.config.limits.server.admit_timeout;
@@ -53,7 +53,7 @@ impl Server {
         }
     }
 
-    /// The application did not decide in time.
+    /// The admission has timed out.
     pub(super) fn on_admit_timeout(&mut self, x: ExchangeId) {
         #[cfg(feature = "http")]
         if self.env.exchanges.get(&x).is_some_and(|exchange| exchange.binding.http().is_some()) {
@@ -77,14 +77,14 @@ impl Server {
         }
     }
 
-    /// Closes a duplex exchange unserved: there is no request to answer.
+    /// Closes a duplex connection that is not served: there is no request to answer.
     fn refuse_duplex(&mut self, x: ExchangeId, why: &str) {
         self.env.diagnose(DiagnosticKind::NotAdmitted, why);
         self.abort(x);
     }
 
-    /// Takes what comes before the decision from a driver that reads on. One message and the end of
-    /// the input are kept; more is not read.
+    /// Keeps one message, and the end of the input, that a driver reads before the decision. A
+    /// second message closes the connection.
     pub(super) fn duplex_early(&mut self, x: ExchangeId, item: Inbound) {
         let Some(duplex) = self.env.duplex_mut(x) else { return };
         let Admitted::Waiting { early, ended, .. } = &mut duplex.admitted else { return };

@@ -1,7 +1,6 @@
-//! Asking an older client: the engine's own requests (`elicitation/create`,
-//! `sampling/createMessage`, `roots/list`), on its duplex exchange or on the stream of the request
-//! that asks. In 2026-07-28 a server sends no request; there questions are results, see
-//! `responder.rs`.
+//! Requests of the engine to a legacy client (`elicitation/create`, `sampling/createMessage`,
+//! `roots/list`), on its duplex connection or on the stream of the request that asks. On 2026-07-28
+//! a server sends no request; there questions are results, see `responder.rs`.
 
 use super::Timer;
 use super::reply::ReplyTo;
@@ -18,14 +17,14 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-/// The questions of one round.
+/// The engine's requests of one round.
 #[derive(Debug, Default)]
 pub(super) struct Asking {
-    /// Those without an answer: the id on the wire, and the name.
+    /// Those without a response: the id on the wire, and the name.
     open: BTreeMap<i64, String>,
-    /// What the handler wants back.
+    /// The state that the handler receives again.
     state: Option<RawJson>,
-    /// When the client has had its time.
+    /// The deadline for the responses.
     #[cfg(feature = "http")]
     pub(super) until: crate::time::Instant,
 }
@@ -44,8 +43,8 @@ impl Asking {
 }
 
 impl Server {
-    /// Sends the questions of a request. Its handler is entered again when all are answered, at
-    /// once if there are none.
+    /// Sends the engine's requests for a request. The next round begins when every response has
+    /// arrived, at once if there are none.
     pub(super) fn ask(&mut self, key: RequestKey, questions: Vec<Question>, state: Option<RawJson>) {
         let timeout = self.env.now + self.shared.config.limits.server.ask_timeout;
         let Some(key) = self.rekey(key) else { return };
@@ -53,7 +52,7 @@ impl Server {
         let reply_to = running.reply_to;
         if let Some(entry) = &mut running.entry {
             entry.rounds += 1;
-            // An answer to an earlier question of the same name is out of date.
+            // A response of an earlier round with the same name is out of date.
             let old = questions.iter().filter_map(|question| entry.inputs.remove_entry(&question.name));
             let freed: usize = old.map(|(name, input)| weight::of_input(&name, &input)).sum();
             running.size -= freed;
@@ -86,7 +85,8 @@ impl Server {
         }
     }
 
-    /// An answer of a client. Answers to nothing are told and dropped; none ever ends the exchange.
+    /// Handles a response of a client. One that refers to no open request is reported and dropped;
+    /// none ends the connection.
     pub(super) fn on_response(&mut self, session_ref: SessionRef, response: Response) {
         let outcome = match response.payload {
             Payload::Result(result) => Ok(result),
@@ -95,7 +95,7 @@ impl Server {
         let Some(session) = session_ref.get(&self.env, &self.http) else { return };
         let (id, as_text) = match &response.id {
             Id::Int(id) => (Some(*id), false),
-            // Some clients answer a number with its decimal digits.
+            // Some clients send the decimal digits of a number as a string.
             Id::Text(text) => (text.parse().ok().filter(|id: &i64| id.to_string() == *text), true),
         };
         match session.question(id) {
@@ -116,8 +116,8 @@ impl Server {
         }
     }
 
-    /// An answer that cannot be read, to a question that is open: it counts as an error, so that
-    /// nobody waits for it.
+    /// Handles a response that cannot be read. If its id is open it counts as an error, so that the
+    /// request does not wait for the timeout.
     pub(super) fn on_unreadable_answer(&mut self, session_ref: SessionRef, id: Option<&Id>) {
         let Some(session) = session_ref.get(&self.env, &self.http) else { return };
         if let Some(Id::Int(id)) = id
@@ -128,7 +128,7 @@ impl Server {
         }
     }
 
-    /// A hook refused a question of ours: it counts as answered with an error.
+    /// A hook of the application blocked a request of the engine: it counts as an error response.
     pub(super) fn on_unsendable(&mut self, x: ExchangeId, id: &Id, reason: &str) {
         self.env.diagnose(DiagnosticKind::Denied, &format!("a question of ours: {reason}"));
         if let Id::Int(id) = id {
@@ -142,7 +142,7 @@ impl Server {
     fn on_input(&mut self, session_ref: SessionRef, id: i64, outcome: Result<RawJson, ErrorObject>) {
         let Some(session) = session_ref.get_mut(&mut self.env, &mut self.http) else { return };
         let Some(key) = session.close_question(id) else { return };
-        // Of what is kept with the message that it came in, nothing would be counted.
+        // The rest of its message would be held, and not counted.
         let outcome = match outcome {
             Ok(result) => Ok(result.detached()),
             Err(ErrorObject { code, message, data }) => {
@@ -165,8 +165,8 @@ impl Server {
         }
     }
 
-    /// An answer, or an error in its place: it is held for as long as its request runs, like the
-    /// params of that.
+    /// Returns the response, or an error if the limits leave no room: a response is held for as
+    /// long as its request runs.
     fn if_there_is_room(
         &mut self,
         key: RequestKey,
@@ -182,14 +182,14 @@ impl Server {
         Err(ErrorObject::new(code::INTERNAL_ERROR, why))
     }
 
-    /// Takes questions out of the table of those that are open.
+    /// Closes the engine's requests in the table of their session.
     pub(super) fn settle(&mut self, reply_to: ReplyTo, asking: &Asking) {
         if let Some(session) = reply_to.session_mut(&mut self.env, &mut self.http) {
             asking.close_in(session);
         }
     }
 
-    /// Tells the client that the answers to these questions are of no interest any more.
+    /// Sends `notifications/cancelled` for the engine's open requests.
     pub(super) fn withdraw(&mut self, reply_to: ReplyTo, asking: &Asking) {
         let at = reply_to.for_questions(&mut self.http);
         for id in asking.ids() {

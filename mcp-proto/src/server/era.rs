@@ -1,4 +1,5 @@
-//! Which rules a request follows, and the requests that the engine answers itself.
+//! The parameters of a request by era, and the results of the requests that the engine serves
+//! itself.
 
 use super::responder::may_ask;
 use super::seal::Inputs;
@@ -17,19 +18,19 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// Why a request is answered with an error.
+/// The error response of a request.
 #[derive(Debug)]
 pub(super) struct ErrorReply {
     pub(super) error: ErrorObject,
     pub(super) kind: DiagnosticKind,
-    /// The status over HTTP, where the code does not tell.
+    /// The HTTP status, if the code does not decide it.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has one"))]
     pub(super) status: Option<u16>,
 }
 
 impl Server {
-    /// The params of a request whose id is not longer than it may be. A progress token that is
-    /// longer is taken out.
+    /// Returns the params of a request. An id above the limit is an error; a progress token above
+    /// it is dropped and reported.
     pub(super) fn parts(&mut self, request: &Request) -> Result<Parts, ErrorReply> {
         let max = self.shared.config.limits.frame.max_id;
         if request.id.size() > max {
@@ -44,8 +45,8 @@ impl Server {
         Ok(parts)
     }
 
-    /// The request that a `notifications/cancelled` names. `None`, which is diagnosed: there is
-    /// none, or the id is longer than it may be.
+    /// Returns the request that a `notifications/cancelled` names. `None`, which is reported: there
+    /// is none, or the id is above the limit.
     pub(super) fn cancelled(
         &mut self,
         session_ref: Option<SessionRef>,
@@ -74,13 +75,12 @@ impl ErrorReply {
         Self::new(DiagnosticKind::BadParams, code::INVALID_PARAMS, message)
     }
 
-    /// Metadata that is missing or malformed, which over HTTP has another status than other wrong
-    /// params.
+    /// The error for missing or malformed metadata, which has its own status over HTTP.
     pub(super) fn metadata(message: impl Into<String>) -> Self {
         Self { status: Some(400), ..Self::params(message) }
     }
 
-    /// No room for a further one.
+    /// The error for a request above a limit.
     pub(super) fn full(why: &str) -> Self {
         Self { status: Some(503), ..Self::new(DiagnosticKind::TooManyRequests, code::INTERNAL_ERROR, why) }
     }
@@ -91,13 +91,13 @@ impl ErrorReply {
     }
 }
 
-/// What an older client told in `initialize`.
+/// What `initialize` negotiated.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Negotiated {
     pub(super) version: ProtocolVersion,
     pub(super) client: Option<Arc<Implementation>>,
     pub(super) capabilities: Arc<ClientCapabilities>,
-    /// Bytes of what is kept of it, as estimated.
+    /// The memory that it holds, in bytes, as estimated.
     pub(super) weight: usize,
 }
 
@@ -110,14 +110,14 @@ pub(super) enum Transport {
 }
 
 impl Transport {
-    /// Whether the revision is one to name over it. The oldest has another HTTP transport; a client
-    /// that asks for it gets it all the same.
+    /// Returns whether the server names this revision over the transport. 2024-11-05 has another
+    /// HTTP transport; a client that requests it over this one is served.
     fn carries(self, version: ProtocolVersion) -> bool {
         self == Self::Duplex || version != ProtocolVersion::V2024_11_05
     }
 }
 
-/// Whom a request comes from, as far as the transport tells.
+/// The client of a request, as far as the transport knows it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Caller {
     pub(super) peer: Peer,
@@ -126,27 +126,27 @@ pub(super) struct Caller {
     pub(super) session: Option<SessionKey>,
 }
 
-/// A request that may run.
+/// A request that the application may run.
 pub(super) struct Admitted {
     pub(super) id: Id,
     pub(super) incoming: Incoming,
     pub(super) token: Option<Id>,
-    /// What is wrong with the answers that it brings.
+    /// The error in the input responses that it brings.
     pub(super) fault: Option<Box<ErrorObject>>,
-    /// It brought answers without the state of a round that asked for them. They were dropped.
+    /// Whether it brought input responses without the state of a round. They were dropped.
     pub(super) unasked: bool,
-    /// What it holds once it runs, as estimated.
+    /// The memory that it holds while it runs, in bytes, as estimated.
     pub(super) size: usize,
 }
 
-/// The params of a request, and its metadata taken out of them.
+/// The params of a request, and its metadata.
 pub(super) struct Parts {
     pub(super) params: Object,
     pub(super) meta: Object,
 }
 
 impl Parts {
-    /// They share no text with anything else: what they hold is known.
+    /// Reads them. They share no text with the message, so what they hold is known.
     pub(super) fn of(request: &Request) -> Result<Self, ErrorReply> {
         let text = request.params.as_ref().map(RawJson::detached);
         let mut params =
@@ -159,20 +159,21 @@ impl Parts {
         Ok(Self { params, meta })
     }
 
-    /// Whether the request names its revision, which makes it modern whatever its method is.
+    /// Returns whether the request names its revision, which makes it modern whatever its method
+    /// is.
     pub(super) fn is_modern(&self) -> bool {
         self.meta.get(meta::PROTOCOL_VERSION).is_some()
     }
 
-    /// Whether the request has a part of the metadata that 2026-07-28 demands, without naming its
+    /// Returns whether the request has a part of the metadata that 2026-07-28 demands, without its
     /// revision.
     pub(super) fn is_half_modern(&self) -> bool {
         !self.is_modern()
             && [meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO].iter().any(|key| self.meta.get(key).is_some())
     }
 
-    /// The revision that the request names. An error unless all metadata that 2026-07-28 demands is
-    /// there.
+    /// Returns the revision that the request names. An error unless all metadata that 2026-07-28
+    /// demands is there.
     pub(super) fn named_version(&self) -> Result<String, ErrorReply> {
         let version = self
             .meta
@@ -182,8 +183,8 @@ impl Parts {
         Ok(version)
     }
 
-    /// The token of the request. One that is neither a string nor an integer is an error, `null` is
-    /// none.
+    /// Returns the progress token. One that is neither a string nor an integer is an error, `null`
+    /// is none.
     pub(super) fn progress_token(&self) -> Result<Option<Id>, ErrorReply> {
         match self.meta.get(meta::PROGRESS_TOKEN) {
             None => Ok(None),
@@ -195,8 +196,8 @@ impl Parts {
         }
     }
 
-    /// A request of the modern era whose version is supported. `takes_unasked`: answers without a
-    /// state count. Its context is its own: nothing of an earlier request enters it.
+    /// Admits a modern request whose revision is supported. `takes_unasked`: input responses
+    /// without a state count. Nothing of an earlier request enters its context.
     pub(super) fn admit_modern(
         mut self,
         request: Request,
@@ -210,11 +211,11 @@ impl Parts {
         let (mut inputs, mut state, mut fault, mut unasked) = (Inputs::new(), None, None, false);
         if may_ask(&request.method) {
             match self.take_inputs() {
-                // Without the state of a round nothing was asked.
+                // Without a state, no round has asked for them.
                 Ok((brought, None)) if !takes_unasked => unasked = !brought.is_empty(),
                 Ok(taken) => (inputs, state) = taken,
-                // Whether there is such a method, and such a tool, is known to the application, and
-                // comes first.
+                // The application knows whether the method and the tool exist, and that error comes
+                // first.
                 Err(rejection) => fault = Some(rejection.error.into()),
             }
         }
@@ -235,7 +236,7 @@ impl Parts {
         Ok(Admitted { id: request.id, incoming, token, fault, unasked, size })
     }
 
-    /// A request on a connection that was negotiated by `initialize`.
+    /// Admits a legacy request with a negotiated revision.
     pub(super) fn admit_legacy(
         self,
         request: Request,
@@ -260,7 +261,7 @@ impl Parts {
         Ok(Admitted { id: request.id, incoming, token, fault: None, unasked: false, size })
     }
 
-    /// The answers that a retry brings (multi round-trip requests). A client answers with results
+    /// Takes the input responses of a retry (multi round-trip requests). A client sends results
     /// only.
     fn take_inputs(&mut self) -> Result<(Inputs, Option<RequestState>), ErrorReply> {
         let responses = self.params.optional_object("inputResponses");
@@ -282,18 +283,18 @@ impl Parts {
 }
 
 impl ServerConfig {
-    /// Whether any revision with a handshake is supported.
+    /// Returns whether a legacy revision is supported.
     pub(super) fn serves_legacy(&self) -> bool {
         self.versions.newest(Era::Legacy).is_some()
     }
 
-    /// The modern revision of this name, or the error that names ours.
+    /// Returns the modern revision of this name, or the error that names the supported ones.
     pub(super) fn modern_version(&self, name: &str, over: Transport) -> Result<ProtocolVersion, ErrorReply> {
         let version = ProtocolVersion::parse(name).filter(|v| v.era() == Era::Modern && self.versions.contains(*v));
         version.ok_or_else(|| self.unsupported(name, over))
     }
 
-    /// `-32022` with our versions.
+    /// Returns the error -32022 with the supported revisions.
     pub(super) fn unsupported(&self, requested: &str, over: Transport) -> ErrorReply {
         let requested = excerpt(requested);
         let data = Object::new().with("supported", self.supported(over)).with("requested", requested.as_str());
@@ -303,7 +304,7 @@ impl ServerConfig {
         rejection
     }
 
-    /// The result of `server/discover`, before it is completed as every modern result is.
+    /// Returns the result of `server/discover`, before it is completed like every modern result.
     pub(super) fn discover(&self, over: Transport) -> Object {
         Object::new()
             .with("supportedVersions", self.supported(over))
@@ -311,15 +312,13 @@ impl ServerConfig {
             .with_opt("instructions", self.instructions.as_deref())
     }
 
-    /// Negotiates by `initialize`: the requested revision if we have it, else our newest of the
-    /// legacy era.
+    /// Negotiates: the requested revision if it is supported, else the newest legacy one.
     pub(super) fn initialize(&self, params: &Object, over: Transport) -> Result<(Negotiated, Object), ErrorReply> {
         let requested: String = params.required("protocolVersion").map_err(|e| ErrorReply::params(format!("{e}")))?;
         let newest = self.versions.newest(Era::Legacy).ok_or_else(|| self.unsupported(&requested, over))?;
         let version = self.versions.mutual(Era::Legacy, &[&requested]).unwrap_or(newest);
         let max = self.limits.server.max_client_data;
-        // A client that says nothing of itself, or nothing legible, is served: nothing depends on
-        // it.
+        // A missing or malformed `clientInfo` is no error: nothing depends on it.
         let info = params.get("clientInfo").filter(|info| info.as_bytes().len() <= max).map(RawJson::detached);
         let client = info.as_ref().and_then(|info| Implementation::read(Object::read(info).ok()?).ok());
         let capabilities = params.get("capabilities").map(RawJson::detached);

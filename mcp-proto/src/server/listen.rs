@@ -1,7 +1,7 @@
-//! Telling clients of changes: `subscriptions/listen` of 2026-07-28 on every transport, and the
-//! unasked `list_changed` that the older revisions have in its place, on a duplex exchange or on
-//! the stream that a session has of its own. A change is told once to each; changes that a client
-//! has no room for become one.
+//! Notifications of changes: `subscriptions/listen` of 2026-07-28 on every transport, and the
+//! unsolicited `list_changed` of the legacy revisions, on a duplex connection or on the session's
+//! own stream. Each client receives one notification of a change. Changes that wait for room are
+//! merged.
 
 use super::era::ErrorReply;
 use super::reply::{Reply, ReplyTo};
@@ -17,21 +17,21 @@ use crate::version::ProtocolVersion;
 use alloc::format;
 use alloc::vec::Vec;
 
-/// A subscription that is open.
+/// An open subscription.
 #[derive(Debug)]
 pub(super) struct Listen {
     exchange: ExchangeId,
     reply_to: ReplyTo,
-    /// Whose share it takes of what all share.
+    /// The client that it counts for.
     client: ClientKey,
-    /// Bytes that it holds, as estimated.
+    /// The memory that it holds, in bytes, as estimated.
     size: usize,
-    /// The id of its request, which all that is said of it repeats.
+    /// The id of its request, which each of its notifications repeats.
     id: Id,
     version: ProtocolVersion,
-    /// Whether it wants to know of the tools.
+    /// Whether it includes changes of the list of tools.
     tools: bool,
-    /// Of how many changes it was told.
+    /// Number of changes that its client was notified of.
     told: u64,
 }
 
@@ -51,8 +51,7 @@ impl Server {
         watchers.into_iter().for_each(|x| self.tell_changes(x));
     }
 
-    /// Tells whoever is at the other end of an exchange what it does not know yet, as far as there
-    /// is room.
+    /// Sends pending notifications of changes on an exchange, as far as there is room.
     pub(super) fn tell_changes(&mut self, x: ExchangeId) {
         let Some(exchange) = self.env.exchanges.get(&x) else { return };
         let subscriptions: Vec<RequestKey> = exchange.listens.iter().copied().collect();
@@ -90,7 +89,8 @@ impl Server {
         reply_to.send(&mut self.env, &mut self.http, note);
     }
 
-    /// Where a client of an older revision is told of changes, if the exchange is such a place.
+    /// Returns the session and the reply target for the changes of a legacy client, if the exchange
+    /// carries them.
     fn older(&self, x: ExchangeId) -> Option<(SessionRef, ReplyTo)> {
         let exchange = self.env.exchanges.get(&x)?;
         match exchange.binding.duplex() {
@@ -102,8 +102,8 @@ impl Server {
         }
     }
 
-    /// Opens a subscription (2026-07-28 subscriptions): what of it is honoured is said first. What
-    /// we do not tell of is left out.
+    /// Opens a subscription (2026-07-28 subscriptions). The acknowledgement names what is honoured;
+    /// what the engine does not announce is left out.
     pub(super) fn listen(
         &mut self,
         x: ExchangeId,
@@ -154,7 +154,7 @@ impl Server {
         Ok(())
     }
 
-    /// A subscription is over without a word. False if there is none of that key.
+    /// Removes a subscription without a message. Returns false if there is none with this key.
     pub(super) fn forget_listen(&mut self, key: RequestKey) -> bool {
         let Some(listen) = self.listens.remove(&key) else { return false };
         self.give_back_listen(&listen);
@@ -172,14 +172,14 @@ impl Server {
         self.env.shares.give_back(listen.client, Bound::Streams, 1);
     }
 
-    /// Ends all subscriptions by the book.
+    /// Ends every subscription with its result.
     pub(super) fn end_listens(&mut self) {
         let open: Vec<RequestKey> = self.listens.keys().copied().collect();
         open.into_iter().for_each(|key| self.end_listen(key));
     }
 
-    /// Ends a subscription by the book: the result, and on a duplex exchange the notification that
-    /// 2026-07-28 (cancellation) wants.
+    /// Ends a subscription: sends its result, and on a duplex connection `notifications/cancelled`
+    /// (2026-07-28 cancellation).
     pub(super) fn end_listen(&mut self, key: RequestKey) {
         let Some(listen) = self.listens.remove(&key) else { return };
         self.give_back_listen(&listen);
@@ -198,7 +198,7 @@ impl Server {
     }
 }
 
-/// The metadata by which a client tells its subscriptions apart.
+/// Returns the metadata by which a client tells its subscriptions apart.
 fn subscription(id: &Id) -> RawJson {
     Object::new().with(meta::SUBSCRIPTION_ID, id).into()
 }

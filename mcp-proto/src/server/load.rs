@@ -1,19 +1,19 @@
-//! What is said on an exchange and not yet written.
+//! The bytes that were sent on an exchange and are not written.
 
 use crate::exchange::{Body, Outbound};
 
-/// What was said on an exchange and is not written yet.
+/// The bytes that were sent on an exchange and are not written.
 #[derive(Debug, Default)]
 pub(super) struct Load {
     /// Bytes in the queue of outputs.
     pub(super) queued: usize,
-    /// Bytes that the driver took since it last told how many are unsent. Counted only if it ever
-    /// tells.
+    /// Bytes that the driver took since its last report of unsent bytes. Counted only if it reports
+    /// at all.
     pub(super) handed: usize,
-    /// Bytes unsent, as last told.
+    /// Unsent bytes, as last reported.
     pub(super) unsent: usize,
     pub(super) told: bool,
-    /// Bytes that the engine answered by itself while the exchange was over its bound.
+    /// Bytes of the engine's own responses while the exchange was over its limit.
     pub(super) excess: usize,
 }
 
@@ -23,7 +23,7 @@ impl Load {
     }
 }
 
-/// The bytes that an outgoing weighs: its content, without framing.
+/// Returns the size of an outbound part, in bytes, without framing.
 pub(super) fn size(outgoing: &Outbound) -> usize {
     match outgoing {
         Outbound::Message(bytes) | Outbound::Event { data: bytes, .. } => bytes.len(),

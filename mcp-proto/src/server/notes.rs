@@ -1,6 +1,5 @@
-//! Which notifications a handler may send on its request. The engine sends its own notifications
-//! itself, in their order and on their streams; the same method sent by a handler would contradict
-//! them.
+//! Which notifications a handler may send on its request. The engine sends its own notifications in
+//! their order and on their streams. The same method sent by a handler would contradict them.
 
 use super::Server;
 use super::requests::Running;
@@ -12,10 +11,10 @@ use crate::version::{Era, ProtocolVersion};
 
 /// The notification that carries a log message.
 const MESSAGE: &str = "notifications/message";
-/// The request by which a client of the older revisions sets the level of its log messages.
+/// The request by which a legacy client sets the level of its log messages.
 const SET_LEVEL: &str = "logging/setLevel";
 
-/// Whether a handler may send this notification. The documentation of
+/// Returns whether a handler may send this notification. The documentation of
 /// [`Cx::notify`](crate::Cx::notify) has the table.
 fn is_allowed(method: &str, version: ProtocolVersion, declared: &ServerCapabilities) -> bool {
     let rules = version.rules();
@@ -43,23 +42,23 @@ fn is_allowed(method: &str, version: ProtocolVersion, declared: &ServerCapabilit
 }
 
 impl Running {
-    /// The level at which a request asks for log messages: `_meta` of 2026-07-28.
+    /// Returns the level at which a request wants log messages: `_meta` of 2026-07-28.
     pub(super) fn log_level_in(version: ProtocolVersion, request: &Object) -> Option<LogLevel> {
         request.get(meta::LOG_LEVEL).filter(|_| version.era() == Era::Modern).and_then(LogLevel::read)
     }
 }
 
 impl Server {
-    /// Whether the handler of this request may send this notification.
+    /// Returns whether the handler of this request may send this notification.
     pub(super) fn may_send(&self, key: RequestKey, method: &str, params: &Object) -> bool {
         let Some(running) = self.requests.get(&key) else { return false };
         is_allowed(method, running.version, &self.shared.config.capabilities)
             && (method != MESSAGE || self.is_logged(running, params))
     }
 
-    /// Whether the client wants a log message of this level: on 2026-07-28 the request says so,
-    /// before that the connection or session, where everything is wanted until the client sets a
-    /// level.
+    /// Returns whether the client wants a log message of this level. On 2026-07-28 the request
+    /// names the level. Before, the session has it, and a client that has set none receives every
+    /// message.
     fn is_logged(&self, running: &Running, message: &Object) -> bool {
         let Some(level) = message.get("level").and_then(LogLevel::read) else { return false };
         match running.version.era() {
@@ -72,8 +71,7 @@ impl Server {
         }
     }
 
-    /// A request was answered with a result. If it was `logging/setLevel`, its level holds from now
-    /// on.
+    /// A request has succeeded. If it was `logging/setLevel`, its level applies from now on.
     pub(super) fn keep_log_level(&mut self, key: RequestKey) {
         let Some(running) = self.requests.get(&key) else { return };
         let Some(request) = running.request().filter(|request| request.method == SET_LEVEL) else { return };

@@ -1,4 +1,4 @@
-//! Duplex exchanges: stdio and everything like it. Both eras, batches where 2025-03-26 has them,
+//! Duplex connections: stdio, Unix sockets and the like. Both eras, batches of 2025-03-26,
 //! cancellation by notification.
 
 use super::super::Timer;
@@ -25,7 +25,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
-/// The state of a duplex exchange.
+/// The state of a duplex connection.
 #[derive(Debug)]
 pub(in super::super) struct Duplex {
     pub(in super::super) session: Session,
@@ -34,7 +34,7 @@ pub(in super::super) struct Duplex {
     next_batch: u64,
     /// Its running requests.
     running: BTreeSet<RequestKey>,
-    /// Whether the client has said all.
+    /// Whether the client has closed its sending side.
     ended: bool,
 }
 
@@ -57,7 +57,7 @@ impl Duplex {
         self.session.weight()
     }
 
-    /// Returns whether the client has sent all.
+    /// Returns whether the client has closed its sending side.
     pub(in super::super) const fn has_ended(&self) -> bool {
         self.ended
     }
@@ -71,7 +71,7 @@ impl Duplex {
         &mut self.running
     }
 
-    /// From whom it comes, once that was decided.
+    /// Returns the principal of its admission.
     pub(in super::super) fn principal(&self) -> Option<&Principal> {
         match &self.admitted {
             Admitted::As(principal) => principal.as_ref(),
@@ -102,7 +102,7 @@ impl Server {
         }
     }
 
-    /// From now on the first request is awaited.
+    /// Starts the timer for the first request.
     pub(in super::super) fn await_handshake(&mut self, x: ExchangeId) {
         if let Some(timeout) = self.shared.config.limits.server.handshake_timeout {
             self.env.timers.set(Timer::Handshake(x), Some(self.env.now + timeout));
@@ -125,9 +125,9 @@ impl Server {
         }
     }
 
-    /// The client has said all it will say. What runs may finish within the grace, since a client
-    /// may be a shell pipe that asks and waits for the end; what waits for the client's answer
-    /// never gets one.
+    /// The client has closed its sending side. Running requests may finish within the grace, since
+    /// a client may be a shell pipe that sends requests and waits for the end. Requests that wait
+    /// for the client end, since it cannot respond.
     fn duplex_end(&mut self, x: ExchangeId) {
         let Some(duplex) = self.env.duplex_mut(x) else { return };
         duplex.ended = true;
@@ -140,7 +140,7 @@ impl Server {
         self.end_if_quiet(ReplyTo::Duplex(x));
     }
 
-    /// We have said all too; what still runs is cancelled.
+    /// Closes the sending side of the server. Cancels the requests that still run.
     pub(in super::super) fn end_duplex(&mut self, x: ExchangeId) {
         self.env.send(x, Outbound::End);
         self.drop_exchange(x);
@@ -232,7 +232,7 @@ impl Server {
         duplex.next_batch += 1;
         duplex.batches.insert(batch, Batch::new());
         for element in elements {
-            // An element may have ended the exchange, or the whole engine.
+            // An element may have closed the connection or terminated the server.
             if self.open_batch(x, batch).is_none() {
                 return;
             }
@@ -248,8 +248,8 @@ impl Server {
         self.env.duplex_mut(x)?.batches.get_mut(&batch)
     }
 
-    /// A revision without batches: one error where it may stand without an id, else one for each
-    /// request, so that nobody waits.
+    /// Rejects a batch on a revision without batches: with one error where it may lack an id, else
+    /// with one for each request.
     fn refuse_batch(&mut self, x: ExchangeId, elements: Vec<Result<Message, InvalidMessage>>) {
         let error = ErrorObject::new(code::INVALID_REQUEST, InvalidKind::UnexpectedBatch.as_str());
         if self.rules_allow(x, |version| version.rules().idless_errors) {
@@ -284,7 +284,8 @@ impl Server {
         }
     }
 
-    /// Bytes that are no message. They are answered where that can help someone, and end nothing.
+    /// Handles bytes that are no message. Responds where that can help the client, and never closes
+    /// the connection.
     fn duplex_defect(&mut self, x: ExchangeId, defect: &InvalidMessage, batch: Option<u64>) {
         let batch_kind =
             matches!(defect.kind, InvalidKind::UnexpectedBatch | InvalidKind::EmptyBatch | InvalidKind::BatchTooLong);
@@ -294,9 +295,9 @@ impl Server {
             _ => DiagnosticKind::BadMessage,
         };
         self.env.diagnose(kind, &format!("{}: {}", defect.kind.as_str(), String::from_utf8_lossy(&defect.head)));
-        // An answer to a bad answer could go round for ever.
+        // A response to an invalid response could loop.
         let answers = matches!(defect.kind, InvalidKind::Ambiguous | InvalidKind::BadError | InvalidKind::MissingId);
-        // Nothing was wrong with it: only a request is told.
+        // A blocked message was valid: only a request gets a response.
         let denied = defect.kind == InvalidKind::Denied && (defect.id.is_none() || !defect.has_method);
         if !defect.has_method {
             self.on_unreadable_answer(SessionRef::Duplex(x), defect.id.as_ref());
@@ -314,8 +315,8 @@ impl Server {
         }
     }
 
-    /// Whether the revision of a connection allows something. Before one is agreed on nothing is
-    /// allowed, unless there is no choice.
+    /// Returns whether the negotiated revision allows something. Without one: whether every
+    /// supported revision does, and a legacy one is not supported.
     fn rules_allow(&self, x: ExchangeId, allows: impl Fn(ProtocolVersion) -> bool) -> bool {
         match self.env.duplex(x).and_then(|duplex| duplex.session.negotiated()) {
             Some(negotiated) => allows(negotiated.version),
@@ -332,7 +333,7 @@ impl Server {
         }
     }
 
-    /// An answer of the engine itself.
+    /// Sends a response of the engine itself.
     fn reply(&mut self, x: ExchangeId, batch: Option<u64>, message: Bytes) {
         match batch.and_then(|batch| self.open_batch(x, batch)) {
             Some(batch) => batch.push(message),

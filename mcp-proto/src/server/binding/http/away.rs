@@ -1,6 +1,6 @@
-//! Requests whose client is away: nothing is said to it at the moment. It may come back for an
-//! answer, as long as its session lasts. What it costs meanwhile is bounded: it has little time for
-//! questions, and its place is given to others where there is no room.
+//! Requests whose client is away: no exchange carries their stream. The client may resume as long
+//! as its session lasts. What it costs meanwhile is bounded: the engine's requests have less time,
+//! and its requests give way where there is no room.
 
 use super::streams::ResponseStream;
 use crate::error::DiagnosticKind;
@@ -12,9 +12,9 @@ use crate::server::shares::Client;
 use crate::server::{Server, Timer};
 
 impl Server {
-    /// Whether neither the stream of a request nor the stream that its session has of its own is
-    /// carried by an exchange whose client is there. One that will send nothing more may still
-    /// read, or has gone: before something is written nobody can tell.
+    /// Returns whether no exchange whose client is there carries the stream of a request or the
+    /// session's own stream. A client that has closed its sending side may still read or have left:
+    /// the server learns that only when it writes.
     fn is_away(&self, reply_to: ReplyTo) -> bool {
         let ReplyTo::Stream(key) = reply_to else { return false };
         let Some(stream) = self.http.streams.get(&key) else { return false };
@@ -36,14 +36,14 @@ impl Server {
         self.requests.values().filter(is_unheard).count()
     }
 
-    /// Sets the time that the client of a request has for its answers: less while it is away.
+    /// Sets the deadline of the engine's requests: less while the client is away.
     pub(in crate::server) fn time_questions(&mut self, key: RequestKey) {
         let Some(running) = self.requests.get(&key) else { return };
         let Stage::Asking(asking) = &running.stage else { return };
         let until = asking.until;
         let time = match self.is_away(running.reply_to) {
             false => until,
-            // A client that was away before has no more time than it had.
+            // A client that was away before gets no more time.
             true => match self.env.timers.get(Timer::Ask(key)).filter(|armed| *armed < until) {
                 Some(armed) => armed,
                 None => until.min(self.env.now + self.shared.config.limits.server.away_timeout),
@@ -52,14 +52,14 @@ impl Server {
         self.env.timers.set(Timer::Ask(key), Some(time));
     }
 
-    /// The same for all requests of a session, whose client has come or gone.
+    /// The same for all requests of a session whose client has come or left.
     pub(super) fn time_questions_of(&mut self, session: SessionKey) {
         let Some(session) = SessionRef::Http(session).get(&self.env, &self.http) else { return };
         session.asking().into_iter().for_each(|key| self.time_questions(key));
     }
 
     /// Ends the oldest request of a client, or of all clients, that is of no use to a client that
-    /// is away: its place is needed. False if there is none.
+    /// is away: its place is needed. Returns false if there is none.
     pub(in crate::server) fn end_unheard(&mut self, of: Option<&Client>) -> bool {
         let found = self.requests.iter().find(|(_, running)| {
             of.is_none_or(|client| self.env.shares.client(running.client) == Some(client)) && self.is_unheard(running)
@@ -75,8 +75,8 @@ impl Server {
         true
     }
 
-    /// Whether a request waits for the answers of a client that is away, or its client can neither
-    /// come back for its answer nor cancel it, since it belongs to no session.
+    /// Returns whether a request waits for a client that is away, or its client can neither resume
+    /// nor cancel it, since it belongs to no session.
     fn is_unheard(&self, running: &Running) -> bool {
         let ReplyTo::Stream(stream) = running.reply_to else { return false };
         let is_lost = self.http.stream(stream).is_some_and(|stream| stream.session().is_none() && stream.is_lost());

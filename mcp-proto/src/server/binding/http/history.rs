@@ -1,6 +1,5 @@
-//! The events of a session that its client can come back for (2025-11-25 transports, resumability
-//! and redelivery). An id is looked up as a whole: what its text seems to say is a hint where to
-//! look, and nothing more.
+//! The kept events of a session (2025-11-25 transports, resumability and redelivery). An event id
+//! is looked up as a whole; the number in its text is only a hint.
 
 use super::sessions::HttpState;
 use super::streams::{Evicted, StreamKey};
@@ -14,12 +13,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
-/// What is kept, oldest first.
+/// The kept events, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct History {
     events: BTreeMap<u64, Kept>,
     bytes: usize,
-    /// The number of the latest event. Numbers go through all streams of the session.
+    /// The number of the latest event. All streams of the session share the numbers.
     last: u64,
 }
 
@@ -29,11 +28,11 @@ struct Kept {
     data: Bytes,
 }
 
-/// What an event weighs beside its data.
+/// The bytes of an event beside its data.
 const OVERHEAD: usize = 64;
 
 impl History {
-    /// Keeps an event; its number, and what it weighs.
+    /// Keeps an event. Returns its number and its size, in bytes.
     pub(super) fn push(&mut self, stream: StreamKey, data: Bytes) -> (u64, usize) {
         self.last += 1;
         let weight = data.len() + OVERHEAD;
@@ -42,13 +41,13 @@ impl History {
         (self.last, weight)
     }
 
-    /// The number of an event that is not kept.
+    /// Returns the number for an event that is not kept.
     pub(super) fn pass(&mut self) -> u64 {
         self.last += 1;
         self.last
     }
 
-    /// Lets go of the oldest event: its number, its stream, and what it weighed.
+    /// Evicts the oldest event. Returns its number, its stream and its size, in bytes.
     pub(super) fn pop(&mut self) -> Option<(u64, StreamKey, usize)> {
         let (number, kept) = self.events.pop_first()?;
         let weight = kept.data.len() + OVERHEAD;
@@ -56,7 +55,7 @@ impl History {
         Some((number, kept.stream, weight))
     }
 
-    /// Lets go of these events; what they weighed.
+    /// Removes these events. Returns their size, in bytes.
     pub(super) fn forget(&mut self, numbers: impl IntoIterator<Item = u64>) -> usize {
         let gone = numbers.into_iter().filter_map(|number| self.events.remove(&number));
         let weight = gone.map(|kept| kept.data.len() + OVERHEAD).sum();
@@ -64,31 +63,31 @@ impl History {
         weight
     }
 
-    /// The stream of an event.
+    /// Returns the stream of an event.
     pub(super) fn stream_of(&self, number: u64) -> Option<StreamKey> {
         self.events.get(&number).map(|kept| kept.stream)
     }
 
-    /// The data of these events, as far as they are kept.
+    /// Returns the data of these events, as far as they are kept.
     pub(super) fn data<'a>(&'a self, numbers: impl IntoIterator<Item = u64> + 'a) -> Vec<(u64, Bytes)> {
         let kept = |number| self.events.get(&number).map(|kept| (number, kept.data.clone()));
         numbers.into_iter().filter_map(kept).collect()
     }
 
-    /// How many events are kept.
+    /// Returns the number of kept events.
     pub(super) fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// What they weigh.
+    /// Returns their size, in bytes.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
 impl HttpState {
-    /// Lets go of the oldest events until the history of the session, those of its client, and all
-    /// together, are within the limits.
+    /// Evicts the oldest events until the history of the session, those of its client, and all
+    /// together are within the limits.
     pub(super) fn purge(&mut self, env: &mut Env, session_key: SessionKey) {
         let limits = &env.config.limits.server;
         let (max_events, max_bytes, max_total) = (limits.history_events, limits.history_bytes, limits.history_total);
@@ -99,14 +98,14 @@ impl HttpState {
             self.shorten_most(env, &client);
         }
         while env.shares.all(Bound::History) > max_total {
-            // Whoever keeps most gives: no client can cost another what is kept for it.
+            // The client that keeps most gives way: no client can evict the events of another.
             let Some(client) = env.shares.most(Bound::History).cloned() else { return };
             self.shorten_most(env, &client);
         }
     }
 
-    /// Lets go of an eighth of what is kept for a client, and of its longest histories first. So
-    /// much that a look at all sessions serves many events.
+    /// Evicts an eighth of the kept events of a client, from its longest histories. One pass over
+    /// all sessions then serves many events.
     fn shorten_most(&mut self, env: &mut Env, client: &Client) {
         let sessions = self.sessions.iter().filter(|(_, session)| session.client == *client);
         let mut kept: BinaryHeap<(usize, SessionKey)> =
@@ -121,7 +120,7 @@ impl HttpState {
         }
     }
 
-    /// Lets go of the oldest events of a session until it keeps no more than this.
+    /// Evicts the oldest events of a session until it is within these limits.
     fn shorten(&mut self, env: &mut Env, session_key: SessionKey, max_events: usize, max_bytes: usize) {
         loop {
             let Some(session) = self.sessions.get_mut(&session_key) else { return };
@@ -146,13 +145,13 @@ impl HttpState {
     }
 }
 
-/// The id of an event on the wire, unique within its session: it tells the stream apart
-/// (2025-11-25: event ids should encode it).
+/// Returns the id of an event, unique within its session: it names the stream (2025-11-25: event
+/// ids should encode it).
 pub(super) fn event_id(stream: u64, number: u64) -> String {
     format!("s{stream}-{number}")
 }
 
-/// The number that an id seems to hold.
+/// Returns the number in the text of an id.
 pub(super) fn number_in(id: &str) -> Option<u64> {
     id.rsplit('-').next()?.parse().ok()
 }

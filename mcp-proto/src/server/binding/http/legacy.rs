@@ -1,6 +1,6 @@
-//! The revisions from 2025-03-26 to 2025-11-25 over HTTP: what comes by POST, GET and DELETE,
-//! within a session or by itself. A JSON-RPC error of a well-formed request is a 200: there 404
-//! says that a session has ended, and nothing else.
+//! The legacy revisions over HTTP (2025-03-26 to 2025-11-25): POST, GET and DELETE, within a
+//! session or without one. A JSON-RPC error of a well-formed request has status 200: there 404
+//! means that a session has ended, and nothing else.
 
 use super::headers::VERSION;
 use crate::error::DiagnosticKind;
@@ -24,16 +24,16 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
-/// Under which rules a message of the older revisions stands.
+/// The rules of a legacy message.
 #[derive(Clone, Debug)]
 struct Under {
-    /// `None`: it is served by itself.
+    /// `None`: it belongs to no session.
     session: Option<SessionKey>,
     negotiated: Negotiated,
 }
 
 impl Server {
-    /// The one message of a POST.
+    /// Handles the one message of a POST.
     pub(super) fn message(&mut self, x: ExchangeId, head: &RequestHead, message: Message) {
         match message {
             Message::Request(request) => {
@@ -61,8 +61,8 @@ impl Server {
         }
     }
 
-    /// Decides which rules a request follows: by its metadata first, then by its method, then by
-    /// its headers.
+    /// Finds the column of the compatibility matrix for a request: by its metadata, then by its
+    /// method, then by its header fields.
     fn request(&mut self, x: ExchangeId, head: &RequestHead, request: Request) -> Result<(), ErrorReply> {
         let parts = self.parts(&request)?;
         if parts.is_modern() {
@@ -116,7 +116,7 @@ impl Server {
         self.dispatch_negotiated(context, &under.negotiated, request, parts)
     }
 
-    /// `initialize` opens a session, where there are sessions.
+    /// Negotiates, and opens a session unless they are off.
     fn initialize(&mut self, x: ExchangeId, id: &Id, params: &Object) -> Result<(), ErrorReply> {
         let (negotiated, result) = self.shared.config.initialize(params, Transport::Http)?;
         let mut headers = Headers::new();
@@ -127,15 +127,15 @@ impl Server {
         Ok(())
     }
 
-    /// The session that an `initialize` names, if it is open.
+    /// Returns the session that an `initialize` names, if it is open.
     fn session_named(&mut self, x: ExchangeId, head: &RequestHead) -> Option<Under> {
         let session = self.find_session(x, head.headers.get(SESSION).map(str::trim)?)?;
         let negotiated = SessionRef::Http(session).get(&self.env, &self.http)?.negotiated()?.clone();
         Some(Under { session: Some(session), negotiated })
     }
 
-    /// The rules that a message stands under: those of its session, or of the revision that its
-    /// header names.
+    /// Returns the rules of a message: those of its session, or of the revision that its header
+    /// names.
     fn rules_of(&mut self, x: ExchangeId, head: &RequestHead) -> Result<Under, ErrorReply> {
         let version = self.shared.config.named_version(head)?;
         if let Some((session, negotiated)) = self.session_in(x, head, version)? {
@@ -151,16 +151,16 @@ impl Server {
             (Sessions::Optional | Sessions::Off, Some(version)) => version,
             (Sessions::Off, None) => self.shared.config.older_version(ProtocolVersion::V2025_03_26.as_str())?,
         };
-        // What a client can do is not known where nothing lasts.
+        // Without a session nothing is known of the capabilities of the client.
         Ok(Under {
             session: None,
             negotiated: Negotiated { version, client: None, capabilities: Arc::default(), weight: 0 },
         })
     }
 
-    /// The session that a request names, and what was agreed on in it. `None`: it names none.
-    /// `version`: the revision that it names, which in a session is the one that was agreed on
-    /// (2025-11-25 transports, protocol version header).
+    /// Returns the session that a request names, and what it negotiated. `None`: it names none.
+    /// `version`: the revision that the request names, which must be the negotiated one (2025-11-25
+    /// transports, protocol version header).
     fn session_in(
         &mut self,
         x: ExchangeId,
@@ -177,7 +177,7 @@ impl Server {
         }
     }
 
-    /// The session that a request names. `None`: it names none.
+    /// Returns the session that a request names. `None`: it names none.
     fn named_session(&mut self, x: ExchangeId, head: &RequestHead) -> Result<Option<SessionKey>, ErrorReply> {
         let mut named = head.headers.all(SESSION).map(str::trim);
         let Some(first) = named.next().filter(|_| self.shared.config.sessions != Sessions::Off) else {
@@ -189,7 +189,7 @@ impl Server {
         self.find_session(x, first).map(Some).ok_or_else(unknown_session)
     }
 
-    /// The session to which an answer of a client belongs: answers belong to nothing else.
+    /// Returns the session that a response of a client belongs to. It is an error without one.
     fn answered_session(&mut self, x: ExchangeId, head: &RequestHead) -> Result<SessionKey, ErrorReply> {
         if !self.shared.config.serves_legacy() || names_modern(head) {
             let text = "this revision has no answers of clients";
@@ -210,7 +210,7 @@ impl Server {
         }
         match self.rules_of(x, head) {
             Ok(under) => {
-                // Accepted first: it may end the last request that a shutdown waits for.
+                // Accept it first: it may be the cancellation of the last request.
                 self.env.accept(x);
                 self.on_notification(x, under.session.map(SessionRef::Http), notification);
             }
@@ -218,8 +218,8 @@ impl Server {
         }
     }
 
-    /// An array of messages, which 2025-03-26 has. Its answers leave together, unless something is
-    /// said before.
+    /// Handles a batch of 2025-03-26. Its responses leave together, unless a message has to be sent
+    /// before.
     pub(super) fn legacy_batch(
         &mut self,
         x: ExchangeId,
@@ -239,7 +239,7 @@ impl Server {
         let is_garbage = elements.iter().all(Result::is_err);
         let (mut answers, mut stream) = (Vec::new(), None);
         for element in elements {
-            // An element may have ended the whole engine.
+            // An element may have terminated the server.
             if self.is_terminated() {
                 return;
             }
@@ -273,7 +273,7 @@ impl Server {
                         (Some(id), _) if defect.has_method => {
                             answers.push(error_response(Some(id), &defect.to_error()));
                         }
-                        // An answer to a bad answer could be taken for that to a request.
+                        // A response to an invalid response could be taken for one to a request.
                         (id, Some(session)) => self.on_unreadable_answer(session, id.as_ref()),
                         (_, None) => {}
                     }
@@ -292,7 +292,7 @@ impl Server {
         }
     }
 
-    /// Bytes that are no message.
+    /// Handles bytes that are no message.
     pub(super) fn bad_message(&mut self, x: ExchangeId, head: &RequestHead, defect: &InvalidMessage) {
         let denied = defect.kind == InvalidKind::Denied;
         let kind = if denied { DiagnosticKind::Denied } else { DiagnosticKind::BadMessage };
@@ -304,12 +304,12 @@ impl Server {
         }
         let id = defect.id.as_ref().filter(|_| defect.has_method);
         let error = defect.to_error();
-        // A request that was refused was well-formed, and is answered like one that failed.
+        // A blocked request was well-formed, and has the status of one that failed.
         let status = if denied && id.is_some() { super::modern::status_of(Some(error.code)) } else { 400 };
         self.env.respond_error(x, status, Headers::new(), id, &error);
     }
 
-    /// GET: the stream that a session has of its own, or the rest of one that was cut off.
+    /// GET: opens the session's own stream, or resumes one that was cut off.
     pub(super) fn get(&mut self, x: ExchangeId, head: &RequestHead) {
         let session = match self.session_for(x, head) {
             Ok(session) => session,
@@ -317,7 +317,7 @@ impl Server {
         };
         let mut cursors = head.headers.all(CURSOR).map(str::trim);
         let attached = match cursors.next() {
-            // An empty one is none (WHATWG HTML section 9.2.4).
+            // An empty cursor is none (WHATWG HTML section 9.2.4).
             None | Some("") if self.is_serving() => self.attach_own(x, session),
             None | Some("") => Err(bad_request("nothing new is told any more")),
             Some(cursor) if cursors.any(|other| other != cursor) => Err(bad_request("there is more than one cursor")),
@@ -325,13 +325,13 @@ impl Server {
         };
         match attached {
             Ok(()) => {}
-            // Streams that no request ends are over then, which is no fault of the client.
+            // The shutdown has ended these streams, which is no fault of the client.
             Err(_) if !self.is_serving() => self.env.refuse_busy(x, None, "the server is shutting down"),
             Err(rejection) => self.env.reject(x, None, 400, &rejection),
         }
     }
 
-    /// DELETE: the client needs its session no longer.
+    /// DELETE: ends the session.
     pub(super) fn delete(&mut self, x: ExchangeId, head: &RequestHead) {
         match self.session_for(x, head) {
             Ok(session) => {
@@ -342,7 +342,7 @@ impl Server {
         }
     }
 
-    /// The session of a GET, a DELETE or an answer, which have no meaning without one.
+    /// Returns the session of a GET, a DELETE or a response, which need one.
     fn session_for(&mut self, x: ExchangeId, head: &RequestHead) -> Result<SessionKey, ErrorReply> {
         let version = self.shared.config.named_version(head)?;
         self.session_in(x, head, version)?.map(|(session, _)| session).ok_or_else(missing_session)
@@ -350,7 +350,7 @@ impl Server {
 }
 
 impl ServerConfig {
-    /// The older revision that a head names. `None`: it names none.
+    /// Returns the legacy revision that a head names. `None`: it names none.
     fn named_version(&self, head: &RequestHead) -> Result<Option<ProtocolVersion>, ErrorReply> {
         let mut named = head.headers.all(VERSION).map(str::trim);
         let Some(first) = named.next() else { return Ok(None) };
@@ -360,7 +360,7 @@ impl ServerConfig {
         self.older_version(first).map(Some)
     }
 
-    /// The revision of this name, if it is an older one that we have.
+    /// Returns the revision of this name, if it is a supported legacy one.
     fn older_version(&self, name: &str) -> Result<ProtocolVersion, ErrorReply> {
         let version = ProtocolVersion::parse(name)
             .filter(|version| version.era() == Era::Legacy && self.versions.contains(*version));
@@ -370,7 +370,7 @@ impl ServerConfig {
         })
     }
 
-    /// Whether the revision that a head names, if it names one, is one that we have.
+    /// Checks that a head names no unsupported revision.
     fn check_version(&self, head: &RequestHead) -> Result<(), ErrorReply> {
         match head.headers.get(VERSION).map(str::trim).filter(|_| names_modern(head)) {
             Some(name) => self.modern_version(name, Transport::Http).map(drop),
@@ -379,7 +379,7 @@ impl ServerConfig {
     }
 }
 
-/// Whether the head says that the request is of the modern era.
+/// Returns whether the head names a modern revision.
 pub(super) fn names_modern(head: &RequestHead) -> bool {
     head.headers.get(VERSION).map(str::trim).and_then(Era::of_name) == Some(Era::Modern)
 }
@@ -392,7 +392,7 @@ fn missing_session() -> ErrorReply {
     bad_request("Missing session ID")
 }
 
-/// Another revision than the one of the session, which is the only one that it supports.
+/// The error for a revision other than that of the session.
 fn other_version(named: ProtocolVersion, agreed: ProtocolVersion) -> ErrorReply {
     let text = format!("the session speaks {}, and the request names {}", agreed.as_str(), named.as_str());
     let data = Object::new().with("supported", alloc::vec![agreed.as_str().into()]).with("requested", named.as_str());
@@ -401,7 +401,8 @@ fn other_version(named: ProtocolVersion, agreed: ProtocolVersion) -> ErrorReply 
     ErrorReply { status: Some(400), ..rejection }
 }
 
-/// Ended, never opened, or another's: which of these is nobody's business.
+/// The error for a session that has ended, was never opened, or belongs to another principal. It
+/// does not tell these apart.
 fn unknown_session() -> ErrorReply {
     ErrorReply { status: Some(404), ..bad_request("Session not found") }
 }

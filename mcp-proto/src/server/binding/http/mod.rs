@@ -1,8 +1,8 @@
 //! HTTP exchanges: each request is an exchange of its own (2025-11-25 transports; 2026-07-28
-//! streamable-http). Both eras come to the same endpoint. What is refused for its head alone is
-//! refused before its body is read; what decides the status comes before anything is written. Here
-//! is what both eras share; `modern.rs` and `legacy.rs` are the eras, `streams.rs` and
-//! `sessions.rs` what lasts longer than an exchange.
+//! streamable-http). Both eras share the endpoint. A request that is refused for its head alone is
+//! refused before its body is read. The status is decided before anything is written. This file is
+//! what both eras share; `modern.rs` and `legacy.rs` are the eras, `streams.rs` and `sessions.rs`
+//! hold what outlives an exchange.
 
 mod accept;
 mod away;
@@ -35,31 +35,31 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use bytes::Bytes;
 
-/// The state of an HTTP exchange whose answer is owed, or not yet written.
+/// The state of an HTTP exchange whose response is not written.
 #[derive(Debug)]
 pub(in crate::server) struct Http {
     head: Arc<RequestHead>,
-    /// What the client takes for an answer.
+    /// The media types that the client accepts.
     accepts: Accepts,
     /// From whom it comes, once that was decided.
     principal: Option<Principal>,
     stage: Stage,
-    /// The client will send nothing more on its connection. It may have gone.
+    /// The client has closed its sending side. It may have left.
     read_closed: bool,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// The application decides from the head. A driver that does not hold the body back has this of
-    /// it.
+    /// The application decides from the head. `early`: the message, from a driver that does not
+    /// hold the body back.
     Admitting { key: AdmitKey, early: Option<Box<Inbound>> },
-    /// Its message is awaited.
+    /// The engine waits for its message.
     Reading,
     /// The engine responds at once.
     Answering,
     /// It carries the response stream of a request, or the stream of a GET.
     Carrying(StreamKey),
-    /// All was said; it is not written yet, so that the stream is kept.
+    /// Everything was sent and is not written yet, so the stream is kept.
     Written(StreamKey),
 }
 
@@ -97,7 +97,7 @@ impl Http {
         }
     }
 
-    /// The head, and from whom it comes.
+    /// Returns the head, and the principal of its admission.
     pub(in crate::server) fn origin(&self) -> (Arc<RequestHead>, Option<Principal>) {
         (self.head.clone(), self.principal.clone())
     }
@@ -136,7 +136,7 @@ impl Server {
         }
     }
 
-    /// The application has decided about a request.
+    /// The application has decided about the admission of a request.
     pub(in crate::server) fn http_admission(&mut self, x: ExchangeId, admission: Admission) {
         let Some(http) = self.env.http(x) else { return };
         let Stage::Admitting { early, .. } = &mut http.stage else { return };
@@ -160,7 +160,7 @@ impl Server {
         }
     }
 
-    /// The application did not decide about a request in time.
+    /// The admission of a request has timed out.
     pub(in crate::server) fn http_admit_timeout(&mut self, x: ExchangeId) {
         self.env.refuse_busy(x, None, "the request was not admitted in time");
     }
@@ -174,7 +174,7 @@ impl Server {
                 Stage::Written(_) => true,
             };
             if has_status {
-                // The status is on the wire already.
+                // The status has been sent.
                 self.env.diagnose(DiagnosticKind::BadRequest, defect.why);
                 return self.abort(x);
             }
@@ -183,19 +183,19 @@ impl Server {
         }
         match &mut http.stage {
             Stage::Reading => {
-                // What follows is the end of the body.
+                // The end of the body follows.
                 http.stage = Stage::Answering;
                 let (head, accepts) = (http.head.clone(), http.accepts);
                 self.http_request(x, &head, accepts, item);
             }
             Stage::Admitting { early: early @ None, .. } => *early = Some(Box::new(item)),
-            // The end of the body, and whatever a client appends to it.
+            // The end of the body, and anything that a client appends to it.
             Stage::Admitting { .. } | Stage::Answering | Stage::Carrying(_) | Stage::Written(_) => {}
         }
     }
 
-    /// The client will send nothing more on the connection. One of the older revisions that has
-    /// sent a request may still read its answer.
+    /// The client has closed its sending side. A legacy client that has sent a request may still
+    /// read the response.
     pub(in crate::server) fn http_read_closed(&mut self, x: ExchangeId) {
         let stays = match self.env.http(x).map(|http| &http.stage) {
             Some(Stage::Carrying(stream)) => {
@@ -260,10 +260,10 @@ impl Server {
         }
     }
 
-    /// An exchange was silent for long.
+    /// Sends a keep-alive comment on an event stream.
     pub(in crate::server) fn on_keep_alive(&mut self, x: ExchangeId) {
         let Some(exchange) = self.env.exchanges.get_mut(&x) else { return };
-        // Whoever reads nothing would not see it.
+        // A client that reads nothing would not see it.
         let reads = exchange.load.total() == 0;
         let Some(http) = exchange.binding.http_mut() else { return };
         match http.stage {
@@ -280,8 +280,7 @@ impl Server {
         self.env.timers.set(Timer::KeepAlive(x), next);
     }
 
-    /// The server ends. Who has not been answered is told so; event streams that are over need
-    /// nothing more.
+    /// The server terminates. Answers a request that has no response; aborts an open event stream.
     pub(in crate::server) fn end_http(&mut self, x: ExchangeId) {
         match self.env.http(x).map(|http| &http.stage) {
             Some(Stage::Admitting { .. } | Stage::Reading | Stage::Answering) => {
@@ -292,13 +291,13 @@ impl Server {
         }
     }
 
-    /// Whether the server takes requests at all.
+    /// Returns whether the server accepts requests.
     fn is_serving(&self) -> bool {
         self.life == Life::Serving
     }
 }
 
-/// Whether the body claims to be JSON, and nothing else; parameters after the type do not matter.
+/// Returns whether the content type is JSON and nothing else. Parameters do not matter.
 fn is_json(head: &RequestHead) -> bool {
     let is_json = |value: &str| {
         value.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))

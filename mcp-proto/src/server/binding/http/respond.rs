@@ -11,11 +11,11 @@ use alloc::sync::Arc;
 use bytes::Bytes;
 use core::time::Duration;
 
-/// After what time a client that was refused for want of room may try again, in seconds.
+/// The `Retry-After` of a response without room, in seconds.
 const RETRY_AFTER: &str = "1";
 
 impl Env {
-    /// A request that was refused before it became an exchange.
+    /// Refuses a request that the codec rejected.
     pub(in crate::server) fn http_reject(&mut self, x: ExchangeId, defect: &BadRequest) {
         self.diagnose(DiagnosticKind::BadRequest, defect.why);
         let response = match defect.status {
@@ -28,7 +28,7 @@ impl Env {
         self.queue.push(Output::Send(x, response));
     }
 
-    /// Answers a request that is not run.
+    /// Responds to a request that does not run.
     pub(in crate::server) fn reject(&mut self, x: ExchangeId, id: Option<&Id>, status: u16, rejection: &ErrorReply) {
         let status = rejection.status.unwrap_or(status);
         self.diagnose(rejection.kind, &rejection.error.message);
@@ -39,18 +39,18 @@ impl Env {
         self.respond_error(x, status, headers, id, &rejection.error);
     }
 
-    /// No room for it now.
+    /// Refuses a request above a limit.
     pub(in crate::server) fn refuse_busy(&mut self, x: ExchangeId, id: Option<&Id>, why: &str) {
         self.reject(x, id, 503, &ErrorReply::full(why));
     }
 
-    /// Refuses a request for its head, whatever its body is.
+    /// Refuses a request for its head.
     pub(in crate::server) fn refuse_head(&mut self, x: ExchangeId, status: u16, why: &'static str) {
         self.refuse(x, status, Headers::new().with("Connection", "close"), why);
     }
 
-    /// Refuses a request that was admitted and whose body has not come. Does nothing at any other
-    /// stage.
+    /// Refuses a request that was admitted and whose body has not arrived. Does nothing in any
+    /// other state.
     pub(in crate::server) fn refuse_unread(&mut self, x: ExchangeId, why: &'static str) {
         if self.http(x).is_some_and(|http| matches!(http.stage, Stage::Reading)) {
             self.refuse_head(x, 403, why);
@@ -75,8 +75,8 @@ impl Env {
         if status == 200 { self.answer_one(x, headers, body) } else { self.answer_json(x, status, headers, body) }
     }
 
-    /// The one answer to a request: JSON, or the only event of a stream where the client takes
-    /// nothing else.
+    /// Sends the only message of a response: as JSON, or as the only event of a stream if the
+    /// client accepts nothing else.
     pub(in crate::server) fn answer_one(&mut self, x: ExchangeId, headers: Headers, body: Bytes) {
         if self.http(x).is_none_or(|http| http.accepts.json) {
             return self.answer_json(x, 200, headers, body);
@@ -85,7 +85,7 @@ impl Env {
         self.say_last(x, body);
     }
 
-    /// The last event of a stream to which nobody can come back.
+    /// Sends the last event of a stream that cannot be resumed.
     pub(in crate::server) fn say_last(&mut self, x: ExchangeId, data: Bytes) {
         self.send(x, Outbound::Event { id: None, retry: None, data });
         self.send(x, Outbound::End);
@@ -96,7 +96,7 @@ impl Env {
         self.answer_with(x, status, headers.with("Content-Type", "application/json"), body);
     }
 
-    /// The whole answer, after which nothing is left of the exchange.
+    /// Sends a whole response, and removes the exchange.
     pub(in crate::server) fn answer_with(&mut self, x: ExchangeId, status: u16, headers: Headers, body: Bytes) {
         if self.http(x).is_some_and(|http| matches!(http.stage, Stage::Admitting { .. } | Stage::Reading)) {
             self.leave_unread(x);
@@ -105,8 +105,8 @@ impl Env {
         self.end(x);
     }
 
-    /// An exchange is answered before its request body was read. What comes of the body is ignored.
-    /// A driver that drops the body reports no end of it, so at the limit the exchange with the
+    /// An exchange is answered before its request body was read. The engine ignores the body. A
+    /// driver that drops the body reports no end of it, so at the limit the exchange with the
     /// lowest number is forgotten.
     pub(in crate::server) fn leave_unread(&mut self, x: ExchangeId) {
         self.unread.insert(x);
@@ -115,13 +115,13 @@ impl Env {
         }
     }
 
-    /// Accepted, and there is nothing to say to it.
+    /// Responds 202: the message has no response.
     pub(in crate::server) fn accept(&mut self, x: ExchangeId) {
         self.answer_with(x, 202, Headers::new(), Bytes::new());
     }
 
-    /// Begins an event stream. What sends the first byte of its body follows at once: there are
-    /// proxies that hold the head back until then.
+    /// Begins an event stream. The caller sends the first byte of the body at once: some proxies
+    /// hold the head back until then.
     pub(in crate::server) fn begin_events(&mut self, x: ExchangeId, headers: Headers) {
         let headers = headers
             .with("Content-Type", "text/event-stream")
@@ -130,13 +130,13 @@ impl Env {
         self.send(x, Outbound::Response { head: ResponseHead { status: 200, headers }, body: Body::Stream });
     }
 
-    /// Says something on an event stream, which then is not silent.
+    /// Sends on an event stream, and restarts its keep-alive timer.
     pub(in crate::server) fn send_on_stream(&mut self, x: ExchangeId, outgoing: Outbound) {
         self.send(x, outgoing);
         self.keep_alive_in(x, self.config.keep_alive);
     }
 
-    /// Writes something on an event stream that tells its client nothing.
+    /// Sends a comment on an event stream.
     pub(in crate::server) fn send_comment(&mut self, x: ExchangeId) {
         self.send(x, Outbound::Comment(self.config.keep_alive_text.clone()));
     }
@@ -145,15 +145,14 @@ impl Env {
         self.timers.set(Timer::KeepAlive(x), after.map(|after| self.now + after));
     }
 
-    /// Lets go of the head of a request whose response is a stream that stays open: nothing needs
-    /// it any more.
+    /// Drops the head of a request whose response is a stream that stays open.
     pub(in crate::server) fn drop_head(&mut self, x: ExchangeId) {
         if let Some(http) = self.http(x) {
             http.head = Arc::default();
         }
     }
 
-    /// Whether the client takes an event stream for an answer.
+    /// Returns whether the client accepts an event stream as the response.
     pub(in crate::server) fn takes_events(&self, x: ExchangeId) -> bool {
         let http = self.exchanges.get(&x).and_then(|exchange| exchange.binding.http());
         http.is_some_and(|http| http.accepts.events)
@@ -163,14 +162,14 @@ impl Env {
     }
 }
 
-/// The answer where there is no room, or no time is left. Whoever gets it finds another connection,
-/// and may come back.
+/// Returns the response of a server without room or about to end. It closes the connection, so that
+/// the client retries on another.
 pub(crate) fn unavailable(why: &'static str) -> Outbound {
     let headers = Headers::new().with("Retry-After", RETRY_AFTER).with("Connection", "close");
     error_answer(503, headers, None, &plain_error(503, why))
 }
 
-/// An answer that says why a request is not served, as JSON-RPC says it.
+/// Returns an error response with a JSON-RPC error.
 fn error_answer(status: u16, headers: Headers, id: Option<&Id>, error: &ErrorObject) -> Outbound {
     let head = ResponseHead { status, headers: headers.with("Content-Type", "application/json") };
     Outbound::Response { head, body: Body::Full(error_response(id, error)) }

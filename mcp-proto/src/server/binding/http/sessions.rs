@@ -1,6 +1,5 @@
-//! Sessions of the older revisions over HTTP (2025-11-25 transports, session management): opened by
-//! `initialize`, bound to the principal that opened them, ended by DELETE or after they have been
-//! idle.
+//! Sessions of the legacy revisions over HTTP (2025-11-25 transports, session management).
+//! `initialize` opens one and binds it to its principal. DELETE or a time without activity ends it.
 
 use super::history::History;
 use super::streams::{ResponseStream, StreamKey};
@@ -21,47 +20,47 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use core::time::Duration;
 use hmac_sha256::Hash;
 
-/// How far apart the looks through all sessions are, where clients that are refused for want of
-/// room ask again and again.
+/// Minimum time between two sweeps of all sessions, where clients that are refused for want of room
+/// retry again and again.
 const SWEEPS_APART: Duration = Duration::from_secs(1);
 
-/// What lasts longer than an exchange.
+/// What outlives an HTTP exchange: sessions and streams.
 #[derive(Debug)]
 pub(in crate::server) struct HttpState {
     seed: Seed,
     pub(super) sessions: BTreeMap<SessionKey, HttpSession>,
-    /// By the digest of the id: how long a look takes says nothing about the ids that there are.
+    /// By the digest of the id, so that the time of a lookup reveals nothing about the ids.
     names: BTreeMap<[u8; 32], SessionKey>,
     last_session: u64,
-    /// When idle sessions were last looked for.
+    /// The time of the last sweep.
     swept: Instant,
     pub(super) streams: BTreeMap<StreamKey, ResponseStream>,
     pub(super) last_stream: u64,
-    /// The exchanges that carry a session's own stream, and whose share each takes.
+    /// The exchanges that carry a session's own stream, and the clients that they count for.
     pub(super) own: BTreeMap<ExchangeId, ClientKey>,
-    /// Who sends the request that comes next.
+    /// The peer of the request that comes next.
     pub(in crate::server) sender: Option<(ExchangeId, Peer)>,
 }
 
-/// A client of an older revision, between its requests.
+/// The session of a legacy HTTP client.
 #[derive(Debug)]
 pub(in crate::server) struct HttpSession {
     digest: [u8; 32],
     principal: Option<Principal>,
     pub(in crate::server) session: Session,
-    /// When its client last showed itself.
+    /// The time of the last activity of its client.
     active: Instant,
-    /// Whether anything came after `initialize`.
+    /// Whether a message has followed `initialize`.
     has_begun: bool,
     pub(super) streams: BTreeSet<StreamKey>,
-    /// How many streams it has had.
+    /// Number of streams that it has had.
     pub(super) last_stream: u64,
-    /// The stream that belongs to no request.
+    /// Its own stream, which belongs to no request.
     pub(super) own: Option<StreamKey>,
     pub(super) history: History,
-    /// Who opened it: whose share it takes of the sessions, and of what clients say of themselves.
+    /// The client that opened it. It counts for this one, and so does what the client declared.
     opener: ClientKey,
-    /// Whose share its history takes.
+    /// The client that its history counts for.
     pub(super) client: Client,
 }
 
@@ -101,7 +100,7 @@ impl HttpState {
         self.streams.get(&self.sessions.get(&key)?.own?)?.exchange()
     }
 
-    /// The sessions that this principal opened.
+    /// Returns the sessions that this principal opened.
     pub(in crate::server) fn sessions_of(&self, principal: &Principal) -> Vec<SessionKey> {
         let sessions = self.sessions.iter();
         sessions.filter(|(_, session)| session.principal.as_ref() == Some(principal)).map(|(key, _)| *key).collect()
@@ -111,7 +110,7 @@ impl HttpState {
         self.sessions.get(&key).map(|session| session.streams.iter().copied().collect()).unwrap_or_default()
     }
 
-    /// How many sessions there are.
+    /// Returns the number of sessions.
     pub(in crate::server) fn sessions(&self) -> usize {
         self.sessions.len()
     }
@@ -131,7 +130,7 @@ impl HttpState {
         self.sessions.is_empty() && self.names.is_empty() && self.streams.is_empty() && self.own.is_empty()
     }
 
-    /// The client of a session has shown itself, or something of it is over.
+    /// The client of a session was active, or a stream of it ended.
     pub(super) fn touch_session(&mut self, env: &mut Env, key: SessionKey) {
         let now = env.now;
         if let Some(session) = self.sessions.get_mut(&key) {
@@ -139,7 +138,8 @@ impl HttpState {
         }
     }
 
-    /// A session is not idle while a request of it runs or a stream of it is open.
+    /// Returns whether a session has been idle for too long. It is not idle while a request of it
+    /// runs or a stream of it is open.
     fn is_idle_too_long(&self, env: &Env, key: SessionKey) -> bool {
         let limits = &env.config.limits.server;
         let Some(session) = self.sessions.get(&key) else { return false };
@@ -150,8 +150,8 @@ impl HttpState {
 }
 
 impl Server {
-    /// Opens a session and gives its id: 192 bits that nobody can guess, in characters that every
-    /// header may hold.
+    /// Opens a session and returns its id: 192 unpredictable bits, in characters that every header
+    /// field may hold.
     pub(super) fn open_session(&mut self, x: ExchangeId, negotiated: Negotiated) -> Result<String, ErrorReply> {
         let limits = &self.shared.config.limits.server;
         let (max, sweep) = (limits.max_sessions, limits.session_sweep);
@@ -191,7 +191,7 @@ impl Server {
         Ok(id)
     }
 
-    /// The session of this id, if it is alive and the request comes from whom it belongs to.
+    /// Returns the session with this id, if it is open and belongs to the principal of the request.
     pub(super) fn find_session(&mut self, x: ExchangeId, id: &str) -> Option<SessionKey> {
         let key = *self.http.names.get(&Hash::hash(id.as_bytes()))?;
         let principal = self.caller(x).principal;
@@ -208,8 +208,8 @@ impl Server {
         Some(key)
     }
 
-    /// Ends a session: what runs is stopped and answered, its streams end, and nothing of it is
-    /// known any more.
+    /// Ends a session: its requests are cancelled and answered, its streams end, and everything of
+    /// it is removed.
     pub(in crate::server) fn end_session(&mut self, key: SessionKey, why: SessionEnd) {
         for stream in self.http.streams_of(key) {
             let running: Vec<RequestKey> = self
@@ -220,7 +220,7 @@ impl Server {
                 .unwrap_or_default();
             running.into_iter().for_each(|request| self.end_request(request, "the session has ended"));
         }
-        // Among them one on which questions were withdrawn just now.
+        // Among them a stream that the engine has just opened to withdraw its requests.
         self.http.streams_of(key).into_iter().for_each(|stream| self.end_stream(stream));
         let Some(session) = self.http.sessions.remove(&key) else { return };
         self.http.names.remove(&session.digest);
@@ -233,7 +233,7 @@ impl Server {
         self.env.emit(Event::SessionEnded(key, why));
     }
 
-    /// Time to look for sessions that nobody needs.
+    /// Ends idle sessions, and sets the next sweep.
     pub(in crate::server) fn on_sweep(&mut self) {
         self.sweep_sessions();
         if !self.http.sessions.is_empty() {
@@ -249,13 +249,13 @@ impl Server {
         idle.into_iter().for_each(|key| self.end_session(key, SessionEnd::Idle));
     }
 
-    /// The server ends: no session is told of, since all are over.
+    /// The server terminates. It emits no event for the sessions, since all are over.
     pub(in crate::server) fn clear_http(&mut self) {
         let seed = self.http.seed.clone();
         self.http = HttpState::new(seed);
     }
 
-    /// Ends the streams that no request ends, since the server is to end.
+    /// Ends the sessions' own streams, since the server shuts down.
     pub(in crate::server) fn end_own_streams(&mut self) {
         let own: Vec<StreamKey> = self.http.sessions.values().filter_map(|session| session.own).collect();
         own.into_iter().for_each(|stream| self.end_stream(stream));

@@ -1,8 +1,7 @@
-//! The streams of the older revisions over HTTP: the answer to a POST, and the stream that a
-//! session has of its own. A stream outlives the exchange that carries it. What is said on one that
-//! its client can come back to is kept before it is sent, and until it was taken; each message goes
-//! out on one stream, and a stream goes out on one exchange, the newest (2025-11-25 transports,
-//! multiple connections).
+//! Response streams over HTTP: the response to a POST, and the session's own stream, which a client
+//! opens with GET. A legacy stream outlives the exchange that carries it. An event of a stream that
+//! can be resumed is kept before it is sent. Each message goes out on one stream, and a stream goes
+//! out on one exchange, the newest (2025-11-25 transports, multiple connections).
 
 mod resume;
 
@@ -25,44 +24,44 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
 
-/// Names a stream within an engine.
+/// The key of a stream within an engine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::server) struct StreamKey(u64);
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(in crate::server) struct ResponseStream {
-    /// `None`: nobody can come back to it.
+    /// The session that can resume it. `None`: it cannot be resumed.
     session: Option<SessionKey>,
     /// Its number within the session.
     number: u64,
     version: ProtocolVersion,
     /// The exchange that carries it at the moment.
     exchange: Option<ExchangeId>,
-    /// Whether its client takes events at all.
+    /// Whether its client accepts events.
     can_stream: bool,
-    /// Whether it has begun as an event stream. Until then its answer can be plain JSON.
+    /// Whether it has begun as an event stream. Until then the response can be plain JSON.
     streams: bool,
-    /// The requests that it answers and that run.
+    /// The running requests that it answers.
     running: BTreeSet<RequestKey>,
     /// The batch that it answers, until a message has to be sent before its array.
     batch: Option<Batch>,
-    /// The numbers of its events that are kept.
+    /// The numbers of its kept events.
     kept: VecDeque<u64>,
-    /// The newest of its events that is not kept any more: whoever has it has missed nothing.
+    /// The newest of its events that is no longer kept. A client that has it has missed nothing.
     gone: Option<u64>,
-    /// The newest of its events that was said on an exchange.
+    /// The newest of its events that was sent on an exchange.
     said: Option<u64>,
-    /// It is the session's own, and belongs to no request.
+    /// Whether it is the session's own, which belongs to no request.
     is_own: bool,
-    /// All of it was said, or is kept.
+    /// Whether everything was sent, or is kept.
     is_over: bool,
 }
 
-/// What opening a stream has written.
+/// What the opening of a stream has sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Opening {
-    /// Nothing: it was open, or nobody is there.
+    /// Nothing: it was open, or no exchange carries it.
     Nothing,
     /// The head alone.
     Head,
@@ -79,7 +78,7 @@ pub(super) struct Evicted {
 }
 
 impl ResponseStream {
-    /// Whether its client was cut off before it knew an id that it could come back with.
+    /// Returns whether its client has left before it received an event id to resume from.
     pub(in crate::server) const fn is_lost(&self) -> bool {
         self.exchange.is_none() && self.said.is_none() && !self.is_own
     }
@@ -139,8 +138,8 @@ impl ResponseStream {
         self.exchange.is_none() && self.session.is_some() && self.can_stream && !self.is_lost()
     }
 
-    /// Whether it begins with an event that has an id and no data, and may be closed before its
-    /// end.
+    /// Returns whether it begins with an event that has an id and no data, and may be closed before
+    /// its end.
     fn is_primed(&self) -> bool {
         self.session.is_some() && self.version.rules().polling
     }
@@ -183,7 +182,7 @@ impl HttpState {
         key
     }
 
-    /// Whether a client has yet to come for the end of a stream.
+    /// Returns whether the end of a stream waits for its client to resume.
     pub(in crate::server) fn is_awaited(&self) -> bool {
         let waits = |stream: &ResponseStream| {
             stream.is_over && stream.exchange.is_none() && stream.kept.back() > stream.said.as_ref()
@@ -191,8 +190,8 @@ impl HttpState {
         self.streams.values().any(waits)
     }
 
-    /// Where a question of a request is said: on its own stream, or on that of the session if the
-    /// client could not see it there.
+    /// Returns the stream for the engine's requests to the client: that of the request, or the
+    /// session's own if the client cannot receive events on the first.
     pub(in crate::server) fn stream_to_ask_on(&mut self, key: StreamKey) -> StreamKey {
         let Some(stream) = self.streams.get(&key) else { return key };
         match stream.session {
@@ -206,7 +205,7 @@ impl HttpState {
         own.unwrap_or_else(|| self.new_stream(Some(session), version, None, true, true))
     }
 
-    /// The stream that answers the POST of this exchange.
+    /// Opens the stream that answers the POST of this exchange.
     pub(in crate::server) fn open_stream(
         &mut self,
         env: &mut Env,
@@ -227,8 +226,8 @@ impl HttpState {
         key
     }
 
-    /// Says something that belongs to a request of the stream. The first thing makes the answer an
-    /// event stream.
+    /// Sends a notification or a request of the engine. The first makes the response an event
+    /// stream.
     pub(in crate::server) fn stream_send(&mut self, env: &mut Env, key: StreamKey, message: Bytes) {
         let Some(stream) = self.streams.get(&key) else { return };
         if !stream.can_stream || stream.is_lost() {
@@ -238,8 +237,8 @@ impl HttpState {
         self.stream_event(env, key, None, message);
     }
 
-    /// Makes the answer of a POST an event stream, if it is not one yet. `retry`: when the client
-    /// should come back, if not as always.
+    /// Makes the response of a POST an event stream, if it is none yet. `retry`: when the client
+    /// should resume, if not the configured time.
     pub(super) fn open_events(&mut self, env: &mut Env, key: StreamKey, retry: Option<Duration>) -> Opening {
         let Some(stream) = self.streams.get_mut(&key) else { return Opening::Nothing };
         if core::mem::replace(&mut stream.streams, true) {
@@ -260,7 +259,7 @@ impl HttpState {
         opening
     }
 
-    /// Keeps an event, then says it if someone is there.
+    /// Keeps an event, then sends it if an exchange carries the stream.
     fn stream_event(&mut self, env: &mut Env, key: StreamKey, retry: Option<Duration>, data: Bytes) {
         let kept = self.keep_event(env, key, &data);
         let Some(stream) = self.streams.get_mut(&key) else { return };
@@ -272,15 +271,14 @@ impl HttpState {
         env.send_on_stream(x, Outbound::Event { id, retry, data });
     }
 
-    /// Keeps an event of a stream that its client can come back to, and lets go of older ones where
-    /// there are too many.
+    /// Keeps an event of a stream that can be resumed, and evicts older ones beyond the limits.
     fn keep_event(&mut self, env: &mut Env, key: StreamKey, data: &Bytes) -> Option<(u64, String)> {
         let stream = self.streams.get_mut(&key)?;
         let session_key = stream.session?;
         let HttpSession { history, client, .. } = self.sessions.get_mut(&session_key)?;
         let is_too_large = data.len() > env.config.limits.server.history_bytes;
         let number = if is_too_large {
-            // Whoever has this event has missed nothing, and whoever comes back without it would.
+            // A client that has this event has missed nothing; one that resumes before it has.
             let number = history.pass();
             let weight = history.forget(core::mem::take(&mut stream.kept));
             env.shares.give_back_of(client, Bound::History, weight);
@@ -314,7 +312,7 @@ impl HttpState {
         env.shares.give_back_of(&session.client, Bound::History, weight);
     }
 
-    /// All of a batch was read; these answers were there at once.
+    /// Every element of a batch was read. `answers`: the engine's own responses.
     pub(super) fn batch_is_read(&mut self, env: &mut Env, key: StreamKey, answers: Vec<Bytes>) {
         let Some(stream) = self.streams.get_mut(&key) else { return };
         if let Some(batch) = &mut stream.batch {
@@ -324,7 +322,7 @@ impl HttpState {
         self.finish_stream_if_quiet(env, key);
     }
 
-    /// An answer of a request of the stream, which ends with the last.
+    /// Sends the response of a request. The stream ends with the last one.
     pub(in crate::server) fn stream_reply(&mut self, env: &mut Env, key: StreamKey, reply: Reply) {
         let Reply { message: answer, code, .. } = reply;
         let Some(stream) = self.streams.get_mut(&key) else { return };
@@ -374,8 +372,8 @@ impl HttpState {
         self.answer_whole(env, key, 200, array);
     }
 
-    /// Answers a POST whose stream has not begun, after which nothing is left of it. `None`: its
-    /// requests were cancelled.
+    /// Responds to a POST whose stream has not begun, and removes the stream. `None`: its requests
+    /// were cancelled.
     fn answer_whole(&mut self, env: &mut Env, key: StreamKey, status: u16, body: Option<Bytes>) {
         let Some(stream) = self.streams.get(&key) else { return };
         let (x, can_stream, session) = (stream.exchange, stream.can_stream, stream.session);
@@ -400,7 +398,7 @@ impl HttpState {
         }
     }
 
-    /// All of a stream is said, or kept for whoever comes back.
+    /// Everything of a stream was sent, or is kept for a client that resumes.
     fn finish_stream(&mut self, env: &mut Env, key: StreamKey) {
         let Some(stream) = self.streams.get_mut(&key) else { return };
         stream.is_over = true;
@@ -413,8 +411,7 @@ impl HttpState {
         session.into_iter().for_each(|session| self.touch_session(env, session));
     }
 
-    /// Says the end of a stream on its exchange. Its events are kept until that was written, and
-    /// some time more.
+    /// Sends the end of a stream. Its events are kept until the end is written, and some time more.
     fn end_of_stream(&mut self, env: &mut Env, key: StreamKey, x: ExchangeId, session: Option<SessionKey>) {
         env.send(x, Outbound::End);
         if session.is_none() {
@@ -429,8 +426,7 @@ impl HttpState {
         }
     }
 
-    /// What was said on an exchange is written: if that was the end of a stream, the time runs for
-    /// which it is kept.
+    /// Everything on an exchange is written. If that was the end of a stream, its keep time starts.
     pub(in crate::server) fn stream_is_written(&mut self, env: &mut Env, x: ExchangeId) {
         let Some(http) = env.http(x) else { return };
         let Stage::Written(key) = http.stage else { return };
@@ -438,7 +434,8 @@ impl HttpState {
         self.let_go(env, key, x);
     }
 
-    /// An exchange has said all of a stream, which is kept by its own timer from now on.
+    /// Ends an exchange that has sent all of a stream. The stream is kept by its own timer from now
+    /// on.
     fn let_go(&mut self, env: &mut Env, key: StreamKey, x: ExchangeId) {
         if let Some(stream) = self.streams.get_mut(&key) {
             stream.exchange = None;
@@ -449,8 +446,8 @@ impl HttpState {
         env.end(x);
     }
 
-    /// Lets go of the oldest exchange that has said all of a stream, if nobody tells whether that
-    /// was written: its place is needed.
+    /// Ends the oldest exchange that has sent all of a stream, if the driver does not report what
+    /// is written: its place is needed.
     pub(in crate::server) fn let_go_of_untold(&mut self, env: &mut Env) {
         let found = env.exchanges.iter().find_map(|(x, exchange)| match exchange.binding.http()?.stage {
             Stage::Written(key) if !exchange.load.told => Some((key, *x)),
@@ -459,12 +456,12 @@ impl HttpState {
         found.into_iter().for_each(|(key, x)| self.let_go(env, key, x));
     }
 
-    /// The time for which a stream is kept is over, unless it is still being written.
+    /// The keep time of a stream is over, unless it is still being written.
     pub(in crate::server) fn on_keep(&mut self, env: &mut Env, key: StreamKey) {
         let Some(stream) = self.streams.get(&key) else { return };
         let exchange = stream.exchange.and_then(|x| Some((x, env.exchanges.get(&x)?)));
-        // Who tells what is not written is waited for as long as there is something, and nobody
-        // else.
+        // A driver that reports unsent bytes is waited for as long as there are some; another is
+        // not.
         if exchange.is_some_and(|(_, exchange)| exchange.load.told && exchange.load.total() > 0) {
             let next = env.again(env.config.limits.server.history_keep);
             return env.timers.set(Timer::Keep(key), Some(next));
@@ -477,7 +474,7 @@ impl HttpState {
 }
 
 impl Server {
-    /// The exchange that carried a stream is gone.
+    /// The exchange that carried a stream is over.
     pub(in crate::server) fn detach(&mut self, key: StreamKey, x: ExchangeId) {
         if let Some(client) = self.http.own.remove(&x) {
             self.env.shares.give_back(client, Bound::Streams, 1);
@@ -501,8 +498,8 @@ impl Server {
         }
     }
 
-    /// Closes a stream before its end, so that its client comes back for the rest. False where it
-    /// could not.
+    /// Closes the exchange of a stream before its end, so that its client resumes it. Returns false
+    /// if the client cannot.
     pub(in crate::server) fn close_stream(&mut self, key: StreamKey, retry: Option<Duration>) -> bool {
         let Some(stream) = self.http.streams.get(&key) else { return false };
         if !stream.is_primed() || !stream.can_stream || stream.is_lost() {
@@ -518,7 +515,7 @@ impl Server {
         true
     }
 
-    /// Ends a stream with its session, or with the server.
+    /// Ends a stream, since its session ends or the server terminates.
     pub(super) fn end_stream(&mut self, key: StreamKey) {
         let Some(stream) = self.http.streams.get(&key) else { return };
         if let Some(x) = stream.exchange {
@@ -530,7 +527,7 @@ impl Server {
         self.http.remove_stream(&mut self.env, key);
     }
 
-    /// The session and its own stream, if the exchange carries that.
+    /// Returns the session and its own stream, if the exchange carries that.
     pub(in crate::server) fn own_stream(&self, x: ExchangeId) -> Option<(SessionKey, StreamKey)> {
         let http = self.env.exchanges.get(&x)?.binding.http()?;
         let Stage::Carrying(key) = http.stage else { return None };

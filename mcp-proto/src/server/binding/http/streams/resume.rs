@@ -1,5 +1,5 @@
-//! How a client gets at a stream with GET: the session's own one, or the rest of one that was cut
-//! off (2025-11-25 transports, resumability and redelivery).
+//! How a client opens a stream with GET: the session's own one, or the rest of one that was cut off
+//! (2025-11-25 transports, resumability and redelivery).
 
 use super::super::Stage;
 use super::super::history::{event_id, number_in};
@@ -16,13 +16,13 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 impl Server {
-    /// The stream that a session has of its own, from where nobody was there to hear it.
+    /// Attaches an exchange to the session's own stream, after the last event that was sent.
     pub(in super::super) fn attach_own(&mut self, x: ExchangeId, session: SessionKey) -> Result<(), ErrorReply> {
         let negotiated = SessionRef::Http(session).get(&self.env, &self.http).and_then(|session| session.negotiated());
         let version = negotiated.map(|negotiated| negotiated.version);
         let Some(version) = version else { return Err(bad_request("Session not found")) };
         let key = self.http.own_stream_of(session, version);
-        // Who listens is ready, even if its word for it was lost.
+        // A client that listens is initialized, even if its notification was lost.
         if let Some(session) = SessionRef::Http(session).get_mut(&mut self.env, &mut self.http) {
             session.set_ready();
         }
@@ -32,7 +32,8 @@ impl Server {
         Ok(())
     }
 
-    /// Whether there is room for a stream of a session, or it has its place.
+    /// Checks the limits for the own stream of a session. It needs no room if an exchange carries
+    /// it already.
     fn check_streams(&self, x: ExchangeId, key: StreamKey) -> Result<(), ErrorReply> {
         match self.http.streams.get(&key) {
             Some(stream) if stream.is_own && stream.exchange.is_none() => {
@@ -43,7 +44,7 @@ impl Server {
         }
     }
 
-    /// The rest of the stream to which an event belongs.
+    /// Attaches an exchange to the stream of an event, after that event.
     pub(in super::super) fn attach_after(
         &mut self,
         x: ExchangeId,
@@ -66,8 +67,7 @@ impl Server {
         Ok(())
     }
 
-    /// Lets an exchange carry a stream, from after an event on. The one that carried it before
-    /// ends.
+    /// Lets an exchange carry a stream, after an event. The exchange that carried it before ends.
     fn attach(&mut self, x: ExchangeId, key: StreamKey, after: u64, is_fresh: bool) {
         let Some(stream) = self.http.streams.get_mut(&key) else { return };
         let before = stream.exchange.replace(x);
@@ -107,12 +107,12 @@ impl Server {
         }
     }
 
-    /// Another exchange carries on what this one carried.
+    /// Ends an exchange whose stream goes on on another.
     fn supersede(&mut self, x: ExchangeId) {
         let is_open = self.env.http(x).is_some_and(|http| matches!(http.stage, Stage::Carrying(_)));
         let max = self.shared.config.limits.server.max_unsent;
         if self.env.unwritten(x) > max {
-            // Nobody reads it: what it holds is not held any longer.
+            // The client does not read it: drop what it holds.
             return self.abort(x);
         }
         if is_open {
