@@ -10,93 +10,88 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
 
-/// The configuration of a [`Server`](super::Server); [`Router::config`](crate::Router::config)
+/// The configuration of a [`Server`](super::Server). [`Router::config`](crate::Router::config)
 /// makes one.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ServerConfig {
-    /// Who we are.
+    /// The name and version of the server.
     pub info: Implementation,
-    /// What we offer.
+    /// The capabilities of the server.
     pub capabilities: ServerCapabilities,
-    /// How to use us, for a language model.
+    /// How to use the server, for a language model.
     pub instructions: Option<String>,
-    /// The revisions we support. Default: all.
+    /// The supported revisions. Default: all.
     pub versions: Versions,
-    /// How long the answer to `server/discover` may be kept.
+    /// How long a client may cache the result of `server/discover`.
     pub discover_cache: CacheHints,
-    /// How long a page of `tools/list` may be kept.
+    /// How long a client may cache a page of `tools/list`.
     pub list_cache: CacheHints,
-    /// The key that seals `requestState`; `None`: one is derived from the seed. Servers that answer
-    /// for one another need the same key and the same name in `info`: a state that was sealed under
-    /// another name is refused.
+    /// The key that seals `requestState`. `None`: the server derives one from its seed. Servers
+    /// that answer for one another need the same key and the same name in `info`: a state that was
+    /// sealed under another name is refused.
     pub state_key: Option<[u8; 32]>,
-    /// Whether answers (`inputResponses` of 2026-07-28) that come without a `requestState` reach
-    /// the handler, as if it had asked for them. Default no: they are dropped, which is a
-    /// diagnostic. This engine seals a state with all that it asks, so a client that answers
-    /// questions brings one. Set it only where no handler takes an answer for a proof that its
-    /// question was shown to somebody.
+    /// Whether input responses (`inputResponses` of 2026-07-28) without a `requestState` reach the
+    /// handler. Default no: the engine drops them and reports it. The engine seals a state with
+    /// everything that it requests, so a client that responds brings one. Set it only if no handler
+    /// takes an input response for a proof that its request was shown to a user.
     pub unasked_answers: bool,
-    /// Whether an id that an earlier, answered request of the same older connection or session used
-    /// is accepted. Default yes. If not, the last 1024 ids of each are remembered.
+    /// Whether a legacy client may use the id of a finished request again on its connection or
+    /// session. Default yes. If not, the last 1024 ids of each are remembered.
     pub reuse_ids: bool,
-    /// Which names an HTTP server answers to, whatever address it is bound to; a request for
-    /// another is answered 403. Default: those of loopback, for clients at a loopback address
-    /// alone. Behind a proxy the name is the one that the proxy writes in `Host`, which is not
-    /// always the one that it was asked for; the `Origin` of a page stays what the browser wrote.
+    /// The hosts that an HTTP server answers to, whatever address it is bound to. A request for
+    /// another gets 403. Default: those of loopback, for clients at a loopback address alone.
+    /// Behind a proxy the host is the one that the proxy writes in `Host`, which is not always the
+    /// one that the client named. The `Origin` of a page stays what the browser wrote.
     pub hosts: Hosts,
-    /// The addresses of proxies. Requests from one of these come from many clients: the address
-    /// tells nothing of the client, and the limits for one client
-    /// ([`client_shares`](crate::limits::ServerLimits::client_shares)) do not count them together.
-    /// Default: none; an address of loopback is always taken for a proxy.
+    /// The addresses of proxies. Requests from one of these come from many clients, so the limits
+    /// for one client ([`client_shares`](crate::limits::ServerLimits::client_shares)) do not count
+    /// them together. Default: none. A loopback address always counts as a proxy.
     pub proxies: Vec<IpAddr>,
-    /// The path of the one HTTP endpoint, from its first `/` on, without a query; any other, also
-    /// with a `/` more at its end, is answered
-    /// 404. `None`: every path is the endpoint, for a server behind something that routes. Default
-    ///      `/mcp`.
+    /// The path of the HTTP endpoint, from its first `/` on, without a query. Another path, also one
+    /// with a `/` more at its end, gets 404. `None`: every path is the endpoint, for a server behind
+    /// something that routes. Default `/mcp`.
     pub path: Option<String>,
-    /// Whether clients of the older revisions get sessions over HTTP.
+    /// Whether legacy clients get sessions over HTTP.
     pub sessions: Sessions,
     /// Whether pages of other origins may use an HTTP server from within a browser (the CORS
-    /// protocol of the WHATWG Fetch standard): those whose host is among `hosts`; with
-    /// [`Hosts::Any`] those are all pages of the web. Default no: then no answer has a CORS field.
+    /// protocol of the WHATWG Fetch standard): those whose host is among `hosts`, which with
+    /// [`Hosts::Any`] are all pages. Default no: then no response has a CORS field.
     pub cors: bool,
-    /// Whether each HTTP request, and each connection of messages both ways that a listener
-    /// accepted, is shown as [`Event::Admit`](super::Event::Admit) first, and served only once the
-    /// application has admitted it. The body of the request, and everything on the connection, is
-    /// not read before. A stream that the driver was given, such as standard input and output, is
-    /// not shown ([`PeerKind`](crate::exchange::PeerKind)). With an adapter use its `on_admit`,
-    /// which sets this; without it everything shown is refused. Default no.
+    /// Whether the application admits each HTTP request and each duplex connection that a listener
+    /// accepted: the engine emits [`Event::Admit`](super::Event::Admit), and reads neither the body
+    /// of the request nor the connection before the decision. Not emitted for a stream that the
+    /// driver was given, such as standard input and output
+    /// ([`PeerKind`](crate::exchange::PeerKind)). With an adapter use its `on_admit`, which sets
+    /// this. Default no.
     pub admit: bool,
-    /// How long an event stream may be silent before a comment is written, so that nobody on the
-    /// way takes it for dead. `None`: for ever. Default 15 s.
+    /// The time without a message after which the server writes a comment on an event stream, so
+    /// that no proxy takes it for dead. `None`: never. Default 15 s.
     pub keep_alive: Option<Duration>,
-    /// The text of the comments on event streams: `heartbeat` is written as `: heartbeat`. It tells
-    /// a client nothing; it is for people and proxies on the way. Each of its lines becomes a
-    /// comment line. Default empty: a colon alone.
+    /// The text of the comments on event streams, for people and proxies: `heartbeat` is written as
+    /// `: heartbeat`. Each of its lines becomes a comment line. Default empty: a colon alone.
     pub keep_alive_text: String,
-    /// How long a client waits before it comes back for the rest of a stream, as it is told where a
-    /// stream begins (`retry`). Default 1 s.
+    /// The `retry` of event streams: how long a client waits before it resumes one. Default 1 s.
     pub retry: Duration,
-    /// How long a request of a session of 2025-11-25 may be without an answer before its answer
-    /// becomes a stream, which the client can come back to if it is cut off. A request that is
-    /// answered sooner is answered with plain JSON. There are clients that take an event of 1 MiB
-    /// at most, and JSON without a limit. Default 500 ms.
+    /// The time after which the response to a request of a 2025-11-25 session becomes an event
+    /// stream, which the client can resume. A request that is answered sooner gets plain JSON. Some
+    /// clients limit an event to 1 MiB, and JSON not at all. Default 500 ms.
     pub stream_after: Duration,
-    /// Whether [`Event::Store`](super::Event::Store) tells of every event that is kept for a client
-    /// to come back for. Default no.
+    /// Whether the engine emits [`Event::Store`](super::Event::Store) for every event that is kept
+    /// for resumption. Default no.
     pub store: bool,
-    /// The Unix time of [`Instant::ZERO`](crate::Instant::ZERO); sealed states carry the calendar
+    /// The Unix time of [`Instant::ZERO`](crate::Instant::ZERO). Sealed states carry the calendar
     /// time of their expiry.
     pub origin_unix: Duration,
-    /// Sees and may refuse every message. Default: none.
+    /// The hook that sees every message and may block it. Default: none.
     pub on_message: Option<MessageHook>,
-    /// The bounds.
+    /// The limits.
     pub limits: Limits,
 }
 
 impl ServerConfig {
-    /// A server of this name that offers nothing yet, in every revision.
+    /// Creates the configuration of a server of this name that offers nothing yet, in every
+    /// revision.
     pub fn new(info: Implementation) -> Self {
         Self {
             info,
@@ -127,7 +122,7 @@ impl ServerConfig {
 }
 
 impl core::fmt::Debug for ServerConfig {
-    /// Says whether there is a key, and never shows it.
+    /// Shows whether there is a key, and never the key.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("ServerConfig")
             .field("info", &self.info)
@@ -155,21 +150,21 @@ impl core::fmt::Debug for ServerConfig {
     }
 }
 
-/// Whether clients of the older revisions get sessions over HTTP (2025-11-25 transports, session
-/// management). 2026-07-28 has none.
+/// Whether legacy clients get sessions over HTTP (2025-11-25 transports, session management).
+/// 2026-07-28 has none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Sessions {
     /// `initialize` opens a session. A request that names its revision, but no session, is served
-    /// by itself, without what needs one: questions to the client, streams that it can come back
-    /// to, a stream of its own. One that names neither is answered 400.
+    /// without one: the engine sends it no requests, and its streams cannot be resumed. A request
+    /// that names neither gets 400.
     #[default]
     Optional,
-    /// `initialize` opens a session, and a request without one is answered 400. So is a
-    /// notification without one that names an older revision; one that names neither session nor
-    /// revision could be of 2026-07-28, and is accepted (202).
+    /// `initialize` opens a session, and a request without one gets 400. So does a notification
+    /// without one that names a legacy revision. One that names neither session nor revision may be
+    /// of 2026-07-28, and gets 202.
     Required,
-    /// There are none: every request is served by itself. One that does not name its revision is of
-    /// 2025-03-26.
+    /// No sessions: every request is served without one. A request that does not name its revision
+    /// is of 2025-03-26.
     Off,
 }

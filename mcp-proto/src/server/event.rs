@@ -1,4 +1,4 @@
-//! What a server tells its application.
+//! The events of a server, for its application.
 
 use super::Responder;
 use crate::error::Diagnostic;
@@ -20,16 +20,16 @@ use bytes::Bytes;
     reason = "most outputs are requests and answers; a box for each would be one allocation more"
 )]
 pub enum Event {
-    /// A request to answer. Never one that the engine answers itself (`initialize`,
+    /// A request for the application. Never one that the engine answers itself (`initialize`,
     /// `server/discover`, `ping`).
     Request(Responder, Incoming),
-    /// A request that was handed out is cancelled: its handler should stop, an answer to it is
-    /// dropped. Not emitted for a request that was answered, nor while the engine waits for answers
-    /// of the client: then no handler runs.
+    /// A request was cancelled: its handler should stop, and an answer to it is dropped. Not
+    /// emitted for a request that was answered, nor while the engine waits for responses of the
+    /// client: then no handler runs.
     Cancelled(RequestKey),
     /// A notification of the client that the engine does not consume.
     Notification {
-        /// Where it came from.
+        /// The exchange that brought it.
         exchange: ExchangeId,
         /// Its method.
         method: String,
@@ -47,26 +47,23 @@ pub enum Event {
     ///
     /// [`PeerKind::Given`]: crate::exchange::PeerKind::Given
     Admit(AdmitToken, Option<Arc<RequestHead>>),
-    /// A client of an older revision has opened a session over HTTP.
+    /// A legacy client has opened an HTTP session.
     SessionOpened(SessionKey),
-    /// A session has ended. What the application keeps for it can go; no request of it follows. Not
-    /// emitted when the server terminates.
+    /// An HTTP session has ended: no request of it follows. Not emitted when the server terminates.
     SessionEnded(SessionKey, SessionEnd),
-    /// An event of a stream is kept, so that its client can come back for it. It comes before the
-    /// event is written, and in the order of the stream. Only where
-    /// [`ServerConfig::store`](super::ServerConfig::store) is set.
+    /// An event of a stream is kept for resumption. Emitted before the event is sent, in the order
+    /// of the stream, and only with [`ServerConfig::store`](super::ServerConfig::store).
     Store(Append),
-    /// A client did something wrong, or something of it was dropped.
+    /// A client did something wrong, or a message of it was dropped.
     Diagnostic(Diagnostic),
-    /// So many notifications or diagnostics were not delivered, since the application did not take
-    /// them.
+    /// Notifications or diagnostics were dropped, since the application did not take them.
     Lost {
-        /// How many notifications.
+        /// Number of notifications.
         notifications: u64,
-        /// How many diagnostics.
+        /// Number of diagnostics.
         diagnostics: u64,
     },
-    /// The server has shut down; exactly once, and the last output of all.
+    /// The server has shut down. Emitted once, as the last output.
     Terminated,
 }
 
@@ -76,15 +73,15 @@ pub enum Event {
 pub enum SessionEnd {
     /// Its client ended it (DELETE).
     Deleted,
-    /// Nothing came for [`session_idle`](crate::limits::ServerLimits::session_idle), or nothing at
-    /// all for [`session_start`](crate::limits::ServerLimits::session_start).
+    /// No message came for [`session_idle`](crate::limits::ServerLimits::session_idle), or none
+    /// after `initialize` for [`session_start`](crate::limits::ServerLimits::session_start).
     Idle,
     /// The application ended the access of its principal:
     /// [`Server::revoke`](super::Server::revoke).
     Revoked,
 }
 
-/// An event that is kept for its client to come back for.
+/// An event that is kept for resumption.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Append {
@@ -115,7 +112,7 @@ pub struct Incoming {
     /// run, and none if no state came with them: nothing was asked then (but see
     /// [`unasked_answers`](super::ServerConfig::unasked_answers)).
     pub inputs: BTreeMap<String, Result<RawJson, ErrorObject>>,
-    /// What the handler wanted to remember. Still sealed on a modern connection:
+    /// The state that the handler keeps between rounds. Still sealed on a modern connection:
     /// [`Responder::open`] opens it.
     pub state: Option<RequestState>,
     /// Names the round whose answers the request brings: no other round of any request has the
@@ -131,33 +128,32 @@ pub struct Incoming {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Context {
-    /// The revision of this request.
+    /// The revision of the request.
     pub version: ProtocolVersion,
-    /// Who the client says it is. For people: draw no conclusions from it.
+    /// The name and version that the client declared. For people: draw no conclusions from it.
     pub client: Option<Arc<Implementation>>,
     /// What the client declared: for this request (modern), or for its connection or session
     /// (legacy); nothing where an older request is served without a session. Shared by all requests
     /// that it holds for: a client may declare much, once, and ask much.
     pub capabilities: Arc<ClientCapabilities>,
-    /// Who is at the other end.
+    /// The peer of the exchange.
     pub peer: Peer,
     /// The head of the HTTP request that carried it; `None` on every other transport.
     pub http: Option<Arc<RequestHead>>,
-    /// From whom it comes, as the application said when it admitted the HTTP request or the
-    /// connection.
+    /// The principal that the application gave when it admitted the HTTP request or the connection.
     pub principal: Option<Principal>,
-    /// The session that it belongs to: the same for all requests of a client of an older revision
-    /// over HTTP, unless they are served one by one.
+    /// The HTTP session of a legacy request. `None` on other transports, and for requests without a
+    /// session.
     pub session: Option<SessionKey>,
-    /// Whether progress was asked for.
+    /// Whether the client asked for progress.
     pub wants_progress: bool,
 }
 
-/// A `requestState` as it came back.
+/// The state that a request brings.
 #[derive(Clone, PartialEq, Debug)]
 pub enum RequestState {
-    /// From our own memory, or opened.
+    /// Kept by the engine, or opened.
     Kept(RawJson),
-    /// From the client: not to be believed before it was opened.
+    /// From the client. Do not trust it before it was opened.
     Sealed(String),
 }

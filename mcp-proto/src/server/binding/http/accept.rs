@@ -1,8 +1,8 @@
-//! What a client takes for an answer (RFC 9110 section 12.5.1).
+//! The media types that a client accepts (RFC 9110 section 12.5.1).
 
 use crate::exchange::Headers;
 
-/// Which of the two kinds of answer a client takes. One that does not say takes both.
+/// Which of the two media types of a response a client accepts. One without `Accept` accepts both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Accepts {
     pub(super) json: bool,

@@ -1,30 +1,27 @@
-//! What lets pages of other origins use the server from within a browser, where the configuration
-//! says so (WHATWG Fetch, the CORS protocol). No answer ever allows credentials: whoever has a
-//! token puts it into `Authorization` itself.
+//! CORS (WHATWG Fetch): lets pages of other origins use the server, where the configuration allows
+//! it. No response allows credentials: a page with a token writes `Authorization` itself.
 
 use crate::exchange::{Headers, Outbound, RequestHead, is_token};
 use crate::model::headers::PARAM;
 use crate::server::ServerConfig;
 use alloc::string::String;
 
-/// What a page may read of an answer beside what it always may: how to go on.
+/// The header fields that a page may read, beside those that it always may.
 const EXPOSED: &str = "Mcp-Session-Id, WWW-Authenticate, Retry-After";
 
 const METHODS: &str = "POST, GET, DELETE";
 
-/// What a page may send. Fields that mirror arguments are allowed by name, as a page asks for them.
+/// The header fields that a page may send. Fields that mirror arguments are allowed by name, as a
+/// page asks for them.
 const FIELDS: &str =
     "Content-Type, Accept, Authorization, Last-Event-ID, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name";
 
-/// Seconds for which a browser need not ask again: two hours, more than which none keeps it that
-/// people use most.
+/// Seconds for which a browser caches a preflight: two hours, the maximum of the common browsers.
 const MAX_AGE: &str = "7200";
 
 impl ServerConfig {
-    /// The answer to the question of a browser whether a page may make a request; what every answer
-    /// to a page has comes to it. `None` if this is no such question, or it comes from an origin or
-    /// names a host that is not served, or other origins are not served at all: then it is a
-    /// request like any other.
+    /// Returns the response fields of a preflight. `None`: it is none, its origin or its host is
+    /// not served, or other origins are not served at all. It is a request like any other then.
     pub(super) fn preflight(&self, head: &RequestHead) -> Option<Headers> {
         let asks = head.method == "OPTIONS" && head.headers.get("Access-Control-Request-Method").is_some();
         if !asks || origin(head).is_none() || !self.serves_pages(head) {
@@ -46,13 +43,13 @@ impl ServerConfig {
         Some(headers)
     }
 
-    /// The same, for an answer to this request.
+    /// Adds the CORS fields of a response to this request, if its origin is served.
     pub(in crate::server) fn for_page(&self, request: &RequestHead, mut outgoing: Outbound) -> Outbound {
         if self.cors
             && let Outbound::Response { head, .. } = &mut outgoing
             && self.serves_pages(request)
         {
-            // Without an origin too: what is kept of that answer must not be given to a page.
+            // Without an origin too: a cached response must not be given to a page.
             head.headers.push("Vary", "Origin");
             if let Some(origin) = origin(request) {
                 head.headers.push("Access-Control-Allow-Origin", origin);
@@ -67,7 +64,7 @@ impl ServerConfig {
     }
 }
 
-/// The one origin that a request comes from.
+/// Returns the one origin of a request.
 fn origin(head: &RequestHead) -> Option<&str> {
     let mut origins = head.headers.all("Origin").map(|origin| origin.trim_matches([' ', '\t']));
     let origin = origins.next().filter(|_| origins.next().is_none())?;

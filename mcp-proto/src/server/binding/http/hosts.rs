@@ -1,5 +1,5 @@
-//! Which hosts a request may name, and at which addresses its client may be: what keeps other
-//! sites' pages, and other machines, out (2025-11-25 transports, security warning).
+//! The hosts that a request may name, and the addresses of its client: pages of other sites and
+//! other machines are refused (2025-11-25 transports, security warning).
 
 use crate::exchange::{Peer, RequestHead};
 use crate::server::ServerConfig;
@@ -7,16 +7,15 @@ use alloc::format;
 use alloc::string::String;
 
 impl ServerConfig {
-    /// Why a request is refused for the address of its client: the text for the client, and the
-    /// detail of the diagnostic.
+    /// Returns why a request is refused for the address of its client: the text for the client, and
+    /// the detail of the diagnostic.
     pub(super) fn distant(&self, peer: &Peer) -> Option<(&'static str, String)> {
         let address = peer.address.filter(|address| !self.hosts.allows_peer(*address))?;
         Some(("Forbidden: client address not allowed", format!("the client address {address}")))
     }
 
-    /// Why a request is refused for the host that it names, or the origin that it comes from: what
-    /// the client is told, and what is told of it here. An absent origin is none: only browsers say
-    /// one.
+    /// Returns why a request is refused for its host or its origin: the text for the client, and
+    /// the detail of the diagnostic. A request without `Origin` passes: only browsers send one.
     pub(super) fn stranger(&self, head: &RequestHead) -> Option<(&'static str, String)> {
         let hosts = &self.hosts;
         let named = head.headers.all("Host").chain(authority(&head.target));
@@ -29,7 +28,7 @@ impl ServerConfig {
     }
 }
 
-/// The host that a target in the absolute form names; it counts before the field (RFC 9112 section
+/// Returns the host of a target in the absolute form. It counts before the field (RFC 9112 section
 /// 3.2.2).
 fn authority(target: &str) -> Option<&str> {
     let (_, rest) = target.split_once("://").filter(|_| !target.starts_with('/'))?;

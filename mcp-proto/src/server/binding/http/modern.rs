@@ -1,6 +1,6 @@
-//! 2026-07-28 over HTTP: one POST, one answer. No sessions, no GET, no request of ours, and a
-//! client that leaves has cancelled. Metadata is checked first, then headers, then the revision,
-//! then the method.
+//! 2026-07-28 over HTTP: one POST, one response. No sessions, no GET, no requests of the server,
+//! and a client that leaves has cancelled. The metadata is checked first, then the header fields,
+//! then the revision, then the method.
 
 use super::headers::{METHOD, VERSION, check_headers, differs, mismatch};
 use crate::error::DiagnosticKind;
@@ -14,7 +14,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 impl Server {
-    /// A request that names its revision, whatever its method is.
+    /// Handles a request that names its revision, whatever its method is.
     pub(super) fn modern_request(
         &mut self,
         x: ExchangeId,
@@ -42,8 +42,8 @@ impl Server {
         Ok(())
     }
 
-    /// A notification is accepted without an answer. Cancelling is closing the exchange, so
-    /// `notifications/cancelled` has nothing to name.
+    /// Handles a notification. Leaving is how a client cancels, so `notifications/cancelled` names
+    /// nothing.
     pub(super) fn modern_notification(&mut self, x: ExchangeId, head: &RequestHead, notification: Notification) {
         let Notification { method, params } = notification;
         if differs(head, METHOD, &method) {
@@ -58,8 +58,8 @@ impl Server {
 }
 
 impl ServerConfig {
-    /// A request that says half of what 2026-07-28 demands, or that no revision that we have can
-    /// have sent.
+    /// Returns the error for a request with half of the metadata of 2026-07-28, or that no
+    /// supported revision can have sent.
     pub(super) fn incomplete(&self, head: &RequestHead, parts: &Parts, method: &str) -> ErrorReply {
         let header = head.headers.get(VERSION).map(str::trim);
         let requested = parts.params.optional::<String>("protocolVersion").ok().flatten();
@@ -76,7 +76,7 @@ impl ServerConfig {
     }
 }
 
-/// The status of an answer that is not streamed.
+/// Returns the status of a response that is not streamed.
 pub(super) const fn status_of(code: Option<i64>) -> u16 {
     match code {
         Some(code::METHOD_NOT_FOUND) => 404,
