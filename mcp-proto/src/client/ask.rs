@@ -61,7 +61,7 @@ impl Client {
         }
         match self.check_request(&request) {
             Ok(question) => {
-                let call = self.call_on(exchange);
+                let call = self.exchanges.call_on(exchange);
                 self.ask(question, Asker::Server { exchange, id: request.id, call }, call);
                 match call {
                     Some(call) => self.update_clock(call),
@@ -69,15 +69,6 @@ impl Client {
                 }
             }
             Err(error) => self.reply(exchange, &request.id, Err(error)),
-        }
-    }
-
-    /// The call whose answer comes on this exchange.
-    fn call_on(&self, exchange: ExchangeId) -> Option<CallId> {
-        match self.exchanges.get(&exchange)? {
-            #[cfg(feature = "http")]
-            super::binding::Exchange::Http(http) => http.call(),
-            super::binding::Exchange::Duplex(_) => None,
         }
     }
 

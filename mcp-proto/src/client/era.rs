@@ -149,7 +149,7 @@ impl Client {
             Target::Http(_) => return,
         };
         self.count_start();
-        let exchange = self.mint_exchange();
+        let exchange = self.exchanges.mint();
         self.exchanges.insert(exchange, Exchange::Duplex(Duplex::default()));
         self.out.start(exchange, Start::Duplex(endpoint));
     }

@@ -61,7 +61,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use ask::Asked;
-use binding::Exchange;
+use binding::Exchanges;
 #[cfg(feature = "http")]
 use binding::Web;
 use calls::CallState;
@@ -316,8 +316,7 @@ pub struct Client {
     notifications: Notifications,
     inputs: BTreeMap<InputKey, Asked>,
     next_input: u64,
-    exchanges: BTreeMap<ExchangeId, Exchange>,
-    next_exchange: u64,
+    exchanges: Exchanges,
     timers: Timers<Timer>,
     restarts: Restarts,
     starting: Starting,
@@ -344,8 +343,7 @@ impl Client {
             notifications: Notifications::default(),
             inputs: BTreeMap::new(),
             next_input: 0,
-            exchanges: BTreeMap::new(),
-            next_exchange: 0,
+            exchanges: Exchanges::default(),
             timers: Timers::new(),
             restarts: Restarts::default(),
             starting: Starting::default(),
@@ -592,10 +590,5 @@ impl Client {
 
     fn diagnose(&mut self, kind: DiagnosticKind, detail: impl Into<String>) {
         self.out.diagnostic(Diagnostic::new(kind, excerpt(&detail.into())));
-    }
-
-    fn mint_exchange(&mut self) -> ExchangeId {
-        self.next_exchange += 1;
-        ExchangeId(self.next_exchange)
     }
 }

@@ -80,7 +80,7 @@ impl Client {
     /// The whole start took too long.
     pub(super) fn on_start_timeout(&mut self) {
         let stage = match &self.phase {
-            _ if !self.has_reached_server() => Stage::Connect,
+            _ if !self.exchanges.has_reached_server() => Stage::Connect,
             Phase::Probing { .. } => Stage::Discover,
             Phase::Initializing { .. } => Stage::Initialize,
             Phase::Ready(_)

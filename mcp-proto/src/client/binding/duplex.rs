@@ -9,9 +9,9 @@ use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Inbound, Outbound, Sent
 impl Client {
     pub(super) fn on_duplex(&mut self, exchange: ExchangeId, fact: ExchangeEvent) {
         match fact {
-            ExchangeEvent::Opened(_) => self.mark_opened(exchange),
+            ExchangeEvent::Opened(_) => self.exchanges.mark_opened(exchange),
             ExchangeEvent::Unsent(n) => {
-                let Some(duplex) = self.duplex_mut(exchange) else { return };
+                let Some(duplex) = self.exchanges.duplex_mut(exchange) else { return };
                 duplex.written += duplex.unsent.saturating_sub(n) as u64;
                 duplex.unsent = n;
                 let written = duplex.written;
@@ -22,7 +22,7 @@ impl Client {
             ExchangeEvent::Inbound(Inbound::End) => self.on_duplex_end(exchange),
             ExchangeEvent::Inbound(item) => {
                 // An item proves that it is open, also where a driver of seam B does not say so.
-                self.mark_opened(exchange);
+                self.exchanges.mark_opened(exchange);
                 match self.state() {
                     State::Probing | State::Initializing | State::Ready => self.on_items(exchange, item),
                     // Everything was settled when the end was decided.
@@ -32,20 +32,6 @@ impl Client {
             ExchangeEvent::Failed { why, .. } => self.on_duplex_failed(exchange, why),
             // Sent to servers only, or over HTTP only.
             ExchangeEvent::From(_) | ExchangeEvent::ReadClosed | ExchangeEvent::Repeated | ExchangeEvent::Waiting => {}
-        }
-    }
-
-    fn duplex_mut(&mut self, exchange: ExchangeId) -> Option<&mut Duplex> {
-        match self.exchanges.get_mut(&exchange)? {
-            Exchange::Duplex(duplex) => Some(duplex),
-            #[cfg(feature = "http")]
-            Exchange::Http(_) => None,
-        }
-    }
-
-    fn mark_opened(&mut self, exchange: ExchangeId) {
-        if let Some(duplex) = self.duplex_mut(exchange) {
-            duplex.opened = true;
         }
     }
 

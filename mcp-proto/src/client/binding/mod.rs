@@ -1,6 +1,7 @@
 //! How requests and answers travel: everything on one duplex exchange, or each request on an HTTP exchange of its own.
 
 mod duplex;
+mod exchanges;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(not(feature = "http"))]
@@ -8,6 +9,8 @@ mod no_http;
 
 #[cfg(feature = "http")]
 pub(super) use http::Web;
+
+pub(super) use exchanges::Exchanges;
 
 use super::ids::{Match, Purpose};
 use super::{CancelSignal, Client, Event, State, Target, Termination, Timer};
@@ -81,7 +84,7 @@ impl Client {
     pub(super) fn on_fact(&mut self, exchange: ExchangeId, fact: ExchangeEvent) {
         match self.exchanges.get(&exchange) {
             // What was on its way when the exchange was ended.
-            None if exchange.0 <= self.next_exchange => {}
+            None if self.exchanges.was_minted(exchange) => {}
             None => self.diagnose(DiagnosticKind::UnknownExchange, format!("{exchange:?}")),
             Some(Exchange::Duplex(_)) => self.on_duplex(exchange, fact),
             #[cfg(feature = "http")]
@@ -97,7 +100,7 @@ impl Client {
         params: Object,
         version: ProtocolVersion,
     ) -> Id {
-        let exchange = self.duplex().unwrap_or_else(|| self.mint_exchange());
+        let exchange = self.duplex().unwrap_or_else(|| self.exchanges.mint());
         let id = self.ids.mint(self.now, purpose, exchange);
         let params = self.with_meta(params, &id, purpose, version);
         let message = rpc::request(&id, method, params.as_ref());
@@ -248,15 +251,6 @@ impl Client {
                 None => {}
             }
         }
-    }
-
-    /// Returns whether the latest exchange has a connection to the server, or may have one.
-    pub(super) fn has_reached_server(&self) -> bool {
-        self.exchanges.values().next_back().is_none_or(|exchange| match exchange {
-            Exchange::Duplex(duplex) => duplex.opened,
-            #[cfg(feature = "http")]
-            Exchange::Http(http) => http.sent() == Sent::Maybe,
-        })
     }
 
     /// Whether as many HTTP exchanges are open as calls may be: for notifications, which are no calls.

@@ -3,6 +3,7 @@
 //! it. No request is made a second time for the same status, so nothing loops.
 
 use super::{Http, Role, Stage};
+use crate::client::binding::Exchanges;
 use crate::client::ids::Purpose;
 use crate::client::{Client, Event, Timer, headers};
 use crate::error::AuthHints;
@@ -75,10 +76,23 @@ impl Http {
     }
 }
 
+impl Exchanges {
+    /// Returns the exchanges that wait for the answer to this challenge.
+    fn parked(&self, key: AuthKey) -> Vec<ExchangeId> {
+        let waits = |exchange: &&ExchangeId| self.http(**exchange).is_some_and(|http| http.stage == Stage::Parked(key));
+        self.keys().filter(waits).copied().collect()
+    }
+
+    /// Returns whether an exchange waits for credentials.
+    fn is_parked(&self, exchange: ExchangeId) -> bool {
+        self.http(exchange).is_some_and(|http| matches!(http.stage, Stage::Parked(_)))
+    }
+}
+
 impl Client {
     /// Whether the response is a challenge that is answered before its request ends; the request waits for that then.
     pub(super) fn park_if_challenged(&mut self, exchange: ExchangeId) -> bool {
-        let Some(http) = self.http(exchange) else { return false };
+        let Some(http) = self.exchanges.http(exchange) else { return false };
         if !self.is_challenge(http) {
             return false;
         }
@@ -86,7 +100,7 @@ impl Client {
         let is_stale = http.credentials < self.web.challenges.answered;
         let found = self.web.challenges.open.iter().find(|(_, open)| **open == challenge).map(|(key, _)| *key);
         let key = found.unwrap_or(AuthKey(self.web.challenges.last + 1));
-        if let Some(http) = self.http_mut(exchange) {
+        if let Some(http) = self.exchanges.http_mut(exchange) {
             http.tried.mark(status);
             http.stage = Stage::Parked(key);
         }
@@ -101,7 +115,8 @@ impl Client {
         }
         self.hold(exchange);
         if found.is_none() {
-            let calls = self.parked(key).into_iter().filter_map(|exchange| self.http(exchange)?.call());
+            let calls =
+                self.exchanges.parked(key).into_iter().filter_map(|exchange| self.exchanges.http(exchange)?.call());
             let targets = calls.filter(|call| !self.is_own(*call)).collect();
             self.out.event(Event::AuthNeeded { token: AuthToken::new(key), challenge, targets });
         }
@@ -121,7 +136,7 @@ impl Client {
 
     /// Nothing runs out while the application looks for credentials, but the total limits.
     fn hold(&mut self, exchange: ExchangeId) {
-        match self.http(exchange).map(|http| http.role.clone()) {
+        match self.exchanges.http(exchange).map(|http| http.role.clone()) {
             Some(Role::Request(_, Purpose::Discover | Purpose::Initialize)) => {
                 self.hold_start();
                 self.hold_all(exchange);
@@ -138,7 +153,7 @@ impl Client {
     /// Whatever call there is may wait for this exchange.
     fn hold_all(&mut self, exchange: ExchangeId) {
         let mut common = core::mem::take(&mut self.web.challenges.common);
-        common.retain(|exchange| self.is_parked(*exchange));
+        common.retain(|exchange| self.exchanges.is_parked(*exchange));
         common.push(exchange);
         self.web.challenges.common = common;
         self.update_clocks();
@@ -148,7 +163,7 @@ impl Client {
         if self.web.challenges.open.remove(&key).is_none() {
             return;
         }
-        let parked = self.parked(key);
+        let parked = self.exchanges.parked(key);
         match with {
             Authorization::Headers(credentials) => {
                 let fields = headers::own(&credentials);
@@ -161,7 +176,7 @@ impl Client {
             }
             Authorization::Refuse => {
                 for exchange in parked {
-                    if let Some(http) = self.http_mut(exchange) {
+                    if let Some(http) = self.exchanges.http_mut(exchange) {
                         http.stage = Stage::Over;
                         self.on_over(exchange, Over::End);
                     }
@@ -173,7 +188,7 @@ impl Client {
 
     fn unpark(&mut self, exchange: ExchangeId) {
         let Some(again) = self.begin_again(exchange, None) else { return };
-        let Some(http) = self.http(again) else { return };
+        let Some(http) = self.exchanges.http(again) else { return };
         let (role, is_attempt) = (http.role.clone(), http.is_get());
         match role {
             Role::Request(_, Purpose::Call(call)) => self.update_clocks_of(call),
@@ -190,20 +205,12 @@ impl Client {
         }
     }
 
-    fn parked(&self, key: AuthKey) -> Vec<ExchangeId> {
-        let waits = |exchange: &&ExchangeId| self.http(**exchange).is_some_and(|http| http.stage == Stage::Parked(key));
-        self.exchanges.keys().filter(waits).copied().collect()
-    }
-
-    fn is_parked(&self, exchange: ExchangeId) -> bool {
-        self.http(exchange).is_some_and(|http| matches!(http.stage, Stage::Parked(_)))
-    }
-
     /// Whether a call waits for credentials: its own request does, or something that it cannot go on without.
     pub(in crate::client) fn waits_for_credentials(&self, call: CallId) -> bool {
         let challenges = &self.web.challenges;
         let waits_for = self.awaited_list(call).unwrap_or(call);
         let own = self.calls.get(&waits_for).and_then(|call| self.ids.exchange(call.request()?));
-        !challenges.open.is_empty() && own.iter().chain(&challenges.common).any(|exchange| self.is_parked(*exchange))
+        !challenges.open.is_empty()
+            && own.iter().chain(&challenges.common).any(|exchange| self.exchanges.is_parked(*exchange))
     }
 }

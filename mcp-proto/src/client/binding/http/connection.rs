@@ -2,6 +2,7 @@
 
 use super::{Http, Stage};
 use crate::client::Client;
+use crate::client::binding::Exchanges;
 use crate::error::Awaited;
 use crate::exchange::{ExchangeId, Sent};
 use crate::rpc::Id;
@@ -26,8 +27,8 @@ impl Http {
     }
 }
 
-impl Client {
-    /// Nothing of it was written, unless something was reported before.
+impl Exchanges {
+    /// The exchange waits for a connection. Ignored after an earlier report.
     pub(super) fn on_waiting(&mut self, exchange: ExchangeId) {
         if let Some(http) = self.http_mut(exchange)
             && http.connection == Connection::Unreported
@@ -36,23 +37,25 @@ impl Client {
         }
     }
 
-    /// From here on it may have been sent, whatever is reported later.
+    /// The exchange has a connection, so its request may have been sent.
     pub(super) fn on_connected(&mut self, exchange: ExchangeId) {
         if let Some(http) = self.http_mut(exchange) {
             http.connection = Connection::Opened;
         }
     }
+}
 
+impl Client {
     /// Whether the server has not begun with the request with this id: it was refused and waits for credentials, or it waits for a
     /// connection.
     pub(in crate::client) fn is_unsent(&self, id: &Id) -> bool {
-        let http = self.ids.exchange(id).and_then(|exchange| self.http(exchange));
+        let http = self.ids.exchange(id).and_then(|exchange| self.exchanges.http(exchange));
         http.is_some_and(|http| http.is_post() && (matches!(http.stage, Stage::Parked(_)) || http.sent() == Sent::No))
     }
 
     /// What the request with this id waits for, and whether it can have reached the server.
     pub(in crate::client) fn awaited(&self, id: &Id) -> (Awaited, Sent) {
-        match self.ids.exchange(id).and_then(|exchange| self.http(exchange)) {
+        match self.ids.exchange(id).and_then(|exchange| self.exchanges.http(exchange)) {
             Some(http) if http.connection == Connection::Waiting => (Awaited::Connection, http.sent()),
             _ => (Awaited::Response, Sent::Maybe),
         }

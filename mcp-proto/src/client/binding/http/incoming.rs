@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 impl Client {
     pub(in crate::client::binding) fn on_http(&mut self, exchange: ExchangeId, fact: ExchangeEvent) {
-        if !self.http(exchange).is_some_and(Http::is_live) {
+        if !self.exchanges.http(exchange).is_some_and(Http::is_live) {
             return;
         }
         match fact {
@@ -23,13 +23,13 @@ impl Client {
             ExchangeEvent::Inbound(item) => self.on_http_item(exchange, item),
             ExchangeEvent::Failed { sent, why } => self.on_over(exchange, Over::Failed { sent, why }),
             ExchangeEvent::Repeated => {
-                self.on_connected(exchange);
-                if let Some(call) = self.http(exchange).and_then(Http::call) {
+                self.exchanges.on_connected(exchange);
+                if let Some(call) = self.exchanges.http(exchange).and_then(Http::call) {
                     self.mark_reached(call);
                 }
             }
-            ExchangeEvent::Waiting => self.on_waiting(exchange),
-            ExchangeEvent::Opened(_) => self.on_connected(exchange),
+            ExchangeEvent::Waiting => self.exchanges.on_waiting(exchange),
+            ExchangeEvent::Opened(_) => self.exchanges.on_connected(exchange),
             ExchangeEvent::From(_)
             | ExchangeEvent::ReadClosed
             | ExchangeEvent::Unsent(_)
@@ -43,10 +43,10 @@ impl Client {
         }
         self.sign_of_life(exchange);
         // What is answered was sent, also if the driver did not report that.
-        self.on_connected(exchange);
+        self.exchanges.on_connected(exchange);
         let (limits, now) = (&self.config.limits.client, self.now);
         let (most_items, most_bytes) = (limits.drain_items, limits.drain_bytes);
-        let Some(http) = self.http_mut(exchange) else { return };
+        let Some(http) = self.exchanges.http_mut(exchange) else { return };
         if !http.wants_body() {
             http.drained = (http.drained.0 + 1, http.drained.1 + size(&item));
         }
@@ -91,7 +91,7 @@ impl Client {
     }
 
     fn on_response_head(&mut self, exchange: ExchangeId, now: Instant) {
-        let Some(http) = self.http_mut(exchange) else { return };
+        let Some(http) = self.exchanges.http_mut(exchange) else { return };
         if success(http.status()) {
             // Its credentials are good. Those that a stream goes on with later may have expired by then.
             http.tried = auth::Tried::default();
@@ -103,10 +103,10 @@ impl Client {
             }
         }
         self.note_offer(exchange);
-        if self.http(exchange).is_some_and(|http| http.role == Role::Listener) {
+        if self.exchanges.http(exchange).is_some_and(|http| http.role == Role::Listener) {
             self.on_listener_head(exchange);
         }
-        let Some(http) = self.http(exchange) else { return };
+        let Some(http) = self.exchanges.http(exchange) else { return };
         if http.is_other_type() {
             self.finish(exchange);
         } else if http.is_decided() && http.role != Role::Delete {
@@ -135,8 +135,8 @@ impl Client {
     }
 
     fn on_http_message(&mut self, exchange: ExchangeId, message: Message) {
-        let is_gone = self.http(exchange).is_some_and(|http| self.is_session_gone(http));
-        let Some(http) = self.http_mut(exchange) else { return };
+        let is_gone = self.exchanges.http(exchange).is_some_and(|http| self.is_session_gone(http));
+        let Some(http) = self.exchanges.http_mut(exchange) else { return };
         // What stands in the body of a refusal is no message of the stream.
         if !http.has_failed() {
             http.any_message = true;
@@ -162,7 +162,7 @@ impl Client {
     fn on_http_error(&mut self, exchange: ExchangeId, status: u16, id: Option<&Id>, error: ErrorObject) {
         let lenient = self.config.match_text_ids;
         let found = id.map(|id| self.ids.find(id, exchange, lenient).1);
-        let Some(http) = self.http_mut(exchange) else { return };
+        let Some(http) = self.exchanges.http_mut(exchange) else { return };
         // A challenge is answered first; and of a session that has ended a 404 tells, whatever stands in it, but for a method that the
         // server does not know.
         let gone = status == 404 && http.in_session && error.code != code::METHOD_NOT_FOUND;
@@ -182,14 +182,14 @@ impl Client {
 
     fn on_http_defect(&mut self, exchange: ExchangeId, defect: InvalidMessage) {
         // Of an answer to a notification nothing is wanted.
-        let is_event = self.http(exchange).is_some_and(|http| http.is_stream() && http.wants_body());
-        if let Some(http) = self.http_mut(exchange)
+        let is_event = self.exchanges.http(exchange).is_some_and(|http| http.is_stream() && http.wants_body());
+        if let Some(http) = self.exchanges.http_mut(exchange)
             && defect.kind != InvalidKind::Denied
         {
             http.last_defect = Some(defect.clone());
         }
         self.on_defect(exchange, defect);
-        if is_event && self.config.sse_decode == SseDecode::Reject && self.http(exchange).is_some() {
+        if is_event && self.config.sse_decode == SseDecode::Reject && self.exchanges.http(exchange).is_some() {
             self.reject_stream(exchange);
         }
     }
@@ -198,7 +198,7 @@ impl Client {
     pub(in crate::client) fn answered(&mut self, exchange: ExchangeId) {
         let time = self.config.limits.client.drain_time;
         let until = self.now + time;
-        let Some(http) = self.http_mut(exchange) else { return };
+        let Some(http) = self.exchanges.http_mut(exchange) else { return };
         if !matches!(http.role, Role::Request(..)) {
             return;
         }
@@ -214,7 +214,7 @@ impl Client {
 
     /// The head of a response, or the answer to a message, has not come in time.
     pub(in crate::client) fn on_answer_timeout(&mut self, exchange: ExchangeId) {
-        let sent = self.http(exchange).map_or(Sent::Maybe, Http::sent);
+        let sent = self.exchanges.http(exchange).map_or(Sent::Maybe, Http::sent);
         if self.cut_http(exchange) {
             self.on_over(exchange, Over::Failed { sent, why: Closed::Timeout });
         }
@@ -222,7 +222,7 @@ impl Client {
 
     /// Ends an exchange on the wire, of which something is still to be made. Whether there was one.
     pub(super) fn cut_http(&mut self, exchange: ExchangeId) -> bool {
-        let Some(http) = self.http_mut(exchange).filter(|http| http.is_live()) else { return false };
+        let Some(http) = self.exchanges.http_mut(exchange).filter(|http| http.is_live()) else { return false };
         http.stage = Stage::Over;
         self.out.abort(exchange);
         true

@@ -37,7 +37,7 @@ impl Client {
     }
 
     fn open_listener(&mut self) {
-        let exchange = self.mint_exchange();
+        let exchange = self.exchanges.mint();
         self.web.listener = Some(exchange);
         let limit = self.listener_time();
         self.timers.set(Timer::Answer(exchange), limit.map(|limit| self.now + limit));
@@ -66,7 +66,7 @@ impl Client {
 
     pub(super) fn on_listener_head(&mut self, exchange: ExchangeId) {
         let idle = self.config.listener_idle.map(|idle| self.now + idle);
-        let Some(http) = self.http(exchange).filter(|http| http.is_stream()) else { return self.release() };
+        let Some(http) = self.exchanges.http(exchange).filter(|http| http.is_stream()) else { return self.release() };
         // Calls were made without it: what the server said meanwhile is lost, if there is no event to go on from.
         let missed = !self.web.holding && http.stream.cursor.is_none();
         self.timers.set(Timer::Idle(exchange), idle);
@@ -79,7 +79,7 @@ impl Client {
 
     pub(super) fn on_listener_over(&mut self, exchange: ExchangeId, over: Over) {
         self.release();
-        let Some(http) = self.http(exchange) else { return };
+        let Some(http) = self.exchanges.http(exchange) else { return };
         let (is_answered, in_session) = (http.head.is_some(), http.in_session);
         let (goes_on, end, at_least) = match over {
             Over::Failed { why: Closed::Timeout, .. } if !http.stream.was_open() => (false, StreamEnd::Idle, None),
@@ -116,7 +116,7 @@ impl Client {
 
     /// The listener has ended, in a way that may be followed by another attempt.
     pub(super) fn on_listener_end(&mut self, exchange: ExchangeId, end: StreamEnd, at_least: Option<Duration>) {
-        let was_open = self.http(exchange).is_some_and(|http| http.stream.is_open());
+        let was_open = self.exchanges.http(exchange).is_some_and(|http| http.stream.is_open());
         match self.config.listener_end {
             ListenerEnd::Ignore if was_open => self.leave_listener(),
             ListenerEnd::Stop if was_open => self.give_up_listener(exchange, end, false),
@@ -130,7 +130,7 @@ impl Client {
 
     /// No more attempts, for a while or at all. Each of the two is reported once until the listener is open again.
     pub(super) fn give_up_listener(&mut self, exchange: ExchangeId, cause: StreamEnd, again: bool) {
-        let again = self.http_mut(exchange).map(|http| http.stream.backoff.give_up()).filter(|_| again);
+        let again = self.exchanges.http_mut(exchange).map(|http| http.stream.backoff.give_up()).filter(|_| again);
         let news = match again {
             Some(wait) => {
                 self.rest_for(exchange, wait);

@@ -52,7 +52,7 @@ impl Client {
 
     /// Posts what has no answer but a status.
     fn post_message(&mut self, role: Role, headers: Headers, body: Bytes) {
-        let exchange = self.mint_exchange();
+        let exchange = self.exchanges.mint();
         self.timers.set(Timer::Answer(exchange), self.config.timeout.map(|limit| self.now + limit));
         // To say it twice does no harm, and a server that never hears it tells nothing of changes.
         let repeatable = role == Role::Initialized;
@@ -61,7 +61,7 @@ impl Client {
 
     /// A notification or a response of ours was taken, or was not. Any 2xx with any body is a yes.
     pub(super) fn on_message_over(&mut self, exchange: ExchangeId, over: Over) {
-        let Some(http) = self.http(exchange) else { return };
+        let Some(http) = self.exchanges.http(exchange) else { return };
         let is_closing = matches!(self.state(), State::Closing | State::Terminated);
         if !is_closing && over == Over::End && self.is_session_gone(http) {
             return self.on_session_gone(exchange);
@@ -92,7 +92,7 @@ impl Client {
 
     /// The client is closing: of the answer to a notification the status counts.
     pub(super) fn on_closing_item(&mut self, exchange: ExchangeId, item: Inbound) {
-        if let (Some(http), Inbound::Response(head)) = (self.http_mut(exchange), item) {
+        if let (Some(http), Inbound::Response(head)) = (self.exchanges.http_mut(exchange), item) {
             http.head = Some(head);
             // It may go on for as long as it likes.
             if http.is_stream() {
@@ -105,7 +105,7 @@ impl Client {
     /// time left.
     pub(in crate::client) fn end_http(&mut self, exchange: ExchangeId) {
         let requested = matches!(self.phase, Phase::Closing(Termination::Requested));
-        match self.http(exchange) {
+        match self.exchanges.http(exchange) {
             Some(http) if requested && http.is_notification() && http.is_live() => {
                 if http.is_decided() {
                     return self.finish(exchange);

@@ -15,7 +15,7 @@ mod stream;
 pub(in crate::client) use auth::Challenges;
 pub(in crate::client) use session::Session;
 
-use super::Exchange;
+use super::{Exchange, Exchanges};
 use crate::client::ids::Purpose;
 use crate::client::refresh::Catalogue;
 use crate::client::{Client, Target, Timer, headers};
@@ -350,7 +350,7 @@ impl Client {
     /// Makes a request again in place of an exchange that is over: `sent`, and what is known of the answer so far.
     fn begin_again(&mut self, old: ExchangeId, sent: Option<Request>) -> Option<ExchangeId> {
         let Some(Exchange::Http(http)) = self.exchanges.remove(&old) else { return None };
-        let exchange = self.mint_exchange();
+        let exchange = self.exchanges.mint();
         let Http { role, sent: before, tried, any_message, last_defect, stream, .. } = *http;
         if let Role::Request(id, _) = &role {
             self.ids.move_to(id, exchange);
@@ -372,16 +372,20 @@ impl Client {
         self.web.listener = None;
         self.web.challenges.clear();
     }
+}
 
+impl Exchanges {
+    /// Returns the state of an exchange that is open and over HTTP.
     pub(super) fn http_mut(&mut self, exchange: ExchangeId) -> Option<&mut Http> {
-        match self.exchanges.get_mut(&exchange)? {
+        match self.get_mut(&exchange)? {
             Exchange::Http(http) => Some(http),
             Exchange::Duplex(_) => None,
         }
     }
 
+    /// As [`http_mut`](Self::http_mut).
     pub(super) fn http(&self, exchange: ExchangeId) -> Option<&Http> {
-        match self.exchanges.get(&exchange)? {
+        match self.get(&exchange)? {
             Exchange::Http(http) => Some(http),
             Exchange::Duplex(_) => None,
         }

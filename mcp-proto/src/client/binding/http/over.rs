@@ -26,11 +26,11 @@ pub(super) enum Over {
 impl Client {
     pub(super) fn on_over(&mut self, exchange: ExchangeId, over: Over) {
         self.end_timers(exchange);
-        if let Some(http) = self.http_mut(exchange) {
+        if let Some(http) = self.exchanges.http_mut(exchange) {
             http.stage = Stage::Over;
         }
         let is_closing = matches!(self.state(), State::Closing | State::Terminated);
-        let is_decided = self.http(exchange).is_some_and(Http::is_decided);
+        let is_decided = self.exchanges.http(exchange).is_some_and(Http::is_decided);
         let over = match over {
             // A body that breaks or stalls takes nothing back of what the head said.
             Over::Failed { why, .. } if is_decided && !matches!(why, Closed::Denied(_)) => Over::End,
@@ -39,7 +39,7 @@ impl Client {
         if !is_closing && over == Over::End && self.park_if_challenged(exchange) {
             return;
         }
-        let Some(http) = self.http(exchange) else { return };
+        let Some(http) = self.exchanges.http(exchange) else { return };
         match http.role.clone() {
             Role::Initialized | Role::Notification(_) | Role::Cancelled => self.on_message_over(exchange, over),
             _ if is_closing => {
@@ -58,7 +58,7 @@ impl Client {
     /// A listener or a subscription has ended by itself.
     pub(super) fn on_stream_over(&mut self, exchange: ExchangeId, end: StreamEnd) {
         self.end_timers(exchange);
-        let Some(http) = self.http(exchange) else { return };
+        let Some(http) = self.exchanges.http(exchange) else { return };
         match http.role.clone() {
             Role::Listener => self.on_listener_end(exchange, end, None),
             Role::Request(id, Purpose::Listen) => {
@@ -71,7 +71,7 @@ impl Client {
     }
 
     fn on_request_over(&mut self, exchange: ExchangeId, id: Id, purpose: Purpose, over: Over) {
-        let Some(http) = self.http(exchange) else { return };
+        let Some(http) = self.exchanges.http(exchange) else { return };
         let is_attempt = http.is_get();
         match over {
             Over::Failed { why: Closed::Denied(reason), sent } => {

@@ -51,7 +51,7 @@ impl Session {
 impl Client {
     /// The session id in the head of an answer to `initialize` is kept until the answer is accepted; others are not looked at.
     pub(super) fn note_offer(&mut self, exchange: ExchangeId) {
-        let Some(http) = self.http(exchange) else { return };
+        let Some(http) = self.exchanges.http(exchange) else { return };
         if matches!(http.role, Role::Request(_, Purpose::Initialize)) {
             let head = http.head.as_ref().filter(|head| success(head.status));
             self.web.session.offered = head.and_then(|head| head.headers.get(SESSION)).map(ToOwned::to_owned);
@@ -60,7 +60,7 @@ impl Client {
 
     /// A session in which a call is answered is of use.
     pub(super) fn note_use(&mut self, exchange: ExchangeId, message: &Message) {
-        let is_call = self.http(exchange).is_some_and(|http| http.call().is_some());
+        let is_call = self.exchanges.http(exchange).is_some_and(|http| http.call().is_some());
         if is_call && matches!(message, Message::Response(_)) {
             self.web.session.barren = 0;
         }
@@ -130,7 +130,7 @@ impl Client {
         self.web.reported = Reported::Open;
         let open: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
         for exchange in open {
-            let role = self.http(exchange).map(|http| http.role.clone());
+            let role = self.exchanges.http(exchange).map(|http| http.role.clone());
             let unsent = matches!(&role, Some(Role::Request(id, _)) if self.is_unsent(id));
             self.drop_exchange_since(exchange, CallError::SessionEnded);
             match role {
@@ -176,7 +176,7 @@ impl Client {
     /// Ends the session at the server, if that is to be done: best effort, and bounded. Whether it is begun.
     pub(in crate::client) fn delete_session(&mut self) -> bool {
         let Some(version) = self.web.session.deletes.take() else { return false };
-        let exchange = self.mint_exchange();
+        let exchange = self.exchanges.mint();
         let headers = metadata(version, "", None);
         let sent = Request { method: "DELETE", headers, body: Bytes::new(), repeatable: true };
         self.begin_http(exchange, Http::new(Role::Delete, sent));

@@ -112,7 +112,7 @@ impl Client {
     pub(super) fn sign_of_life(&mut self, exchange: ExchangeId) {
         let idle = self.config.listener_idle;
         let now = self.now;
-        let Some(http) = self.http_mut(exchange).filter(|http| http.stream.is_open()) else { return };
+        let Some(http) = self.exchanges.http_mut(exchange).filter(|http| http.stream.is_open()) else { return };
         match http.role {
             Role::Listener => http.stream.advance(),
             Role::Request(_, Purpose::Listen) => {}
@@ -181,7 +181,7 @@ impl Client {
     /// The exchange is over before all was said: it rests until the rest is asked for, or that was all.
     pub(super) fn rest(&mut self, exchange: ExchangeId, cause: StreamEnd, at_least: Option<Duration>) -> Next {
         let (random, now, policy) = (self.seed.next_u64(), self.now, self.config.resume);
-        let Some(http) = self.http_mut(exchange) else { return Next::Over };
+        let Some(http) = self.exchanges.http_mut(exchange) else { return Next::Over };
         let serves = if http.role == Role::Listener { Serves::Listener } else { Serves::Request };
         let round = http.stream.round(now, serves, at_least);
         let Some((attempt, wait)) = http.stream.backoff.next(policy, round, random) else { return Next::Over };
@@ -200,7 +200,7 @@ impl Client {
     /// The exchange of a stream that was given up rests until it is tried from the beginning.
     pub(super) fn rest_for(&mut self, exchange: ExchangeId, wait: Duration) {
         self.end_timers(exchange);
-        if let Some(http) = self.http_mut(exchange) {
+        if let Some(http) = self.exchanges.http_mut(exchange) {
             http.stage = Stage::Resting;
             self.timers.set(Timer::Resume(exchange), Some(self.now + wait));
         }
@@ -209,7 +209,7 @@ impl Client {
     /// The wait is over.
     pub(in crate::client) fn on_resume(&mut self, exchange: ExchangeId) {
         let headers = self.bare_headers();
-        let Some(http) = self.http(exchange) else { return };
+        let Some(http) = self.exchanges.http(exchange) else { return };
         let sent = Request::get(headers, http.stream.cursor.as_deref());
         let is_listener = http.role == Role::Listener;
         let Some(exchange) = self.begin_again(exchange, Some(sent)) else { return };
