@@ -71,6 +71,8 @@ use ids::Ids;
 use notifications::Notifications;
 use outbox::Outbox;
 use pings::Pings;
+#[cfg(feature = "http")]
+use refresh::Catalogue;
 use restart::Restarts;
 use starting::Starting;
 use subscription::Subscription;
@@ -323,6 +325,8 @@ pub struct Client {
     pings: Pings,
     subscription: Subscription,
     #[cfg(feature = "http")]
+    catalogue: Catalogue,
+    #[cfg(feature = "http")]
     web: Web,
     out: Outbox,
 }
@@ -349,6 +353,8 @@ impl Client {
             starting: Starting::default(),
             pings: Pings::default(),
             subscription: Subscription::default(),
+            #[cfg(feature = "http")]
+            catalogue: Catalogue::default(),
             #[cfg(feature = "http")]
             web: Web::new(&Seed::new(seed)),
         };

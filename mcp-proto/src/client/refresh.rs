@@ -6,7 +6,7 @@
 use super::Client;
 use super::calls::{CallOwner, Stage};
 use super::tools::Tools;
-use crate::call::{Method, Paged, Pages, RawResult};
+use crate::call::{Method, Paged, Pages, RawCall, RawResult};
 use crate::error::{CallError, DiagnosticKind};
 use crate::input::CallId;
 use crate::model::tools;
@@ -61,6 +61,24 @@ impl Paged for Cursors {
     }
 }
 
+impl Catalogue {
+    /// Returns the call of the engine whose end this call waits for.
+    pub(super) fn awaited(&self, call: CallId) -> Option<CallId> {
+        let waits = self.waiting.contains(&call);
+        self.fetch.as_ref().map(|fetch| fetch.call).filter(|_| waits)
+    }
+
+    /// Returns the number of calls of the engine that have not ended.
+    pub(super) fn running(&self) -> usize {
+        usize::from(self.fetch.is_some())
+    }
+
+    /// Returns whether the server calls the tool of a call read-only or idempotent.
+    pub(super) fn is_repeatable(&self, call: &RawCall) -> bool {
+        call.method == CALL && call.params.as_ref().is_ok_and(|params| self.tools.is_repeatable(params))
+    }
+}
+
 impl Client {
     /// The result of a call, as the application gets it. Not on duplex connections, where nothing of it would be used.
     pub(super) fn learn_tools(&mut self, call: CallId, result: RawJson, version: ProtocolVersion) -> RawJson {
@@ -68,7 +86,7 @@ impl Client {
             return result;
         }
         let max = self.config.limits.client.max_tools;
-        let page = self.web.catalogue.tools.learn(&result, version.era() == Era::Modern, max);
+        let page = self.catalogue.tools.learn(&result, version.era() == Era::Modern, max);
         for (name, why) in page.invalid {
             let name: String = name.chars().take(SHOWN).collect();
             self.diagnose(DiagnosticKind::InvalidTool, format!("{name}: {why}"));
@@ -87,21 +105,14 @@ impl Client {
         version: ProtocolVersion,
     ) -> Result<Vec<(String, String)>, EncodeError> {
         match (method, version.era()) {
-            (CALL, Era::Modern) if !self.is_duplex() => self.web.catalogue.tools.headers(params),
+            (CALL, Era::Modern) if !self.is_duplex() => self.catalogue.tools.headers(params),
             _ => Ok(Vec::new()),
         }
     }
 
-    /// Whether the server calls the tool of this call read-only or idempotent.
-    pub(super) fn runs_twice(&self, call: CallId) -> bool {
-        let raw = self.calls.get(&call).map(|state| &state.raw).filter(|raw| raw.method == CALL);
-        raw.and_then(|raw| raw.params.as_ref().ok())
-            .is_some_and(|params| self.web.catalogue.tools.is_repeatable(params))
-    }
-
     /// Whether a call that was answered with this error waits for the list and is then made a second time. Its clock runs on.
     pub(super) fn refreshes(&mut self, call: CallId, error: &ErrorObject) -> bool {
-        let is_new = !self.web.catalogue.repeated.contains(&call);
+        let is_new = !self.catalogue.repeated.contains(&call);
         let is_tool = self.calls.get(&call).is_some_and(|state| state.raw.method == CALL);
         // In an older revision the code is the server's own, and what it answers so may have run.
         let is_mismatch = error.code == code::HEADER_MISMATCH && !self.is_legacy();
@@ -110,8 +121,8 @@ impl Client {
         }
         self.leave_request(call);
         self.stand_at(call, Stage::Mismatched(error.clone()));
-        self.web.catalogue.waiting.insert(call);
-        if self.web.catalogue.fetch.is_none() {
+        self.catalogue.waiting.insert(call);
+        if self.catalogue.fetch.is_none() {
             self.fetch(Pages::new(Cursors::first(), self.config.limits.client.max_pages));
         }
         // The list may be waiting for credentials already.
@@ -124,12 +135,12 @@ impl Client {
         match pages.next() {
             Some(page) => {
                 let call = self.admit(page.into_raw(), CallOwner::Engine);
-                self.web.catalogue.fetch = Some(Fetch { pages, call });
+                self.catalogue.fetch = Some(Fetch { pages, call });
                 self.send_admitted(call);
             }
             None => {
-                for call in core::mem::take(&mut self.web.catalogue.waiting) {
-                    self.web.catalogue.repeated.insert(call);
+                for call in core::mem::take(&mut self.catalogue.waiting) {
+                    self.catalogue.repeated.insert(call);
                     self.send_admitted(call);
                 }
             }
@@ -138,15 +149,15 @@ impl Client {
 
     /// A call of the application has ended. The engine stops fetching the list if no other call waits for it.
     pub(super) fn leave_catalogue(&mut self, call: CallId) {
-        self.web.catalogue.repeated.remove(&call);
-        if self.web.catalogue.waiting.remove(&call) && self.web.catalogue.waiting.is_empty() {
+        self.catalogue.repeated.remove(&call);
+        if self.catalogue.waiting.remove(&call) && self.catalogue.waiting.is_empty() {
             self.stop_fetching();
         }
     }
 
     /// The call for a page of the list has ended.
     pub(super) fn on_page(&mut self, outcome: Result<RawResult, CallError>) {
-        if let Some(fetch) = self.web.catalogue.fetch.take() {
+        if let Some(fetch) = self.catalogue.fetch.take() {
             self.on_fetched(fetch.pages, outcome);
         }
     }
@@ -154,11 +165,11 @@ impl Client {
     fn on_fetched(&mut self, mut pages: Pages<Cursors>, outcome: Result<RawResult, CallError>) {
         let outcome = outcome.and_then(|result| Ok(Cursors::decode(&result)?)).and_then(|page| pages.fetched(Ok(page)));
         match outcome {
-            _ if self.web.catalogue.waiting.is_empty() => {}
+            _ if self.catalogue.waiting.is_empty() => {}
             Ok(()) => self.fetch(pages),
             Err(e) => {
                 self.diagnose(DiagnosticKind::RefreshFailed, e.to_string());
-                for call in core::mem::take(&mut self.web.catalogue.waiting) {
+                for call in core::mem::take(&mut self.catalogue.waiting) {
                     let stage = self.stand_at(call, Stage::Queued);
                     if let Some(Stage::Mismatched(error)) = stage {
                         self.end(call, Err(CallError::Rpc(error)));
@@ -170,7 +181,7 @@ impl Client {
 
     /// Nobody waits for the list any more.
     fn stop_fetching(&mut self) {
-        if let Some(fetch) = &self.web.catalogue.fetch {
+        if let Some(fetch) = &self.catalogue.fetch {
             let call = fetch.call;
             self.on_cancel(call, None);
         }
@@ -178,21 +189,15 @@ impl Client {
 
     /// The connection is another one, on which the calls that wait for the list are made `again`; or there will be none.
     pub(super) fn forget_tools(&mut self, again: bool) {
-        for call in core::mem::take(&mut self.web.catalogue.waiting).into_iter().filter(|_| again) {
+        for call in core::mem::take(&mut self.catalogue.waiting).into_iter().filter(|_| again) {
             self.stand_at(call, Stage::Queued);
         }
         self.stop_fetching();
-        self.web.catalogue.tools.clear();
+        self.catalogue.tools.clear();
     }
 
     fn stand_at(&mut self, call: CallId, stage: Stage) -> Option<Stage> {
         self.calls.get_mut(&call).map(|state| core::mem::replace(&mut state.stage, stage))
-    }
-
-    /// The call of our own that this one waits for, and so for whatever that waits for.
-    pub(super) fn awaited_list(&self, call: CallId) -> Option<CallId> {
-        let waits = self.web.catalogue.waiting.contains(&call);
-        self.web.catalogue.fetch.as_ref().map(|fetch| fetch.call).filter(|_| waits)
     }
 
     /// The clocks that go by what this call waits for.
@@ -211,7 +216,7 @@ impl Client {
 
     /// Calls of the engine's own that have not ended.
     pub(super) fn own_calls(&self) -> usize {
-        usize::from(self.web.catalogue.fetch.is_some())
+        self.catalogue.running()
     }
 }
 

@@ -208,7 +208,7 @@ impl Client {
     /// Whether a call waits for credentials: its own request does, or something that it cannot go on without.
     pub(in crate::client) fn waits_for_credentials(&self, call: CallId) -> bool {
         let challenges = &self.web.challenges;
-        let waits_for = self.awaited_list(call).unwrap_or(call);
+        let waits_for = self.catalogue.awaited(call).unwrap_or(call);
         let own = self.calls.get(&waits_for).and_then(|call| self.ids.exchange(call.request()?));
         !challenges.open.is_empty()
             && own.iter().chain(&challenges.common).any(|exchange| self.exchanges.is_parked(*exchange))

@@ -17,7 +17,6 @@ pub(in crate::client) use session::Session;
 
 use super::{Exchange, Exchanges};
 use crate::client::ids::Purpose;
-use crate::client::refresh::Catalogue;
 use crate::client::{Client, Target, Timer, headers};
 use crate::error::HttpError;
 use crate::exchange::{Data, ExchangeId, Headers, RequestHead, ResponseHead, Start};
@@ -48,7 +47,6 @@ pub(in crate::client) struct Web {
     pub(super) listener: Option<ExchangeId>,
     /// What the application was last told of the listener.
     pub(super) reported: Reported,
-    pub(in crate::client) catalogue: Catalogue,
 }
 
 /// What the application knows of the listener.
@@ -72,7 +70,6 @@ impl Web {
             holding: false,
             listener: None,
             reported: Reported::Open,
-            catalogue: Catalogue::default(),
         }
     }
 }

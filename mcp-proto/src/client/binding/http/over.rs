@@ -170,7 +170,7 @@ impl Client {
 
     /// Whether a call may run twice.
     pub(super) fn is_repeatable(&self, call: CallId) -> bool {
-        self.calls.get(&call).is_some_and(|call| call.raw.options.repeatable) || self.runs_twice(call)
+        self.calls.get(&call).is_some_and(|call| call.raw.options.repeatable || self.catalogue.is_repeatable(&call.raw))
     }
 
     /// Whether a call whose answer was lost may be made once more.
