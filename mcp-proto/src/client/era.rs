@@ -12,8 +12,8 @@
 //!      └────────────────────────────────────────────────────── Initializing ────▶ Ready
 //! ```
 
-use super::binding::{Duplex, Exchange};
 use super::ids::Purpose;
+use super::link::{Duplex, Exchange};
 use super::{Client, Event, Policy, State, Target, Termination, Timer, Verdict};
 #[cfg(feature = "http")]
 use crate::error::HttpError;

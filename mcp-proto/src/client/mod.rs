@@ -10,13 +10,13 @@
 
 mod ask;
 mod backoff;
-mod binding;
 mod calls;
 mod config;
 mod era;
 #[cfg(feature = "http")]
 mod headers;
 mod ids;
+mod link;
 mod notifications;
 mod outbox;
 mod pings;
@@ -61,13 +61,13 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use ask::Asked;
-use binding::Exchanges;
-#[cfg(feature = "http")]
-use binding::Web;
 use calls::CallState;
 use core::time::Duration;
 use era::Phase;
 use ids::Ids;
+use link::Exchanges;
+#[cfg(feature = "http")]
+use link::Web;
 use notifications::Notifications;
 use outbox::Outbox;
 use pings::Pings;

@@ -1,7 +1,7 @@
 //! Challenges: what is asked of the application, and what is made again, how often, and with what.
 
 use super::*;
-use crate::client::binding::Exchange;
+use crate::client::link::Exchange;
 use crate::input::AuthKey;
 
 mod waiting;

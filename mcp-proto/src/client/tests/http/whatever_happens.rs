@@ -1,8 +1,8 @@
 //! Whatever the application, the server and the network do, in whatever order: what must hold after each step, and at the end.
 
 use super::*;
-use crate::client::binding::Exchange;
 use crate::client::calls::{CallState, Stage};
+use crate::client::link::Exchange;
 use crate::client::{ListenerEnd, ListenerStart, ListenerTime, Repeat, Resume, SseDecode};
 use crate::input::{AuthKey, NotificationId};
 use alloc::collections::{BTreeMap, BTreeSet};

@@ -5,8 +5,8 @@
 use super::over::Over;
 use super::stream::Next;
 use super::{Http, Reported, Request, Role};
-use crate::client::binding::Exchange;
 use crate::client::ids::Purpose;
+use crate::client::link::Exchange;
 use crate::client::{Client, Event, ListenerEnd, ListenerStart, ListenerTime, Timer};
 use crate::error::StreamEnd;
 use crate::exchange::{Closed, ExchangeId};

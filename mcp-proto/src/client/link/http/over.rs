@@ -3,8 +3,8 @@
 
 use super::stream::Next;
 use super::{Http, Role, Stage};
-use crate::client::binding::Exchange;
 use crate::client::ids::Purpose;
+use crate::client::link::Exchange;
 use crate::client::{Client, Repeat, State};
 use crate::error::{CallError, StreamEnd};
 use crate::exchange::{Closed, ExchangeId, Sent};

@@ -2,7 +2,7 @@
 
 use super::{Http, Stage};
 use crate::client::Client;
-use crate::client::binding::Exchanges;
+use crate::client::link::Exchanges;
 use crate::error::Awaited;
 use crate::exchange::{ExchangeId, Sent};
 use crate::rpc::Id;

@@ -3,9 +3,9 @@
 //! ended with DELETE. 2026-07-28 has no sessions, and an id that such a server sends means nothing.
 
 use super::{Http, Reported, Request, Role, metadata, success};
-use crate::client::binding::Exchange;
 use crate::client::era::{After, Phase};
 use crate::client::ids::Purpose;
+use crate::client::link::Exchange;
 use crate::client::{Client, Termination, Timer};
 use crate::error::{CallError, DiagnosticKind, NegotiationCause, NegotiationError, Stage};
 use crate::exchange::ExchangeId;

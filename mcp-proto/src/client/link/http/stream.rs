@@ -5,8 +5,8 @@
 use super::repeats::{EventKey, Novelty, Repeats};
 use super::{Http, Request, Role, Stage, retry_after, success};
 use crate::client::backoff::{Backoff, Brought, LONG, Round, Serves};
-use crate::client::binding::Exchange;
 use crate::client::ids::Purpose;
+use crate::client::link::Exchange;
 use crate::client::{Client, Event, StreamOf, Timer};
 use crate::error::{DiagnosticKind, StreamEnd};
 use crate::exchange::{Data, ExchangeId};

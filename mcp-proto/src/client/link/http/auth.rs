@@ -3,8 +3,8 @@
 //! it. No request is made a second time for the same status, so nothing loops.
 
 use super::{Http, Role, Stage};
-use crate::client::binding::Exchanges;
 use crate::client::ids::Purpose;
+use crate::client::link::Exchanges;
 use crate::client::{Client, Event, Timer, headers};
 use crate::error::AuthHints;
 use crate::exchange::{ExchangeId, Headers};

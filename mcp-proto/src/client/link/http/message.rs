@@ -3,8 +3,8 @@
 
 use super::over::Over;
 use super::{Http, Request, Role, metadata, success};
-use crate::client::binding::Exchange;
 use crate::client::era::Phase;
+use crate::client::link::Exchange;
 use crate::client::{Client, State, Termination, Timer};
 use crate::error::{CallError, DiagnosticKind};
 use crate::exchange::{Closed, ExchangeId, Headers, Inbound};

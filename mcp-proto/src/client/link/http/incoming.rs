@@ -14,7 +14,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 impl Client {
-    pub(in crate::client::binding) fn on_http(&mut self, exchange: ExchangeId, fact: ExchangeEvent) {
+    pub(in crate::client::link) fn on_http(&mut self, exchange: ExchangeId, fact: ExchangeEvent) {
         if !self.exchanges.http(exchange).is_some_and(Http::is_live) {
             return;
         }
