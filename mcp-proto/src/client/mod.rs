@@ -67,7 +67,7 @@ use era::Phase;
 use ids::Ids;
 use link::Exchanges;
 #[cfg(feature = "http")]
-use link::Web;
+use link::HttpState;
 use notifications::Notifications;
 use outbox::Outbox;
 use pings::Pings;
@@ -327,7 +327,7 @@ pub struct Client {
     #[cfg(feature = "http")]
     catalogue: Catalogue,
     #[cfg(feature = "http")]
-    web: Web,
+    http_state: HttpState,
     out: Outbox,
 }
 
@@ -356,7 +356,7 @@ impl Client {
             #[cfg(feature = "http")]
             catalogue: Catalogue::default(),
             #[cfg(feature = "http")]
-            web: Web::new(&Seed::new(seed)),
+            http_state: HttpState::new(&Seed::new(seed)),
         };
         client.begin();
         client
@@ -574,7 +574,7 @@ impl Client {
         self.end_watching();
         self.ids.retire_handshake();
         self.withdraw_all();
-        self.end_web();
+        self.end_http_state();
         self.timers.clear();
         self.phase = Phase::Closing(why);
         self.delete_session_last(session);

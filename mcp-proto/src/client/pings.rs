@@ -48,7 +48,7 @@ impl Client {
         let version = info.version;
         match self.pings.out.take() {
             Some((id, at)) => {
-                self.tell_cancel(&id, Some("timed out"));
+                self.send_cancel(&id, Some("timed out"));
                 self.ids.retire(&id);
                 self.miss(self.now - at);
             }

@@ -120,7 +120,7 @@ impl Client {
             return false;
         }
         self.leave_request(call);
-        self.stand_at(call, Stage::Mismatched(error.clone()));
+        self.set_stage(call, Stage::Mismatched(error.clone()));
         self.catalogue.waiting.insert(call);
         if self.catalogue.fetch.is_none() {
             self.fetch(Pages::new(Cursors::first(), self.config.limits.client.max_pages));
@@ -170,7 +170,7 @@ impl Client {
             Err(e) => {
                 self.diagnose(DiagnosticKind::RefreshFailed, e.to_string());
                 for call in core::mem::take(&mut self.catalogue.waiting) {
-                    let stage = self.stand_at(call, Stage::Queued);
+                    let stage = self.set_stage(call, Stage::Queued);
                     if let Some(Stage::Mismatched(error)) = stage {
                         self.end(call, Err(CallError::Rpc(error)));
                     }
@@ -190,13 +190,13 @@ impl Client {
     /// The connection is another one, on which the calls that wait for the list are made `again`; or there will be none.
     pub(super) fn forget_tools(&mut self, again: bool) {
         for call in core::mem::take(&mut self.catalogue.waiting).into_iter().filter(|_| again) {
-            self.stand_at(call, Stage::Queued);
+            self.set_stage(call, Stage::Queued);
         }
         self.stop_fetching();
         self.catalogue.tools.clear();
     }
 
-    fn stand_at(&mut self, call: CallId, stage: Stage) -> Option<Stage> {
+    fn set_stage(&mut self, call: CallId, stage: Stage) -> Option<Stage> {
         self.calls.get_mut(&call).map(|state| core::mem::replace(&mut state.stage, stage))
     }
 

@@ -26,7 +26,7 @@ pub(super) struct Subscription {
     /// There was one before.
     was_open: bool,
     /// It was given up, and that was told.
-    is_deaf: bool,
+    is_lost_reported: bool,
     /// The id of the last one that the server ended: it may say so twice, in two ways.
     ended: Option<Id>,
 }
@@ -54,7 +54,7 @@ impl Client {
         }
         match version.era() {
             // Whoever agrees a second time may have missed something, and has no other way to know.
-            Era::Legacy if self.subscription.was_open => self.tell_tools_gap(),
+            Era::Legacy if self.subscription.was_open => self.report_tools_gap(),
             Era::Legacy => self.subscription.was_open = true,
             Era::Modern if told => {
                 self.subscription.backoff = Backoff::default();
@@ -87,7 +87,7 @@ impl Client {
             None => {}
             Some(open) => {
                 let id = open.id.clone();
-                self.tell_cancel(&id, Some("timed out"));
+                self.send_cancel(&id, Some("timed out"));
                 self.ids.retire(&id);
                 self.on_subscription_end(StreamEnd::Idle, None);
             }
@@ -99,7 +99,7 @@ impl Client {
     pub(super) fn unsubscribe(&mut self) {
         if let (true, Some(open)) = (self.is_duplex(), &self.subscription.open) {
             let id = open.id.clone();
-            self.tell_cancel(&id, None);
+            self.send_cancel(&id, None);
         }
     }
 
@@ -126,7 +126,7 @@ impl Client {
 
     /// `notifications/cancelled` that names a subscription: the server ends it so, or has ended it. Whether it does.
     pub(super) fn ends_subscription(&mut self, exchange: ExchangeId, id: &Id) -> bool {
-        if self.is_told_again(id) {
+        if self.is_repeated_end(id) {
             return true;
         }
         let is_it = self.subscription.open.as_ref().is_some_and(|open| open.id == *id);
@@ -141,7 +141,7 @@ impl Client {
     }
 
     /// Whether this only says once more that a subscription has ended.
-    pub(super) fn is_told_again(&mut self, id: &Id) -> bool {
+    pub(super) fn is_repeated_end(&mut self, id: &Id) -> bool {
         self.subscription.ended.take_if(|ended| ended == id).is_some()
     }
 
@@ -187,7 +187,7 @@ impl Client {
             }
             None => {
                 let wait = self.subscription.backoff.give_up();
-                if !core::mem::replace(&mut self.subscription.is_deaf, true) {
+                if !core::mem::replace(&mut self.subscription.is_lost_reported, true) {
                     self.out.event(Event::ListenerLost { cause, again: Some(wait) });
                 }
                 wait
@@ -232,18 +232,18 @@ impl Client {
         let filter = params.optional_object("notifications").ok().flatten().unwrap_or_default();
         if !filter.optional("toolsListChanged").ok().flatten().unwrap_or(false) {
             self.diagnose(DiagnosticKind::BadSubscription, "the server does not tell of changed tools");
-            self.tell_cancel(id, None);
+            self.send_cancel(id, None);
             return self.end_watching();
         }
-        self.subscription.is_deaf = false;
+        self.subscription.is_lost_reported = false;
         let was_open = core::mem::replace(&mut self.subscription.was_open, true);
         if was_open || self.subscription.backoff.attempts() > 0 {
-            self.tell_tools_gap();
+            self.report_tools_gap();
         }
     }
 
     /// There was a time in which a change would have been missed.
-    pub(super) fn tell_tools_gap(&mut self) {
+    pub(super) fn report_tools_gap(&mut self) {
         if self.config.watch_tools {
             self.out.soft(Event::ToolsChanged);
         }

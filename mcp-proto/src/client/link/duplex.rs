@@ -48,7 +48,7 @@ impl Client {
             }
         }
         if let Some(Exchange::Duplex(duplex)) = self.exchanges.get_mut(&exchange) {
-            duplex.say_end(exchange, &mut self.out);
+            duplex.send_end(exchange, &mut self.out);
         }
         self.end_pings();
         self.end_watching();
@@ -91,8 +91,8 @@ impl Client {
 
 impl Duplex {
     /// We have said all: once.
-    pub(super) fn say_end(&mut self, exchange: ExchangeId, out: &mut Outbox) {
-        if !core::mem::replace(&mut self.said_end, true) {
+    pub(super) fn send_end(&mut self, exchange: ExchangeId, out: &mut Outbox) {
+        if !core::mem::replace(&mut self.sent_end, true) {
             out.send(exchange, Outbound::End);
         }
     }

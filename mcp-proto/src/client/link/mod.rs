@@ -8,7 +8,7 @@ mod http;
 mod no_http;
 
 #[cfg(feature = "http")]
-pub(super) use http::Web;
+pub(super) use http::HttpState;
 
 pub(super) use exchanges::Exchanges;
 
@@ -47,7 +47,7 @@ pub(super) struct Duplex {
     /// Bytes written, as far as the driver reported them one after the other.
     written: u64,
     /// Whether we said that we have said all.
-    said_end: bool,
+    sent_end: bool,
 }
 
 impl Exchange {
@@ -163,7 +163,7 @@ impl Client {
 
     /// Says a message on a duplex exchange, unless we have said all there: then nobody would hear it.
     pub(super) fn send_message(&mut self, exchange: ExchangeId, message: Bytes) {
-        if matches!(self.exchanges.get(&exchange), Some(Exchange::Duplex(Duplex { said_end: false, .. }))) {
+        if matches!(self.exchanges.get(&exchange), Some(Exchange::Duplex(Duplex { sent_end: false, .. }))) {
             self.out.send(exchange, Outbound::Message(message));
         }
     }
@@ -173,11 +173,11 @@ impl Client {
     pub(super) fn signal_cancel(&mut self, call: CallId, reason: Option<&str>) {
         let Some(super::calls::Stage::Sent(id)) = self.calls.get(&call).map(|call| &call.stage) else { return };
         let id = id.clone();
-        self.tell_cancel(&id, reason);
+        self.send_cancel(&id, reason);
     }
 
     /// Tells the server that the answer to this request is of no interest any more.
-    pub(super) fn tell_cancel(&mut self, id: &Id, reason: Option<&str>) {
+    pub(super) fn send_cancel(&mut self, id: &Id, reason: Option<&str>) {
         let is_legacy = self.is_legacy();
         let has_begun = !self.is_unsent(id);
         if self.config.cancel_signal == CancelSignal::IoEvent && has_begun && (is_legacy || self.is_duplex()) {
@@ -243,7 +243,7 @@ impl Client {
         for exchange in all {
             match self.exchanges.get_mut(&exchange) {
                 Some(Exchange::Duplex(Duplex { opened: false, .. })) if !is_program => self.drop_exchange(exchange),
-                Some(Exchange::Duplex(duplex)) => duplex.say_end(exchange, &mut self.out),
+                Some(Exchange::Duplex(duplex)) => duplex.send_end(exchange, &mut self.out),
                 #[cfg(feature = "http")]
                 Some(Exchange::Http(http)) if http.is_delete() => {}
                 #[cfg(feature = "http")]
@@ -262,7 +262,7 @@ impl Client {
     pub(super) fn is_full(&self) -> bool {
         let unsent = self.duplex().and_then(|exchange| self.exchanges.get(&exchange));
         let most = self.config.limits.client.max_unsent;
-        matches!(unsent, Some(Exchange::Duplex(Duplex { said_end: false, unsent, .. })) if *unsent >= most)
+        matches!(unsent, Some(Exchange::Duplex(Duplex { sent_end: false, unsent, .. })) if *unsent >= most)
     }
 
     /// A message from the server, on whatever exchange.
@@ -287,16 +287,22 @@ impl Client {
                 if deviating {
                     self.diagnose(DiagnosticKind::TextId, id.to_string());
                 }
-                self.settle(exchange, &id, pending.purpose, Ok(payload));
+                self.complete_request(exchange, &id, pending.purpose, Ok(payload));
             }
-            Match::Retired if self.is_told_again(&id) => {}
+            Match::Retired if self.is_repeated_end(&id) => {}
             Match::Retired => self.diagnose(DiagnosticKind::LateAnswer, id.to_string()),
             Match::Unknown => self.diagnose(DiagnosticKind::UnknownId, id.to_string()),
         }
     }
 
     /// The request with this id has its answer, or something in place of it.
-    fn settle(&mut self, exchange: ExchangeId, id: &Id, purpose: Purpose, answer: Result<Payload, ResponseFailure>) {
+    fn complete_request(
+        &mut self,
+        exchange: ExchangeId,
+        id: &Id,
+        purpose: Purpose,
+        answer: Result<Payload, ResponseFailure>,
+    ) {
         self.answered(exchange);
         match (purpose, answer) {
             (Purpose::Call(call), Ok(payload)) => self.on_called(call, payload),
@@ -375,7 +381,7 @@ impl Client {
         let Some(id) = id else { return };
         if let (id, Match::Pending { pending, .. }) = self.ids.find(id, exchange, self.config.match_text_ids) {
             let spoilt = ResponseFailure::Unreadable(DecodeError::new(defect.to_string()));
-            self.settle(exchange, &id, pending.purpose, Err(spoilt));
+            self.complete_request(exchange, &id, pending.purpose, Err(spoilt));
         }
     }
 
@@ -396,7 +402,7 @@ impl Client {
     /// A hook refused a request of ours, or the answer to it.
     fn deny(&mut self, exchange: ExchangeId, id: &Id, sent: Sent, reason: String) {
         if let (id, Match::Pending { pending, .. }) = self.ids.find(id, exchange, self.config.match_text_ids) {
-            self.settle(exchange, &id, pending.purpose, Err(ResponseFailure::Denied { sent, reason }));
+            self.complete_request(exchange, &id, pending.purpose, Err(ResponseFailure::Denied { sent, reason }));
         }
     }
 

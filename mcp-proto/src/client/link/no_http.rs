@@ -15,7 +15,7 @@ impl Client {
     pub(in crate::client) const fn delete_session(&mut self) -> bool {
         false
     }
-    pub(in crate::client) fn end_web(&mut self) {}
+    pub(in crate::client) fn end_http_state(&mut self) {}
     pub(in crate::client) fn on_answer_timeout(&mut self, _exchange: ExchangeId) {}
     pub(in crate::client) fn on_authorize(&mut self, _key: AuthKey, _with: Authorization) {}
     pub(in crate::client) fn on_idle(&mut self, _exchange: ExchangeId) {}

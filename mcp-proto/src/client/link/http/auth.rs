@@ -13,7 +13,7 @@ use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::over::Over;
+use super::exchange_end::ExchangeEnd;
 
 /// The challenges that wait for the application, and the credentials that it gave.
 #[derive(Debug, Default)]
@@ -97,9 +97,9 @@ impl Client {
             return false;
         }
         let (status, challenge) = (http.status(), Challenge::new(http.status(), http.hints()));
-        let is_stale = http.credentials < self.web.challenges.answered;
-        let found = self.web.challenges.open.iter().find(|(_, open)| **open == challenge).map(|(key, _)| *key);
-        let key = found.unwrap_or(AuthKey(self.web.challenges.last + 1));
+        let is_stale = http.credentials < self.http_state.challenges.answered;
+        let found = self.http_state.challenges.open.iter().find(|(_, open)| **open == challenge).map(|(key, _)| *key);
+        let key = found.unwrap_or(AuthKey(self.http_state.challenges.last + 1));
         if let Some(http) = self.exchanges.http_mut(exchange) {
             http.tried.mark(status);
             http.stage = Stage::Parked(key);
@@ -110,8 +110,8 @@ impl Client {
             return true;
         }
         if found.is_none() {
-            self.web.challenges.last = key.0;
-            self.web.challenges.open.insert(key, challenge.clone());
+            self.http_state.challenges.last = key.0;
+            self.http_state.challenges.open.insert(key, challenge.clone());
         }
         self.hold(exchange);
         if found.is_none() {
@@ -152,24 +152,24 @@ impl Client {
 
     /// Whatever call there is may wait for this exchange.
     fn hold_all(&mut self, exchange: ExchangeId) {
-        let mut common = core::mem::take(&mut self.web.challenges.common);
+        let mut common = core::mem::take(&mut self.http_state.challenges.common);
         common.retain(|exchange| self.exchanges.is_parked(*exchange));
         common.push(exchange);
-        self.web.challenges.common = common;
+        self.http_state.challenges.common = common;
         self.update_clocks();
     }
 
     pub(in crate::client) fn on_authorize(&mut self, key: AuthKey, with: Authorization) {
-        if self.web.challenges.open.remove(&key).is_none() {
+        if self.http_state.challenges.open.remove(&key).is_none() {
             return;
         }
         let parked = self.exchanges.parked(key);
         match with {
             Authorization::Headers(credentials) => {
                 let fields = headers::own(&credentials);
-                self.web.challenges.credentials =
+                self.http_state.challenges.credentials =
                     fields.fold(Headers::new(), |all, (name, value)| all.with(name, value));
-                self.web.challenges.answered += 1;
+                self.http_state.challenges.answered += 1;
                 for exchange in parked {
                     self.unpark(exchange);
                 }
@@ -178,7 +178,7 @@ impl Client {
                 for exchange in parked {
                     if let Some(http) = self.exchanges.http_mut(exchange) {
                         http.stage = Stage::Over;
-                        self.on_over(exchange, Over::End);
+                        self.on_exchange_end(exchange, ExchangeEnd::End);
                     }
                 }
             }
@@ -195,7 +195,7 @@ impl Client {
             Role::Request(_, Purpose::Discover | Purpose::Initialize) => self.arm_handshake(),
             Role::Request(_, Purpose::Ping) => self.arm_pong(),
             Role::Request(_, Purpose::Listen) => self.await_acknowledgement(),
-            Role::Listener => self.web.listener = Some(again),
+            Role::Listener => self.http_state.listener = Some(again),
             _ => {}
         }
         // What is no request with a clock of its own, and the rest of an answer, must not be silent for ever.
@@ -207,7 +207,7 @@ impl Client {
 
     /// Whether a call waits for credentials: its own request does, or something that it cannot go on without.
     pub(in crate::client) fn waits_for_credentials(&self, call: CallId) -> bool {
-        let challenges = &self.web.challenges;
+        let challenges = &self.http_state.challenges;
         let waits_for = self.catalogue.awaited(call).unwrap_or(call);
         let own = self.calls.get(&waits_for).and_then(|call| self.ids.exchange(call.request()?));
         !challenges.open.is_empty()

@@ -1,7 +1,7 @@
 //! What comes in on the HTTP exchanges of a client: heads, events and messages, and where they belong. What the end of an exchange means is
-//! `over.rs`.
+//! `exchange_end.rs`.
 
-use super::over::Over;
+use super::exchange_end::ExchangeEnd;
 use super::{Http, Role, Stage, auth, success};
 use crate::client::era::tells_of_era;
 use crate::client::ids::{Match, Purpose};
@@ -19,9 +19,9 @@ impl Client {
             return;
         }
         match fact {
-            ExchangeEvent::Inbound(Inbound::End) => self.on_over(exchange, Over::End),
+            ExchangeEvent::Inbound(Inbound::End) => self.on_exchange_end(exchange, ExchangeEnd::End),
             ExchangeEvent::Inbound(item) => self.on_http_item(exchange, item),
-            ExchangeEvent::Failed { sent, why } => self.on_over(exchange, Over::Failed { sent, why }),
+            ExchangeEvent::Failed { sent, why } => self.on_exchange_end(exchange, ExchangeEnd::Failed { sent, why }),
             ExchangeEvent::Repeated => {
                 self.exchanges.on_connected(exchange);
                 if let Some(call) = self.exchanges.http(exchange).and_then(Http::call) {
@@ -118,7 +118,7 @@ impl Client {
     /// What is still to come of a response is not waited for.
     pub(super) fn finish(&mut self, exchange: ExchangeId) {
         if self.cut_http(exchange) {
-            self.on_over(exchange, Over::End);
+            self.on_exchange_end(exchange, ExchangeEnd::End);
         }
     }
 
@@ -174,7 +174,7 @@ impl Client {
         let says_more = matches!(status, 401 | 403) || is_handshake && !tells_of_era(status);
         match http.role.clone() {
             Role::Request(id, purpose) if !gone && !names_other && !says_more => {
-                self.settle(exchange, &id, purpose, Ok(Payload::Error(error)));
+                self.complete_request(exchange, &id, purpose, Ok(Payload::Error(error)));
             }
             _ => http.error = Some(error),
         }
@@ -216,7 +216,7 @@ impl Client {
     pub(in crate::client) fn on_answer_timeout(&mut self, exchange: ExchangeId) {
         let sent = self.exchanges.http(exchange).map_or(Sent::Maybe, Http::sent);
         if self.cut_http(exchange) {
-            self.on_over(exchange, Over::Failed { sent, why: Closed::Timeout });
+            self.on_exchange_end(exchange, ExchangeEnd::Failed { sent, why: Closed::Timeout });
         }
     }
 

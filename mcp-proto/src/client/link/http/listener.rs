@@ -2,7 +2,7 @@
 //! server). It is optional on both sides. Calls wait a moment for it, since there are servers that ask the questions of a call on it; then
 //! they go on without it, and nothing that happens to it ever ends one.
 
-use super::over::Over;
+use super::exchange_end::ExchangeEnd;
 use super::stream::Next;
 use super::{Http, Reported, Request, Role};
 use crate::client::ids::Purpose;
@@ -20,7 +20,7 @@ impl Client {
     /// `initialize` was answered, and `notifications/initialized` is not sent yet.
     pub(in crate::client) fn before_initialized(&mut self) {
         let limit = self.listener_time().map_or(HOLD, |limit| limit.min(HOLD));
-        self.web.holding = true;
+        self.http_state.holding = true;
         self.timers.set(Timer::Hold, Some(self.now + limit));
         if self.config.listener == ListenerStart::BeforeInitialized {
             self.open_listener();
@@ -38,7 +38,7 @@ impl Client {
 
     fn open_listener(&mut self) {
         let exchange = self.exchanges.mint();
-        self.web.listener = Some(exchange);
+        self.http_state.listener = Some(exchange);
         let limit = self.listener_time();
         self.timers.set(Timer::Answer(exchange), limit.map(|limit| self.now + limit));
         let headers = self.bare_headers();
@@ -58,7 +58,7 @@ impl Client {
 
     /// Calls wait for the listener no longer.
     pub(in crate::client) fn release(&mut self) {
-        if core::mem::take(&mut self.web.holding) {
+        if core::mem::take(&mut self.http_state.holding) {
             self.timers.set(Timer::Hold, None);
             self.send_queued();
         }
@@ -68,24 +68,26 @@ impl Client {
         let idle = self.config.listener_idle.map(|idle| self.now + idle);
         let Some(http) = self.exchanges.http(exchange).filter(|http| http.is_stream()) else { return self.release() };
         // Calls were made without it: what the server said meanwhile is lost, if there is no event to go on from.
-        let missed = !self.web.holding && http.stream.cursor.is_none();
+        let missed = !self.http_state.holding && http.stream.cursor.is_none();
         self.timers.set(Timer::Idle(exchange), idle);
-        self.web.reported = Reported::Open;
+        self.http_state.reported = Reported::Open;
         if missed {
-            self.tell_tools_gap();
+            self.report_tools_gap();
         }
         self.release();
     }
 
-    pub(super) fn on_listener_over(&mut self, exchange: ExchangeId, over: Over) {
+    pub(super) fn on_listener_exchange_end(&mut self, exchange: ExchangeId, over: ExchangeEnd) {
         self.release();
         let Some(http) = self.exchanges.http(exchange) else { return };
         let (is_answered, in_session) = (http.head.is_some(), http.in_session);
         let (goes_on, end, at_least) = match over {
-            Over::Failed { why: Closed::Timeout, .. } if !http.stream.was_open() => (false, StreamEnd::Idle, None),
-            Over::Failed { why, .. } => (!matches!(why, Closed::Denied(_)), StreamEnd::Closed(why), None),
-            Over::End if !is_answered => (true, StreamEnd::Ended, None),
-            Over::End => Self::end_of_attempt(http),
+            ExchangeEnd::Failed { why: Closed::Timeout, .. } if !http.stream.was_open() => {
+                (false, StreamEnd::Idle, None)
+            }
+            ExchangeEnd::Failed { why, .. } => (!matches!(why, Closed::Denied(_)), StreamEnd::Closed(why), None),
+            ExchangeEnd::End if !is_answered => (true, StreamEnd::Ended, None),
+            ExchangeEnd::End => Self::end_of_attempt(http),
         };
         if !goes_on && !http.stream.was_open() {
             // There is none to be had, which is legal (405), or sounds like it.
@@ -121,7 +123,7 @@ impl Client {
             ListenerEnd::Ignore if was_open => self.leave_listener(),
             ListenerEnd::Stop if was_open => self.give_up_listener(exchange, end, false),
             ListenerEnd::Resume | ListenerEnd::Stop | ListenerEnd::Ignore => {
-                if let Next::Over = self.rest(exchange, end.clone(), at_least) {
+                if let Next::Over = self.schedule_resume(exchange, end.clone(), at_least) {
                     self.give_up_listener(exchange, end, self.config.watch_tools);
                 }
             }
@@ -133,7 +135,7 @@ impl Client {
         let again = self.exchanges.http_mut(exchange).map(|http| http.stream.backoff.give_up()).filter(|_| again);
         let news = match again {
             Some(wait) => {
-                self.rest_for(exchange, wait);
+                self.schedule_retry(exchange, wait);
                 Reported::Paused
             }
             None => {
@@ -141,15 +143,15 @@ impl Client {
                 Reported::Lost
             }
         };
-        if self.web.reported < news {
-            self.web.reported = news;
+        if self.http_state.reported < news {
+            self.http_state.reported = news;
             self.out.event(Event::ListenerLost { cause, again });
         }
     }
 
     /// There is no listener any more.
     pub(super) fn leave_listener(&mut self) {
-        let Some(exchange) = self.web.listener.take() else { return };
+        let Some(exchange) = self.http_state.listener.take() else { return };
         self.end_timers(exchange);
         if let Some(Exchange::Http(_)) = self.exchanges.get(&exchange) {
             self.drop_exchange(exchange);

@@ -1,7 +1,7 @@
 //! What is posted and has no answer but a status: notifications, and our responses to requests of the server (2025-11-25 and 2026-07-28,
 //! sending messages to the server). A notification that was accepted outlives the close of the client for a while.
 
-use super::over::Over;
+use super::exchange_end::ExchangeEnd;
 use super::{Http, Request, Role, metadata, success};
 use crate::client::era::Phase;
 use crate::client::link::Exchange;
@@ -60,21 +60,21 @@ impl Client {
     }
 
     /// A notification or a response of ours was taken, or was not. Any 2xx with any body is a yes.
-    pub(super) fn on_message_over(&mut self, exchange: ExchangeId, over: Over) {
+    pub(super) fn on_message_end(&mut self, exchange: ExchangeId, over: ExchangeEnd) {
         let Some(http) = self.exchanges.http(exchange) else { return };
         let is_closing = matches!(self.state(), State::Closing | State::Terminated);
-        if !is_closing && over == Over::End && self.is_session_gone(http) {
+        if !is_closing && over == ExchangeEnd::End && self.is_session_gone(http) {
             return self.on_session_gone(exchange);
         }
         let Some(Exchange::Http(http)) = self.exchanges.remove(&exchange) else { return };
         let (failure, outcome) = match over {
-            Over::End if success(http.status()) => (None, Ok(())),
-            Over::End => (Some(http.to_error().to_string()), Err(CallError::Http(Box::new(http.to_error())))),
-            Over::Failed { why: Closed::Denied(reason), sent } => {
+            ExchangeEnd::End if success(http.status()) => (None, Ok(())),
+            ExchangeEnd::End => (Some(http.to_error().to_string()), Err(CallError::Http(Box::new(http.to_error())))),
+            ExchangeEnd::Failed { why: Closed::Denied(reason), sent } => {
                 self.diagnose(DiagnosticKind::Denied, Closed::Denied(reason.clone()).to_string());
                 (None, Err(CallError::Denied { sent, reason }))
             }
-            Over::Failed { why, sent } => (Some(why.to_string()), Err(CallError::Closed { sent, why })),
+            ExchangeEnd::Failed { why, sent } => (Some(why.to_string()), Err(CallError::Closed { sent, why })),
         };
         if let Some(why) = failure {
             let kind = match http.role {

@@ -1,13 +1,13 @@
 //! Streamable HTTP, the client's side of every revision: each message is a POST of its own, answered by JSON or by a stream of events
 //! (2025-11-25 transports; 2026-07-28 streamable-http). Up to 2025-11-25 there are sessions, streams that are gone on with after a break,
-//! and a listener. Here is what goes out and what comes in; what the end of an exchange means is `over.rs`.
+//! and a listener. Here is what goes out and what comes in; what the end of an exchange means is `exchange_end.rs`.
 
 mod auth;
 mod connection;
+mod exchange_end;
 mod incoming;
 mod listener;
 mod message;
-mod over;
 mod repeats;
 mod session;
 mod stream;
@@ -37,7 +37,7 @@ use stream::Stream;
 
 /// What a client over HTTP knows beyond its exchanges.
 #[derive(Debug)]
-pub(in crate::client) struct Web {
+pub(in crate::client) struct HttpState {
     event_key: EventKey,
     pub(super) session: Session,
     pub(super) challenges: Challenges,
@@ -60,7 +60,7 @@ pub(super) enum Reported {
     Lost,
 }
 
-impl Web {
+impl HttpState {
     /// Of a client with this seed.
     pub(in crate::client) fn new(seed: &Seed) -> Self {
         Self {
@@ -127,7 +127,7 @@ pub(super) enum Role {
 enum Stage {
     Live,
     /// It is over; the rest of its stream is asked for when a timer fires.
-    Resting,
+    AwaitingResume,
     /// It is over; it is made again with other credentials.
     Parked(AuthKey),
     /// It is over, and what that means is about to be seen to.
@@ -321,13 +321,13 @@ impl Client {
     fn begin_http(&mut self, exchange: ExchangeId, mut http: Http) {
         let Target::Http(target) = &self.config.target else { return };
         let is_initialize = matches!(http.role, Role::Request(_, Purpose::Initialize));
-        let session = self.web.session.id().filter(|_| !is_initialize);
+        let session = self.http_state.session.id().filter(|_| !is_initialize);
         let mut headers = Headers::new().with("Host", target.authority());
         let own = headers::own(&self.config.headers);
-        for (name, value) in own.filter(|(name, _)| self.web.challenges.credentials().get(name).is_none()) {
+        for (name, value) in own.filter(|(name, _)| self.http_state.challenges.credentials().get(name).is_none()) {
             headers.push(name, value);
         }
-        let fields = [self.web.challenges.credentials(), &http.sent.headers];
+        let fields = [self.http_state.challenges.credentials(), &http.sent.headers];
         for (name, value) in fields.into_iter().flat_map(Headers::iter) {
             headers.push(name, value);
         }
@@ -336,7 +336,7 @@ impl Client {
         }
         http.stream.begin(self.now);
         http.in_session = session.is_some();
-        http.credentials = self.web.challenges.answered();
+        http.credentials = self.http_state.challenges.answered();
         let head = RequestHead { method: http.sent.method.into(), target: target.path.clone(), headers };
         let (origin, body, repeatable) = (target.origin.clone(), http.sent.body.clone(), http.sent.repeatable);
         let urgent = http.is_urgent();
@@ -360,14 +360,14 @@ impl Client {
 
     /// Whether calls wait for the listener.
     pub(in crate::client) const fn is_holding(&self) -> bool {
-        self.web.holding
+        self.http_state.holding
     }
 
     /// The client ends: nothing waits any more.
-    pub(in crate::client) fn end_web(&mut self) {
-        self.web.holding = false;
-        self.web.listener = None;
-        self.web.challenges.clear();
+    pub(in crate::client) fn end_http_state(&mut self) {
+        self.http_state.holding = false;
+        self.http_state.listener = None;
+        self.http_state.challenges.clear();
     }
 }
 

@@ -54,7 +54,7 @@ impl Client {
         let Some(http) = self.exchanges.http(exchange) else { return };
         if matches!(http.role, Role::Request(_, Purpose::Initialize)) {
             let head = http.head.as_ref().filter(|head| success(head.status));
-            self.web.session.offered = head.and_then(|head| head.headers.get(SESSION)).map(ToOwned::to_owned);
+            self.http_state.session.offered = head.and_then(|head| head.headers.get(SESSION)).map(ToOwned::to_owned);
         }
     }
 
@@ -62,16 +62,16 @@ impl Client {
     pub(super) fn note_use(&mut self, exchange: ExchangeId, message: &Message) {
         let is_call = self.exchanges.http(exchange).is_some_and(|http| http.call().is_some());
         if is_call && matches!(message, Message::Response(_)) {
-            self.web.session.barren = 0;
+            self.http_state.session.barren = 0;
         }
     }
 
     /// The answer to `initialize` is accepted: its session begins.
     pub(in crate::client) fn begin_session(&mut self) {
-        (self.web.session.id, self.web.session.since) = (None, Some(self.now));
-        let Some(id) = self.web.session.offered.take() else { return };
+        (self.http_state.session.id, self.http_state.session.since) = (None, Some(self.now));
+        let Some(id) = self.http_state.session.offered.take() else { return };
         if is_session_id(&id) {
-            self.web.session.id = Some(id);
+            self.http_state.session.id = Some(id);
         } else {
             self.diagnose(DiagnosticKind::BadSession, "an id that is too long, or not of visible ASCII characters");
         }
@@ -108,9 +108,9 @@ impl Client {
 
     /// Ends all that belonged to the session, and makes a new one.
     fn renew_session(&mut self, http: &Http) {
-        let lasted = self.web.session.since.is_some_and(|since| self.now - since >= LASTING);
-        self.web.session.barren = if lasted { 0 } else { self.web.session.barren + 1 };
-        if self.web.session.barren > MAX_BARREN {
+        let lasted = self.http_state.session.since.is_some_and(|since| self.now - since >= LASTING);
+        self.http_state.session.barren = if lasted { 0 } else { self.http_state.session.barren + 1 };
+        if self.http_state.session.barren > MAX_BARREN {
             let cause = NegotiationCause::Http(Box::new(http.to_error()));
             let why = self.negotiation_error(Stage::Initialize, cause);
             return self.shut(Termination::Negotiation(why));
@@ -123,11 +123,11 @@ impl Client {
 
     /// The session is gone: whatever waits on its streams is settled.
     fn end_session(&mut self) {
-        self.web.session.id = None;
+        self.http_state.session.id = None;
         self.end_pings();
         self.withdraw_all();
         self.leave_listener();
-        self.web.reported = Reported::Open;
+        self.http_state.reported = Reported::Open;
         let open: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
         for exchange in open {
             let role = self.exchanges.http(exchange).map(|http| http.role.clone());
@@ -170,12 +170,12 @@ impl Client {
 
     /// The session is to be ended at the server, if there is one, once no other exchange is open.
     pub(in crate::client) fn delete_session_last(&mut self, version: Option<ProtocolVersion>) {
-        self.web.session.deletes = version.filter(|_| self.web.session.id.is_some());
+        self.http_state.session.deletes = version.filter(|_| self.http_state.session.id.is_some());
     }
 
     /// Ends the session at the server, if that is to be done: best effort, and bounded. Whether it is begun.
     pub(in crate::client) fn delete_session(&mut self) -> bool {
-        let Some(version) = self.web.session.deletes.take() else { return false };
+        let Some(version) = self.http_state.session.deletes.take() else { return false };
         let exchange = self.exchanges.mint();
         let headers = metadata(version, "", None);
         let sent = Request { method: "DELETE", headers, body: Bytes::new(), repeatable: true };

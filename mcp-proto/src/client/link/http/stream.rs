@@ -102,7 +102,7 @@ fn delivers(data: &Data) -> bool {
 /// What follows the end of a stream, or of an attempt to go on with it.
 pub(super) enum Next {
     /// The rest is asked for after a wait; the timer is armed.
-    Rests,
+    Scheduled,
     /// There is nothing more to be had.
     Over,
 }
@@ -136,7 +136,7 @@ impl Client {
             // The stream ends with it: there is nothing to compare it to later, however large it is.
             http.stream.brought = Brought::Message;
         } else if legacy {
-            http.stream.on_event(&self.web.event_key, id.filter(|_| fits), data);
+            http.stream.on_event(&self.http_state.event_key, id.filter(|_| fits), data);
         }
         if let Some(id) = id.filter(|id| legacy && id.len() > most) {
             let detail = alloc::format!("{} bytes: the stream cannot be resumed from this event", id.len());
@@ -147,14 +147,14 @@ impl Client {
     /// Nothing came of a listener for as long as may be: the connection is dead, or looks like it.
     pub(in crate::client) fn on_idle(&mut self, exchange: ExchangeId) {
         if self.cut_http(exchange) {
-            self.on_stream_over(exchange, StreamEnd::Idle);
+            self.on_stream_end(exchange, StreamEnd::Idle);
         }
     }
 
     /// An event that is no message came where that is not borne.
     pub(super) fn reject_stream(&mut self, exchange: ExchangeId) {
         self.end_timers(exchange);
-        if self.web.listener == Some(exchange) {
+        if self.http_state.listener == Some(exchange) {
             return self.give_up_listener(exchange, StreamEnd::Ended, false);
         }
         if self.cut_http(exchange)
@@ -179,13 +179,18 @@ impl Client {
     }
 
     /// The exchange is over before all was said: it rests until the rest is asked for, or that was all.
-    pub(super) fn rest(&mut self, exchange: ExchangeId, cause: StreamEnd, at_least: Option<Duration>) -> Next {
+    pub(super) fn schedule_resume(
+        &mut self,
+        exchange: ExchangeId,
+        cause: StreamEnd,
+        at_least: Option<Duration>,
+    ) -> Next {
         let (random, now, policy) = (self.seed.next_u64(), self.now, self.config.resume);
         let Some(http) = self.exchanges.http_mut(exchange) else { return Next::Over };
         let serves = if http.role == Role::Listener { Serves::Listener } else { Serves::Request };
         let round = http.stream.round(now, serves, at_least);
         let Some((attempt, wait)) = http.stream.backoff.next(policy, round, random) else { return Next::Over };
-        http.stage = Stage::Resting;
+        http.stage = Stage::AwaitingResume;
         let stream = match &http.role {
             Role::Listener => StreamOf::Listener,
             Role::Request(_, Purpose::Call(call)) => StreamOf::Call(*call),
@@ -194,14 +199,14 @@ impl Client {
         let last_event = http.stream.cursor.clone();
         self.timers.set(Timer::Resume(exchange), Some(now + wait));
         self.out.soft(Event::Reconnecting { stream, attempt, wait, cause, last_event });
-        Next::Rests
+        Next::Scheduled
     }
 
     /// The exchange of a stream that was given up rests until it is tried from the beginning.
-    pub(super) fn rest_for(&mut self, exchange: ExchangeId, wait: Duration) {
+    pub(super) fn schedule_retry(&mut self, exchange: ExchangeId, wait: Duration) {
         self.end_timers(exchange);
         if let Some(http) = self.exchanges.http_mut(exchange) {
-            http.stage = Stage::Resting;
+            http.stage = Stage::AwaitingResume;
             self.timers.set(Timer::Resume(exchange), Some(self.now + wait));
         }
     }
@@ -214,7 +219,7 @@ impl Client {
         let is_listener = http.role == Role::Listener;
         let Some(exchange) = self.begin_again(exchange, Some(sent)) else { return };
         if is_listener {
-            self.web.listener = Some(exchange);
+            self.http_state.listener = Some(exchange);
         }
         self.limit_attempt(exchange);
     }

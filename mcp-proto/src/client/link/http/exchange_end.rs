@@ -18,13 +18,13 @@ use alloc::string::{String, ToString};
 
 /// How an exchange ended.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Over {
+pub(super) enum ExchangeEnd {
     End,
     Failed { sent: Sent, why: Closed },
 }
 
 impl Client {
-    pub(super) fn on_over(&mut self, exchange: ExchangeId, over: Over) {
+    pub(super) fn on_exchange_end(&mut self, exchange: ExchangeId, over: ExchangeEnd) {
         self.end_timers(exchange);
         if let Some(http) = self.exchanges.http_mut(exchange) {
             http.stage = Stage::Over;
@@ -33,21 +33,21 @@ impl Client {
         let is_decided = self.exchanges.http(exchange).is_some_and(Http::is_decided);
         let over = match over {
             // A body that breaks or stalls takes nothing back of what the head said.
-            Over::Failed { why, .. } if is_decided && !matches!(why, Closed::Denied(_)) => Over::End,
+            ExchangeEnd::Failed { why, .. } if is_decided && !matches!(why, Closed::Denied(_)) => ExchangeEnd::End,
             over => over,
         };
-        if !is_closing && over == Over::End && self.park_if_challenged(exchange) {
+        if !is_closing && over == ExchangeEnd::End && self.park_if_challenged(exchange) {
             return;
         }
         let Some(http) = self.exchanges.http(exchange) else { return };
         match http.role.clone() {
-            Role::Initialized | Role::Notification(_) | Role::Cancelled => self.on_message_over(exchange, over),
+            Role::Initialized | Role::Notification(_) | Role::Cancelled => self.on_message_end(exchange, over),
             _ if is_closing => {
                 self.exchanges.remove(&exchange);
             }
-            Role::Request(id, purpose) => self.on_request_over(exchange, id, purpose, over),
-            Role::Listener => self.on_listener_over(exchange, over),
-            Role::Response => self.on_message_over(exchange, over),
+            Role::Request(id, purpose) => self.on_request_end(exchange, id, purpose, over),
+            Role::Listener => self.on_listener_exchange_end(exchange, over),
+            Role::Response => self.on_message_end(exchange, over),
             Role::Answered | Role::Delete => {
                 self.exchanges.remove(&exchange);
             }
@@ -56,7 +56,7 @@ impl Client {
     }
 
     /// A listener or a subscription has ended by itself.
-    pub(super) fn on_stream_over(&mut self, exchange: ExchangeId, end: StreamEnd) {
+    pub(super) fn on_stream_end(&mut self, exchange: ExchangeId, end: StreamEnd) {
         self.end_timers(exchange);
         let Some(http) = self.exchanges.http(exchange) else { return };
         match http.role.clone() {
@@ -70,24 +70,24 @@ impl Client {
         }
     }
 
-    fn on_request_over(&mut self, exchange: ExchangeId, id: Id, purpose: Purpose, over: Over) {
+    fn on_request_end(&mut self, exchange: ExchangeId, id: Id, purpose: Purpose, over: ExchangeEnd) {
         let Some(http) = self.exchanges.http(exchange) else { return };
         let is_attempt = http.is_get();
         match over {
-            Over::Failed { why: Closed::Denied(reason), sent } => {
+            ExchangeEnd::Failed { why: Closed::Denied(reason), sent } => {
                 self.exchanges.remove(&exchange);
                 self.ids.retire(&id);
                 self.on_denied_request(&id, purpose, sent, reason);
             }
-            Over::End if self.is_session_gone(http) => self.on_session_gone(exchange),
+            ExchangeEnd::End if self.is_session_gone(http) => self.on_session_gone(exchange),
             over if is_attempt || http.is_stream() && self.is_resumable(http) => {
                 let (goes_on, end, at_least) = match over {
-                    Over::Failed { why, .. } => (true, StreamEnd::Closed(why), None),
-                    Over::End => Self::end_of_attempt(http),
+                    ExchangeEnd::Failed { why, .. } => (true, StreamEnd::Closed(why), None),
+                    ExchangeEnd::End => Self::end_of_attempt(http),
                 };
                 // Without a cursor a GET would be a listener.
                 let goes_on = goes_on && http.stream.cursor.is_some();
-                if goes_on && matches!(self.rest(exchange, end.clone(), at_least), Next::Rests) {
+                if goes_on && matches!(self.schedule_resume(exchange, end.clone(), at_least), Next::Scheduled) {
                     return;
                 }
                 if let Some(Exchange::Http(http)) = self.exchanges.remove(&exchange) {
@@ -97,8 +97,8 @@ impl Client {
             over => {
                 let Some(Exchange::Http(http)) = self.exchanges.remove(&exchange) else { return };
                 let lost = match &over {
-                    Over::Failed { sent, .. } => *sent == Sent::Maybe,
-                    Over::End => http.is_stream(),
+                    ExchangeEnd::Failed { sent, .. } => *sent == Sent::Maybe,
+                    ExchangeEnd::End => http.is_stream(),
                 };
                 if let Purpose::Call(call) = purpose
                     && lost
@@ -108,11 +108,11 @@ impl Client {
                     return self.repeat(call, &id);
                 }
                 match over {
-                    Over::Failed { sent, why } => {
+                    ExchangeEnd::Failed { sent, why } => {
                         self.ids.retire(&id);
                         self.on_broken(purpose, sent, why);
                     }
-                    Over::End => self.on_no_response(*http, StreamEnd::Ended),
+                    ExchangeEnd::End => self.on_no_response(*http, StreamEnd::Ended),
                 }
             }
         }
