@@ -1,4 +1,5 @@
-// Whatever a client is told, every call ends exactly once, nothing follows the end, limits hold, nothing is left, and a replay says the same.
+// For any inputs of a client, every call ends exactly once, no output follows the end, no limit is
+// exceeded, no state remains, and a replay has the same outputs.
 #![no_main]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-// What we accept as a message, serde_json accepts with equal parts; what it calls a JSON-RPC message, we accept, listed exceptions aside.
+// serde_json accepts every message that we accept, with equal parts. We accept every JSON-RPC
+// message that it accepts, with listed exceptions.
 #![no_main]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-// Any cut of an HTTP stream gives the same items and answers as the whole stream, and holds no more than the limits allow.
+// Any split of an HTTP stream gives the same items and responses as the whole stream, and holds no
+// more than the limits allow.
 #![no_main]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-// What we read as a whole response, hyper reads as the same, and what we do not, it does not either, but for where we are stricter.
+// hyper parses every complete response that we parse in the same way, and rejects those that we
+// reject, except where we are stricter.
 #![no_main]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-// What we read as whole requests, hyper reads as the same, and where we stop, it stops too, but for where we are stricter.
+// hyper parses the complete requests that we parse in the same way, and stops where we stop, except
+// where we are stricter.
 #![no_main]
 #![forbid(unsafe_code)]
 

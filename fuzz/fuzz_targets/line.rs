@@ -1,4 +1,5 @@
-// Any cut of a stream of lines gives the same items as the whole stream and as a naive twin, and holds no more than one line.
+// Any split of a stream of lines gives the same items as the whole stream and as a naive
+// implementation, and holds no more than one line.
 #![no_main]
 #![forbid(unsafe_code)]
 

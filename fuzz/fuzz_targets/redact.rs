@@ -1,4 +1,5 @@
-// Whatever goes over a channel, redacting keeps its length, its cuts and its ids, loses its secrets, and reads lengths as the codec does.
+// For the bytes of any connection, redaction keeps lengths, splits and ids, masks the secrets, and
+// finds the same lengths as the codec.
 #![no_main]
 #![forbid(unsafe_code)]
 

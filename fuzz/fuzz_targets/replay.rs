@@ -1,4 +1,5 @@
-// Any bytes are read as a replay file or refused; what is read is written back the same (a scenario), and runs the same twice.
+// Any bytes are parsed as a replay file or rejected. A parsed scenario is written back unchanged,
+// and runs the same twice.
 #![no_main]
 #![forbid(unsafe_code)]
 

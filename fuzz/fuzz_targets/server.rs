@@ -1,4 +1,5 @@
-// Whatever a server is told, no request is handed out or cancelled twice, nothing follows the end, limits hold, and nothing is left.
+// For any inputs of a server, no request is emitted or cancelled twice, no output follows the end,
+// no limit is exceeded, and no state remains.
 #![no_main]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-// Any cut of an event stream gives the items of the whole stream, and its events are those that another decoder reads.
+// Any split of an event stream gives the items of the whole stream, with the events that another
+// decoder finds.
 #![no_main]
 #![forbid(unsafe_code)]
 

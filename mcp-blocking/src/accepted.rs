@@ -1,28 +1,26 @@
-//! Connections that were accepted: by our own listeners, or by whoever owns one.
+//! Accepted connections, from a listener of this crate or of the application.
 
+use crate::ends::{Reader, Writer};
 use crate::socket::Socket;
-use crate::target::{Reader, Writer};
-use mcp_proto::wired::{Kind, refusal};
 use std::fmt;
-use std::io::{self, Read, Write};
-#[cfg(feature = "http")]
+use std::io::{Read, Write};
 use std::net::TcpStream;
 #[cfg(unix)]
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
 
-/// A connection that was accepted: made of a TCP or Unix domain socket, or of a `(reader, writer)` pair. A `read` of a pair that blocks for
-/// ever costs its thread, and no more: it cannot be woken, as one of a socket is.
+/// An accepted connection: a TCP or Unix domain socket, or a `(reader, writer)` pair. A `read` of a
+/// pair that blocks forever occupies its thread and nothing else. Unlike a read of a socket, it
+/// cannot be woken.
 ///
-/// A pair is read and written at the same time, on two threads. The two ends of one TLS stream behind a lock are no such pair: a read that
-/// waits would hold up every write. Let a proxy end the TLS, or take `mcp-smol`.
+/// A pair is read and written at the same time, on two threads. The two ends of one TLS stream
+/// behind a lock are not such a pair: a waiting read would block every write. Terminate TLS in a
+/// proxy, or use `mcp-smol`.
 pub struct Stream {
     pub(crate) socket: Option<Socket>,
     pub(crate) reader: Reader,
     pub(crate) writer: Writer,
 }
 
-#[cfg(feature = "http")]
 impl From<TcpStream> for Stream {
     fn from(socket: TcpStream) -> Self {
         Self::of(Socket::Tcp(socket.into()))
@@ -43,27 +41,9 @@ impl<R: Read + Send + 'static, W: Write + Send + 'static> From<(R, W)> for Strea
 }
 
 impl Stream {
-    #[cfg(any(unix, feature = "http"))]
     fn of(socket: Socket) -> Self {
         let (reader, writer) = socket.ends();
         Self { socket: Some(socket), reader, writer }
-    }
-
-    /// Says to a client that there is no room for it, if there is a way to say that, and waits a while until it was heard: whoever closes
-    /// earlier may take the words back (RFC 9112 section 9.6). The streams of a pair are not waited for.
-    pub(crate) fn refuse(mut self, kind: Kind, patience: Duration) -> io::Result<()> {
-        let Some(words) = refusal(kind) else { return Ok(()) };
-        let began = Instant::now();
-        if let Some(socket) = &self.socket {
-            socket.limit(patience)?;
-        }
-        self.writer.write_all(&words)?;
-        self.writer.flush()?;
-        if let Some(socket) = &self.socket {
-            socket.shutdown(std::net::Shutdown::Write);
-            while began.elapsed() < patience && self.reader.read(&mut [0; 1024])? > 0 {}
-        }
-        Ok(())
     }
 }
 

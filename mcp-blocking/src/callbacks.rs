@@ -1,8 +1,10 @@
-//! What the application registered to answer its server and to be told of events. Runs on threads that hold no lock.
+//! The callbacks of the application for requests of the server and for events. They run on threads
+//! that hold no lock.
 
 use crate::events::Told;
+use mcp_proto::adapter::{Question, Reply};
 use mcp_proto::client::Event;
-use mcp_proto::driver::{Question, Reply};
+use mcp_proto::exchange::{Action, ConnectionId, ConnectionNotice};
 use mcp_proto::{
     Authorization, Challenge, ElicitRequest, ElicitResult, ErrorObject, InputAnswer, InputRequest, Object,
 };
@@ -14,6 +16,7 @@ type Elicit = dyn Fn(ElicitRequest) -> ElicitResult + Send + Sync;
 type Sample = dyn Fn(Object) -> Result<Object, ErrorObject> + Send + Sync;
 type Authorize = dyn Fn(Challenge) -> Authorization + Send + Sync;
 type Roots = dyn Fn() -> InputAnswer + Send + Sync;
+type Notice = dyn Fn(ConnectionId, ConnectionNotice) + Send + Sync;
 
 #[derive(Clone, Default)]
 pub(crate) struct Callbacks {
@@ -22,10 +25,27 @@ pub(crate) struct Callbacks {
     pub(crate) roots: Option<Arc<Roots>>,
     pub(crate) authorize: Option<Arc<Authorize>>,
     pub(crate) event: Option<Arc<Told<Event>>>,
+    pub(crate) notice: Option<Arc<Notice>>,
 }
 
 impl Callbacks {
-    /// The reply to a question; else why there is none: the callback panicked, or nobody has registered one.
+    /// Returns the function for the events and the notices, if the application has registered one.
+    pub(crate) fn told(&self) -> Option<Arc<Told<Action<Event>>>> {
+        let (event, notice) = (self.event.clone(), self.notice.clone());
+        if event.is_none() && notice.is_none() {
+            return None;
+        }
+        Some(Arc::new(move |action| match (action, &event, &notice) {
+            (Action::Event(told), Some(event), _) => event(told),
+            (Action::Notice(connection, told), _, Some(notice)) => notice(connection, told),
+            _ => {}
+        }))
+    }
+
+    /// Returns the reply to a question.
+    ///
+    /// # Errors
+    /// The callback panicked, or the application has registered none.
     pub(crate) fn reply(&self, question: Question) -> Result<Reply, &'static str> {
         let reply = catch_unwind(AssertUnwindSafe(|| match question {
             Question::Input(request) => self.answer(request).map(Reply::Input),
@@ -57,6 +77,7 @@ impl fmt::Debug for Callbacks {
             .field("roots", &self.roots.is_some())
             .field("authorize", &self.authorize.is_some())
             .field("event", &self.event.is_some())
+            .field("notice", &self.notice.is_some())
             .finish()
     }
 }

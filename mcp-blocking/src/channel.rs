@@ -1,49 +1,52 @@
-//! The channels of a client: opening them, a thread that reads each, a thread that writes each, and how they end.
+//! The connections of a client: opening them, a reading and a writing thread for each, and their
+//! end.
 //!
-//! Reading and writing never wait for one another, so two full pipes cannot block each other. A thread that is stuck in the operating
-//! system holds its own end of the stream and nothing else; the channel ends without it.
+//! Reading and writing never wait for each other, so two full pipes cannot deadlock. A thread that
+//! is stuck in the operating system holds only its own end of the stream; the connection ends
+//! without it.
 
 use crate::driver::{Shared, State};
+use crate::ends::{Reader, Writer};
 use crate::os::Signal;
 use crate::process::{Errors, Process, Streams};
 use crate::socket::Socket;
 use crate::stream;
 use crate::sync::{self, Condvar, wait, wait_until};
-use crate::target::{Given, Reader, Writer};
+use crate::target::Given;
 use bytes::Bytes;
-use mcp_proto::driver::{Step, WriteQueue, not_opened};
-use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, Peer, Shutdown};
-use mcp_proto::process::DRAIN;
+use mcp_proto::adapter::{DRAIN, Step, WriteQueue, not_opened};
+use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, IoEvent, Peer, Shutdown};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
-/// One channel, from the moment the engine asks for it until it is told that it is closed.
+/// One connection, from the action that opens it until its end is reported.
 pub(crate) struct Channel {
     link: Link,
     queue: WriteQueue,
     read_ended: bool,
-    /// Standard error is still read.
+    /// Standard error is still being read.
     errors_open: bool,
-    /// The threads of this channel wait here.
+    /// Wakes the threads of this connection.
     wake: Arc<Condvar>,
-    reader_waits: bool,
+    /// Whether the engine accepts input.
+    reads: bool,
     /// Threads that serve it.
     threads: usize,
 }
 
-/// What is behind a channel.
+/// The resource behind a connection.
 enum Link {
-    /// A program that is being started, and the signal that it is to get at once.
+    /// A program that is being started, and the signal to send to it at once.
     Starting(Option<Signal>),
     Program(Arc<Process>),
-    #[cfg_attr(not(any(unix, feature = "http")), expect(dead_code, reason = "nothing opens one"))]
     Socket(Socket),
-    /// Something that can only be waited for: a connection being made, or a pair of streams that was given.
+    /// Something that can only be waited for: a connection that is being opened, or a given pair of
+    /// streams.
     Other,
 }
 
-/// A channel that has just been opened.
+/// A connection that has just been opened.
 struct Opened {
     reader: Reader,
     writer: Writer,
@@ -59,7 +62,7 @@ impl Channel {
             read_ended: false,
             errors_open: false,
             wake: Arc::default(),
-            reader_waits: false,
+            reads: true,
             threads: 0,
         }
     }
@@ -69,16 +72,17 @@ impl Channel {
         self.wake_writer();
     }
 
-    /// The reading thread waits on what this returns until [`resume_reading`](Self::resume_reading).
-    pub(crate) fn pause_reading(&mut self) -> Arc<Condvar> {
-        self.reader_waits = true;
-        Arc::clone(&self.wake)
-    }
-
-    pub(crate) fn resume_reading(&mut self) {
-        if std::mem::take(&mut self.reader_waits) {
+    /// Stops reading, or reads again.
+    pub(crate) fn set_reading(&mut self, reads: bool) {
+        self.reads = reads;
+        if reads {
             self.wake.notify_all();
         }
+    }
+
+    /// Returns the condition on which the reading thread waits while the engine accepts no input.
+    pub(crate) fn paused(&self) -> Option<Arc<Condvar>> {
+        (!self.reads).then(|| Arc::clone(&self.wake))
     }
 
     fn wake_writer(&self) {
@@ -101,7 +105,7 @@ impl Channel {
 }
 
 impl Shared {
-    /// Opens a channel, on a thread of its own: a name may take long to resolve, an address long to connect to.
+    /// Opens a connection on a new thread, since resolving a name or connecting may be slow.
     pub(crate) fn open(self: &Arc<Self>, state: &mut State, id: ConnectionId, endpoint: Endpoint) {
         let link = if matches!(endpoint, Endpoint::Program(_)) { Link::Starting(None) } else { Link::Other };
         state.channels.insert(id, Channel::new(link));
@@ -112,7 +116,7 @@ impl Shared {
         }
     }
 
-    /// Ends a channel as the engine says.
+    /// Closes a connection as the engine requires.
     pub(crate) fn close(self: &Arc<Self>, state: &mut State, id: ConnectionId, how: Shutdown) {
         let Some(channel) = state.channels.get_mut(&id) else { return };
         match how {
@@ -124,7 +128,7 @@ impl Shared {
             Shutdown::Abort => {
                 channel.queue.end();
                 channel.signal(Signal::Kill);
-                // A program is gone when it is reaped.
+                // A program has ended when it is reaped.
                 if !channel.is_program() {
                     self.gone(state, id, Closed::Aborted);
                 }
@@ -132,7 +136,8 @@ impl Shared {
         }
     }
 
-    /// Opens the channel and serves it. Of a program this thread awaits the end, of anything else it is the reading thread.
+    /// Opens the connection and serves it. For a program this thread waits for the exit, otherwise
+    /// it is the reading thread.
     fn run(self: Arc<Self>, id: ConnectionId, endpoint: Endpoint, given: Option<Given>) {
         let opened = self.connect(endpoint, given);
         let mut state = self.lock();
@@ -143,7 +148,8 @@ impl Shared {
                 return self.pump(&mut state);
             }
         };
-        // Given up in the meantime: whatever was opened is closed by being dropped, which may run code of the application.
+        // Closed in the meantime: dropping the opened resource closes it, which may run code of the
+        // application.
         let Some(channel) = state.channels.get_mut(&id) else { return drop(state) };
         let before = std::mem::replace(&mut channel.link, link);
         let process = match &channel.link {
@@ -161,7 +167,7 @@ impl Shared {
                 None => self.gone(&mut state, id, no_thread(&e)),
             }
         } else if !matches!(before, Link::Starting(Some(Signal::Kill))) {
-            state.engine.opened(self.clock.now(), id, Peer::default());
+            state.engine.handle_io(self.clock.now(), id, IoEvent::Opened(Peer::default()));
         }
         self.pump(&mut state);
         drop(state);
@@ -178,7 +184,6 @@ impl Shared {
 
     fn connect(&self, endpoint: Endpoint, given: Option<Given>) -> Result<Opened, Closed> {
         let unreachable = |why: &dyn std::fmt::Display| Closed::Unreachable(why.to_string());
-        #[cfg(any(unix, feature = "http"))]
         let opened = |socket: Socket| {
             let (reader, writer) = socket.ends();
             Ok(Opened { reader, writer, errors: None, link: Link::Socket(socket) })
@@ -191,7 +196,6 @@ impl Shared {
                 let Streams { output, input, errors } = streams;
                 Ok(Opened { reader: output, writer: input, errors, link: Link::Program(Arc::new(process)) })
             }
-            #[cfg(feature = "http")]
             Endpoint::Origin(origin) => {
                 opened(crate::socket::connect(&origin, self.config.limits.frame.open_timeout, &self.clock)?)
             }
@@ -202,12 +206,12 @@ impl Shared {
                 let (reader, writer) = given().map_err(|e| unreachable(&e))?;
                 Ok(Opened { reader, writer, errors: None, link: Link::Other })
             }
-            #[cfg(not(all(unix, feature = "http")))]
+            #[cfg(not(unix))]
             _ => Err(unreachable(&"this build cannot open such a channel")),
         }
     }
 
-    /// Starts the threads beside the one that opened the channel.
+    /// Starts the other threads of the connection.
     fn serve_channel(
         self: &Arc<Self>,
         state: &mut State,
@@ -234,7 +238,8 @@ impl Shared {
         self.thread(state, id, "mcp-writer", move || write(&shared, id, writer))
     }
 
-    /// Awaits the end of a program, reads what it left, ends what is left of its group, and reaps it.
+    /// Waits for the exit of a program, reads the rest of its output, ends the rest of its group,
+    /// and reaps it.
     fn attend(self: Arc<Self>, id: ConnectionId, process: &Process) {
         process.wait();
         let state = self.lock();
@@ -256,8 +261,8 @@ impl Shared {
         if cut && !channel.is_program() {
             self.gone(&mut state, id, Closed::Reset);
         } else {
-            state.engine.eof(self.clock.now(), id);
-            // What the engine says to this may end the channel.
+            state.engine.handle_io(self.clock.now(), id, IoEvent::ReadClosed);
+            // The actions of the engine may end the connection.
             self.pump(&mut state);
             self.close_if_ended(&mut state, id);
         }
@@ -282,7 +287,7 @@ impl Shared {
         self.pump(&mut state);
     }
 
-    /// Anything but a program has ended when both directions have.
+    /// Anything except a program has ended when both directions have.
     fn close_if_ended(self: &Arc<Self>, state: &mut State, id: ConnectionId) {
         let ended = |channel: &Channel| !channel.is_program() && channel.read_ended && channel.queue.is_ended();
         if state.channels.get(&id).is_some_and(ended) {
@@ -290,7 +295,7 @@ impl Shared {
         }
     }
 
-    /// The channel has ended; the engine hears nothing of it after this.
+    /// The connection has ended. Nothing more is reported of it.
     fn gone(&self, state: &mut State, id: ConnectionId, why: Closed) {
         let Some(channel) = state.channels.remove(&id) else { return };
         channel.wake.notify_all();
@@ -298,10 +303,10 @@ impl Shared {
         if let Link::Socket(socket) = &channel.link {
             socket.shutdown(std::net::Shutdown::Both);
         }
-        state.engine.closed(self.clock.now(), id, why);
+        state.engine.handle_io(self.clock.now(), id, IoEvent::Closed(why));
     }
 
-    /// Runs `body` on a thread that is counted as one of the channel.
+    /// Runs `body` on a thread that counts as one of the connection.
     fn thread(
         self: &Arc<Self>,
         state: &mut State,
@@ -311,7 +316,7 @@ impl Shared {
     ) -> io::Result<()> {
         let shared = Arc::downgrade(self);
         sync::spawn(name, move || {
-            // A stream that was given may panic.
+            // A stream of the application may panic.
             let panicked = catch_unwind(AssertUnwindSafe(body)).is_err();
             let Some(shared) = Weak::upgrade(&shared) else { return };
             if panicked {
@@ -343,14 +348,15 @@ impl Shared {
         let mut state = self.lock();
         let go_on = state.channels.get(&id).is_some_and(|channel| !channel.queue.is_ended());
         if go_on {
-            state.engine.written(self.clock.now(), id, n);
+            state.engine.handle_io(self.clock.now(), id, IoEvent::Written(n));
             self.pump(&mut state);
         }
         go_on
     }
 }
 
-/// Reads a channel to its end. Holds nothing of the client while it is stuck in a read.
+/// Reads a connection to its end. Holds nothing of the client during a read, which may block
+/// forever.
 fn read(shared: &Weak<Shared>, id: ConnectionId, mut reader: Reader) {
     let received = |bytes| Weak::upgrade(shared).is_some_and(|shared| shared.received(id, bytes));
     let cut = stream::read(&mut *reader, received).is_err();
@@ -360,11 +366,12 @@ fn read(shared: &Weak<Shared>, id: ConnectionId, mut reader: Reader) {
     }
 }
 
-/// Writes what is queued for a channel until it ends or breaks. Holds nothing of the client while it is stuck in a write.
+/// Writes the queued bytes of a connection until it ends or breaks. Holds nothing of the client
+/// during a write, which may block forever.
 fn write(shared: &Weak<Shared>, id: ConnectionId, mut writer: Writer) {
     let next = || Weak::upgrade(shared).and_then(|shared| shared.next_step(id));
     let written = |n| Weak::upgrade(shared).is_some_and(|shared| shared.written(id, n));
-    // How it broke is told by the other direction, or by the end of the program.
+    // The other direction, or the exit of the program, reports how it broke.
     drop(stream::write(&mut *writer, next, written));
     drop(writer);
     if let Some(shared) = Weak::upgrade(shared) {

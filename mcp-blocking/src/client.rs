@@ -1,12 +1,12 @@
-//! The handle to a client: connecting, calling, closing.
+//! The handle of a client: connecting, calling, closing.
 
 use crate::config::Config;
 use crate::driver::{Shared, State};
 use crate::sync::{Condvar, MutexGuard, wait, wait_until};
 use crate::target::IntoTarget;
+use mcp_proto::adapter::{Collected, ConnectError};
 use mcp_proto::call::Paged;
 use mcp_proto::client::{Termination, Verdict};
-use mcp_proto::driver::{Collected, ConnectError};
 use mcp_proto::exchange::Shutdown;
 use mcp_proto::input::{CallId, NotificationId};
 use mcp_proto::stats::ClientStats;
@@ -15,18 +15,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What `close` waits beyond the time limits of the shutdown itself.
+/// Time that `close` waits in addition to the time limits of the shutdown.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// Connects to a server, and waits until the two sides have agreed.
+/// Connects to a server, and waits for the end of negotiation.
 ///
 /// # Errors
-/// [`ConnectError`], which says at which step it failed and why. Nothing is left running.
+/// [`ConnectError`], with the step that failed and the reason. Nothing is left running.
 pub fn connect(target: impl IntoTarget) -> Result<Client, ConnectError> {
     connect_with(target, Config::new())
 }
 
-/// As [`connect`], with a configuration.
+/// Like [`connect`], with a configuration.
 ///
 /// # Errors
 /// As [`connect`].
@@ -34,8 +34,10 @@ pub fn connect_with(target: impl IntoTarget, config: Config) -> Result<Client, C
     connecting(target, config)?.wait()
 }
 
-/// Like [`connect_with`], in two steps. The returned value has started nothing yet, and another thread or a signal handler can close it
-/// before and while it connects. [`ClientConfig::connect_timeout`](mcp_proto::ClientConfig::connect_timeout) counts from this call.
+/// Like [`connect_with`], in two steps. The returned value has started nothing yet, and another
+/// thread or a signal handler can close it before and while it connects.
+/// [`ClientConfig::connect_timeout`](mcp_proto::ClientConfig::connect_timeout) counts from this
+/// call.
 ///
 /// ```
 /// use mcp_blocking::{Config, Router, connecting};
@@ -51,7 +53,7 @@ pub fn connect_with(target: impl IntoTarget, config: Config) -> Result<Client, C
 /// ```
 ///
 /// # Errors
-/// [`ConnectError`] if the target cannot be understood, or the system gives no random bytes.
+/// [`ConnectError`] if the target is invalid, or the system provides no random bytes.
 pub fn connecting(target: impl IntoTarget, mut config: Config) -> Result<Connecting, ConnectError> {
     let mut target = target.into_target()?;
     target.config.origin_unix = crate::os::unix_time();
@@ -102,9 +104,9 @@ impl fmt::Debug for Connecting {
     }
 }
 
-/// A connected client: a handle that can be cloned, and used from any thread.
+/// A connected client: a handle that can be cloned and used from any thread.
 ///
-/// Dropping the last handle closes the client as [`close`](Self::close) does, also while the thread unwinds.
+/// Dropping the last handle closes the client like [`close`](Self::close), also during a panic.
 #[derive(Clone)]
 pub struct Client {
     handle: Arc<Handle>,
@@ -115,7 +117,8 @@ struct Handle {
 }
 
 impl Client {
-    /// Makes a call and waits for its result. Progress is told on this thread. If this unwinds, the call is cancelled.
+    /// Makes a call and waits for its result. The callback for progress runs on this thread. A
+    /// panic in it cancels the call.
     ///
     /// # Errors
     /// [`CallError`].
@@ -123,10 +126,10 @@ impl Client {
         self.start(call)?.wait()
     }
 
-    /// Makes a call and does not wait.
+    /// Makes a call without waiting for its result.
     ///
     /// # Errors
-    /// [`CallError::Refused`], if it is not even begun.
+    /// [`CallError::Refused`] if the engine refused the call.
     pub fn start<C: IntoCall>(&self, call: C) -> Result<Pending<C::Method, C::Told>, CallError> {
         let (call, told) = call.into_call();
         let shared = &self.handle.shared;
@@ -139,13 +142,13 @@ impl Client {
         Ok(Pending { client: self.clone(), id: calling.id(), calling: Some(calling), wake, told })
     }
 
-    /// Walks a paged list: each page is fetched when it is needed.
+    /// Returns the elements of a paged list. Each page is fetched when it is needed.
     pub fn pages<M: Paged>(&self, call: Call<M>) -> Elements<M> {
         let max = self.handle.shared.config.limits.client.max_pages;
         Elements { client: self.clone(), pages: Pages::new(call, max) }
     }
 
-    /// Cancels a call, whoever waits for it. Does nothing if it has ended.
+    /// Cancels a call, even if another thread waits for it. Does nothing if it has ended.
     pub fn cancel(&self, call: CallId, reason: Option<&str>) {
         let shared = &self.handle.shared;
         let mut state = shared.lock();
@@ -153,12 +156,13 @@ impl Client {
         shared.pump(&mut state);
     }
 
-    /// Queues a notification of a custom method and returns at once. [`PendingNotification::wait`] waits for its delivery; dropping the
-    /// returned value changes nothing. If the client is closed or dropped right after, it still sends the notification, within the time
-    /// limits of the shutdown.
+    /// Queues a notification of a custom method and returns at once. [`PendingNotification::wait`]
+    /// waits for its delivery; dropping the returned value changes nothing. If the client is closed
+    /// or dropped right after, it still sends the notification, within the time limits of the
+    /// shutdown.
     ///
     /// # Errors
-    /// Why it was not sent.
+    /// The reason why it was not sent.
     pub fn notify(&self, method: &str, params: Object) -> Result<PendingNotification, Refusal> {
         let shared = &self.handle.shared;
         let mut state = shared.heed_exit(shared.lock());
@@ -170,51 +174,57 @@ impl Client {
         Ok(PendingNotification { shared: Arc::clone(shared), id, wake })
     }
 
-    /// What the server said of itself; of the latest start, if it was started again.
+    /// Returns the description of the server, from its latest start.
     pub fn server(&self) -> Option<ServerInfo> {
         self.handle.shared.lock().calls.ready().cloned()
     }
 
-    /// What was found out about the server, to be stored and given to a later client.
+    /// Returns the result of the negotiation with the server, for a later client of the same
+    /// server.
     pub fn verdict(&self) -> Option<Verdict> {
         self.handle.shared.lock().engine.client().verdict()
     }
 
-    /// What the client holds at the moment and what it has done, in numbers.
+    /// Returns a snapshot of the client's numbers.
     pub fn stats(&self) -> ClientStats {
         self.handle.shared.lock().stats()
     }
 
-    /// Closes the client: all calls end, a program is asked to exit, then terminated, then killed with its group. Returns when that is
-    /// done, and within the time limits of these steps and a second, whatever does not end. Says why the client ended.
+    /// Closes the client: all calls end; a program is asked to exit, then terminated, then killed
+    /// with its group. Returns when this is done, within the time limits of these steps plus a
+    /// second in any case. Returns why the client ended.
     pub fn close(&self) -> Termination {
         self.handle.shared.shut_down()
     }
 
-    /// What closes this client, and does not keep it open: for a signal handler, or for a callback of the client itself.
+    /// Returns a handle that closes this client without keeping it open: for a signal handler, or
+    /// for a callback of the client itself.
     pub fn closer(&self) -> Closer {
         Closer { shared: Arc::clone(&self.handle.shared) }
     }
 }
 
-/// Closes a client, and does not keep it open as a clone of the [`Client`] would. It may outlive the client. From
-/// [`Client::closer`] and [`Connecting::closer`].
+/// Closes a client without keeping it open, as a clone of the [`Client`] would. It may outlive the
+/// client. [`Client::closer`] and [`Connecting::closer`] return one.
 #[derive(Clone)]
 pub struct Closer {
     shared: Arc<Shared>,
 }
 
 impl Closer {
-    /// As [`Client::close`]. If the client is being closed or dropped at the moment, waits for the end of that.
+    /// Like [`Client::close`]. If the client is already closing, waits for the end of that.
     pub fn close(&self) -> Termination {
         self.shared.shut_down()
     }
 
-    /// Closes the client, then exits this process with this code. Meant for a signal handler. The first of several codes wins.
+    /// Closes the client, then exits this process with this code. Meant for a signal handler. The
+    /// first of several codes wins.
     ///
-    /// Otherwise a pending call would end with an error, and a `main` that returns this error would exit before the client is closed, or
-    /// with another code. So from now on connecting, calling, notifying, closing and dropping this client do not return: the process exits
-    /// instead. Exiting takes as long as [`close`](Self::close). Other clients of the process are not closed.
+    /// Otherwise a pending call would end with an error, and a `main` that returns this error would
+    /// exit before the client is closed, or with another code. From now on connecting, calling,
+    /// notifying, closing and dropping this client therefore do not return: the process exits
+    /// instead. Exiting takes as long as [`close`](Self::close). Other clients of the process are
+    /// not closed.
     pub fn exit(&self, code: i32) -> ! {
         let code = *self.shared.lock().exit.get_or_insert(code);
         self.shared.shut_down();
@@ -244,7 +254,8 @@ impl Shared {
     fn shut_down(self: &Arc<Self>) -> Termination {
         let mut state = self.lock();
         if !state.begun {
-            // Nothing was started, so there is nothing to end, and no thread that lets go of what the application gave.
+            // Nothing was started, so there is nothing to end, and no thread that drops the values
+            // of the application.
             state.calls.abandon().for_each(drop);
             let held = state.let_go();
             drop(state);
@@ -268,8 +279,8 @@ impl Shared {
         why
     }
 
-    /// Does not return if the process is to end with this client ([`Closer::exit`]): then it waits for the end of the client here, and ends
-    /// the process.
+    /// Does not return if the process exits with this client ([`Closer::exit`]): waits for the end
+    /// of the client, and exits the process.
     fn heed_exit<'a>(self: &'a Arc<Self>, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         if state.exit.is_none() {
             return state;
@@ -279,7 +290,8 @@ impl Shared {
         self.lock()
     }
 
-    /// The ladder is over and something has not ended: nothing of it may stay, so it is ended by force and not awaited.
+    /// The time limits of the shutdown are over. Whatever has not ended is aborted without waiting
+    /// for it.
     fn abandon(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> Termination {
         let channels: Vec<_> = state.channels.keys().copied().collect();
         for channel in channels {
@@ -290,7 +302,7 @@ impl Shared {
     }
 }
 
-/// A call under way. Dropping it cancels the call.
+/// A pending call. Dropping it cancels the call.
 #[must_use = "a call that is not waited for is cancelled"]
 pub struct Pending<M, F> {
     client: Client,
@@ -301,17 +313,17 @@ pub struct Pending<M, F> {
 }
 
 impl<M: mcp_proto::Method, F: FnMut(Progress)> Pending<M, F> {
-    /// The id of the call.
+    /// Returns the id of the call.
     pub fn id(&self) -> CallId {
         self.id
     }
 
-    /// Cancels the call. The server is told as the revision demands; [`wait`](Self::wait) returns [`CallError::Cancelled`].
+    /// Cancels the call, also on the server. [`wait`](Self::wait) returns [`CallError::Cancelled`].
     pub fn cancel(&self, reason: Option<&str>) {
         self.client.cancel(self.id, reason);
     }
 
-    /// Waits for the result. Progress is told on this thread.
+    /// Waits for the result. The callback for progress runs on this thread.
     ///
     /// # Errors
     /// [`CallError`].
@@ -323,7 +335,7 @@ impl<M: mcp_proto::Method, F: FnMut(Progress)> Pending<M, F> {
         }
     }
 
-    /// As [`wait`](Self::wait), at most so long. The call goes on if that is over.
+    /// Like [`wait`](Self::wait), for at most `limit`. The call continues after that.
     ///
     /// # Errors
     /// This call itself, if it has not ended.
@@ -332,7 +344,7 @@ impl<M: mcp_proto::Method, F: FnMut(Progress)> Pending<M, F> {
         self.turn(Some(until)).ok_or(self)
     }
 
-    /// Tells progress as it comes, until the call has ended or the time is over.
+    /// Reports progress until the call has ended or the time is over.
     fn turn(&mut self, until: Option<Instant>) -> Option<Result<M::Output, CallError>> {
         let shared = Arc::clone(&self.client.handle.shared);
         let mut state = shared.lock();
@@ -372,7 +384,8 @@ impl<M, F> fmt::Debug for Pending<M, F> {
     }
 }
 
-/// The delivery of a notification, from [`Client::notify`]. Dropping it changes nothing, and it does not keep the client open.
+/// The delivery of a notification, from [`Client::notify`]. Dropping it changes nothing, and it
+/// does not keep the client open.
 pub struct PendingNotification {
     shared: Arc<Shared>,
     id: NotificationId,
@@ -380,11 +393,11 @@ pub struct PendingNotification {
 }
 
 impl PendingNotification {
-    /// Waits until the notification is delivered: over HTTP until the server responded with a 2xx status, on any other connection until its
-    /// bytes are written.
+    /// Waits for the delivery of the notification: over HTTP until the server responded with a 2xx
+    /// status, on any other connection until its bytes are written.
     ///
     /// # Errors
-    /// [`CallError`], if the client gave up first: why.
+    /// [`CallError`] if the client gave up first.
     pub fn wait(self) -> Result<(), CallError> {
         loop {
             if let Some(outcome) = self.turn(None) {

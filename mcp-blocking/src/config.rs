@@ -1,9 +1,9 @@
-//! How a client behaves, and what it can do for its server.
+//! The options of a client.
 
 use crate::callbacks::Callbacks;
-#[cfg(feature = "http")]
 use mcp_proto::client::BadHeader;
 use mcp_proto::client::Event;
+use mcp_proto::exchange::{ConnectionId, ConnectionNotice};
 use mcp_proto::process::Stderr;
 use mcp_proto::record::Recorder;
 use mcp_proto::{
@@ -13,9 +13,10 @@ use mcp_proto::{
 use std::fmt;
 use std::sync::Arc;
 
-/// The configuration of a [`Client`](crate::Client). Registering a callback declares the capability. Callbacks run on threads of their
-/// own, never on one that the connection needs, so they may call the same client. One that holds a [`Client`](crate::Client) keeps it
-/// open until [`close`](crate::Client::close).
+/// The options of a [`Client`](crate::Client), with its callbacks. Registering a callback declares
+/// the capability. Callbacks run on their own threads, never on one that the connection needs, so
+/// they may call the same client. A callback that holds a [`Client`](crate::Client) keeps it open
+/// until [`close`](crate::Client::close).
 #[derive(Default)]
 #[must_use]
 pub struct Config {
@@ -28,12 +29,14 @@ pub struct Config {
 type Change = Box<dyn FnOnce(&mut ClientConfig) + Send>;
 
 impl Config {
-    /// The defaults: no callbacks, standard error inherited, everything else as [`ClientConfig`] has it.
+    /// Creates options with the defaults: no callbacks, inherited standard error, everything else
+    /// as in [`ClientConfig`].
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Changes the configuration of the engine: policy, revisions, timeouts, limits, who we are.
+    /// Changes the configuration of the engine: policy, revisions, timeouts, limits, the
+    /// description of the client.
     pub fn set(mut self, change: impl FnOnce(&mut ClientConfig) + Send + 'static) -> Self {
         self.changes.push(Box::new(change));
         self
@@ -42,72 +45,83 @@ impl Config {
     /// Adds a header field to every HTTP request: `Authorization`, a tenant, a trace.
     ///
     /// # Errors
-    /// [`BadHeader`] if the field cannot be sent, or is one that the client writes itself.
-    #[cfg(feature = "http")]
+    /// [`BadHeader`] if the field is invalid, or if the client writes it itself.
     pub fn header(self, name: &str, value: &str) -> Result<Self, BadHeader> {
         BadHeader::check(name, value)?;
         let (name, value) = (name.to_owned(), value.to_owned());
         Ok(self.set(move |config| config.headers.push(&name, value)))
     }
 
-    /// Asks the user with this function when the server does (elicitation, by form).
+    /// Sets the callback for requests to the user, in a form.
     pub fn on_elicit(mut self, ask: impl Fn(ElicitRequest) -> ElicitResult + Send + Sync + 'static) -> Self {
         self.callbacks.elicit = Some(Arc::new(ask));
         self.set(|config| config.capabilities.elicitation = Some(Object::new()))
     }
 
-    /// Asks a language model with this function when the server does (sampling); params and result are as they are on the wire.
+    /// Sets the callback for requests to a language model, with the params and the result on the
+    /// wire.
     pub fn on_sample(mut self, ask: impl Fn(Object) -> Result<Object, ErrorObject> + Send + Sync + 'static) -> Self {
         self.callbacks.sample = Some(Arc::new(ask));
         self.set(|config| config.capabilities.sampling = Some(Object::new()))
     }
 
-    /// Lists the roots with this function when the server asks; the result is as it is on the wire.
+    /// Sets the callback that lists the roots, with the result on the wire.
     pub fn on_roots(self, list: impl Fn() -> Result<Object, ErrorObject> + Send + Sync + 'static) -> Self {
         self.answer_roots(move || list().map_or_else(InputAnswer::Error, InputAnswer::Roots))
     }
 
-    /// Tells the server these roots (URIs) when it asks.
+    /// Sets the roots to these URIs.
     pub fn roots<S: Into<String>>(self, uris: impl IntoIterator<Item = S>) -> Self {
         let uris: Vec<String> = uris.into_iter().map(Into::into).collect();
         self.answer_roots(move || InputAnswer::roots(&uris))
     }
 
-    /// Gets credentials with this function when the server wants some, or others: requests over HTTP that it refused for that reason wait
-    /// until it has answered, and are made once more. Without it they end with the status.
+    /// Sets the callback that provides credentials. HTTP requests that the server refused for lack
+    /// of credentials wait for it and are then repeated. Without this callback they end with the
+    /// status.
     pub fn on_authorize(mut self, get: impl Fn(Challenge) -> Authorization + Send + Sync + 'static) -> Self {
         self.callbacks.authorize = Some(Arc::new(get));
         self.set(|config| config.authorize = true)
     }
 
-    /// Hands notifications and diagnostics of the server to this function, one at a time and in order, and what becomes of the
-    /// connection: that the two sides have agreed, each step of the end of a channel, a restart, a missed ping, a stream over HTTP that
-    /// is gone on with or given up, that the tools may have changed, and that the client has ended. By default they are dropped. What it
-    /// is too slow for is counted and told as [`Event::Lost`].
+    /// Sets the callback for events, which runs for one at a time, in order, on its own thread.
+    /// Events are notifications, diagnostics, and changes of the client: the end of the
+    /// negotiation, a restart, a missed ping, the resumption or loss of a stream over HTTP, a
+    /// change of the tools, the end. Without a callback all of them are dropped. If the callback is
+    /// too slow, further events are counted in an [`Event::Lost`].
     pub fn on_event(mut self, told: impl Fn(Event) + Send + Sync + 'static) -> Self {
         self.callbacks.event = Some(Arc::new(told));
         self
     }
 
-    /// Asks this function about every message, in and out, before it is acted upon or written; it may refuse. See [`MessageHook`]. It runs
-    /// under the lock of the client: it must not wait, and not call the client.
+    /// Sets the callback for each step of the end of a connection, and for the exit status of a
+    /// program. It runs on the thread of the events, in order with them.
+    pub fn on_notice(mut self, told: impl Fn(ConnectionId, ConnectionNotice) + Send + Sync + 'static) -> Self {
+        self.callbacks.notice = Some(Arc::new(told));
+        self
+    }
+
+    /// Sets the message hook, which sees every message in both directions before it is handled or
+    /// written, and may refuse it. See [`MessageHook`]. It runs under the lock of the client: it
+    /// must not block, and must not call the client.
     pub fn on_message(self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
         let hook = MessageHook::new(ask);
         self.set(move |config| config.on_message = Some(hook))
     }
 
-    /// Where the standard error of a program leads. A function that gets its lines runs on a thread of its own, one line after another;
-    /// it may call and close the client. It is let go when the client has ended: what another process still writes there then is read
-    /// and dropped.
+    /// Sets the destination of a program's standard error. A function for its lines runs on its own
+    /// thread, for one line after another. It may call and close the client. It is dropped when the
+    /// client has ended; whatever another process writes there later is read and dropped.
     pub fn stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = stderr;
         self
     }
 
-    /// Records the client from its first moment, until it has ended: see [`record`](mcp_proto::record) for what is written and what is
-    /// left out. `Recorder::to(Redaction::Redacted, File::create(path)?)` writes to a file. The writer is called under the lock of the
-    /// client, so that nothing is lost in a crash and the lines are in order: a file is quick enough, and what may take long should be
-    /// handed to a thread. If it fails, the recording ends with a diagnostic, and the client goes on.
+    /// Records the client from the start until its end: see [`record`](mcp_proto::record) for the
+    /// contents of a recording. `Recorder::to(Redaction::Redacted, File::create(path)?)` writes to
+    /// a file. The writer is called under the lock of the client, so that a crash loses nothing and
+    /// the lines are in order. A file is fast enough; pass lines to a thread if writing may be
+    /// slow. If the writer fails, the recording ends with a diagnostic, and the client continues.
     pub fn record(mut self, recorder: Recorder) -> Self {
         self.recorder = Some(recorder);
         self
@@ -118,7 +132,7 @@ impl Config {
         self.set(|config| config.capabilities.roots = Some(Object::new()))
     }
 
-    /// Applies the changes to a configuration that knows its target.
+    /// Applies the changes to a configuration that has its target.
     pub(crate) fn apply(&mut self, config: &mut ClientConfig) {
         for change in self.changes.drain(..) {
             change(config);

@@ -1,45 +1,48 @@
-//! One connection of a server: its connection, a thread that reads it, a thread that writes it.
+//! One connection of a server: its state, a reading thread and a writing thread.
 //!
-//! The connection has a lock of its own, so bytes are parsed and framed while other connections use the engine. The engine's lock is taken while
-//! the connection's is held, never the other way round: so facts of a connection reach the engine, and the engine's words reach the connection, in order.
+//! The connection has its own lock, so bytes are parsed and framed while other connections use the
+//! engine. The engine's lock is taken under the connection's, never the other way round. The events
+//! of a connection therefore reach the engine in order, and the engine's outputs reach the
+//! connection in order.
 
+use crate::ends::{Reader, Writer};
 use crate::events::Waiting;
 use crate::service::{Service, Todo};
 use crate::socket::Socket;
 use crate::stream;
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
-use crate::target::{Reader, Writer};
 use mcp_proto::Instant;
-use mcp_proto::driver::{Step, WriteQueue};
+use mcp_proto::adapter::{Step, WriteQueue};
+use mcp_proto::exchange::IoEvent;
 use mcp_proto::exchange::{Closed, Shutdown};
-use mcp_proto::input::IoEvent;
 use mcp_proto::server::Event;
 use mcp_proto::wired::{Connection, ConnectionOutput};
 use std::io;
-use std::iter::from_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How often a connection that waits for the application looks whether it still is there.
+/// Interval at which a connection that waits for the application checks whether it still exists.
 const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) struct ConnectionThreads {
     number: u64,
-    /// What is shut down when the connection is; absent if it can only be waited for.
+    /// The socket to shut down with the connection. Absent if the stream can only be waited for.
     socket: Option<Socket>,
     served: Mutex<Served>,
-    /// The threads of this connection wait here.
+    /// Wakes the threads of this connection.
     wake: Condvar,
 }
 
 struct Served {
     connection: Connection,
     queue: WriteQueue,
+    /// Whether the engine accepts input.
+    reads: bool,
     read_ended: bool,
     reader_waits: bool,
     gone: bool,
-    /// The deadline that the service knows of.
+    /// The deadline that the service knows.
     due: Option<Instant>,
 }
 
@@ -47,7 +50,8 @@ impl ConnectionThreads {
     pub(crate) fn new(connection: Connection, socket: Option<Socket>) -> Self {
         let number = connection.number();
         let queue = WriteQueue::default();
-        let served = Served { connection, queue, read_ended: false, reader_waits: false, gone: false, due: None };
+        let served =
+            Served { connection, queue, reads: true, read_ended: false, reader_waits: false, gone: false, due: None };
         Self { number, socket, served: Mutex::new(served), wake: Condvar::new() }
     }
 
@@ -55,7 +59,8 @@ impl ConnectionThreads {
         self.number
     }
 
-    /// Starts its threads. A stream that was given may panic: that cuts the connection, as an error of the stream does.
+    /// Starts its threads. A stream of the application may panic: that cuts the connection, like an
+    /// error of the stream.
     pub(crate) fn start(
         self: &Arc<Self>,
         service: &Arc<Service>,
@@ -63,6 +68,10 @@ impl ConnectionThreads {
         mut writer: Writer,
     ) -> io::Result<()> {
         self.turn(service, |_| {});
+        // The server has no room for this client, and sends it no response.
+        if self.lock().gone {
+            return Ok(());
+        }
         let heard = service.lock().events.waiting();
         let (this, home) = (Arc::clone(self), Arc::downgrade(service));
         sync::spawn("mcp-writer", move || {
@@ -71,7 +80,8 @@ impl ConnectionThreads {
             let write = AssertUnwindSafe(|| stream::write(&mut *writer, next, written));
             let written = catch_unwind(write);
             drop(writer);
-            // A panic cuts the connection. So does a client that takes no answer any more and can only ask for answers: nobody might read on.
+            // A panic cuts the connection. So does a client that accepts no bytes: it could not
+            // receive responses, and might never read again.
             if written.as_ref().map_or(true, |written| written.is_err() && this.socket.is_some()) {
                 this.read_ended(&home, true);
             }
@@ -80,7 +90,7 @@ impl ConnectionThreads {
         let (this, home) = (Arc::clone(self), Arc::downgrade(service));
         sync::spawn("mcp-reader", move || {
             let received =
-                |bytes| this.told(&home, IoEvent::Bytes(bytes)) && this.wait_heard(&heard) && this.wait_wanted();
+                |bytes| this.told(&home, IoEvent::Read(bytes)) && this.wait_heard(&heard) && this.wait_wanted();
             // Nothing is read of a connection that waits for its admission.
             let read = || if this.wait_wanted() { stream::read(&mut *reader, received) } else { Ok(()) };
             let read = catch_unwind(AssertUnwindSafe(read));
@@ -89,20 +99,13 @@ impl ConnectionThreads {
         })
     }
 
-    /// The engine has said something to this connection.
+    /// Delivers the engine's outputs for this connection.
     pub(crate) fn deliver(&self, service: &Service, todo: &mut Todo) {
         self.exchange(service, &mut self.lock(), todo);
     }
 
     pub(crate) fn handle_timeout(&self, service: &Arc<Service>) {
         self.turn(service, |served| served.connection.handle_timeout(service.clock.now()));
-    }
-
-    /// The service has ended. Ends in order, as far as that takes no time that a peer could lengthen for ever.
-    pub(crate) fn close(&self, service: &Arc<Service>) {
-        // First what the engine still had to say, which whoever made it say that may not have come to.
-        self.turn(service, |_| {});
-        self.turn(service, |served| served.connection.close(service.clock.now()));
     }
 
     /// Ends at once.
@@ -113,7 +116,7 @@ impl ConnectionThreads {
         });
     }
 
-    /// Tells the connection something, and says whether the connection still is there.
+    /// Reports an event, and returns whether the connection still exists.
     fn told(&self, service: &Weak<Service>, wire: IoEvent) -> bool {
         let Some(service) = Weak::upgrade(service) else { return false };
         self.turn(&service, |served| served.connection.handle_io(service.clock.now(), wire));
@@ -126,7 +129,7 @@ impl ConnectionThreads {
             served.read_ended = true;
             served
                 .connection
-                .handle_io(service.clock.now(), if cut { IoEvent::Closed(Closed::Reset) } else { IoEvent::Eof });
+                .handle_io(service.clock.now(), if cut { IoEvent::Closed(Closed::Reset) } else { IoEvent::ReadClosed });
         });
     }
 
@@ -140,8 +143,8 @@ impl ConnectionThreads {
         });
     }
 
-    /// Waits until the application keeps up with what it is told and must not miss; false if nothing more is read. What clients make us
-    /// tell so never takes more memory than its bound.
+    /// Waits while the application is behind with events that it must not miss. Returns false if
+    /// nothing more is read. So the events that clients cause never exceed their memory limit.
     fn wait_heard(&self, heard: &Waiting<Event>) -> bool {
         while heard.is_behind(LOOK) {
             if self.lock().gone {
@@ -151,10 +154,10 @@ impl ConnectionThreads {
         true
     }
 
-    /// Waits until the connection has room for more; false if nothing more is read.
+    /// Waits until the connection has room for more. Returns false if nothing more is read.
     fn wait_wanted(&self) -> bool {
         let mut served = self.lock();
-        while !served.gone && !served.connection.wants_read() {
+        while !served.gone && !served.reads {
             served.reader_waits = true;
             served = wait(&self.wake, served, None);
         }
@@ -180,7 +183,8 @@ impl ConnectionThreads {
         service.work(todo);
     }
 
-    /// Lets the connection and the engine talk until both are silent, and does what the connection wants of its channel.
+    /// Exchanges events and outputs with the engine until neither side has any, and carries out the
+    /// instructions of the connection.
     fn exchange(&self, service: &Service, served: &mut Served, todo: &mut Todo) {
         if served.gone {
             return;
@@ -191,6 +195,7 @@ impl ConnectionThreads {
             while let Some(output) = served.connection.poll_output() {
                 match output {
                     ConnectionOutput::Write(bytes) => served.queue.push(bytes),
+                    ConnectionOutput::Read(reads) => served.reads = reads,
                     ConnectionOutput::Close(Shutdown::WriteHalf) => served.queue.finish(),
                     ConnectionOutput::Close(Shutdown::Terminate) => {}
                     ConnectionOutput::Close(Shutdown::Abort) => {
@@ -222,26 +227,22 @@ impl ConnectionThreads {
         }
     }
 
-    /// Hands facts to the engine and its mail to the connection, in turn.
+    /// Takes turns until one is empty.
     fn talk(&self, service: &Service, served: &mut Served, todo: &mut Todo) {
         let connection = &mut served.connection;
         loop {
-            let (facts, diagnostics) = connection.take_facts();
-            let silent = facts.is_empty();
+            let turn = connection.take_turn();
+            let is_empty = turn.is_empty();
             let now = service.clock.now();
             let mut desk = service.lock();
-            desk.engine.count(connection.take_traffic());
-            if !silent || !diagnostics.is_empty() {
-                desk.engine.facts(now, facts, diagnostics);
-            }
-            let mail: Vec<_> = from_fn(|| desk.engine.poll_mail(self.number)).collect();
+            let reply = desk.engine.exchange(now, turn);
             desk.collect(todo, Some(self.number));
-            if silent && mail.is_empty() {
+            if is_empty && reply.is_empty() {
                 service.set_due(&mut desk, self.number, &mut served.due, connection.poll_timeout());
                 return;
             }
             drop(desk);
-            mail.into_iter().for_each(|mail| mail.deliver(now, connection));
+            connection.apply(now, reply);
         }
     }
 

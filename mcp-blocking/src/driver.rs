@@ -1,8 +1,9 @@
-//! What drives a client: the engine behind one lock, and everyone who waits for something of it.
+//! The driver of a client: the engine behind one lock, and the threads that wait for it.
 //!
-//! Whoever tells the engine something also carries out what the engine says to it, before the lock is let go; so there is one order of
-//! actions, and no thread between a reader and a waiting call. Nothing under the lock waits, reads or writes. Every condition that a
-//! thread waits for is state under this lock, so no wake-up is lost, whoever comes first.
+//! The thread that gives the engine an input also carries out its actions before it releases the
+//! lock. So there is one order of actions, and no further thread between a reader and a waiting
+//! call. Nothing waits, reads or writes under the lock. Every condition that a thread waits for is
+//! state under this lock, so no wake-up is lost.
 
 use crate::Stderr;
 use crate::callbacks::Callbacks;
@@ -13,9 +14,9 @@ use crate::pool::Pool;
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
 use crate::target::Given;
 use bytes::Bytes;
+use mcp_proto::adapter::{Calls, Noted, Question, ReplyToken};
 use mcp_proto::client::Event;
-use mcp_proto::driver::{Calls, Noted, Question, ReplyToken};
-use mcp_proto::exchange::{Action, ConnectionId};
+use mcp_proto::exchange::{Action, ConnectionId, IoEvent};
 use mcp_proto::record::{self, Recorder};
 use mcp_proto::stats::ClientStats;
 use mcp_proto::wired::WiredClient;
@@ -23,12 +24,12 @@ use mcp_proto::{ClientConfig, Instant};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-/// What all threads of one client share.
+/// The state that all threads of one client share.
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// The timer thread waits here for an earlier deadline, or the end.
+    /// Wakes the timer thread for an earlier deadline, or for the end.
     ticks: Condvar,
-    /// Whoever waits for the start or the end of the client waits here.
+    /// Wakes the threads that wait for the start or the end of the client.
     pub(crate) milestones: Condvar,
     questions: Pool<(ReplyToken, Question)>,
     pub(crate) clock: Clock,
@@ -40,21 +41,21 @@ pub(crate) struct State {
     pub(crate) channels: BTreeMap<ConnectionId, Channel>,
     pub(crate) calls: Calls<Arc<Condvar>>,
     pub(crate) given: Option<Given>,
-    /// Threads of channels that are gone.
+    /// Threads of connections that have ended.
     pub(crate) detached: usize,
     callbacks: Option<Callbacks>,
     pub(crate) stderr: Stderr,
-    /// Until when the timer thread sleeps; absent while it does not.
+    /// The time until which the timer thread sleeps. Absent while it does not sleep.
     alarm: Option<Option<Instant>>,
-    events: Events<Event>,
+    events: Events<Action<Event>>,
     /// The actions of the engine are carried out.
     pub(crate) begun: bool,
-    /// The process is to end with this code once the client has ended.
+    /// The exit code for this process once the client has ended.
     pub(crate) exit: Option<i32>,
 }
 
 impl Shared {
-    /// Makes the engine. Nothing is started before [`begin`](Self::begin).
+    /// Creates the engine. Starts nothing before [`begin`](Self::begin).
     pub(crate) fn new(
         config: ClientConfig,
         callbacks: Callbacks,
@@ -65,7 +66,7 @@ impl Shared {
     ) -> Arc<Self> {
         let (clock, config) = (Clock::start(), Arc::new(config));
         let events = Events::new(
-            callbacks.event.clone(),
+            callbacks.told(),
             (config.limits.client.max_queued_events, config.limits.client.max_queued_event_bytes),
         );
         let engine = record::client(recorder, Arc::clone(&config), seed, clock.now());
@@ -84,7 +85,8 @@ impl Shared {
         };
         Arc::new_cyclic(|this: &Weak<Self>| {
             let asked = this.clone();
-            // As many threads as there can be open questions: a callback may wait for a call of the same client that is asked something.
+            // As many threads as there can be open requests for input: a callback may wait for a
+            // call of the same client, which may also require input.
             let questions = Pool::new("mcp-callback", config.limits.client.max_inputs, move |(token, question)| {
                 if let Some(shared) = Weak::upgrade(&asked) {
                     shared.ask(token, question);
@@ -111,18 +113,17 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// Carries out all that the engine says. Call it after everything that the engine is told.
+    /// Carries out all actions of the engine. Call it after every input.
     pub(crate) fn pump(self: &Arc<Self>, state: &mut State) {
         while let Some(action) = state.engine.poll_output() {
             match action {
                 Action::Open(id, endpoint) => self.open(state, id, endpoint),
                 Action::Write(id, bytes) => state.channel(id, |channel| channel.write(bytes)),
+                Action::Read(id, reads) => state.channel(id, |channel| channel.set_reading(reads)),
                 Action::Close(id, how) => self.close(state, id, how),
+                notice @ Action::Notice(..) => state.events.tell(notice),
                 Action::Event(event) => self.event(state, event),
             }
-        }
-        for channel in state.channels.values_mut() {
-            channel.resume_reading();
         }
         if let (Some(until), Some(next)) = (state.alarm, state.engine.poll_timeout())
             && until.is_none_or(|until| next < until)
@@ -131,19 +132,17 @@ impl Shared {
         }
     }
 
-    /// The other side sent this. Returns, when there is room for more, whether to read on.
+    /// Reports received bytes. Returns whether to read on, once there is room for more.
     pub(crate) fn received(self: &Arc<Self>, id: ConnectionId, bytes: Bytes) -> bool {
         let mut state = self.lock();
         if !state.channels.contains_key(&id) {
             return false;
         }
-        state.engine.bytes(self.clock.now(), id, bytes);
+        state.engine.handle_io(self.clock.now(), id, IoEvent::Read(bytes));
         self.pump(&mut state);
         loop {
-            if !state.channels.contains_key(&id) || state.engine.wants_read(id) {
-                return state.channels.contains_key(&id);
-            }
-            let Some(wake) = state.channels.get_mut(&id).map(Channel::pause_reading) else { return false };
+            let Some(channel) = state.channels.get(&id) else { return false };
+            let Some(wake) = channel.paused() else { return true };
             state = wait(&wake, state, None);
         }
     }
@@ -154,9 +153,9 @@ impl Shared {
             Noted::Milestone(event) => {
                 self.milestones.notify_all();
                 self.ticks.notify_all();
-                state.events.tell(event);
+                state.events.tell(Action::Event(event));
             }
-            // A callback on a thread cannot be stopped; its answer will be ignored.
+            // A running callback cannot be stopped. Its answer will be ignored.
             Noted::Other(Event::InputWithdrawn(_)) => {}
             Noted::Other(event) => match Question::of(event) {
                 Ok(asked) => {
@@ -164,12 +163,12 @@ impl Shared {
                         token.reply(&mut state.engine, self.clock.now(), None, "the client has no thread to ask");
                     }
                 }
-                Err(event) => state.events.tell(event),
+                Err(event) => state.events.tell(Action::Event(event)),
             },
         }
     }
 
-    /// Answers a question of the server on a thread of its own.
+    /// Answers a request of the server on a separate thread.
     fn ask(self: &Arc<Self>, token: ReplyToken, question: Question) {
         let callbacks = self.lock().callbacks.clone().unwrap_or_default();
         let reply = callbacks.reply(question);
@@ -202,19 +201,20 @@ impl Shared {
 }
 
 impl State {
-    /// What the engine says of itself, and what it cannot know.
+    /// Returns the numbers of the engine and of the driver.
     pub(crate) fn stats(&self) -> ClientStats {
         let mut stats = self.engine.stats();
         let (waiting, (notifications, diagnostics)) = self.events.held();
         stats.queued += waiting;
-        // What the engine lost has passed through here as well, if anyone listens.
+        // With a callback, events that the engine lost have been counted here as well.
         stats.lost_notifications = stats.lost_notifications.max(notifications);
         stats.lost_diagnostics = stats.lost_diagnostics.max(diagnostics);
         stats.detached_threads = self.detached;
         stats
     }
 
-    /// What the application gave. It is dropped outside the lock, since it may hold the client that holds it.
+    /// Returns the values of the application, to be dropped outside of the lock: one may hold the
+    /// client that holds it.
     pub(crate) fn let_go(&mut self) -> impl Sized + use<> {
         (self.callbacks.take(), std::mem::take(&mut self.stderr), self.events.end())
     }

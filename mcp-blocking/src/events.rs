@@ -1,54 +1,56 @@
-//! Events on their way to the application: in order, on a thread of their own, and bounded.
+//! Events for the application: delivered in order, on their own thread, and limited.
 
 use crate::pool::Pool;
 use crate::sync::{Condvar, Mutex, lock, wait};
-use mcp_proto::wired::{Outbox, Weigh};
+use mcp_proto::adapter::{EventQueue, Weigh};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) type Told<E> = dyn Fn(E) + Send + Sync;
 
-/// Hands events to a function of the application, if there is one.
+/// Passes events to a function of the application, if there is one.
 pub(crate) struct Events<E> {
     told: Option<Arc<Told<E>>>,
     waiting: Arc<Waiting<E>>,
     pool: Pool<Arc<Told<E>>>,
 }
 
-/// The events that wait.
+/// The waiting events.
 pub(crate) struct Waiting<E> {
-    outbox: Mutex<Outbox<E>>,
+    queue: Mutex<EventQueue<E>>,
     max: usize,
-    /// Told when fewer wait.
+    /// Signalled when fewer events wait.
     fewer: Condvar,
 }
 
 impl<E: Weigh> Waiting<E> {
-    /// Whether more wait than the bound, since they are of a kind that is never dropped. Waits a while if that is so, at most until it is
-    /// not: whoever brings more should.
+    /// Returns whether more events wait than the limit, since they are of a kind that is never
+    /// dropped. In that case waits for at most `patience`, so that the producer slows down.
     pub(crate) fn is_behind(&self, patience: Duration) -> bool {
-        let mut outbox = lock(&self.outbox);
-        if outbox.len() > self.max {
-            outbox = wait(&self.fewer, outbox, Some(patience));
+        let mut queue = lock(&self.queue);
+        if queue.len() > self.max {
+            queue = wait(&self.fewer, queue, Some(patience));
         }
-        outbox.len() > self.max
+        queue.len() > self.max
     }
 }
 
 impl<E: Weigh + Send + 'static> Events<E> {
-    /// `max`: how many events that may be dropped wait at most, and how many bytes they hold.
+    /// `max` is the maximum number of droppable events that wait, and of the bytes that they hold.
     pub(crate) fn new(told: Option<Arc<Told<E>>>, max: (usize, usize)) -> Self {
-        // What is droppable never gets beyond its bound alone; the entry that counts what was dropped is one more.
-        let waiting = Waiting { outbox: Mutex::new(Outbox::new(max.0, max.1)), max: max.0 + 1, fewer: Condvar::new() };
+        // Droppable events alone never exceed their limit. The entry that counts dropped ones is
+        // one more.
+        let waiting =
+            Waiting { queue: Mutex::new(EventQueue::new(max.0, max.1)), max: max.0 + 1, fewer: Condvar::new() };
         let waiting = Arc::new(waiting);
         let taken = Arc::clone(&waiting);
-        // One thread, since events are told in order.
+        // One thread, since events are delivered in order.
         let pool = Pool::new("mcp-events", 1, move |told: Arc<Told<E>>| {
             let next = || {
-                let mut outbox = lock(&taken.outbox);
-                let event = outbox.pop();
-                if outbox.len() == taken.max {
+                let mut queue = lock(&taken.queue);
+                let event = queue.pop();
+                if queue.len() == taken.max {
                     taken.fewer.notify_all();
                 }
                 event
@@ -60,28 +62,29 @@ impl<E: Weigh + Send + 'static> Events<E> {
         Self { told, waiting, pool }
     }
 
-    /// Hands an event over, or counts it if too many wait.
+    /// Queues an event, or counts it if too many wait.
     pub(crate) fn tell(&mut self, event: E) {
         let Some(told) = &self.told else { return };
-        lock(&self.waiting.outbox).push(event);
-        // A job tells all that waits. Without a thread it waits for the next one.
+        lock(&self.waiting.queue).push(event);
+        // One job delivers all waiting events. If no thread can be started, they wait for the next
+        // event.
         if self.pool.waiting() == 0 {
             drop(self.pool.submit(Arc::clone(told)));
         }
     }
 
-    /// How many events wait, and how many notifications and diagnostics were lost.
+    /// Returns the number of waiting events, and the numbers of lost notifications and diagnostics.
     pub(crate) fn held(&self) -> (usize, (u64, u64)) {
-        let waiting = lock(&self.waiting.outbox);
+        let waiting = lock(&self.waiting.queue);
         (waiting.len(), waiting.lost())
     }
 
-    /// What those look at who bring events.
+    /// Returns the waiting events, for the producers.
     pub(crate) fn waiting(&self) -> Arc<Waiting<E>> {
         Arc::clone(&self.waiting)
     }
 
-    /// No further event is told. What was handed over is.
+    /// Accepts no further events. Those that are queued are delivered.
     pub(crate) fn end(&mut self) -> Option<Arc<Told<E>>> {
         self.told.take()
     }
@@ -90,7 +93,7 @@ impl<E: Weigh + Send + 'static> Events<E> {
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
-    use mcp_proto::wired::Weight;
+    use mcp_proto::adapter::Weight;
     use std::sync::mpsc;
     use std::time::Duration;
 
@@ -117,7 +120,7 @@ mod tests {
 
     // covers: B-274
     #[test]
-    fn what_a_slow_application_misses_is_counted_and_told_in_its_place() {
+    fn missed_events_of_a_slow_application_are_counted() {
         const BOUND: Duration = Duration::from_secs(20);
         let (told, heard) = mpsc::channel();
         let (open, gate) = mpsc::channel::<()>();

@@ -1,9 +1,10 @@
-//! A server that listens for HTTP.
+//! HTTP servers with their own listener.
 
+use crate::handler::Router;
 use crate::listen::{Listening, WAKE};
-use crate::server::{Router, Serving};
+use crate::serving::Serving;
 use crate::sync;
-use mcp_proto::driver::not_bound;
+use mcp_proto::adapter::not_bound;
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::{Change, Principal};
 use mcp_proto::stats::ServerStats;
@@ -13,21 +14,23 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// Serves `router` over HTTP at this address, to clients of every revision, on the path
-/// [`ServerConfig::path`](mcp_proto::ServerConfig::path): `/mcp`. It runs on threads of its own: two for each connection, of which there are
-/// at most [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges).
+/// Serves `router` over HTTP at this address, for clients of every revision, on the path
+/// [`ServerConfig::path`](mcp_proto::ServerConfig::path): `/mcp`. It has its own threads: two for
+/// each connection, and there are at most
+/// [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) connections.
 ///
-/// Use a loopback address (`127.0.0.1:8000`), the only one that is answered to by default
-/// ([`ServerConfig::hosts`](mcp_proto::ServerConfig::hosts)), unless something knows who may call the server: [`Serving::on_admit`], or
-/// whatever stands before it.
+/// Use a loopback address (`127.0.0.1:8000`), the only kind that is served by default
+/// ([`ServerConfig::hosts`](mcp_proto::ServerConfig::hosts)), unless [`Serving::on_admit`] or a
+/// proxy authenticates the clients.
 ///
 /// # Errors
-/// What the operating system says when it cannot listen there, with the address, or when it gives no random bytes or no thread.
+/// The error of the operating system with the address, if it cannot listen there, or if it provides
+/// no random bytes or no thread.
 pub fn serve_http(router: Router, address: impl ToSocketAddrs) -> io::Result<HttpServer> {
     serve_http_with(router, Serving::new(), address)
 }
 
-/// As [`serve_http`], with options.
+/// Like [`serve_http`], with options.
 ///
 /// # Errors
 /// As [`serve_http`].
@@ -36,7 +39,8 @@ pub fn serve_http_with(router: Router, serving: Serving, address: impl ToSocketA
     let (address, waker) = (listener.local_addr()?, waker(&listener)?);
     let accept = move || {
         let (socket, peer) = listener.accept()?;
-        // Answers are small and waited for. Where the option does not exist they are merely slower.
+        // Otherwise small responses would wait for the acknowledgement of earlier ones. A failure
+        // is harmless.
         drop(socket.set_nodelay(true));
         Ok((socket.into(), Peer::tcp(peer)))
     };
@@ -44,7 +48,7 @@ pub fn serve_http_with(router: Router, serving: Serving, address: impl ToSocketA
     Ok(HttpServer { listening, waker: sync::Mutex::new(waker), address })
 }
 
-/// Listens at the first of the addresses where it can.
+/// Binds the first of the addresses that is available.
 fn bind(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
     let mut failed = io::Error::new(io::ErrorKind::AddrNotAvailable, "the name has no address");
     for address in address.to_socket_addrs()? {
@@ -56,7 +60,7 @@ fn bind(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
     Err(failed)
 }
 
-/// The listening socket once more, where that can end the wait for a connection.
+/// Returns a second handle of the listening socket, if that can end the wait for a connection.
 #[cfg(unix)]
 fn waker(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
     Ok(Some(std::os::fd::OwnedFd::from(listener.try_clone()?).into()))
@@ -67,33 +71,34 @@ fn waker(_: &TcpListener) -> io::Result<Option<TcpStream>> {
     Ok(None)
 }
 
-/// A server that listens. Dropping it stops it at once.
+/// An HTTP server. Dropping it stops it at once.
 #[must_use = "a server that is dropped stops"]
 pub struct HttpServer {
     listening: Listening,
-    /// See [`waker`]; absent once it was used.
+    /// See [`waker`]. Absent once it was used.
     waker: sync::Mutex<Option<TcpStream>>,
     address: SocketAddr,
 }
 
 impl HttpServer {
-    /// Where it listens.
+    /// Returns the address of the listener.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Tells every client that wants to know of a change. Never waits. A handler does the same with
-    /// [`Cx::publish`](crate::Cx::publish).
+    /// Notifies the clients that subscribed to a change. Never waits. In a handler,
+    /// [`Cx::publish`](crate::Cx::publish) does the same.
     pub fn publish(&self, change: Change) {
         self.listening.publish(change);
     }
 
-    /// Ends everything that was admitted as coming from this principal: see [`Server::revoke`](crate::Server::revoke). Never waits.
+    /// Ends everything that was admitted for this principal: see
+    /// [`Server::revoke`](crate::Server::revoke). Never waits.
     pub fn revoke(&self, principal: &Principal) {
         self.listening.revoke(principal);
     }
 
-    /// What the server holds at the moment and what it has done, in numbers.
+    /// Returns a snapshot of the server's numbers.
     pub fn stats(&self) -> ServerStats {
         self.listening.stats()
     }
@@ -103,12 +108,13 @@ impl HttpServer {
         self.listening.wait();
     }
 
-    /// Stops accepting, gives what runs so much time to end, then ends every stream and connection. Returns when that is done, soon after
-    /// that time at the latest.
+    /// Stops accepting, gives running requests `grace` to end, then ends every stream and
+    /// connection. Returns when this is done, soon after that time at the latest.
     pub fn stop(&self, grace: Duration) {
         let waker = sync::lock(&self.waker).take();
         self.listening.close(|| {
-            // Not every system ends a wait like this. A connection does it everywhere, where one can be made.
+            // Not every system ends a wait in this way. A connection does it on every system, if it
+            // is possible.
             if waker.is_none_or(|waker| waker.shutdown(Shutdown::Both).is_err()) {
                 let mut address = self.address;
                 match address.ip() {

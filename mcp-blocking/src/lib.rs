@@ -1,9 +1,10 @@
 #![forbid(unsafe_code)]
-//! Model Context Protocol clients and servers on plain threads, for programs that block and use no `async`.
+//! Model Context Protocol clients and servers on plain threads, for programs that block and use no
+//! `async`.
 //!
-//! [`mcp_proto`] implements the protocol. This crate adds threads, pipes, processes and sockets. A client is
-//! a handle for any number of threads. A call blocks its thread. The handlers of a server run
-//! concurrently, each on a thread.
+//! [`mcp_proto`] implements the protocol. This crate adds threads, pipes, processes and sockets. A
+//! client is a handle for any number of threads. A call blocks its thread. The handlers of a server
+//! run concurrently, each on a thread.
 //!
 //! ```
 //! use mcp_blocking::{Router, connect, tool, tools};
@@ -19,7 +20,7 @@
 //!     add.a.checked_add(add.b).ok_or("the sum is too large")
 //! });
 //!
-//! // The argument is the target: a `Command`, a URL, a pair of streams or, as here, a server in this process.
+//! // The argument is the target: a `Command`, a URL, a pair of streams or, as here, a router.
 //! let client = connect(server)?;
 //! let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 }))?;
 //! assert_eq!(sum.first_text(), Some("3"));
@@ -32,23 +33,24 @@
 //! ```
 //!
 //! To serve over standard input and output, call [`serve_stdio`]`(server)`; over HTTP,
-//! [`serve_http`]`(server, "127.0.0.1:8000")`; on a Unix domain socket,
-//! [`serve_unix`]`(server, "/run/user/1000/calc")`. A [`Server`] takes the connections of your own listener.
+//! [`serve_http`]`(server, "127.0.0.1:8000")`; on a Unix domain socket, [`serve_unix`]`(server,
+//! "/run/user/1000/calc")`. A [`Server`] takes the connections of your own listener.
 //!
 //! # Threads
 //!
-//! A client has one thread for timers, two for each connection (one reads, one writes), one that waits for
-//! the exit of a program, and one for each callback that answers the server. A server has one thread for
-//! timers, one that accepts, two for each connection, one for each running handler, at most
-//! [`Serving::threads`], at most as many again for [`Serving::on_admit`], and a few that refuse
-//! connections. A client that does not read blocks only the threads of its own connection. No thread
-//! polls.
+//! A client has one thread for timers, two for each connection (one reads, one writes), one that
+//! waits for the exit of a program, and one for each callback that answers the server. A server has
+//! one thread for timers, one that accepts, two for each connection, and one for each running
+//! handler, at most [`Serving::threads`]. It has at most as many again for [`Serving::on_admit`].
+//! Connections beyond [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) have two
+//! threads each while they are refused, at most 64 connections at a time. A client that does not
+//! read blocks only the threads of its own connection. No thread polls.
 //!
-//! A thread can be stuck in the operating system, because a process that has left its group keeps a pipe
-//! open. The client detaches it: closing does not wait for it, it owns only its end of the pipe, and
-//! [`ClientStats::detached_threads`] counts it. A thread that still connects (a name that is looked up, a
-//! socket whose peer does not accept) counts too, and keeps the memory of its client until the system call
-//! returns.
+//! A thread can be stuck in the operating system, because a process that has left its group keeps a
+//! pipe open. The client detaches it: closing does not wait for it, it owns only its end of the
+//! pipe, and [`ClientStats::detached_threads`] counts it. A thread that still connects (a name that
+//! is looked up, a socket whose peer does not accept) counts too, and keeps the memory of its
+//! client until the system call returns.
 
 mod accepted;
 mod callbacks;
@@ -57,7 +59,9 @@ mod client;
 mod config;
 mod connection;
 mod driver;
+mod ends;
 mod events;
+mod handler;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(any(unix, feature = "http"))]
@@ -67,6 +71,7 @@ mod pool;
 mod process;
 mod server;
 mod service;
+mod serving;
 mod socket;
 mod stream;
 mod sync;
@@ -81,14 +86,14 @@ pub use client::{
     Client, Closer, Connecting, Elements, Pending, PendingNotification, connect, connect_with, connecting,
 };
 pub use config::Config;
+pub use handler::{Handler, Router};
 #[cfg(feature = "http")]
 pub use http::{HttpServer, serve_http, serve_http_with};
-#[cfg(feature = "http")]
+pub use mcp_proto::adapter::ConnectError;
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
     Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict,
 };
-pub use mcp_proto::driver::ConnectError;
 pub use mcp_proto::error::{HttpError, StreamEnd};
 pub use mcp_proto::exchange::{Credentials, Group, Inherit, Peer, RequestHead, UnixSocket};
 pub use mcp_proto::input::{Admission, Change, Principal, SessionKey};
@@ -102,7 +107,8 @@ pub use mcp_proto::{
     ElicitResult, ErrorObject, Headers, IntoCall, IntoOutput, Json, MessageHook, MessageKind, Object, Outcome, Program,
     Progress, RawJson, ServerInfo, Tool, ToolError, WireMessage, custom, ping, tool, tools,
 };
-pub use server::{Handler, Router, Server, Serving, serve, serve_stdio, serve_stdio_with, serve_with};
+pub use server::{Server, serve, serve_stdio, serve_stdio_with, serve_with};
+pub use serving::Serving;
 pub use target::{IntoTarget, Target};
 #[cfg(unix)]
 pub use unix::{UnixServer, serve_unix, serve_unix_with};

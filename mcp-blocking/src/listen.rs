@@ -1,9 +1,10 @@
-//! A server that listens: its connections are accepted on a thread of their own until it is stopped.
+//! A server that listens: a thread accepts connections until the server is stopped.
 
 use crate::accepted::Stream;
+use crate::handler::Router;
 use crate::os::Flag;
-use crate::server::{Router, Serving};
 use crate::service::Service;
+use crate::serving::Serving;
 use crate::sync::{self, lock};
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::{Change, Principal};
@@ -13,21 +14,21 @@ use std::io::{self, ErrorKind};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// How long the accepting thread rests when the system has no room for a further connection.
+/// Delay before the next accept if the system has no room for another connection.
 const REST: Duration = Duration::from_millis(50);
 
-/// How long the accepting thread may take to be woken, and to end.
+/// Maximum time for the accepting thread to wake up and to end.
 pub(crate) const WAKE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Listening {
     service: Arc<Service>,
     stopping: Arc<Flag>,
-    /// Disconnected once nothing listens any more.
+    /// Disconnected once the accepting thread has ended.
     ended: sync::Mutex<mpsc::Receiver<()>>,
 }
 
 impl Listening {
-    /// Serves whatever `accept` waits for and yields.
+    /// Serves the connections that `accept` returns.
     pub(crate) fn start(
         router: Router,
         serving: Serving,
@@ -67,16 +68,16 @@ impl Listening {
         self.service.publish(change);
     }
 
-    /// Ends the accepting. Its thread is in a wait, which `wake` ends.
+    /// Ends the accepting thread. `wake` ends its wait for a connection.
     pub(crate) fn close(&self, wake: impl FnOnce()) {
         if !self.stopping.set() {
             wake();
-            // An error either way: it has ended, or it is not waited for any longer.
+            // An error in both cases: the thread has ended, or the time is over.
             let _ = lock(&self.ended).recv_timeout(WAKE);
         }
     }
 
-    /// Gives what runs so much time to end, and closes every connection.
+    /// Gives running requests `grace` to end, and closes every connection.
     pub(crate) fn stop(&self, grace: Duration) {
         self.service.stop(grace);
     }
@@ -87,15 +88,12 @@ fn serve_next(accept: &impl Fn() -> io::Result<(Stream, Peer)>, service: &Arc<Se
         if stopping.is_set() {
             return Ok(());
         }
-        if let Err(stream) = service.join(kind, peer, stream)? {
-            service.refuse(kind, stream);
-        }
-        Ok(())
+        service.accept(kind, peer, stream).map(drop)
     });
     match joined.map_err(|e| e.kind()) {
         Ok(()) | Err(ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
         Err(_) if stopping.is_set() => {}
-        // Out of descriptors or threads: connections that end make room.
+        // Out of descriptors or threads. Connections that end free some.
         Err(_) => service.rest(REST),
     }
 }
@@ -103,16 +101,16 @@ fn serve_next(accept: &impl Fn() -> io::Result<(Stream, Peer)>, service: &Arc<Se
 #[cfg(all(test, any(unix, feature = "http"), not(shuttle)))]
 mod tests {
     use super::*;
-    use crate::server::Serving;
+    use crate::serving::Serving;
     use std::time::Instant;
 
     // covers: B-189
     #[test]
-    fn a_listener_without_descriptors_rests_between_its_attempts() {
+    fn listener_without_descriptors_waits_between_attempts() {
         const ATTEMPTS: u32 = 10;
         let (tries, tried) = mpsc::sync_channel(1);
         let accept = move || {
-            // Without room it is one of many at once.
+            // A full channel means that there are many attempts at once.
             let _ = tries.try_send(());
             Err(ErrorKind::OutOfMemory.into())
         };

@@ -1,6 +1,7 @@
-//! What the operating system knows, has and does: the time, a seed, pipes, programs, the standard streams. In the model it is another one.
+//! The operating system: time, seeds, pipes, programs, and the standard streams. The model checker
+//! replaces it.
 
-use crate::target::{Reader, Writer};
+use crate::ends::{Reader, Writer};
 #[cfg(any(unix, feature = "http"))]
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,30 +21,30 @@ pub(crate) use native::{Child, spawn};
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use system::{Clock, pipe, seed};
 
-/// A program that has been started, with our ends of its streams.
+/// A started program, with this side of its pipes.
 pub(crate) struct Spawned<C = Child> {
     pub(crate) child: C,
     pub(crate) output: Reader,
     pub(crate) input: Writer,
-    /// Its standard error, if it does not write to ours.
+    /// Its standard error, unless it is inherited.
     pub(crate) errors: Option<Reader>,
 }
 
-/// How hard to end a program.
+/// How to end a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Signal {
     Terminate,
     Kill,
 }
 
-/// Something that happens once.
+/// A flag that is set once.
 #[cfg(any(unix, feature = "http"))]
 #[derive(Default, Debug)]
 pub(crate) struct Flag(AtomicBool);
 
 #[cfg(any(unix, feature = "http"))]
 impl Flag {
-    /// It happens. Says whether it had happened before.
+    /// Sets the flag. Returns whether it was set before.
     pub(crate) fn set(&self) -> bool {
         self.0.swap(true, Ordering::SeqCst)
     }
@@ -53,7 +54,7 @@ impl Flag {
     }
 }
 
-/// The time since 1970; zero if the calendar of this machine lies before that.
+/// Returns the time since 1970. Zero if the calendar of this machine is before that.
 pub(crate) fn unix_time() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

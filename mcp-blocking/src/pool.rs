@@ -1,4 +1,4 @@
-//! A bounded set of threads that are made on demand and end when they have had nothing to do for a while.
+//! A bounded set of threads. They are started on demand, and end after some time without work.
 
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock};
 use std::collections::{BTreeMap, VecDeque};
@@ -6,11 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// How long a thread without work is kept.
+/// Maximum time that a thread waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Does `work` on each job, at most `max` at once, and at most `share` of one client, in the order of submission. Dropping it waits for
-/// nothing: the threads do what was submitted, and end.
+/// Runs `work` on each job in the order of submission, for at most `max` jobs at once and at most
+/// `share` of one client. Dropping it does not wait: the threads finish all submitted jobs and end.
 pub(crate) struct Pool<T> {
     inner: Arc<Inner<T>>,
 }
@@ -25,11 +25,11 @@ struct Inner<T> {
 }
 
 struct Queue<T> {
-    /// Those that a thread may begin, and whose each is.
+    /// Jobs that a thread may begin, each with its client.
     jobs: VecDeque<(u64, T)>,
-    /// How many jobs of each client are among those, or are being done.
+    /// Number of jobs of each client that may begin or are running.
     taken: BTreeMap<u64, usize>,
-    /// The jobs of clients that have taken their share.
+    /// Jobs of clients that have reached their share.
     held: BTreeMap<u64, VecDeque<T>>,
     threads: usize,
     idle: usize,
@@ -37,7 +37,7 @@ struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Adds a job. False if it waits for others of its client.
+    /// Adds a job. Returns false if it has to wait for other jobs of its client.
     fn push(&mut self, client: u64, job: T, share: usize) -> bool {
         let taken = self.taken.entry(client).or_default();
         if *taken >= share {
@@ -49,7 +49,7 @@ impl<T> Queue<T> {
         true
     }
 
-    /// A job of a client is over: the next one of it takes its place.
+    /// Frees the slot of a client's finished job for the client's next one.
     fn release(&mut self, client: u64) {
         let next = self.held.get_mut(&client).and_then(VecDeque::pop_front);
         if self.held.get(&client).is_some_and(VecDeque::is_empty) {
@@ -68,12 +68,12 @@ impl<T> Queue<T> {
 }
 
 impl<T: Send + 'static> Pool<T> {
-    /// A pool of jobs that belong to no client.
+    /// Creates a pool for jobs that belong to no client.
     pub(crate) fn new(name: &'static str, max: usize, work: impl Fn(T) + Send + Sync + 'static) -> Self {
         Self::shared(name, max, usize::MAX, work)
     }
 
-    /// A pool that clients share.
+    /// Creates a pool that clients share.
     pub(crate) fn shared(
         name: &'static str,
         max: usize,
@@ -87,15 +87,15 @@ impl<T: Send + 'static> Pool<T> {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Hands a job of no client to a thread. Never waits.
+    /// Submits a job of no client. Never waits.
     ///
     /// # Errors
-    /// The job, if there is no thread and none can be made.
+    /// The job, if there is no thread and none can be started.
     pub(crate) fn submit(&self, job: T) -> Result<(), T> {
         self.submit_of(0, job)
     }
 
-    /// The same for a job of a client.
+    /// Submits a job of a client.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -110,7 +110,7 @@ impl<T: Send + 'static> Pool<T> {
             let inner = Arc::clone(&self.inner);
             match sync::spawn(self.inner.name, move || inner.run()) {
                 Ok(()) => queue.threads += 1,
-                // The threads there are will come to it.
+                // The existing threads will run it.
                 Err(_) if queue.threads > 0 => {}
                 Err(_) => {
                     let job = queue.jobs.pop_back();
@@ -122,7 +122,7 @@ impl<T: Send + 'static> Pool<T> {
         Ok(())
     }
 
-    /// Drops the jobs that are not worth doing any more and that no thread has begun.
+    /// Drops the waiting jobs that `keep` rejects.
     pub(crate) fn retain(&self, keep: impl Fn(&T) -> bool) {
         let mut queue = self.inner.lock();
         let mut dropped = Vec::new();
@@ -140,11 +140,11 @@ impl<T: Send + 'static> Pool<T> {
             dropped.push(job);
         }
         drop(queue);
-        // Outside the lock: it may hold anything of the application.
+        // Outside of the lock: they may hold anything of the application.
         drop(dropped);
     }
 
-    /// How many jobs wait for a thread.
+    /// Returns the number of jobs that wait for a thread.
     pub(crate) fn waiting(&self) -> usize {
         let queue = self.inner.lock();
         queue.jobs.len() + queue.held.values().map(VecDeque::len).sum::<usize>()
@@ -161,7 +161,7 @@ impl<T> Inner<T> {
         loop {
             if let Some((client, job)) = queue.jobs.pop_front() {
                 drop(queue);
-                // What a panic means is told by guards inside the job; here it only must not cost the thread.
+                // Guards inside of the job report a panic. Here it must only not end the thread.
                 drop(catch_unwind(AssertUnwindSafe(|| (self.work)(job))));
                 queue = self.lock();
                 queue.release(client);
@@ -198,7 +198,7 @@ mod tests {
 
     // covers: B-075
     #[test]
-    fn no_more_threads_than_allowed_work_at_once_and_nothing_is_lost() {
+    fn pool_respects_its_thread_limit_and_loses_no_job() {
         let (done, results) = mpsc::channel();
         let working = Mutex::new((0, 0));
         let pool = Pool::new("test", 3, move |job: u32| {
@@ -220,7 +220,7 @@ mod tests {
 
     // covers: B-075
     #[test]
-    fn what_is_not_worth_doing_any_more_waits_no_longer() {
+    fn unneeded_jobs_are_dropped() {
         let (done, results) = mpsc::channel();
         let (open, gate) = mpsc::channel();
         let gate = Mutex::new(gate);
@@ -239,7 +239,7 @@ mod tests {
 
     // covers: B-281
     #[test]
-    fn a_job_that_panics_costs_no_thread_and_no_other_job() {
+    fn panicking_job_affects_no_thread_and_no_other_job() {
         let (done, results) = mpsc::channel();
         let pool = Pool::new("test", 1, move |job: u32| {
             if job == 0 {
@@ -254,8 +254,9 @@ mod tests {
 
     // covers: B-075
     #[test]
-    fn two_jobs_and_one_idle_thread_make_a_second_thread() {
-        // The idle thread may take the first job before the second one is there, so this is done often.
+    fn two_jobs_and_one_idle_thread_start_a_second_thread() {
+        // The idle thread may take the first job before there is a second one, so this repeats
+        // often.
         for _ in 0..100 {
             let (done, results) = mpsc::channel();
             let (ready, gate) = mpsc::channel();
@@ -271,14 +272,14 @@ mod tests {
                 assert!(std::time::Instant::now() < end, "the thread is never idle");
                 std::thread::yield_now();
             }
-            // The first waits for the second.
+            // The first job waits for the second.
             (1..=2).for_each(|job| pool.submit(job).expect("a thread"));
             assert_eq!(results.recv_timeout(BOUND * 2).expect("an end"), Ok(2));
         }
     }
 
     #[test]
-    fn what_was_submitted_is_done_after_the_pool_is_dropped_and_its_threads_end() {
+    fn dropped_pool_finishes_its_jobs_and_ends_its_threads() {
         let (done, results) = mpsc::channel();
         let (open, gate) = mpsc::channel();
         let gate = Mutex::new(gate);
@@ -291,13 +292,13 @@ mod tests {
         (0..2).for_each(|_| open.send(()).expect("heard"));
         assert_eq!(results.recv_timeout(BOUND), Ok(0));
         assert_eq!(results.recv_timeout(BOUND), Ok(1));
-        // The thread is gone, and with it the other end.
+        // The thread has ended, and with it the other end.
         assert_eq!(results.recv_timeout(BOUND), Err(mpsc::RecvTimeoutError::Disconnected));
     }
 
     // covers: B-187
     #[test]
-    fn one_client_has_its_share_of_the_threads_and_the_others_have_the_rest() {
+    fn one_client_gets_at_most_its_share_of_the_threads() {
         const BOUND: Duration = Duration::from_secs(20);
         let (entered, inside) = mpsc::channel();
         let (open, gate) = mpsc::channel::<()>();

@@ -1,25 +1,26 @@
-//! A child process as a channel: its end, its last words, and that nothing of it is left.
+//! A child process as a peer: its exit, the end of its standard error, and the cleanup of its
+//! group.
 
 use crate::Stderr;
+use crate::ends::{Reader, Writer};
 use crate::os::{self, Child, Signal, Spawned};
 use crate::stream;
 use crate::sync::{Mutex, lock};
-use crate::target::{Reader, Writer};
+use mcp_proto::adapter::{StderrLines, StderrTail};
 use mcp_proto::exchange::{ExitStatus, Program};
-use mcp_proto::process::{Lines, Tail};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
 type Told = dyn Fn(&str) + Send + Sync;
 
-/// A program that was started. Dropping it ends it.
+/// A started program. Dropping it ends it.
 pub(crate) struct Process {
     child: Child,
-    tail: Arc<Mutex<Tail>>,
+    tail: Arc<Mutex<StderrTail>>,
 }
 
-/// Our ends of its streams.
+/// This side of its pipes.
 pub(crate) struct Streams {
     pub(crate) output: Reader,
     pub(crate) input: Writer,
@@ -29,15 +30,15 @@ pub(crate) struct Streams {
 /// Its standard error, to be read.
 pub(crate) struct Errors {
     pipe: Reader,
-    tail: Arc<Mutex<Tail>>,
+    tail: Arc<Mutex<StderrTail>>,
     told: Option<Weak<Told>>,
 }
 
 impl Process {
-    /// Starts it.
+    /// Starts a program.
     ///
     /// # Errors
-    /// What the operating system said.
+    /// The error of the operating system.
     pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<(Self, Streams)> {
         let Spawned { child, output, input, errors } = os::spawn(program, stderr)?;
         let process = Self { child, tail: Arc::default() };
@@ -49,17 +50,18 @@ impl Process {
         Ok((process, Streams { output, input, errors }))
     }
 
-    /// Signals the child, or all of its group. Does nothing once it is reaped.
+    /// Signals the child, or its whole group. Does nothing once it is reaped.
     pub(crate) fn signal(&self, signal: Signal) {
         self.child.signal(signal);
     }
 
-    /// Waits until the child has ended, and leaves it unreaped.
+    /// Waits until the child has exited, without reaping it.
     pub(crate) fn wait(&self) {
         self.child.wait();
     }
 
-    /// Ends what is left of the group of a child that has ended, reaps the child, and tells how it ended and what it said last.
+    /// Ends the rest of the group of an exited child, reaps the child, and returns the exit status
+    /// with the end of its standard error.
     pub(crate) fn reap(&self) -> ExitStatus {
         let status = self.child.reap();
         status.with_stderr(lock(&self.tail).text())
@@ -67,7 +69,7 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Nobody waits for it any more: it and its group end now.
+    /// Kills the program and its group, since their owner no longer exists.
     fn drop(&mut self) {
         self.child.signal(Signal::Kill);
         self.child.reap();
@@ -75,10 +77,11 @@ impl Drop for Process {
 }
 
 impl Errors {
-    /// Reads to the end, whatever comes. Holds the function of the application only while it runs, so that a pipe which nobody closes
-    /// does not keep it; and no lock then, so that it may wait for the end of this program.
+    /// Reads to the end. Holds the function of the application only while it runs, so that a pipe
+    /// that stays open does not keep it. Holds no lock meanwhile, so that the function may wait for
+    /// the end of this program.
     pub(crate) fn read(mut self) {
-        let mut lines = Lines::default();
+        let mut lines = StderrLines::default();
         let told = self.told.take();
         let tell = |line: &str| {
             if let Some(told) = told.as_ref().and_then(Weak::upgrade) {

@@ -1,15 +1,18 @@
-//! What drives a server: the engine behind one lock, handlers on a bounded set of threads, one thread for timers.
+//! The driver of a server: the engine behind one lock, handlers on a bounded set of threads, one
+//! thread for timers.
 //!
-//! Under the engine's lock only small things are done. Requests are routed, and what the engine says is framed, after it is let go.
+//! Only short operations run under the engine's lock. Requests are routed, and the engine's outputs
+//! framed, after it is released.
 
 mod handling;
 
 use crate::accepted::Stream;
 use crate::connection::ConnectionThreads;
 use crate::events::Events;
+use crate::handler::{Handler, Router};
 use crate::os::Clock;
 use crate::pool::Pool;
-use crate::server::{Handler, Router, Serving};
+use crate::serving::Serving;
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait, wait_until};
 use handling::{Abandoned, Handling};
 use mcp_proto::exchange::{Peer, RequestHead};
@@ -25,36 +28,29 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// What a stop waits beyond the times that were given.
+/// Time that a stop waits in addition to the configured times.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// Connections beyond the limit that wait to be told so. Those beyond are closed.
-#[cfg(any(unix, feature = "http"))]
-const REFUSED: usize = 64;
-
-/// Requests and connections that wait until the application is asked about them. What comes on top is refused by the engine when its time is
-/// over.
+/// Maximum number of requests and connections that wait for the callback of the application to
+/// start. The engine refuses further ones at their timeout.
 const ASKED: usize = 1024;
 
-/// What all threads of one server share.
+/// The state that all threads of one server share.
 pub(crate) struct Service {
     desk: Mutex<Desk>,
-    /// The timer thread waits here for an earlier deadline, or the end.
+    /// Wakes the timer thread for an earlier deadline, or for the end.
     ticks: Condvar,
-    /// Whoever waits for connections to leave, or for the end, waits here.
+    /// Wakes the threads that wait for connections to end, or for the end of the server.
     pub(crate) changed: Condvar,
     pub(crate) clock: Clock,
     router: Router,
     tasks: Pool<Task>,
-    /// Connections beyond the limit, to be told so.
-    #[cfg(any(unix, feature = "http"))]
-    refused: Pool<(Kind, Stream)>,
     admissions: Option<Pool<Asked>>,
-    /// How long a connection that is closed in order is given.
+    /// Time for an orderly close of a connection.
     linger: Duration,
 }
 
-/// What stands behind the lock of a server.
+/// The state behind the lock of a server.
 pub(crate) struct Desk {
     pub(crate) engine: SharedServer,
     pub(crate) connections: BTreeMap<u64, Arc<ConnectionThreads>>,
@@ -62,19 +58,19 @@ pub(crate) struct Desk {
     abandoned: Abandoned,
     /// The deadlines of connections.
     due: BTreeSet<(Instant, u64)>,
-    /// Until when the timer thread sleeps; absent while it does not.
+    /// The time until which the timer thread sleeps. Absent while it does not sleep.
     alarm: Option<Option<Instant>>,
     pub(crate) events: Events<Event>,
     ended: bool,
 }
 
-/// What is to be done once no lock is held.
+/// Work for after the lock is released.
 #[derive(Default)]
 pub(crate) struct Todo {
     requests: VecDeque<(Responder, Incoming, Arc<Handling>)>,
     admissions: VecDeque<Asked>,
     woken: VecDeque<Arc<ConnectionThreads>>,
-    /// A request was cancelled, that may wait for a thread.
+    /// A request was cancelled that may wait for a thread.
     cancelled: bool,
 }
 
@@ -85,7 +81,7 @@ struct Task {
     handling: Arc<Handling>,
 }
 
-/// A request over HTTP, or a connection, that waits for its admission.
+/// An HTTP request, or a connection, that waits for its admission.
 type Asked = (AdmitToken, Option<Arc<RequestHead>>);
 
 impl Service {
@@ -120,7 +116,8 @@ impl Service {
             });
             let admissions = admit.map(|admit| {
                 let home = this.clone();
-                // Apart from the handlers: what cancels one that all threads are busy with must be admitted.
+                // Separate from the handlers: a cancellation must be admitted even if all their
+                // threads are busy.
                 Pool::new("mcp-admit", serving.threads, move |(token, head): Asked| {
                     let admitted = catch_unwind(AssertUnwindSafe(|| admit(head.as_deref(), token.peer())));
                     if let Some(service) = Weak::upgrade(&home) {
@@ -130,21 +127,7 @@ impl Service {
                 })
             });
             let (ticks, changed) = (Condvar::new(), Condvar::new());
-            Self {
-                desk: Mutex::new(desk),
-                ticks,
-                changed,
-                clock,
-                router,
-                tasks,
-                // How it goes is up to the client.
-                #[cfg(any(unix, feature = "http"))]
-                refused: Pool::new("mcp-refuse", 4, move |(kind, stream): (_, Stream)| {
-                    drop(stream.refuse(kind, linger))
-                }),
-                admissions,
-                linger,
-            }
+            Self { desk: Mutex::new(desk), ticks, changed, clock, router, tasks, admissions, linger }
         });
         let timers = Arc::clone(&service);
         sync::spawn("mcp-timer", move || timers.drive())?;
@@ -155,63 +138,44 @@ impl Service {
         lock(&self.desk)
     }
 
-    /// Serves a channel that is open, on threads of its own, as the connection of this number.
+    /// Serves an open channel on threads of its own. Returns the number of its connection.
     ///
     /// # Errors
-    /// No thread can be started. Within: the channel, if the server takes no more.
-    pub(crate) fn join(self: &Arc<Self>, kind: Kind, peer: Peer, stream: Stream) -> io::Result<Result<u64, Stream>> {
+    /// No thread can be started.
+    pub(crate) fn accept(self: &Arc<Self>, kind: Kind, peer: Peer, stream: Stream) -> io::Result<u64> {
         let mut desk = self.lock();
-        let Some(connection) = desk.engine.join(self.clock.now(), kind, peer) else { return Ok(Err(stream)) };
+        let connection = desk.engine.accept(self.clock.now(), kind, peer);
         let Stream { socket, reader, writer } = stream;
         let connection = Arc::new(ConnectionThreads::new(connection, socket));
         desk.connections.insert(connection.number(), Arc::clone(&connection));
         drop(desk);
-        match connection.start(self, reader, writer) {
-            Ok(()) => Ok(Ok(connection.number())),
-            Err(e) => {
-                connection.abort(self);
-                Err(e)
-            }
-        }
+        connection.start(self, reader, writer).inspect_err(|_| connection.abort(self))?;
+        Ok(connection.number())
     }
 
-    /// As [`join`](Self::join), and returns when the connection has ended.
+    /// As [`accept`](Self::accept), and returns when the connection has ended.
     pub(crate) fn serve(self: &Arc<Self>, kind: Kind, peer: Peer, stream: Stream) -> io::Result<()> {
-        match self.join(kind, peer, stream)? {
-            Ok(number) => {
-                let mut desk = self.lock();
-                while desk.connections.contains_key(&number) {
-                    desk = wait(&self.changed, desk, None);
-                }
-            }
-            // How it goes is up to the client.
-            Err(stream) => drop(stream.refuse(kind, self.linger)),
+        let number = self.accept(kind, peer, stream)?;
+        let mut desk = self.lock();
+        while desk.connections.contains_key(&number) {
+            desk = wait(&self.changed, desk, None);
         }
         Ok(())
     }
 
-    /// Has a connection beyond the limit told so, unless too many are.
-    #[cfg(any(unix, feature = "http"))]
-    pub(crate) fn refuse(&self, kind: Kind, stream: Stream) {
-        if self.refused.waiting() < REFUSED {
-            drop(self.refused.submit((kind, stream)));
-        }
-    }
-
-    /// Tells every client that wants to know.
+    /// Notifies every client that has subscribed to the change.
     pub(crate) fn publish(self: &Arc<Self>, change: Change) {
         self.act(|desk, now| desk.engine.publish(now, change));
     }
 
-    /// Ends everything that was admitted as coming from this principal.
+    /// Ends everything that was admitted for this principal.
     pub(crate) fn revoke(self: &Arc<Self>, principal: &Principal) {
         self.act(|desk, now| desk.engine.revoke(now, principal));
     }
 
-    /// A connection is closed.
+    /// Removes a closed connection.
     pub(crate) fn left(&self, connection: u64, due: Option<Instant>) {
         let mut desk = self.lock();
-        desk.engine.leave(self.clock.now(), connection);
         desk.connections.remove(&connection);
         if let Some(due) = due {
             desk.due.remove(&(due, connection));
@@ -219,7 +183,7 @@ impl Service {
         self.changed.notify_all();
     }
 
-    /// Notes when the timer of a connection is due.
+    /// Records the deadline of a connection.
     pub(crate) fn set_due(&self, desk: &mut Desk, connection: u64, known: &mut Option<Instant>, due: Option<Instant>) {
         if *known != due {
             if let Some(before) = known.take() {
@@ -231,7 +195,7 @@ impl Service {
         self.check_alarm(desk);
     }
 
-    /// Does what the engine wants done outside its lock, until nothing is left.
+    /// Does the work that the engine requires outside of its lock, until there is none.
     pub(crate) fn work(self: &Arc<Self>, mut todo: Todo) {
         loop {
             if let Some(connection) = todo.woken.pop_front() {
@@ -247,30 +211,29 @@ impl Service {
         }
     }
 
-    /// What the engine says of itself, and what it cannot know.
+    /// Returns the numbers of the engine and of the driver.
     pub(crate) fn stats(&self) -> ServerStats {
         let desk = self.lock();
         let mut stats = desk.engine.stats();
         stats.abandoned_handlers += desk.abandoned.count();
         let (waiting, (notifications, diagnostics)) = desk.events.held();
         stats.queued += waiting;
-        // What the engine lost has passed through here as well, if anyone listens.
+        // With a callback, events that the engine lost have been counted here as well.
         stats.lost_notifications = stats.lost_notifications.max(notifications);
         stats.lost_diagnostics = stats.lost_diagnostics.max(diagnostics);
         stats
     }
 
-    /// Stops: what runs may end within `grace`, then everything is closed. Returns when that is done, or cannot be awaited any longer.
+    /// Stops the server: running requests have `grace` to end, then everything is closed. Returns
+    /// when this is done, or when the time is over.
     pub(crate) fn stop(self: &Arc<Self>, grace: Duration) {
         self.act(|desk, now| desk.engine.shutdown(now, grace));
-        let mut desk = self.wait(grace.saturating_add(MARGIN), |desk| desk.engine.is_terminated());
-        for step in [ConnectionThreads::close, ConnectionThreads::abort] {
-            let connections: Vec<_> = desk.connections.values().cloned().collect();
-            drop(desk);
-            connections.iter().for_each(|connection| step(connection, self));
-            desk = self.wait(self.linger.saturating_add(MARGIN), |desk| desk.connections.is_empty());
-        }
+        let limit = grace.saturating_add(self.linger).saturating_add(MARGIN);
+        let desk = self.wait(limit, |desk| desk.engine.is_terminated());
+        let connections: Vec<_> = desk.connections.values().cloned().collect();
         drop(desk);
+        connections.iter().for_each(|connection| connection.abort(self));
+        drop(self.wait(MARGIN, |desk| desk.connections.is_empty()));
         self.end();
     }
 
@@ -282,7 +245,7 @@ impl Service {
         }
     }
 
-    /// Waits a while, less if something changes.
+    /// Waits for `limit`, or until something changes.
     #[cfg(any(unix, feature = "http"))]
     pub(crate) fn rest(&self, limit: Duration) {
         drop(wait(&self.changed, self.lock(), Some(limit)));
@@ -292,7 +255,7 @@ impl Service {
         wait_until(&self.changed, self.lock(), &self.clock, self.clock.now() + limit, is_so)
     }
 
-    /// Nothing is served any more.
+    /// Ends the service.
     pub(crate) fn end(&self) {
         let mut desk = self.lock();
         desk.ended = true;
@@ -300,13 +263,13 @@ impl Service {
         let held = desk.events.end();
         drop(desk);
         drop(held);
-        // Nobody waits any more for what the application would say of them.
+        // The admissions that wait have no purpose any more.
         self.admissions.iter().for_each(|asked| asked.retain(|_| false));
         self.ticks.notify_all();
         self.changed.notify_all();
     }
 
-    /// Tells the engine something that belongs to no connection.
+    /// Gives the engine an input that belongs to no connection.
     fn act<R>(self: &Arc<Self>, f: impl FnOnce(&mut Desk, Instant) -> R) -> R {
         let mut todo = Todo::default();
         let mut desk = self.lock();
@@ -325,7 +288,8 @@ impl Service {
                 let client = responder.client();
                 let task = Task { handler: handler.clone(), invocation, responder, handling: Arc::clone(&handling) };
                 match self.tasks.submit_of(client, task) {
-                    // It may have been cancelled before it was there to be withdrawn.
+                    // It may have been cancelled before it was queued, and so could not be
+                    // withdrawn.
                     Ok(()) => return todo.cancelled |= handling.is_cancelled(),
                     Err(task) => task.responder.write(Outcome::internal("the server has no thread to run this")),
                 }
@@ -334,7 +298,8 @@ impl Service {
         self.respond(answer, todo);
     }
 
-    /// Has the application asked about a request; false if there is none. Of one that nobody comes to in time the engine disposes.
+    /// Requests the application's admission of one request. Returns false if there is none. The
+    /// engine times out those beyond the limit.
     fn work_admission(&self, todo: &mut Todo) -> bool {
         let Some((token, head)) = todo.admissions.pop_front() else { return false };
         let refused = match &self.admissions {
@@ -351,7 +316,7 @@ impl Service {
         true
     }
 
-    /// Runs a handler, and answers whatever comes of it.
+    /// Runs a handler, and responds with its outcome.
     fn run(self: &Arc<Self>, task: Task) {
         let key = task.responder.key();
         let (told, tells) = (Arc::downgrade(self), Arc::downgrade(self));
@@ -427,12 +392,13 @@ impl Task {
 }
 
 impl Desk {
-    /// Takes what the engine wants done: what takes no time is done at once. `at` is the connection that is being served.
+    /// Takes the outputs of the engine. Short work is done at once. `at` is the connection that is
+    /// being served.
     pub(crate) fn collect(&mut self, todo: &mut Todo, at: Option<u64>) {
         while let Some(event) = self.engine.poll_event() {
             match event {
                 Event::Request(responder, incoming) => {
-                    // Known from here on, so that a cancellation finds it wherever it has come to.
+                    // Known from here on, so that a cancellation finds it in any state.
                     let handling = Arc::new(Handling::new(&self.abandoned));
                     self.running.insert(responder.key(), Arc::clone(&handling));
                     todo.requests.push_back((responder, incoming, handling));

@@ -1,15 +1,15 @@
-//! Reading and writing a byte stream from a thread of its own. Knows neither engine nor lock.
+//! Reads and writes a byte stream on its own thread. Knows neither the engine nor its lock.
 
 use bytes::Bytes;
-use mcp_proto::driver::Step;
+use mcp_proto::adapter::Step;
 use std::io::{self, ErrorKind, Read, Write};
 
-/// How much is read at first, and always of a stream that never has more.
+/// Size of the first read, and of all reads if there is never more to read, in bytes.
 const READ: usize = 4 << 10;
-/// How much is read at once at most: what a pipe holds.
+/// Maximum size of a read, in bytes: the capacity of a pipe.
 const MOST: usize = 64 << 10;
 
-/// Reads to the end. `received` is told of all bytes, and says whether to read on.
+/// Reads to the end. `received` gets the bytes, and returns whether to read on.
 pub(crate) fn read(reader: &mut dyn Read, mut received: impl FnMut(Bytes) -> bool) -> io::Result<()> {
     let mut buffer = vec![0; READ];
     loop {
@@ -29,8 +29,8 @@ pub(crate) fn read(reader: &mut dyn Read, mut received: impl FnMut(Bytes) -> boo
     }
 }
 
-/// Carries out one step after another until the last, or until the stream breaks. `next` waits for a step; `written` is told of every
-/// part as it is accepted, and says whether to go on.
+/// Carries out steps until the last one, or until the stream breaks. `next` waits for a step.
+/// `written` gets the size of every accepted part, and returns whether to continue.
 pub(crate) fn write(
     writer: &mut dyn Write,
     mut next: impl FnMut() -> Option<Step>,
@@ -59,9 +59,10 @@ pub(crate) fn write(
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
-    use mcp_proto::driver::WriteQueue;
+    use mcp_proto::adapter::WriteQueue;
 
-    /// Takes at most so many bytes at once, is interrupted before each, and breaks after so many in all.
+    /// A writer that accepts a limited number of bytes at once, is interrupted before each write,
+    /// and breaks after a total number.
     struct Narrow {
         at_once: usize,
         until: usize,
@@ -99,7 +100,7 @@ mod tests {
 
     // covers: S2-09, B-144
     #[test]
-    fn every_byte_is_written_once_and_reported_as_it_is_accepted() {
+    fn every_byte_is_written_once_and_reported_when_accepted() {
         for at_once in 1..12 {
             let mut narrow = Narrow { at_once, until: 99, taken: Vec::new(), interrupted: false, flushed: 0 };
             let (mut queue, mut reported) = (queue(&["one", "", "two", "three"]), 0);
@@ -114,7 +115,7 @@ mod tests {
 
     // covers: B-144
     #[test]
-    fn a_broken_stream_is_an_error_value_and_takes_nothing_more() {
+    fn broken_stream_is_an_error_and_accepts_no_more_bytes() {
         let mut narrow = Narrow { at_once: 2, until: 4, taken: Vec::new(), interrupted: false, flushed: 0 };
         let mut queue = queue(&["one", "two", "three"]);
         let broken = write(&mut narrow, || queue.next_step(), |_| true).expect_err("broken");
@@ -126,7 +127,7 @@ mod tests {
 
     // covers: B-132
     #[test]
-    fn reading_ends_at_the_end_and_when_it_is_told_to() {
+    fn reading_ends_at_eof_and_on_request() {
         let mut seen = Vec::new();
         read(&mut &b"some bytes"[..], |bytes| {
             seen.push(bytes);

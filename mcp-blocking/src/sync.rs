@@ -1,5 +1,5 @@
-//! Locks, conditions and threads, and how they are waited for. In the model they are those of the model checker, and time passes only
-//! when a scenario says so; the rest of this crate does not notice.
+//! Locks, conditions and threads. Under the model checker these are its own, and time passes only
+//! when a scenario requests it; the rest of this crate does not notice.
 
 use crate::os::Clock;
 use mcp_proto::Instant;
@@ -20,12 +20,12 @@ pub(crate) use std::{
     thread,
 };
 
-/// Locks. What a thread that panicked has left is taken as it is: every change is made whole before anything that may panic.
+/// Locks. Ignores poisoning: every change is complete before anything that may panic.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits for a signal, at most so long. It may also end for no reason.
+/// Waits for a signal, for at most `limit`. May wake up spuriously.
 pub(crate) fn wait<'a, T>(on: &Condvar, guard: MutexGuard<'a, T>, limit: Option<Duration>) -> MutexGuard<'a, T> {
     match limit {
         None => on.wait(guard).unwrap_or_else(PoisonError::into_inner),
@@ -33,7 +33,7 @@ pub(crate) fn wait<'a, T>(on: &Condvar, guard: MutexGuard<'a, T>, limit: Option<
     }
 }
 
-/// Waits until `is_so`, at most until then. A time beyond the range of the clock is none.
+/// Waits until `is_so`, or until this time. A time beyond the range of the clock is no limit.
 pub(crate) fn wait_until<'a, T>(
     on: &Condvar,
     mut guard: MutexGuard<'a, T>,
@@ -51,7 +51,7 @@ pub(crate) fn wait_until<'a, T>(
     guard
 }
 
-/// Starts a thread that nobody joins.
+/// Starts a thread that is never joined.
 pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(name.into()).spawn(body).map(drop)
 }

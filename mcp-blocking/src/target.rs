@@ -1,8 +1,9 @@
-//! What a client can be connected to.
+//! The targets of a client.
 
-use crate::Router;
+use crate::ends::{Reader, Writer};
+use crate::handler::Router;
 use mcp_proto::ClientConfig;
-use mcp_proto::driver::ConnectError;
+use mcp_proto::adapter::ConnectError;
 use mcp_proto::exchange::Program;
 #[cfg(unix)]
 use mcp_proto::exchange::UnixSocket;
@@ -10,26 +11,23 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::process::Command;
 
-pub(crate) type Reader = Box<dyn Read + Send>;
-pub(crate) type Writer = Box<dyn Write + Send>;
-
-/// Whatever names a server: a [`Program`] or a [`Command`], an `http:` URL, a [`UnixSocket`], a `(reader, writer)` pair, or a [`Router`] to
-/// be served in this process.
+/// A value that names a server: a [`Program`] or a [`Command`], an `http:` URL, a [`UnixSocket`], a
+/// `(reader, writer)` pair, or a [`Router`] to serve in this process.
 pub trait IntoTarget {
-    /// The target that it names.
+    /// Converts it to a target.
     ///
     /// # Errors
-    /// [`ConnectError`] if it names none.
+    /// [`ConnectError`] if it is invalid.
     fn into_target(self) -> Result<Target, ConnectError>;
 }
 
-/// A server to connect to; made by [`IntoTarget`].
+/// A server to connect to, created by [`IntoTarget`].
 pub struct Target {
     pub(crate) config: ClientConfig,
     pub(crate) given: Option<Given>,
 }
 
-/// How to get the two ends of a channel that need not be opened by the engine.
+/// Creates the two ends of a connection that the engine need not open.
 pub(crate) type Given = Box<dyn FnOnce() -> io::Result<(Reader, Writer)> + Send>;
 
 impl IntoTarget for Target {
@@ -45,14 +43,14 @@ impl IntoTarget for Program {
 }
 
 impl IntoTarget for &Command {
-    /// Takes the command, its arguments, directory and environment; its streams are ours.
+    /// Uses the command with its arguments, directory and environment, and replaces its streams.
     fn into_target(self) -> Result<Target, ConnectError> {
         Program::try_from(self).map_err(ConnectError::Command)?.into_target()
     }
 }
 
 impl IntoTarget for &mut Command {
-    /// As for `&Command`, so that a chain of its builder methods can be given.
+    /// As for `&Command`, to accept a chain of its builder methods.
     fn into_target(self) -> Result<Target, ConnectError> {
         (&*self).into_target()
     }
@@ -65,7 +63,6 @@ impl IntoTarget for Command {
     }
 }
 
-#[cfg(feature = "http")]
 impl IntoTarget for &str {
     /// An absolute `http:` URL.
     fn into_target(self) -> Result<Target, ConnectError> {
@@ -73,7 +70,6 @@ impl IntoTarget for &str {
     }
 }
 
-#[cfg(feature = "http")]
 impl IntoTarget for String {
     /// An absolute `http:` URL.
     fn into_target(self) -> Result<Target, ConnectError> {
@@ -83,14 +79,15 @@ impl IntoTarget for String {
 
 #[cfg(unix)]
 impl IntoTarget for UnixSocket {
-    /// The server that listens there: messages by line, as over a pair of streams.
+    /// The server that listens there, with newline-delimited messages as over a pair of streams.
     fn into_target(self) -> Result<Target, ConnectError> {
         Ok(Target { config: ClientConfig::unix(self.0), given: None })
     }
 }
 
 impl<R: Read + Send + 'static, W: Write + Send + 'static> IntoTarget for (R, W) {
-    /// A channel of messages by line. Each end has a thread of its own; a `read` that blocks for ever costs that thread, not the client.
+    /// A connection with newline-delimited messages. Each end has its own thread. A `read` that
+    /// blocks forever occupies that thread, not the client.
     fn into_target(self) -> Result<Target, ConnectError> {
         let given: Given = Box::new(move || Ok((Box::new(self.0) as Reader, Box::new(self.1) as Writer)));
         Ok(Target { config: ClientConfig::given(), given: Some(given) })
@@ -98,7 +95,7 @@ impl<R: Read + Send + 'static, W: Write + Send + 'static> IntoTarget for (R, W) 
 }
 
 impl IntoTarget for Router {
-    /// Serves it in this process, over a pair of pipes; it ends with the client.
+    /// Serves it in this process, over a pair of pipes. It ends with the client.
     fn into_target(self) -> Result<Target, ConnectError> {
         let given: Given = Box::new(move || {
             let (from_server, to_client) = crate::os::pipe()?;

@@ -1,12 +1,13 @@
-//! A server that listens on a Unix domain socket.
+//! Servers on a Unix domain socket.
 
 mod file;
 
+use crate::handler::Router;
 use crate::listen::{Listening, WAKE};
-use crate::server::{Router, Serving};
+use crate::serving::Serving;
 use crate::sync;
 use file::{Bound, File};
-use mcp_proto::driver::not_bound;
+use mcp_proto::adapter::not_bound;
 use mcp_proto::exchange::{Credentials, Peer};
 use mcp_proto::input::{Change, Principal};
 use mcp_proto::stats::ServerStats;
@@ -22,29 +23,31 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Serves `router` on a Unix domain socket at this path, to any number of clients, messages by line, on threads of its own: two for each
-/// connection.
+/// Serves `router` on a Unix domain socket at this path, for any number of clients, with
+/// newline-delimited messages. It has its own threads: two for each connection.
 ///
-/// The socket may be used by this user only (mode `0600`), from the moment it exists and whatever the umask is. An application that
-/// shares it changes the mode once this has returned. Systems differ in whether they look at it, and all look at the directory, so put the socket in
-/// one that only its users may enter.
+/// Only this user can connect (mode `0600`), as soon as the socket exists and with any umask. To
+/// share the socket, change its mode after this has returned. Not every system checks that mode,
+/// but all of them check the directory: put the socket in a directory that only its users can
+/// enter.
 ///
-/// A socket that an earlier server left at the path is removed: one that nobody listens on. Anything else there is an error: a socket
-/// that is in use, any other file, and a link, which is not followed. Of two servers that begin at the same moment at one path, one may be
-/// left without it.
+/// A socket at the path without a listener, left by an earlier server, is removed. Anything else
+/// there is an error: a socket in use, any other file, or a link, which is not followed. Of two
+/// servers that start at the same time at one path, one may lose its socket.
 ///
 /// # Errors
-/// What the operating system says when it cannot listen there, with the path, or when it gives no random bytes or no thread.
+/// The error of the operating system with the path, if it cannot listen there, or if it provides no
+/// random bytes or no thread.
 pub fn serve_unix(router: Router, path: impl AsRef<Path>) -> io::Result<UnixServer> {
     serve_unix_with(router, Serving::new(), path)
 }
 
-/// As [`serve_unix`], with options.
+/// Like [`serve_unix`], with options.
 ///
 /// # Errors
 /// As [`serve_unix`].
 pub fn serve_unix_with(router: Router, serving: Serving, path: impl AsRef<Path>) -> io::Result<UnixServer> {
-    // The working directory may be another one when the file is to be removed.
+    // The working directory may have changed when the file is removed.
     let path = std::path::absolute(path)?;
     let (listener, file) = bind(&path).and_then(Bound::listen).map_err(|e| not_bound(&path.display(), &e))?;
     let waker = UnixStream::from(OwnedFd::from(listener.try_clone()?));
@@ -57,33 +60,35 @@ pub fn serve_unix_with(router: Router, serving: Serving, path: impl AsRef<Path>)
     Ok(UnixServer { listening, waker: sync::Mutex::new(Some(waker)), file })
 }
 
-/// A server that listens on a Unix domain socket. Dropping it stops it at once, and removes the socket.
+/// A server on a Unix domain socket. Dropping it stops it at once, and removes the socket.
 #[must_use = "a server that is dropped stops"]
 pub struct UnixServer {
     listening: Listening,
-    /// The listening socket once more, to end the wait for a connection; absent once that is done.
+    /// A second handle of the listening socket, to end the wait for a connection. Absent once it
+    /// was used.
     waker: sync::Mutex<Option<UnixStream>>,
     file: File,
 }
 
 impl UnixServer {
-    /// Where it listens.
+    /// Returns the path of the socket.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Tells every client that wants to know of a change. Never waits. A handler does the same with
-    /// [`Cx::publish`](crate::Cx::publish).
+    /// Notifies the clients that subscribed to a change. Never waits. In a handler,
+    /// [`Cx::publish`](crate::Cx::publish) does the same.
     pub fn publish(&self, change: Change) {
         self.listening.publish(change);
     }
 
-    /// Ends everything that was admitted as coming from this principal: see [`Server::revoke`](crate::Server::revoke). Never waits.
+    /// Ends everything that was admitted for this principal: see
+    /// [`Server::revoke`](crate::Server::revoke). Never waits.
     pub fn revoke(&self, principal: &Principal) {
         self.listening.revoke(principal);
     }
 
-    /// What the server holds at the moment and what it has done, in numbers.
+    /// Returns a snapshot of the server's numbers.
     pub fn stats(&self) -> ServerStats {
         self.listening.stats()
     }
@@ -93,18 +98,20 @@ impl UnixServer {
         self.listening.wait();
     }
 
-    /// Stops accepting, removes the socket, gives what runs so much time to end, and closes every connection. Returns when that is done.
+    /// Stops accepting, removes the socket, gives running requests `grace` to end, and closes every
+    /// connection. Returns when this is done.
     pub fn stop(&self, grace: Duration) {
         let waker = sync::lock(&self.waker).take();
         self.listening.close(|| {
-            // Not every system ends a wait like this. A connection does it everywhere, while the path is still ours.
+            // Not every system ends a wait in this way. A connection does it on every system, while
+            // the path still leads to this server.
             if waker.as_ref().is_none_or(|waker| waker.shutdown(Shutdown::Both).is_err()) {
-                // Whether it is heard is seen by the one who listens.
+                // The accepting thread notices the effect.
                 let _ = try_connect(self.file.path());
             }
         });
         self.file.remove();
-        // Until here it holds the number of the file, so that no other got it.
+        // Kept until here, so that no other file got the file number.
         drop(waker);
         self.listening.stop(grace);
     }
@@ -122,7 +129,7 @@ impl fmt::Debug for UnixServer {
     }
 }
 
-/// The process that connected, where the system reports it.
+/// Returns the process that connected, if the system reports it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn credentials(socket: &UnixStream) -> Option<Credentials> {
     let peer = rustix::net::sockopt::socket_peercred(socket).ok()?;
@@ -136,7 +143,7 @@ fn credentials(_: &UnixStream) -> Option<Credentials> {
     None
 }
 
-/// A socket at this path; in place of an abandoned one, if there is one.
+/// Binds a socket at this path, replacing an abandoned one.
 fn bind(path: &Path) -> io::Result<Bound> {
     match Bound::at(path) {
         Err(e) if e.kind() == ErrorKind::AddrInUse && is_abandoned(path) => {
@@ -149,16 +156,17 @@ fn bind(path: &Path) -> io::Result<Bound> {
 
 fn is_abandoned(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
-    // A server that is too busy to accept lets a client wait, or says so in another way.
+    // A server that is too busy to accept delays a client, or fails with another error.
     is_socket && try_connect(path).is_some_and(|e| e == ErrorKind::ConnectionRefused)
 }
 
-/// Connects, and says why that failed. It may wait for as long as a server that is stuck lets it, so it is given a thread and a limit.
+/// Connects, and returns why that failed. A stuck server may delay it, so it runs on a thread with
+/// a time limit.
 fn try_connect(path: &Path) -> Option<ErrorKind> {
     let (told, failed) = mpsc::channel();
     let path = path.to_owned();
     let connect = move || {
-        // Nobody waits for it any more, if it took too long.
+        // There is no receiver any more if it took too long.
         let _ = told.send(UnixStream::connect(path).err().map(|e| e.kind()));
     };
     sync::spawn("mcp-connect", connect).ok()?;

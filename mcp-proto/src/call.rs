@@ -1,4 +1,5 @@
-//! A call as data: what to ask, how long to wait, and the type of the answer. Both adapters make calls from these, and add only a way to wait.
+//! Calls as data: the request, its timeout, and the type of its result. Both adapters make calls
+//! from these types, and add only a way to wait.
 
 mod progress;
 
@@ -15,37 +16,38 @@ use core::marker::PhantomData;
 use core::time::Duration;
 use serde::de::DeserializeOwned;
 
-/// A kind of request, known by the type of its result.
+/// A kind of request, identified by the type of its result.
 pub trait Method {
-    /// What a successful call returns.
+    /// The result of a successful call.
     type Output;
 
-    /// Reads a result.
+    /// Decodes a result.
     ///
     /// # Errors
-    /// [`DecodeError`] if it is not of the method's shape.
+    /// [`DecodeError`] if the result does not have the shape of this method.
     fn decode(result: &RawResult) -> Result<Self::Output, DecodeError>;
 }
 
 /// A method that returns a list in pages.
 pub trait Paged: Method {
-    /// What the list consists of.
+    /// The type of the list's elements.
     type Element;
 
-    /// Takes a page apart: its elements, and the cursor of the next page if there is one. The empty string is a cursor.
+    /// Splits a page into its elements and the cursor of the next page, if there is one. The empty
+    /// string is a cursor.
     fn page(output: Self::Output) -> (Vec<Self::Element>, Option<String>);
 }
 
-/// A result as it stood on the wire, with the revision that explains it.
+/// A result as received, with the revision that defines its meaning.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RawResult {
     /// The `result` member.
     pub json: RawJson,
-    /// The revision in which it was given.
+    /// The negotiated revision.
     pub version: ProtocolVersion,
 }
 
-/// One request to a server, and how to wait for it. Plain data until it is handed to an engine.
+/// One request to a server, and how to wait for it. Plain data until an engine accepts it.
 pub struct Call<M> {
     raw: RawCall,
     method: PhantomData<fn() -> M>,
@@ -54,73 +56,79 @@ pub struct Call<M> {
 /// A [`Call`] without the type of its result.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RawCall {
-    /// The method on the wire.
+    /// The name of the method on the wire.
     pub method: Cow<'static, str>,
-    /// The params, or why they could not be serialised. The engine adds its own `_meta` members to those given here.
+    /// The params, or the error of their serialization. The engine adds its own `_meta` members.
     pub params: Result<Object, EncodeError>,
-    /// How to wait.
+    /// Timeouts and other options.
     pub options: CallOptions,
 }
 
-/// How to wait for a call. `None` means what [`ClientConfig`](crate::client::ClientConfig) says.
+/// The options of a call. `None` selects the default in
+/// [`ClientConfig`](crate::client::ClientConfig).
 #[derive(Clone, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// How long to wait for the answer; `Some(None)` without limit. The clock stands still while we owe the server an answer.
+    /// Maximum time to the response. `Some(None)` is no limit. The clock stops while the
+    /// application has to answer a request of the server.
     pub timeout: Option<Option<Duration>>,
-    /// Whether progress starts the clock anew.
+    /// Whether a progress notification restarts the timeout.
     pub reset_on_progress: Option<bool>,
-    /// The limit in total, which also runs while the clock stands still.
+    /// Maximum total time. This clock never stops.
     pub max_total: Option<Duration>,
-    /// Whether the application wants to see progress.
+    /// Whether the application receives progress.
     pub progress: bool,
-    /// Whether the request may run twice without harm, so that it may be repeated when it is unclear whether it ran.
+    /// Whether the engine may send the request a second time when it cannot know whether the first
+    /// one ran.
     pub repeatable: bool,
 }
 
 impl<M: Method> Call<M> {
-    /// A call of this method with these params.
+    /// Creates a call of this method with these params.
     pub fn new(method: impl Into<Cow<'static, str>>, params: Result<Object, EncodeError>) -> Self {
         let raw = RawCall { method: method.into(), params, options: CallOptions::default() };
         Self { raw, method: PhantomData }
     }
 
-    /// Maximum time from the call to its response; `None`: no limit. It includes the time before the request is sent, in which the call waits
-    /// for the server to start or for an HTTP connection. Default: [`ClientConfig::timeout`](crate::client::ClientConfig).
+    /// Sets the maximum time from the call to its response. `None` is no limit. The time includes
+    /// the wait before the request is sent, for the start of the server or for an HTTP connection.
+    /// Default: [`ClientConfig::timeout`](crate::client::ClientConfig).
     #[must_use]
     pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.raw.options.timeout = Some(timeout.into());
         self
     }
 
-    /// Whether each progress notification starts the clock anew. A total limit applies whenever this is on.
+    /// Sets whether each progress notification restarts the timeout. A total limit applies whenever
+    /// this is on.
     #[must_use]
     pub fn reset_on_progress(mut self, reset: bool) -> Self {
         self.raw.options.reset_on_progress = Some(reset);
         self
     }
 
-    /// Waits at most so long in total, whatever progress or questions come.
+    /// Sets the maximum total time, which neither progress nor requests of the server extend.
     #[must_use]
     pub fn max_total(mut self, max: Duration) -> Self {
         self.raw.options.max_total = Some(max);
         self
     }
 
-    /// Asks for progress: [`Event::Progress`](crate::client::Event::Progress) is emitted for this call.
+    /// Requests progress: the engine emits [`Event::Progress`](crate::client::Event::Progress) for
+    /// this call.
     #[must_use]
     pub fn progress(mut self) -> Self {
         self.raw.options.progress = true;
         self
     }
 
-    /// Asks for progress, and names who is told. The callback runs where the call is waited for.
+    /// Requests progress, and sets the callback that receives it. It runs where the caller waits.
     #[must_use]
     pub fn on_progress<F: FnMut(Progress)>(self, told: F) -> Watched<M, F> {
         Watched { call: self.progress(), told }
     }
 
-    /// Declares that running this twice does no harm.
+    /// Declares that the request may safely run twice.
     #[must_use]
     pub fn repeatable(mut self) -> Self {
         self.raw.options.repeatable = true;
@@ -138,7 +146,7 @@ impl<M: Method> Call<M> {
         self
     }
 
-    /// The call without its type.
+    /// Returns the call without its type.
     pub fn into_raw(self) -> RawCall {
         self.raw
     }
@@ -166,20 +174,20 @@ impl<M> fmt::Debug for Call<M> {
     }
 }
 
-/// A call with someone who is told of its progress.
+/// A call with a callback for its progress.
 pub struct Watched<M, F> {
     call: Call<M>,
     told: F,
 }
 
-/// What an adapter's `call` takes: a [`Call`], or a [`Watched`] one.
+/// The argument of an adapter's `call`: a [`Call`], with or without a callback for progress.
 pub trait IntoCall {
-    /// The method called.
+    /// The method of the call.
     type Method: Method;
-    /// Who is told of progress.
+    /// The callback for progress.
     type Told: FnMut(Progress);
 
-    /// Takes it apart.
+    /// Splits it into the call and the callback.
     fn into_call(self) -> (Call<Self::Method>, Self::Told);
 }
 
@@ -201,11 +209,12 @@ impl<M: Method, F: FnMut(Progress)> IntoCall for Watched<M, F> {
     }
 }
 
-/// A call of ours. Never reused within an engine, and not the id on the wire.
+/// Identifies a call of the application. An engine never reuses an id. It is not the id on the
+/// wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CallId(pub u64);
 
-/// A call under way: its id, and the type of its result.
+/// A call in progress: its id, and the type of its result.
 pub struct Calling<M> {
     id: CallId,
     method: PhantomData<fn() -> M>,
@@ -216,15 +225,15 @@ impl<M: Method> Calling<M> {
         Self { id, method: PhantomData }
     }
 
-    /// The id that events of this call carry.
+    /// Returns the id that events of this call carry.
     pub const fn id(&self) -> CallId {
         self.id
     }
 
-    /// Reads the outcome that [`Event::Ended`](crate::client::Event::Ended) brought for this call.
+    /// Decodes the outcome of [`Event::Ended`](crate::client::Event::Ended) for this call.
     ///
     /// # Errors
-    /// The call's own error, or [`CallError::Decode`].
+    /// The error of the call, or [`CallError::Decode`].
     pub fn finish(self, outcome: Result<RawResult, CallError>) -> Result<M::Output, CallError> {
         M::decode(&outcome?).map_err(CallError::Decode)
     }
@@ -248,12 +257,13 @@ impl Method for Ping {
     }
 }
 
-/// Asks whether the server answers. 2026-07-28 has no `ping`; there `server/discover` is sent, which every server has.
+/// Creates a call that checks whether the server responds. 2026-07-28 has no `ping`; there the
+/// engine sends `server/discover`, which every server supports.
 pub fn ping() -> Call<Ping> {
     Call::new("ping", Ok(Object::new())).repeatable()
 }
 
-/// A method that this crate has no type for; the result is read as a `T`.
+/// A method that this crate has no type for. Its result is decoded as a `T`.
 pub struct Custom<T>(PhantomData<fn() -> T>);
 
 impl<T: DeserializeOwned> Method for Custom<T> {
@@ -264,7 +274,8 @@ impl<T: DeserializeOwned> Method for Custom<T> {
     }
 }
 
-/// A call of any method. `params` must become a JSON object: a value that serde serialises, an [`Object`] or a [`RawJson`].
+/// Creates a call of any method. `params` must serialize to a JSON object: a serde value, an
+/// [`Object`] or a [`RawJson`].
 pub fn custom<T: DeserializeOwned>(
     method: impl Into<Cow<'static, str>>,
     params: &(impl ToObject + ?Sized),
@@ -272,9 +283,10 @@ pub fn custom<T: DeserializeOwned>(
     Call::new(method, params.to_object())
 }
 
-/// The walk through a paged list: makes one call after another, and stops at the end, on a cursor that was seen before, and on a page cap.
-/// It does no I/O: take elements with [`pop`](Self::pop); when there are none, ask [`next`](Self::next) for a call, make it, and hand
-/// its outcome to [`fetched`](Self::fetched).
+/// Fetches a paged list with one call after another. It ends after the last page, at a cursor that
+/// repeats, and at a maximum number of pages. It does no I/O: take elements with
+/// [`pop`](Self::pop); when there are none, get a call from [`next`](Self::next), make it, and
+/// report its outcome with [`fetched`](Self::fetched).
 pub struct Pages<M: Paged> {
     call: Call<M>,
     seen: alloc::collections::BTreeSet<String>,
@@ -302,7 +314,7 @@ enum Next {
 }
 
 impl<M: Paged> Pages<M> {
-    /// A walk that begins with `call` and fetches at most `max_pages` pages.
+    /// Creates a fetch that begins with `call` and fetches at most `max_pages` pages.
     pub fn new(call: Call<M>, max_pages: usize) -> Self {
         Self {
             call,
@@ -314,7 +326,7 @@ impl<M: Paged> Pages<M> {
         }
     }
 
-    /// The call of the next page; `None` at the end.
+    /// Returns the call of the next page. `None` at the end.
     #[expect(clippy::should_implement_trait, reason = "it yields calls to make, not elements")]
     pub fn next(&mut self) -> Option<Call<M>> {
         match core::mem::replace(&mut self.next, Next::Done) {
@@ -324,16 +336,16 @@ impl<M: Paged> Pages<M> {
         }
     }
 
-    /// The next element of the page that was fetched last; `None` if another page is to be fetched.
+    /// Returns the next element of the latest page. `None` if another page has to be fetched.
     pub fn pop(&mut self) -> Option<M::Element> {
         self.elements.next()
     }
 
-    /// Takes how the call of a page ended; its elements are there for [`pop`](Self::pop).
+    /// Reports the outcome of the call of a page. [`pop`](Self::pop) then returns its elements.
     ///
     /// # Errors
-    /// The error of the call; [`CallError::TooManyPages`] if the list has more pages than the maximum; [`CallError::Decode`] if a cursor
-    /// repeats. The walk ends with any of them.
+    /// The error of the call; [`CallError::TooManyPages`] if the list has more pages than the
+    /// maximum; [`CallError::Decode`] if a cursor repeats. Each of them ends the list.
     pub fn fetched(&mut self, outcome: Result<M::Output, CallError>) -> Result<(), CallError> {
         let (elements, cursor) = M::page(outcome?);
         let Some(cursor) = cursor else {

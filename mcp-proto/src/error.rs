@@ -1,17 +1,20 @@
-//! Errors: of a command ([`Refused`]), of a call ([`CallError`]), of the peer ([`Diagnostic`]), of a connection
-//! ([`Closed`]). All are `Clone + PartialEq`. Match on variants, not on texts.
+//! Errors: of a command ([`Refused`]), of a call ([`CallError`]), of the peer ([`Diagnostic`]), of
+//! a connection ([`Closed`]). All are `Clone + PartialEq`. Match on variants, not on texts.
 //!
 //! # Text of a peer
 //!
-//! Errors and diagnostics contain texts of the peer: messages, method names, header fields, the standard
-//! error of a program. A terminal interprets some characters in them, and a line end forges an entry of a
-//! log. Every `Display` of this crate therefore writes control characters (C0, DEL, C1), line ends (U+2028
-//! and U+2029 included) and bidirectional controls as escapes, such as `\n` and `\u{9b}`. Fields hold the
-//! text as received. Escape it before you print a field by itself.
+//! Errors and diagnostics contain texts of the peer: messages, method names, header fields, the
+//! standard error of a program. A terminal interprets some characters in them, and a line end
+//! forges an entry of a log. Every `Display` of this crate therefore writes control characters (C0,
+//! DEL, C1), line ends (U+2028 and U+2029 included) and bidirectional controls as escapes, such as
+//! `\n` and `\u{9b}`. Fields hold the text as received. Escape it before you print a field by
+//! itself.
 
+mod diagnostic;
 mod excerpt;
 mod http;
 
+pub use diagnostic::{Diagnostic, DiagnosticKind};
 pub(crate) use excerpt::excerpt;
 pub use http::{AuthHints, HttpError};
 
@@ -65,13 +68,17 @@ pub enum Refusal {
     Closed,
     /// The request no longer runs: it was answered or cancelled, or its exchange ended.
     Gone,
-    /// The client did not ask for it: progress without a token, a log message without a level or below the
-    /// level. Or a handler may not send this method: [`Cx::notify`](crate::Cx::notify) lists them.
+    /// The client did not ask for it: progress without a token, a log message without a level or
+    /// below the level. Or a handler may not send this method: [`Cx::notify`](crate::Cx::notify)
+    /// lists them.
     NotWanted,
     /// Progress that does not increase.
     NotIncreasing,
     /// Serialization of the params failed.
     Unencodable(EncodeError),
+    /// The configuration may open its connection a second time, which a connection that is open
+    /// already does not allow.
+    NotReopenable,
 }
 
 impl fmt::Display for Refusal {
@@ -80,9 +87,10 @@ impl fmt::Display for Refusal {
             Self::Full => f.write_str("a limit is reached"),
             Self::Closed => f.write_str("the engine is closed"),
             Self::Gone => f.write_str("the request is no longer running"),
-            Self::NotWanted => f.write_str("the request did not ask for it"),
+            Self::NotWanted => f.write_str("the request does not allow it"),
             Self::NotIncreasing => f.write_str("progress must increase"),
             Self::Unencodable(e) => e.fmt(f),
+            Self::NotReopenable => f.write_str("a connection that is open already cannot be opened again"),
         }
     }
 }
@@ -96,14 +104,14 @@ impl core::error::Error for Refusal {}
 pub enum CallError {
     /// The server responded with this error. The engine never creates one itself.
     Rpc(ErrorObject),
-    /// No response arrived in time. The time starts with the call, and includes the wait before the request
-    /// was sent. The call may have run, unless `sent` is `No`.
+    /// No response arrived in time. The time starts with the call, and includes the wait before the
+    /// request was sent. The call may have run, unless `sent` is `No`.
     Timeout {
         /// The limit that was reached.
         after: Duration,
         /// Whether the request can have reached the server.
         sent: Sent,
-        /// What the call was waiting for at its timeout.
+        /// The wait that timed out.
         awaited: Awaited,
     },
     /// The application cancelled it. It may have run.
@@ -118,7 +126,8 @@ pub enum CallError {
         /// How the connection ended.
         why: Closed,
     },
-    /// The server ended the HTTP response without a JSON-RPC response, and resuming the stream failed.
+    /// The server ended the HTTP response without a JSON-RPC response, and resuming the stream
+    /// failed.
     NoResponse {
         /// The id of the request.
         id: Id,
@@ -129,37 +138,42 @@ pub enum CallError {
         /// How the last attempt ended, or the HTTP response if there was no attempt.
         cause: StreamEnd,
     },
-    /// The server responded with an HTTP status other than 2xx, and without a JSON-RPC error for this request.
+    /// The server responded with an HTTP status other than 2xx, and without a JSON-RPC error for
+    /// this request.
     Http(Box<HttpError>),
-    /// The server responded with 2xx, but with neither JSON nor an event stream, or with an empty body.
+    /// The server responded with 2xx, but with neither JSON nor an event stream, or with an empty
+    /// body.
     ContentType {
         /// The status.
         status: u16,
         /// The `Content-Type`. `None` if there is none, or if it is JSON and the body is empty.
         content_type: Option<String>,
     },
-    /// The session ended while the call waited for its response (2025-11-25 transports, session management: a
-    /// 404). The call may have run. A call whose own response is that 404 has not run, and the engine repeats
-    /// it in the next session.
+    /// The session ended while the call waited for its response (2025-11-25 transports, session
+    /// management: a 404). The call may have run. A call whose own response is that 404 has not
+    /// run, and the engine repeats it in the next session.
     SessionEnded,
     /// The result cannot be decoded.
     Decode(DecodeError),
     /// Negotiation failed, and the request was never sent.
     Negotiation(NegotiationError),
-    /// The server requested input that this client did not declare, or that the application refused.
+    /// The server requested input that this client did not declare, or that the application
+    /// refused.
     Input(ErrorObject),
-    /// The server requested input again after [`ClientLimits::max_rounds`](crate::limits::ClientLimits::max_rounds)
-    /// rounds.
+    /// The server requested input again after
+    /// [`ClientLimits::max_rounds`](crate::limits::ClientLimits::max_rounds) rounds.
     TooManyRounds(u32),
-    /// The list has more pages than [`ClientLimits::max_pages`](crate::limits::ClientLimits::max_pages), or than the maximum given to
-    /// [`Pages::new`](crate::call::Pages::new).
+    /// The list has more pages than
+    /// [`ClientLimits::max_pages`](crate::limits::ClientLimits::max_pages), or than the maximum
+    /// given to [`Pages::new`](crate::call::Pages::new).
     TooManyPages(usize),
     /// The engine refused the command. Nothing was sent.
     Refused(Refusal),
-    /// The client sent a request of this call, and cannot serialize the next one, which would repeat or
-    /// continue the call. The call may have run.
+    /// The client sent a request of this call, and cannot serialize the next one, which would
+    /// repeat or continue the call. The call may have run.
     NotRepeated(EncodeError),
-    /// A [`MessageHook`](crate::hook::MessageHook) refused the request (`sent` is `No`) or the response.
+    /// A [`MessageHook`](crate::hook::MessageHook) refused the request (`sent` is `No`) or the
+    /// response.
     Denied {
         /// Whether the request can have reached the server.
         sent: Sent,
@@ -168,15 +182,15 @@ pub enum CallError {
     },
 }
 
-/// What a call was waiting for at its timeout.
+/// The wait of a call that timed out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Awaited {
     /// The end of negotiation, or of a restart of the server.
     Start,
     /// An HTTP connection:
-    /// [`FrameLimits::max_connections_per_origin`](crate::limits::FrameLimits::max_connections_per_origin) were
-    /// in use, or the one for this request was not open yet.
+    /// [`max_connections_per_origin`](crate::limits::FrameLimits::max_connections_per_origin)
+    /// were in use, or the one for this request was not open yet.
     Connection,
     /// The response of the server, or input of the application.
     Response,
@@ -212,25 +226,25 @@ impl fmt::Display for CallError {
                 match (attempts, cause) {
                     (0, StreamEnd::Ended) => Ok(()),
                     (0, cause) => write!(f, ": {cause}"),
-                    (1, cause) => write!(f, ": {cause}, after 1 attempt to go on with it"),
-                    (attempts, cause) => write!(f, ": {cause}, after {attempts} attempts to go on with it"),
+                    (1, cause) => write!(f, ": {cause}, after 1 attempt to resume it"),
+                    (attempts, cause) => write!(f, ": {cause}, after {attempts} attempts to resume it"),
                 }
             }
             Self::Http(e) => e.fmt(f),
             Self::ContentType { status, content_type: Some(kind) } => {
-                write!(f, "HTTP {status} with a body of the type {kind:?}, where JSON or an event stream should be")
+                write!(f, "HTTP {status} with a body of type {kind:?} instead of JSON or an event stream")
             }
-            Self::ContentType { status, content_type: None } => write!(f, "HTTP {status} without an answer"),
+            Self::ContentType { status, content_type: None } => write!(f, "HTTP {status} without a response body"),
             Self::SessionEnded => f.write_str("the session has ended"),
-            Self::Decode(e) => write!(f, "the answer cannot be read: {e}"),
+            Self::Decode(e) => write!(f, "the result cannot be decoded: {e}"),
             Self::Negotiation(e) => e.fmt(f),
-            Self::Input(e) => write!(f, "the server's question was not answered: {}", Visible(&e.message)),
-            Self::TooManyRounds(1) => f.write_str("the server asked again after 1 round"),
-            Self::TooManyRounds(n) => write!(f, "the server asked again after {n} rounds"),
+            Self::Input(e) => write!(f, "the server's request for input failed: {}", Visible(&e.message)),
+            Self::TooManyRounds(1) => f.write_str("the server requested input again after 1 round"),
+            Self::TooManyRounds(n) => write!(f, "the server requested input again after {n} rounds"),
             Self::TooManyPages(1) => f.write_str("the list has more than 1 page"),
             Self::TooManyPages(n) => write!(f, "the list has more than {n} pages"),
             Self::Refused(why) => why.fmt(f),
-            Self::NotRepeated(e) => write!(f, "a later request of the call cannot be written: {e}"),
+            Self::NotRepeated(e) => write!(f, "a later request of the call cannot be serialized: {e}"),
             Self::Denied { reason, .. } => write!(f, "refused by the message hook: {}", Visible(reason)),
         }
     }
@@ -281,10 +295,10 @@ impl fmt::Display for StreamEnd {
             Self::Ended => f.write_str("the stream ended"),
             Self::Closed(why) => why.fmt(f),
             Self::Status(status) => write!(f, "HTTP {status}"),
-            Self::ContentType(Some(kind)) => write!(f, "an answer of the type {kind:?} in place of an event stream"),
-            Self::ContentType(None) => f.write_str("an answer without a type in place of an event stream"),
+            Self::ContentType(Some(kind)) => write!(f, "a response of type {kind:?} instead of an event stream"),
+            Self::ContentType(None) => f.write_str("a response without a type instead of an event stream"),
             Self::Error(error) => error.fmt(f),
-            Self::Idle => f.write_str("nothing came"),
+            Self::Idle => f.write_str("the stream was silent for too long"),
         }
     }
 }
@@ -296,11 +310,12 @@ pub struct NegotiationError {
     pub stage: Stage,
     /// The cause.
     pub cause: NegotiationCause,
-    /// Time since the start. In a [`Termination`](crate::client::Termination) it includes the shutdown of the
-    /// connection, in which a program has time to exit.
+    /// Time since the start. In a [`Termination`](crate::client::Termination) it includes the
+    /// shutdown of the connection, in which a program has time to exit.
     pub after: Duration,
     /// How the first process ended, if the server was started a second time
-    /// ([`ClientConfig::restart_after_probe`](crate::ClientConfig::restart_after_probe)). Then `cause` is about the second one.
+    /// ([`ClientConfig::restart_after_probe`](crate::ClientConfig::restart_after_probe)). Then
+    /// `cause` is about the second one.
     pub first: Option<Box<StartFailure>>,
 }
 
@@ -330,19 +345,22 @@ pub enum Stage {
 pub enum NegotiationCause {
     /// The server responded with an error.
     Rpc(ErrorObject),
-    /// The server responded with an HTTP status that says nothing about its era.
+    /// The server responded with an HTTP status that does not reveal its era.
     Http(Box<HttpError>),
     /// The response cannot be decoded.
     Decode(DecodeError),
     /// No response arrived within this time.
     Timeout(Duration),
-    /// The whole start took longer than [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout), which is this time.
+    /// The whole start took longer than
+    /// [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout), which is this time.
     StartTimeout(Duration),
     /// The connection ended.
     Closed(Closed),
-    /// The server supports only these revisions. The client supports none of them, or its policy forbids them.
+    /// The server supports only these revisions. The client supports none of them, or its policy
+    /// forbids them.
     NoMutualVersion(Vec<String>),
-    /// A [`MessageHook`](crate::hook::MessageHook) refused the request or the response, for this reason.
+    /// A [`MessageHook`](crate::hook::MessageHook) refused the request or the response, for this
+    /// reason.
     Denied(String),
 }
 
@@ -354,7 +372,7 @@ impl fmt::Display for NegotiationError {
             (Some(first), NegotiationCause::Closed(why)) => {
                 write!(f, "started twice: {first}, {}", StartFailure { stage: self.stage, why: why.clone() })?;
                 let last_words = last_words(why).or_else(|| last_words(&first.why));
-                last_words.map_or(Ok(()), |last| write!(f, "; its last words: {}", Visible(last)))
+                last_words.map_or(Ok(()), |last| write!(f, "; last line of its standard error: {}", Visible(last)))
             }
             (Some(first), cause) => write!(f, "{cause}; started twice: {first}"),
         }
@@ -396,12 +414,12 @@ impl fmt::Display for NegotiationCause {
             Self::Rpc(e) => e.fmt(f),
             Self::Http(e) => e.fmt(f),
             Self::Decode(e) => e.fmt(f),
-            Self::Timeout(limit) => write!(f, "no answer within {} ms", limit.as_millis()),
+            Self::Timeout(limit) => write!(f, "no response within {} ms", limit.as_millis()),
             Self::StartTimeout(limit) => write!(f, "the start took longer than {} ms", limit.as_millis()),
             Self::Closed(why) => why.fmt(f),
             Self::Denied(reason) => write!(f, "refused by the message hook: {}", Visible(reason)),
             Self::NoMutualVersion(theirs) => {
-                f.write_str("no mutual protocol version; the server has ")?;
+                f.write_str("no mutual protocol version; the server supports ")?;
                 write_list(f, theirs.iter().map(String::as_str))
             }
         }
@@ -416,169 +434,6 @@ impl core::error::Error for NegotiationError {
             NegotiationCause::Decode(e) => Some(e),
             NegotiationCause::Closed(why) => Some(why),
             _ => None,
-        }
-    }
-}
-
-/// The engine dropped something of the peer, ignored it, or answered it with an error. It does none of these
-/// without a diagnostic. A diagnostic by itself never ends a connection. Its `Display` has
-/// [escapes](self#text-of-a-peer).
-#[derive(Clone, PartialEq, Debug)]
-pub struct Diagnostic {
-    /// The kind, which has a stable code.
-    pub kind: DiagnosticKind,
-    /// The subject: a method, an id, the head of a line. For people; neither redacted nor escaped.
-    pub detail: String,
-}
-
-/// Maximum length of the detail of a diagnostic, in bytes.
-const MAX_DETAIL: usize = 1 << 10;
-
-impl Diagnostic {
-    /// Creates a diagnostic, with at most the first 1 KiB of the detail: a queued diagnostic must not hold a
-    /// long text of the peer.
-    pub fn new(kind: DiagnosticKind, detail: impl Into<String>) -> Self {
-        let mut detail = detail.into();
-        if detail.len() > MAX_DETAIL {
-            let end = (0..=MAX_DETAIL).rev().find(|at| detail.is_char_boundary(*at)).unwrap_or_default();
-            detail = detail[..end].into();
-        }
-        Self { kind, detail }
-    }
-}
-
-impl fmt::Display for Diagnostic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} ({})", self.kind.code(), Visible(&self.detail), self.kind.action())
-    }
-}
-
-/// The kinds of [`Diagnostic`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "`code` and `action` say it")]
-pub enum DiagnosticKind {
-    BadMessage,
-    Denied,
-    UnexpectedBatch,
-    UnknownId,
-    LateAnswer,
-    TextId,
-    IdlessError,
-    UnknownMethod,
-    UnexpectedRequest,
-    UnexpectedResponse,
-    UnknownProgress,
-    StaleProgress,
-    BadParams,
-    UnknownCancel,
-    LongId,
-    OutOfPlace,
-    DuplicateRequestId,
-    TooManyRequests,
-    TooManyInputs,
-    MissingCapability,
-    BadState,
-    BeforeInitialize,
-    SecondInitialize,
-    BadRequest,
-    HeaderMismatch,
-    ForeignHost,
-    UnknownContentType,
-    BadEvent,
-    WriteStalled,
-    HandlerDeadline,
-    DroppedNotification,
-    LateBytes,
-    FellBackToLegacy,
-    AskTimeout,
-    UnknownExchange,
-    UnsupportedVersion,
-    HandshakeTimeout,
-    TooManyExchanges,
-    RecordingEnded,
-    InvalidTool,
-    RefreshFailed,
-    BadSession,
-    ListenerOff,
-    BadSubscription,
-    ControlEvent,
-    DroppedResponse,
-    DroppedAnswer,
-    MissingStructure,
-    LongEventId,
-    NotAdmitted,
-}
-
-impl DiagnosticKind {
-    /// Returns the stable code.
-    pub const fn code(self) -> &'static str {
-        self.row().0
-    }
-
-    /// Returns what the engine did.
-    pub const fn action(self) -> &'static str {
-        self.row().1
-    }
-
-    const fn row(self) -> (&'static str, &'static str) {
-        match self {
-            Self::BadMessage => ("bad-message", "skipped; answered where the revision allows it"),
-            Self::Denied => ("denied", "a message hook refused it; whoever waited for it was told"),
-            Self::UnexpectedBatch => ("unexpected-batch", "answered with an error or read element by element"),
-            Self::UnknownId => ("unknown-id", "the answer was ignored"),
-            Self::LateAnswer => ("late-answer", "the answer was ignored"),
-            Self::TextId => ("text-id", "matched to the numeric id"),
-            Self::IdlessError => ("idless-error", "no call was touched"),
-            Self::UnknownMethod => ("unknown-method", "answered -32601, or the notification was ignored"),
-            Self::UnexpectedRequest => ("unexpected-request", "ignored: the revision has no such request"),
-            Self::UnexpectedResponse => ("unexpected-response", "ignored: the revision has no such answer"),
-            Self::UnknownProgress => ("unknown-progress", "ignored"),
-            Self::StaleProgress => ("stale-progress", "ignored: it does not increase"),
-            Self::BadParams => ("bad-params", "answered -32602, or the notification was ignored"),
-            Self::UnknownCancel => ("unknown-cancel", "ignored"),
-            Self::LongId => {
-                ("long-id", "the request was answered -32600; a progress token or a cancellation was ignored")
-            }
-            Self::OutOfPlace => ("out-of-place", "the part was not written"),
-            Self::DuplicateRequestId => ("duplicate-request-id", "the newcomer was answered -32600"),
-            Self::TooManyRequests => ("too-many-requests", "answered -32603"),
-            Self::TooManyInputs => ("too-many-inputs", "answered with an error"),
-            Self::MissingCapability => ("missing-capability", "answered with an error"),
-            Self::BadState => ("bad-state", "answered -32602"),
-            Self::BeforeInitialize => ("before-initialize", "answered -32600"),
-            Self::SecondInitialize => ("second-initialize", "answered -32600"),
-            Self::BadRequest => ("http-defect", "answered with the status, or aborted if an answer had begun"),
-            Self::HeaderMismatch => ("header-mismatch", "answered -32020"),
-            Self::ForeignHost => ("foreign-host", "answered 403: `ServerConfig::hosts` does not allow it"),
-            Self::UnknownContentType => ("unknown-content-type", "the call failed"),
-            Self::BadEvent => ("bad-event", "skipped"),
-            Self::WriteStalled => ("write-stalled", "the exchange was aborted"),
-            Self::HandlerDeadline => ("handler-deadline", "answered -32603"),
-            Self::DroppedNotification => ("dropped-notification", "ignored"),
-            Self::LateBytes => ("late-bytes", "ignored; the channel was closed"),
-            Self::FellBackToLegacy => ("fell-back-to-legacy", "initialize was sent"),
-            Self::AskTimeout => ("ask-timeout", "the questions were cancelled, the request answered -32603"),
-            Self::UnknownExchange => ("unknown-exchange", "ignored"),
-            Self::UnsupportedVersion => ("unsupported-version", "answered -32022"),
-            Self::HandshakeTimeout => ("handshake-timeout", "the exchange was aborted"),
-            Self::TooManyExchanges => ("too-many-exchanges", "it was answered 503, or aborted"),
-            Self::InvalidTool => ("invalid-tool", "left out of the list"),
-            Self::RefreshFailed => {
-                ("refresh-failed", "the calls that waited for the tools ended with the error that they had")
-            }
-            Self::RecordingEnded => ("recording-ended", "nothing more is recorded"),
-            Self::BadSession => ("bad-session", "a server answered 400 or 404; a client did not use the id"),
-            Self::ListenerOff => ("listener-off", "calls go on without it"),
-            Self::BadSubscription => {
-                ("bad-subscription", "the notification was ignored, or the subscription goes on with less")
-            }
-            Self::ControlEvent => ("control-event", "ignored: an event of a type that is not the protocol's"),
-            Self::DroppedAnswer => ("dropped-answer", "dropped: its client cannot come back for it"),
-            Self::MissingStructure => ("missing-structure", "sent with `isError`: its tool declares an output schema"),
-            Self::LongEventId => ("long-event-id", "not kept: the stream is not resumed from this event"),
-            Self::NotAdmitted => ("not-admitted", "the connection was closed unserved"),
-            Self::DroppedResponse => ("dropped-response", "the server does not have our response"),
         }
     }
 }

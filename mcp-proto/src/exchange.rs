@@ -1,5 +1,6 @@
-//! The types of seam B, between an engine and its exchanges, and of seam A, between connections and the
-//! driver. No state, no clock, no codec.
+//! The types of the two seams. Seam A lies between connections and the driver, which does their
+//! I/O: bytes. Seam B lies between an engine and its exchanges, which connections or an HTTP
+//! library carry: messages and parts. No state, no clock, no codec.
 #![cfg_attr(feature = "http", doc = include_str!("exchange/seam_b.md"))]
 
 mod peer;
@@ -26,11 +27,12 @@ impl ExchangeId {
     /// Bits of the id that count the exchanges of a connection.
     const SEQUENCE_BITS: u32 = 24;
 
-    /// The last sequence number of a connection. The connection accepts no exchange after it, so that no
-    /// id is used twice.
+    /// The last sequence number of a connection. The connection accepts no exchange after it, so
+    /// that no id is used twice.
     pub(crate) const MAX_SEQUENCE: u64 = (1 << Self::SEQUENCE_BITS) - 1;
 
-    /// Returns the id of the `sequence`-th exchange that `connection` accepted.
+    /// Returns the id of the `sequence`-th exchange that `connection` accepted. Only the lower 24
+    /// bits of `sequence` and the lower 40 bits of `connection` count.
     pub const fn accepted(connection: u64, sequence: u64) -> Self {
         Self(connection << Self::SEQUENCE_BITS | sequence & Self::MAX_SEQUENCE)
     }
@@ -46,7 +48,7 @@ impl ExchangeId {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId(pub u64);
 
-/// One part of what the peer sent on an exchange, in order.
+/// One received part of an exchange, in order.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Inbound {
     /// A message: one line of a duplex exchange, or the whole body of an HTTP exchange.
@@ -63,13 +65,13 @@ pub enum Inbound {
     Body(Bytes),
     /// A server-sent event.
     Event(SseEvent),
-    /// A comment line of an event stream, reported at its end. Its text has no meaning and is not kept
-    /// (WHATWG HTML section 9.2.6); it proves only that the peer is alive.
+    /// A comment line of an event stream, reported at its end. Its text has no meaning and is not
+    /// kept (WHATWG HTML section 9.2.6); it proves only that the peer is alive.
     Comment,
     /// The peer has sent everything that it will send on this exchange.
     End,
-    /// An HTTP request that violates HTTP or a limit. The server responds with the status and closes the
-    /// connection.
+    /// An HTTP request that violates HTTP or a limit. The server responds with the status and
+    /// closes the connection.
     Reject(BadRequest),
 }
 
@@ -83,7 +85,7 @@ impl From<Result<Document, InvalidMessage>> for Inbound {
     }
 }
 
-/// One part of what an engine sends on an exchange, in the order of writing.
+/// One part that an engine sends on an exchange, in the order of writing.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outbound {
     /// A message of a duplex exchange, without its newline.
@@ -113,9 +115,10 @@ pub enum Outbound {
     },
     /// A comment of a streamed response, which keeps the connection alive. May be empty.
     Comment(String),
-    /// Read on. A server sends it once the application has admitted an HTTP request, whose body may follow
-    /// then (`100 Continue`, RFC 9110 section 10.1.1), or a duplex connection. The connection reads no
-    /// further before it. See [`ServerConfig::admit`](crate::server::ServerConfig::admit).
+    /// Tells the connection to continue reading. A server sends it once the application has
+    /// admitted an HTTP request, whose body may follow then (`100 Continue`, RFC 9110 section
+    /// 10.1.1), or a duplex connection. Until then the connection parses nothing after the head, or
+    /// nothing. See [`ServerConfig::admit`](crate::server::ServerConfig::admit).
     Continue,
     /// The engine sends nothing more on this exchange.
     End,
@@ -133,28 +136,29 @@ pub enum Body {
 /// An event of an exchange. `Failed` is the last event of its exchange.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ExchangeEvent {
-    /// Duplex: the exchange is open. On a server, this is its first event. HTTP, client only: the HTTP
-    /// request has a connection, and its bytes may reach the server from now on. A driver that reported
-    /// [`Waiting`](Self::Waiting) reports `Opened` before the first write.
+    /// Duplex: the exchange is open. On a server, this is its first event. HTTP, client only: the
+    /// HTTP request has a connection, and its bytes may reach the server from now on. A driver that
+    /// reported [`Waiting`](Self::Waiting) reports `Opened` before the first write.
     Opened(Peer),
-    /// HTTP, client only: the HTTP request waits for a connection, and no byte of it was written. Optional.
-    /// An HTTP request that the client aborts in this state was not sent ([`Sent::No`]). Without this event the
-    /// client assumes that it may have been.
+    /// HTTP, client only: the HTTP request waits for a connection, and no byte of it was written.
+    /// Optional. An HTTP request that the client aborts in this state was not sent ([`Sent::No`]).
+    /// Without this event the client assumes that it may have been.
     Waiting,
     /// HTTP, server only: the peer that sends the next HTTP request. Report it directly before the
-    /// [`Inbound::Request`] of the exchange, since the server remembers only the latest one. Omit it if
-    /// nothing is known of the peer.
+    /// [`Inbound::Request`] of the exchange, since the server remembers only the latest one. Omit
+    /// it if nothing is known of the peer.
     From(Peer),
     /// The peer sent this part.
     Inbound(Inbound),
-    /// Bytes that the engine has sent on this exchange and the driver has not written.
+    /// The number of bytes that the engine has sent on this exchange and the driver has not
+    /// written. They are not lost.
     Unsent(usize),
-    /// HTTP, client only: the driver sends the HTTP request again, since its first connection was dead (see
-    /// [`Start::Http`]). The server may have read it there. Report it before any event of the second attempt,
-    /// and only for an HTTP request that is `repeatable`.
+    /// HTTP, client only: the driver sends the HTTP request again, since its first connection was
+    /// dead (see [`Start::Http`]). The server may have read it there. Report it before any event of
+    /// the second attempt, and only for an HTTP request that is `repeatable`.
     Repeated,
-    /// A [`MessageHook`](crate::hook::MessageHook) refused a message of the engine on a duplex exchange, and
-    /// the driver did not write it. The exchange continues. Report it before the next
+    /// A [`MessageHook`](crate::hook::MessageHook) refused a message of the engine on a duplex
+    /// exchange, and the driver did not write it. The exchange continues. Report it before the next
     /// [`Unsent`](Self::Unsent).
     Unsendable {
         /// The id of the request, if it was one: it gets no response.
@@ -162,10 +166,11 @@ pub enum ExchangeEvent {
         /// Why it was refused.
         reason: String,
     },
-    /// HTTP, server only: the client closed its sending side after its HTTP request, before the response was
-    /// complete. On 2026-07-28 this is a disconnect: the engine cancels the request and aborts the exchange. A
-    /// legacy request continues and gets its response; a stream that responds to no request is aborted. A
-    /// driver that cannot distinguish this from a closed connection reports `Failed`.
+    /// HTTP, server only: the client closed its sending side after its HTTP request, before the
+    /// response was complete. On 2026-07-28 this is a disconnect: the engine cancels the request
+    /// and aborts the exchange. A legacy request continues and gets its response; a stream that
+    /// responds to no request is aborted. A driver that cannot distinguish this from a closed
+    /// connection reports `Failed`.
     ReadClosed,
     /// The exchange failed, or never began.
     Failed {
@@ -174,6 +179,27 @@ pub enum ExchangeEvent {
         /// How it ended.
         why: Closed,
     },
+}
+
+/// An I/O event of a connection, for
+/// [`WiredClient::handle_io`](crate::wired::WiredClient::handle_io),
+/// [`WiredServer::handle_io`](crate::wired::WiredServer::handle_io) or
+/// [`Connection::handle_io`](crate::wired::Connection::handle_io). The engine ignores events after
+/// `Closed`, and `Read`, `ReadClosed` and `Written` of a connection that is not open yet.
+#[derive(Clone, PartialEq, Debug)]
+pub enum IoEvent {
+    /// The connection is open. A driver reports it for a connection that it opened, before any
+    /// other event but `Closed`, and never for one that it accepted.
+    Opened(Peer),
+    /// The driver read these bytes.
+    Read(Bytes),
+    /// The peer will send nothing more. The engine still parses the bytes that were read before,
+    /// and the driver continues to write.
+    ReadClosed,
+    /// The operating system took this number of the bytes that were given to the driver to write.
+    Written(usize),
+    /// The connection is closed, or could not be opened. The last event of every connection.
+    Closed(Closed),
 }
 
 /// How a client begins an exchange.
@@ -189,12 +215,13 @@ pub enum Start {
         head: RequestHead,
         /// The body.
         body: Bytes,
-        /// Whether the driver may send the HTTP request again, on another connection, if a reused one is dead
-        /// before any response. The driver reports [`ExchangeEvent::Repeated`] first: a refusal of the second
-        /// attempt does not prove that the first one did not run.
+        /// Whether the driver may send the HTTP request again, on another connection, if a reused
+        /// one is dead before any response. The driver reports [`ExchangeEvent::Repeated`] first: a
+        /// refusal of the second attempt does not prove that the first one did not run.
         repeatable: bool,
-        /// Whether the driver opens a connection for it beyond the maximum, since other requests depend on it: a
-        /// response to a request of the server, `notifications/cancelled`, the DELETE of a session.
+        /// Whether the driver opens a connection for it beyond the maximum, since other requests
+        /// depend on it: a response to a request of the server, `notifications/cancelled`, the
+        /// DELETE of a session.
         urgent: bool,
     },
 }
@@ -208,7 +235,7 @@ pub enum Sent {
     Maybe,
 }
 
-/// What a connection connects to.
+/// The target of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Endpoint {
     /// A child process, over its standard input and output.
@@ -217,7 +244,7 @@ pub enum Endpoint {
     Origin(Origin),
     /// A Unix domain socket.
     Unix(String),
-    /// A connection that the driver already has. It cannot be opened a second time.
+    /// A connection that the application has opened. It cannot be opened a second time.
     Given,
 }
 
@@ -236,15 +263,16 @@ pub struct Origin {
     pub port: u16,
 }
 
-/// How to end a connection. A program: close its standard input, `SIGTERM` to its group, `SIGKILL` to its
-/// group. A socket: half-close, nothing, reset.
+/// How to end a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shutdown {
-    /// Close the writing side once everything queued is written.
+    /// Close the writing side once everything queued is written: the standard input of a program,
+    /// or one direction of a socket (half-close).
     WriteHalf,
-    /// Ask a program to exit.
+    /// Ask a program to exit: `SIGTERM` to its group. Not emitted for a socket.
     Terminate,
-    /// End it now, and drop what was not written. The driver then reports [`Closed`].
+    /// End it now, and drop the unwritten bytes: `SIGKILL` to the group of a program, a reset of a
+    /// socket. The driver then reports [`IoEvent::Closed`].
     Abort,
 }
 
@@ -270,21 +298,22 @@ pub enum Closed {
     Timeout,
     /// The peer violated the framing, so that nothing after it can be parsed. The text says how.
     Broken(String),
-    /// It never began, since a [`MessageHook`](crate::hook::MessageHook) refused its message for this reason.
+    /// It never began, since a [`MessageHook`](crate::hook::MessageHook) refused its message for
+    /// this reason.
     Denied(String),
 }
 
 impl fmt::Display for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Eof => f.write_str("the other side ended the connection"),
+            Self::Eof => f.write_str("the peer closed the connection"),
             Self::Reset => f.write_str("the connection was reset"),
             Self::Refused => f.write_str("the connection was refused"),
             Self::Unresolved => f.write_str("the host name has no address"),
             Self::Unreachable(why) => write!(f, "unreachable: {}", Visible(why)),
             Self::Exited(status) => status.fmt(f),
-            Self::Aborted => f.write_str("the connection was closed by this side"),
-            Self::Timeout => f.write_str("the connection took too long"),
+            Self::Aborted => f.write_str("this side closed the connection"),
+            Self::Timeout => f.write_str("the connection timed out"),
             Self::Broken(how) => write!(f, "the framing is broken: {}", Visible(how)),
             Self::Denied(reason) => write!(f, "refused by the message hook: {}", Visible(reason)),
         }
@@ -293,8 +322,8 @@ impl fmt::Display for Closed {
 
 impl core::error::Error for Closed {}
 
-/// How a program exited: an exit code, or the signal that killed it. Its `Display` shows the last line of
-/// [`stderr`](Self::stderr) with [escapes](crate::error#text-of-a-peer).
+/// How a program exited: an exit code, or the signal that killed it. Its `Display` shows the last
+/// line of [`stderr`](Self::stderr) with [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ExitStatus {
@@ -302,8 +331,8 @@ pub struct ExitStatus {
     pub code: Option<i32>,
     /// The signal that killed it, if one did.
     pub signal: Option<i32>,
-    /// The end of its standard error, at most [`STDERR_TAIL`](Self::STDERR_TAIL) bytes. Empty if the driver
-    /// does not read it. Not redacted: a program may write secrets to it.
+    /// The end of its standard error, at most [`STDERR_TAIL`](Self::STDERR_TAIL) bytes. Empty if
+    /// the driver does not read it. Not redacted: a program may write secrets to it.
     pub stderr: String,
 }
 
@@ -341,7 +370,7 @@ impl fmt::Display for ExitStatus {
             (None, Some(signal)) => write!(f, "the program was killed by signal {signal}")?,
             (None, None) => f.write_str("the program ended")?,
         }
-        self.last_words().map_or(Ok(()), |last| write!(f, "; its last words: {}", Visible(last)))
+        self.last_words().map_or(Ok(()), |last| write!(f, "; last line of its standard error: {}", Visible(last)))
     }
 }
 
@@ -390,7 +419,8 @@ impl Headers {
 }
 
 impl fmt::Debug for Headers {
-    /// Shows the values of the fields that a client writes itself. Any other field may hold a credential.
+    /// Shows the values of the fields that a client writes itself. Any other field may hold a
+    /// credential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Shown(self, Side::Request).fmt(f)
     }
@@ -416,10 +446,11 @@ pub(crate) fn is_token(text: &str) -> bool {
 pub struct RequestHead {
     /// The method, case preserved.
     pub method: String,
-    /// The request target. A client writes it unchanged. On a server it is the path and the query as
-    /// received; for a target in absolute form (RFC 9112 section 3.2.2), those of the target, whose host
-    /// equals the `Host` field; or `*`, for `OPTIONS` only. Never empty, visible ASCII without `#`, at most
-    /// [`FrameLimits::max_target`](crate::limits::FrameLimits::max_target) bytes as received.
+    /// The request target. A client writes it unchanged. On a server it is the path and the query
+    /// as received; for a target in absolute form (RFC 9112 section 3.2.2), those of the target,
+    /// whose host equals the `Host` field; or `*`, for `OPTIONS` only. Never empty, visible ASCII
+    /// without `#`, at most [`FrameLimits::max_target`](crate::limits::FrameLimits::max_target)
+    /// bytes as received.
     pub target: String,
     /// The fields.
     pub headers: Headers,
@@ -503,17 +534,38 @@ pub struct BadRequest {
     pub why: &'static str,
 }
 
-/// What a driver does next (seam A). All actions of an engine leave through one queue, in order.
+/// A change of a connection of a client. Dropped and counted like a diagnostic when the queue is
+/// full.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ConnectionNotice {
+    /// The client ends the connection in this way. Emitted after the [`Action::Close`], once for
+    /// each step. Not emitted for a step that was unnecessary because the program had exited.
+    Closing(Shutdown),
+    /// The connection is closed, in this way. Emitted at most once for every connection, after its
+    /// effects on calls.
+    Closed(Closed),
+}
+
+/// The next step of a driver (seam A). All actions of an engine leave through one queue, in order.
 #[derive(Clone, PartialEq, Debug)]
 #[must_use]
 pub enum Action<E> {
-    /// Open a connection to this endpoint, then report [`opened`](crate::wired::WiredClient::opened) or
-    /// [`closed`](crate::wired::WiredClient::closed). Emitted once for each connection of a client.
+    /// Open a connection to this endpoint, then report [`IoEvent::Opened`] or [`IoEvent::Closed`].
+    /// Emitted once for each connection of a client.
     Open(ConnectionId, Endpoint),
-    /// Write these bytes, after those of earlier writes. Never emitted before the connection is open.
+    /// Write these bytes, after those of earlier writes. Never emitted before the connection is
+    /// open.
     Write(ConnectionId, Bytes),
-    /// End the connection in this way. May be emitted again, with a stronger [`Shutdown`] each time.
+    /// Stop reading from the connection (`false`), or read from it again (`true`). A driver reads
+    /// from the start, and only changes are emitted. Not emitted before the connection is open,
+    /// after the peer has ended it, or after an [`Shutdown::Abort`], which ends reading too.
+    Read(ConnectionId, bool),
+    /// End the connection in this way. May be emitted again, with a stronger [`Shutdown`] each
+    /// time.
     Close(ConnectionId, Shutdown),
+    /// A change of a connection, for an application that wants it. The driver does nothing. A
+    /// client emits it. A server does not.
+    Notice(ConnectionId, ConnectionNotice),
     /// An event for the application.
     Event(E),
 }

@@ -1,5 +1,6 @@
-//! A function of the application that sees every message, in and out, and may refuse it. What a refusal does to calls and answers is the
-//! engines' business; nothing here knows a method, an era or a channel.
+//! A function of the application that sees every message in both directions and may refuse it. The
+//! engines decide what a refusal means for calls and responses. This module knows no method, era or
+//! connection.
 
 use crate::exchange::{Body, Data, Inbound, Outbound, SseEvent};
 use crate::limits::FrameLimits;
@@ -13,66 +14,70 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
 
-/// Sees every message of a client or a server, on whatever transport, and may refuse it: for logs, counts and policies.
+/// Sees every message of a client or a server, on every transport, and may refuse it: for logs,
+/// metrics and policies.
 ///
-/// It is asked once for each message (once for each of a batch), when it was read and before it is acted upon, or before it is written. It
-/// does not see what is no message (a [`BadMessage`](crate::error::DiagnosticKind::BadMessage) diagnostic tells of that), nor the heads of
-/// HTTP. Nothing that is refused is lost without a word:
+/// The hook runs once for each message (once for each element of a batch): after an incoming
+/// message was parsed and before the engine handles it, or before an outgoing message is written.
+/// It sees neither invalid messages, which are
+/// [`BadMessage`](crate::error::DiagnosticKind::BadMessage) diagnostics, nor HTTP heads. Every
+/// refusal is reported:
 ///
-/// | refused | what happens |
+/// | refused message | effect |
 /// |---|---|
-/// | our request | its call ends with [`CallError::Denied`](crate::CallError::Denied), `sent: No`; nothing is written, and no connection opened for it |
-/// | an answer to us | its call ends with [`CallError::Denied`](crate::CallError::Denied), `sent: Maybe` |
-/// | a request to us | it is answered with the error -32603, and never reaches the application |
-/// | our answer | the error -32603 is sent in its place |
-/// | a notification, either way | it is dropped, with a [`Denied`](crate::error::DiagnosticKind::Denied) diagnostic |
-/// | a request of the handshake, or its answer | connecting fails with [`NegotiationCause::Denied`](crate::error::NegotiationCause::Denied) |
-/// | a question of a server to its client | it counts as answered with an error |
+/// | request of this side | its call ends with [`CallError::Denied`](crate::CallError::Denied), `sent: No`; nothing is written, and no connection is opened for it |
+/// | response of the peer | its call ends with [`CallError::Denied`](crate::CallError::Denied), `sent: Maybe` |
+/// | request of the peer | the engine responds with the error -32603; the application does not receive the request |
+/// | response of this side | the engine sends the error -32603 instead |
+/// | notification, in either direction | it is dropped, with a [`Denied`](crate::error::DiagnosticKind::Denied) diagnostic |
+/// | request of the handshake, or its response | connecting fails with [`NegotiationCause::Denied`](crate::error::NegotiationCause::Denied) |
+/// | request of a server to its client | counts as answered with an error |
 ///
-/// The reason stays on this side: the peer is told only that there was a refusal.
+/// The peer does not receive the reason. It learns only that its request was refused.
 ///
-/// It runs where the bytes are read and written: a client runs it under the lock of its engine, a server outside of it. It must not wait,
-/// and must not call the client that it belongs to. A panic in it refuses the message (only with the feature `std`; else it unwinds).
+/// The hook runs where the bytes are read and written: in a client under the lock of its engine, in
+/// a server outside of it. It must not block, and must not call its own client. A panic in it
+/// refuses the message (only with the feature `std`; otherwise it unwinds).
 #[derive(Clone)]
 pub struct MessageHook(Arc<Ask>);
 
 type Ask = dyn Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync;
 
-/// A message as a [`MessageHook`] sees it. Its `Debug` shows it redacted.
+/// A message, as a [`MessageHook`] sees it. Its `Debug` is redacted.
 #[derive(Clone, Copy)]
 pub struct WireMessage<'a> {
     direction: Direction,
     message: &'a Message,
 }
 
-/// Which way a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// From the peer to us.
+    /// From the peer to this side.
     In,
-    /// From us to the peer.
+    /// From this side to the peer.
     Out,
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MessageKind {
-    /// It wants an answer.
+    /// A request.
     Request,
-    /// It wants none.
+    /// A notification.
     Notification,
-    /// An answer with a result.
+    /// A response with a result.
     Response,
-    /// An answer with an error, or an error that belongs to no request.
+    /// A response with an error, or an error without an id.
     Error,
 }
 
-/// A refusal, and its reason: one sentence, for the application that asked.
+/// A refusal with its reason: one sentence for the application on this side.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Denied(pub String);
 
 impl Denied {
-    /// A refusal for this reason.
+    /// Creates a refusal with this reason.
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
@@ -86,34 +91,35 @@ impl fmt::Display for Denied {
 
 impl core::error::Error for Denied {}
 
-/// What is left of an [`Outbound`] that a hook was asked about.
+/// The decision of a hook about an [`Outbound`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct HookDecision {
-    /// What to send; `None` if all of it was refused.
+    /// What to send. `None` if all of it was refused.
     pub send: Option<Outbound>,
-    /// What was refused.
+    /// The refused messages.
     pub denials: Vec<Blocked>,
 }
 
-/// One outgoing message that was refused.
+/// One refused outgoing message.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Blocked {
-    /// If it was a request: its id. Somebody waits for the answer.
+    /// Its id, if it was a request, whose sender waits for a response.
     pub request: Option<Id>,
-    /// What it was, for people: its method or id. Not its content.
+    /// Its method or id, for people. Not its content.
     pub what: String,
-    /// Why.
+    /// The reason.
     pub why: Denied,
 }
 
 impl MessageHook {
-    /// Asks this function.
+    /// Creates a hook from this function.
     pub fn new(ask: impl Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
         Self(Arc::new(ask))
     }
 
-    /// Asks about what was read. What is refused comes back as a defect of the kind [`InvalidKind::Denied`], so that the engine answers it.
-    /// A [`Connection`](crate::wired::Connection) does this itself.
+    /// Applies the hook to a part that was read. A refused message becomes an invalid message of
+    /// the kind [`InvalidKind::Denied`], so that the engine answers it. A
+    /// [`Connection`](crate::wired::Connection) does this itself.
     pub fn incoming(&self, item: Inbound) -> Inbound {
         let read = |message: Message| match self.ask(Direction::In, &message) {
             Ok(()) => Ok(message),
@@ -138,25 +144,27 @@ impl MessageHook {
         }
     }
 
-    /// Asks about what is to be written. A [`Connection`](crate::wired::Connection) does this itself, but for the requests of HTTP clients, about which
-    /// a [`WiredClient`](crate::wired::WiredClient) asks before there is a connection.
+    /// Applies the hook to a part to be written. A [`Connection`](crate::wired::Connection) does
+    /// this itself, except for the requests of HTTP clients: a
+    /// [`WiredClient`](crate::wired::WiredClient) applies the hook to those before it opens a
+    /// connection.
     pub fn outgoing(&self, outgoing: Outbound) -> HookDecision {
         let mut denials = Vec::new();
         let mut rule = |bytes: Bytes| self.rule(bytes, &mut denials);
         let send = match outgoing {
             Outbound::Message(message) => rule(message).map(Outbound::Message),
-            // A GET and a DELETE have no body, and so no message.
+            // A GET or DELETE has no body, and so no message.
             Outbound::Request { head, body } if !body.is_empty() => {
                 rule(body).map(|body| Outbound::Request { head, body })
             }
             Outbound::Response { head, body: Body::Full(body) } if is_json(&body) => {
-                // Without its body it is still the answer that the client waits for.
+                // Without its body, it is still the response that the client waits for.
                 let body = Body::Full(rule(body).unwrap_or_default());
                 Some(Outbound::Response { head, body })
             }
             Outbound::Event { id, retry, data } if !data.is_empty() => match rule(data) {
                 None if id.is_none() && retry.is_none() => None,
-                // What the event says besides its data still counts.
+                // The other fields of the event still count.
                 data => Some(Outbound::Event { id, retry, data: data.unwrap_or_default() }),
             },
             other => Some(other),
@@ -164,7 +172,7 @@ impl MessageHook {
         HookDecision { send, denials }
     }
 
-    /// Asks what another hook is asked.
+    /// Applies this hook to what another hook sees.
     #[cfg(feature = "std")]
     pub(crate) fn pass(&self, seen: &WireMessage<'_>) -> Result<(), Denied> {
         self.ask(seen.direction, seen.message)
@@ -179,9 +187,11 @@ impl MessageHook {
         return (self.0)(&seen);
     }
 
-    /// What is to be written in place of a text of ours: itself, less, or nothing.
+    /// Returns what to write instead of an outgoing text: the text itself, a part of it, or
+    /// nothing.
     fn rule(&self, bytes: Bytes, denials: &mut Vec<Blocked>) -> Option<Bytes> {
-        // What we write nests no deeper, and no list of answers is longer, than what we were asked.
+        // An outgoing text is nested no deeper than the requests that led to it, and its batch is
+        // no longer.
         let limits = FrameLimits { max_depth: u32::MAX, max_batch: usize::MAX, ..FrameLimits::default() };
         let single = match rpc::parse_batch_or_message(bytes.clone(), &limits) {
             Ok(Document::Batch(elements)) => return self.rule_batch(bytes, elements, denials),
@@ -220,7 +230,7 @@ impl MessageHook {
         (!kept.is_empty()).then(|| rpc::write_batch(&kept))
     }
 
-    /// A message of ours that passes, or what was refused and what stands in its place.
+    /// Returns a message that passes. Otherwise returns the refusal, and what to write instead.
     fn judge(&self, element: Result<Message, InvalidMessage>) -> Result<Message, (Blocked, Option<Bytes>)> {
         let (what, why, id, is_request) = match element {
             Ok(message) => match self.ask(Direction::Out, &message) {
@@ -230,9 +240,9 @@ impl MessageHook {
                     (describe(&message), why, id, matches!(message, Message::Request(_)))
                 }
             },
-            // What the hook cannot be shown does not pass it.
+            // A text that the hook cannot see does not pass.
             Err(defect) => {
-                let why = Denied::new(format!("it cannot be shown to the hook: {defect}"));
+                let why = Denied::new(format!("the hook cannot see it: {defect}"));
                 (defect.to_string(), why, defect.id, defect.has_method)
             }
         };
@@ -250,19 +260,19 @@ impl fmt::Debug for MessageHook {
 }
 
 impl PartialEq for MessageHook {
-    /// Whether it is the same function.
+    /// Returns whether both are the same function.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
 impl<'a> WireMessage<'a> {
-    /// Which way it goes.
+    /// Returns the direction.
     pub fn direction(&self) -> Direction {
         self.direction
     }
 
-    /// What it is.
+    /// Returns the kind.
     pub fn kind(&self) -> MessageKind {
         match self.message {
             Message::Request(_) => MessageKind::Request,
@@ -272,28 +282,29 @@ impl<'a> WireMessage<'a> {
         }
     }
 
-    /// The method of a request or notification.
+    /// Returns the method of a request or notification.
     pub fn method(&self) -> Option<&'a str> {
         method(self.message)
     }
 
-    /// The id of a request, or of the request that is answered.
+    /// Returns the id of a request, or of the request that a response answers.
     pub fn id(&self) -> Option<&'a Id> {
         id(self.message)
     }
 
-    /// The length of [`raw`](Self::raw) in bytes.
+    /// Returns the length of [`raw`](Self::raw) in bytes.
     pub fn size(&self) -> usize {
         rpc::message_size(self.message)
     }
 
-    /// The message as JSON, without its secrets: see [`redact`](crate::redact). As long as [`raw`](Self::raw).
+    /// Returns the message as redacted JSON: see [`redact`](crate::redact). It is as long as
+    /// [`raw`](Self::raw).
     pub fn text(&self) -> String {
         String::from_utf8(redact_message(&rpc::write_message(self.message))).unwrap_or_default()
     }
 
-    /// The message as JSON with all its secrets. Not for logs. The members of the envelope stand in our order, and what does not belong to
-    /// it is left out.
+    /// Returns the message as JSON with all its secrets. Not for logs. The members of the envelope
+    /// are in the order in which this crate writes them, and unknown members are omitted.
     pub fn raw(&self) -> String {
         String::from_utf8(rpc::write_message(self.message).into()).unwrap_or_default()
     }
@@ -305,7 +316,7 @@ impl fmt::Debug for WireMessage<'_> {
     }
 }
 
-/// Whether a body is a message of ours, and no text for people.
+/// Returns whether a body is a message, and not a text for people.
 fn is_json(body: &Bytes) -> bool {
     matches!(body.first(), Some(b'{' | b'['))
 }

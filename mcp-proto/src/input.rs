@@ -1,25 +1,32 @@
-//! Everything that can be told to an engine, as data: fuzzing, simulation, recordings and replay share it.
-//! Keys are `Copy` and name what a token stands for; a token is handed out once and given back once.
+//! All inputs of an engine, as data that fuzzing, simulation, recordings and replay share. Keys are
+//! `Copy` and identify the subject of a token. A token is emitted once and returned once.
+
+mod key;
 
 pub use crate::call::CallId;
 use crate::call::RawCall;
 use crate::error::{AuthHints, Diagnostic};
-use crate::exchange::{Closed, ConnectionId, ExchangeEvent, ExchangeId, Headers, Peer};
+use crate::exchange::{ConnectionId, ExchangeEvent, ExchangeId, Headers, IoEvent, Peer};
 use crate::model::elicitation::{ElicitRequest, ElicitResult};
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, code};
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
+pub use key::{
+    AdmitKey, AuthKey, AuthToken, HttpSession, InputKey, InputToken, Key, Keyed, RequestKey, RunningRequest,
+    SessionKey, Token,
+};
 
-/// One input of an engine. `K` names where a fact happened, `F` is the fact, `C` a command of the application.
+/// One input of an engine. `K` identifies the exchange or connection of an event, `F` is the event,
+/// `C` a command of the application.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Input<K, F, C> {
-    /// Something happened.
+    /// An event.
     Event(K, F),
-    /// The application asks for something.
+    /// A command of the application.
     Command(C),
-    /// Time has passed; due timers fire.
+    /// Time has passed. Due timers fire.
     Tick,
 }
 
@@ -32,63 +39,48 @@ pub type WiredClientInput = Input<ConnectionId, IoEvent, ClientCommand>;
 /// The inputs of a [`WiredServer`](crate::wired::WiredServer).
 pub type WiredServerInput = Input<ConnectionId, IoEvent, ServerCommand>;
 
-/// What happened to a channel. `Closed` is the last fact of every channel, also of one that never opened.
-#[derive(Clone, PartialEq, Debug)]
-pub enum IoEvent {
-    /// It is open.
-    Opened(Peer),
-    /// These bytes were read.
-    Bytes(Bytes),
-    /// The other side will send no more.
-    Eof,
-    /// So many bytes of what was handed over are written.
-    Written(usize),
-    /// It is gone.
-    Closed(Closed),
-}
-
-/// What an application may ask of a client.
+/// A command of the application to a client.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ClientCommand {
     /// Make a call.
     Call(RawCall),
     /// Cancel a call.
     Cancel(CallId, Option<String>),
-    /// Answer a question of the server.
+    /// Answer a request for input.
     Answer(InputKey, InputAnswer),
     /// Send a notification of a custom method.
     Notify(String, Object),
     /// The same, and report its end.
     NotifyTracked(String, Object),
-    /// Do not report the end of this notification.
+    /// Stop reporting the end of this notification.
     Untrack(NotificationId),
-    /// Answer a challenge of the server.
+    /// Respond to a challenge.
     Authorize(AuthKey, Authorization),
-    /// End in order.
+    /// Shut down in order.
     Close,
 }
 
-/// What an application may ask of a server.
+/// A command of the application to a server.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ServerCommand {
     /// Answer a request.
     Respond(Answer),
-    /// Send a notification on a request, before its answer.
+    /// Send a notification on a request, before its response.
     Notify(RequestKey, Note),
-    /// Tell every client that wants to know of it.
+    /// Notify every client that subscribed to this change.
     Publish(Change),
-    /// End everything that was admitted as coming from this principal.
+    /// End everything that was admitted for this principal.
     Revoke(Principal),
-    /// Decide about an HTTP request or a connection.
+    /// Decide on an HTTP request or a connection.
     Admit(AdmitKey, Admission),
-    /// Stop accepting requests, and end when those that run have ended or the time is over.
+    /// Accept no more requests, and end when the running ones have ended or this time is over.
     Shutdown(Duration),
 }
 
-/// What a command came to.
+/// The result of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Applied {
-    /// Done.
+    /// Applied.
     Done,
     /// The call has this id.
     Call(CallId),
@@ -96,62 +88,13 @@ pub enum Applied {
     Notification(NotificationId),
 }
 
-/// Identifies a tracked notification of a client. Never reused within an engine.
+/// Identifies a tracked notification of a client. An engine never reuses an id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NotificationId(pub u64);
 
-/// A request that a server runs. Never reused within an engine, and not the id on the wire.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct RequestKey(pub u64);
-
-/// A question of a server to the application of a client. Never reused within an engine.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct InputKey(pub u64);
-
-/// The right to answer one question of the server, once.
+/// The right to decide on one HTTP request or one connection, once.
 #[derive(PartialEq, Eq, Debug)]
-#[must_use = "a question that is never answered holds its call until the total time limit"]
-pub struct InputToken(InputKey);
-
-impl InputToken {
-    pub(crate) const fn new(key: InputKey) -> Self {
-        Self(key)
-    }
-
-    /// The key that names the question in an [`Input`].
-    pub const fn key(&self) -> InputKey {
-        self.0
-    }
-}
-
-/// A challenge that waits for credentials. Never reused within an engine.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct AuthKey(pub u64);
-
-/// The right to answer one challenge, once.
-#[derive(PartialEq, Eq, Debug)]
-#[must_use = "a challenge that is never answered holds its requests until their total time limit"]
-pub struct AuthToken(AuthKey);
-
-impl AuthToken {
-    #[cfg(feature = "http")]
-    pub(crate) const fn new(key: AuthKey) -> Self {
-        Self(key)
-    }
-
-    /// The key that names the challenge in an [`Input`].
-    pub const fn key(&self) -> AuthKey {
-        self.0
-    }
-}
-
-/// An HTTP request or a connection that waits for its admission. Never reused within an engine.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct AdmitKey(pub u64);
-
-/// The right to decide about one HTTP request or one connection, once.
-#[derive(PartialEq, Eq, Debug)]
-#[must_use = "what is never decided about is refused when its time is over"]
+#[must_use = "without a decision, the server refuses the request or connection at a timeout"]
 pub struct AdmitToken {
     key: AdmitKey,
     peer: Peer,
@@ -162,40 +105,44 @@ impl AdmitToken {
         Self { key, peer }
     }
 
-    /// The key that names the request or the connection in an [`Input`].
+    /// Returns the key that identifies the HTTP request or the connection in an [`Input`].
     pub const fn key(&self) -> AdmitKey {
         self.key
     }
 
-    /// Who is at the other end of the connection, as far as that is known. Behind a proxy that is the proxy.
+    /// Returns what is known of the peer. Behind a proxy, the peer is the proxy.
     pub const fn peer(&self) -> &Peer {
         &self.peer
     }
 }
 
-/// The decision about an HTTP request, made from its head, or about a connection, made from its peer. A connection that is not accepted is
-/// closed unread, since it has no request to answer. Where the text of a challenge is none that a header field can hold, the answer to an
-/// HTTP request is 500.
+/// The decision on an HTTP request, based on its head, or on a connection, based on its peer. The
+/// server closes a rejected connection unread, since there is no request to answer. If the text of
+/// a challenge is not a valid header field value, the response to the HTTP request is 500.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Admission {
-    /// It is served, with all requests of a connection, as coming from this principal; `None`: without one.
+    /// Accepted. The HTTP request, or every request of the connection, counts as coming from this
+    /// principal, if there is one.
     Accept(Option<Principal>),
-    /// It has no credentials, or they are not valid: 401 with this `WWW-Authenticate` (RFC 9110 section 11.6.1). A document that it points
-    /// to (`resource_metadata`, RFC 9728) is for whatever stands before the server to serve: it answers on its one path alone.
+    /// Missing or invalid credentials: 401 with this `WWW-Authenticate` (RFC 9110 section 11.6.1).
+    /// The server serves only its one path. A metadata document that the field refers to
+    /// (`resource_metadata`, RFC 9728) has to be served by another component.
     Unauthorized(String),
-    /// Its credentials do not suffice: 403, with this `WWW-Authenticate` if another scope would (RFC 6750 section 3.1).
+    /// Insufficient credentials: 403, with this `WWW-Authenticate` if another scope would suffice
+    /// (RFC 6750 section 3.1).
     Forbidden(Option<String>),
 }
 
-/// Who a request comes from, as the application names it: a subject and its issuer, an account, a key's owner. Not the credentials
-/// themselves, which change: what belongs to a session belongs to the principal that opened it. A name is no secret: `Debug` shows it, also
-/// that of a [`Context`](crate::server::Context).
+/// The identity behind a request, as the application names it: a subject with its issuer, an
+/// account, the owner of a key. Do not use the credentials themselves, since they change: a session
+/// belongs to the principal that opened it. A name is not a secret: `Debug` shows it, also in a
+/// [`Context`](crate::server::Context).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Principal(pub String);
 
 impl Principal {
-    /// The name that the application gave.
+    /// Returns the name that the application chose.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -213,55 +160,53 @@ impl From<String> for Principal {
     }
 }
 
-/// A session of a client of the older revisions over HTTP. Never reused within an engine, and not the id on the wire.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct SessionKey(pub u64);
-
-/// What a server can tell all its clients of.
+/// A change that a server can announce to its clients.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum Change {
-    /// The list of tools is another one (`notifications/tools/list_changed`).
+    /// The list of tools has changed (`notifications/tools/list_changed`).
     Tools,
 }
 
-/// Why a server wants (other) credentials: a status 401 or 403 and what came with it (RFC 9110 section 11; 2025-11-25 authorization).
+/// A demand of a server for credentials: a status 401 or 403 and its fields (RFC 9110 section 11;
+/// 2025-11-25 authorization).
 #[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Challenge {
-    /// 401: there are none, or they are not valid. 403: they do not suffice.
+    /// 401: the credentials are missing or invalid. 403: they do not suffice.
     pub status: u16,
-    /// What the response says.
+    /// The fields of the response.
     pub hints: AuthHints,
 }
 
 impl Challenge {
-    #[cfg(feature = "http")]
     pub(crate) const fn new(status: u16, hints: AuthHints) -> Self {
         Self { status, hints }
     }
 }
 
-/// The answer to a [`Challenge`].
+/// The response to a [`Challenge`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Authorization {
-    /// These fields go with every request from now on, in place of those of an earlier answer; the requests that wait are made once more.
-    /// Mostly one: `Authorization`. A field that HTTP or this protocol gives a meaning of its own (`Host`, `Accept`, `Mcp-Session-Id`, …)
-    /// and one that is not legal is left out.
+    /// The client adds these fields to every request from now on, replacing those of an earlier
+    /// response, and repeats the requests that wait. Usually there is one: `Authorization`. The
+    /// client ignores fields that HTTP or this protocol defines (`Host`, `Accept`,
+    /// `Mcp-Session-Id`, …) and invalid ones.
     Headers(Headers),
-    /// There are no credentials: the requests that wait end with the status.
+    /// There are no credentials. The requests that wait end with the status.
     Refuse,
 }
 
-/// A question of a server to a client: what a handler asks and what an application is asked, in every revision.
+/// A request of a server to its client for input, in every revision: a handler makes it, and the
+/// application of the client answers it.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum InputRequest {
-    /// Ask the user, with a form (`elicitation/create`).
+    /// Input of the user, in a form (`elicitation/create`).
     Elicitation(ElicitRequest),
-    /// Ask a language model (`sampling/createMessage`); the params as they are on the wire.
+    /// A completion of a language model (`sampling/createMessage`), with the params on the wire.
     Sampling(Object),
-    /// Ask for the roots (`roots/list`).
+    /// The roots (`roots/list`).
     Roots,
 }
 
@@ -269,18 +214,19 @@ pub enum InputRequest {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum InputAnswer {
-    /// What the user said.
+    /// The response of the user.
     Elicitation(ElicitResult),
-    /// The result of `sampling/createMessage` as it is on the wire.
+    /// The result of `sampling/createMessage` on the wire.
     Sampling(Object),
-    /// The result of `roots/list` as it is on the wire.
+    /// The result of `roots/list` on the wire.
     Roots(Object),
-    /// No answer can be given. An older server gets this error; towards a modern one the call fails.
+    /// There is no answer. A legacy server receives this error. With a modern server, the call
+    /// fails.
     Error(ErrorObject),
 }
 
 impl InputRequest {
-    /// The method on the wire.
+    /// Returns the method on the wire.
     pub const fn method(&self) -> &'static str {
         match self {
             Self::Elicitation(_) => "elicitation/create",
@@ -289,7 +235,7 @@ impl InputRequest {
         }
     }
 
-    /// The name of the client capability that it needs.
+    /// Returns the name of the client capability that the request needs.
     pub const fn capability(&self) -> &'static str {
         match self {
             Self::Elicitation(_) => "elicitation",
@@ -298,7 +244,7 @@ impl InputRequest {
         }
     }
 
-    /// The params on the wire; `roots/list` has none.
+    /// Returns the params on the wire. `roots/list` has none.
     pub fn params(&self) -> Option<Object> {
         match self {
             Self::Elicitation(request) => Some(request.to_object()),
@@ -307,10 +253,10 @@ impl InputRequest {
         }
     }
 
-    /// Reads a question from the wire. `Ok(None)`: the method asks nothing of a client.
+    /// Decodes a request for input. `Ok(None)` if the method is not one.
     ///
     /// # Errors
-    /// [`DecodeError`] if the params are not of the method's shape.
+    /// [`DecodeError`] if the params do not have the shape of the method.
     pub fn read(method: &str, params: Option<&RawJson>) -> Result<Option<Self>, DecodeError> {
         let params = || Object::read_opt(params);
         Ok(Some(match method {
@@ -321,10 +267,10 @@ impl InputRequest {
         }))
     }
 
-    /// Reads the answer to this question from the wire.
+    /// Decodes the answer to this request.
     ///
     /// # Errors
-    /// [`DecodeError`] if the result is not of the method's shape.
+    /// [`DecodeError`] if the result does not have the shape of the method.
     pub fn read_answer(&self, result: &RawJson) -> Result<InputAnswer, DecodeError> {
         let result = Object::read(result)?;
         Ok(match self {
@@ -339,7 +285,7 @@ impl InputRequest {
 }
 
 impl InputAnswer {
-    /// The result on the wire, or the error.
+    /// Returns the result on the wire.
     ///
     /// # Errors
     /// The error of [`InputAnswer::Error`].
@@ -353,18 +299,20 @@ impl InputAnswer {
 }
 
 impl InputAnswer {
-    /// The roots with these URIs, without names.
+    /// Creates the roots with these URIs, without names.
     pub fn roots<S: AsRef<str>>(uris: impl IntoIterator<Item = S>) -> Self {
         let roots: Vec<RawJson> = uris.into_iter().map(|uri| Object::new().with("uri", uri.as_ref()).into()).collect();
         Self::Roots(Object::new().with("roots", roots))
     }
 
-    /// The user filled the form in and left the rest as it was: what `content` omits has the default that the form gives it.
+    /// Creates the answer of a user who accepts the form. A field that `content` omits has its
+    /// default.
     ///
     /// ```
     /// # use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult, Field};
     /// # use mcp_proto::{InputAnswer, Object};
-    /// let form = ElicitRequest::form("Ship it?").text("to").field(Field::boolean("express").default_value(false));
+    /// let express = Field::boolean("express").default_value(false);
+    /// let form = ElicitRequest::form("Ship it?").text("to").field(express);
     /// let answer = InputAnswer::accept(&form, Object::new().with("to", "Paris"));
     /// let all = Object::new().with("to", "Paris").with("express", false);
     /// assert_eq!(answer, InputAnswer::Elicitation(ElicitResult::Accept(all)));
@@ -373,35 +321,39 @@ impl InputAnswer {
         Self::Elicitation(ElicitResult::accept(request, content))
     }
 
-    /// The user sent the form off as it was: each field that has a default has it.
+    /// Creates the answer of a user who accepts the form unchanged. Each field with a default has
+    /// it.
     ///
     /// ```
     /// # use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult, Field};
     /// # use mcp_proto::{InputAnswer, Object};
-    /// let form = ElicitRequest::form("Which copies?").field(Field::choice("size", ["s", "l"]).default_value("l"));
+    /// let size = Field::choice("size", ["s", "l"]).default_value("l");
+    /// let form = ElicitRequest::form("Which copies?").field(size);
     /// let answer = InputAnswer::accept_defaults(&form);
-    /// assert_eq!(answer, InputAnswer::Elicitation(ElicitResult::Accept(Object::new().with("size", "l"))));
+    /// let content = Object::new().with("size", "l");
+    /// assert_eq!(answer, InputAnswer::Elicitation(ElicitResult::Accept(content)));
     /// ```
     pub fn accept_defaults(request: &ElicitRequest) -> Self {
         Self::Elicitation(ElicitResult::accept_defaults(request))
     }
 
-    /// No answer can be given for a reason of our own: the callback panicked, or there is none (`-32603`).
+    /// Creates an error of this side (`-32603`): the callback panicked, or there is none.
     pub fn internal(text: &str) -> Self {
         Self::Error(ErrorObject::new(code::INTERNAL_ERROR, text))
     }
 }
 
-/// How a handler's turn ended.
+/// The outcome of one run of a handler.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
     /// The result.
     Complete(Object),
-    /// The handler needs answers first, and will be entered again with them and with the state.
+    /// The handler needs input. It runs again with the answers and the state.
     NeedInput {
-        /// The questions by name; the names come back with the answers. Unique.
+        /// The requests by name. The answers have the same names. Each name is unique.
         requests: Vec<(String, InputRequest)>,
-        /// What the handler wants to remember. On a modern connection it travels through the client, sealed.
+        /// The state that the handler needs in its next run. In the modern era it is sealed and
+        /// sent through the client.
         state: Option<RawJson>,
     },
     /// The request failed.
@@ -409,13 +361,15 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The handler itself failed: it panicked, or was dropped before it answered (`-32603`).
+    /// Creates an error of the handler itself (`-32603`): it panicked, or was dropped before it
+    /// answered.
     pub fn internal(text: &str) -> Self {
         Self::Error(ErrorObject::new(code::INTERNAL_ERROR, text))
     }
 }
 
-/// An answer as it will be written: made by [`Responder::write`](crate::server::Responder::write) outside any lock.
+/// The serialized response to a request. [`Responder::write`](crate::server::Responder::write)
+/// creates it outside of any lock.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
     pub(crate) key: RequestKey,
@@ -423,7 +377,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The request that it answers.
+    /// Returns the key of its request.
     pub const fn key(&self) -> RequestKey {
         self.key
     }
@@ -431,13 +385,13 @@ impl Answer {
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Answered {
-    /// The whole message, the code if it is an error, and what the application should hear of it.
+    /// The whole message, its code if it is an error, and a diagnostic for the application.
     Message { bytes: Bytes, code: Option<i64>, diagnostic: Option<Diagnostic> },
-    /// Questions for a client of an older revision, to be sent as requests of our own.
+    /// Requests for input, for a legacy client.
     Ask { questions: Vec<Question>, state: Option<RawJson> },
 }
 
-/// A question for a client of an older revision, its params serialised.
+/// A request for input of a legacy client, with serialized params.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Question {
     pub(crate) name: String,
@@ -449,14 +403,16 @@ pub(crate) struct Question {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Note {
-    /// How far the request is. Sent only if the request gave a token and the number increases.
+    /// Progress. Sent only if the request has a progress token and the number increases.
     Progress(crate::model::Progress),
-    /// A notification of another method. [`Cx::notify`](crate::Cx::notify) lists the methods that the engine refuses.
+    /// A notification of another method. [`Cx::notify`](crate::Cx::notify) lists the methods that
+    /// the engine refuses.
     Custom(String, Object),
-    /// End the event stream of the request for now; the client comes back for the rest after this time, or after
-    /// [`ServerConfig::retry`](crate::server::ServerConfig::retry) (2025-11-25 transports, sending messages to the server: a server may
-    /// close the connection after an event with an id). So a request that takes long holds no connection. Refused with
-    /// [`Refusal::NotWanted`](crate::Refusal::NotWanted) wherever the client could not come back: on every other revision and transport,
-    /// and without a session.
+    /// Ends the event stream of the request for now, so that a long request holds no connection.
+    /// The client resumes it after this time, or after
+    /// [`ServerConfig::retry`](crate::server::ServerConfig::retry) (2025-11-25 transports, sending
+    /// messages to the server: a server may close the connection after an event with an id).
+    /// Refused with [`Refusal::NotWanted`](crate::Refusal::NotWanted) if the client cannot resume:
+    /// on every other revision and transport, and without a session.
     CloseStream(Option<Duration>),
 }

@@ -1,12 +1,13 @@
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 #![forbid(unsafe_code)]
-//! A sans-IO [Model Context Protocol](https://modelcontextprotocol.io) engine, client and server, for every published revision from
-//! 2024-11-05 to 2026-07-28.
+//! A sans-IO [Model Context Protocol](https://modelcontextprotocol.io) engine, client and server,
+//! for every published revision from 2024-11-05 to 2026-07-28.
 //!
-//! The engine takes bytes and time as arguments and returns actions. It uses no socket, clock, thread,
-//! environment variable or random source. It therefore runs in any event loop, in a simulator and in a
-//! fuzzer, and the same inputs always produce the same outputs. `mcp-smol` and `mcp-blocking` are
-//! adapters that add sockets, pipes, processes and a clock. Most programs use one of them.
+//! The engine takes bytes and time as arguments and returns actions. It uses no socket, clock,
+//! thread, environment variable or random source. It therefore runs in any event loop, in a
+//! simulator and in a fuzzer, and the same inputs always produce the same outputs. `mcp-smol` and
+//! `mcp-blocking` are adapters that add sockets, pipes, processes and a clock. Most programs use
+//! one of them.
 //!
 //! # Words
 //!
@@ -27,35 +28,37 @@
 //!
 //! ```text
 //!   your event loop / mcp-smol / mcp-blocking          mcp-proto
-//!  ┌──────────────────────────────────────┐  bytes   ┌────────────────────────────────────────────┐
-//!  │ sockets, pipes, processes            │◀────────▶│ WiredClient, WiredServer: connections, pool│  seam A: bring your own socket
-//!  │ one clock                            │  ticks   │  (lines · http+sse)                        │
-//!  └──────────────────────────────────────┘          ├──────────────── exchanges ─────────────────┤
-//!                                                    │ Client  or  Server                         │  seam B: bring your own HTTP
-//!    application ──── call, cancel, answer ─────────▶│ ids, deadlines, eras, retries, questions   │
-//!                ◀─── events ────────────────────────│                                            │
-//!                                                    └────────────────────────────────────────────┘
+//!  ┌──────────────────────────────────────┐  bytes   ┌───────────────────────────────────────────┐
+//!  │ sockets, pipes, processes            │◀────────▶│ seam A, bring your own socket:            │
+//!  │ one clock                            │  ticks   │ WiredClient, WiredServer                  │
+//!  │                                      │          │ connections, pool, lines, HTTP, SSE       │
+//!  └──────────────────────────────────────┘          ├──────────────── exchanges ────────────────┤
+//!                                                    │ seam B, bring your own HTTP:              │
+//!    application ──── call, cancel, answer ─────────▶│ Client or Server                          │
+//!                ◀─── events ────────────────────────│ ids, deadlines, eras, retries, questions  │
+//!                                                    └───────────────────────────────────────────┘
 //! ```
 //!
 //! # A driving loop
 //!
 //! A driver carries out each [`Action`](exchange::Action), reports what happened, and sleeps until
-//! [`poll_timeout`](wired::WiredClient::poll_timeout). In this example both engines run in one thread,
-//! and the "socket" is a variable. A server over HTTP uses `Kind::HttpServer` and accepts many
-//! connections.
+//! [`poll_timeout`](wired::WiredClient::poll_timeout). In this example both engines run in one
+//! thread, and the "socket" is a variable. A server over HTTP uses `Kind::HttpServer` and accepts
+//! many connections.
 //!
 //! ```
-//! use mcp_proto::exchange::{Action, ConnectionId, Closed, Peer, Shutdown};
+//! use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Shutdown};
 //! use mcp_proto::route::Routed;
 //! use mcp_proto::wired::{Kind, WiredClient, WiredServer};
 //! use mcp_proto::{ClientConfig, Cx, Instant, Outcome, Router, client, server, tool, tools};
 //! use std::sync::Arc;
 //!
-//! // A server: what it offers and its handlers, plain functions here. An adapter has its own kind of handler.
+//! // A server with its tools. The handlers are plain functions here; an adapter has its own kind.
 //! let router = Router::<fn(&Cx) -> Outcome>::new("calc", "1.0")
 //!     .add(tool("hello").describe("says hello"), |cx: &Cx| cx.outcome("hello"));
 //! let now = Instant::ZERO; // a driver reads its clock once per turn
-//! let mut server = WiredServer::new(Arc::new(router.config()), [1; 32], now); // 32 unguessable bytes
+//! // The seeds are 32 unguessable bytes.
+//! let mut server = WiredServer::new(Arc::new(router.config()), [1; 32], now);
 //! let mut client = WiredClient::new(Arc::new(ClientConfig::given()), [2; 32], now);
 //!
 //! // 1. A call is a value. The engine sends it after negotiation.
@@ -71,17 +74,23 @@
 //!         match action {
 //!             Action::Open(connection, _endpoint) => {
 //!                 at_client = connection;
-//!                 at_server = server.accept(now, Kind::Lines, Peer::default()).unwrap();
-//!                 client.opened(now, connection, Peer::default());
+//!                 at_server = server.accept(now, Kind::Lines, Peer::default());
+//!                 client.handle_io(now, connection, IoEvent::Opened(Peer::default()));
 //!             }
 //!             Action::Write(connection, bytes) => {
-//!                 client.written(now, connection, bytes.len());
-//!                 server.bytes(now, at_server, bytes);
+//!                 client.handle_io(now, connection, IoEvent::Written(bytes.len()));
+//!                 server.handle_io(now, at_server, IoEvent::Read(bytes));
 //!             }
-//!             Action::Close(_, Shutdown::WriteHalf) => server.eof(now, at_server),
-//!             Action::Close(connection, _) => client.closed(now, connection, Closed::Aborted),
-//!             Action::Event(client::Event::Ended { call, outcome }) if call == hello.id() => answer = Some(outcome),
-//!             Action::Event(_) => {}
+//!             Action::Close(_, Shutdown::WriteHalf) => {
+//!                 server.handle_io(now, at_server, IoEvent::ReadClosed);
+//!             }
+//!             Action::Close(connection, _) => {
+//!                 client.handle_io(now, connection, IoEvent::Closed(Closed::Aborted));
+//!             }
+//!             Action::Event(client::Event::Ended { call, outcome }) if call == hello.id() => {
+//!                 answer = Some(outcome);
+//!             }
+//!             Action::Event(_) | Action::Notice(..) | Action::Read(..) => {}
 //!         }
 //!     }
 //!     // 3. The same for the server. The router takes its requests.
@@ -89,21 +98,24 @@
 //!         idle = false;
 //!         match action {
 //!             Action::Write(connection, bytes) => {
-//!                 server.written(now, connection, bytes.len());
-//!                 client.bytes(now, at_client, bytes);
+//!                 server.handle_io(now, connection, IoEvent::Written(bytes.len()));
+//!                 client.handle_io(now, at_client, IoEvent::Read(bytes));
 //!             }
-//!             Action::Event(server::Event::Request(responder, incoming)) => match router.route(responder, incoming) {
-//!                 Routed::Answer(answer) => server.respond(now, answer),
-//!                 Routed::Handle { handler, invocation, responder } => {
+//!             Action::Event(server::Event::Request(responder, incoming)) => {
+//!                 let answer = match router.route(responder, incoming) {
+//!                     Routed::Answer(answer) => answer,
 //!                     // A slow handler runs on another thread or task, with `Cx::linked`.
-//!                     let outcome = handler(&Cx::detached(invocation));
-//!                     server.respond(now, responder.write(outcome));
-//!                 }
-//!             },
+//!                     Routed::Handle { handler, invocation, responder } => {
+//!                         responder.write(handler(&Cx::detached(invocation)))
+//!                     }
+//!                 };
+//!                 server.respond(now, answer);
+//!             }
 //!             _ => {}
 //!         }
 //!     }
-//!     // 4. Idle: a driver sleeps until it can read, or until `poll_timeout`, and then calls `handle_timeout`.
+//!     // 4. Idle: a driver sleeps until it can read, or until `poll_timeout`, and then calls
+//!     //    `handle_timeout`.
 //!     if idle {
 //!         break;
 //!     }
@@ -123,7 +135,7 @@
 //! | [`rpc`] | the JSON-RPC envelope, and raw JSON that was validated once |
 //! | [`version`] | the revisions, and one table of what each allows |
 //! | [`exchange`] | the vocabulary of both seams: exchanges, connections, actions |
-//! | `process` | helpers for drivers that start programs (`std` only) |
+//! | `process` | programs as commands of the standard library (`std` only) |
 //! | [`error`] | errors, by who caused them |
 //! | [`hook`] | a function that sees every message and may refuse it |
 //! | [`stats`] | counters and gauges of an engine |
@@ -134,7 +146,7 @@
 //! | [`wired`] | engines with their connections (seam A) |
 //! | [`record`] | recordings of a client, replayed byte for byte |
 //! | [`route`] | tools and handlers |
-//! | [`driver`] | code that drivers share: waiting calls, write queues, connect errors |
+//! | [`adapter`] | code that adapters share: waiting calls, queues of events and writes, standard error |
 //!
 //! # Contracts
 //!
@@ -150,14 +162,15 @@
 
 extern crate alloc;
 
+pub mod adapter;
 pub mod call;
 pub mod client;
-pub mod driver;
-mod droppable;
 pub mod error;
+mod event_queue;
 pub mod exchange;
 pub mod frame;
 pub mod hook;
+mod http_support;
 pub mod input;
 pub mod limits;
 pub mod model;

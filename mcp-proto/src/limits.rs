@@ -1,6 +1,8 @@
-//! Every limit of the engine, its default, and the reason for it. Each field states what happens at the limit.
+//! Every limit of the engine, its default, and the reason for it. Each field states what happens at
+//! the limit.
 //!
-//! An application sets them in [`ServerConfig::limits`](crate::ServerConfig::limits), with [`Router::configure`](crate::Router::configure), and in
+//! An application sets them in [`ServerConfig::limits`](crate::ServerConfig::limits), with
+//! [`Router::configure`](crate::Router::configure), and in
 //! [`ClientConfig::limits`](crate::ClientConfig::limits), with the `Config::set` of an adapter.
 
 use core::time::Duration;
@@ -18,8 +20,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the maximum time for the end of a client, whatever its server does: the steps that end a
-    /// program, the rest of a socket, the end of a session. What a driver still waits for then has failed.
+    /// Returns the maximum time for the end of a client, whatever its server does: the steps that
+    /// end a program, the rest of a socket, the end of a session. What a driver still waits for
+    /// then has failed.
     pub fn end_time(&self) -> Duration {
         let ladder = self.frame.exit_timeout.saturating_add(self.frame.terminate_timeout);
         // First for notifications, then for the session.
@@ -87,17 +90,18 @@ pub struct ClientLimits {
 ///
 /// # What one client can cost the others
 ///
-/// A server accepts requests of clients that it does not trust. No cheap request of one client may cost
-/// the others their service. Of a limit that all clients share, one client takes at most its share
-/// ([`client_shares`](Self::client_shares): a quarter).
+/// A server accepts requests of clients that it does not trust. No cheap request of one client may
+/// cost the others their service. Of a limit that all clients share, one client takes at most its
+/// share ([`client_shares`](Self::client_shares): a quarter).
 ///
-/// One client is one [`Principal`](crate::input::Principal), if the application admits requests and names
-/// one. Without a principal it is one address ([`Peer::address`](crate::exchange::Peer::address)), for
-/// IPv6 one network of 64 bits. If the address says nothing about the client (loopback, a Unix socket,
-/// [`ServerConfig::proxies`](crate::server::ServerConfig::proxies)), it is one legacy session, and without
-/// a session one connection: a client behind a proxy takes no more than its own share. A client that can
-/// open any number of connections through a proxy is any number of clients, so a server behind a proxy
-/// needs principals.
+/// One client is one [`Principal`](crate::input::Principal), if the application admits requests and
+/// names one. Without a principal it is one address
+/// ([`Peer::address`](crate::exchange::Peer::address)), for IPv6 one network of 64 bits. If the
+/// address says nothing about the client (loopback, a Unix socket,
+/// [`ServerConfig::proxies`](crate::server::ServerConfig::proxies)), it is one legacy session, and
+/// without a session one connection: a client behind a proxy takes no more than its own share. A
+/// client that can open any number of connections through a proxy is any number of clients, so a
+/// server behind a proxy needs principals.
 ///
 /// | limit | one client takes at most | the others |
 /// |---|---|---|
@@ -112,7 +116,7 @@ pub struct ClientLimits {
 /// | [`max_held`](Self::max_held) | all of it | send requests of up to 64 KiB |
 /// | questions of requests whose client is away | a share, for [`away_timeout`](Self::away_timeout) | take these places when they need them |
 /// | [`max_unsent`](Self::max_unsent), [`max_backlog`](Self::max_backlog) | what is bounded for its own exchange | notice nothing |
-/// | [`max_state_params`](Self::max_state_params) | the time to verify so many bytes for each request | wait for that time at most |
+/// | [`max_state_params`](Self::max_state_params) | the time to verify this many bytes for each request | wait for that time at most |
 /// | [`max_queued_events`](Self::max_queued_events) | all of it, with notifications and diagnostics | may have theirs counted instead of delivered |
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
@@ -251,8 +255,8 @@ pub struct ServerLimits {
 }
 
 impl ServerLimits {
-    /// Returns one client's share of a limit ([`client_shares`](Self::client_shares)): at least 1, unless the
-    /// limit is 0.
+    /// Returns one client's share of a limit ([`client_shares`](Self::client_shares)): at least 1,
+    /// unless the limit is 0.
     pub fn share(&self, bound: usize) -> usize {
         (bound / self.client_shares.max(1)).max(bound.min(1))
     }

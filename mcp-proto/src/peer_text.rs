@@ -1,9 +1,10 @@
-//! Text that a peer chose, in a form that terminals and logs show and do not obey.
+//! Text that a peer chose, in a form that terminals and logs display and do not interpret.
 
 use core::fmt;
 
-/// A text of a peer, for a `Display`. Control characters, line ends and characters that change the direction of writing become escapes
-/// such as `\n` and `\u{9b}`; every other character stays. To escape an escaped text changes nothing. Allocates nothing.
+/// Text of a peer, for a `Display`. It writes control characters, line ends and bidirectional
+/// controls as escapes such as `\n` and `\u{9b}`, and every other character unchanged. Escaping an
+/// escaped text changes nothing. It does not allocate.
 pub(crate) struct Visible<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Visible<'_> {
@@ -18,7 +19,7 @@ impl fmt::Display for Visible<'_> {
     }
 }
 
-/// Texts with a comma between each two.
+/// Writes the texts, separated by commas.
 pub(crate) fn write_list<'a>(f: &mut fmt::Formatter<'_>, texts: impl Iterator<Item = &'a str>) -> fmt::Result {
     for (at, text) in texts.enumerate() {
         write!(f, "{}{}", if at == 0 { "" } else { ", " }, Visible(text))?;
@@ -26,8 +27,9 @@ pub(crate) fn write_list<'a>(f: &mut fmt::Formatter<'_>, texts: impl Iterator<It
     Ok(())
 }
 
-/// Whether a terminal or a reader of lines acts on this character instead of showing it: C0, DEL and C1, the line ends of Unicode, and
-/// the controls of bidirectional text (Unicode Standard Annex 9), which make a line read as another one.
+/// Returns whether a terminal or a line reader interprets this character instead of displaying it:
+/// C0, DEL and C1, the line ends of Unicode, and the controls of bidirectional text (Unicode
+/// Standard Annex 9), which can disguise a line as another one.
 fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -64,7 +66,7 @@ mod tests {
 
     // covers: S2-44
     #[test]
-    fn other_text_stays() {
+    fn other_text_is_unchanged() {
         for text in [
             "",
             "tool `x` failed: \"no\" \\ 100 %",
@@ -78,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_have_commas_between_their_texts() {
+    fn lists_are_separated_by_commas() {
         struct List<'a>(&'a [&'a str]);
         impl fmt::Display for List<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -97,7 +99,7 @@ mod tests {
     proptest! {
         // covers: S2-44
         #[test]
-        fn any_text_loses_its_controls_and_nothing_else(chars in characters()) {
+        fn only_controls_of_any_text_are_escaped(chars in characters()) {
             let text: String = chars.into_iter().collect();
             let shown = visible(&text);
             prop_assert!(!shown.chars().any(is_obeyed));

@@ -1,9 +1,9 @@
-//! Everything unguessable or varied that an engine needs (ids, keys, jitter), from 32 bytes given once: HMAC-SHA-256 in counter mode.
-//! The engine has no other source; two engines must not share a seed.
+//! Random-looking values for an engine (ids, keys, jitter), derived from 32 bytes with HMAC-SHA-256
+//! in counter mode. An engine has no other source of randomness. Two engines must not share a seed.
 
 use hmac_sha256::HMAC;
 
-/// A deterministic generator. The same seed gives the same values, which is what makes a run repeatable.
+/// A deterministic generator. The same seed gives the same values, so a run can be replayed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Seed {
     key: [u8; 32],
@@ -11,12 +11,13 @@ pub struct Seed {
 }
 
 impl Seed {
-    /// A generator from 32 bytes, which a driver takes from its operating system's random source.
+    /// Creates a generator from 32 bytes. A driver takes them from the random source of its
+    /// operating system.
     pub const fn new(seed: [u8; 32]) -> Self {
         Self { key: seed, counter: 0 }
     }
 
-    /// A key for one purpose, independent of the values drawn.
+    /// Returns a key for one purpose. It does not depend on the values drawn so far.
     pub fn derive(&self, purpose: &str) -> [u8; 32] {
         let mut mac = HMAC::new(self.key);
         mac.update(b"derive\0");
@@ -24,7 +25,7 @@ impl Seed {
         mac.finalize()
     }
 
-    /// The next 32 bytes.
+    /// Returns the next 32 bytes.
     pub fn next_bytes(&mut self) -> [u8; 32] {
         let mut mac = HMAC::new(self.key);
         mac.update(b"draw\0");
@@ -33,7 +34,7 @@ impl Seed {
         mac.finalize()
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         let bytes = self.next_bytes();
         u64::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]])
@@ -53,7 +54,7 @@ mod tests {
     use alloc::format;
 
     #[test]
-    fn values_depend_on_the_seed_and_the_position_alone() {
+    fn values_depend_only_on_seed_and_position() {
         let (mut a, mut b) = (Seed::new([1; 32]), Seed::new([1; 32]));
         assert_eq!(a.next_u64(), b.next_u64());
         assert_ne!(a.next_u64(), Seed::new([1; 32]).next_u64());

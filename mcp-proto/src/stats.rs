@@ -1,105 +1,116 @@
-//! What an engine with its channels holds and has done, as numbers: a snapshot for metrics. Numbers only; nothing here is kept or counted.
+//! Snapshots for metrics: what an engine and its connections hold, and what they have done. This
+//! module only defines the numbers; it counts nothing.
 
 use crate::error::DiagnosticKind;
 use alloc::collections::BTreeMap;
 use core::ops::AddAssign;
 
-/// What a client holds at the moment, and what it has done since it was made: from
-/// [`WiredClient::stats`](crate::wired::WiredClient::stats). Nothing is taken away by asking. After the end of the client the
-/// counters keep their last values, and what is held is zero.
+/// What a client holds now, and what it has done since it was created.
+/// [`WiredClient::stats`](crate::wired::WiredClient::stats) returns it and resets nothing. After
+/// the end of the client, the counters keep their last values and the gauges are zero.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ClientStats {
     /// Calls that have not ended.
     pub calls: usize,
-    /// Calls that were accepted, those that have ended included. A refused call is none, and neither is a ping of
-    /// [`ClientConfig::ping`](crate::ClientConfig::ping).
+    /// Accepted calls, including those that have ended. Neither a refused call nor a ping of
+    /// [`ClientConfig::ping`](crate::ClientConfig::ping) counts.
     pub calls_made: u64,
-    /// Questions of the server that wait for the application's answer.
+    /// Requests of the server that wait for the application's answer.
     pub questions: usize,
     /// HTTP requests that wait for a connection, because
-    /// [`FrameLimits::max_connections_per_origin`](crate::limits::FrameLimits::max_connections_per_origin) are in use. The timeouts of their
-    /// calls are running. If this is often above zero, raise that maximum.
+    /// [`max_connections_per_origin`](crate::limits::FrameLimits::max_connections_per_origin)
+    /// are in use. The timeouts of their calls are running. If this is often above zero, raise that
+    /// maximum.
     pub waiting: usize,
-    /// Channels that are open, being opened or being closed.
+    /// Connections that are open, opening or closing.
     pub channels: usize,
-    /// What went over all channels, those that are closed included.
+    /// Traffic of all connections, including closed ones.
     pub traffic: Traffic,
-    /// Bytes that were handed to channels and are not reported written.
+    /// Bytes that the driver was given to write and has not reported written.
     pub unsent: usize,
-    /// Outputs that wait: for the driver, and with an adapter events for the application.
+    /// Outputs that wait for the driver and, with an adapter, events that wait for the application.
     pub queued: usize,
-    /// Notifications that were not delivered since the application was too slow: the sum of what [`Event::Lost`](crate::client::Event::Lost)
-    /// tells, also of those that were not told yet.
+    /// Notifications that were dropped because the application was too slow: the sum of
+    /// [`Event::Lost`](crate::client::Event::Lost), including losses not emitted yet.
     pub lost_notifications: u64,
-    /// The same for diagnostics, and for other events that are counted like one.
+    /// The same for diagnostics, and for events that count as diagnostics.
     pub lost_diagnostics: u64,
-    /// What the server did wrong and what of it was dropped, ignored or refused, by kind. Also counts what nobody listened to; not what
-    /// the engine itself lost within one input.
+    /// Diagnostics about the server, by kind. Includes those that the application did not receive,
+    /// except those that the engine dropped within one input.
     pub diagnostics: BTreeMap<DiagnosticKind, u64>,
-    /// How often [`Event::Restarting`](crate::client::Event::Restarting) was told.
+    /// Emitted [`Event::Restarting`](crate::client::Event::Restarting) events.
     pub restarts: u64,
-    /// How often [`Event::Reconnecting`](crate::client::Event::Reconnecting) was told.
+    /// Emitted [`Event::Reconnecting`](crate::client::Event::Reconnecting) events.
     pub reconnects: u64,
-    /// How often [`Event::PingMissed`](crate::client::Event::PingMissed) was told.
+    /// Emitted [`Event::PingMissed`](crate::client::Event::PingMissed) events.
     pub pings_missed: u64,
-    /// Threads that outlived their channel: stuck in the operating system, or about to end. Filled in by a driver that has threads; else
-    /// zero.
+    /// Threads that outlived their connection: blocked in the operating system, or about to end. A
+    /// driver with threads sets it; otherwise it is zero.
     pub detached_threads: usize,
 }
 
-/// What a server holds at the moment, and what it has done since it was made: from [`SharedServer::stats`](crate::wired::SharedServer::stats) or
-/// [`WiredServer::stats`](crate::wired::WiredServer::stats). Nothing is taken away by asking.
+/// What a server holds now, and what it has done since it was created.
+/// [`SharedServer::stats`](crate::wired::SharedServer::stats) and
+/// [`WiredServer::stats`](crate::wired::WiredServer::stats) return it and reset nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ServerStats {
-    /// Requests that the application was handed and has not answered.
+    /// Requests that the application received and has not answered.
     pub running: usize,
-    /// Handlers whose response has no receiver. A handler counts from its cancellation (by the client, because the client has left, by a
-    /// deadline, or with the server) until it returns; a driver that runs handlers adds these, and with mcp-blocking each holds a thread. A
-    /// handler also counts while it runs for a client that was cut off and cannot come back for the response; the engine counts these, which
-    /// are among `running` too. Handlers that look at [`Cx::is_cancelled`](crate::Cx::is_cancelled) keep this number small.
+    /// Handlers whose response has no receiver. A handler counts from its cancellation (by the
+    /// client, by its disconnect, at a deadline or at a shutdown) until it returns. A driver that
+    /// runs handlers adds these; with mcp-blocking each holds a thread. A handler also counts while
+    /// it runs for a disconnected client that cannot resume; the engine counts these, and they are
+    /// part of `running` too. Handlers that check [`Cx::is_cancelled`](crate::Cx::is_cancelled)
+    /// keep this number small.
     pub abandoned_handlers: usize,
-    /// Requests that the application was handed, once for each round of one that asks. Not those that the engine answers itself.
+    /// Requests that the application received, once for each round. Requests that the engine
+    /// answers itself do not count.
     pub requests: u64,
-    /// Connections that are open or being closed.
+    /// Connections that are open or closing.
     pub channels: usize,
-    /// Sessions of clients of the older revisions over HTTP: see [`Server::sessions`](crate::server::Server::sessions).
+    /// Sessions of legacy HTTP clients: see [`Server::sessions`](crate::server::Server::sessions).
     pub sessions: usize,
-    /// Streams of clients of the older revisions over HTTP, open or kept: see [`Server::streams`](crate::server::Server::streams).
+    /// Open or kept streams of legacy HTTP clients: see
+    /// [`Server::streams`](crate::server::Server::streams).
     pub streams: usize,
-    /// What went over all connections, those that are closed included. Of a [`SharedServer`](crate::wired::SharedServer): what it was told of with
-    /// [`count`](crate::wired::SharedServer::count).
+    /// Traffic of all connections, including closed ones. A
+    /// [`SharedServer`](crate::wired::SharedServer) knows what was reported to it with
+    /// [`exchange`](crate::wired::SharedServer::exchange).
     pub traffic: Traffic,
-    /// Events, or other outputs, that wait.
+    /// Outputs that wait for the driver.
     pub queued: usize,
-    /// Notifications that were not delivered since the application was too slow.
+    /// Notifications that were dropped because the application was too slow.
     pub lost_notifications: u64,
-    /// Diagnostics that were not delivered since the application was too slow.
+    /// Diagnostics that were dropped because the application was too slow.
     pub lost_diagnostics: u64,
-    /// What clients did wrong and what of it was dropped, ignored or refused, by kind. Also counts what nobody listened to; not what the
-    /// engine itself lost within one input.
+    /// Diagnostics about clients, by kind. Includes those that the application did not receive,
+    /// except those that the engine dropped within one input.
     pub diagnostics: BTreeMap<DiagnosticKind, u64>,
 }
 
-/// What went over channels.
+/// Bytes and messages on connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Traffic {
-    /// Bytes that were read, with their framing, also those that were not understood. Not what came after the end of a channel.
+    /// Bytes read, including framing and bytes that could not be parsed. Bytes after the end of a
+    /// connection do not count.
     pub bytes_in: u64,
-    /// Bytes that were reported written, with their framing. Not those that were written when a channel was aborted.
+    /// Bytes reported written, including framing. Bytes written while a connection was aborted do
+    /// not count.
     pub bytes_out: u64,
-    /// Messages that were read: requests, notifications and responses, each element of a batch for itself.
+    /// Messages read: requests, notifications and responses. Each element of a batch counts.
     pub messages_in: u64,
-    /// Messages that were handed over to be written, also if that never happened. On HTTP every body and every event that has data.
+    /// Messages that the driver was given to write, even if it never wrote them. On HTTP, each body
+    /// and each event with data counts.
     pub messages_out: u64,
-    /// What was read where a message should be, and is none.
+    /// Invalid messages read.
     pub defects_in: u64,
 }
 
 impl Traffic {
-    /// Whether nothing is counted.
+    /// Returns whether all counts are zero.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

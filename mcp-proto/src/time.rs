@@ -1,13 +1,16 @@
-//! Time as the engine sees it: a duration since an origin that the driver chose. There is no `now()` here, and none may be added.
+//! Time as an engine sees it: a duration since an origin that the driver chose. This module has no
+//! `now()`, and must never have one.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::fmt;
 use core::ops::{Add, Sub};
 use core::time::Duration;
 
-/// A point in time: a [`Duration`] since an origin that the driver chose once, usually the moment its engine was made.
+/// A point in time: a [`Duration`] since an origin that the driver chose once, usually when it
+/// created its engine.
 ///
-/// Time never moves back: an engine that is handed an earlier instant than before goes on with the latest it has seen.
+/// Time never moves back. An engine that is given an earlier instant than before continues with the
+/// latest one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(Duration);
 
@@ -15,27 +18,27 @@ impl Instant {
     /// The origin.
     pub const ZERO: Self = Self(Duration::ZERO);
 
-    /// The instant that lies `since` after the origin.
+    /// Returns the instant that is `since` after the origin.
     pub const fn new(since: Duration) -> Self {
         Self(since)
     }
 
-    /// The instant `millis` milliseconds after the origin.
+    /// Returns the instant that is `millis` milliseconds after the origin.
     pub const fn from_millis(millis: u64) -> Self {
         Self(Duration::from_millis(millis))
     }
 
-    /// The time passed since the origin.
+    /// Returns the time since the origin.
     pub const fn since_origin(self) -> Duration {
         self.0
     }
 
-    /// The time since 1970, where the origin was `origin_unix` after it; saturates.
+    /// Returns the time since 1970, if the origin was `origin_unix` after 1970. Saturates.
     pub(crate) const fn unix(self, origin_unix: Duration) -> Duration {
         origin_unix.saturating_add(self.0)
     }
 
-    /// The time from `earlier` to `self`; zero if `earlier` is later.
+    /// Returns the time from `earlier` to `self`, or zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
@@ -43,7 +46,7 @@ impl Instant {
 
 impl Add<Duration> for Instant {
     type Output = Self;
-    /// Saturates: a deadline of `Duration::MAX` is simply never reached.
+    /// Saturates: a deadline of `Duration::MAX` is never reached.
     fn add(self, rhs: Duration) -> Self {
         Self(self.0.saturating_add(rhs))
     }
@@ -62,7 +65,8 @@ impl fmt::Debug for Instant {
     }
 }
 
-/// The armed timers of one engine, by name: arming is O(log n), the next deadline O(log n), and they fire in the order of their deadlines.
+/// The armed timers of one engine, by name. Arming takes O(log n), and so does the lookup of the
+/// next deadline. Timers fire in the order of their deadlines.
 #[derive(Debug)]
 pub(crate) struct Timers<T> {
     due: BTreeSet<(Instant, T)>,
@@ -74,7 +78,7 @@ impl<T: Copy + Ord> Timers<T> {
         Self { due: BTreeSet::new(), at: BTreeMap::new() }
     }
 
-    /// Arms the timer for `at` in place of an earlier time, or disarms it.
+    /// Arms the timer for `at`, replacing an earlier time, or disarms it.
     pub(crate) fn set(&mut self, timer: T, at: Option<Instant>) {
         let before = match at {
             Some(at) => self.at.insert(timer, at),
@@ -88,12 +92,12 @@ impl<T: Copy + Ord> Timers<T> {
         }
     }
 
-    /// What the timer is armed for.
+    /// Returns when the timer fires, if it is armed.
     pub(crate) fn get(&self, timer: T) -> Option<Instant> {
         self.at.get(&timer).copied()
     }
 
-    /// The next deadline and its timer.
+    /// Returns the next deadline and its timer.
     pub(crate) fn next(&self) -> Option<(Instant, T)> {
         self.due.first().copied()
     }
@@ -113,7 +117,7 @@ impl<T: Copy + Ord> Timers<T> {
     }
 }
 
-/// The earlier of two optional deadlines.
+/// Returns the earlier of two optional deadlines.
 pub(crate) fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -126,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timers_fire_in_the_order_of_their_deadlines_and_rearming_replaces() {
+    fn timers_fire_by_deadline_and_rearming_replaces() {
         let mut timers = Timers::new();
         timers.set('a', Some(Instant::from_millis(30)));
         timers.set('b', Some(Instant::from_millis(20)));

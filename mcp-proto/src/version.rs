@@ -1,4 +1,5 @@
-//! The published revisions, and one table of what each of them allows. No other file compares revisions.
+//! The published revisions, and one table of what each of them allows. No other file compares
+//! revisions.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -19,16 +20,17 @@ pub enum ProtocolVersion {
     V2026_07_28,
 }
 
-/// The two ways in which a connection starts and carries its metadata.
+/// The two ways to start a connection and to carry its metadata.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 pub enum Era {
     /// Up to 2025-11-25: a handshake (`initialize`), then a stateful connection.
     Legacy,
-    /// From 2026-07-28 on: no handshake, metadata in every request, questions as results.
+    /// From 2026-07-28 on: no handshake, metadata in every request, and requests to the client as
+    /// results.
     Modern,
 }
 
-/// What a revision allows and demands.
+/// What a revision allows and requires.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Rules {
@@ -38,7 +40,8 @@ pub struct Rules {
     pub batches: bool,
     /// An error response without an id is legal.
     pub idless_errors: bool,
-    /// Over HTTP, an event stream of a session begins with an event that has an id and no data, and may be closed before its end.
+    /// Over HTTP, an event stream of a session begins with an event that has an id and no data, and
+    /// may be closed before its end.
     pub polling: bool,
     /// `message` of a progress notification exists.
     pub progress_message: bool,
@@ -46,27 +49,31 @@ pub struct Rules {
     pub elicitation: bool,
     /// Audio content exists.
     pub audio: bool,
-    /// Resource links exist as content of a tool's result.
+    /// Resource links exist as content of a tool result.
     pub resource_links: bool,
     /// `annotations` of a tool exist.
     pub tool_annotations: bool,
-    /// `title` and `_meta` of a tool, `title` of an implementation, `outputSchema` and `structuredContent` exist.
+    /// `title` and `_meta` of a tool, `title` of an implementation, `outputSchema` and
+    /// `structuredContent` exist.
     pub titles: bool,
-    /// `structuredContent` and `outputSchema` may be any JSON value and any schema; else an object.
+    /// `structuredContent` may be any JSON value, and `outputSchema` any schema. Otherwise both are
+    /// objects.
     pub any_structured: bool,
     /// `icons` of a tool, `description`, `icons` and `websiteUrl` of an implementation exist.
     pub icons: bool,
-    /// Arguments that cannot be decoded are a tool result with `isError`; else a protocol error `-32602`.
+    /// Arguments that cannot be decoded lead to a tool result with `isError`. Otherwise they lead
+    /// to the protocol error `-32602`.
     pub invalid_arguments_as_result: bool,
     /// Elicitation has modes (`form`, `url`), and a client declares them one by one.
     pub elicitation_modes: bool,
-    /// Tasks are part of the revision itself (experimental): `tasks/get` and the others, `notifications/tasks/status`.
+    /// The revision itself defines (experimental) tasks: `tasks/get` and the others,
+    /// `notifications/tasks/status`.
     pub tasks: bool,
 }
 
-#[cfg(feature = "http")]
 impl Era {
-    /// The era of a revision by its name, which need not be published yet: a date after all that are is of the modern era.
+    /// Returns the era of a revision by its name. The revision need not be published yet: a date
+    /// after all published ones belongs to the modern era.
     pub(crate) fn of_name(name: &str) -> Option<Self> {
         let date = name.len() == 10 && name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
         let later = date && ProtocolVersion::ALL.iter().all(|version| version.as_str() < name);
@@ -79,7 +86,7 @@ impl ProtocolVersion {
     pub const ALL: [Self; 5] =
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -90,12 +97,12 @@ impl ProtocolVersion {
         }
     }
 
-    /// The revision of that name; `None` for a name that no published revision has.
+    /// Returns the revision of that name. `None` if no published revision has it.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|version| version.as_str() == name)
     }
 
-    /// What this revision allows.
+    /// Returns what this revision allows.
     pub const fn rules(self) -> Rules {
         const OLDEST: Rules = Rules {
             era: Era::Legacy,
@@ -138,7 +145,7 @@ impl ProtocolVersion {
         }
     }
 
-    /// The era of this revision.
+    /// Returns the era of this revision.
     pub const fn era(self) -> Era {
         self.rules().era
     }
@@ -166,7 +173,7 @@ impl Versions {
         Self(ProtocolVersion::ALL.to_vec())
     }
 
-    /// These revisions; order and repetition do not matter.
+    /// Creates a set of these revisions. Order and repetition do not matter.
     pub fn new(versions: impl IntoIterator<Item = ProtocolVersion>) -> Self {
         let mut versions: Vec<_> = versions.into_iter().collect();
         versions.sort_unstable();
@@ -174,22 +181,22 @@ impl Versions {
         Self(versions)
     }
 
-    /// Whether `version` is among them.
+    /// Returns whether the set contains `version`.
     pub fn contains(&self, version: ProtocolVersion) -> bool {
         self.0.contains(&version)
     }
 
-    /// The revisions, newest first, which is how they are told to a peer.
+    /// Returns the revisions, newest first, which is the order on the wire.
     pub fn newest_first(&self) -> impl Iterator<Item = ProtocolVersion> + '_ {
         self.0.iter().rev().copied()
     }
 
-    /// The newest revision of `era`.
+    /// Returns the newest revision of `era`.
     pub fn newest(&self, era: Era) -> Option<ProtocolVersion> {
         self.newest_first().find(|version| version.era() == era)
     }
 
-    /// The newest revision of `era` that `names` holds too. Names of unknown revisions are passed over.
+    /// Returns the newest revision of `era` that `names` also contains. Unknown names are ignored.
     pub fn mutual<S: AsRef<str>>(&self, era: Era, names: &[S]) -> Option<ProtocolVersion> {
         self.newest_first().find(|v| v.era() == era && names.iter().any(|name| name.as_ref() == v.as_str()))
     }
@@ -207,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_round_trip_and_unknown_names_are_unknown() {
+    fn names_round_trip_and_unknown_names_are_rejected() {
         for version in ProtocolVersion::ALL {
             assert_eq!(ProtocolVersion::parse(version.as_str()), Some(version));
         }
@@ -225,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mutual_revision_is_the_newest_of_the_era_that_both_name() {
+    fn mutual_revision_is_the_newest_common_one_of_the_era() {
         let all = Versions::all();
         let theirs = ["2099-01-01", "2025-06-18", "2026-07-28", "2025-11-25"];
         assert_eq!(all.mutual(Era::Modern, &theirs), Some(ProtocolVersion::V2026_07_28));

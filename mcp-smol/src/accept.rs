@@ -1,4 +1,4 @@
-//! Servers that listen: a task accepts, and one task serves each connection.
+//! Servers that listen: one task accepts connections, and one task serves each of them.
 
 use crate::channel::{Reader, Writer};
 use crate::clock::after;
@@ -12,28 +12,28 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long accepting rests when the operating system has no descriptor left.
+/// Delay before the next accept if the operating system has no descriptor left.
 const REST: Duration = Duration::from_millis(50);
 
 /// A listening socket.
 pub(crate) trait Listener: Send + Sync + 'static {
-    /// What its connections speak.
+    /// The protocol of its connections.
     const KIND: Kind;
 
-    /// Takes the next connection, without waiting for one.
+    /// Accepts the next connection, without blocking.
     fn accept(&self) -> io::Result<((Reader, Writer), Peer)>;
 }
 
-/// Serves what comes, until the server accepts no more.
+/// Serves connections until the server accepts no more.
 pub(crate) fn listen<L: Listener>(server: &Server, listener: Async<L>) {
     let listening = Listening::begin(server.shared().clone());
     server.shared().spawn(async move {
-        // Once it is over, the listener is closed first, then that is told.
+        // At the end, closes the listener before reporting it.
         or(listening.0.closing(), accept_all(&listening.0, listener)).await;
     });
 }
 
-/// Notes that something listens, for as long as it lives.
+/// Counts as a listener while it exists.
 struct Listening(Arc<Shared>);
 
 impl Listening {
@@ -58,11 +58,11 @@ async fn accept_all<L: Listener>(shared: &Arc<Shared>, listener: Async<L>) {
                 yield_now().await;
             }
             Err(e) => match e.kind() {
-                // Failing to wait is noticed by accepting again.
+                // If waiting fails, the next accept reports the error.
                 ErrorKind::WouldBlock => drop(listener.readable().await),
-                // The peer went away before it was accepted.
+                // The peer disconnected before it was accepted.
                 ErrorKind::ConnectionAborted | ErrorKind::Interrupted => {}
-                // No descriptor or memory is left. Connections that end make room.
+                // No descriptor or memory is left. Connections that end free some.
                 _ => after(REST).await,
             },
         }
@@ -78,7 +78,8 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::time::Instant;
 
-    /// A listener of a system that has no descriptor left; it tells of each attempt for which there is room.
+    /// A listener of a system without free descriptors. It reports each attempt, as far as its
+    /// channel has room.
     struct Exhausted(UnixStream, Sender<()>);
 
     impl AsFd for Exhausted {
@@ -91,7 +92,7 @@ mod tests {
         const KIND: Kind = Kind::Lines;
 
         fn accept(&self) -> io::Result<((Reader, Writer), Peer)> {
-            // Without room it is one of many at once.
+            // A full channel means that there are many attempts at once.
             let _ = self.1.try_send(());
             Err(ErrorKind::OutOfMemory.into())
         }
@@ -99,7 +100,7 @@ mod tests {
 
     // covers: B-189
     #[test]
-    fn a_listener_without_descriptors_rests_between_its_attempts() {
+    fn listener_without_descriptors_waits_between_attempts() {
         const ATTEMPTS: u32 = 10;
         smol::block_on(async {
             let shared = Shared::new(Router::new("full", "1").into(), None).expect("a seed");

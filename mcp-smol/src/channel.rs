@@ -1,32 +1,33 @@
-//! One channel as bytes: a reader, a writer, and perhaps the program behind them. Client and server drive the same type.
-//! It holds no protocol state; what happens on it comes out as [`IoEvent`] facts, one for each [`poll_wire`](Channel::poll_wire).
+//! The bytes of one connection: a reader, a writer, and possibly a program. Client and server use
+//! the same type. It holds no protocol state, and reports what happens as [`IoEvent`]s, one for
+//! each [`poll_wire`](Channel::poll_wire).
 
 use crate::process::Process;
 use bytes::Bytes;
 #[cfg(unix)]
-use mcp_proto::driver::not_opened;
-use mcp_proto::driver::{Step, WriteQueue};
+use mcp_proto::adapter::not_opened;
+use mcp_proto::adapter::{Step, WriteQueue};
+use mcp_proto::exchange::IoEvent;
 use mcp_proto::exchange::{Closed, Endpoint, Peer, Shutdown};
-use mcp_proto::input::IoEvent;
 use smol::future::Future;
 use smol::io::{AsyncRead, AsyncWrite};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-/// The reading half of a channel.
+/// The reading half.
 pub(crate) type Reader = Box<dyn AsyncRead + Send + Unpin>;
-/// The writing half of a channel.
+/// The writing half.
 pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
-/// A channel on its way.
+/// A connection that is being opened.
 pub(crate) type Opening = Pin<Box<dyn Future<Output = Result<Link, Closed>> + Send>>;
 
-/// Bytes of the first read, and of all reads of a channel that never has more.
+/// Size of the first read, and of all reads if there is never more to read, in bytes.
 const READ: usize = 4 << 10;
-/// Bytes of the largest read: as much as a pipe of Linux holds.
+/// Maximum size of a read, in bytes: the capacity of a Linux pipe.
 const MOST: usize = 64 << 10;
 
-/// What an open channel consists of.
+/// The parts of an open connection.
 pub(crate) struct Link {
     pub(crate) reader: Reader,
     pub(crate) writer: Writer,
@@ -34,24 +35,26 @@ pub(crate) struct Link {
     pub(crate) peer: Peer,
 }
 
-/// One channel, from the wish to open it to its last fact.
+/// The bytes of one connection, from its opening to its last event.
 pub(crate) struct Channel {
     opening: Option<Opening>,
     reader: Option<Reader>,
     writer: Option<Writer>,
     process: Option<Process>,
     queue: WriteQueue,
-    /// The step of writing that is under way.
+    /// The write step in progress.
     step: Option<Step>,
     aborted: bool,
-    /// Writing has failed: the other side takes nothing more.
+    /// A write has failed: the peer accepts nothing more.
     refused: bool,
+    /// Whether the engine accepts input.
+    reads: bool,
     closed: bool,
     buffer: Vec<u8>,
 }
 
 impl Channel {
-    /// A channel that opens when it is polled.
+    /// Creates a connection that opens when it is polled.
     pub(crate) fn open(opening: Opening) -> Self {
         Self {
             opening: Some(opening),
@@ -62,12 +65,13 @@ impl Channel {
             step: None,
             aborted: false,
             refused: false,
+            reads: true,
             closed: false,
             buffer: Vec::new(),
         }
     }
 
-    /// A channel that is open already and does not report it.
+    /// Creates a connection that is already open and does not report it.
     pub(crate) fn opened(reader: Reader, writer: Writer) -> Self {
         let mut channel = Self::open(Box::pin(smol::future::pending()));
         channel.opening = None;
@@ -75,14 +79,19 @@ impl Channel {
         channel
     }
 
-    /// Queues bytes. Dropped if the other side reads no more, which the end of the channel tells.
+    /// Queues bytes. Drops them if the peer reads no more, which the end of the connection reports.
     pub(crate) fn write(&mut self, bytes: Bytes) {
         self.queue.push(bytes);
     }
 
-    /// Whether writing has failed. There may still be something to read.
+    /// Returns whether a write has failed. There may still be bytes to read.
     pub(crate) fn is_refused(&self) -> bool {
         self.refused
+    }
+
+    /// Stops reading, or reads again.
+    pub(crate) fn set_reading(&mut self, reads: bool) {
+        self.reads = reads;
     }
 
     /// Ends the channel in this way.
@@ -105,8 +114,9 @@ impl Channel {
         }
     }
 
-    /// The next thing that happened. Reads only if `wants_read`, and writes whatever it says. Pending for ever after `IoEvent::Closed`.
-    pub(crate) fn poll_wire(&mut self, cx: &mut Context<'_>, wants_read: bool) -> Poll<IoEvent> {
+    /// Polls for the next event of the channel. Reads only if `may_read`, and if the engine accepts
+    /// input. Pending forever after [`IoEvent::Closed`].
+    pub(crate) fn poll_wire(&mut self, cx: &mut Context<'_>, may_read: bool) -> Poll<IoEvent> {
         if self.closed {
             return Poll::Pending;
         }
@@ -125,7 +135,10 @@ impl Channel {
             return Poll::Ready(IoEvent::Written(n));
         }
         let exited = self.process.as_mut().is_some_and(|process| process.poll_exited(cx));
-        if wants_read && let Poll::Ready(wire) = self.poll_read(cx) {
+        if may_read
+            && self.reads
+            && let Poll::Ready(wire) = self.poll_read(cx)
+        {
             return Poll::Ready(wire);
         }
         let over = match &mut self.process {
@@ -156,8 +169,8 @@ impl Channel {
         self.queue.end();
     }
 
-    /// Writes what is queued; ready when some of it was accepted. A failed write ends the writing and nothing else: what the other side
-    /// said before it closed may still be on its way.
+    /// Writes queued bytes. Ready when some were accepted. A failed write ends only the writing
+    /// side: bytes that the peer sent before it closed may still arrive.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
         while let Some(writer) = &mut self.writer {
             let writer = Pin::new(writer);
@@ -183,7 +196,7 @@ impl Channel {
                     }
                 },
                 Some(Step::End) => {
-                    // Failing to close what is closed already changes nothing.
+                    // An error while closing does not matter.
                     let _ = ready!(writer.poll_close(cx));
                     self.stop_writing();
                 }
@@ -201,26 +214,27 @@ impl Channel {
         Poll::Ready(match read {
             Ok(0) => {
                 self.reader = None;
-                IoEvent::Eof
+                IoEvent::ReadClosed
             }
             Ok(n) => {
                 let bytes = Bytes::copy_from_slice(&self.buffer[..n]);
                 if n == self.buffer.len() && n < MOST {
                     self.buffer.resize(4 * n, 0);
                 }
-                IoEvent::Bytes(bytes)
+                IoEvent::Read(bytes)
             }
-            // A program speaks once more: with its exit status.
+            // A program has one more event, its exit status.
             Err(_) if self.process.is_some() => {
                 self.reader = None;
-                IoEvent::Eof
+                IoEvent::ReadClosed
             }
             Err(_) => self.end(Closed::Reset),
         })
     }
 }
 
-/// Starts to open a channel to `endpoint`, within `limit`; `given` is the channel that the driver holds already.
+/// Begins to open a connection to `endpoint`, within `limit`. `given` is the connection that the
+/// driver already has.
 pub(crate) fn open(
     endpoint: Endpoint,
     limit: Duration,
@@ -228,7 +242,7 @@ pub(crate) fn open(
     stderr: &crate::Stderr,
 ) -> Opening {
     match endpoint {
-        // Started here and not in the future, so that nothing lies between the start of a program and its owner.
+        // Started here and not in the future, so that a started program always has an owner.
         Endpoint::Program(program) => {
             let link = Process::spawn(&program, stderr);
             Box::pin(std::future::ready(link))

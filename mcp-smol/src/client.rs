@@ -1,28 +1,26 @@
-//! The handle of a client and the futures it gives: a waker for each waiting call, and nothing of the protocol.
+//! The handle of a client and its futures. Each waiting call has a waker; there is no protocol
+//! state.
 
-use crate::clock::Origin;
-use crate::config::BoxFuture;
 use crate::driver::Driver;
+use crate::future::BoxFuture;
+use crate::shared::Shared;
 use crate::spawned::Spawned;
-use crate::sync::{Mutex, MutexGuard, Watchers, lock};
+use mcp_proto::adapter::{Collected, ConnectError};
 use mcp_proto::call::{Method, Paged};
-use mcp_proto::client::{Event, Termination, Verdict};
-use mcp_proto::driver::{Calls, Collected, ConnectError, Noted};
-use mcp_proto::exchange::{Action, Closed, ConnectionId};
+use mcp_proto::client::{Termination, Verdict};
 use mcp_proto::input::{CallId, NotificationId};
 use mcp_proto::stats::ClientStats;
-use mcp_proto::wired::WiredClient;
 use mcp_proto::{Call, CallError, Calling, IntoCall, Object, Pages, Progress, Refusal, ServerInfo};
 use smol::future::{Future, FutureExt};
 use smol::stream::Stream;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::task::{Context, Poll};
 
-/// A client that has not connected yet, returned by [`connecting`](crate::connecting): a future of the [`Client`]. It starts nothing before
-/// it is polled. Dropping it ends the attempt and leaves nothing behind.
+/// A client that has not connected yet, returned by [`connecting`](crate::connecting): a future of
+/// the [`Client`]. It starts nothing before it is polled. Dropping it ends the attempt and leaves
+/// nothing behind.
 #[must_use = "nothing is started before it is awaited"]
 pub struct Connecting {
     closer: Closer,
@@ -62,40 +60,20 @@ impl fmt::Debug for Connecting {
     }
 }
 
-/// A client. Cheap to clone; dropping the last clone closes the connection, which the [`Driver`](crate::Driver) then does in order.
-/// A client of [`connect`](crate::connect) ends its driver itself when the last clone is dropped: that blocks for as long as a program
-/// takes to exit, usually some milliseconds, and at the most until it is killed. [`close`](Self::close) does not block.
+/// A client. Cheap to clone. Dropping the last clone closes the connection in order, which the
+/// [`Driver`](crate::Driver) carries out. A client of [`connect`](crate::connect) waits for its
+/// driver when the last clone is dropped: this blocks until the program has exited, usually some
+/// milliseconds, at most until it was killed. [`close`](Self::close) does not block.
 #[derive(Clone)]
 pub struct Client {
     handle: Arc<Handle>,
 }
 
-/// What all clones of a client share.
+/// The state that all clones of a client share.
 struct Handle {
     shared: Arc<Shared>,
-    /// The driver, if it is ours to end.
+    /// The driver, if this client has to end it.
     driver: Option<Spawned>,
-}
-
-/// What the handles and the driver share.
-pub(crate) struct Shared {
-    pub(crate) origin: Origin,
-    state: Mutex<State>,
-    /// Those who wait for the start or the end of the client.
-    watchers: Watchers,
-}
-
-pub(crate) struct State {
-    pub(crate) engine: WiredClient,
-    /// Wakes the driver, which then asks the engine what to do.
-    pub(crate) driver: Option<Waker>,
-    calls: Calls<Option<Waker>>,
-    /// The driver carries out what the engine says.
-    begun: bool,
-    /// The driver was dropped, or is not to begin.
-    abandoned: bool,
-    /// The process is to end with this code once the client has ended.
-    exit: Option<i32>,
 }
 
 impl fmt::Debug for Client {
@@ -113,15 +91,16 @@ impl Client {
         &self.handle.shared
     }
 
-    /// Makes a call and waits for its end. Dropping the future cancels the call, and the server is told.
+    /// Makes a call and waits for its end. Dropping the future cancels the call, also on the
+    /// server.
     ///
     /// # Errors
-    /// [`CallError`]; says whether the request can have reached the server.
+    /// [`CallError`]. It states whether the request can have reached the server.
     pub async fn call<C: IntoCall>(&self, call: C) -> Result<<C::Method as Method>::Output, CallError> {
         self.start(call).await
     }
 
-    /// Makes a call now; the future that is returned waits for its end.
+    /// Makes a call now, and returns a future of its end.
     pub fn start<C: IntoCall>(&self, call: C) -> Pending<C::Method, C::Told> {
         let (call, told) = call.into_call();
         let calling = self.shared().command(|shared, state| {
@@ -135,7 +114,8 @@ impl Client {
         Pending { client: self.clone(), calling: Some(calling), told }
     }
 
-    /// The elements of a paged list, fetched page by page as the stream is polled. Ends at the first error.
+    /// Returns a stream of the elements of a paged list. It fetches each page when it is needed,
+    /// and ends at the first error.
     pub fn pages<M: Paged>(
         &self,
         call: Call<M>,
@@ -155,8 +135,9 @@ impl Client {
         }))
     }
 
-    /// Queues a notification of a custom method. The returned future waits for its delivery; dropping it changes nothing. If the client is
-    /// closed or dropped right after, it still sends the notification, within the time limits of the shutdown.
+    /// Queues a notification of a custom method. The returned future waits for its delivery;
+    /// dropping it changes nothing. If the client is closed or dropped right after, it still sends
+    /// the notification, within the time limits of the shutdown.
     ///
     /// # Errors
     /// [`Refusal`]: nothing was sent.
@@ -171,7 +152,7 @@ impl Client {
         sent.map(|id| PendingNotification { shared: Arc::clone(shared), id })
     }
 
-    /// Waits until the two sides have agreed. Calls need not wait for it: they are sent when it is so.
+    /// Waits for the end of negotiation. Calls need not wait for it: the engine sends them then.
     ///
     /// # Errors
     /// [`ConnectError`] if the connection ended instead.
@@ -185,60 +166,61 @@ impl Client {
             .await
     }
 
-    /// What is known of the server; `None` before the two sides have agreed.
+    /// Returns the description of the server. `None` before the end of negotiation.
     pub fn server(&self) -> Option<ServerInfo> {
         self.shared().lock().calls.ready().cloned()
     }
 
-    /// What was found out about the server, for a later client of the same one; `None` before the two sides have agreed.
+    /// Returns the result of the negotiation with the server, for a later client of the same
+    /// server. `None` before the end of negotiation.
     pub fn verdict(&self) -> Option<Verdict> {
         self.shared().lock().engine.client().verdict()
     }
 
-    /// What the client holds at the moment and what it has done, in numbers.
+    /// Returns a snapshot of the client's numbers.
     pub fn stats(&self) -> ClientStats {
         self.shared().lock().engine.stats()
     }
 
-    /// Ends the connection in order, and waits until it has ended: a program is given time to exit, then told to terminate, then killed.
-    /// Calls that have not ended end. May be called again, also while another waits. Needs the driver to run.
+    /// Closes the connection in order, and waits for its end: a program has time to exit, then is
+    /// terminated, then killed. Pending calls end. May be called repeatedly and concurrently. Needs
+    /// a running driver.
     pub async fn close(&self) -> Termination {
         self.shared().end().await
     }
 
-    /// What closes this client, and does not keep it open: for a signal handler, or for a callback of the client itself.
+    /// Returns a handle that closes this client without keeping it open: for a signal handler, or
+    /// for a callback of the client itself.
     pub fn closer(&self) -> Closer {
         Closer { shared: Arc::clone(self.shared()) }
     }
 }
 
-/// Closes a client, and does not keep it open as a clone of the [`Client`] would. It may outlive the client. From
-/// [`Client::closer`] and [`Connecting::closer`].
+/// Closes a client without keeping it open, as a clone of the [`Client`] would. It may outlive the
+/// client. [`Client::closer`] and [`Connecting::closer`] return one.
 #[derive(Clone)]
 pub struct Closer {
     shared: Arc<Shared>,
 }
 
 impl Closer {
-    /// As [`Client::close`]. If the client is being closed or dropped at the moment, waits for the end of that.
+    /// Like [`Client::close`]. If the client is already closing, waits for the end of that.
     pub async fn close(&self) -> Termination {
         self.shared.end().await
     }
 
-    /// Closes the client, then exits this process with this code. Meant for a signal handler: `smol::block_on(closer.exit(130))`. The first
-    /// of several codes wins.
+    /// Closes the client, then exits this process with this code. Meant for a signal handler:
+    /// `smol::block_on(closer.exit(130))`. The first of several codes wins.
     ///
-    /// Otherwise a pending call would end with an error, and a `main` that returns this error would exit before the client is closed, or
-    /// with another code. So from now on the futures that connect, call, notify and close this client stay pending. Dropping the last handle
-    /// of a client of [`connect`](crate::connect) exits the process. Exiting takes as long as [`close`](Self::close). Other clients of the
-    /// process are not closed.
+    /// Otherwise a pending call would end with an error, and a `main` that returns this error would
+    /// exit before the client is closed, or with another code. From now on the futures that
+    /// connect, call, notify and close this client therefore stay pending, and dropping the last
+    /// handle of a client of [`connect`](crate::connect) exits the process. Exiting takes as long
+    /// as [`close`](Self::close). Other clients of the process are not closed.
     pub async fn exit(&self, code: i32) -> ! {
         let code = *self.shared.lock().exit.get_or_insert(code);
         self.shared.close();
-        let ended = async {
-            self.shared.watchers.watch(|| self.shared.lock().calls.terminated().map(drop)).await;
-        };
-        ended.or(crate::clock::after(self.shared.ladder())).await;
+        self.shared.ended().or(crate::clock::after(self.shared.ladder())).await;
         std::process::exit(code)
     }
 }
@@ -263,22 +245,22 @@ impl Drop for Handle {
     }
 }
 
-/// A call under way: a future of its end. Dropping it before its end cancels the call, and the server is told.
+/// A pending call: a future of its end. Dropping it earlier cancels the call, also on the server.
 pub struct Pending<M: Method, F = fn(Progress)> {
     client: Client,
-    /// `None` once the end was handed out.
+    /// `None` once the end was returned.
     calling: Option<Result<Calling<M>, Refusal>>,
     told: F,
 }
 
 impl<M: Method, F> Pending<M, F> {
-    /// The id that diagnostics may name; `None` if the call was refused or has ended.
+    /// Returns the id of the call, for diagnostics. `None` if the call was refused or has ended.
     pub fn id(&self) -> Option<CallId> {
         Some(self.calling.as_ref()?.as_ref().ok()?.id())
     }
 
-    /// Cancels the call for a reason that the server is told. The future then ends with [`CallError::Cancelled`], unless the call had
-    /// ended before.
+    /// Cancels the call, and sends the reason to the server. The future then ends with
+    /// [`CallError::Cancelled`], unless the call had ended before.
     pub fn cancel(&self, reason: Option<&str>) {
         if let Some(id) = self.id() {
             self.client.shared().command(|shared, state| state.engine.cancel(shared.origin.now(), id, reason));
@@ -306,10 +288,11 @@ impl<M: Method, F: FnMut(Progress)> Future for Pending<M, F> {
             }
             None => return Poll::Pending,
         };
-        // The waker of before is let go at the end, outside the lock: it may be the last of a task that holds a client.
+        // The earlier waker is dropped at the end, outside of the lock: it may be the last one of a
+        // task that holds a client.
         let (_before, collected) = this.client.shared().lock().collect(id, cx.waker());
         let Some(Collected { progress, outcome }) = collected else { return Poll::Pending };
-        // Outside the lock: it is the caller's code, and may use the client.
+        // Outside of the lock: this is code of the application, which may use the client.
         progress.into_iter().for_each(&mut this.told);
         match (outcome, this.calling.take()) {
             (Some(outcome), Some(Ok(calling))) => Poll::Ready(calling.finish(outcome)),
@@ -330,7 +313,7 @@ impl<M: Method, F> Drop for Pending<M, F> {
             state.engine.cancel(shared.origin.now(), id, None);
             waker
         });
-        // Outside the lock: it may be the last of a task that holds a client.
+        // Outside of the lock: it may be the last waker of a task that holds a client.
         drop(waker);
     }
 }
@@ -341,9 +324,10 @@ impl<M: Method, F> fmt::Debug for Pending<M, F> {
     }
 }
 
-/// The delivery of a notification, from [`Client::notify`]: a future. Over HTTP it resolves once the server responded with a 2xx status, on
-/// any other connection once the bytes are written, and with an error if the client gave up first. Dropping it changes nothing, and it
-/// does not keep the client open.
+/// The delivery of a notification, from [`Client::notify`]: a future. Over HTTP it completes once
+/// the server responded with a 2xx status, on any other connection once the bytes are written, and
+/// with an error if the client gave up first. Dropping it changes nothing, and it does not keep the
+/// client open.
 pub struct PendingNotification {
     shared: Arc<Shared>,
     id: NotificationId,
@@ -361,7 +345,8 @@ impl Future for PendingNotification {
             return Poll::Ready(outcome);
         }
         let before = state.calls.wake_notification(self.id).and_then(|wake| wake.replace(cx.waker().clone()));
-        // The waker of before is dropped outside the lock: it may be the last of a task that holds a client.
+        // The earlier waker is dropped outside of the lock: it may be the last one of a task that
+        // holds a client.
         drop(state);
         drop(before);
         Poll::Pending
@@ -375,7 +360,7 @@ impl Drop for PendingNotification {
             state.engine.untrack(shared.origin.now(), self.id);
             waker
         });
-        // Outside the lock: it may be the last of a task that holds a client.
+        // Outside of the lock: it may be the last waker of a task that holds a client.
         drop(waker);
     }
 }
@@ -386,121 +371,6 @@ impl fmt::Debug for PendingNotification {
     }
 }
 
-impl Shared {
-    pub(crate) fn new(engine: WiredClient, origin: Origin) -> Self {
-        let (calls, driver) = (Calls::default(), None);
-        let state = State { engine, driver, calls, begun: false, abandoned: false, exit: None };
-        Self { origin, state: Mutex::new(state), watchers: Watchers::default() }
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
-    /// Tells the engine something, then wakes the driver, which may have something to do now.
-    fn command<T>(&self, tell: impl FnOnce(&Self, &mut State) -> T) -> T {
-        let mut state = self.lock();
-        let told = tell(self, &mut state);
-        let driver = state.driver.take();
-        drop(state);
-        driver.into_iter().for_each(Waker::wake);
-        told
-    }
-
-    /// How long it may take until everything has ended, and a little more.
-    fn ladder(&self) -> Duration {
-        let time = self.lock().engine.client().config().limits.end_time().saturating_add(Duration::from_secs(1));
-        // Beyond this an instant could overflow, and nobody waits so long.
-        time.min(Duration::from_secs(3600))
-    }
-
-    fn close(&self) {
-        let abandoned = self.command(|shared, state| {
-            state.engine.close(shared.origin.now());
-            state.abandoned |= !state.begun;
-            state.abandoned
-        });
-        if abandoned {
-            // Nothing was started, so there is nothing to end.
-            self.abandon(std::iter::empty());
-        }
-    }
-
-    /// Closes, and waits for the end.
-    async fn end(&self) -> Termination {
-        self.close();
-        self.watch(|state| state.calls.terminated().cloned()).await
-    }
-
-    /// Waits until `look` sees what it looks for; for ever if the process is to end with this client ([`Closer::exit`]).
-    async fn watch<T>(&self, mut look: impl FnMut(&State) -> Option<T>) -> T {
-        let look = || {
-            let state = self.lock();
-            if state.exit.is_some() { None } else { look(&state) }
-        };
-        self.watchers.watch(look).await
-    }
-
-    /// Takes note of what concerns those who wait; hands back what is not about a call.
-    pub(crate) fn note(&self, event: Event) -> Option<Event> {
-        let mut state = self.lock();
-        let (woken, milestone, rest) = state.note(event);
-        drop(state);
-        woken.into_iter().for_each(Waker::wake);
-        if milestone {
-            self.watchers.wake();
-        }
-        rest
-    }
-
-    /// The driver is gone, and with it the channels `open`: everything ends now.
-    pub(crate) fn abandon(&self, open: impl Iterator<Item = ConnectionId>) {
-        let mut state = self.lock();
-        state.abandoned = true;
-        if state.calls.terminated().is_some() {
-            return;
-        }
-        let now = self.origin.now();
-        state.engine.close(now);
-        open.for_each(|channel| state.engine.closed(now, channel, Closed::Aborted));
-        let mut woken = Vec::new();
-        while let Some(action) = state.engine.poll_output() {
-            match action {
-                Action::Open(channel, _) => state.engine.closed(now, channel, Closed::Aborted),
-                Action::Event(event) => woken.extend(state.note(event).0),
-                _ => {}
-            }
-        }
-        woken.extend(state.calls.abandon().filter_map(Option::take));
-        drop(state);
-        woken.into_iter().for_each(Waker::wake);
-        self.watchers.wake();
-    }
-}
-
-impl State {
-    /// The driver carries out what the engine says from here on; `false`: it has nothing to do.
-    pub(crate) fn begin(&mut self) -> bool {
-        self.begun = !self.abandoned;
-        self.begun
-    }
-
-    /// Takes note of an event: whose call it concerns, whether it concerns those who watch, and what is left of it for the application.
-    fn note(&mut self, event: Event) -> (Option<Waker>, bool, Option<Event>) {
-        match self.calls.note(event) {
-            Noted::Call(waker) => (waker.and_then(Option::take), false, None),
-            Noted::Milestone(event) => (None, true, Some(event)),
-            Noted::Other(event) => (None, false, Some(event)),
-        }
-    }
-
-    /// Takes what has come in for a call, and sees to it that `waker` is woken by more. Also hands out the waker of before.
-    fn collect(&mut self, call: CallId, waker: &Waker) -> (Option<Waker>, Option<Collected>) {
-        let before = self.calls.wake(call).and_then(|wake| wake.replace(waker.clone()));
-        (before, self.calls.collect(call))
-    }
-}
-
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use crate::{Object, Router, connect};
@@ -508,7 +378,7 @@ mod tests {
 
     // covers: B-133
     #[test]
-    fn notification_stays_pending_once_the_process_is_to_exit() {
+    fn notification_stays_pending_while_the_process_exits() {
         smol::block_on(async {
             let client = connect(Router::new("server", "1")).await.expect("connected");
             let notify = || client.notify("acme/note", Object::new()).expect("accepted");

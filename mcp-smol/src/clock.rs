@@ -1,4 +1,4 @@
-//! Time and chance, which the engines do not have: one clock, one timer that is armed anew only when it must be, one seed.
+//! Time and randomness for the engines: a clock, a timer, and a seed.
 
 use crate::sync::{Timer, now};
 use mcp_proto::Instant;
@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::Context;
 use std::time::{Duration, SystemTime};
 
-/// The origin that the instants of one engine count from.
+/// The origin of the instants of one engine.
 #[derive(Clone, Copy)]
 pub(crate) struct Origin {
     start: std::time::Instant,
@@ -27,7 +27,7 @@ impl Origin {
     }
 }
 
-/// One deadline of an engine.
+/// A timer for the deadline of an engine.
 pub(crate) struct Alarm {
     timer: Timer,
     armed: Option<Instant>,
@@ -38,12 +38,13 @@ impl Alarm {
         Self { timer: Timer::never(), armed: None }
     }
 
-    /// Whether `deadline` has come. If not, the task is woken when it comes, or before.
+    /// Returns whether `deadline` has passed. Otherwise wakes the task at that time or earlier.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, origin: Origin, deadline: Option<Instant>) -> bool {
         let Some(deadline) = deadline else { return false };
         loop {
-            // A deadline that moves back is looked at when the earlier one has come: most move with every call, and each change of the
-            // timer wakes the thread that waits for events.
+            // A later deadline does not re-arm the timer until the earlier one has passed: most
+            // calls move the deadline, and each change of the timer wakes the thread that waits for
+            // events.
             if self.armed.is_none_or(|armed| deadline < armed) {
                 self.armed = Some(deadline);
                 match origin.start.checked_add(deadline.since_origin()) {
@@ -62,17 +63,18 @@ impl Alarm {
     }
 }
 
-/// Rests so long.
+/// Waits for this time.
 pub(crate) async fn after(rest: Duration) {
     Timer::after(rest).await;
 }
 
-/// 32 bytes from the random source of the operating system. Keys and session ids follow from them, so there is no other source.
+/// Returns 32 bytes from the random source of the operating system. Keys and session ids are
+/// derived from them, so there is no fallback.
 ///
 /// # Errors
-/// The system gives no random bytes.
+/// The system provides no random bytes.
 pub(crate) fn seed() -> io::Result<[u8; 32]> {
-    // In the model there is no chance: a run depends on nothing but its schedule.
+    // The model checker has no randomness: a run depends only on its schedule.
     if cfg!(all(test, shuttle)) { Ok([0; 32]) } else { seed_from(getrandom::fill) }
 }
 

@@ -1,12 +1,12 @@
-//! What is said once: how a client behaves and what it can do for its server, and what a server is told besides its router.
+//! The options of clients and servers.
 
-use crate::server::Spawn;
-use crate::{ClientEvent, Handler, ServerEvent};
-#[cfg(feature = "http")]
+use crate::future::{BoxFuture, Spawn};
+use crate::handler::Handler;
+use crate::{ClientEvent, ServerEvent};
+use mcp_proto::adapter::{Question, Reply};
 use mcp_proto::client::BadHeader;
 use mcp_proto::client::ClientConfig;
-use mcp_proto::driver::{Question, Reply};
-use mcp_proto::exchange::{Peer, RequestHead};
+use mcp_proto::exchange::{ConnectionId, ConnectionNotice, Peer, RequestHead};
 use mcp_proto::input::Admission;
 use mcp_proto::process::Stderr;
 use mcp_proto::record::Recorder;
@@ -17,15 +17,13 @@ use mcp_proto::{
 };
 use smol::future::Future;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 
-pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
-/// How a client behaves, and what it can do for the server. Registering a callback is what declares the capability.
+/// The options of a client, with its callbacks. Registering a callback declares the capability.
 ///
-/// Callbacks are futures that the [`Driver`](crate::Driver) polls: they run beside everything else, and may call the same client. A
-/// callback that holds a [`Client`](crate::Client) keeps it open; end such a client with [`close`](crate::Client::close).
+/// Callbacks are futures that the [`Driver`](crate::Driver) polls. They run concurrently with
+/// everything else, and may call the same client. A callback that holds a [`Client`](crate::Client)
+/// keeps it open; end such a client with [`close`](crate::Client::close).
 #[derive(Default)]
 pub struct Config {
     pub(crate) changes: Vec<Change>,
@@ -44,6 +42,7 @@ pub(crate) struct Hooks {
     roots: Option<Hook<()>>,
     authorize: Option<Hook<Challenge>>,
     pub(crate) event: Option<Box<dyn FnMut(ClientEvent) + Send>>,
+    pub(crate) notice: Option<Box<dyn FnMut(ConnectionId, ConnectionNotice) + Send>>,
 }
 
 type Hook<Q> = Box<dyn Fn(Q) -> BoxFuture<Reply> + Send>;
@@ -55,12 +54,12 @@ impl fmt::Debug for Config {
 }
 
 impl Config {
-    /// What [`ClientConfig`] says by default, no callbacks.
+    /// Creates options with the defaults of [`ClientConfig`] and without callbacks.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Changes any field of the engine's configuration but its target, which `connect` sets.
+    /// Changes any field of the engine's configuration except its target, which `connect` sets.
     #[must_use]
     pub fn set(mut self, change: impl FnOnce(&mut ClientConfig) + Send + 'static) -> Self {
         self.changes.push(Box::new(change));
@@ -70,15 +69,14 @@ impl Config {
     /// Adds a header field to every HTTP request: `Authorization`, a tenant, a trace.
     ///
     /// # Errors
-    /// [`BadHeader`] if the field cannot be sent, or is one that the client writes itself.
-    #[cfg(feature = "http")]
+    /// [`BadHeader`] if the field is invalid, or if the client writes it itself.
     pub fn header(self, name: &str, value: &str) -> Result<Self, BadHeader> {
         BadHeader::check(name, value)?;
         let (name, value) = (name.to_owned(), value.to_owned());
         Ok(self.set(move |config| config.headers.push(&name, value)))
     }
 
-    /// The server may ask the user, with a form.
+    /// Sets the callback for requests to the user, in a form.
     #[must_use]
     pub fn on_elicit<F, R>(mut self, ask: F) -> Self
     where
@@ -92,7 +90,8 @@ impl Config {
         self.set(|config| config.capabilities.elicitation = Some(Object::new()))
     }
 
-    /// The server may ask a language model; params and result are those of the wire.
+    /// Sets the callback for requests to a language model, with the params and the result on the
+    /// wire.
     #[must_use]
     pub fn on_sample<F, R>(mut self, ask: F) -> Self
     where
@@ -106,7 +105,7 @@ impl Config {
         self.set(|config| config.capabilities.sampling = Some(Object::new()))
     }
 
-    /// The server may ask for the roots; the result is that of the wire.
+    /// Sets the callback that lists the roots, with the result on the wire.
     #[must_use]
     pub fn on_roots<F, R>(self, list: F) -> Self
     where
@@ -119,15 +118,16 @@ impl Config {
         }))
     }
 
-    /// The server may ask for the roots: these URIs.
+    /// Sets the roots to these URIs.
     #[must_use]
     pub fn roots<S: Into<String>>(self, uris: impl IntoIterator<Item = S>) -> Self {
         let uris: Vec<String> = uris.into_iter().map(Into::into).collect();
         self.answer_roots(Box::new(move |()| Box::pin(std::future::ready(Reply::Input(InputAnswer::roots(&uris))))))
     }
 
-    /// The server may want credentials, or others: requests over HTTP that it refused for that reason wait until this has answered, and are
-    /// made once more. Without it they end with the status.
+    /// Sets the callback that provides credentials. HTTP requests that the server refused for lack
+    /// of credentials wait for it and are then repeated. Without this callback they end with the
+    /// status.
     #[must_use]
     pub fn on_authorize<F, R>(mut self, get: F) -> Self
     where
@@ -141,35 +141,46 @@ impl Config {
         self.set(|config| config.authorize = true)
     }
 
-    /// Is told of notifications and diagnostics, which are dropped otherwise, and what becomes of the connection: that the two sides have
-    /// agreed, each step of the end of a channel, a restart, a missed ping, a stream over HTTP that is gone on with or given up, that the
-    /// tools may have changed, and that the client has ended. It is called by the driver: it must not wait. A panic in it is caught.
+    /// Sets the callback for events: notifications, diagnostics, and changes of the client. These
+    /// are the end of the negotiation, a restart, a missed ping, the resumption or loss of a stream
+    /// over HTTP, a change of the tools, and the end. Without a callback all of them are dropped.
+    /// The driver runs the callback, so it must not block. A panic in it is caught.
     #[must_use]
     pub fn on_event(mut self, told: impl FnMut(ClientEvent) + Send + 'static) -> Self {
         self.hooks.event = Some(Box::new(told));
         self
     }
 
-    /// Asks this function about every message, in and out, before it is acted upon or written; it may refuse. See [`MessageHook`]. It is
-    /// called under the lock of the client: it must not wait, and not call the client.
+    /// Sets the callback for each step of the end of a connection, and for the exit status of a
+    /// program. The driver runs it, so it must not block. A panic in it is caught.
+    #[must_use]
+    pub fn on_notice(mut self, told: impl FnMut(ConnectionId, ConnectionNotice) + Send + 'static) -> Self {
+        self.hooks.notice = Some(Box::new(told));
+        self
+    }
+
+    /// Sets the message hook, which sees every message in both directions before it is handled or
+    /// written, and may refuse it. See [`MessageHook`]. It runs under the lock of the client: it
+    /// must not block, and must not call the client.
     #[must_use]
     pub fn on_message(self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
         let hook = MessageHook::new(ask);
         self.set(move |config| config.on_message = Some(hook))
     }
 
-    /// Where the standard error of a program goes. Default: to ours. A function that gets its lines is called by the driver: it must not
-    /// wait.
+    /// Sets the destination of a program's standard error. By default it is inherited. The driver
+    /// calls a function for its lines, so the function must not block.
     #[must_use]
     pub fn stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = stderr;
         self
     }
 
-    /// Records the client from its first moment, until it has ended: see [`record`](mcp_proto::record) for what is written and what is
-    /// left out. `Recorder::to(Redaction::Redacted, File::create(path)?)` writes to a file. The writer is called under the lock of the
-    /// client, so that nothing is lost in a crash and the lines are in order: a file is quick enough, and what may take long should be
-    /// handed to a thread. If it fails, the recording ends with a diagnostic, and the client goes on.
+    /// Records the client from the start until its end: see [`record`](mcp_proto::record) for the
+    /// contents of a recording. `Recorder::to(Redaction::Redacted, File::create(path)?)` writes to
+    /// a file. The writer is called under the lock of the client, so that a crash loses nothing and
+    /// the lines are in order. A file is fast enough; pass lines to a thread if writing may be
+    /// slow. If the writer fails, the recording ends with a diagnostic, and the client continues.
     #[must_use]
     pub fn record(mut self, recorder: Recorder) -> Self {
         self.recorder = Some(recorder);
@@ -183,7 +194,7 @@ impl Config {
 }
 
 impl Hooks {
-    /// What answers this question; `None` if nothing is registered for it.
+    /// Runs the callback for this question. `None` if there is none.
     pub(crate) fn ask(&self, question: Question) -> Option<BoxFuture<Reply>> {
         match question {
             Question::Input(InputRequest::Elicitation(request)) => self.elicit.as_ref().map(|ask| ask(request)),
@@ -195,7 +206,8 @@ impl Hooks {
     }
 }
 
-/// A router with what the engine that serves it is told besides. A [`Router`](crate::Router) alone is one with the defaults.
+/// A router with the options of its server. A [`Router`](crate::Router) converts to one with the
+/// defaults.
 pub struct Service {
     pub(crate) router: Router<Handler>,
     pub(crate) config: ServerConfig,
@@ -204,7 +216,7 @@ pub struct Service {
     pub(crate) admit: Option<Box<Admit>>,
 }
 
-/// Decides about a request over HTTP, or a connection.
+/// Decides on an HTTP request or a connection.
 pub(crate) type Admit = dyn Fn(Option<Arc<RequestHead>>, Peer) -> BoxFuture<Admission> + Send + Sync;
 
 impl fmt::Debug for Service {
@@ -214,43 +226,50 @@ impl fmt::Debug for Service {
 }
 
 impl Service {
-    /// Serves `router`.
+    /// Creates the options of a server for `router`.
     pub fn new(router: Router<Handler>) -> Self {
         let config = router.config();
         Self { router, config, event: None, spawn: None, admit: None }
     }
 
-    /// Is told of notifications of clients, of diagnostics, of sessions that open and end, and of events that are kept for clients to come
-    /// back for ([`ServerConfig::store`]), these before they are sent. Without a function all of them are dropped. That the server has shut
-    /// down it is not told: [`Server::stop`](crate::Server::stop) and [`Server::wait`](crate::Server::wait) return then.
+    /// Sets the callback for events: notifications of clients, diagnostics, opened and ended
+    /// sessions, and events to store for resumption ([`ServerConfig::store`]), the latter before
+    /// they are sent. Without a callback all of them are dropped. There is no event for the end of
+    /// the server: [`Server::stop`](crate::Server::stop) and [`Server::wait`](crate::Server::wait)
+    /// return then.
     ///
-    /// It is called as things happen, and the server waits while it runs, so it misses nothing for being slow; [`ServerEvent::Lost`] tells
-    /// of notifications and diagnostics that came at once, more than
-    /// [`max_queued_events`](mcp_proto::limits::ServerLimits::max_queued_events). It runs under the lock of the server: it must not wait,
-    /// and must not use the server. A panic in it is caught.
+    /// The server waits while the callback runs, so a slow one misses nothing.
+    /// [`ServerEvent::Lost`] counts notifications and diagnostics beyond
+    /// [`max_queued_events`](mcp_proto::limits::ServerLimits::max_queued_events) that were emitted
+    /// at once. The callback runs under the lock of the server: it must not block, and must not use
+    /// the server. A panic in it is caught.
     #[must_use]
     pub fn on_event(mut self, told: impl FnMut(ServerEvent) + Send + 'static) -> Self {
         self.event = Some(Box::new(told));
         self
     }
 
-    /// Asks this function about every message, in and out, before it is acted upon or written; it may refuse. See [`MessageHook`]. It is
-    /// called by the tasks of the connections, outside the lock of the server: it must not wait.
+    /// Sets the message hook, which sees every message in both directions before it is handled or
+    /// written, and may refuse it. See [`MessageHook`]. The tasks of the connections call it,
+    /// outside of the lock of the server. It must not block.
     #[must_use]
     pub fn on_message(mut self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
         self.config.on_message = Some(MessageHook::new(ask));
         self
     }
 
-    /// Asks this function who may be served: about every request over HTTP, by its head and before its body is read, and about every
-    /// connection to a Unix socket, without a head and before anything of it is read. It says who the request or the connection comes from,
-    /// or why it is refused; a refused connection is closed. The [`Peer`] is who is at the other end, as far as that is known: the address of
-    /// the client, behind a proxy that of the proxy, and on a Unix socket the [`Credentials`](crate::Credentials) of the process. A
-    /// connection given to [`Server::serve_lines`](crate::Server::serve_lines) is asked about if its peer was made with [`Peer::unix`] or
-    /// [`Peer::tcp`]; standard input and output are not.
+    /// Sets the callback that admits requests and connections. It runs for every HTTP request, with
+    /// its head and before its body is read, and for every connection to a Unix socket, without a
+    /// head and before anything is read. It returns the principal of the request or the connection,
+    /// or the reason for a refusal. A refused connection is closed. The [`Peer`] has what is known
+    /// of the client: its address, which behind a proxy is that of the proxy, or the
+    /// [`Credentials`](crate::Credentials) of the process on a Unix socket. For
+    /// [`Server::serve_lines`](crate::Server::serve_lines), the callback runs if the peer was
+    /// created with [`Peer::unix`] or [`Peer::tcp`]. It does not run for standard input and output.
     ///
-    /// It may take up to [`admit_timeout`](mcp_proto::limits::ServerLimits::admit_timeout), and is dropped when the connection has gone; a
-    /// panic in it refuses. What the `Host` or the path forbids is refused without it, and the preflight of a browser
+    /// It has at most [`admit_timeout`](mcp_proto::limits::ServerLimits::admit_timeout), and is
+    /// dropped when the connection closes. A panic in it refuses. A request with a forbidden `Host`
+    /// or path is refused without it, and the preflight request of a browser
     /// ([`ServerConfig::cors`]) is answered without it.
     ///
     /// ```
@@ -281,8 +300,9 @@ impl Service {
         self
     }
 
-    /// Runs the tasks of a server that has several (its listener, its connections, its handlers) with this function, and not on smol's
-    /// global executor: `|task| executor.spawn(task).detach()`. A task that is dropped ends in order.
+    /// Sets the function that spawns the tasks of a server (its listener, its connections, its
+    /// handlers) instead of smol's global executor: `|task| executor.spawn(task).detach()`. A
+    /// dropped task ends in order.
     #[must_use]
     pub fn on_executor(mut self, spawn: impl Fn(smol::future::Boxed<()>) + Send + Sync + 'static) -> Self {
         self.spawn = Some(Box::new(spawn));

@@ -1,30 +1,31 @@
-//! One connection of a server as a future. The future owns the socket or pipes and the core's [`Connection`],
-//! and shares the engine with the other connections. Only this future empties the mailbox of its
-//! connection, so it writes in the order of the engine.
+//! One connection of a server as a future. The future owns the socket or pipes and the core's
+//! [`Connection`], and shares the engine with the other connections. Only this future empties the
+//! mailbox of its connection, so it writes in the order of the engine.
 
 use crate::channel::{Channel, Reader, Writer};
 use crate::clock::Alarm;
 use crate::server::Shared;
+use mcp_proto::exchange::IoEvent;
 use mcp_proto::exchange::{Closed, Peer, Shutdown};
-use mcp_proto::input::IoEvent;
 use mcp_proto::wired::{Connection, ConnectionOutput, Kind};
 use smol::Task;
 use smol::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
-/// One connection: a future of how its channel ended. Dropping it ends the connection.
+/// One connection: a future of how it closed. Dropping it ends the connection.
 pub(crate) enum ConnectionTask {
     /// The executor drives the connection.
     Polled(Box<Live>),
-    /// A thread of the blocking pool parses a large message. On the executor, the other tasks would wait for it.
+    /// A thread of the blocking pool parses a large message. On the executor, the other tasks would
+    /// wait for it.
     Parsing(Task<Box<Live>>),
     /// The future is complete.
     Over,
 }
 
-/// What a connection consists of. Dropping it ends the connection.
+/// The parts of a connection. Dropping it ends the connection.
 pub(crate) struct Live {
     server: Arc<Shared>,
     connection: Connection,
@@ -33,40 +34,35 @@ pub(crate) struct Live {
     /// For the only connection of a server: the alarm of the engine.
     keeps: Option<Alarm>,
     stopped: bool,
-    /// Who takes no answer any more has nothing to ask.
+    /// Close when the peer stops reading: it cannot receive responses.
     answers_only: bool,
     end: Option<Closed>,
 }
 
-/// What follows one turn of a connection.
+/// The result of one turn of a connection.
 enum Turn {
-    /// Nothing, until an event wakes the task.
+    /// Nothing to do until an event wakes the task.
     Rest,
-    /// Another turn, behind the other tasks that are ready.
+    /// Another turn, after the other tasks that are ready.
     Again,
-    /// Parsing, which may take long.
+    /// Parsing, which may be slow.
     Parse,
-    /// Nothing: the channel has ended.
+    /// The connection has closed.
     Over(Closed),
 }
 
 impl ConnectionTask {
-    /// A connection over an open channel.
-    ///
-    /// # Errors
-    /// The channel, if the server takes no more.
-    pub(crate) fn join(
+    /// Creates a connection over an open channel.
+    pub(crate) fn accept(
         server: &Arc<Shared>,
         kind: Kind,
         peer: Peer,
         (reader, writer): (Reader, Writer),
         keeps: bool,
-    ) -> Result<Self, (Reader, Writer)> {
-        let Some(connection) = server.tell(|engine, now| engine.join(now, kind, peer)) else {
-            return Err((reader, writer));
-        };
+    ) -> Self {
+        let connection = server.tell(|engine, now| engine.accept(now, kind, peer));
         server.lock().connections.insert(connection.number(), None);
-        Ok(Self::Polled(Box::new(Live {
+        Self::Polled(Box::new(Live {
             server: server.clone(),
             connection,
             channel: Channel::opened(reader, writer),
@@ -75,12 +71,12 @@ impl ConnectionTask {
             stopped: false,
             answers_only: kind != Kind::Lines,
             end: None,
-        })))
+        }))
     }
 }
 
 impl Live {
-    /// Does what is possible now, with at most one read and one write.
+    /// Makes progress with at most one read and one write.
     fn turn(&mut self, cx: &mut Context<'_>) -> Turn {
         self.settle(cx);
         let turn = self.poll_channel(cx);
@@ -94,15 +90,15 @@ impl Live {
         }
     }
 
-    /// Takes what one poll may take of the channel: one read and one write. Without this bound, a client that sends its next request as soon
-    /// as it has its answer is served again and again while the others wait.
+    /// Performs at most one read and one write. Without this limit, a client that sends its next
+    /// request right after a response would be served repeatedly while the others wait.
     fn poll_channel(&mut self, cx: &mut Context<'_>) -> Turn {
         let (mut read, mut written) = (false, false);
         while !written {
             let Poll::Ready(wire) = self.poll_wire(cx, !read) else {
                 return if read { Turn::Again } else { Turn::Rest };
             };
-            read |= matches!(wire, IoEvent::Bytes(_));
+            read |= matches!(wire, IoEvent::Read(_));
             written = matches!(wire, IoEvent::Written(_));
             if let IoEvent::Closed(why) = &wire {
                 self.end = Some(why.clone());
@@ -111,72 +107,69 @@ impl Live {
             if self.connection.takes_long() {
                 return Turn::Parse;
             }
-            // Before the next: what was read is turned into facts only as they are taken.
+            // Do this before the next event: bytes become exchange events only when these are
+            // taken.
             self.settle(cx);
         }
         Turn::Again
     }
 
-    /// The next fact of the channel.
+    /// Returns the next event of the channel.
     fn poll_wire(&mut self, cx: &mut Context<'_>, reads: bool) -> Poll<IoEvent> {
         loop {
             let refused = self.answers_only && self.channel.is_refused();
             if refused {
                 self.channel.close(Shutdown::Abort);
             }
-            let wire = self.channel.poll_wire(cx, reads && self.connection.wants_read());
-            // A write that fails in this very poll ends the connection in it too: it has registered no waker.
+            let wire = self.channel.poll_wire(cx, reads);
+            // A write that fails in this very poll also ends the connection in it: it has
+            // registered no waker.
             if wire.is_ready() || refused || !(self.answers_only && self.channel.is_refused()) {
                 return wire;
             }
         }
     }
 
-    /// Lets the connection and the engine talk until both are silent; whether either said anything.
+    /// Takes turns of the connection until one is empty, and passes its outputs to the channel.
+    /// Returns whether anything happened.
     fn settle(&mut self, cx: &mut Context<'_>) -> bool {
         let mut moved = false;
-        while self.tell_facts() | self.take_mail(cx) {
+        while self.take_turn(Some(cx.waker())) | self.take_outputs() {
             moved = true;
         }
         moved
     }
 
-    /// Reports the connection's exchange events to the engine.
-    fn tell_facts(&mut self) -> bool {
-        let (facts, diagnostics) = self.connection.take_facts();
-        let moved = !facts.is_empty() || !diagnostics.is_empty();
-        if moved {
-            self.server.tell_of(self.connection.number(), |engine, now| engine.facts(now, facts, diagnostics));
-        }
-        moved
-    }
-
-    /// Passes the engine's outputs to the connection, and the connection's outputs to the channel.
-    fn take_mail(&mut self, cx: &mut Context<'_>) -> bool {
-        let (mail, terminated, stopped, before) = {
-            let mut state = self.server.lock();
-            state.engine.count(self.connection.take_traffic());
-            let mail: Vec<_> = std::iter::from_fn(|| state.engine.poll_mail(self.connection.number())).collect();
-            // Under the same lock: whoever tells the engine more from here on finds the waker.
-            let before = state.connections.insert(self.connection.number(), Some(cx.waker().clone()));
-            (mail, state.engine.is_terminated(), state.stopped, before)
-        };
-        // Outside the lock: it may be the last of a task that holds a server.
+    /// Takes one turn. Returns whether anything happened. The engine wakes `waker` when it has
+    /// something for the connection.
+    fn take_turn(&mut self, waker: Option<&Waker>) -> bool {
+        let turn = self.connection.take_turn();
+        let is_empty = turn.is_empty();
+        let number = self.connection.number();
+        let (reply, stopped, before) = self.server.with_state(number, |state, now| {
+            let reply = state.engine.exchange(now, turn);
+            // Under the same lock: a command after this point finds the waker.
+            let before = waker.and_then(|waker| state.connections.insert(number, Some(waker.clone())));
+            (reply, state.stopped, before)
+        });
+        // Outside of the lock: it may be the last waker of a task that holds a server.
         drop(before);
-        let mut moved = !mail.is_empty();
-        let now = self.server.origin.now();
-        mail.into_iter().for_each(|mail| mail.deliver(now, &mut self.connection));
-        if terminated {
-            self.connection.close(now);
-        }
+        let mut moved = !is_empty || !reply.is_empty();
+        self.connection.apply(self.server.origin.now(), reply);
         if stopped && !std::mem::replace(&mut self.stopped, true) {
             self.channel.close(Shutdown::Abort);
             moved = true;
         }
+        moved
+    }
+
+    fn take_outputs(&mut self) -> bool {
+        let mut moved = false;
         while let Some(output) = self.connection.poll_output() {
             moved = true;
             match output {
                 ConnectionOutput::Write(bytes) => self.channel.write(bytes),
+                ConnectionOutput::Read(reads) => self.channel.set_reading(reads),
                 ConnectionOutput::Close(how) => self.channel.close(how),
             }
         }
@@ -204,7 +197,8 @@ impl Future for ConnectionTask {
             Self::Polled(live) => live,
             Self::Parsing(mut task) => match Pin::new(&mut task).poll(cx) {
                 Poll::Ready(mut live) => {
-                    // A client that never pauses, each read large, would otherwise starve the timers.
+                    // Otherwise a client that never pauses and always sends large messages would
+                    // delay the timers.
                     live.settle(cx);
                     live.poll_alarms(cx);
                     live
@@ -223,7 +217,7 @@ impl Future for ConnectionTask {
         *self = match turn {
             Turn::Rest | Turn::Again => Self::Polled(live),
             Turn::Parse => Self::Parsing(smol::unblock(move || {
-                live.tell_facts();
+                live.take_turn(None);
                 live
             })),
             Turn::Over(end) => return Poll::Ready(end),
@@ -237,9 +231,8 @@ impl Drop for Live {
         if self.end.is_none() {
             self.connection.handle_io(self.server.origin.now(), IoEvent::Closed(Closed::Aborted));
         }
-        self.tell_facts();
+        while self.take_turn(None) {}
         self.server.leave(self.connection.number());
-        self.server.lock().engine.count(self.connection.take_traffic());
     }
 }
 

@@ -2,13 +2,13 @@
 
 use crate::channel::Link;
 use crate::clock::{Origin as Clock, after};
-use mcp_proto::driver::{Attempts, not_opened, without_tls};
+use mcp_proto::adapter::{Attempts, not_opened, without_tls};
 use mcp_proto::exchange::{Closed, Origin, Peer};
 use smol::net::TcpStream;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Connects to the addresses of an origin in turn, until one answers, within `limit`.
+/// Connects to the addresses of an origin, one after another, within `limit`.
 pub(crate) async fn connect(origin: Origin, limit: Duration) -> Result<Link, Closed> {
     without_tls(&origin)?;
     let clock = Clock::new();
@@ -18,7 +18,7 @@ pub(crate) async fn connect(origin: Origin, limit: Duration) -> Result<Link, Clo
     Ok(Link { reader: Box::new(stream.clone()), writer: Box::new(stream), process: None, peer })
 }
 
-/// Connects to the first of these addresses that answers.
+/// Connects to the first of these addresses that accepts.
 async fn dial(
     addresses: impl IntoIterator<Item = SocketAddr>,
     limit: Duration,
@@ -33,7 +33,8 @@ async fn dial(
         };
         match smol::future::or(attempt, timeout).await {
             Ok(stream) => {
-                // Without it small requests wait for the acknowledgement of earlier ones; failing to set it does no harm.
+                // Otherwise small requests would wait for the acknowledgement of earlier ones. A
+                // failure is harmless.
                 let _ = stream.set_nodelay(true);
                 return Ok((stream, address));
             }

@@ -1,16 +1,17 @@
-//! The one future that does all the work of a client: opens, reads, writes, closes, sleeps, and runs the callbacks. It decides nothing.
-//! It keeps no protocol state of its own, so it may be dropped between any two polls.
+//! The future that performs the I/O of a client: it opens, reads, writes, closes, sleeps, and runs
+//! the callbacks. It decides nothing, and keeps no protocol state, so it may be dropped between any
+//! two polls.
 
 use crate::Stderr;
 use crate::channel::{self, Channel, Reader, Writer};
-use crate::client::Shared;
 use crate::clock::Alarm;
-use crate::config::{BoxFuture, Hooks};
+use crate::config::Hooks;
+use crate::future::BoxFuture;
+use crate::shared::Shared;
 use crate::sync::guarded;
+use mcp_proto::adapter::{Question, Reply, ReplyKey, ReplyToken};
 use mcp_proto::client::Event;
-use mcp_proto::driver::{Question, Reply, ReplyKey, ReplyToken};
-use mcp_proto::exchange::{Action, ConnectionId};
-use mcp_proto::input::{Input, IoEvent};
+use mcp_proto::exchange::{Action, ConnectionId, IoEvent};
 use smol::future::Future;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,15 +20,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Facts taken from one channel before the others have their turn: a read and a write. What one read holds may take long to parse.
+/// Maximum number of events from one connection per turn: a read and a write. Parsing the bytes of
+/// one read may be slow.
 const TURN: usize = 2;
-/// Turns taken before other tasks of the executor have theirs.
+/// Maximum number of turns per poll, so that other tasks of the executor can run.
 const TURNS: usize = 32;
 
-/// Does the work of a [`Client`](crate::Client): a future to spawn on any executor, which ends when the client has ended.
+/// Drives a [`Client`](crate::Client): a future for any executor. It completes when the client has
+/// ended.
 ///
-/// Dropping it ends everything at once: programs are killed with their process groups, calls end with
-/// [`CallError::Closed`](crate::CallError::Closed).
+/// Dropping it ends everything at once: programs are killed with their process groups, and calls
+/// end with [`CallError::Closed`](crate::CallError::Closed).
 #[must_use = "a client does nothing unless its driver is polled"]
 pub struct Driver {
     shared: Arc<Shared>,
@@ -55,7 +58,7 @@ impl Driver {
         Self { shared, hooks, stderr, open_timeout, given, guest, channels, answers, alarm: Alarm::new() }
     }
 
-    /// Takes what the engine wants done. `None`: it has ended.
+    /// Takes the actions of the engine. `None` once it has ended.
     fn take_actions(&mut self, cx: &mut Context<'_>) -> Option<bool> {
         let mut actions = Vec::new();
         let before = {
@@ -64,10 +67,10 @@ impl Driver {
                 return None;
             }
             actions.extend(std::iter::from_fn(|| state.engine.poll_output()));
-            // Under the same lock: whoever tells the engine more from here on finds the waker.
+            // Under the same lock: a command after this point finds the waker.
             state.driver.replace(cx.waker().clone())
         };
-        // Outside the lock: it may be the last of a task that holds a client.
+        // Outside of the lock: it may be the last waker of a task that holds a client.
         drop(before);
         let moved = !actions.is_empty();
         for action in actions {
@@ -81,9 +84,19 @@ impl Driver {
                         channel.write(bytes);
                     }
                 }
+                Action::Read(id, reads) => {
+                    if let Some(channel) = self.channels.get_mut(&id) {
+                        channel.set_reading(reads);
+                    }
+                }
                 Action::Close(id, how) => {
                     if let Some(channel) = self.channels.get_mut(&id) {
                         channel.close(how);
+                    }
+                }
+                Action::Notice(connection, notice) => {
+                    if let Some(told) = &mut self.hooks.notice {
+                        guarded(|| told(connection, notice));
                     }
                 }
                 Action::Event(event) => {
@@ -122,7 +135,7 @@ impl Driver {
                 self.answers.insert(token.key(), (token, answer));
                 return;
             }
-            Some(None) => "nobody answers such questions here",
+            Some(None) => "no callback answers such requests",
             None => PANICKED,
         };
         token.reply(&mut self.shared.lock().engine, self.shared.origin.now(), None, failure);
@@ -132,12 +145,10 @@ impl Driver {
         let (shared, mut moved) = (&self.shared, false);
         self.channels.retain(|id, channel| {
             for _ in 0..TURN {
-                let wants_read = shared.lock().engine.wants_read(*id);
-                let Poll::Ready(wire) = channel.poll_wire(cx, wants_read) else { break };
+                let Poll::Ready(wire) = channel.poll_wire(cx, true) else { break };
                 moved = true;
                 let last = matches!(wire, IoEvent::Closed(_));
-                // Facts are never refused.
-                let _ = shared.lock().engine.apply(shared.origin.now(), Input::Event(*id, wire));
+                shared.lock().engine.handle_io(shared.origin.now(), *id, wire);
                 if last {
                     return false;
                 }

@@ -1,14 +1,14 @@
-//! Handlers: closures of the application as the router holds them.
+//! Handlers: closures of the application in the form that the router stores.
 
-use crate::config::BoxFuture;
+use crate::future::BoxFuture;
 use mcp_proto::route::FromFn;
 use mcp_proto::{Cx, IntoOutput, Outcome, ToolError};
 use serde::de::DeserializeOwned;
 use smol::future::Future;
 use std::fmt;
 
-/// What serves a request: a function from [`Cx`] to a future. Made of a closure by [`Router::tool`](crate::Router::tool), or by
-/// [`Handler::new`].
+/// A handler of requests: a function from [`Cx`] to a future. [`Router::tool`](crate::Router::tool)
+/// creates one from a closure, as does [`Handler::new`].
 pub struct Handler(pub(crate) Box<dyn Fn(Cx) -> BoxFuture<Outcome> + Send + Sync>);
 
 impl fmt::Debug for Handler {
@@ -18,7 +18,7 @@ impl fmt::Debug for Handler {
 }
 
 impl Handler {
-    /// A handler that reads its arguments itself and makes the whole outcome.
+    /// Creates a handler that decodes its own arguments and returns the whole outcome.
     pub fn new<F, R>(f: F) -> Self
     where
         F: Fn(Cx) -> R + Send + Sync + 'static,

@@ -1,5 +1,6 @@
 #![forbid(unsafe_code)]
-//! Model Context Protocol clients and servers on [smol](https://docs.rs/smol): `mcp-proto` with sockets, pipes, processes and timers.
+//! Model Context Protocol clients and servers on [smol](https://docs.rs/smol): `mcp-proto` with
+//! sockets, pipes, processes and timers.
 //!
 //! ```
 //! use mcp_smol::{Router, connect, tool, tools};
@@ -11,11 +12,13 @@
 //! }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let calc = Router::new("calc", "1.0").tool(tool("add").describe("adds two integers"), |_cx, add: Add| async move {
+//! let add = tool("add").describe("adds two integers");
+//! let calc = Router::new("calc", "1.0").tool(add, |_cx, add: Add| async move {
 //!     Ok(add.a + add.b)
 //! });
 //! smol::block_on(async {
-//!     // A router is served in this process. `Command::new("my-server")` starts a program, "http://…" connects.
+//!     // A router is served in this process. `Command::new("my-server")` starts a program, and
+//!     // "http://…" connects.
 //!     let client = connect(calc).await?;
 //!     let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await?;
 //!     assert_eq!(sum.first_text(), Some("3"));
@@ -26,32 +29,34 @@
 //! ```
 //!
 //! A handler is a closure that takes a [`Cx`] and its arguments, and returns a future of a
-//! `Result<_, ToolError>`. Only the type of the arguments must be written. `?` converts an error into a
-//! [`ToolError`].
+//! `Result<_, ToolError>`. Only the type of the arguments must be written. `?` converts an error
+//! into a [`ToolError`].
 //!
-//! To serve, give the router to [`serve_stdio`], [`serve`] or [`serve_http`], or give a [`Server`] the
-//! connections of your own listener. Handlers run concurrently. Cancelling a request drops the future of
-//! its handler. A handler that panics answers with an error. A long computation belongs in
-//! `smol::unblock`.
+//! To serve, give the router to [`serve_stdio`], [`serve`] or [`serve_http`], or give a [`Server`]
+//! the connections of your own listener. Handlers run concurrently. Cancelling a request drops the
+//! future of its handler. A handler that panics answers with an error. A long computation belongs
+//! in `smol::unblock`.
 //!
-//! **The executor is yours.** [`connect`] uses smol's global executor. So do [`serve_http`] and [`Server`],
-//! with one task for each connection and each pending handler, unless [`Service::on_executor`] names
-//! another one. [`connect_driven`] returns a [`Driver`] to spawn anywhere, and [`serve`] is a plain future
-//! that runs its handlers. No socket or pipe has a thread. The blocking pool of smol resolves names, reads
-//! and writes standard input and output, which may be files, and parses messages over 32 KiB, so that
-//! other tasks do not wait for them.
+//! **The executor is yours.** [`connect`] uses smol's global executor. So do [`serve_http`] and
+//! [`Server`], with one task for each connection and each pending handler, unless
+//! [`Service::on_executor`] names another one. [`connect_driven`] returns a [`Driver`] to spawn
+//! anywhere, and [`serve`] is a plain future that runs its handlers. No socket or pipe has a
+//! thread. The blocking pool of smol resolves names, reads and writes standard input and output,
+//! which may be files, and parses messages over 32 KiB, so that other tasks do not wait for them.
 //!
-//! **To cancel is to drop.** The future of a call may be dropped at any time, and the client then cancels
-//! the request. Every other future may be dropped too: none holds protocol state across an await.
+//! **To cancel is to drop.** The future of a call may be dropped at any time, and the client then
+//! cancels the request. Every other future may be dropped too: none holds protocol state across an
+//! await.
 //!
-//! **Programs** run in a process group of their own. When a client ends (closed, dropped, its driver
-//! dropped, a panic), the group ends: closing ends its input, then sends `SIGTERM`, then `SIGKILL`;
-//! dropping the driver kills it at once. The client cannot end a process that has left the group
-//! (`setsid`). With [`connect_driven`] the driver must complete, or be dropped, before `main` returns.
+//! **Programs** run in a process group of their own. When a client ends (closed, dropped, its
+//! driver dropped, a panic), the group ends: closing ends its input, then sends `SIGTERM`, then
+//! `SIGKILL`; dropping the driver kills it at once. The client cannot end a process that has left
+//! the group (`setsid`). With [`connect_driven`] the driver must complete, or be dropped, before
+//! `main` returns.
 //!
-//! **On Windows** a program runs in a job, which ends with the client. It is found as the shell finds it
-//! (`npx.cmd` for `npx`), and opens no window. There is no `SIGTERM`. Threads of the blocking pool read and
-//! write pipes.
+//! **On Windows** a program runs in a job, which ends with the client. It is found as the shell
+//! finds it (`npx.cmd` for `npx`), and opens no window. There is no `SIGTERM`. Threads of the
+//! blocking pool read and write pipes.
 
 #[cfg(any(unix, feature = "http"))]
 mod accept;
@@ -62,12 +67,14 @@ mod config;
 mod connection;
 mod dial;
 mod driver;
+mod future;
 mod handler;
 #[cfg(feature = "http")]
 mod http;
 mod process;
 mod server;
 mod serving;
+mod shared;
 mod spawned;
 mod stdio;
 mod sync;
@@ -84,12 +91,11 @@ pub use driver::Driver;
 pub use handler::Handler;
 #[cfg(feature = "http")]
 pub use http::{HttpServer, serve_http};
-#[cfg(feature = "http")]
+pub use mcp_proto::adapter::ConnectError;
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
     Event as ClientEvent, ListenerStart, Policy, Repeat, Restart, Resume, Termination, Verdict,
 };
-pub use mcp_proto::driver::ConnectError;
 pub use mcp_proto::error::{HttpError, StreamEnd};
 pub use mcp_proto::exchange::{Credentials, Group, Inherit, Peer, Program, RequestHead, UnixSocket};
 pub use mcp_proto::input::{Admission, Change, Principal, SessionKey};
@@ -109,30 +115,31 @@ pub use target::{IntoTarget, Target};
 #[cfg(unix)]
 pub use unix::{UnixServer, serve_unix};
 
-use client::Shared;
-use config::BoxFuture;
+use future::BoxFuture;
 use mcp_proto::client::{ClientConfig, Target as Wanted};
 use mcp_proto::exchange::Endpoint;
 use mcp_proto::record;
+use shared::Shared;
 use std::sync::Arc;
 use target::Place;
 
-/// Bytes that a channel to a server in this process holds in each direction.
+/// Capacity of the channel to a server in this process, in bytes per direction.
 const PIPE: usize = 64 << 10;
 
-/// What a server offers: its tools, and the closures that serve them.
+/// The tools of a server, with closures as their handlers.
 pub type Router = mcp_proto::Router<Handler>;
 
-/// Connects to a server, with the defaults, and waits until the two sides have agreed. The [`Driver`] runs on smol's global executor.
-/// Dropping the future before that ends the attempt, and leaves nothing.
+/// Connects to a server with the default configuration, and waits for the end of negotiation. The
+/// [`Driver`] runs on smol's global executor. Dropping the future before it completes ends the
+/// attempt and leaves nothing behind.
 ///
 /// # Errors
-/// [`ConnectError`] says at which stage it failed, and how a program ended.
+/// [`ConnectError`], with the step that failed and the exit status of a program.
 pub async fn connect(target: impl IntoTarget) -> Result<Client, ConnectError> {
     connect_with(target, Config::new()).await
 }
 
-/// As [`connect`], with a configuration.
+/// Like [`connect`], with a configuration.
 ///
 /// ```
 /// use mcp_smol::{Config, Router, connect_with, tool, tools};
@@ -155,8 +162,10 @@ pub async fn connect_with(target: impl IntoTarget, config: Config) -> Result<Cli
     connecting(target, config)?.await
 }
 
-/// Like [`connect_with`], in two steps. The returned value has started nothing yet, and another task or a signal handler can close it
-/// before and while it connects. [`ClientConfig::connect_timeout`](mcp_proto::ClientConfig::connect_timeout) counts from this call.
+/// Like [`connect_with`], in two steps. The returned value has started nothing yet, and another
+/// task or a signal handler can close it before and while it connects.
+/// [`ClientConfig::connect_timeout`](mcp_proto::ClientConfig::connect_timeout) counts from this
+/// call.
 ///
 /// ```
 /// use mcp_smol::{Config, Router, connecting};
@@ -164,7 +173,8 @@ pub async fn connect_with(target: impl IntoTarget, config: Config) -> Result<Cli
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # smol::block_on(async {
 /// let connecting = connecting(Router::new("calc", "1.0"), Config::new())?;
-/// let closer = connecting.closer(); // for a handler of Ctrl-C: `move || smol::block_on(closer.exit(130))`
+/// // For a handler of Ctrl-C: `move || smol::block_on(closer.exit(130))`.
+/// let closer = connecting.closer();
 /// let client = connecting.await?;
 /// closer.close().await;
 /// # drop(client);
@@ -174,17 +184,17 @@ pub async fn connect_with(target: impl IntoTarget, config: Config) -> Result<Cli
 /// ```
 ///
 /// # Errors
-/// [`ConnectError`] if the target cannot be understood, or the system does not provide what is needed.
+/// [`ConnectError`] if the target is invalid, or the system lacks a resource.
 pub fn connecting(target: impl IntoTarget, config: Config) -> Result<Connecting, ConnectError> {
     let (shared, driver) = build(target, config)?;
     Ok(Connecting::new(shared, driver))
 }
 
-/// Connects to a server. Nothing happens before the [`Driver`] is polled, on whatever executor; calls may be made at once, and
-/// [`Client::ready`] tells when the two sides have agreed.
+/// Creates a client and its [`Driver`]. Nothing happens before the driver is polled, on any
+/// executor. Calls may be made at once. [`Client::ready`] waits for the end of negotiation.
 ///
 /// # Errors
-/// [`ConnectError`] if the target cannot be understood, or the system does not provide what is needed.
+/// [`ConnectError`] if the target is invalid, or the system lacks a resource.
 pub fn connect_driven(target: impl IntoTarget, config: Config) -> Result<(Client, Driver), ConnectError> {
     let (shared, driver) = build(target, config)?;
     Ok((Client::new(shared, None), driver))
@@ -203,7 +213,7 @@ fn build(target: impl IntoTarget, config: Config) -> Result<(Arc<Shared>, Driver
             let ((reader, their_writer), (their_reader, writer)) = (piper::pipe(PIPE), piper::pipe(PIPE));
             given = Some((Box::new(reader) as _, Box::new(writer) as _));
             let serving = serve(*service, their_reader, their_writer);
-            // How it ends, the client sees on the channel.
+            // The client notices the end of the server on its connection.
             guest = Some(Box::pin(async { drop(serving.await) }) as BoxFuture<()>);
             Wanted::Duplex(Endpoint::Given)
         }

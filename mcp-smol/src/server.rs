@@ -1,11 +1,14 @@
-//! What the connections of one server share. The engine stands behind a lock that is held for synchronous calls only; parsing, framing and
-//! serialising happen outside of it. Handlers that wait are tasks of their own: which of them outlive their connection is up to the engine.
+//! The state that the connections of one server share. The engine is behind a lock that is held
+//! only for synchronous calls; parsing, framing and serialization happen outside of it. Pending
+//! handlers are separate tasks. The engine decides which of them outlive their connection.
 
+use crate::ServerEvent;
 use crate::clock::{Alarm, Origin, seed};
-use crate::config::{BoxFuture, Service};
+use crate::config::Service;
+use crate::future::Spawn;
+use crate::handler::Handler;
 use crate::sync::{Mutex, MutexGuard, Watchers, guarded, lock};
 use crate::work::{Running, Work};
-use crate::{Handler, ServerEvent};
 use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::{Admission, AdmitKey, AdmitToken, Answer, RequestKey};
 use mcp_proto::route::Routed;
@@ -17,49 +20,43 @@ use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Waker};
 use std::time::Duration;
-
-/// Runs a task to its end, or drops it.
-pub(crate) type Spawn = dyn Fn(BoxFuture<()>) + Send + Sync;
 
 pub(crate) struct Shared {
     router: Router<Handler>,
     pub(crate) origin: Origin,
     state: Mutex<State>,
-    /// Those who wait for the end.
+    /// Waiters for the end.
     watchers: Watchers,
     spawn: Box<Spawn>,
     admit: Option<Box<crate::config::Admit>>,
     admit_timeout: Duration,
-    /// How long a connection that is closed in order is given.
+    /// Time for an orderly close of a connection.
     pub(crate) linger: Duration,
-    /// Connections beyond the limit that are being told so.
-    pub(crate) refusing: AtomicUsize,
 }
 
 pub(crate) struct State {
     pub(crate) engine: SharedServer,
     event: Option<Box<dyn FnMut(ServerEvent) + Send>>,
-    /// Requests whose handlers are there.
+    /// Requests with a running handler.
     running: BTreeMap<RequestKey, Arc<Running>>,
-    /// Requests and connections that the application is asked about, by connection.
+    /// Requests and connections that wait for the application's admission, by connection.
     asked: BTreeMap<(u64, AdmitKey), Arc<Running>>,
     /// The tasks of the open connections, by connection.
     pub(crate) connections: BTreeMap<u64, Option<Waker>>,
-    /// How many listen for further ones.
+    /// Number of listeners.
     pub(crate) listeners: usize,
-    /// Whoever keeps the time of the engine.
+    /// The task that fires the engine's timers.
     keeper: Option<Waker>,
     /// Nothing more is accepted.
     closing: bool,
-    /// Everything is to end at once.
+    /// Everything has to end at once.
     pub(crate) stopped: bool,
 }
 
 impl Shared {
-    /// A server whose handlers are run by `spawn`; `None`: as the service says.
+    /// Creates a server whose handlers run with `spawn`. `None` uses the option of the service.
     pub(crate) fn new(service: Service, spawn: Option<Box<Spawn>>) -> io::Result<Arc<Self>> {
         let origin = Origin::new();
         let Service { router, mut config, event, spawn: own, .. } = service;
@@ -86,7 +83,6 @@ impl Shared {
             admit: service.admit,
             admit_timeout,
             linger,
-            refusing: AtomicUsize::new(0),
         }))
     }
 
@@ -94,35 +90,32 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// What the server holds at the moment and what it has done, in numbers.
+    /// Returns a snapshot of the server's numbers.
     pub(crate) fn stats(&self) -> ServerStats {
         let state = self.lock();
         let mut stats = state.engine.stats();
-        // A future that was cancelled is dropped by its task; until then it is here.
+        // A cancelled future counts until its task has dropped it.
         stats.abandoned_handlers += state.running.values().filter(|running| running.was_cancelled()).count();
         stats
     }
 
-    /// Hands a task to the executor.
+    /// Passes a task to the executor.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         (self.spawn)(Box::pin(task));
     }
 
-    /// Tells the engine something, wakes whom its answer concerns, and starts what it asks for.
+    /// Applies a command to the engine, wakes the affected tasks, and starts handlers.
     pub(crate) fn tell<T>(self: &Arc<Self>, tell: impl FnOnce(&mut SharedServer, Instant) -> T) -> T {
-        self.tell_of(0, tell)
+        self.with_state(0, |state, now| tell(&mut state.engine, now))
     }
 
-    /// As [`tell`](Self::tell), of this connection: what is to be admitted comes from it.
-    pub(crate) fn tell_of<T>(
-        self: &Arc<Self>,
-        connection: u64,
-        tell: impl FnOnce(&mut SharedServer, Instant) -> T,
-    ) -> T {
+    /// As [`tell`](Self::tell), with all that the lock guards. The engine's requests for admission
+    /// come from this connection.
+    pub(crate) fn with_state<T>(self: &Arc<Self>, connection: u64, tell: impl FnOnce(&mut State, Instant) -> T) -> T {
         let mut guard = self.lock();
         let state = &mut *guard;
         let before = state.engine.poll_timeout();
-        let told = tell(&mut state.engine, self.origin.now());
+        let told = tell(state, self.origin.now());
         let (mut woken, mut requests, mut cancelled, mut over) = (Vec::new(), Vec::new(), Vec::new(), false);
         let mut admissions = Vec::new();
         while let Some(event) = state.engine.poll_event() {
@@ -164,7 +157,8 @@ impl Shared {
         told
     }
 
-    /// Whether the engine's own deadline has come, which then was told. Whoever polls this keeps the time.
+    /// Fires the engine's timers if they are due, and returns whether they were. The task that
+    /// polls this fires the timers from now on.
     pub(crate) fn poll_time(self: &Arc<Self>, cx: &mut Context<'_>, alarm: &mut Alarm) -> bool {
         let (deadline, before) = {
             let mut state = self.lock();
@@ -179,7 +173,7 @@ impl Shared {
         due
     }
 
-    /// Accepts nothing more, and lets what runs end within this time.
+    /// Accepts nothing more, and gives running requests `grace` to end.
     pub(crate) fn shut_down(self: &Arc<Self>, grace: Duration) {
         self.lock().closing = true;
         self.tell(|engine, now| engine.shutdown(now, grace));
@@ -199,24 +193,24 @@ impl Shared {
         self.changed();
     }
 
-    /// Whether nothing has to be done any more but to let go.
+    /// Returns whether the server has nothing left to do.
     pub(crate) fn is_ending(&self) -> bool {
         let state = self.lock();
         state.stopped || state.engine.is_terminated()
     }
 
-    /// Waits until nothing more is to be accepted.
+    /// Waits until nothing more is accepted.
     #[cfg(any(unix, feature = "http"))]
     pub(crate) async fn closing(&self) {
         self.watchers.watch(|| self.lock().closing.then_some(())).await;
     }
 
-    /// Tells those who wait that they should look.
+    /// Wakes the waiters after a change.
     pub(crate) fn changed(&self) {
         self.watchers.wake();
     }
 
-    /// Waits until neither a connection nor a handler is left and none can come.
+    /// Waits until no connection and no handler is left, and none can be added.
     pub(crate) async fn over(&self) {
         let is_over = || {
             let state = self.lock();
@@ -229,16 +223,15 @@ impl Shared {
     }
 
     pub(crate) fn leave(self: &Arc<Self>, connection: u64) {
-        self.tell(|engine, now| engine.leave(now, connection));
         let mut state = self.lock();
         let waker = state.connections.remove(&connection);
-        // Nobody waits any more for what the application would say of them.
+        // The admissions of this connection have no purpose any more.
         let asked: Vec<_> = {
-            let of_connection = (connection, AdmitKey(0))..=(connection, AdmitKey(u64::MAX));
+            let of_connection = (connection, AdmitKey::new(0))..=(connection, AdmitKey::new(u64::MAX));
             state.asked.range(of_connection).map(|(_, asked)| asked.clone()).collect()
         };
         drop(state);
-        // Outside the lock: it may be the last of a task that holds a server.
+        // Outside of the lock: it may be the last waker of a task that holds a server.
         drop(waker);
         asked.iter().for_each(|asked| asked.cancel());
         self.changed();
@@ -246,7 +239,7 @@ impl Shared {
 
     fn handle(self: &Arc<Self>, responder: Responder, incoming: Incoming, running: Arc<Running>) {
         if responder.takes_long() {
-            // On the executor the others would wait for it.
+            // On the executor it would delay the other tasks.
             let server = self.clone();
             return smol::unblock(move || server.begin(responder, incoming, running)).detach();
         }
@@ -270,7 +263,7 @@ impl Shared {
             }
         };
         let cx = Cx::linked(invocation, running.cancelled.clone(), note, publish);
-        // Serialised in the task of the handler, outside the lock.
+        // Serialized in the task of the handler, outside of the lock.
         let pay = move |server: &Arc<Self>, outcome: Result<Outcome, &str>| {
             let outcome = outcome.unwrap_or_else(|why| Outcome::internal(&format!("the handler {why}")));
             if responder.takes_long() {
@@ -285,7 +278,8 @@ impl Shared {
         }
     }
 
-    /// Runs a future of the application: here, if it has nothing to wait for, which saves a task; else as one.
+    /// Runs a future of the application: here, if it completes at once, which saves a task;
+    /// otherwise as a task.
     fn run(&self, mut work: impl Future<Output = ()> + Send + Unpin + 'static) {
         if Pin::new(&mut work).poll(&mut Context::from_waker(Waker::noop())).is_pending() {
             self.spawn(work);
@@ -304,7 +298,8 @@ impl Shared {
         }
     }
 
-    /// Asks the application about an HTTP request or a connection; what gives no answer refuses.
+    /// Requests the application's admission of an HTTP request or a connection. No decision means a
+    /// refusal.
     fn ask_admission(self: &Arc<Self>, connection: u64, token: AdmitToken, head: Option<Arc<RequestHead>>) {
         let (peer, key, asked) = (token.peer().clone(), (connection, token.key()), Arc::<Running>::default());
         self.lock().asked.insert(key, asked.clone());
@@ -322,7 +317,7 @@ impl Shared {
         };
         match self.admit.as_ref().and_then(|admit| guarded(|| admit(head, peer))) {
             Some(asking) => {
-                // By then the engine has answered: what never ends is not kept.
+                // The engine has decided by then, so a future that never completes is dropped.
                 let limit = crate::clock::after(self.admit_timeout);
                 let asking = smol::future::or(asking, async {
                     limit.await;

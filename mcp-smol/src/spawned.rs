@@ -1,5 +1,5 @@
-//! A driver on smol's global executor that the last handle can take back: `main` may return right after a client is dropped, and then
-//! no executor is left to end the client's program.
+//! A driver on smol's global executor that the last handle can take back: `main` may return right
+//! after a client is dropped, and then no executor would be left to end the client's program.
 
 use crate::clock;
 use crate::driver::Driver;
@@ -10,18 +10,18 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Whoever holds it may poll the driver; the driver itself is polled by one at a time.
+/// Each owner may poll the driver, one at a time.
 #[derive(Clone)]
 pub(crate) struct Spawned(Arc<Shelf>);
 
 struct Shelf {
     slot: Mutex<Slot>,
-    /// Who polled the driver has put it back.
+    /// Signals that the driver was put back after a poll.
     back: Condvar,
 }
 
 enum Slot {
-    /// Whoever polled it last is to be told when it is taken back.
+    /// With the waker of the task that polled it last, to wake it when the driver is taken back.
     Free(Box<Driver>, Option<Waker>),
     /// This thread polls it: a callback that drops the last handle must not wait for itself.
     Polled(thread::ThreadId),
@@ -34,19 +34,21 @@ impl Spawned {
         Self(Arc::new(Shelf { slot: Mutex::new(Slot::Free(Box::new(driver), None)), back: Condvar::new() }))
     }
 
-    /// Takes the driver back and runs it to its end on this thread, for at most `limit`; what is left then is killed. Does nothing within
-    /// a poll of this very driver, since whoever polls it goes on.
+    /// Takes the driver back and runs it to its end on this thread, for at most `limit`. Then kills
+    /// the remaining programs. Does nothing during a poll of this driver, whose task continues.
     pub(crate) fn finish(&self, limit: Duration) {
         let me = thread::current().id();
         let elsewhere = |slot: &mut Slot| matches!(slot, Slot::Polled(by) if *by != me);
-        // Whoever polls is soon done, unless a callback waits for this very drop: then the driver is left to it.
+        // A poll ends soon, unless a callback waits for this drop. The driver is then left to that
+        // poll.
         let waited = self.0.back.wait_timeout_while(lock(&self.0.slot), limit, elsewhere);
         let (mut slot, _) = waited.unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *slot, Slot::Gone) {
             Slot::Free(driver, task) => {
                 drop(slot);
                 block_on(driver.or(clock::after(limit)));
-                // The task has nothing left to do, and would stay in its executor for ever.
+                // The task has nothing left to do, and would otherwise stay in its executor
+                // forever.
                 task.into_iter().for_each(Waker::wake);
             }
             other => *slot = other,
@@ -74,11 +76,12 @@ impl Future for Spawned {
     }
 }
 
-/// Puts the driver back after a poll. If it has ended, or the poll unwinds, it is dropped before anyone hears that it is gone.
+/// Puts the driver back after a poll. If it has ended, or the poll unwinds, it is dropped before
+/// its end is reported.
 struct Polling<'a> {
     shelf: &'a Shelf,
     driver: Option<Box<Driver>>,
-    /// The waker of the task, if the driver goes on.
+    /// The waker of the task, unless the driver has ended.
     keep: Option<Waker>,
 }
 

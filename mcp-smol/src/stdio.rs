@@ -1,14 +1,16 @@
-//! The standard streams of a server: taken away from whatever else runs in this process, where the system lets us.
+//! The standard streams of a server: taken away from all other code in this process, where the
+//! system allows it.
 
 use smol::Unblock;
 use std::io;
 
-/// Bytes between the thread that reads or writes and the engine: little, so that bytes count as written when they nearly are.
+/// Buffer between the blocking thread and the engine, in bytes: small, so that bytes count as
+/// written only when they nearly are.
 const PIPE: usize = 64 << 10;
 
-/// The standard streams, ours for as long as this value lives: a handler that prints, or a program that it starts, must not write into
-/// the protocol or read from it. On Windows they are left where they are: handles of the process, which the standard library does not
-/// move.
+/// The standard streams, owned by this value while it lives: a handler that prints, or a program
+/// that it starts, must not write into the protocol or read from it. On Windows they are not moved:
+/// they are handles of the process, which the standard library cannot replace.
 pub(crate) struct TakenStdio {
     #[cfg(unix)]
     input: std::fs::File,
@@ -18,7 +20,8 @@ pub(crate) struct TakenStdio {
 
 #[cfg(unix)]
 impl TakenStdio {
-    /// Moves both streams to descriptors that no child inherits; then standard input is empty, and standard output is standard error.
+    /// Moves both streams to descriptors that no child inherits. Standard input is then empty, and
+    /// standard output is standard error.
     pub(crate) fn take() -> io::Result<Self> {
         use rustix::{io::fcntl_dupfd_cloexec, stdio};
         let input = fcntl_dupfd_cloexec(stdio::stdin(), 3)?.into();
@@ -46,8 +49,8 @@ impl TakenStdio {
 }
 
 impl TakenStdio {
-    /// Both, with threads of the blocking pool that read and write: either may be a file or a terminal, which cannot be waited for
-    /// otherwise.
+    /// Returns both streams. Threads of the blocking pool read and write them, since either may be
+    /// a file or a terminal, which cannot be polled.
     pub(crate) fn streams(
         &self,
     ) -> io::Result<(Unblock<impl io::Read + Send + use<>>, Unblock<impl io::Write + Send + use<>>)> {
@@ -58,9 +61,9 @@ impl TakenStdio {
 
 #[cfg(unix)]
 impl Drop for TakenStdio {
-    /// Gives them back. They were borrowed; the program may go on to use them.
+    /// Restores them, since the program may continue to use them.
     fn drop(&mut self) {
-        // It cannot fail in a way that could be helped here: both are valid descriptors.
+        // Nothing could be done about an error, which is unlikely: both descriptors are valid.
         let _ = rustix::stdio::dup2_stdin(&self.input);
         let _ = rustix::stdio::dup2_stdout(&self.output);
     }

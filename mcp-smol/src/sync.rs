@@ -1,5 +1,6 @@
-//! Where threads and tasks meet: locks, those who wait for a change, the executor, and time. In the model they are those of the model checker,
-//! which then decides who runs when; the rest of this crate does not notice.
+//! Synchronization between threads and tasks: locks, watchers, the executor, and time. Under the
+//! model checker these are its own, so that it controls the schedule; the rest of this crate does
+//! not notice.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -17,7 +18,7 @@ mod primitives {
         std::time::Instant::now()
     }
 
-    /// Runs it on smol's global executor.
+    /// Runs a task on smol's global executor.
     pub(crate) fn spawn(task: impl Future<Output: Send> + Send + 'static) {
         smol::spawn(task).detach();
     }
@@ -30,7 +31,7 @@ mod primitives {
     pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use shuttle::thread;
 
-    /// Runs it as a task of the model checker.
+    /// Runs a task of the model checker.
     pub(crate) fn spawn(task: impl Future<Output: Send> + Send + 'static) {
         drop(shuttle::future::spawn(task));
     }
@@ -38,17 +39,18 @@ mod primitives {
 
 pub(crate) use primitives::{Condvar, Mutex, MutexGuard, Timer, block_on, now, spawn, thread};
 
-/// A panic under a lock is a fault of the engine, whose state is still the best there is.
+/// Ignores poisoning: a panic under a lock is a fault of the engine, and its state is still the
+/// best available.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Runs what belongs to the application, or drops it; a panic in it stays its own. `None`: it panicked.
+/// Runs or drops code of the application, and catches its panic. `None` if it panicked.
 pub(crate) fn guarded<T>(foreign: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(foreign)).ok()
 }
 
-/// Those who wait for a change of some state. Each is forgotten when its future is dropped.
+/// The waiters for a change of some state. Each is removed when its future is dropped.
 #[derive(Default)]
 pub(crate) struct Watchers(Mutex<Seats>);
 
@@ -58,18 +60,19 @@ struct Seats {
     wakers: BTreeMap<u64, Waker>,
 }
 
-/// The place of one who waits.
+/// A registered waiter.
 struct Seat<'a> {
     watchers: &'a Watchers,
     number: u64,
 }
 
 impl Watchers {
-    /// Waits until `look` sees what it looks for. It looks anew after every change, so no signal can be missed.
+    /// Waits until `look` returns a value. It looks again after every change, so that no signal is
+    /// missed.
     pub(crate) async fn watch<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
         let seat = self.seat();
         poll_fn(|cx| {
-            // Before looking: a change after the look finds the waker.
+            // Before the look: a change after it finds the waker.
             let before = lock(&self.0).wakers.insert(seat.number, cx.waker().clone());
             drop(before);
             look().map_or(Poll::Pending, Poll::Ready)
@@ -77,7 +80,7 @@ impl Watchers {
         .await
     }
 
-    /// To be called after a change, outside of the lock of what has changed.
+    /// Wakes the waiters. Call it after a change, outside of the lock of the changed state.
     pub(crate) fn wake(&self) {
         let woken = std::mem::take(&mut lock(&self.0).wakers);
         woken.into_values().for_each(Waker::wake);
@@ -93,7 +96,7 @@ impl Watchers {
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
         let waker = lock(&self.watchers.0).wakers.remove(&self.number);
-        // Outside the lock: it may be the last of a task that waits here as well.
+        // Outside of the lock: it may be the last waker of a task that waits here as well.
         drop(waker);
     }
 }
@@ -118,24 +121,24 @@ mod tests {
 
     // covers: B-277
     #[test]
-    fn a_change_that_comes_right_after_the_look_is_not_missed() {
+    fn change_right_after_the_look_is_not_missed() {
         let (watchers, woken) = (Watchers::default(), Arc::<Woken>::default());
         let waker = Waker::from(woken.clone());
         let mut seen = None;
         let mut watching = pin!(watchers.watch(|| {
             let looked = seen.replace(());
-            // As another thread would make it, at the worst moment.
+            // Like a change by another thread at the worst moment.
             watchers.wake();
             looked
         }));
         assert!(watching.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-        assert!(woken.0.load(Ordering::SeqCst), "nobody looks again");
+        assert!(woken.0.load(Ordering::SeqCst), "the waiter was not woken");
         assert!(watching.poll(&mut Context::from_waker(&waker)).is_ready());
     }
 
     // covers: B-277
     #[test]
-    fn who_waits_no_longer_is_forgotten() {
+    fn dropped_waiter_is_removed() {
         let watchers = Watchers::default();
         let count = || lock(&watchers.0).wakers.len();
         let mut cx = Context::from_waker(Waker::noop());

@@ -1,10 +1,10 @@
-//! What a client can be connected to.
+//! The targets of a client.
 
 use crate::channel::{Reader, Writer};
 use crate::{Handler, Service};
 use mcp_proto::Router;
+use mcp_proto::adapter::ConnectError;
 use mcp_proto::client::ClientConfig;
-use mcp_proto::driver::ConnectError;
 use mcp_proto::exchange::Program;
 #[cfg(unix)]
 use mcp_proto::exchange::UnixSocket;
@@ -12,7 +12,7 @@ use smol::io::{AsyncRead, AsyncWrite};
 use std::fmt;
 use std::process::Command;
 
-/// Where a server is; made by [`IntoTarget`].
+/// The location of a server, created by [`IntoTarget`].
 pub struct Target(pub(crate) Place);
 
 pub(crate) enum Place {
@@ -31,13 +31,14 @@ impl fmt::Debug for Target {
     }
 }
 
-/// What [`connect`](crate::connect) takes: a [`Program`] or a [`Command`] to start, an `http:` URL, a `UnixSocket`
-/// (on Unix), a reader and a writer, or a [`Router`](crate::Router) or [`Service`] that is then served in this process.
+/// The argument of [`connect`](crate::connect): a [`Program`] or a [`Command`] to start, an `http:`
+/// URL, a `UnixSocket` (on Unix), a reader and a writer, or a [`Router`](crate::Router) or
+/// [`Service`] to serve in this process.
 pub trait IntoTarget {
-    /// Says where the server is.
+    /// Converts it to a target.
     ///
     /// # Errors
-    /// [`ConnectError`] if that cannot be understood.
+    /// [`ConnectError`] if it is invalid.
     fn into_target(self) -> Result<Target, ConnectError>;
 }
 
@@ -67,14 +68,14 @@ impl IntoTarget for UnixSocket {
 }
 
 impl IntoTarget for &Command {
-    /// Takes the command, its arguments, directory and environment; its streams are ours.
+    /// Uses the command with its arguments, directory and environment, and replaces its streams.
     fn into_target(self) -> Result<Target, ConnectError> {
         Program::try_from(self).map_err(ConnectError::Command)?.into_target()
     }
 }
 
 impl IntoTarget for &mut Command {
-    /// As for `&Command`, so that a chain of its builder methods can be given.
+    /// As for `&Command`, to accept a chain of its builder methods.
     fn into_target(self) -> Result<Target, ConnectError> {
         (&*self).into_target()
     }
@@ -87,7 +88,6 @@ impl IntoTarget for Command {
     }
 }
 
-#[cfg(feature = "http")]
 impl IntoTarget for &str {
     /// An absolute `http:` URL.
     fn into_target(self) -> Result<Target, ConnectError> {
@@ -95,7 +95,6 @@ impl IntoTarget for &str {
     }
 }
 
-#[cfg(feature = "http")]
 impl IntoTarget for String {
     /// An absolute `http:` URL.
     fn into_target(self) -> Result<Target, ConnectError> {

@@ -1,4 +1,5 @@
-//! Serving over a Unix socket: messages by line, as over standard input and output, for many clients at once.
+//! Servers on a Unix socket: newline-delimited messages, as on standard input and output, for many
+//! clients at once.
 
 mod file;
 
@@ -8,7 +9,7 @@ use crate::config::Service;
 use crate::serving::Server;
 use async_io::Async;
 use file::{Bound, File};
-use mcp_proto::driver::not_bound;
+use mcp_proto::adapter::not_bound;
 use mcp_proto::exchange::{Credentials, Peer};
 use mcp_proto::input::{Change, Principal};
 use mcp_proto::stats::ServerStats;
@@ -20,21 +21,23 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
-/// Serves on a Unix domain socket at this path, to any number of clients, messages by line. The tasks run on smol's global executor,
-/// or where [`Service::on_executor`] says.
+/// Serves a Unix domain socket at this path, for any number of clients, with newline-delimited
+/// messages. The tasks run on smol's global executor, or as [`Service::on_executor`] defines.
 ///
-/// The socket may be used by this user only (mode `0600`), from the moment it exists and whatever the umask is. An application that
-/// shares it changes the mode once this has returned. Systems differ in whether they look at it, and all look at the directory, so put the socket in
-/// one that only its users may enter.
+/// Only this user can connect (mode `0600`), as soon as the socket exists and with any umask. To
+/// share the socket, change its mode after this has returned. Not every system checks that mode,
+/// but all of them check the directory: put the socket in a directory that only its users can
+/// enter.
 ///
-/// A socket that an earlier server left at the path is removed: one that nobody listens on. Anything else there is an error: a socket
-/// that is in use, any other file, and a link, which is not followed. Of two servers that begin at the same moment at one path, one may be
-/// left without it.
+/// A socket at the path without a listener, left by an earlier server, is removed. Anything else
+/// there is an error: a socket in use, any other file, or a link, which is not followed. Of two
+/// servers that start at the same time at one path, one may lose its socket.
 ///
 /// # Errors
-/// What the operating system says when it cannot listen there, with the path, or when it gives no random bytes.
+/// The error of the operating system with the path, if it cannot listen there, or if it provides no
+/// random bytes.
 pub async fn serve_unix(service: impl Into<Service>, path: impl AsRef<Path>) -> io::Result<UnixServer> {
-    // The working directory may be another one when the file is to be removed.
+    // The working directory may have changed when the file is removed.
     let path = std::path::absolute(path)?;
     let bound = bind(&path).await.and_then(Bound::listen).map_err(|e| not_bound(&path.display(), &e))?;
     let ((listener, file), server) = (bound, Server::new(service)?);
@@ -42,42 +45,45 @@ pub async fn serve_unix(service: impl Into<Service>, path: impl AsRef<Path>) -> 
     Ok(UnixServer { file, server })
 }
 
-/// A server that listens on a Unix domain socket. Dropping it ends every connection at once, and removes the socket.
+/// A server on a Unix domain socket. Dropping it ends every connection at once, and removes the
+/// socket.
 #[derive(Debug)]
 #[must_use = "dropping it stops the server"]
 pub struct UnixServer {
-    /// Dropped before the server, which holds the number of the file so that no other gets it.
+    /// Dropped before the server, whose listener keeps the file number in use, so that no other
+    /// file gets it.
     file: File,
     server: Server,
 }
 
 impl UnixServer {
-    /// Where it listens.
+    /// Returns the path of the socket.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Tells every client that wants to know of a change: see [`Server::publish`].
+    /// Notifies the clients that subscribed to a change: see [`Server::publish`].
     pub fn publish(&self, change: Change) {
         self.server.publish(change);
     }
 
-    /// Ends everything that was admitted as coming from this principal: see [`Server::revoke`].
+    /// Ends everything that was admitted for this principal: see [`Server::revoke`].
     pub fn revoke(&self, principal: &Principal) {
         self.server.revoke(principal);
     }
 
-    /// What the server holds at the moment and what it has done, in numbers.
+    /// Returns a snapshot of the server's numbers.
     pub fn stats(&self) -> ServerStats {
         self.server.stats()
     }
 
-    /// Waits until it has been stopped and every connection has ended.
+    /// Waits until the server was stopped and every connection has ended.
     pub async fn wait(&self) {
         self.server.wait().await;
     }
 
-    /// Accepts no more, removes the socket, gives running requests so long to end, then ends every connection. Returns when all have ended.
+    /// Stops accepting, removes the socket, gives running requests `grace` to end, then ends every
+    /// connection. Returns when all have ended.
     pub async fn stop(&self, grace: Duration) {
         self.file.remove();
         self.server.stop(grace).await;
@@ -95,7 +101,7 @@ impl Listener for UnixListener {
     }
 }
 
-/// The process that connected, where the system reports it.
+/// Returns the process that connected, if the system reports it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn credentials(socket: &UnixStream) -> Option<Credentials> {
     let peer = rustix::net::sockopt::socket_peercred(socket).ok()?;
@@ -109,7 +115,7 @@ fn credentials(_: &UnixStream) -> Option<Credentials> {
     None
 }
 
-/// A socket at this path; in place of an abandoned one, if there is one.
+/// Binds a socket at this path, replacing an abandoned one.
 async fn bind(path: &Path) -> io::Result<Bound> {
     match Bound::at(path) {
         Err(e) if e.kind() == ErrorKind::AddrInUse && is_abandoned(path).await => {
@@ -122,6 +128,6 @@ async fn bind(path: &Path) -> io::Result<Bound> {
 
 async fn is_abandoned(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
-    // A server that is too busy to accept lets a client wait, or says so in another way.
+    // A server that is too busy to accept delays a client, or fails with another error.
     is_socket && Async::<UnixStream>::connect(path).await.is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
 }

@@ -1,7 +1,8 @@
-//! Foreign work that owes the engine something: a handler its answer, an admission its decision. It pays in any case, and once: when it is
-//! done, when it panics, and when whoever runs it lets it go.
+//! Futures of the application whose result the engine waits for: a handler and its answer, an
+//! admission and its decision. Each reports exactly once: when it completes, when it panics, and
+//! when its task is dropped.
 
-use crate::config::BoxFuture;
+use crate::future::BoxFuture;
 use crate::server::Shared;
 use crate::sync::{Mutex, guarded, lock};
 use smol::future::Future;
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
-/// A request that runs: whether it was cancelled, and the task to be told so.
+/// A running request: whether it was cancelled, and the waker for its cancellation.
 #[derive(Default)]
 pub(crate) struct Running {
     pub(crate) cancelled: Arc<AtomicBool>,
@@ -18,19 +19,19 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Cancels it. Not to be called under a lock, since its task is woken.
+    /// Cancels it. Do not call it under a lock, since it wakes the task.
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
         let waker = lock(&self.waker).take();
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether it was cancelled.
+    /// Returns whether it was cancelled.
     pub(crate) fn was_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Whether it was cancelled. If not, the task is woken when it is.
+    /// Returns whether it was cancelled. Otherwise wakes the task at its cancellation.
     fn is_cancelled(&self, cx: &mut Context<'_>) -> bool {
         let mut waker = lock(&self.waker);
         let before = if waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
@@ -39,13 +40,14 @@ impl Running {
             waker.replace(cx.waker().clone())
         };
         drop(waker);
-        // Outside the lock: it may be the last of a task that holds a server.
+        // Outside of the lock: it may be the last waker of a task that holds a server.
         drop(before);
         self.was_cancelled()
     }
 }
 
-/// A future of the application, and what is done with its outcome; with the reason if there is none. It keeps no server alive.
+/// A future of the application, and a function for its outcome, or for the reason if there is none.
+/// It does not keep the server alive.
 pub(crate) struct Work<T, P: FnOnce(&Arc<Shared>, Result<T, &'static str>)> {
     server: Weak<Shared>,
     running: Arc<Running>,

@@ -1,8 +1,8 @@
 //! The public API of a crate as text: a line for each item, field, variant, method and impl block.
 //!
-//! The text comes from the sources, with all features on. Traits that can be derived are left out,
-//! and so are implementations that a macro writes. An item of a private module has the path under
-//! which a public module exports it.
+//! The text is generated from the sources, with all features on. Derivable traits and
+//! implementations by macros are omitted. An item of a private module has the path under which a
+//! public module exports it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ fn describe(modules: &Modules, name: &str) -> String {
     let full = |path: &str| if path.is_empty() { name.to_owned() } else { format!("{name}::{path}") };
     let mut lines = BTreeSet::new();
     for (definition, paths) in &public {
-        // Several items share a name where the platform decides which one is compiled.
+        // Several items share a name if the platform selects the one to compile.
         let own = modules.0.get(&definition.0).into_iter().flat_map(|module| &module.items);
         for item in own.filter(|item| item.name == definition.1 && item.kind != "mod") {
             describe_item(item, &full(&paths[0]), &mut lines);
@@ -119,7 +119,7 @@ fn describe_impl(
         let Some(path) = path.flatten() else { return };
         let block = if head.contains('<') { format!(" [{head}]") } else { String::new() };
         for child in item.children.iter().filter(|child| child.is_public()) {
-            // That a parameter can change is no part of the interface.
+            // Whether a parameter is mutable is not part of the interface.
             let signature = child.signature.replace("(mut ", "(").replace(", mut ", ", ");
             lines.insert(format!("{path}: pub {signature}{block}"));
         }
@@ -127,7 +127,7 @@ fn describe_impl(
     };
     let trait_path = named(of_trait).map(|definition| public.get(&definition).map(|paths| full(&paths[0])));
     let is_hidden = path == Some(None) || trait_path == Some(None) || LEFT_OUT.contains(&split(of_trait).1);
-    // An own trait lists its implementations for types of other crates.
+    // A trait of the crate lists its implementations for types of other crates.
     let at = path.flatten().or(trait_path.flatten());
     if let Some(at) = at.filter(|_| !is_hidden) {
         lines.insert(format!("{at}: {}", item.signature));
@@ -171,7 +171,7 @@ mod tests {
     use crate::sources::Source;
 
     #[test]
-    fn the_text_names_what_users_reach() {
+    fn text_lists_the_items_that_users_reach() {
         let files = [
             ("c/src/lib.rs", "pub mod a;\nmod b;\npub use a::A;\npub use b::B as C;\npub use ext::E;"),
             (

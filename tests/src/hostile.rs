@@ -1,7 +1,7 @@
-//! Servers and clients that misbehave, and bytes that are hostile, against every driver: what comes of it, how much memory and how much time
-//! it takes.
+//! Misbehaving servers and clients, and hostile bytes, with every driver: the outcome, the memory
+//! and the time.
 //!
-//! Each row runs in a process of its own, so that the peak of its memory is its own.
+//! Each row runs in its own process, so that the peak of the memory belongs to it.
 
 mod client;
 mod engine;
@@ -22,17 +22,17 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long one row may take.
+/// Maximum time of one row.
 const BOUND: Duration = Duration::from_secs(120);
 
-/// What one row showed.
+/// The result of one row.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// What the application saw.
+    /// What the application received.
     pub outcome: String,
-    /// The peak of the host's resident memory, in KiB.
+    /// Peak of the host's resident memory, in KiB.
     pub peak: u64,
-    /// How long it took, from the start of the host.
+    /// Time from the start of the host.
     pub took: Duration,
 }
 
@@ -42,17 +42,17 @@ impl fmt::Display for Shown {
     }
 }
 
-/// Who meets a row.
+/// What runs a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Host {
-    /// A driver and a real program.
+    /// A driver with a real program.
     Driver(Adapter),
     /// An engine alone, in this process.
     Engine,
 }
 
 impl Host {
-    /// Its name.
+    /// Returns its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Driver(adapter) => adapter.name(),
@@ -61,19 +61,19 @@ impl Host {
     }
 }
 
-/// What a row is given.
+/// The input of a row.
 #[derive(Clone, Debug)]
 pub struct Bench {
-    /// Who meets it.
+    /// What runs it.
     pub host: Host,
-    /// The program that misbehaves.
+    /// The misbehaving program.
     pub child: PathBuf,
-    /// What "a gibibyte" means: less of it in a test that must be quick.
+    /// The size of "a gibibyte": less in a test that must be quick.
     pub size: u64,
 }
 
 impl Bench {
-    /// As many of `count` as [`size`](Self::size) is of a gibibyte.
+    /// Returns the part of `count` that [`size`](Self::size) is of a gibibyte.
     fn scaled(&self, count: u64) -> u64 {
         count.saturating_mul(self.size) >> 30
     }
@@ -83,7 +83,7 @@ impl Row {
     /// Runs it in a new process of the program `hostile`.
     ///
     /// # Errors
-    /// What is not as it should be: the outcome, the memory, or that it does not end.
+    /// The fault: the outcome, the memory, or that it does not end.
     pub fn show(&self, hostile: &Path, host: Host, size: u64) -> Result<Shown, String> {
         let began = Instant::now();
         let mut command = Command::new(hostile);
@@ -114,21 +114,21 @@ impl Row {
         Ok(Shown { outcome: outcome.to_string(), peak, took })
     }
 
-    /// Runs it in this process and says what [`show`](Self::show) reads.
+    /// Runs it in this process. Returns the text that [`show`](Self::show) reads.
     ///
     /// # Errors
-    /// What is not as it should be.
+    /// The fault.
     pub fn run(&self, bench: &Bench) -> Result<String, String> {
         let outcome = (self.run)(bench)?;
         Ok(format!("{}\t{}", peak()?, outcome.replace(['\n', '\t'], " ")))
     }
 }
 
-/// Runs the rows of these names for every host that they are for, `at_once` at a time: most of them wait for one limit or another to pass.
-/// `hostile` is the program. Returns a line for each that is not as it should be.
+/// Runs the rows with these names for each of their hosts, `at_once` at a time, since most of them
+/// wait for a time limit. `hostile` is the program. Returns a line for each fault.
 ///
 /// # Panics
-/// There is no row of a name.
+/// If there is no row with a name.
 pub fn failures(tables: &[&[Row]], names: &[&str], hostile: &Path, size: u64, at_once: usize) -> Vec<String> {
     let find = |name: &&str| {
         let mut all = tables.iter().copied().flatten();
@@ -151,7 +151,7 @@ pub fn failures(tables: &[&[Row]], names: &[&str], hostile: &Path, size: u64, at
     })
 }
 
-/// The peak of the resident memory of this process so far, in KiB.
+/// Returns the peak of this process's resident memory so far, in KiB.
 fn peak() -> Result<u64, String> {
     let status = std::fs::read_to_string("/proc/self/status").map_err(|e| e.to_string())?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;

@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
-//! What tests the three crates from outside: a driver on a bare loop, the simulator, what reads the sources, what counts and breaks the
-//! tests, other peoples' servers, and a web server that says anything.
+//! Tests of the three crates from outside: a driver on a bare loop, the simulator, checks of the
+//! sources, the coverage of requirements, planted faults, peers of other SDKs, and a scripted web
+//! server.
 
 pub mod api;
 pub mod conformance;

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn public_names_include_what_is_handed_on() {
+    fn public_names_include_reexports() {
         let paths: Vec<String> = modules().public().into_values().flatten().collect();
         assert_eq!(paths, ["a::A", "C"]);
     }

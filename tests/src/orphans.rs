@@ -1,5 +1,5 @@
-//! What is left of a program when its host ends: a host as a real process, ended in some way, and then a look at every process that was
-//! started for it, by id.
+//! Remaining processes after the end of a host: a host runs as a real process and ends in some way,
+//! and then every process that was started for it is checked by id.
 
 mod groups;
 
@@ -15,16 +15,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How long one step of a case may take.
+/// Maximum time of one step of a case.
 const BOUND: Duration = Duration::from_secs(40);
 
-/// How long the system may take to carry out a kill, and the children of a host that is dead to see the end of their input.
+/// Maximum time for the system to carry out a kill, and for the children of a dead host to notice
+/// the end of their input.
 const SOON: Duration = Duration::from_secs(20);
 
-/// How long a process is watched that is expected to stay.
+/// Time for which a process is watched that is expected to stay.
 const WATCH: Duration = Duration::from_millis(500);
 
-/// Which driver the host uses.
+/// The driver of the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Adapter {
     /// `mcp-blocking`.
@@ -39,7 +40,7 @@ impl Adapter {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Blocking, Self::Smol, Self::Loop];
 
-    /// Its name, as the arguments of the programs have it.
+    /// Returns its name in the arguments of the programs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Blocking => "blocking",
@@ -49,29 +50,29 @@ impl Adapter {
     }
 }
 
-/// One kind of program.
+/// A kind of program.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// What it does.
+    /// Its behaviour.
     pub name: &'static str,
     /// The arguments of `misbehaving`.
     pub args: &'static [&'static str],
-    /// Whether a shell stands between, as `npx` and its like do.
+    /// Whether it is started by a shell, as `npx` does.
     pub shell: bool,
 }
 
-/// One host, its program and its end.
+/// A host with its program and its end.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// The driver.
     pub adapter: Adapter,
     /// The program.
     pub child: Kind,
-    /// How the host ends, as `host` names it.
+    /// How the host ends, in the words of `host`.
     pub end: &'static str,
-    /// More flags of `host`.
+    /// Further flags of `host`.
     pub flags: &'static [&'static str],
-    /// What the host gets when it is ready.
+    /// The signal that the host gets when it is ready.
     pub signal: Option<Signalled>,
 }
 
@@ -84,28 +85,30 @@ pub enum Signalled {
     Interrupt,
 }
 
-/// What was seen.
+/// The result of a case.
 #[derive(Debug)]
 pub struct Found {
-    /// Processes that were started.
+    /// Number of started processes.
     pub started: usize,
-    /// Those that still run some time after the host has ended.
+    /// Number of processes that still run some time after the end of the host.
     pub left: usize,
-    /// Zombies that the living host did not reap, if it lived on.
+    /// Number of zombies that the host did not reap while it lived.
     pub unreaped: usize,
     /// How the host ended.
     pub host: ExitStatus,
-    /// How long the end took, from the signal or the last thing the host said before it.
+    /// Time of the end, from the signal or the last line of the host before it.
     pub took: Duration,
 }
 
 impl Case {
-    /// Runs it. `host` and `child`: the two programs. `stays`: how many processes are expected to be left; they are ended here.
+    /// Runs it. `host` and `child` are the two programs. `stays` is the expected number of
+    /// remaining processes, which are then ended.
     ///
     /// # Errors
-    /// What did not come to pass in time.
+    /// The condition that did not become true in time.
     pub fn run(&self, host: &Path, child: &Path, stays: usize) -> Result<Found, String> {
-        // So that orphans come to this process and not to whoever is the first of this machine, who may not reap them.
+        // Orphans become children of this process, and not of the init process, which may not reap
+        // them.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(|e| e.to_string())?;
         let pids = Pids::new();
         let lives_on = self.flags.contains(&"--stay");
@@ -122,7 +125,7 @@ impl Case {
             said = running.line()?;
         }
         if !lives_on {
-            // Whatever it says, until it has nothing more to say.
+            // Reads all of its output.
             while said.is_some() {
                 said = running.line()?;
             }
@@ -130,7 +133,7 @@ impl Case {
         }
         let took = began.elapsed();
         let unreaped = if lives_on {
-            // Every process is gone while the host lives, zombies of the host included.
+            // Every process is gone while the host lives, including zombies of the host.
             let zombies = until(SOON, || pids.count(|state, parent| state != 'Z' || parent == running.pid()), 0);
             let left_alive = pids.count(|state, _| state != 'Z');
             zombies - left_alive
@@ -151,7 +154,7 @@ impl Case {
     }
 
     fn command(&self, host: &Path, child: &Path, pids: &Pids) -> Command {
-        // Whoever starts this in the background may have told it to ignore Ctrl-C, which is inherited.
+        // A shell that starts this in the background may ignore Ctrl-C, which is inherited.
         let mut command = Command::new("env");
         command.arg("--default-signal=INT").arg(host).arg(self.adapter.name()).args(self.flags).arg(self.end);
         if self.child.shell {
@@ -174,7 +177,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// Looks until `count` is what it should be, at most so long; says what it was last.
+/// Waits until `count` is the wanted number, at most for `limit`. Returns the last number.
 fn until(limit: Duration, count: impl Fn() -> usize, wanted: usize) -> usize {
     let end = Instant::now() + limit;
     loop {
@@ -186,7 +189,7 @@ fn until(limit: Duration, count: impl Fn() -> usize, wanted: usize) -> usize {
     }
 }
 
-/// A host that runs.
+/// A running host.
 struct Running {
     child: Child,
     lines: Receiver<String>,
@@ -211,7 +214,7 @@ impl Running {
         Pid::from_child(&self.child).as_raw_pid()
     }
 
-    /// The next line; `None` if there is none more.
+    /// Returns the next line. `None` at the end.
     fn line(&self) -> Result<Option<String>, String> {
         match self.lines.recv_timeout(BOUND) {
             Ok(line) => Ok(Some(line)),
@@ -257,7 +260,7 @@ impl Drop for Running {
     }
 }
 
-/// The processes of a case, as they told their ids.
+/// The processes of a case, by the ids that they printed.
 struct Pids {
     file: PathBuf,
 }
@@ -279,7 +282,7 @@ impl Pids {
         pids
     }
 
-    /// How many exist and are such: state and parent.
+    /// Returns how many exist with a matching state and parent.
     fn count(&self, is_so: impl Fn(char, i32) -> bool) -> usize {
         self.all().into_iter().filter_map(state).filter(|(state, parent)| is_so(*state, *parent)).count()
     }
@@ -287,7 +290,7 @@ impl Pids {
     fn kill(&self) {
         for pid in self.all().into_iter().filter(|pid| state(*pid).is_some()).filter_map(Pid::from_raw) {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
-            // Ours if it was orphaned.
+            // It is a child of this process if it was orphaned.
             let _ = rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
         }
     }
@@ -300,7 +303,7 @@ impl Drop for Pids {
     }
 }
 
-/// The state and the parent of a process that exists.
+/// Returns the state and the parent of an existing process.
 fn state(pid: i32) -> Option<(char, i32)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit(')').next()?.split_whitespace();

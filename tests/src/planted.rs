@@ -1,28 +1,28 @@
 //! Planted faults: breaks of the code, each with the test that must fail.
 //!
-//! A fault is a text file: a head, then for each file it changes the path and one or more blocks of what stands there and what stands
-//! there instead. Blocks survive changes around them better than line numbers do.
+//! A fault is a text file: a head, then for each changed file the path and one or more blocks with
+//! the old and the new text. Blocks survive changes around them better than line numbers.
 //!
 //! ```text
 //! # test: -p mcp-proto --lib rpc::tests::an_id_keeps_its_type
 //! # breaks: RPC-B-009, the answer echoes the id as a string
 //! mcp-proto/src/rpc/write.rs
 //! <<<<<<<
-//! what stands there, exactly once
+//! the old text, exactly once
 //! =======
-//! what stands there instead
+//! the new text
 //! >>>>>>>
 //! ```
 //!
-//! [`choose`] decides which faults a run plants, [`field`] plants them.
+//! [`choose`] selects the faults of a run, [`field`] plants them.
 
 pub mod choose;
 pub mod field;
 
-/// One break and the test that must see it.
+/// A break of the code, and the test that must fail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// The file's name without its ending.
+    /// The name of the file without its extension.
     pub name: String,
     /// The arguments of `cargo test` that run the one test.
     pub test: Vec<String>,
@@ -37,16 +37,16 @@ pub struct Fault {
 pub struct Edit {
     /// The path below the root.
     pub path: String,
-    /// What stands there exactly once.
+    /// The old text, which occurs exactly once.
     pub old: String,
-    /// What is put there.
+    /// The new text.
     pub new: String,
 }
 
-/// What became of a fault.
+/// The result of a fault.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// The named test failed, as it must.
+    /// The named test failed, as required.
     Caught,
     /// The named test passed although the code was broken.
     Missed,
@@ -56,14 +56,14 @@ pub enum Verdict {
     DoesNotCompile(String),
     /// The arguments name no test, or name more than one.
     NotOneTest(usize),
-    /// The test fails without the fault as well.
+    /// The test also fails without the fault.
     FailsUnbroken,
     /// The test did not end within two minutes.
     Hangs,
 }
 
 impl Fault {
-    /// Reads the text of a fault. The error names the line.
+    /// Parses the text of a fault. The error names the line.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
         let mut fault = Self { name: name.to_owned(), test: Vec::new(), breaks: String::new(), edits: Vec::new() };
         let (mut path, mut part, mut old, mut new) = (String::new(), Part::Head, String::new(), String::new());
@@ -108,29 +108,31 @@ impl Fault {
     }
 }
 
-/// Options of cargo that take the word after them.
+/// Options of cargo that take the next word as their value.
 const WITH_VALUE: [&str; 8] =
     ["-p", "--package", "--test", "--bin", "--example", "--config", "--features", "--manifest-path"];
 
 impl Fault {
-    /// The arguments that compile the test: all but its name. Faults with the same ones share a test binary.
+    /// Returns the arguments that compile the test: all except its name. Faults with equal ones
+    /// share a test binary.
     pub fn build(&self) -> Vec<&str> {
         let name = self.name_at();
         let words = self.test.iter().enumerate().filter(|(at, _)| Some(*at) != name);
         words.map(|(_, word)| word.as_str()).take_while(|word| *word != "--").collect()
     }
 
-    /// Whether its test is compiled in a configuration of its own, which shares nothing with others.
+    /// Returns whether its test is compiled in a separate configuration, which shares nothing with
+    /// others.
     pub fn is_apart(&self) -> bool {
         self.test.iter().any(|word| word == "--config")
     }
 
-    /// What chooses the test in its binary, as cargo's test runner understands it: a part of its path.
+    /// Returns the filter that selects the test in its binary: a part of its path.
     pub fn filter(&self) -> &str {
         self.name_at().and_then(|at| self.test.get(at)).map_or("", String::as_str)
     }
 
-    /// The value of an option.
+    /// Returns the value of an option.
     fn option(&self, names: &[&str]) -> Option<&str> {
         self.test.windows(2).find(|pair| names.contains(&pair[0].as_str())).map(|pair| pair[1].as_str())
     }
@@ -141,13 +143,14 @@ impl Fault {
         words.enumerate().filter(|(at, word)| !word.starts_with('-') && !is_value(*at)).map(|(at, _)| at).last()
     }
 
-    /// The files whose change can change the verdict: the ones it patches, the one that its test is in, and its own.
+    /// Returns the files that can change the result: those that it patches, the one of its test,
+    /// and its own.
     pub fn files(&self, exists: impl Fn(&str) -> bool) -> Vec<String> {
         let own = format!("tests/planted/{}.fault", self.name);
         self.edits.iter().map(|edit| edit.path.clone()).chain(self.test_file(exists)).chain([own]).collect()
     }
 
-    /// The file that the test is in: of the files of the modules in its path, the innermost that exists.
+    /// Returns the file of the test: the innermost existing file of the modules in its path.
     fn test_file(&self, exists: impl Fn(&str) -> bool) -> Option<String> {
         let package = self.option(&["-p", "--package"])?;
         let folder = if package == "mcp-tests" { "tests" } else { package };
@@ -163,7 +166,7 @@ impl Fault {
             below = format!("{below}/{module}");
             match [format!("{below}.rs"), format!("{below}/mod.rs")].into_iter().find(|path| exists(path)) {
                 Some(found) => file = found,
-                // The rest is in this file.
+                // The other segments are in this file.
                 None => break,
             }
         }
@@ -206,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_the_test_is_told_from_the_options() {
+    fn test_name_is_separated_from_the_options() {
         let plain = fault("-p mcp-proto --lib rpc::tests::x");
         assert_eq!((plain.build(), plain.filter()), (vec!["-p", "mcp-proto", "--lib"], "rpc::tests::x"));
         let model = fault("--release --config build.rustflags=\"--cfg=x\" -p a --lib t::y -- --exact");

@@ -1,11 +1,14 @@
-//! The third driver: a client on a plain `poll(2)` loop. One thread, no executor, nothing of the protocol.
+//! The third driver: a client on a plain `poll(2)` loop, with one thread, no executor, and no
+//! protocol knowledge.
 //!
-//! It is the proof that the engine ports to any runtime, and the place to start a port from. Read it from here to the end, then
-//! `channel`, where the operating system is, then `server`, which is the same loop in the other role.
+//! It proves that the engine ports to any runtime, and is a starting point for a port. Read it from
+//! here to the end, then `channel`, which has the operating system, then `server`, which is the
+//! same loop in the other role.
 //!
-//! What a driver does is little. It carries out the engine's *actions* in their order: open, write, close, tell the application. It tells
-//! the engine the *facts*: opened, bytes, end of input, written, closed. And it sleeps no longer than the engine's next timer. What any
-//! of the bytes mean, when to give up, what to retry and how long to wait is decided by the engine alone.
+//! A driver does little. It carries out the *actions* of the engine in order: open, write, close,
+//! pass an event to the application. It reports *events* to the engine: opened, bytes, end of
+//! input, written, closed. And it sleeps no longer than until the engine's next timer. The engine
+//! alone decides what the bytes mean, when to give up, what to retry, and how long to wait.
 
 mod channel;
 mod server;
@@ -13,11 +16,12 @@ mod server;
 pub use server::{Handler, Hooks, serve_http, serve_http_with, serve_stdio};
 
 use channel::Channel;
+use mcp_proto::adapter::EventQueue;
 use mcp_proto::call::RawResult;
 use mcp_proto::client::Event;
-use mcp_proto::exchange::{Action, Closed, ConnectionId, Peer, Sent, Shutdown};
-use mcp_proto::input::{CallId, Input, IoEvent};
-use mcp_proto::wired::{Outbox, WiredClient};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Sent, Shutdown};
+use mcp_proto::input::CallId;
+use mcp_proto::wired::WiredClient;
 use mcp_proto::{Call, CallError, ClientConfig, Instant, Method};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -27,34 +31,36 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A client and its loop.
 pub struct PollLoop {
-    /// What decides. Commands are given to it directly, with the time from [`PollLoop::now`]; the next turn carries them out.
+    /// The engine. Give commands to it directly, with the time of [`PollLoop::now`]. The next turn
+    /// carries them out.
     pub engine: WiredClient,
     clock: Clock,
     channels: BTreeMap<ConnectionId, Channel>,
-    /// The two directions of the channel that the application brought along.
+    /// The two directions of a connection that the application provided.
     given: Option<[OwnedFd; 2]>,
-    /// What the application was not told yet; what it does not take is counted, not kept without end.
-    events: Outbox<Event>,
-    /// The call that [`call`](Self::call) waits for, and how it ended.
+    /// Events for the application. Those that it does not take are counted and not kept without
+    /// limit.
+    events: EventQueue<Event>,
+    /// The call that [`call`](Self::call) waits for, and its outcome.
     awaited: Option<(CallId, Option<Result<RawResult, CallError>>)>,
-    /// Something was told in this turn.
+    /// There was an event in this turn.
     news: bool,
     ended: bool,
 }
 
 impl PollLoop {
-    /// A client of the server that the configuration names. Nothing is opened before the first turn.
+    /// Creates a client of the configured server. Opens nothing before the first turn.
     ///
     /// # Errors
-    /// Without a source of randomness.
+    /// There is no source of randomness.
     pub fn new(config: ClientConfig) -> io::Result<Self> {
         Self::start(config, None)
     }
 
-    /// A client of whoever is at the other end of this socket.
+    /// Creates a client of the peer of this socket.
     ///
     /// # Errors
-    /// As [`new`](Self::new); or the socket cannot be duplicated.
+    /// As [`new`](Self::new). Also if the socket cannot be duplicated.
     pub fn over(config: ClientConfig, socket: impl Into<OwnedFd>) -> io::Result<Self> {
         let socket = socket.into();
         Self::start(config, Some([socket.try_clone()?, socket]))
@@ -63,22 +69,24 @@ impl PollLoop {
     fn start(mut config: ClientConfig, given: Option<[OwnedFd; 2]>) -> io::Result<Self> {
         let clock = Clock::start();
         config.origin_unix = clock.origin_unix;
-        let events = Outbox::new(config.limits.client.max_queued_events, config.limits.client.max_queued_event_bytes);
+        let events =
+            EventQueue::new(config.limits.client.max_queued_events, config.limits.client.max_queued_event_bytes);
         let engine = WiredClient::new(Arc::new(config), seed()?, clock.now());
         let (channels, awaited, news, ended) = (BTreeMap::new(), None, false, false);
         Ok(Self { engine, clock, channels, given, events, awaited, news, ended })
     }
 
-    /// The time as the engine counts it.
+    /// Returns the time in terms of the engine.
     pub fn now(&self) -> Instant {
         self.clock.now()
     }
 
-    /// One turn: carries out what the engine wants, sleeps until something happens, and tells the engine. False once the client has ended
-    /// and nothing can happen any more. It does not sleep if the application has news to take.
+    /// Runs one turn: carries out the actions of the engine, sleeps until something happens, and
+    /// reports it. Returns false once the client has ended and nothing more can happen. Does not
+    /// sleep if there are events for the application.
     ///
     /// # Errors
-    /// The operating system cannot wait, for want of memory.
+    /// The operating system cannot wait, for lack of memory.
     pub fn turn(&mut self) -> io::Result<bool> {
         self.news = false;
         self.carry_out();
@@ -89,17 +97,18 @@ impl PollLoop {
         Ok(!self.ended)
     }
 
-    /// The next thing that the application should hear of. Take them all, turn by turn: of notifications and diagnostics only so many
-    /// are kept.
+    /// Returns the next event for the application. Take all of them after each turn: the number of
+    /// waiting notifications and diagnostics is limited.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop()
     }
 
-    /// Makes a call and turns until it has ended. Events of other kinds stay for [`next_event`](Self::next_event); a call during which the
-    /// server may ask something is started on the [`engine`](Self::engine) instead, so that the application can answer.
+    /// Makes a call, and runs turns until it has ended. Other events stay for
+    /// [`next_event`](Self::next_event). If the server may request input during a call, start it on
+    /// the [`engine`](Self::engine) instead, so that the application can answer.
     ///
     /// # Errors
-    /// The call's own error.
+    /// The error of the call.
     pub fn call<M: Method>(&mut self, call: Call<M>) -> Result<M::Output, CallError> {
         let now = self.now();
         let calling = self.engine.call(now, call).map_err(|refused| CallError::Refused(refused.why))?;
@@ -112,7 +121,8 @@ impl PollLoop {
         }
     }
 
-    /// Ends the client in order, and turns until it has ended: every channel is closed, every child is gone.
+    /// Closes the client in order, and runs turns until it has ended: every connection is closed,
+    /// every child has exited.
     ///
     /// # Errors
     /// As [`turn`](Self::turn).
@@ -123,7 +133,8 @@ impl PollLoop {
         Ok(())
     }
 
-    /// Does what the engine wants, until it wants nothing more. Telling it that a channel is closed may make it want something.
+    /// Carries out the actions of the engine until there are none. Reporting that a connection is
+    /// closed may cause further actions.
     fn carry_out(&mut self) {
         loop {
             while let Some(action) = self.engine.poll_output() {
@@ -132,7 +143,7 @@ impl PollLoop {
             let ended = |(id, channel): (&ConnectionId, &mut Channel)| channel.closed().map(|why| (*id, why));
             let Some((id, why)) = self.channels.iter_mut().find_map(ended) else { break };
             self.channels.remove(&id);
-            self.tell(id, IoEvent::Closed(why));
+            self.engine.handle_io(self.now(), id, IoEvent::Closed(why));
         }
     }
 
@@ -143,17 +154,24 @@ impl PollLoop {
                     let open = channel.is_open();
                     self.channels.insert(id, channel);
                     if open {
-                        self.tell(id, IoEvent::Opened(Peer::default()));
+                        self.engine.handle_io(self.now(), id, IoEvent::Opened(Peer::default()));
                     }
                 }
-                Err(why) => self.tell(id, IoEvent::Closed(why)),
+                Err(why) => self.engine.handle_io(self.now(), id, IoEvent::Closed(why)),
             },
-            // A channel that is gone was reported so; what the engine wanted of it before it knew is void.
+            // The end of the connection was reported, so earlier actions for it are void.
             Action::Write(id, bytes) => {
                 if let Some(channel) = self.channels.get_mut(&id) {
                     channel.write(bytes);
                 }
             }
+            Action::Read(id, reads) => {
+                if let Some(channel) = self.channels.get_mut(&id) {
+                    channel.set_reading(reads);
+                }
+            }
+            // For an application that shows how its connections end.
+            Action::Notice(..) => {}
             Action::Close(id, how) => {
                 if let Some(channel) = self.channels.get_mut(&id) {
                     channel.close(how);
@@ -172,29 +190,22 @@ impl PollLoop {
         }
     }
 
-    /// Sleeps until a channel is ready or a timer is due, and tells the engine what happened.
+    /// Sleeps until a channel is ready or a timer is due, and reports what happened.
     fn wait(&mut self) -> io::Result<()> {
         let sleep = self.engine.poll_timeout().map(|at| at - self.now());
-        let wants_read = |id: ConnectionId| self.engine.wants_read(id);
-        for id in channel::wait(&self.channels, wants_read, None, sleep)? {
-            let wants_read = self.engine.wants_read(id);
-            let facts = self.channels.get_mut(&id).map(|channel| channel.transfer(wants_read));
+        for id in channel::wait(&self.channels, None, sleep)? {
+            let facts = self.channels.get_mut(&id).map(Channel::transfer);
             for fact in facts.into_iter().flatten() {
-                self.tell(id, fact);
+                self.engine.handle_io(self.now(), id, fact);
             }
         }
-        // Last, so that an answer that came in time wins over the timer. If none is due, nothing happens.
+        // Last, so that a response in time wins over the timer. Does nothing if none is due.
         self.engine.handle_timeout(self.now());
         Ok(())
     }
-
-    fn tell(&mut self, id: ConnectionId, fact: IoEvent) {
-        // The same as `engine.bytes(now, id, ..)`, `engine.written(now, id, ..)` and so on, with the fact as a value.
-        self.engine.apply(self.now(), Input::Event(id, fact)).expect("facts are never refused");
-    }
 }
 
-/// The clock of one engine: time since it was started, and when that was.
+/// The clock of one engine: the time since its start, and the calendar time of its start.
 struct Clock {
     origin: std::time::Instant,
     origin_unix: Duration,
@@ -211,7 +222,7 @@ impl Clock {
     }
 }
 
-/// 32 bytes that nobody can guess.
+/// Returns 32 unguessable bytes.
 fn seed() -> io::Result<[u8; 32]> {
     let mut seed = [0; 32];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut seed)?;

@@ -1,13 +1,11 @@
 //! Faults of the prose that can be counted: banned phrases, wide comments, long names of functions.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 use crate::sources::{Source, files, has_word};
 
-/// Phrases that comments, documentation, literals and names avoid.
+/// Phrases that are banned in comments, documentation, literals and names.
 const BANNED: [&str; 12] = [
     "whoever",
     "nobody",
@@ -32,17 +30,14 @@ const LONGEST: usize = 60;
 /// The rules, in the order of the counts.
 pub const RULES: [&str; 3] = ["banned", "wide", "names"];
 
-/// The file that holds the kept numbers.
-pub const KEPT: &str = "tests/prose.txt";
-
 /// One fault.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// The line.
+    /// The line number.
     pub line: usize,
     /// The index in [`RULES`].
     pub rule: usize,
-    /// What was found.
+    /// The finding.
     pub what: String,
 }
 
@@ -56,24 +51,6 @@ pub fn faults(root: &Path) -> Faults {
     rust.chain(markdown).filter(|(found, _)| !found.is_empty()).map(|(found, path)| (path, found)).collect()
 }
 
-/// Returns the kept form of faults: a line with path and counts for each file.
-pub fn kept(faults: &Faults) -> String {
-    let mut text = format!("# path {}\n", RULES.join(" "));
-    for (path, found) in faults {
-        let [banned, wide, names] = [0, 1, 2].map(|rule| found.iter().filter(|fault| fault.rule == rule).count());
-        let _ = writeln!(text, "{path} {banned} {wide} {names}");
-    }
-    text
-}
-
-/// Writes the kept numbers of the tree below `root`.
-///
-/// # Panics
-/// If the file cannot be written.
-pub fn keep(root: &Path) {
-    fs::write(root.join(KEPT), kept(&faults(root))).unwrap_or_else(|why| panic!("{KEPT}: {why}"));
-}
-
 /// Returns the banned phrases of some lines that form one text. The first has the number `line`.
 fn banned(lines: &[String], line: usize) -> Vec<Fault> {
     let (mut text, mut starts) = (String::new(), Vec::new());
@@ -84,7 +61,8 @@ fn banned(lines: &[String], line: usize) -> Vec<Fault> {
     let mut found = Vec::new();
     for phrase in BANNED {
         for (at, _) in text.match_indices(phrase) {
-            // With the characters around it: an edge of a word is not an edge of this slice.
+            // With the characters around it, since the edge of a word is not the edge of this
+            // slice.
             let before = text[..at].chars().next_back().map_or(at, |c| at - c.len_utf8());
             let after = text[at + phrase.len()..].chars().next().map_or(0, char::len_utf8);
             if has_word(&text[before..at + phrase.len() + after], phrase) {
@@ -99,11 +77,11 @@ fn banned(lines: &[String], line: usize) -> Vec<Fault> {
 /// Returns the faults of a Rust file.
 fn rust(source: &Source) -> Vec<Fault> {
     let (mut found, mut comment) = (Vec::new(), Vec::new());
-    // The list of the phrases does not count.
+    // The list of the phrases itself does not count.
     let is_list = source.path == "tests/src/prose.rs";
     for (number, line) in source.numbered() {
         let text = line.comment.as_ref().map(|text| text.trim_start_matches(['/', '!']).to_owned());
-        // A row of a table and an address cannot be wrapped.
+        // A table row and an address cannot be wrapped.
         let is_whole = text.as_ref().is_some_and(|text| {
             let text = text.trim();
             text.starts_with('|') || text.contains("://") && !text.contains(' ')
@@ -137,8 +115,8 @@ fn rust(source: &Source) -> Vec<Fault> {
     found
 }
 
-/// Returns the banned phrases of a Markdown file outside of code. The tables of the changelog
-/// name old things and do not count.
+/// Returns the banned phrases of a Markdown file outside of code. Tables of the changelog contain
+/// old names and do not count.
 fn markdown(path: &str, text: &str) -> Vec<Fault> {
     let mut is_code = false;
     let mut prose = Vec::new();

@@ -1,15 +1,16 @@
-//! Rust sources of the workspace, read line by line with comments and literals taken apart.
+//! The Rust sources of the workspace, line by line, with comments and literals separated.
 //!
-//! The checks of layering and purity, and the program that counts marks, look at words. A word in a comment or in a string is not a use of
-//! what it names, so [`Source`] separates the three. It is a lexer for the few tokens that matter here, not a parser.
+//! The checks of layering and purity, and the program that counts marks, look for words. A word in
+//! a comment or in a string is not a use of the thing that it names, so [`Source`] separates the
+//! three. It is a lexer for the few relevant tokens, not a parser.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// One line of a source file, taken apart.
+/// One line of a source file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
-    /// The code without comments; a string literal is left as `""`, a character literal as `' '`.
+    /// The code without comments. A string literal is `""`, a character literal `' '`.
     pub code: String,
     /// The text of the comment on this line, without its slashes.
     pub comment: Option<String>,
@@ -17,7 +18,7 @@ pub struct Line {
     pub strings: Vec<String>,
     /// Whether the line belongs to code that is compiled for tests only.
     pub test: bool,
-    /// The characters of the whole line as it is in the file.
+    /// Number of characters of the whole line.
     pub width: usize,
 }
 
@@ -30,25 +31,24 @@ pub struct Source {
     pub lines: Vec<Line>,
 }
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("invariant: the package stands in the workspace")
-        .to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("invariant: the package is in the workspace").to_path_buf()
 }
 
-/// Every `.rs` file below `folder` of the workspace, sorted by path. An absent folder has none.
+/// Returns every `.rs` file below `folder` of the workspace, sorted by path. Empty if the directory
+/// does not exist.
 pub fn below(folder: &str) -> Vec<Source> {
     under(&root(), folder)
 }
 
-/// As [`below`], of the checkout at `root`.
+/// Like [`below`], for the checkout at `root`.
 pub fn under(root: &Path, folder: &str) -> Vec<Source> {
     files(root, folder, ".rs").iter().map(|(path, text)| Source::new(path, text)).collect()
 }
 
-/// The path relative to `root` and the text of every file below `folder` whose name ends with `end`, sorted by path.
+/// Returns the path relative to `root` and the text of every file below `folder` whose name ends
+/// with `end`, sorted by path.
 ///
 /// # Panics
 /// If a file cannot be read.
@@ -77,7 +77,7 @@ fn walk(folder: &Path, end: &str, files: &mut Vec<PathBuf>) {
 }
 
 impl Source {
-    /// Takes `text` apart. `path` decides whether the whole file is test code.
+    /// Splits `text` into lines. `path` decides whether the whole file is test code.
     pub fn new(path: &str, text: &str) -> Self {
         let mut lines = Lexer::default().run(text);
         for (line, written) in lines.iter_mut().zip(text.lines()) {
@@ -87,22 +87,23 @@ impl Source {
         Self { path: path.to_owned(), lines }
     }
 
-    /// The lines that are compiled outside tests, with their numbers.
+    /// Returns the lines that are compiled outside of tests, with their numbers.
     pub fn shipped(&self) -> impl Iterator<Item = (usize, &Line)> {
         self.numbered().filter(|(_, line)| !line.test)
     }
 
-    /// All lines, with their numbers.
+    /// Returns all lines, with their numbers.
     pub fn numbered(&self) -> impl Iterator<Item = (usize, &Line)> {
         self.lines.iter().enumerate().map(|(at, line)| (at + 1, line))
     }
 
-    /// `path:number`, as compilers print it.
+    /// Returns `path:number`, as compilers print it.
     pub fn at(&self, number: usize) -> String {
         format!("{}:{number}", self.path)
     }
 
-    /// The names that directly follow `root::` in shipped code, each with its line: `root::a::b` and `root::{a::B, c}` name `a` and `c`.
+    /// Returns the names that directly follow `root::` in shipped code, each with its line:
+    /// `root::a::b` and `root::{a::B, c}` yield `a` and `c`.
     pub fn names_after(&self, root: &str) -> Vec<(usize, String)> {
         let mut found = Vec::new();
         let (mut text, mut starts) = (String::new(), Vec::new());
@@ -125,7 +126,7 @@ impl Source {
     }
 }
 
-/// The first names of a path or of a group of paths, with their offsets.
+/// Returns the first names of a path or of a group of paths, with their offsets.
 fn first_names(text: &str) -> Vec<(usize, String)> {
     let word = |at: usize| text[at..].chars().take_while(|c| is_word(*c)).collect::<String>();
     if !text.starts_with('{') {
@@ -148,7 +149,8 @@ fn first_names(text: &str) -> Vec<(usize, String)> {
     names
 }
 
-/// Whether `code` contains `word` with no letter, digit or underscore directly before or after it.
+/// Returns whether `code` contains `word` with no letter, digit or underscore directly before or
+/// after it.
 pub fn has_word(code: &str, word: &str) -> bool {
     code.match_indices(word).any(|(at, _)| {
         let before = code[..at].chars().next_back().is_some_and(is_word);
@@ -161,7 +163,8 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Test code by its place: `tests.rs` and `tests/` inside a crate's sources, and everything outside `src`.
+/// Returns whether a path is that of test code: `tests.rs` and `tests/` inside a crate's sources,
+/// and everything outside `src`.
 fn is_test_path(path: &str) -> bool {
     let inside = path.split_once("/src/").map(|(_, inside)| inside);
     inside.is_none_or(|inside| inside.split('/').any(|part| part == "tests" || part == "tests.rs"))
@@ -170,7 +173,8 @@ fn is_test_path(path: &str) -> bool {
 /// The attributes of code that is compiled for tests only.
 const TEST_ONLY: [&str; 2] = ["#[cfg(test)]", "#[cfg(all(test, "];
 
-/// Marks the items under an attribute of [`TEST_ONLY`]: up to the `;` or the closing brace of the item.
+/// Marks the items under an attribute of [`TEST_ONLY`], up to the `;` or the closing brace of the
+/// item.
 fn mark_tests(lines: &mut [Line], whole: bool) {
     let (mut inside, mut depth, mut opened) = (false, 0i32, false);
     for line in lines {
@@ -202,7 +206,7 @@ enum State {
     #[default]
     Code,
     LineComment,
-    /// With the depth of nesting.
+    /// With the nesting depth.
     BlockComment(usize),
     Text,
     /// With the number of hashes.
@@ -244,7 +248,7 @@ impl Lexer {
         1
     }
 
-    /// Takes what stands at the front of `rest` and says how many characters that was.
+    /// Handles the token at the front of `rest`. Returns its number of characters.
     fn step(&mut self, rest: &[char]) -> usize {
         let next = rest.get(1).copied();
         match self.state {

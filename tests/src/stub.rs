@@ -1,5 +1,6 @@
-//! A web server that says what its script says, byte for byte, right or wrong, and remembers what it was asked. It knows as much of HTTP as
-//! it takes to find the end of a request, and no library of it, so it can say what no library would.
+//! A web server that writes what its script says, byte for byte, valid or not, and records its
+//! requests. It parses only as much HTTP as it needs to find the end of a request, and uses no HTTP
+//! library, so it can send what no library would.
 
 mod good;
 
@@ -14,55 +15,58 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long something that must happen may take.
+/// Maximum time for something that must happen.
 pub const SOON: Duration = Duration::from_secs(10);
 
-/// What is written at once where much is written.
+/// Size of one write of a large output, in bytes.
 const BLOCK: usize = 64 << 10;
 
-/// One thing that a stub does in answer to a request. After the last of them the connection goes on with the next request.
+/// One step of a stub's response to a request. After the last one the connection continues with the
+/// next request.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Says this; `{id}` stands for the id of the request.
+    /// Writes this. `{id}` is replaced with the id of the request.
     Say(Cow<'static, str>),
-    /// Says these bytes.
+    /// Writes these bytes.
     Bytes(&'static [u8]),
-    /// Says an answer with its length: its status, further fields (each with its line end) and body, in which `{id}` is filled in.
+    /// Writes a response with its length: status, further fields (each with its line end) and body,
+    /// in which `{id}` is replaced.
     Whole(&'static str, Cow<'static, str>, Cow<'static, str>),
-    /// Says this so many times.
+    /// Writes this repeatedly, for this number of times.
     Repeat(&'static str, u64),
-    /// Says this one byte after the other, with so long between them.
+    /// Writes this byte by byte, with this delay.
     Drip(&'static str, Duration),
-    /// Says nothing for so long.
+    /// Writes nothing for this time.
     Wait(Duration),
-    /// Says nothing until it was asked this as well: see [`Ask::what`].
+    /// Writes nothing before this request has arrived as well: see [`Ask::what`].
     After(&'static str),
-    /// Says nothing more. The connection stays until the client ends it.
+    /// Writes nothing more. The connection stays open until the client ends it.
     Hold,
-    /// Neither says nor hears anything more, as a machine does that has lost its power: not even the end of the connection.
+    /// Neither writes nor reads anything more, like a machine without power: it does not even
+    /// notice the end of the connection.
     Vanish,
-    /// Ends the connection in order.
+    /// Closes the connection in order.
     Close,
-    /// Ends it with a reset.
+    /// Resets the connection.
     Reset,
 }
 
-/// Says this; `{id}` stands for the id of the request.
+/// Writes this. `{id}` is replaced with the id of the request.
 pub fn say(text: impl Into<Cow<'static, str>>) -> Step {
     Step::Say(text.into())
 }
 
-/// Says this without end.
+/// Writes this endlessly.
 pub const fn endless(text: &'static str) -> Step {
     Step::Repeat(text, u64::MAX)
 }
 
-/// An answer with its length.
+/// Returns a response with its length.
 pub fn whole(status: &'static str, fields: impl Into<Cow<'static, str>>, body: impl Into<Cow<'static, str>>) -> Step {
     Step::Whole(status, fields.into(), body.into())
 }
 
-/// An answer of JSON.
+/// Returns a JSON response.
 pub fn json(body: impl Into<Cow<'static, str>>) -> Step {
     whole("200 OK", "Content-Type: application/json\r\n", body)
 }
@@ -70,23 +74,25 @@ pub fn json(body: impl Into<Cow<'static, str>>) -> Step {
 /// The head of an event stream that the end of its connection ends.
 pub const EVENTS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
 
-/// What a stub was asked once.
+/// A request to a stub.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// When, since the stub was started.
+    /// The time since the start of the stub.
     pub at: Duration,
-    /// On which connection, counted from 0.
+    /// The connection, counted from 0.
     pub connection: usize,
-    /// What, for scripts: the method of a POST's message and the tool it calls (`tools/call add`), `response`, or else the verb, which is
-    /// `GET resumed` with a `Last-Event-ID`. `open` is nothing that was asked: the connection has just been made. It is not remembered.
+    /// The kind, for scripts: the method of a POST's message with the tool that it calls
+    /// (`tools/call add`), `response`, or the HTTP method, which is `GET resumed` with a
+    /// `Last-Event-ID`. `open` is not a request: the connection was just accepted. It is not
+    /// recorded.
     pub what: String,
-    /// How often the same was asked before.
+    /// Number of earlier requests of the same kind.
     pub count: usize,
     /// The fields.
     pub fields: Vec<(String, String)>,
-    /// The id of the message, as it is on the wire.
+    /// The id of the message, as on the wire.
     pub id: String,
-    /// The message; `null` if it is none.
+    /// The message. `null` if it is none.
     pub body: Value,
 }
 
@@ -95,16 +101,16 @@ impl Ask {
         Self { at, connection, what, count: 0, fields: Vec::new(), id: String::new(), body: Value::Null }
     }
 
-    /// A field, whatever the case of its name.
+    /// Returns a field. Case does not matter.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(one, _)| one.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 }
 
-/// What a stub does when it is asked something.
+/// The script of a stub: its response to a request.
 type Script = Box<dyn Fn(&Ask) -> Vec<Step> + Send + Sync>;
 
-/// A stub that runs. It ends when it is dropped.
+/// A running stub. Dropping it ends it.
 pub struct Stub {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -123,7 +129,7 @@ struct State {
     counts: BTreeMap<String, usize>,
     connections: usize,
     streams: BTreeMap<usize, TcpStream>,
-    /// The connections on which it is not done with an answer.
+    /// The connections with a response in progress.
     busy: BTreeSet<usize>,
     stopped: bool,
 }
@@ -135,10 +141,10 @@ impl State {
 }
 
 impl Stub {
-    /// Starts one that answers as `script` says.
+    /// Starts a stub that responds as `script` says.
     ///
     /// # Errors
-    /// The system gives no socket.
+    /// The system provides no socket.
     pub fn start(script: impl Fn(&Ask) -> Vec<Step> + Send + Sync + 'static) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -149,37 +155,38 @@ impl Stub {
         Ok(Self { address, shared })
     }
 
-    /// Where it listens.
+    /// Returns its URL.
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    /// All that it was asked so far.
+    /// Returns all requests so far.
     pub fn asks(&self) -> Vec<Ask> {
         self.shared.state().asks.clone()
     }
 
-    /// What it was asked of this kind so far.
+    /// Returns the requests of this kind so far.
     pub fn asked(&self, what: &str) -> Vec<Ask> {
         self.shared.state().asks.iter().filter(|ask| ask.what == what).cloned().collect()
     }
 
-    /// How often it was asked this.
+    /// Returns the number of requests of this kind.
     pub fn times(&self, what: &str) -> usize {
         self.shared.state().times(what)
     }
 
-    /// How many connections were made to it.
+    /// Returns the number of connections so far.
     pub fn connections(&self) -> usize {
         self.shared.state().connections
     }
 
-    /// Waits so long until it is done with every answer: all of it is said, or the client has let go of it.
+    /// Waits until every response is complete or its client has disconnected. Returns false after
+    /// `limit`.
     pub fn is_done_within(&self, limit: Duration) -> bool {
         self.shared.wait(limit, |state| state.busy.is_empty())
     }
 
-    /// Waits until it was asked so often of this kind.
+    /// Waits for this number of requests of this kind.
     pub fn was_asked(&self, what: &str, times: usize) -> bool {
         self.shared.wait(SOON, |state| state.times(what) >= times)
     }
@@ -195,7 +202,7 @@ impl Drop for Stub {
         }
         drop(state);
         self.shared.changed.notify_all();
-        // Wakes the thread that accepts.
+        // Wakes the accepting thread.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -211,7 +218,7 @@ impl Shared {
         changed
     }
 
-    /// Waits until it is so, for so long at most.
+    /// Waits until `is_so`, at most for `limit`.
     fn wait(&self, limit: Duration, is_so: impl Fn(&State) -> bool) -> bool {
         let waiting = |state: &mut State| !is_so(state) && !state.stopped;
         let waited = self.changed.wait_timeout_while(self.state(), limit, waiting);
@@ -231,7 +238,7 @@ impl Shared {
             let Some(number) = number else { return };
             let shared = Arc::clone(&self);
             thread::spawn(move || {
-                // It ends when either side ends it, and how does not matter.
+                // Either side may end it, in any way.
                 let _ = shared.serve(number, stream);
                 shared.change(|state| {
                     state.busy.remove(&number);
@@ -253,7 +260,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Says what the script has for this. True: the connection is over.
+    /// Responds to this request as the script says. Returns true if the connection is over.
     fn answer(&self, ask: &Ask, stream: &mut BufReader<TcpStream>) -> io::Result<bool> {
         for step in (self.script)(ask) {
             if self.take(&step, ask, stream)? {
@@ -263,7 +270,7 @@ impl Shared {
         Ok(false)
     }
 
-    /// The next request. `None`: there is none.
+    /// Returns the next request. `None` if there is none.
     fn hear(&self, connection: usize, stream: &mut BufReader<TcpStream>) -> io::Result<Option<Ask>> {
         let mut line = String::new();
         if stream.read_line(&mut line)? == 0 {
@@ -307,7 +314,7 @@ impl Shared {
         })))
     }
 
-    /// Takes a step. True: it was the last on this connection.
+    /// Carries out a step. Returns true if it was the last one on this connection.
     fn take(&self, step: &Step, ask: &Ask, stream: &mut BufReader<TcpStream>) -> io::Result<bool> {
         let long = Duration::from_secs(3600);
         let out = stream.get_mut();
@@ -342,7 +349,7 @@ impl Shared {
                 return Ok(true);
             }
             Step::Vanish => {
-                // It does not count: nobody can let go of what is not there.
+                // It does not count: no client can disconnect from it.
                 self.change(|state| state.busy.remove(&ask.connection));
                 self.wait(long, |state| state.stopped);
                 return Ok(true);
@@ -359,8 +366,9 @@ impl Shared {
     }
 }
 
-/// Writes it all, to a client that may have let go meanwhile. Linux keeps such a connection for a minute if it took no more bytes just then,
-/// and tells nobody but by the end of what there is to read.
+/// Writes everything, to a client that may have disconnected meanwhile. Linux keeps such a
+/// connection for a minute if it accepted no more bytes at that time, and reports this only as the
+/// end of the input.
 fn pour(out: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
     out.set_write_timeout(Some(Duration::from_millis(100)))?;
     while !bytes.is_empty() {

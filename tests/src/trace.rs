@@ -1,7 +1,8 @@
-//! Which requirements have tests: marks in the sources against the kept lists.
+//! Finds which requirements have tests, by comparing marks in the sources with the kept lists.
 //!
-//! A mark is a comment `covers: ID, ID` directly above a test. `tests/trace/ids.tsv` holds the ids in scope, `tests/trace/waived.tsv` those
-//! that no test can or should prove now, each with its reason. A mark may name what is out of scope too, if that exists: see `PARTIAL`.
+//! A mark is a comment `covers: ID, ID` directly above a test. `tests/trace/ids.tsv` has the ids in
+//! scope, `tests/trace/waived.tsv` those that no test can or should prove now, each with its
+//! reason. A mark may also name an existing id that is out of scope: see `PARTIAL`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -15,9 +16,9 @@ pub struct Trace {
     pub wanted: Vec<Wanted>,
     /// The waivers by id.
     pub waived: BTreeMap<String, Waiver>,
-    /// The marks by id: where each stands.
+    /// The positions of the marks, by id.
     pub marks: BTreeMap<String, Vec<String>>,
-    /// What is wrong with the lists or the marks themselves.
+    /// The faults of the lists and the marks themselves.
     pub defects: Vec<String>,
 }
 
@@ -26,9 +27,9 @@ pub struct Trace {
 pub struct Wanted {
     /// The id, for example `TOOL-S-022`.
     pub id: String,
-    /// The strength as the source has it, or `ROW` for lists without strengths.
+    /// The strength in the source, or `ROW` for lists without strengths.
     pub strength: String,
-    /// What it asks for, in a few words.
+    /// A short description of the requirement.
     pub gist: String,
 }
 
@@ -37,23 +38,24 @@ pub struct Wanted {
 pub struct Waiver {
     /// `host`, `later` or `n/a`.
     pub class: String,
-    /// The reason; of `later` it begins with the feature and a colon.
+    /// The reason. For `later` it begins with the feature and a colon.
     pub reason: String,
 }
 
 const CLASSES: [&str; 3] = ["host", "later", "n/a"];
 
-/// Areas of which only some rows are in the list, or none as of the decisions `R` and `X`, with the number of the last row of each: a mark
-/// may name any up to that. Of every other area the list holds all that a mark may name.
+/// Areas with only some rows in the list, or none as for the decisions `R` and `X`, with the number
+/// of the last row of each. A mark may name any row up to that. For other areas, the list has all
+/// ids that a mark may name.
 const PARTIAL: [(&str, u32); 6] = [("S0", 65), ("S2", 45), ("S3", 50), ("B", 292), ("R", 34), ("X", 53)];
 
 impl Wanted {
-    /// Whether it must be covered or waived. A row without a strength counts as one that must.
+    /// Returns whether it must be covered or waived. A row without a strength must.
     pub fn binds(&self) -> bool {
         matches!(self.strength.as_str(), "MUST" | "MUST NOT" | "(must)" | "(must not)" | "SCHEMA" | "ROW")
     }
 
-    /// The area, for example `TOOL`.
+    /// Returns the area, for example `TOOL`.
     pub fn area(&self) -> &str {
         area(&self.id)
     }
@@ -75,25 +77,26 @@ impl Trace {
         trace
     }
 
-    /// Ids that bind and have neither a test nor a waiver.
+    /// Returns binding ids with neither a test nor a waiver.
     pub fn uncovered(&self) -> impl Iterator<Item = &Wanted> {
         self.wanted
             .iter()
             .filter(|wanted| wanted.binds() && !self.tested(wanted) && !self.waived.contains_key(&wanted.id))
     }
 
-    /// Ids that have a test as well as a waiver: one of the two is wrong, or the waiver has had its day.
+    /// Returns ids with both a test and a waiver: one of the two is wrong, or the waiver is
+    /// obsolete.
     pub fn both(&self) -> impl Iterator<Item = &str> {
         self.waived.keys().filter(|id| self.marks.contains_key(*id)).map(String::as_str)
     }
 
-    /// How many ids outside the list are named.
+    /// Returns the number of ids outside of the list that are named.
     pub fn outside(&self) -> usize {
         let known: BTreeSet<_> = self.wanted.iter().map(|wanted| &wanted.id).collect();
         self.marks.keys().filter(|id| !known.contains(id)).count()
     }
 
-    /// The table of areas, the notices and the verdict.
+    /// Returns the table of areas, the notices and the result.
     pub fn report(&self) -> String {
         let mut out = String::new();
         let mut row = |name: &str, rows: &[&Wanted]| {
@@ -151,7 +154,7 @@ impl Trace {
         self.marks.contains_key(&wanted.id)
     }
 
-    /// Waived and not tested: each id counts once.
+    /// Returns whether an id is waived and not tested, so that each id counts once.
     fn waived_as(&self, wanted: &Wanted, class: &str) -> bool {
         !self.tested(wanted) && self.waived.get(&wanted.id).is_some_and(|waiver| waiver.class == class)
     }
@@ -159,7 +162,7 @@ impl Trace {
     fn read_ids(&mut self, list: &str) {
         for (number, [id, strength, gist]) in rows(list, "ids.tsv", &mut self.defects) {
             if self.wanted.iter().any(|wanted| wanted.id == id) {
-                self.defects.push(format!("ids.tsv:{number}: {id} stands twice"));
+                self.defects.push(format!("ids.tsv:{number}: {id} occurs twice"));
             }
             self.wanted.push(Wanted { id, strength, gist });
         }
@@ -174,7 +177,7 @@ impl Trace {
             } else if reason.is_empty() || class == "later" && !reason.contains(": ") {
                 "has no reason, or is later without naming the feature"
             } else if self.waived.insert(id.clone(), Waiver { class, reason }).is_some() {
-                "stands twice"
+                "occurs twice"
             } else {
                 continue;
             };
@@ -182,7 +185,8 @@ impl Trace {
         }
     }
 
-    /// Reads the marks of one file. A list of ids that ends in a comma goes on in the next comment line.
+    /// Reads the marks of one file. A list of ids that ends in a comma continues in the next
+    /// comment line.
     fn read_marks(&mut self, source: &Source) {
         let mut open = false;
         for (number, line) in source.numbered() {
@@ -214,7 +218,8 @@ impl Trace {
     }
 }
 
-/// `AREA-R-nnn`, `S0-nn`, `B-nnn`, or the number of a decision: `R-nn`, `X-nn`.
+/// Returns whether an id is `AREA-R-nnn`, `S0-nn`, `B-nnn`, or the number of a decision: `R-nn`,
+/// `X-nn`.
 fn well_formed(id: &str) -> bool {
     let parts: Vec<&str> = id.split('-').collect();
     let digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
@@ -230,14 +235,14 @@ fn well_formed(id: &str) -> bool {
     }
 }
 
-/// Whether a row of this id exists whatever the list says.
+/// Returns whether a row with this id exists regardless of the list.
 fn outside_the_list(id: &str) -> bool {
     let number = id.split_once('-').and_then(|(_, number)| number.parse::<u32>().ok());
     let last = PARTIAL.iter().find(|(name, _)| *name == area(id)).map(|(_, last)| *last);
     number.zip(last).is_some_and(|(number, last)| (1..=last).contains(&number))
 }
 
-/// The rows of a table with three columns. Empty lines and lines that begin with `#` are skipped.
+/// Returns the rows of a table with three columns. Skips empty lines and lines that begin with `#`.
 fn rows(list: &str, name: &str, defects: &mut Vec<String>) -> Vec<(usize, [String; 3])> {
     let mut found = Vec::new();
     for (at, line) in list.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
@@ -282,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_names_a_row_of_the_list_or_one_that_the_list_leaves_out() {
+    fn mark_names_a_row_or_a_waived_one() {
         let there = trace("", "// covers: RPC-B-002, B-001, B-292, R-01, R-34, X-53, S0-65, S2-45, S3-50");
         assert_eq!(there.defects, [""; 0]);
         assert_eq!(there.outside(), 8);
@@ -292,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_beside_a_waiver_is_told() {
+    fn mark_beside_a_waiver_is_reported() {
         let both = trace("B-044\thost\twho\n", "// covers: B-044");
         assert_eq!(both.both().collect::<Vec<_>>(), ["B-044"]);
     }

@@ -1,8 +1,9 @@
-//! Transcripts against the official JSON schema of their revision, line by line.
+//! Checks transcripts against the official JSON schema of their revision, line by line.
 //!
-//! A transcript has one message a line: `> ` before what the client sent, `< ` before what the server sent. Empty lines and lines that begin
-//! with `#` are skipped; `# revision: 2025-11-25` names the revision. Each message must be what the schema has for its kind (request,
-//! notification, result, error), for its sender, and for its method; a result is checked by the method of the request it answers.
+//! A transcript has one message per line: `> ` precedes a message of the client, `< ` one of the
+//! server. Empty lines and lines that begin with `#` are skipped. `# revision: 2025-11-25` names
+//! the revision. Each message must match the schema for its kind (request, notification, result,
+//! error), for its sender, and for its method. A result is checked by the method of its request.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use std::rc::Rc;
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
-/// Who sent a line.
+/// The sender of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     /// `>`
@@ -47,7 +48,7 @@ pub struct Schema {
     compiled: RefCell<BTreeMap<String, Rc<Validator>>>,
 }
 
-/// The revision that a transcript names.
+/// Returns the revision that a transcript names.
 pub fn revision(transcript: &str) -> Option<&str> {
     transcript.lines().find_map(|line| line.strip_prefix("# revision:")).map(str::trim)
 }
@@ -61,7 +62,7 @@ impl Schema {
         Self::new(document).map_err(|why| format!("{}: {why}", path.display()))
     }
 
-    /// Takes a schema document.
+    /// Creates a schema from its document.
     pub fn new(document: Value) -> Result<Self, String> {
         let place = ["$defs", "definitions"]
             .into_iter()
@@ -70,9 +71,9 @@ impl Schema {
         Ok(Self { document, place, compiled: RefCell::default() })
     }
 
-    /// Checks every line and hands back one verdict a message, with its line number.
+    /// Checks every line. Returns a result for each message, with its line number.
     pub fn check(&self, transcript: &str) -> Vec<(usize, Result<(), String>)> {
-        // The definition of each request that is not answered yet, by sender and id.
+        // The definition of each pending request, by sender and id.
         let mut open = BTreeMap::new();
         let lines =
             transcript.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
@@ -129,7 +130,7 @@ impl Schema {
     fn check_error(&self, message: &Value, code: &Value) -> Result<(), String> {
         let general = if self.has("JSONRPCErrorResponse") { "JSONRPCErrorResponse" } else { "JSONRPCError" };
         self.valid(general, message)?;
-        // Codes with a shape of their own name it inside `error`.
+        // Codes with their own shape name it inside `error`.
         let of_code = |definition: &Value| {
             let parts = definition["properties"]["error"]["allOf"].as_array();
             parts.is_some_and(|parts| parts.iter().any(|part| part["properties"]["code"]["const"] == *code))
@@ -158,7 +159,8 @@ impl Schema {
         self.definitions().contains_key(definition)
     }
 
-    /// The definition of a method, for example `CallToolRequest`. The union types of each side are none.
+    /// Returns the definition of a method, for example `CallToolRequest`. The union types of each
+    /// side do not count.
     fn of_method(&self, method: &str, kind: &str) -> Result<String, String> {
         let unions = [Side::Client, Side::Server].map(|side| format!("{}{kind}", side.name()));
         let mut found = self.definitions().iter().filter(|(name, definition)| {
@@ -201,7 +203,7 @@ impl Schema {
 mod tests {
     use super::*;
 
-    /// The shape of the official document, with one method.
+    /// Returns a schema with the shape of the official document and one method.
     fn schema() -> Schema {
         let message = |member: &str| json!({ "type": "object", "required": ["jsonrpc", member] });
         let ask = json!({ "type": "object", "properties": { "method": { "const": "ask" }, "params": { "type": "object" } }, "required": ["params"] });

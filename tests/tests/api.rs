@@ -1,5 +1,5 @@
 #![forbid(unsafe_code)]
-//! The public API is what `tests/api` keeps: a change of it shows in the difference of a commit.
+//! `tests/api` keeps the public API: the difference of a commit shows every change of it.
 
 use std::collections::BTreeSet;
 use std::{env, fs};

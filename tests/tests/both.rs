@@ -1,11 +1,11 @@
-//! Both engines over HTTP in virtual time: the standing properties over simulated runs.
-//! `cargo run --release -p mcp-tests --bin replay -- --both --steps N` runs as many steps as one likes.
+//! Both engines over HTTP in virtual time: the invariants over simulated runs. `cargo run --release
+//! -p mcp-tests --bin replay -- --both --steps N` runs any number of steps.
 
 use mcp_tests::sim::both::{self, Report, Scenario};
 
 // covers: HTTP-S-028, SHTTP-S-028, SHTTP-S-045, SHTTP-S-053, S3-13, S3-20, S3-42, S3-50
 #[test]
-fn many_runs_of_both_engines_under_faults_violate_nothing_and_leave_nothing_behind() {
+fn runs_of_both_engines_under_faults_keep_the_invariants() {
     let mut report = Report::default();
     for seed in 1.. {
         if report.steps >= 60_000 {
@@ -18,8 +18,9 @@ fn many_runs_of_both_engines_under_faults_violate_nothing_and_leave_nothing_behi
     assert_eq!(report.missing(10, 1), Vec::<String>::new(), "every fault and every pair of state and input occurs");
 }
 
-/// Seeds whose runs failed once: a rule of the model was too strict, a call that the pool had sent twice ended with `Sent::No` (930011372,
-/// 930024966), or a client stopped trying to open its listener without an event (885390100333).
+/// Seeds of former failures: a rule of the model was too strict, a call that the pool had sent
+/// twice ended with `Sent::No` (930011372, 930024966), or a client stopped trying to open its
+/// listener without an event (885390100333).
 const FAILED_ONCE: [u64; 17] = [
     885390100333,
     885390161037,
@@ -42,14 +43,14 @@ const FAILED_ONCE: [u64; 17] = [
 
 // covers: B-100
 #[test]
-fn seeds_that_failed_once_violate_nothing() {
+fn seeds_of_former_failures_keep_the_invariants() {
     for seed in FAILED_ONCE {
         both::run(&Scenario::from_seed(seed), &mut Report::default(), false);
     }
 }
 
 #[test]
-fn a_seed_is_one_run() {
+fn seed_determines_the_run() {
     for seed in 1..20 {
         let run = || {
             let mut report = Report::default();
@@ -61,7 +62,7 @@ fn a_seed_is_one_run() {
 }
 
 #[test]
-fn a_scenario_of_both_engines_written_down_is_read_back() {
+fn scenario_of_both_engines_survives_writing_and_reading() {
     for seed in 0..50 {
         let scenario = Scenario::from_seed(seed);
         assert_eq!(Scenario::parse(&scenario.to_string()), Some(scenario));

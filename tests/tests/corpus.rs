@@ -1,4 +1,5 @@
-//! The kept corpus of the fuzz targets, fed to what they check, so that it holds also where nobody fuzzes.
+//! The kept corpus of the fuzz targets as input of their checks, so that the checks run without a
+//! fuzzer.
 #![forbid(unsafe_code)]
 
 use mcp_tests::fuzz::TARGETS;
@@ -29,7 +30,7 @@ fn the_corpus_of_every_target_holds() {
 
 // covers: B-281
 #[test]
-fn bytes_by_lot_violate_nothing() {
+fn random_bytes_keep_the_invariants() {
     let mut rng = Rng::new(5);
     for (name, check) in TARGETS {
         println!("{name}");
@@ -41,9 +42,9 @@ fn bytes_by_lot_violate_nothing() {
     }
 }
 
-/// Every target has its folder, its checker here, and its invariant in the first line of its program.
+/// Every target has a folder, a checker here, and its invariant in the first line of its program.
 #[test]
-fn every_target_is_listed_and_says_its_invariant() {
+fn every_target_is_listed_with_its_invariant() {
     let folder = root().join("fuzz/fuzz_targets");
     let mut names: Vec<String> = Vec::new();
     for entry in fs::read_dir(folder).expect("the targets are there") {

@@ -1,5 +1,6 @@
 #![forbid(unsafe_code)]
-//! The servers that the conformance suite meets, before our own client: both programs, over each of their transports, in both eras.
+//! The servers of the conformance suite with our own client: both programs, over each of their
+//! transports, in both eras.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +16,7 @@ use serde_json::json;
 
 const PROGRAMS: [&str; 2] =
     [env!("CARGO_BIN_EXE_everything-server-blocking"), env!("CARGO_BIN_EXE_everything-server-smol")];
-/// How long anything may take.
+/// The maximum time of any step.
 const SOON: Duration = Duration::from_secs(30);
 
 fn connect(target: impl IntoTarget, policy: Policy, changed: mpsc::Sender<()>) -> Client {
@@ -25,7 +26,7 @@ fn connect(target: impl IntoTarget, policy: Policy, changed: mpsc::Sender<()>) -
         })
         .on_event(move |event| {
             if matches!(event, ClientEvent::ToolsChanged) {
-                // Nobody waits for the second.
+                // The second call is not awaited.
                 let _ = changed.send(());
             }
         })
@@ -74,7 +75,7 @@ fn tour(target: impl IntoTarget, policy: Policy) {
 
     while changed.try_recv().is_ok() {}
     let began = Instant::now();
-    // Whether it listens already, only its own side knows.
+    // Only its own side knows whether it listens already.
     loop {
         assert_eq!(text("test_trigger_tool_change"), "Said.");
         if changed.recv_timeout(Duration::from_secs(1)).is_ok() {
@@ -87,7 +88,7 @@ fn tour(target: impl IntoTarget, policy: Policy) {
 
 // covers: SUB-S-015, RSUB-S-003
 #[test]
-fn each_serves_its_standard_streams_in_both_eras() {
+fn each_program_serves_stdio_in_both_eras() {
     for program in PROGRAMS {
         for policy in [Policy::Modern, Policy::Legacy] {
             let mut command = Command::new(program);
@@ -99,7 +100,7 @@ fn each_serves_its_standard_streams_in_both_eras() {
 
 // covers: S3-03, SUB-S-015, RSUB-S-003
 #[test]
-fn each_serves_http_in_both_eras_on_one_endpoint_at_once() {
+fn each_program_serves_both_eras_on_one_http_endpoint() {
     for program in PROGRAMS {
         let log = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.log", name(program)));
         let mut server = Started::start(Path::new(program), log).expect("it listens");

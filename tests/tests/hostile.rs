@@ -1,13 +1,15 @@
 #![forbid(unsafe_code)]
-//! Servers that misbehave, and hostile bytes, against every driver. The program `hostile` shows the same with a whole gibibyte, as a table.
+//! Hostile servers and hostile bytes against every driver. The program `hostile` runs the same with
+//! a whole gibibyte, and prints a table.
 
 use mcp_tests::hostile::ROWS;
 use std::path::Path;
 
-/// What stands for a gibibyte: four times the longest line. Of a million messages there are as many fewer.
+/// The test size of a gibibyte: four times the longest line. The number of messages is reduced in
+/// proportion.
 const SIZE: u64 = 64 << 20;
 
-/// Every host that a row is for comes out of it as it should, in bounded memory.
+/// Checks that every host of a row has the required result, in bounded memory.
 #[track_caller]
 fn row(name: &str) {
     let row = ROWS.iter().find(|row| row.name == name).expect("there is such a row");
@@ -19,22 +21,22 @@ fn row(name: &str) {
 
 // covers: B-118, S0-31
 #[test]
-fn a_line_over_the_limit_costs_its_line_and_no_memory() {
+fn line_over_the_limit_loses_only_that_line() {
     row("a line of 1 GiB");
 }
 
 #[test]
-fn a_flood_of_notifications_is_told_or_counted() {
+fn notifications_in_a_flood_are_reported_or_counted() {
     row("1,000,000 notifications");
 }
 
 #[test]
-fn notifications_that_nobody_takes_are_bounded_by_their_bytes() {
+fn untaken_notifications_are_bounded_by_their_bytes() {
     row("208 notifications of 4 MiB, not taken");
 }
 
 #[test]
-fn a_flood_in_one_read_takes_time_in_proportion_and_bounded_memory() {
+fn flood_in_one_read_takes_linear_time_and_bounded_memory() {
     row("1,000,000 notifications in one read of a client");
     row("1,000,000 notifications in one read of a server");
     row("1,000,000 pings in one read of a server");
@@ -42,7 +44,7 @@ fn a_flood_in_one_read_takes_time_in_proportion_and_bounded_memory() {
 
 // covers: S0-31, B-274
 #[test]
-fn a_flood_of_bad_lines_is_told_or_counted() {
+fn invalid_lines_in_a_flood_are_reported_or_counted() {
     row("100,000 diagnostics, outputs not taken");
     row("100,000 diagnostics, no listener");
     row("100,000 diagnostics, a listener");
@@ -50,7 +52,7 @@ fn a_flood_of_bad_lines_is_told_or_counted() {
 
 // covers: B-129, B-130, S2-07, STDIO-S-003, STDIO-C-004, STDIO-C-005
 #[test]
-fn a_flood_on_standard_error_blocks_nothing_and_is_no_error() {
+fn flood_on_standard_error_blocks_nothing() {
     row("1 GiB to stderr, inherited");
     row("1 GiB to stderr, discarded");
     row("1 GiB to stderr, by lines");
@@ -58,13 +60,13 @@ fn a_flood_on_standard_error_blocks_nothing_and_is_no_error() {
 
 // covers: B-138, S0-34
 #[test]
-fn a_server_that_reads_nothing_costs_timeouts_and_a_refusal_and_is_ended() {
+fn server_that_never_reads_is_ended_after_timeouts() {
     row("never reads stdin");
 }
 
 // covers: B-141, S0-27, S0-33, S2-45
 #[test]
-fn a_server_that_closes_its_output_ends_its_calls_and_is_ended() {
+fn server_that_closes_its_output_ends_its_calls() {
     row("closes stdout and lives on");
 }
 
@@ -76,14 +78,14 @@ fn logs_among_the_messages_are_skipped() {
 
 // covers: B-122, B-127, S2-06, S2-11
 #[test]
-fn other_line_ends_and_a_mark_are_understood() {
+fn other_line_ends_and_a_byte_order_mark_are_accepted() {
     row("CRLF");
     row("a byte-order mark");
 }
 
 // covers: B-088, B-094
 #[test]
-fn what_cannot_be_understood_fails_the_connection_and_says_so() {
+fn unreadable_output_fails_the_connection_with_its_cause() {
     row("UTF-16");
     row("never answers");
     row("agrees on no revision");
@@ -91,7 +93,7 @@ fn what_cannot_be_understood_fails_the_connection_and_says_so() {
 
 // covers: B-087, B-141, S0-33
 #[test]
-fn a_program_that_exits_is_quoted() {
+fn last_output_of_an_exited_program_is_quoted() {
     row("exits at once with a message");
     row("exits with what a terminal would obey");
     row("crashes in a call");
@@ -100,7 +102,7 @@ fn a_program_that_exits_is_quoted() {
 
 // covers: B-145, S2-04
 #[test]
-fn a_program_that_cannot_be_started_fails_the_connection_at_once() {
+fn failed_start_of_a_program_fails_the_connection_at_once() {
     row("does not exist");
     row("is not executable");
     row("is a directory");

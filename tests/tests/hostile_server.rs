@@ -1,16 +1,18 @@
 #![forbid(unsafe_code)]
-//! Web clients that misbehave, against our own server on every driver. `hostile server` shows all of them as a table.
+//! Hostile web clients against our own server on every driver. `hostile server` runs all of them
+//! and prints a table.
 
 use mcp_tests::hostile::{SERVER, failures};
 use std::path::Path;
 
-/// What stands for a gibibyte.
+/// The test size of a gibibyte.
 const SIZE: u64 = 64 << 20;
 
-/// How many rows run at once: most of them wait, for one limit or another to pass.
+/// The number of rows at once: most of them wait for some timeout.
 const AT_ONCE: usize = 9;
 
-/// On every driver the client gets what it should, nobody else suffers, and the memory is bounded.
+/// Checks that on every driver the client gets the required response, no other client suffers, and
+/// the memory is bounded.
 #[track_caller]
 fn rows(names: &[&str]) {
     let failed = failures(SERVER, names, Path::new(env!("CARGO_BIN_EXE_hostile")), SIZE, AT_ONCE);
@@ -21,7 +23,7 @@ fn rows(names: &[&str]) {
 
 // covers: B-178, B-110
 #[test]
-fn a_head_over_the_limits_is_refused_and_takes_no_memory() {
+fn head_over_the_limits_is_refused_without_memory() {
     rows(&[
         "asks with headers without end",
         "asks with a header without end",
@@ -39,7 +41,7 @@ fn a_head_over_the_limits_is_refused_and_takes_no_memory() {
 
 // covers: B-178, B-170
 #[test]
-fn what_is_no_request_is_refused_and_ends_its_connection() {
+fn invalid_request_is_refused_and_ends_its_connection() {
     rows(&[
         "asks after an empty line",
         "asks in lines that end with LF",
@@ -58,7 +60,7 @@ fn what_is_no_request_is_refused_and_ends_its_connection() {
 }
 
 #[test]
-fn a_target_is_what_it_says_and_nothing_that_looks_like_it() {
+fn request_targets_are_parsed_strictly() {
     rows(&[
         "asks for the target in full",
         "asks for the target in full, and names another host",
@@ -72,7 +74,7 @@ fn a_target_is_what_it_says_and_nothing_that_looks_like_it() {
 
 // covers: S2-20
 #[test]
-fn what_the_endpoint_does_not_do_is_said_so() {
+fn methods_expectations_and_close_are_handled() {
     rows(&[
         "asks by another method",
         "asks by HEAD",
@@ -84,7 +86,7 @@ fn what_the_endpoint_does_not_do_is_said_so() {
 }
 
 #[test]
-fn nothing_that_is_smuggled_in_runs() {
+fn smuggled_requests_never_run() {
     rows(&[
         "smuggles: both lengths",
         "smuggles: lengths that differ",
@@ -101,7 +103,7 @@ fn nothing_that_is_smuggled_in_runs() {
         "smuggles: a chunk that is longer than its size",
         "smuggles: lines of chunks that end with LF or CR",
         "smuggles: a trailer that is none",
-        "smuggles: a request in a body that nobody reads",
+        "smuggles: a request in a body that is not read",
         "smuggles: a request behind a refused body",
         "smuggles: a request behind a refused head",
         "smuggles: a request behind one of another site",
@@ -110,7 +112,7 @@ fn nothing_that_is_smuggled_in_runs() {
 }
 
 #[test]
-fn a_body_has_one_end_or_is_refused() {
+fn ambiguous_body_length_is_refused() {
     rows(&[
         "repeats the same length",
         "says no length",
@@ -132,7 +134,7 @@ fn a_body_has_one_end_or_is_refused() {
 
 // covers: B-185
 #[test]
-fn a_body_over_the_limit_is_refused_by_its_length_and_else_by_its_bytes() {
+fn body_over_the_limit_is_refused_by_length_or_bytes() {
     rows(&[
         "asks with a body over the limit",
         "asks with a body over the limit, in chunks",
@@ -144,7 +146,7 @@ fn a_body_over_the_limit_is_refused_by_its_length_and_else_by_its_bytes() {
 
 // covers: B-169, B-158
 #[test]
-fn only_json_is_read_and_only_what_is_accepted_is_answered() {
+fn content_type_and_accept_are_checked() {
     rows(&[
         "asks with a body of another type",
         "asks with a body of no type",
@@ -156,7 +158,7 @@ fn only_json_is_read_and_only_what_is_accepted_is_answered() {
 
 // covers: B-178, B-171
 #[test]
-fn a_body_that_is_no_message_is_answered_with_an_error() {
+fn body_without_a_message_gets_an_error() {
     rows(&[
         "asks with a body that is no JSON",
         "asks with a bomb of arrays",
@@ -172,19 +174,19 @@ fn a_body_that_is_no_message_is_answered_with_an_error() {
 
 // covers: HTTP-S-031
 #[test]
-fn a_method_that_there_is_not_is_not_found() {
+fn unknown_method_is_not_found() {
     rows(&["asks by a method that there is not"]);
 }
 
 // covers: HDR-S-003, HDR-S-009, HDR-S-010, HDR-S-011, HDR-S-012, HDR-S-013
 #[test]
-fn a_head_that_does_not_say_what_the_body_says_is_refused() {
+fn head_that_contradicts_the_body_is_refused() {
     rows(&["says in its head what its body does not say"]);
 }
 
 // covers: B-188
 #[test]
-fn batches_are_of_one_revision_and_have_a_limit() {
+fn batches_exist_in_one_revision_and_are_bounded() {
     rows(&[
         "asks with a batch",
         "asks with a batch of 100,000",
@@ -202,7 +204,7 @@ fn batches_are_of_one_revision_and_have_a_limit() {
 
 // covers: B-180, B-181, B-182, B-170
 #[test]
-fn another_host_is_refused_before_its_body_is_read() {
+fn foreign_host_is_refused_before_its_body_is_read() {
     rows(&[
         "names hosts that are none of ours",
         "names this host, however that is written",
@@ -216,7 +218,7 @@ fn another_host_is_refused_before_its_body_is_read() {
 
 // covers: B-180, B-183, S3-43, HTTP-S-002, HTTP-S-003, SHTTP-S-002, SHTTP-S-003
 #[test]
-fn the_page_of_another_site_is_refused_and_told_nothing() {
+fn foreign_origin_is_refused_without_details() {
     rows(&[
         "comes from another site",
         "comes from this machine",
@@ -230,7 +232,7 @@ fn the_page_of_another_site_is_refused_and_told_nothing() {
 
 // covers: B-189, B-174
 #[test]
-fn whoever_writes_too_slowly_is_let_go_of() {
+fn slow_writer_is_disconnected() {
     rows(&[
         "connects and says nothing",
         "says half a line and nothing more",
@@ -241,7 +243,7 @@ fn whoever_writes_too_slowly_is_let_go_of() {
         "says half a chunk and nothing more",
         "never says the last chunk",
         "never says the end of its trailer",
-        "is told to go on and does not",
+        "does not continue after 100 Continue",
         "says its head by one byte in 50 ms",
         "says a header in 50 ms",
         "says an empty line in 50 ms",
@@ -256,7 +258,7 @@ fn whoever_writes_too_slowly_is_let_go_of() {
 
 // covers: B-187, B-174
 #[test]
-fn whoever_does_not_read_is_let_go_of_and_delays_nobody() {
+fn client_that_does_not_read_is_disconnected() {
     rows(&[
         "never reads a large answer",
         "never reads an event stream",
@@ -269,7 +271,7 @@ fn whoever_does_not_read_is_let_go_of_and_delays_nobody() {
 
 // covers: B-167
 #[test]
-fn a_client_that_leaves_at_any_byte_frees_what_it_had_and_nothing_else() {
+fn disconnect_at_any_byte_frees_only_its_own_resources() {
     rows(&[
         "ends its side at every byte of a request",
         "ends its side at every byte of a request in chunks",
@@ -285,7 +287,7 @@ fn a_client_that_leaves_at_any_byte_frees_what_it_had_and_nothing_else() {
 
 // covers: B-222, HTTP-S-028, HTTP-S-029, SHTTP-S-028
 #[test]
-fn a_client_that_leaves_cancels_its_call_in_one_era_and_not_in_the_other() {
+fn disconnect_cancels_the_call_only_in_the_modern_era() {
     rows(&[
         "ends its side while a call runs",
         "breaks off while a call runs",
@@ -300,7 +302,7 @@ fn a_client_that_leaves_cancels_its_call_in_one_era_and_not_in_the_other() {
 
 // covers: B-110
 #[test]
-fn a_flood_is_answered_in_order_and_delays_only_itself() {
+fn flood_is_answered_in_order_and_delays_only_itself() {
     rows(&[
         "asks, and garbage behind it",
         "asks 10,000 times in one write",
@@ -310,7 +312,7 @@ fn a_flood_is_answered_in_order_and_delays_only_itself() {
 
 // covers: B-189
 #[test]
-fn more_than_there_may_be_is_told_so() {
+fn connections_and_calls_above_the_limit_are_refused() {
     rows(&[
         "more connections than there may be",
         "more calls at once than there may be",
@@ -323,7 +325,7 @@ fn more_than_there_may_be_is_told_so() {
 
 // covers: S3-16, S3-17, S3-20, SHTTP-S-047, SHTTP-S-048, SHTTP-S-053, B-100
 #[test]
-fn a_session_cannot_be_guessed() {
+fn session_id_cannot_be_guessed() {
     rows(&[
         "guesses a session",
         "names a session that cannot be",
@@ -335,31 +337,31 @@ fn a_session_cannot_be_guessed() {
 
 // covers: S3-19, S3-22, S3-36, S3-42, SHTTP-S-051, SHTTP-S-053, B-100
 #[test]
-fn a_session_is_needed_and_ends_once() {
+fn session_is_required_and_ends_once() {
     rows(&["names no session", "ends a session twice", "names a revision that there is not"]);
 }
 
 // covers: B-109, HTTP-S-034, HTTP-S-035
 #[test]
-fn where_there_are_no_sessions_nothing_is_to_be_had_with_one() {
+fn server_without_sessions_refuses_session_ids() {
     rows(&["asks for sessions where there are none", "names a session and is of 2026-07-28"]);
 }
 
 #[test]
-fn a_session_has_one_stream_of_its_own() {
+fn session_has_one_own_stream() {
     rows(&["asks for the stream of a session without accepting one", "asks for the stream of a session 100 times"]);
 }
 
 // covers: B-048
 #[test]
-fn one_session_is_nothing_to_another() {
+fn sessions_are_isolated() {
     rows(&[
         "uses the session of another principal",
         "says not who it is",
         "answers the question of another session",
         "cancels the call of another session",
         "asks twice under one id",
-        "answers nobody",
+        "answers without a request",
     ]);
 }
 
@@ -367,7 +369,7 @@ fn one_session_is_nothing_to_another() {
 
 // covers: S3-13, SHTTP-S-045, B-036
 #[test]
-fn who_comes_back_gets_the_rest_of_its_own_stream() {
+fn resumption_returns_the_rest_of_the_own_stream() {
     rows(&[
         "comes back for the stream of another session",
         "comes back for one of two streams",
@@ -380,7 +382,7 @@ fn who_comes_back_gets_the_rest_of_its_own_stream() {
 
 // covers: B-038
 #[test]
-fn who_comes_back_for_what_is_not_there_is_told_so() {
+fn resumption_of_an_unknown_stream_is_refused() {
     rows(&[
         "comes back for what has not been said",
         "comes back for what is no event",
@@ -393,7 +395,7 @@ fn who_comes_back_for_what_is_not_there_is_told_so() {
 
 // covers: MRTR-S-024
 #[test]
-fn a_state_or_an_answer_that_the_server_did_not_ask_for_is_cheap_and_counts_for_nothing() {
+fn unsolicited_state_or_response_is_cheap_and_ignored() {
     rows(&["asks with a junk state and arguments in 120 arrays", "answers what a handler has not asked"]);
 }
 

@@ -1,16 +1,18 @@
 #![forbid(unsafe_code)]
-//! Web servers that misbehave, against every driver. `hostile web` shows the same, and more of it, as a table.
+//! Hostile web servers against every driver. `hostile web` runs the same and more, and prints a
+//! table.
 
 use mcp_tests::hostile::{WEB, failures};
 use std::path::Path;
 
-/// What stands for a gibibyte: of a million messages there are as many fewer, and 30 s are watched for 3.
+/// The test size of a gibibyte: the number of messages is reduced in proportion, and 3 s are
+/// observed, not 30 s.
 const SIZE: u64 = 64 << 20;
 
-/// How many rows run at once: most of them wait. A row measures its own memory.
+/// The number of rows at once: most of them wait. A row measures its own memory.
 const AT_ONCE: usize = 4;
 
-/// Every host comes out of these rows as it should, in bounded memory.
+/// Checks that every host of these rows has the required result, in bounded memory.
 #[track_caller]
 fn rows(names: &[&str]) {
     let failed = failures(WEB, names, Path::new(env!("CARGO_BIN_EXE_hostile")), SIZE, AT_ONCE);
@@ -20,7 +22,7 @@ fn rows(names: &[&str]) {
 // ---- Answers ----
 
 #[test]
-fn a_head_over_the_limits_fails_its_call_and_takes_no_memory() {
+fn head_over_the_limits_fails_its_call_without_memory() {
     rows(&[
         "a head without end",
         "a header without end",
@@ -32,7 +34,7 @@ fn a_head_over_the_limits_fails_its_call_and_takes_no_memory() {
 }
 
 #[test]
-fn what_is_no_http_fails_its_call_at_once() {
+fn invalid_http_fails_its_call_at_once() {
     rows(&[
         "switches protocols",
         "a greeting of another protocol",
@@ -48,7 +50,7 @@ fn what_is_no_http_fails_its_call_at_once() {
 }
 
 #[test]
-fn bad_chunks_fail_their_call_at_once() {
+fn invalid_chunks_fail_their_call_at_once() {
     rows(&[
         "the size of a chunk overflows",
         "the size of a chunk is no number",
@@ -61,7 +63,7 @@ fn bad_chunks_fail_their_call_at_once() {
 
 // covers: B-013, B-015
 #[test]
-fn a_body_or_an_event_over_the_limit_fails_its_call_and_takes_no_more_than_the_limit() {
+fn body_or_event_over_the_limit_fails_its_call() {
     rows(&[
         "a chunk without end, JSON",
         "chunks without end, JSON",
@@ -75,7 +77,7 @@ fn a_body_or_an_event_over_the_limit_fails_its_call_and_takes_no_more_than_the_l
 
 // covers: HTTP-C-025, B-009
 #[test]
-fn what_means_nothing_is_skipped_without_end_and_the_call_has_its_own_limit() {
+fn endless_meaningless_data_ends_with_the_call_timeout() {
     rows(&[
         "a field of an event without end",
         "a comment without end",
@@ -88,7 +90,7 @@ fn what_means_nothing_is_skipped_without_end_and_the_call_has_its_own_limit() {
 
 // covers: S0-20, S1-05
 #[test]
-fn a_stream_is_read_for_all_it_says_and_let_go_of_after_the_answer() {
+fn stream_is_read_until_its_response_and_then_closed() {
     rows(&[
         "1,000,000 notifications in a stream",
         "notifications without end after the answer",
@@ -98,7 +100,7 @@ fn a_stream_is_read_for_all_it_says_and_let_go_of_after_the_answer() {
 
 // covers: B-014
 #[test]
-fn an_answer_that_is_cut_short_fails_its_call_at_once_with_the_reason() {
+fn truncated_response_fails_its_call_with_the_cause() {
     rows(&[
         "a body cut short",
         "chunks cut short",
@@ -110,7 +112,7 @@ fn an_answer_that_is_cut_short_fails_its_call_at_once_with_the_reason() {
 
 // covers: S0-49
 #[test]
-fn an_answer_that_cannot_be_read_fails_its_call_with_the_reason() {
+fn malformed_response_fails_its_call_with_the_cause() {
     rows(&[
         "not JSON",
         "JSON that is cut short",
@@ -124,13 +126,13 @@ fn an_answer_that_cannot_be_read_fails_its_call_with_the_reason() {
 
 // covers: B-008
 #[test]
-fn a_bad_event_is_skipped_and_said_to_be() {
+fn invalid_event_is_skipped_and_reported() {
     rows(&["an event that is not JSON, then the answer"]);
 }
 
 // covers: S1-03, B-002, B-011
 #[test]
-fn a_slow_or_odd_answer_is_an_answer() {
+fn slow_or_unusual_response_is_accepted() {
     rows(&["the answer by one byte in 2 ms", "the answer in CR, LF and CR LF, after a mark"]);
 }
 
@@ -138,7 +140,7 @@ fn a_slow_or_odd_answer_is_an_answer() {
 
 // covers: S0-46, S0-47, S2-17, B-152
 #[test]
-fn a_status_of_failure_ends_its_call_with_its_text_and_hints_and_nothing_else() {
+fn error_status_fails_only_its_call_with_its_details() {
     rows(&[
         "every status of failure",
         "401 with a challenge and an authorization server",
@@ -150,35 +152,35 @@ fn a_status_of_failure_ends_its_call_with_its_text_and_hints_and_nothing_else() 
 }
 
 #[test]
-fn a_text_of_a_server_has_no_control_characters_in_an_error() {
+fn server_text_in_errors_has_no_control_characters() {
     rows(&["answers with what a terminal would obey"]);
 }
 
 // covers: S0-48, B-151
 #[test]
-fn a_json_rpc_error_is_the_error_of_its_call_whatever_the_status() {
+fn json_rpc_error_counts_with_any_status() {
     rows(&[
         "400 with a JSON-RPC error for the request",
-        "400 with a JSON-RPC error for nobody",
+        "400 with a JSON-RPC error without an id",
         "200 with a JSON-RPC error",
     ]);
 }
 
 // covers: B-156, B-157
 #[test]
-fn a_redirect_is_an_error_and_nothing_arrives_where_it_leads() {
+fn redirect_is_an_error_and_is_not_followed() {
     rows(&["redirects to another origin, with credentials", "redirects within the origin"]);
 }
 
 // covers: B-024
 #[test]
-fn an_answer_under_another_type_is_never_looked_at() {
+fn response_of_another_type_is_not_read() {
     rows(&["the answer under another type", "events under another type", "types with parameters, in any case"]);
 }
 
 // covers: S0-19, B-028
 #[test]
-fn an_answer_with_nothing_in_it_fails_its_call() {
+fn empty_response_fails_its_call() {
     rows(&[
         "202 for a request",
         "204 for a request",
@@ -192,13 +194,13 @@ fn an_answer_with_nothing_in_it_fails_its_call() {
 
 // covers: B-150
 #[test]
-fn any_success_is_enough_for_a_notification() {
+fn any_success_status_accepts_a_notification() {
     rows(&["notifications answered by any 2xx with any body", "initialized answered by any 2xx with any body"]);
 }
 
 // covers: B-152
 #[test]
-fn a_notification_that_fails_is_told_and_ends_nothing() {
+fn failed_notification_is_reported_and_ends_nothing() {
     rows(&["notifications answered by failures"]);
 }
 
@@ -206,7 +208,7 @@ fn a_notification_that_fails_is_told_and_ends_nothing() {
 
 // covers: S0-28, S0-42, B-155
 #[test]
-fn an_answer_that_stalls_costs_its_call_the_limit_and_the_connection_and_nothing_else() {
+fn stalled_response_ends_only_its_call_and_connection() {
     rows(&[
         "reads the request and says nothing",
         "a head that stalls",
@@ -222,7 +224,7 @@ fn an_answer_that_stalls_costs_its_call_the_limit_and_the_connection_and_nothing
 
 // covers: B-154
 #[test]
-fn a_connection_that_ends_at_the_wrong_moment_is_not_used_again_and_only_what_may_be_is_sent_again() {
+fn only_repeatable_calls_survive_a_lost_connection() {
     rows(&[
         "ends the connection in place of an answer",
         "resets the connection in place of an answer",
@@ -241,7 +243,7 @@ fn a_connection_that_ends_at_the_wrong_moment_is_not_used_again_and_only_what_ma
 
 // covers: B-024, S0-46, S0-47
 #[test]
-fn what_is_no_server_fails_the_connection_soon_and_says_what_it_is() {
+fn other_peers_fail_the_connection_with_their_description() {
     rows(&[
         "a web page for everything",
         "a web page without end for everything",
@@ -255,13 +257,13 @@ fn what_is_no_server_fails_the_connection_soon_and_says_what_it_is() {
 
 // covers: B-156
 #[test]
-fn a_login_page_is_not_gone_to() {
+fn login_page_is_not_followed() {
     rows(&["a login page elsewhere"]);
 }
 
 // covers: B-013, B-087
 #[test]
-fn what_never_ends_or_never_begins_fails_the_connection_soon() {
+fn endless_or_silent_peer_fails_the_connection_soon() {
     rows(&[
         "a head without end for everything",
         "JSON without end for everything",
@@ -277,37 +279,37 @@ fn what_never_ends_or_never_begins_fails_the_connection_soon() {
 
 // covers: S1-01, S1-02, S1-08, S1-11, B-019, B-020, B-023
 #[test]
-fn a_stream_that_is_never_gone_on_with_costs_two_requests_and_ends_its_call() {
+fn stream_without_resumption_fails_after_two_requests() {
     rows(&["primes, and never sends anything again"]);
 }
 
 // covers: S1-09, B-019, B-020, B-022, B-023
 #[test]
-fn a_stream_that_only_ever_advances_is_asked_for_more_and_more_rarely() {
+fn stream_with_only_new_ids_is_resumed_with_backoff() {
     rows(&["primes, and sends a new id for ever, retry: 50"]);
 }
 
 // covers: B-020, B-022
 #[test]
-fn a_retry_of_zero_is_not_taken_at_its_word() {
+fn retry_of_zero_is_raised_to_a_minimum() {
     rows(&["primes, and sends a new id for ever, retry: 0"]);
 }
 
 // covers: B-019, B-020, B-022
 #[test]
-fn a_stream_that_brings_nothing_new_costs_two_requests_and_ends_its_call() {
+fn stream_without_new_events_fails_after_two_requests() {
     rows(&["replays its first event for ever, retry: 0", "sends pings without an id for ever, retry: 0"]);
 }
 
 // covers: B-019, B-020, B-022
 #[test]
-fn a_stream_that_delivers_each_time_is_asked_for_once_a_second() {
+fn stream_with_messages_is_resumed_once_a_second() {
     rows(&["sends a new message for ever, retry: 0"]);
 }
 
 // covers: B-020, B-022, B-029
 #[test]
-fn a_listener_that_ends_after_each_message_is_asked_for_once_a_second() {
+fn listener_cut_after_each_message_reopens_once_a_second() {
     rows(&[
         "a listener that sends a ping and ends, for ever",
         "a listener that sends a new message and ends, for ever",
@@ -316,25 +318,25 @@ fn a_listener_that_ends_after_each_message_is_asked_for_once_a_second() {
 
 // covers: B-028
 #[test]
-fn an_event_id_beyond_the_limit_is_not_sent_back() {
+fn event_id_beyond_the_limit_is_not_sent_back() {
     rows(&["an event id of 4 KiB"]);
 }
 
 // covers: S1-06, S1-13, B-022
 #[test]
-fn a_retry_without_measure_is_bounded() {
+fn excessive_retry_is_bounded() {
     rows(&["retry: 99999999999", "a retry of 40 digits", "a retry that is no number"]);
 }
 
 // covers: B-024
 #[test]
-fn what_is_no_event_stream_is_not_gone_back_to() {
+fn other_response_to_a_resumption_ends_the_call() {
     rows(&["goes on with a web page without end", "goes on with 405", "goes on with 500", "goes on with a redirect"]);
 }
 
 // covers: S1-08, B-019, B-026
 #[test]
-fn what_passes_is_tried_twice() {
+fn temporary_failures_get_two_attempts() {
     rows(&[
         "goes on with 503, for ever",
         "goes on with an ended connection, for ever",
@@ -344,7 +346,7 @@ fn what_passes_is_tried_twice() {
 
 // covers: S1-01, S1-02, S1-09, B-023, B-026
 #[test]
-fn a_stream_is_gone_on_with_after_what_has_passed() {
+fn stream_resumes_after_a_temporary_failure() {
     rows(&[
         "goes on after 503 and Retry-After",
         "goes on after an ended connection",
@@ -357,13 +359,13 @@ fn a_stream_is_gone_on_with_after_what_has_passed() {
 
 // covers: S1-10, B-028
 #[test]
-fn a_stream_that_was_not_primed_is_not_gone_on_with() {
+fn stream_without_an_event_id_is_not_resumed() {
     rows(&["a stream that ends unprimed"]);
 }
 
 // covers: B-027
 #[test]
-fn a_stream_ends_with_its_call() {
+fn stream_ends_with_its_call() {
     rows(&["a primed stream, goes on and says nothing", "a call is over while its stream is awaited"]);
 }
 
@@ -371,7 +373,7 @@ fn a_stream_ends_with_its_call() {
 
 // covers: S0-52, S0-54
 #[test]
-fn calls_wait_for_a_listener_a_second_at_most_and_not_for_a_refused_one() {
+fn calls_wait_for_an_open_listener_at_most_a_second() {
     rows(&[
         "initialized never answered",
         "no answer to the listener",
@@ -392,13 +394,13 @@ fn neither_credentials_nor_the_session_leave_the_origin() {
 
 // covers: B-019, B-020
 #[test]
-fn a_listener_that_does_not_stay_is_asked_for_rarely() {
+fn short_lived_listener_is_reopened_rarely() {
     rows(&["a listener that ends again and again", "a listener that is reset again and again"]);
 }
 
 // covers: B-013, B-068
 #[test]
-fn a_bad_listener_takes_neither_memory_nor_the_place_of_calls() {
+fn bad_listener_takes_no_memory_and_no_call_slot() {
     rows(&[
         "a listener with comments without end",
         "a listener with an event over the limit",
@@ -409,23 +411,23 @@ fn a_bad_listener_takes_neither_memory_nor_the_place_of_calls() {
 
 // covers: B-029
 #[test]
-fn a_listener_that_vanished_is_found_out() {
+fn vanished_listener_is_detected() {
     rows(&["a listener that vanishes"]);
 }
 
 // covers: S3-20, S3-21
 #[test]
-fn a_session_that_has_ended_is_begun_anew_once() {
+fn ended_session_is_replaced_once() {
     rows(&["a session that has ended", "sessions that end at once"]);
 }
 
 #[test]
-fn a_session_id_that_is_none_is_not_used() {
+fn invalid_session_id_is_not_used() {
     rows(&["session ids that are none"]);
 }
 
 // covers: S0-38, S0-41, S3-22
 #[test]
-fn the_end_of_a_session_is_bounded_and_its_failure_ignored() {
+fn session_delete_is_bounded_and_its_failure_ignored() {
     rows(&["a DELETE that is never answered", "a DELETE that is refused", "a DELETE answered without end"]);
 }

@@ -1,12 +1,13 @@
 #![forbid(unsafe_code)]
-//! What passes for a host of ours is that host to the browsers too: their reader of URLs says so, whatever the text is made of.
+//! Each host that is accepted as ours is the same host to browsers: the check uses their URL
+//! parser, for any text.
 
 use mcp_proto::server::Hosts;
 use proptest::prelude::*;
 use std::net::IpAddr;
 use url::{Host, Url};
 
-/// Pieces of which whoever wants to be taken for another makes a name.
+/// Parts of names that an attacker could use to pass for another host.
 const PIECES: [&str; 60] = [
     "localhost",
     "LOCALHOST",
@@ -89,7 +90,7 @@ fn listed() -> Hosts {
     Hosts::Only(["mcp.example:8443", "2001:db8::1", "10.0.0.1"].map(String::from).to_vec())
 }
 
-/// Whether a browser that goes to this URL goes to this machine.
+/// Returns whether a browser connects to this machine for this URL.
 fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
@@ -99,7 +100,7 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Whether it goes to a host of the list.
+/// Returns whether a browser connects to a host of the list.
 fn is_listed(url: &Url) -> bool {
     let is = |address: &str| address.parse::<IpAddr>().expect("an address");
     match url.host() {
@@ -110,7 +111,7 @@ fn is_listed(url: &Url) -> bool {
     }
 }
 
-/// What a browser makes of it: a URL of nothing but a host and a port.
+/// Returns the URL as a browser parses it, if it has only a host and a port.
 fn read(scheme: &str, authority: &str) -> Option<Url> {
     let url = Url::parse(&format!("{scheme}://{authority}")).ok()?;
     let bare = url.username().is_empty() && url.password().is_none() && url.path() == "/";
@@ -122,9 +123,9 @@ proptest! {
 
     // covers: B-180, B-181, B-182
     #[test]
-    fn nothing_passes_that_a_browser_takes_for_another_host(text in made_up()) {
+    fn hosts_that_browsers_read_differently_are_refused(text in made_up()) {
         for (hosts, is_ours) in [(Hosts::Loopback, is_loopback as fn(&Url) -> bool), (listed(), is_listed)] {
-            // White space around a field is no part of it.
+            // White space around a field is not part of it.
             let host = text.trim_matches([' ', '\t']);
             if hosts.allows_host(&text) {
                 for scheme in ["http", "https"] {
@@ -146,7 +147,7 @@ proptest! {
 
     // covers: B-181, B-183
     #[test]
-    fn what_a_browser_says_of_a_page_of_ours_passes(name in prop::sample::select(vec!["localhost", "127.0.0.1", "[::1]", "127.1.2.3"]), port: u16, tls: bool) {
+    fn origin_of_a_local_page_in_a_browser_is_accepted(name in prop::sample::select(vec!["localhost", "127.0.0.1", "[::1]", "127.1.2.3"]), port: u16, tls: bool) {
         let scheme = if tls { "https" } else { "http" };
         let url = Url::parse(&format!("{scheme}://{name}:{port}/a/page?of#ours")).expect("a url");
         let origin = url.origin().ascii_serialization();

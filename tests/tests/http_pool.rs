@@ -1,5 +1,5 @@
-//! The connections of an HTTP client over real sockets, in both adapters: calls that wait for one, and notifications that were accepted
-//! before the client is closed.
+//! The connections of an HTTP client over real sockets, in both adapters: calls that wait for a
+//! connection, and notifications that were accepted before the client is closed.
 
 use mcp_proto::exchange::Sent;
 use mcp_proto::rpc::Object;
@@ -27,7 +27,7 @@ impl Client {
         Self::Smol(client, driver)
     }
 
-    /// Makes `count` calls at once, each with its time, and returns how each ended.
+    /// Makes `count` calls at once, each with its timeout, and returns the result of each.
     fn calls(&self, count: usize, limit: fn(usize) -> Duration) -> Vec<Result<(), CallError>> {
         let call = |n| tools::call("slow").timeout(limit(n));
         match self {
@@ -72,13 +72,14 @@ fn slow(answer: impl Fn(&Ask) -> Vec<Step> + Send + Sync + 'static) -> Stub {
 }
 
 #[test]
-fn calls_that_time_out_in_the_pool_say_they_were_not_sent() {
+fn calls_that_time_out_in_the_pool_were_not_sent() {
     for adapter in ADAPTERS {
         let stub = slow(|_| vec![Step::Hold]);
         let client = Client::connect(adapter, stub.url(), |config| {
             config.limits.frame.max_connections_per_origin = 16;
         });
-        // Those that were sent go on until the others have timed out: their connections would be free too early.
+        // The sent calls continue until the others have timed out: otherwise their connections
+        // would be free too early.
         let ends = client.calls(64, |n| Duration::from_secs(if n < 16 { 4 } else { 1 }));
         let sent = ends.iter().filter(|end| end.as_ref().is_err_and(|error| error.sent() == Sent::Maybe)).count();
         let unsent = ends.iter().filter(|end| end.as_ref().is_err_and(|error| error.sent() == Sent::No)).count();
@@ -89,7 +90,7 @@ fn calls_that_time_out_in_the_pool_say_they_were_not_sent() {
 }
 
 #[test]
-fn sixty_four_calls_at_once_do_not_wait_for_one_another() {
+fn sixty_four_parallel_calls_do_not_wait() {
     for adapter in ADAPTERS {
         let stub = slow(|ask| [vec![Step::Wait(Duration::from_millis(700))], good_modern(ask)].concat());
         let client = Client::connect(adapter, stub.url(), |_| ());
@@ -100,7 +101,7 @@ fn sixty_four_calls_at_once_do_not_wait_for_one_another() {
 }
 
 #[test]
-fn notifications_accepted_before_close_arrive_and_before_the_delete() {
+fn accepted_notifications_arrive_before_the_delete() {
     const COUNT: usize = 18;
     for adapter in ADAPTERS {
         let late = Duration::from_millis(50);
@@ -123,7 +124,7 @@ fn notifications_accepted_before_close_arrive_and_before_the_delete() {
 }
 
 #[test]
-fn cancelled_calls_are_announced_though_the_client_is_closed_at_once() {
+fn cancellations_are_sent_despite_an_immediate_close() {
     const COUNT: usize = 24;
     for adapter in ADAPTERS {
         let stub = Stub::start(|ask| match ask.what.as_str() {
@@ -150,7 +151,7 @@ fn cancelled_calls_are_announced_though_the_client_is_closed_at_once() {
 }
 
 #[test]
-fn closing_against_a_server_that_answers_no_notification_ends_in_time() {
+fn close_ends_in_time_without_notification_responses() {
     for adapter in ADAPTERS {
         let stub = Stub::start(|ask| match ask.what.as_str() {
             "custom/told" | "DELETE" => vec![Step::Hold],

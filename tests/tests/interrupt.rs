@@ -1,19 +1,20 @@
 #![forbid(unsafe_code)]
-//! Ctrl-C as the README forwards it, by a real `SIGINT` to the process group of a host: it exits with 130 and leaves no process, whether
-//! it connects or waits for a call, and whatever its `main` would make of the error of that call.
+//! Ctrl-C as the README forwards it, by a real `SIGINT` to the process group of a host. The host
+//! exits with 130 and leaves no process, during connecting and during a call, and regardless of how
+//! its `main` handles the error of that call.
 
 use mcp_tests::orphans::{Adapter, Case, Kind, Signalled};
 use std::path::Path;
 use std::time::Duration;
 
-/// How often each is tried: what depends on a race must not come out right by luck.
+/// The number of tries: a test with a race must not pass by luck.
 const RUNS: usize = 5;
 
 const STUBBORN: &[&str] = &["--ignore-eof", "--ignore-term"];
 const MUTE: &[&str] = &["--mute"];
 const MUTE_AND_STUBBORN: &[&str] = &["--mute", "--ignore-eof", "--ignore-term"];
 
-/// Interrupts a host that ends like this, again and again.
+/// Interrupts a host that ends like this, repeatedly.
 #[track_caller]
 fn interrupted(adapter: Adapter, end: &'static str, args: &'static [&'static str]) {
     let child = Kind { name: "a server", args, shell: false };

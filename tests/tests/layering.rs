@@ -1,21 +1,23 @@
 #![forbid(unsafe_code)]
-//! The shape of the crates, read from their sources: who may use whom, what the core must not touch, what an adapter must not know.
+//! The shape of the crates, read from their sources: the permitted dependencies, the limits of the
+//! core, and those of the adapters.
 
 use mcp_tests::sources::{Line, Source, below, has_word};
 
 /// The modules of the core, each using only those before it.
-const ORDER: [&str; 24] = [
+const ORDER: [&str; 25] = [
     "time",
     "seed",
     "limits",
     "peer_text",
+    "http_support",
     "redact",
     "rpc",
     "version",
     "exchange",
     "process",
     "error",
-    "droppable",
+    "event_queue",
     "hook",
     "stats",
     "frame",
@@ -27,11 +29,11 @@ const ORDER: [&str; 24] = [
     "wired",
     "record",
     "route",
-    "driver",
+    "adapter",
     "lib",
 ];
 
-/// What a core without clock, threads, environment, randomness and global state never names.
+/// Names that a core without clock, threads, environment, randomness and global state never uses.
 const IMPURE: [&str; 18] = [
     "std::time",
     "std::thread",
@@ -53,7 +55,8 @@ const IMPURE: [&str; 18] = [
     "getrandom",
 ];
 
-/// Ways of decoding that break when a user's build turns on features of serde_json, or that accept what the core must refuse.
+/// Ways of decoding that break when a user's build turns on features of serde_json, or that accept
+/// input that the core must refuse.
 const FRAGILE: [&str; 4] = ["RawValue", "#[serde(", "Serialize", "Deserialize"];
 
 /// Parts of the core that only the core may use.
@@ -121,7 +124,7 @@ const KEYS: [&str; 32] = [
     "origin",
 ];
 
-/// Above this many lines a file has more than one subject.
+/// A file with more lines than this has more than one subject.
 const LONGEST: usize = 600;
 
 fn core() -> Vec<Source> {
@@ -137,14 +140,14 @@ fn all() -> Vec<Source> {
     ["mcp-proto", "mcp-smol", "mcp-blocking", "tests", "fuzz"].into_iter().flat_map(below).collect()
 }
 
-/// Fails with one line for each finding, or when there was nothing to look at.
+/// Fails with one line for each finding, or if there were no sources.
 #[track_caller]
 fn none_found(looked_at: &[Source], findings: Vec<String>) {
     assert!(looked_at.iter().any(|source| source.lines.len() > 1), "no source was read");
     assert!(findings.is_empty(), "{} found:\n{}", findings.len(), findings.join("\n"));
 }
 
-/// The lines of `sources` that `fault` has something against, as `path:line: what`.
+/// Returns the lines of `sources` with a fault, as `path:line: fault`.
 fn faults(sources: &[Source], mut fault: impl FnMut(&Source, &Line) -> Option<String>) -> Vec<String> {
     let mut found = Vec::new();
     for source in sources {
@@ -156,13 +159,13 @@ fn faults(sources: &[Source], mut fault: impl FnMut(&Source, &Line) -> Option<St
     found
 }
 
-/// The module of the core that a file belongs to.
+/// Returns the module of the core that contains a file.
 fn module(source: &Source) -> &str {
     let inside = source.path.strip_prefix("mcp-proto/src/").expect("a file of the core");
     inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs")
 }
 
-/// How many `super` lead from the file's own module to the root of the crate.
+/// Returns the number of `super` from the file's own module to the root of the crate.
 fn depth(source: &Source) -> usize {
     let inside = source.path.strip_prefix("mcp-proto/src/").expect("a file of the core");
     inside.trim_end_matches("mod.rs").trim_end_matches('/').split('/').count()
@@ -170,7 +173,7 @@ fn depth(source: &Source) -> usize {
 
 // covers: S0-65
 #[test]
-fn a_module_uses_only_modules_above_it() {
+fn module_uses_only_earlier_modules() {
     let place = |name: &str| ORDER.iter().position(|known| *known == name);
     let sources = core();
     let mut found = Vec::new();
@@ -181,7 +184,8 @@ fn a_module_uses_only_modules_above_it() {
             continue;
         };
         let mut used = source.names_after("crate");
-        // The same paths in their other spelling. What is no module of the crate comes from an inline module and is its own business.
+        // The same paths in their other spelling. A path outside of the crate's modules comes from
+        // an inline module and is not checked.
         let up = vec!["super"; depth(source)].join("::");
         used.extend(source.names_after(&up).into_iter().filter(|(_, name)| place(name).is_some()));
         for (number, name) in used {
@@ -199,7 +203,7 @@ fn a_module_uses_only_modules_above_it() {
 }
 
 #[test]
-fn the_core_touches_no_clock_thread_environment_or_randomness() {
+fn core_uses_no_clock_thread_environment_or_randomness() {
     let sources = core();
     let found = faults(&sources, |source, line| {
         let process = has_word(&line.code, "std::process") && module(source) != "process";
@@ -212,7 +216,7 @@ fn the_core_touches_no_clock_thread_environment_or_randomness() {
 }
 
 #[test]
-fn the_core_decodes_by_hand() {
+fn core_uses_no_fragile_decoding() {
     let sources = core();
     let found = faults(&sources, |_, line| {
         let word = FRAGILE.into_iter().find(|word| has_word(&line.code, word))?;
@@ -223,8 +227,9 @@ fn the_core_decodes_by_hand() {
 }
 
 #[test]
-fn no_crate_has_unsafe_code() {
-    // The module for WebAssembly exports names and has an allocator of its own; it is for the tests, and says why.
+fn crates_have_no_unsafe_code() {
+    // The WebAssembly module exports names and has an allocator. It exists for the tests, and
+    // explains each `unsafe` block.
     let roots = |source: &Source| {
         let root = source.path.ends_with("/src/lib.rs") || source.path.starts_with("fuzz/fuzz_targets/");
         root && source.path != "tests/wasm/src/lib.rs"
@@ -237,14 +242,14 @@ fn no_crate_has_unsafe_code() {
 }
 
 #[test]
-fn an_adapter_imports_nothing_from_inside_the_core() {
+fn adapters_import_only_the_public_core() {
     let sources = adapters();
     let mut found = Vec::new();
     for source in &sources {
         for (number, name) in
             source.names_after("mcp_proto").into_iter().filter(|(_, name)| INNER.contains(&name.as_str()))
         {
-            // Handing the core on as it is, is no use of it.
+            // A re-export of the core is not a use of it.
             if !source.lines[number - 1].code.trim_start().starts_with("pub use mcp_proto::") {
                 found.push(format!("{}: mcp_proto::{name}", source.at(number)));
             }
@@ -254,7 +259,7 @@ fn an_adapter_imports_nothing_from_inside_the_core() {
 }
 
 #[test]
-fn an_adapter_knows_no_word_of_the_protocol() {
+fn adapters_contain_no_protocol_words() {
     let sources = adapters();
     let found = faults(&sources, |_, line| {
         if line.test {
@@ -271,7 +276,7 @@ fn an_adapter_knows_no_word_of_the_protocol() {
     none_found(&sources, found);
 }
 
-/// A number of the line that is a registered HTTP status. Milliseconds are none.
+/// Returns a number of the line that is a registered HTTP status. Milliseconds do not count.
 fn status(code: &str) -> Option<u32> {
     let is_status =
         |number: u32| matches!(number, 200 | 202 | 204 | 400..=417 | 421..=429 | 431 | 451 | 500..=508 | 510 | 511);
@@ -282,7 +287,7 @@ fn status(code: &str) -> Option<u32> {
     number.filter(|_| !code.contains("from_millis("))
 }
 
-/// The signature of a public function, in one line, without what only one kind of adapter has.
+/// Returns the signature of a public function in one line, without the parts of a single adapter.
 fn signature(sources: &[Source], name: &str) -> Vec<String> {
     let begins = |line: &Line| {
         let code = line.code.trim_start();
@@ -315,7 +320,7 @@ fn both_adapters_start_a_client_by_the_same_functions() {
 }
 
 #[test]
-fn no_file_has_more_than_one_subject() {
+fn files_have_one_subject() {
     let shipped = [core(), adapters(), below("tests/src")].concat().into_iter();
     let sources: Vec<Source> = shipped.filter(|source| source.shipped().next().is_some()).collect();
     let length = |source: &Source| source.shipped().count();
@@ -324,7 +329,7 @@ fn no_file_has_more_than_one_subject() {
     none_found(&sources, found);
 }
 
-/// The numbers from -32000 down that stand in a line of code.
+/// Returns the numbers from -32000 down in a line of code.
 fn error_codes(code: &str) -> Vec<i64> {
     let words = code.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-');
     let number = |word: &str| word.trim_end_matches("i64").replace('_', "").parse::<i64>().ok();
@@ -333,10 +338,10 @@ fn error_codes(code: &str) -> Vec<i64> {
 
 // covers: RPC-B-032, RPC-B-033, RPC-B-035
 #[test]
-fn no_error_code_is_invented() {
+fn error_codes_are_registered() {
     const DEFINED: [i64; 8] = [-32700, -32600, -32601, -32602, -32603, -32020, -32021, -32022];
     let sources = [core(), adapters()].concat();
-    // What an older revision has, and 2026-07-28 forbids, is only recognised, to be replaced.
+    // A code of an older revision that 2026-07-28 forbids is only recognised, to be replaced.
     let recognised = |code: i64, line: &Line| line.code.contains(&format!("{code} =>")) || line.code.contains("..=");
     let found = faults(&sources, |_, line| {
         let invented = |code: &i64| !DEFINED.contains(code) && !recognised(*code, line);
@@ -350,7 +355,7 @@ fn no_error_code_is_invented() {
 }
 
 #[test]
-fn nothing_is_left_open_or_silenced() {
+fn sources_have_no_open_ends_or_silenced_lints() {
     let sources = all();
     let found = faults(&sources, |_, line| {
         let words = ["#[ignore", "#[allow(", "#![allow(", "todo!", "unimplemented!"];
@@ -360,15 +365,15 @@ fn nothing_is_left_open_or_silenced() {
 }
 
 #[test]
-fn the_core_and_its_tests_never_sleep() {
+fn core_and_its_tests_never_sleep() {
     let sources: Vec<Source> = [core(), below("tests/src/sim"), below("mcp-proto/tests")].concat();
     let found = faults(&sources, |_, line| has_word(&line.code, "sleep").then(|| "sleep".to_owned()));
     none_found(&sources, found);
 }
 
-/// The checks above look for what is not there; these lines show that each would see it.
+/// The checks above find nothing in correct sources. These lines show that each can find a breach.
 #[test]
-fn a_breach_is_seen() {
+fn checks_detect_breaches() {
     let source = Source::new(
         "mcp-proto/src/frame/conn.rs",
         "use crate::{limits, wired::Connection};\nfn a() { super::super::server::b() }\n",

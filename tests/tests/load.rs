@@ -1,12 +1,12 @@
 #![forbid(unsafe_code)]
-//! The scenes of `load`, with few of everything: that nothing is lost, and that they can be played at all.
+//! The scenes of `load` with small numbers: nothing is lost, and each scene runs.
 #![cfg(target_os = "linux")]
 
 use mcp_tests::load::{Adapter, SCENES, Scale};
 use std::path::Path;
 use std::process::Command;
 
-/// Plays one scene with every adapter.
+/// Runs one scene with every adapter.
 #[track_caller]
 fn scene(name: &str) {
     let scene = SCENES.iter().find(|scene| scene.name == name).expect("there is such a scene");
@@ -18,27 +18,27 @@ fn scene(name: &str) {
 
 // covers: B-189
 #[test]
-fn connections_that_finish_nothing_are_ended_and_others_served() {
+fn incomplete_requests_time_out_and_others_are_served() {
     scene("half-open connections");
 }
 
 #[test]
-fn connections_that_rest_are_kept_and_work_on() {
+fn idle_connections_are_kept_and_usable() {
     scene("resting connections");
 }
 
 #[test]
-fn sessions_that_rest_are_begun_and_ended_once() {
+fn idle_sessions_begin_and_end_once() {
     scene("resting sessions");
 }
 
 #[test]
-fn streams_of_sessions_bring_each_change_once() {
+fn session_streams_deliver_each_change_once() {
     scene("streams of sessions");
 }
 
 #[test]
-fn subscriptions_bring_each_change_once() {
+fn subscriptions_deliver_each_change_once() {
     scene("subscriptions");
 }
 
@@ -48,19 +48,19 @@ fn readers_that_never_read_delay_only_themselves() {
     scene("callers beside slow readers");
 }
 
-/// A process of its own, whose heap no other test uses.
+/// A separate process, whose heap no other test uses.
 #[test]
-fn memory_of_the_engine_alone_stays_within_its_bounds() {
+fn memory_of_the_engine_stays_within_its_limits() {
     let shown = Command::new(env!("CARGO_BIN_EXE_load")).arg("engine").output().expect("it runs");
     assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stdout));
 }
 
 #[test]
-fn connections_without_a_pause_are_served_in_turn() {
+fn busy_connections_are_served_in_turn() {
     scene("connections without a pause");
 }
 
 #[test]
-fn calls_of_one_client_without_a_pause_are_answered_in_turn() {
+fn calls_of_one_busy_client_are_answered_in_turn() {
     scene("calls without a pause");
 }

@@ -1,11 +1,12 @@
 #![forbid(unsafe_code)]
-//! No process is left, however a host ends and whatever it has started; and what is left where nothing can be done about it.
+//! No process is left after any end of a host, for any child processes. The exceptions are tested
+//! too.
 
 use mcp_tests::orphans::{Case, Found, groups};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
-/// Runs the cases of one group, which check what is left.
+/// Runs the cases of one group, which check the remaining processes.
 #[track_caller]
 fn group(name: &str) -> Vec<(Case, Found)> {
     let groups = groups();
@@ -17,46 +18,46 @@ fn group(name: &str) -> Vec<(Case, Found)> {
 
 // covers: B-133, B-134, S2-08
 #[test]
-fn nothing_is_left_of_a_host_that_returns() {
+fn no_process_is_left_by_a_host_that_returns() {
     group("return");
-    // What forwards Ctrl-C does not keep the client open.
+    // The forwarding of Ctrl-C does not keep the client open.
     group("return, Ctrl-C forwarded");
 }
 
 // covers: B-133, B-134
 #[test]
-fn nothing_is_left_of_a_host_that_fails() {
+fn no_process_is_left_by_a_host_that_fails() {
     group("error");
 }
 
 // covers: B-133, B-134
 #[test]
-fn nothing_is_left_of_a_host_that_panics() {
+fn no_process_is_left_by_a_host_that_panics() {
     group("panic");
 }
 
 // covers: B-133, B-134, B-137, B-138, S0-26
 #[test]
-fn nothing_is_left_after_a_close_while_the_host_lives_on() {
+fn no_process_is_left_after_a_close() {
     group("close");
 }
 
 // covers: B-133, B-137, B-139
 #[test]
-fn nothing_is_left_after_a_drop_while_a_call_waits() {
+fn no_process_is_left_after_a_drop_during_a_call() {
     group("drop while a call waits");
 }
 
 // covers: B-133, B-137, B-139
 #[test]
-fn nothing_is_left_after_the_driver_or_its_runtime_was_dropped() {
+fn no_process_is_left_after_the_driver_was_dropped() {
     group("drop of the driver");
     group("drop of the runtime");
 }
 
 // covers: B-135, B-137, B-139
 #[test]
-fn nothing_is_left_of_a_connection_that_never_came_to_be() {
+fn no_process_is_left_by_a_failed_connection() {
     for (case, found) in group("failed connection") {
         assert!(!found.host.success(), "{case}: it was to fail: {found:?}");
     }
@@ -65,16 +66,16 @@ fn nothing_is_left_of_a_connection_that_never_came_to_be() {
 
 // covers: B-133, B-143
 #[test]
-fn a_host_that_is_killed_leaves_only_what_ignores_the_end_of_its_input() {
+fn killed_host_leaves_only_children_that_ignore_eof() {
     assert!(group("SIGKILL").iter().all(|(_, found)| found.host.signal() == Some(9)));
-    // To exit without a word, or to return while another thread waits, is no different.
+    // An exit without output, or a return while another thread waits, makes no difference.
     group("exit");
     group("return while a thread waits");
 }
 
 // covers: B-133
 #[test]
-fn ctrl_c_reaches_the_host_alone_and_all_of_its_group_where_it_is_shared() {
+fn ctrl_c_reaches_the_host_or_its_shared_group() {
     let signal = |(_, found): &(Case, Found)| found.host.signal();
     assert!(group("Ctrl-C").iter().all(|found| signal(found) == Some(2)));
     assert!(group("Ctrl-C, one group").iter().all(|found| signal(found) == Some(2)));
@@ -82,6 +83,6 @@ fn ctrl_c_reaches_the_host_alone_and_all_of_its_group_where_it_is_shared() {
 }
 
 #[test]
-fn in_the_group_of_the_host_grandchildren_are_nobodys() {
+fn grandchildren_in_the_group_of_the_host_are_not_ended() {
     group("close, one group");
 }

@@ -1,12 +1,13 @@
 #![forbid(unsafe_code)]
-//! The programs for measurements: each drives each over every transport, and says what it found in the words that are agreed.
+//! The programs for measurements: each drives each other over every transport, and prints its
+//! results in the agreed form.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 const PEERS: [&str; 2] = [env!("CARGO_BIN_EXE_peer-blocking"), env!("CARGO_BIN_EXE_peer-smol")];
 
-/// Drives a server, and gives what was reported, by name.
+/// Drives a server, and returns the reported numbers by name.
 fn drive(peer: &str, way: &[&str], rest: &[&str]) -> Vec<(String, f64)> {
     let args = ["--inflight", "3", "--secs", "0.1", "--payload", "100"];
     let output = Command::new("timeout").args(["60", peer, "drive"]).args(way).args(args).args(rest).output();

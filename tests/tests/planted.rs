@@ -1,5 +1,5 @@
 #![forbid(unsafe_code)]
-//! The program that plants faults, tried on a crate of a few lines: each verdict once.
+//! Tests the program that plants faults on a crate of a few lines: each verdict once.
 
 use std::path::{Path, PathBuf};
 use std::{fs, str};
@@ -33,7 +33,7 @@ fn fault(name: &str, test: &str, old: &str, new: &str) -> Fault {
 }
 
 #[test]
-fn each_verdict_is_told_from_the_others() {
+fn verdicts_are_distinguished() {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("planted");
     let from = place.join("from");
     fs::create_dir_all(from.join("src")).unwrap();

@@ -1,7 +1,8 @@
 #![forbid(unsafe_code)]
 //! The bare loop in both roles: over a program's streams, over a socket pair, over HTTP.
 //!
-//! No time is waited for, but that of the ladder, which is real. What would hang ends by the timeouts of the engine.
+//! No test waits, except for the real shutdown timers. A hanging test ends by the timeouts of the
+//! engine.
 
 use mcp_proto::client::{Event, Policy, Restart, Termination};
 use mcp_proto::error::{DiagnosticKind, NegotiationCause, Stage};
@@ -25,7 +26,7 @@ const MODERN: &str = "2026-07-28";
 fn program(policy: Policy) -> ClientConfig {
     let mut config = ClientConfig::program(Program::new(SERVER)).with_elicitation();
     config.policy = policy;
-    // A server that did not end by itself when its input does would be noticed.
+    // A server that ignores the end of its input would be noticed.
     config.limits.frame.exit_timeout = Duration::from_secs(20);
     config
 }
@@ -34,7 +35,7 @@ fn start(config: ClientConfig) -> PollLoop {
     PollLoop::new(config).expect("there is randomness")
 }
 
-/// Makes a call, and shows every event until it has ended.
+/// Makes a call, and prints every event until it has ended.
 fn run<M: Method>(
     client: &mut PollLoop,
     call: Call<M>,
@@ -58,7 +59,7 @@ fn text(client: &mut PollLoop, tool: &str, arguments: &Value) -> String {
     result.first_text().expect("it says something").to_string()
 }
 
-/// Everything a client does, once.
+/// Every action of a client, once.
 fn conversation(client: &mut PollLoop) {
     assert_eq!(text(client, "add", &json!({"a": 2, "b": 3})), "5");
 
@@ -84,7 +85,7 @@ fn conversation(client: &mut PollLoop) {
         assert_eq!(confirmed.expect("it succeeds").first_text(), Some(said));
     }
 
-    // Cancelled once it is known to run: the handler says so.
+    // Cancelled once it runs: the handler has sent progress.
     let cancelled = run(client, tools::call("wait").progress(), |client, id, event| {
         if let Event::Progress { .. } = event {
             let now = client.now();
@@ -95,7 +96,7 @@ fn conversation(client: &mut PollLoop) {
     assert_eq!(text(client, "stopped", &json!({})), "1", "the handler stopped");
 }
 
-/// The version that was agreed on, and how many tools there are.
+/// Returns the negotiated version, and the number of tools.
 fn greet(client: &mut PollLoop) -> (String, usize) {
     let mut version = String::new();
     let page = run(client, tools::list(), |_, _, event| {
@@ -108,7 +109,7 @@ fn greet(client: &mut PollLoop) -> (String, usize) {
 
 // covers: STDIO-C-001, STDIO-C-008, STDIO-C-012, STDIO-S-013, STDIO-S-017, B-137, S2-04, S2-45
 #[test]
-fn a_program_is_spoken_to_in_both_eras_and_is_gone_after_the_end() {
+fn conversation_with_a_program_works_in_both_eras() {
     for (policy, version) in [(Policy::Auto, MODERN), (Policy::Legacy, "2025-11-25")] {
         let mut client = start(program(policy));
         assert_eq!(greet(&mut client), (version.to_string(), 8));
@@ -125,7 +126,7 @@ fn a_program_is_spoken_to_in_both_eras_and_is_gone_after_the_end() {
 
 // covers: S2-09, S2-10, B-117
 #[test]
-fn messages_larger_than_the_pipe_pass_whole_in_both_directions_at_once() {
+fn messages_larger_than_the_pipe_pass_in_both_directions() {
     let mut client = start(program(Policy::Auto));
     let texts: Vec<String> = (0..6).map(|n| char::from(b'a' + n).to_string().repeat(300_000)).collect();
     let mut callings = Vec::new();
@@ -153,13 +154,13 @@ fn messages_larger_than_the_pipe_pass_whole_in_both_directions_at_once() {
 
 // covers: STDIO-C-015, STDIO-C-016, B-133, B-137
 #[test]
-fn a_program_that_does_not_want_to_end_is_ended_with_all_its_children() {
+fn unwilling_program_is_killed_with_its_children() {
     let stubborn = "trap '' TERM; sleep 1000 & echo $$ $!; exec sleep 1000";
     let mut config = ClientConfig::program(Program::new("sh").args(["-c", stubborn]));
     config.limits.frame.exit_timeout = Duration::from_millis(20);
     config.limits.frame.terminate_timeout = Duration::from_millis(20);
     let mut client = start(config);
-    // It is no server: the line that it prints is reported, and tells who there is to end.
+    // It is not a server: its line is reported, and contains the process id to check.
     let line = loop {
         match client.next_event() {
             Some(Event::Diagnostic(diagnostic)) if diagnostic.kind == DiagnosticKind::BadMessage => {
@@ -174,7 +175,7 @@ fn a_program_that_does_not_want_to_end_is_ended_with_all_its_children() {
     assert!(pids.len() == 2 && pids.iter().all(|pid| runs(*pid)), "{line}");
     client.close().expect("poll works");
     assert!(!exists(pids[0]), "the program was reaped");
-    // Its orphan is somebody else's to reap, and dead.
+    // Its orphan is dead, and reaped by another process.
     let end = Instant::now() + Duration::from_secs(10);
     while runs(pids[1]) {
         assert!(Instant::now() < end, "the program's child still runs");
@@ -184,7 +185,7 @@ fn a_program_that_does_not_want_to_end_is_ended_with_all_its_children() {
 
 // covers: STDIO-C-019
 #[test]
-fn a_program_that_exits_is_started_anew_by_a_driver_that_knows_nothing_of_it() {
+fn exited_program_is_restarted_without_the_driver() {
     // It answers one call, and exits on the second.
     let script = r#"
         id() { id=${line#*'"id":'}; id=${id%%[,\}]*}; }
@@ -214,7 +215,7 @@ fn a_program_that_exits_is_started_anew_by_a_driver_that_knows_nothing_of_it() {
 
 // covers: S0-33, S2-13
 #[test]
-fn a_program_that_exits_ends_its_calls_with_its_status() {
+fn exit_of_a_program_ends_its_calls_with_its_status() {
     let mut client = start(program(Policy::Auto));
     greet(&mut client);
     let why = Closed::Exited(ExitStatus::exited(3));
@@ -225,7 +226,7 @@ fn a_program_that_exits_ends_its_calls_with_its_status() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_told() {
+fn failed_open_is_reported() {
     let port =
         TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("there is a port").port();
     let refusing = ClientConfig::url(&format!("http://127.0.0.1:{port}/mcp")).expect("it is a url");
@@ -246,7 +247,8 @@ fn what_cannot_be_opened_is_told() {
     }
 }
 
-/// A server over HTTP that accepts so many connections, and where it is.
+/// Starts a server over HTTP that accepts this number of connections. Returns it with the
+/// configuration of a client.
 fn serve_http(connections: &str) -> (Guard, ClientConfig) {
     let mut command = Command::new(SERVER);
     let mut child = command.args(["http", connections]).stdout(Stdio::piped()).spawn().expect("it starts");
@@ -255,7 +257,7 @@ fn serve_http(connections: &str) -> (Guard, ClientConfig) {
     (Guard(child), ClientConfig::url(url.trim()).expect("it is a url").with_elicitation())
 }
 
-/// Ends the process if the test does not get that far.
+/// Ends the process if the test fails before that.
 struct Guard(Child);
 
 impl Guard {
@@ -273,7 +275,7 @@ impl Drop for Guard {
 
 // covers: HTTP-C-016, S2-19, B-153
 #[test]
-fn one_connection_carries_json_and_streams_one_after_the_other() {
+fn one_connection_carries_json_and_streams_in_turn() {
     let (mut server, config) = serve_http("1");
     let mut client = start(config);
     assert_eq!(greet(&mut client), (MODERN.to_string(), 8));
@@ -290,7 +292,7 @@ fn one_connection_carries_json_and_streams_one_after_the_other() {
 
 // covers: HTTP-S-028, HTTP-S-029, CANC-S-003
 #[test]
-fn over_http_the_whole_conversation_works_and_cancelling_closes_the_connection() {
+fn conversation_over_http_works_and_cancels_by_closing() {
     let (mut server, config) = serve_http("2");
     let mut client = start(config);
     conversation(&mut client);
@@ -300,7 +302,7 @@ fn over_http_the_whole_conversation_works_and_cancelling_closes_the_connection()
 
 // covers: B-189
 #[test]
-fn a_connection_beyond_the_cap_reads_why_it_is_closed() {
+fn connection_beyond_the_limit_gets_the_reason() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
     let address = listener.local_addr().expect("it is bound");
     let server = thread::spawn(move || {
@@ -317,7 +319,7 @@ fn a_connection_beyond_the_cap_reads_why_it_is_closed() {
     server.join().expect("no panic").expect("no error");
 }
 
-/// Passes on what comes, to the end, and keeps it.
+/// Forwards all input until its end, and returns it.
 fn relay(mut from: UnixStream, mut to: UnixStream) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
@@ -339,7 +341,7 @@ fn messages(bytes: &[u8]) -> Vec<Value> {
     messages
 }
 
-/// Has the conversation over a Unix socket pair, and gives what went either way.
+/// Runs the conversation over a Unix socket pair, and returns the messages in either direction.
 fn over_a_socket_pair(policy: Policy) -> (Vec<Value>, Vec<Value>) {
     let pair = || UnixStream::pair().expect("there are descriptors");
     let ((ours, client_end), (server_end, theirs)) = (pair(), pair());
@@ -361,9 +363,10 @@ fn over_a_socket_pair(policy: Policy) -> (Vec<Value>, Vec<Value>) {
     (messages(&up.join().expect("no panic")), messages(&down.join().expect("no panic")))
 }
 
-// covers: CUST-B-002, CUST-B-005, CUST-B-006, STDIO-B-002, STDIO-S-006, STDIO-C-007, STDIO-C-009, STDIO-S-010, STDIO-B-021
+// covers: CUST-B-002, CUST-B-005, CUST-B-006, STDIO-B-002, STDIO-S-006, STDIO-C-007, STDIO-C-009,
+// STDIO-S-010, STDIO-B-021
 #[test]
-fn a_socket_pair_carries_what_stdio_carries_in_the_modern_era() {
+fn socket_pair_carries_the_modern_era_like_stdio() {
     let (up, down) = over_a_socket_pair(Policy::Modern);
     assert_eq!(up[0]["method"], "server/discover");
     for message in &up {
@@ -385,7 +388,7 @@ fn a_socket_pair_carries_what_stdio_carries_in_the_modern_era() {
 
 // covers: CUST-B-003, CUST-B-005, INIT-B-001, INIT-C-002, INIT-S-003, INIT-C-004, INIT-B-017
 #[test]
-fn a_socket_pair_keeps_the_lifecycle_of_the_older_revisions() {
+fn socket_pair_keeps_the_legacy_lifecycle() {
     let (up, down) = over_a_socket_pair(Policy::Legacy);
     let methods: Vec<_> = up.iter().take(3).map(|message| message["method"].as_str()).collect();
     assert_eq!(methods, [Some("initialize"), Some("notifications/initialized"), Some("tools/call")]);
@@ -396,7 +399,7 @@ fn a_socket_pair_keeps_the_lifecycle_of_the_older_revisions() {
     let result = &down[0]["result"];
     assert_eq!((&result["protocolVersion"], &result["serverInfo"]["name"]), (&json!("2025-11-25"), &json!("bare")));
     assert!(result["capabilities"]["tools"].is_object());
-    // The question goes down as a request, and its answer up: this era has both.
+    // The input request goes down as a request, and its response up: this era has both.
     let asked = down.iter().find(|message| message["method"] == "elicitation/create").expect("the user was asked");
     assert!(up.iter().any(|message| message["id"] == asked["id"] && message.get("result").is_some()));
     assert!(up.iter().all(|message| message["method"] != "shutdown" && message["method"] != "exit"));
@@ -406,7 +409,8 @@ fn exists(pid: i32) -> bool {
     rustix::process::Pid::from_raw(pid).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
 }
 
-/// Whether it exists and has not ended: an orphan that nobody reaped yet has.
+/// Returns whether it exists and has not ended. An orphan that is not reaped yet exists, but has
+/// ended.
 fn runs(pid: i32) -> bool {
     let state = Command::new("ps").args(["-o", "stat=", "-p", &pid.to_string()]).output();
     exists(pid) && state.is_ok_and(|state| !state.stdout.starts_with(b"Z"))

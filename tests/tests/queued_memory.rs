@@ -1,5 +1,5 @@
-//! What the notifications of a peer hold while the application takes no event, as a counting allocator sees it. One test: it counts the heap
-//! of the whole process.
+//! The memory of a peer's notifications while the application takes no event, measured by a
+//! counting allocator. One test, since it counts the heap of the whole process.
 #![forbid(unsafe_code)]
 
 use bytes::Bytes;
@@ -34,7 +34,7 @@ fn notification(params: usize, junk: usize) -> Inbound {
     item(format!(r#"{{"jsonrpc":"2.0","method":"n","params":{{"x":"{params}"}},"junk":"{junk}"}}"#))
 }
 
-/// What 208 notifications hold, and how many of them were lost.
+/// Returns the memory of 208 notifications, and the number of lost ones.
 fn held(mut tell: impl FnMut(Inbound), lost: impl FnOnce() -> u64, params: usize, junk: usize) -> (usize, u64) {
     let before = used();
     for _ in 0..208 {
@@ -93,13 +93,13 @@ fn client(params: usize, junk: usize) -> (usize, u64) {
 
 // covers: B-274, B-187
 #[test]
-fn notifications_that_wait_hold_no_more_bytes_than_their_bound() {
+fn queued_notifications_hold_no_more_than_their_limit() {
     const BOUND: usize = 16 << 20;
     for (engine, held) in [("server", server as fn(usize, usize) -> (usize, u64)), ("client", client)] {
         let (bytes, lost) = held(4 << 20, 0);
         assert!((BOUND / 2..BOUND + (64 << 10)).contains(&bytes), "{engine} holds {bytes} bytes");
         assert_eq!(lost, 208 - 3, "{engine}: three of 4 MiB and some fit into 16 MiB");
-        // What is dropped with a message does not wait with its params.
+        // The params of a dropped message are dropped as well.
         let (bytes, lost) = held(100, 1 << 20);
         assert!(bytes < 208 * 1024, "{engine} holds {bytes} bytes");
         assert_eq!(lost, 0, "{engine}");

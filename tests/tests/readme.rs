@@ -1,4 +1,5 @@
-//! The README says what is true: its examples compile (see the crate's `Readme`), and its table of limits is that of the code.
+//! The README is correct: its examples compile (see the crate's `Readme`), and its table of limits
+//! equals that of the code.
 
 use mcp_proto::Limits;
 
@@ -9,7 +10,7 @@ fn examples(text: &str) -> impl Iterator<Item = &str> {
 
 // covers: TOOL-S-007
 #[test]
-fn every_tool_of_an_example_has_a_schema() {
+fn example_tools_have_schemas() {
     let quickstart =
         [include_str!("../examples/quickstart/blocking.rs"), include_str!("../examples/quickstart/smol.rs")];
     let mut tools = 0;
@@ -22,7 +23,7 @@ fn every_tool_of_an_example_has_a_schema() {
 }
 
 #[test]
-fn the_table_of_limits_is_that_of_the_code() {
+fn table_of_limits_equals_that_of_the_code() {
     let readme = include_str!("../../README.md");
     let limits = Limits::default();
     let groups = [

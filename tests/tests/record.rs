@@ -1,4 +1,5 @@
-//! Recordings of simulated clients: what is written down is replayed to the byte, and no damage to the file goes unseen.
+//! Recordings of simulated clients: they are replayed exactly, and any damage to the file is
+//! detected.
 
 use mcp_proto::record::{ReadProblem, Recording, Redaction, read};
 use mcp_tests::sim::app::SECRET;
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use std::sync::LazyLock;
 
-/// What was recorded of the clients of so many runs, from this seed on.
+/// The recordings of the clients of this number of runs, from this seed on.
 fn recordings(first: u64, runs: u64, redaction: Redaction) -> Vec<Vec<u8>> {
     let mut recordings = Vec::new();
     for seed in first..first + runs {
@@ -37,25 +38,25 @@ fn replays(redaction: Redaction) {
 
 // covers: B-283
 #[test]
-fn every_run_is_repeated_to_the_byte() {
+fn every_run_is_replayed_exactly() {
     replays(Redaction::Raw);
 }
 
 // covers: S2-44
 #[test]
-fn a_redacted_run_is_repeated_to_the_byte() {
+fn redacted_run_is_replayed_exactly() {
     replays(Redaction::Redacted);
 }
 
 // covers: S2-44
 #[test]
-fn a_redacted_recording_holds_no_secret_and_a_raw_one_all() {
+fn only_a_raw_recording_holds_secrets() {
     let holds = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).contains(SECRET);
     assert!(!recordings(1, 30, Redaction::Redacted).iter().any(holds));
     assert!(recordings(1, 30, Redaction::Raw).iter().all(holds));
 }
 
-/// A recording under faults, of which something came.
+/// A recording under faults with some results.
 fn sample() -> Vec<String> {
     let lines = |seed| {
         let base = Scenario { faults: 40, transport: Transport::Lines, clients: 1, ..Scenario::from_seed(seed) };
@@ -71,7 +72,7 @@ fn sample() -> Vec<String> {
 }
 
 #[test]
-fn an_output_that_was_altered_is_named_by_its_line() {
+fn altered_output_is_reported_with_its_line() {
     let lines = sample();
     let outputs = lines.iter().enumerate().filter(|(_, line)| line.starts_with("{\"out\""));
     for (at, _) in outputs {
@@ -84,7 +85,7 @@ fn an_output_that_was_altered_is_named_by_its_line() {
 }
 
 #[test]
-fn a_line_that_is_missing_or_moved_is_noticed() {
+fn missing_or_moved_line_is_detected() {
     let lines = sample();
     assert!(lines.len() > 80, "{}", lines.len());
     for at in 1..lines.len() - 1 {
@@ -108,10 +109,11 @@ fn a_line_that_is_missing_or_moved_is_noticed() {
 }
 
 #[test]
-fn what_was_written_before_a_cut_is_replayed() {
+fn truncated_recording_is_replayed_up_to_the_cut() {
     let text = sample().concat();
     let mut whole = 0;
-    // Each line end, and places within lines: a prime apart, so that they are everywhere in a line.
+    // Each line end, and positions within lines: a prime apart, so that every part of a line is
+    // hit.
     for end in (0..text.len()).step_by(31).chain(ends(&text)) {
         let cut = &text.as_bytes()[..end];
         match read(cut) {
@@ -131,12 +133,12 @@ fn what_was_written_before_a_cut_is_replayed() {
     assert!(whole > 50, "{whole}");
 }
 
-/// Where lines end.
+/// Returns the positions of the line ends.
 fn ends(text: &str) -> impl Iterator<Item = usize> {
     text.match_indices('\n').map(|(at, _)| at + 1)
 }
 
-/// Reads, and replays what can be read.
+/// Reads a recording, and replays it if it is readable.
 fn attempt(bytes: &[u8]) {
     if let Ok(Err(difference)) = read(bytes).map(|recording| recording.replay()) {
         assert!(difference.line > 1 && !difference.to_string().is_empty());
@@ -147,13 +149,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn any_bytes_are_a_recording_or_an_error(bytes in vec(any::<u8>(), 0..512), headed in any::<bool>()) {
+    fn any_bytes_are_a_valid_recording_or_an_error(bytes in vec(any::<u8>(), 0..512), headed in any::<bool>()) {
         let head = SAMPLE.split_inclusive(|byte| *byte == b'\n').next().filter(|_| headed);
         attempt(&[head.unwrap_or_default(), &bytes].concat());
     }
 
     #[test]
-    fn a_damaged_recording_is_replayed_or_an_error(
+    fn damaged_recording_is_replayed_or_an_error(
         damage in vec((any::<Index>(), prop_oneof![any::<u8>(), b'0'..=b'9', Just(b'"')]), 1..8),
         cut in any::<Index>(),
     ) {

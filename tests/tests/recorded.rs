@@ -1,5 +1,5 @@
 #![forbid(unsafe_code)]
-//! Clients of both adapters, recorded while they talk to a real program, and replayed without it.
+//! Clients of both adapters, recorded with a real program, and replayed without it.
 
 use mcp_proto::client::{ClientConfig, Policy};
 use mcp_proto::exchange::Program;
@@ -42,7 +42,7 @@ impl Write for Memory {
     }
 }
 
-/// A program that is given secrets in every way there is.
+/// A program that gets secrets in every possible way.
 fn program() -> Program {
     Program::new(SERVER).arg(format!("--token={SECRET}")).env("SECRET", SECRET)
 }
@@ -51,7 +51,7 @@ fn set(policy: Policy) -> impl FnOnce(&mut ClientConfig) + Send + 'static {
     move |config| config.policy = policy
 }
 
-/// A call with a secret in it, which comes back.
+/// A call with a secret in it, which is returned.
 fn echo() -> Call<tools::CallTool> {
     tools::call("echo").arguments(&json!({"text": format!("{{\"password\":\"{SECRET}\"}}"), "api_key": SECRET}))
 }
@@ -64,7 +64,8 @@ fn accepted() -> ElicitResult {
     ElicitResult::Accept(Object::new().with("why", "because"))
 }
 
-/// Everything that can happen to a client of threads: results, progress, questions, a cancelled call, a server that dies in a call.
+/// Every input of a client with threads: results, progress, input requests, a cancelled call, a
+/// server that exits during a call.
 fn blocking(target: impl mcp_blocking::IntoTarget, policy: Policy, recorder: Recorder) {
     let config = mcp_blocking::Config::new().set(set(policy)).on_elicit(|_| accepted()).record(recorder);
     let client = mcp_blocking::connect_with(target, config).expect("it connects");
@@ -138,13 +139,13 @@ fn each(session: impl Fn(Policy, Recorder)) {
 
 // covers: S2-44
 #[test]
-fn a_client_of_threads_is_recorded_and_replayed() {
+fn client_with_threads_is_recorded_and_replayed() {
     each(|policy, recorder| blocking(program(), policy, recorder));
 }
 
 // covers: S2-44
 #[test]
-fn a_client_of_smol_is_recorded_and_replayed() {
+fn client_on_smol_is_recorded_and_replayed() {
     each(|policy, recorder| smol(program(), policy, recorder));
 }
 
@@ -171,7 +172,7 @@ fn clients_of_a_server_behind_a_url_are_recorded_and_replayed() {
     over_http(|url, recorder| smol(url, Policy::Modern, recorder));
 }
 
-/// A file that is removed again.
+/// A file that is removed when dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -179,7 +180,7 @@ impl Scratch {
         Self(std::env::temp_dir().join(format!("mcp-{name}-{}.jsonl", std::process::id())))
     }
 
-    /// What `replay` says to it, and whether it succeeds.
+    /// Returns the output of `replay` for it, and whether it succeeds.
     fn replay(&self) -> (bool, String) {
         let done = Command::new(REPLAY).arg(&self.0).output().expect("it runs");
         (done.status.success(), String::from_utf8([done.stdout, done.stderr].concat()).expect("text"))
@@ -193,7 +194,7 @@ impl Drop for Scratch {
 }
 
 #[test]
-fn the_program_replays_a_file_and_names_the_first_difference() {
+fn program_replays_a_file_and_prints_the_first_difference() {
     let file = Scratch::new("recorded");
     blocking(program(), Policy::Auto, Recorder::to(Redaction::Raw, File::create(&file.0).expect("a file")));
     let (done, said) = file.replay();
@@ -209,10 +210,10 @@ fn the_program_replays_a_file_and_names_the_first_difference() {
 
     fs::write(&file.0, &text[..text.len() / 2]).expect("written");
     let (done, said) = file.replay();
-    assert!(!done && said.contains("cut short"), "{said}");
+    assert!(!done && said.contains("is truncated"), "{said}");
 }
 
-/// A disk that is full after so many bytes.
+/// A disk that is full after this number of bytes.
 struct Full(usize);
 
 impl Write for Full {
@@ -227,7 +228,7 @@ impl Write for Full {
 }
 
 #[test]
-fn a_full_disk_ends_the_recording_and_not_the_client() {
+fn full_disk_ends_the_recording_and_not_the_client() {
     for room in [0, 5000] {
         let events = Arc::<Mutex<Vec<String>>>::default();
         let heard = Arc::clone(&events);

@@ -1,5 +1,6 @@
 #![forbid(unsafe_code)]
-//! A client over HTTP, recorded while it is challenged, loses an answer half-way and goes on with it; then replayed without its server.
+//! A client over HTTP, recorded while it is challenged, loses a response half-way and resumes it;
+//! then replayed without its server.
 
 use mcp_blocking::{Authorization, Config, Headers, connect_with};
 use mcp_proto::client::Policy;
@@ -13,7 +14,8 @@ use std::thread;
 const SESSION: &str = "5e551on-0f-a-client";
 const TOKEN: &str = "t0ken-of-a-client";
 
-/// A server of 2025-11-25 that wants a token, has a session, and closes the stream of a call once before it answers.
+/// A server of 2025-11-25 that requires a token, has a session, and closes the stream of a call
+/// once before it responds.
 fn serve(stream: TcpStream) {
     let mut requests = BufReader::new(stream.try_clone().expect("a clone"));
     let mut stream = stream;
@@ -86,7 +88,7 @@ impl Write for Memory {
 
 // covers: SHTTP-C-049, S2-44
 #[test]
-fn a_run_over_http_is_replayed_to_the_byte_and_holds_no_secret() {
+fn run_over_http_is_replayed_exactly_without_secrets() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
     thread::spawn(move || {

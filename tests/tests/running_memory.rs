@@ -1,5 +1,5 @@
-//! What running requests hold, as a counting allocator sees it, against what the engine says that they hold. One test: it counts the heap
-//! of the whole process.
+//! The memory of running requests, measured by a counting allocator, compared with the size that
+//! the engine counts. One test, since it counts the heap of the whole process.
 #![forbid(unsafe_code)]
 
 use bytes::Bytes;
@@ -20,7 +20,7 @@ fn used() -> usize {
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// By which way the requests come.
+/// The form in which the requests arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
     /// By line, from a client of 2025-03-26.
@@ -35,7 +35,7 @@ enum Way {
 
 const NOW: Instant = Instant::from_millis(0);
 
-/// A server, the client of one connection, and an application that holds what it is handed.
+/// A server, the client of one connection, and an application that keeps its requests.
 struct Bench {
     server: Server,
     limits: Limits,
@@ -48,7 +48,7 @@ struct Bench {
 impl Bench {
     fn new(way: Way, change: impl FnOnce(&mut Limits)) -> Self {
         let mut config = ServerConfig::new(Implementation::new("memory", "1"));
-        // The one client of the test takes all.
+        // The one client of the test gets every share.
         config.limits.server.client_shares = 1;
         change(&mut config.limits);
         let limits = config.limits.clone();
@@ -110,7 +110,7 @@ impl Bench {
     }
 }
 
-/// Members of params that fill so many bytes.
+/// Members of params with this number of bytes.
 fn fill(part: impl Fn(usize) -> String, bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 100);
     for n in 0.. {
@@ -126,7 +126,7 @@ fn fill(part: impl Fn(usize) -> String, bytes: usize) -> String {
     text
 }
 
-/// What a shape of requests is: how many there are, the id of each, and the members of their params.
+/// A shape of requests: their number, their ids, and the members of their params.
 type Shape = (&'static str, usize, fn(usize) -> String, fn() -> String);
 
 fn plain(n: usize) -> String {
@@ -156,7 +156,7 @@ fn mib(bytes: usize) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// What so many requests hold, and what the engine says that they do.
+/// The memory of this number of requests, and the size that the engine counts.
 fn measure(way: Way, count: usize, id: fn(usize) -> String, members: &str) -> (usize, usize) {
     let mut bench = Bench::new(way, |limits| {
         limits.server.max_running_per_exchange = 2000;
@@ -208,7 +208,7 @@ fn running_requests_hold_no_more_than_counted_and_at_least_half() {
         assert!(held < 1 << 20, "{way:?}: {held} bytes are held");
     }
 
-    // A quarter as much text as may be held, of short members, is sixteen times as much once it is read.
+    // A quarter of the permitted text, in short members, is sixteen times as large when parsed.
     for (way, count, size) in [(Way::Older, 4, 62 << 12), (Way::Modern, 4, 62 << 12), (Way::Http, 16, 62 << 10)] {
         let members = fill(|n| format!("\"{n:x}\":1"), size);
         let mut bench = Bench::new(way, |limits| limits.server.max_running_bytes = 4 << 20);

@@ -1,13 +1,14 @@
 #![forbid(unsafe_code)]
-//! Bring your own HTTP: the two engines without connections, each on top of an HTTP library of somebody else.
+//! Bring your own HTTP: the two engines without connections, each on top of a foreign HTTP library.
 //!
-//! This is what a user of such a library writes. A [`Client`] wants exchanges started and aborted, and is told what came of them; a
-//! [`Server`] is told of requests, and wants answers given. [`frame::Body`] turns the body of either direction, in whatever pieces the
-//! library gives it, into the items that an engine understands, and [`frame::encode_event`] and [`frame::encode_comment`] write what
-//! goes on a stream. Nothing else is needed: the library keeps its connections, its framing and its pool to itself.
+//! A user of such a library writes this. A [`Client`] outputs exchanges to start and to abort, and
+//! takes their events. A [`Server`] takes requests, and outputs responses. [`frame::Body`] turns
+//! the body of either direction, in any pieces, into the items of an engine, and
+//! [`frame::encode_event`] and [`frame::encode_comment`] write the parts of a stream. Nothing else
+//! is needed: the library keeps its connections, its framing and its pool.
 //!
-//! Time stands still here. A program gives the time that it is to every call, and sleeps until `poll_timeout` of each engine at most, to
-//! call its `handle_timeout` then.
+//! Time does not advance here. A program passes the current time to every call, sleeps at most
+//! until `poll_timeout` of each engine, and then calls its `handle_timeout`.
 
 use bytes::Bytes;
 use mcp_proto::call::RawResult;
@@ -32,16 +33,17 @@ use std::sync::Arc;
 
 const NOW: Instant = Instant::ZERO;
 
-// ---- The HTTP library: a request goes in; a response comes out, its head first, its body in pieces. ----
+// ---- The HTTP library: a request goes in; a response comes out, its head first, its body in
+// pieces. ----
 
-/// A request on its way.
+/// A request in transit.
 struct Request {
     number: u64,
     head: RequestHead,
     body: Bytes,
 }
 
-/// What a response brings next.
+/// The next part of a response.
 #[derive(Debug)]
 enum Part {
     Head {
@@ -61,7 +63,8 @@ struct HttpClient {
     /// The bodies that are being read.
     bodies: BTreeMap<ExchangeId, frame::Body>,
     requests: Vec<Request>,
-    /// Exchanges of which nothing more is wanted. A library closes their connections, or resets their streams.
+    /// Exchanges that are not needed any more. A library closes their connections, or resets their
+    /// streams.
     dropped: Vec<u64>,
     events: Vec<Event>,
 }
@@ -76,7 +79,7 @@ impl HttpClient {
         client
     }
 
-    /// Does what the engine wants.
+    /// Carries out the outputs of the engine.
     fn carry_out(&mut self) {
         while let Some(output) = self.engine.poll_output() {
             match output {
@@ -88,13 +91,14 @@ impl HttpClient {
                     self.dropped.push(x.0);
                 }
                 client::Output::Event(event) => self.events.push(event),
-                // An HTTP exchange says all it has to say when it starts, and a url never leads to a duplex one.
+                // An HTTP exchange has its whole request at the start, and a url never leads to a
+                // duplex one.
                 client::Output::Send(..) | client::Output::Start(..) => unreachable!("{output:?}"),
             }
         }
     }
 
-    /// A part of a response has come.
+    /// Handles a part of a response.
     fn received(&mut self, number: u64, part: Part) {
         let x = ExchangeId(number);
         match part {
@@ -115,7 +119,7 @@ impl HttpClient {
         feed(body);
         while let Some(item) = self.bodies.get_mut(&x).and_then(frame::Body::poll_item) {
             self.engine.handle_event(NOW, x, ExchangeEvent::Inbound(item));
-            // The engine may want no more of it; then its body is gone before the next item.
+            // The engine may abort it. Then its body is gone before the next item.
             self.carry_out();
         }
         if let Some(why) = self.bodies.get(&x).and_then(frame::Body::broken).cloned() {
@@ -138,7 +142,7 @@ impl HttpClient {
         mem::take(&mut self.events)
     }
 
-    /// The event that came, if it was one.
+    /// Returns the only event.
     fn only_event(&mut self) -> Event {
         let mut events = self.events();
         assert_eq!(events.len(), 1, "{events:?}");
@@ -168,7 +172,7 @@ impl HttpServer {
         Self { engine, router, parts: Vec::new(), waiting: Vec::new(), cancelled: 0 }
     }
 
-    /// A request has come. Its body may come in pieces as well; here it comes whole.
+    /// Handles a request. Its body may come in pieces as well; here it is complete.
     fn received(&mut self, request: Request) {
         let x = ExchangeId(request.number);
         let mut body = frame::Body::of_request(&request.head, &Limits::default().frame);
@@ -181,7 +185,7 @@ impl HttpServer {
         self.carry_out();
     }
 
-    /// The client of a request has gone, or wants no more of it.
+    /// The client of a request has disconnected, or aborted it.
     fn left(&mut self, number: u64) {
         self.engine.handle_event(
             NOW,
@@ -191,7 +195,7 @@ impl HttpServer {
         self.carry_out();
     }
 
-    /// Does what the engine wants.
+    /// Carries out the outputs of the engine.
     fn carry_out(&mut self) {
         while let Some(output) = self.engine.poll_output() {
             match output {
@@ -206,7 +210,7 @@ impl HttpServer {
         }
     }
 
-    /// Says a part of an answer in the words of the library.
+    /// Sends a part of a response in the types of the library.
     fn respond(&mut self, number: u64, outgoing: Outbound) {
         let mut say = |part| self.parts.push((number, part));
         match outgoing {
@@ -221,12 +225,12 @@ impl HttpServer {
             Outbound::Continue => {}
             Outbound::Comment(text) => say(Part::Chunk(frame::encode_comment(&text))),
             Outbound::End => say(Part::End),
-            // The one is said by clients, the other on duplex exchanges.
+            // Clients send the first, and duplex exchanges the second.
             Outbound::Request { .. } | Outbound::Message(_) => unreachable!("{outgoing:?}"),
         }
     }
 
-    /// Runs the handler of the oldest request, which tells its progress on the way.
+    /// Runs the handler of the oldest request, which sends progress meanwhile.
     fn work(&mut self) {
         let (responder, incoming) = self.waiting.remove(0);
         let key = responder.key();
@@ -247,7 +251,7 @@ impl HttpServer {
     }
 }
 
-/// These handlers tell nothing.
+/// These handlers send no notification.
 struct Silent;
 
 impl Port for Silent {
@@ -270,14 +274,14 @@ fn greet(cx: &Cx) -> Outcome {
     cx.outcome(greeting())
 }
 
-// ---- Both, and the way between them. ----
+// ---- Both, and the network between them. ----
 
 struct Web {
     client: HttpClient,
     server: HttpServer,
     /// The response parts come in pieces of at most this size.
     piece: usize,
-    /// The body of a response is handed on when it is complete, as some libraries do.
+    /// The body of a response is passed on when it is complete, as some libraries do.
     buffered: bool,
     held: BTreeMap<u64, Vec<Part>>,
     /// The requests that were made, and the heads and the texts of their responses.
@@ -303,7 +307,7 @@ impl Web {
         web
     }
 
-    /// Carries whatever is on the way, in both directions.
+    /// Delivers everything in transit, in both directions.
     fn rest(&mut self) {
         loop {
             if !self.client.dropped.is_empty() {
@@ -326,7 +330,7 @@ impl Web {
         }
     }
 
-    /// Lets the server answer what waits, and carries the answer.
+    /// Lets the server answer pending requests, and delivers the responses.
     fn work(&mut self) {
         self.server.work();
         self.rest();
@@ -368,7 +372,7 @@ impl Web {
     }
 }
 
-/// A web for every way in which a library may hand on a body.
+/// Returns a network for every way in which a library may pass on a body.
 fn webs() -> impl Iterator<Item = Web> {
     [(usize::MAX, false), (7, false), (1, false), (usize::MAX, true), (7, true)]
         .into_iter()
@@ -381,9 +385,10 @@ fn said(outcome: Result<RawResult, CallError>) -> String {
     result.first_text().expect("it says something").to_string()
 }
 
-// covers: HTTP-C-007, HTTP-C-008, HTTP-C-009, HTTP-C-010, HTTP-C-016, HTTP-S-015, HDR-C-001, HDR-C-004, HDR-C-005, S1-14, S2-14, S2-16
+// covers: HTTP-C-007, HTTP-C-008, HTTP-C-009, HTTP-C-010, HTTP-C-016, HTTP-S-015, HDR-C-001,
+// HDR-C-004, HDR-C-005, S1-14, S2-14, S2-16
 #[test]
-fn a_call_is_one_request_and_its_answer_may_be_json() {
+fn call_is_one_request_and_may_get_json() {
     for mut web in webs() {
         let call = web.client.call(tools::call("hello"));
         web.rest();
@@ -412,7 +417,7 @@ fn a_call_is_one_request_and_its_answer_may_be_json() {
 
 // covers: HTTP-C-016, HTTP-S-015, HTTP-S-018, HTTP-S-021, S1-03, S1-14, S2-22
 #[test]
-fn progress_comes_on_a_stream_whose_last_event_is_the_answer() {
+fn progress_arrives_on_the_stream_before_the_response() {
     for mut web in webs() {
         let call = web.client.call(tools::call("hello").progress());
         web.rest();
@@ -432,7 +437,7 @@ fn progress_comes_on_a_stream_whose_last_event_is_the_answer() {
 
 // covers: MRTR-C-016, MRTR-C-019, MRTR-C-021, HTTP-C-011, TOOL-S-006
 #[test]
-fn a_question_is_an_answer_and_its_answer_is_a_new_request() {
+fn input_request_is_a_result_and_leads_to_a_new_request() {
     for mut web in webs() {
         let call = web.client.call(tools::call("greet"));
         web.rest();
@@ -461,7 +466,7 @@ fn a_question_is_an_answer_and_its_answer_is_a_new_request() {
 
 // covers: HTTP-S-028, HTTP-S-030, HTTP-C-017, CANC-C-001, CANC-S-003
 #[test]
-fn cancelling_is_letting_go_of_the_exchange() {
+fn cancellation_aborts_the_exchange() {
     for mut web in webs() {
         let call = web.client.call(tools::call("hello").progress());
         web.rest();
@@ -476,7 +481,7 @@ fn cancelling_is_letting_go_of_the_exchange() {
         assert_eq!(web.requests.len(), requests, "no message says it");
         assert_eq!((web.server.cancelled, web.server.engine.running()), (1, 0));
 
-        // The handler did not hear of it, and answers. Nobody is told.
+        // The handler did not see it, and responds. The response is dropped.
         let (responder, _) = web.server.waiting.remove(0);
         web.server.engine.respond(NOW, responder.write(Outcome::Complete(Object::new())));
         web.server.carry_out();
@@ -486,7 +491,7 @@ fn cancelling_is_letting_go_of_the_exchange() {
 
 // covers: S2-28
 #[test]
-fn a_call_that_takes_too_long_is_let_go_of_as_well() {
+fn timed_out_call_aborts_the_exchange() {
     let mut web = Web::new(usize::MAX, false);
     let call = web.client.call(tools::call("hello"));
     web.rest();
@@ -501,13 +506,13 @@ fn a_call_that_takes_too_long_is_let_go_of_as_well() {
 
 // covers: HTTP-C-027
 #[test]
-fn a_response_that_is_cut_ends_its_call_and_no_other() {
+fn truncated_response_ends_only_its_call() {
     let mut web = Web::new(usize::MAX, false);
     let [cut, other] = ["hello", "greet"].map(|name| web.client.call(tools::call(name)));
     let numbers: Vec<u64> = web.client.requests.iter().map(|request| request.number).collect();
     web.rest();
     web.client.received(numbers[0], Part::Cut);
-    // What the server says of it later is of no interest.
+    // Later messages of the server about it are ignored.
     web.work();
     web.work();
     let told = web.client.events();
@@ -517,7 +522,7 @@ fn a_response_that_is_cut_ends_its_call_and_no_other() {
 }
 
 #[test]
-fn the_end_withdraws_what_is_open_and_lets_go_of_every_exchange() {
+fn close_cancels_open_calls_and_aborts_every_exchange() {
     let mut web = Web::new(usize::MAX, false);
     let asking = web.client.call(tools::call("greet"));
     web.rest();
@@ -542,7 +547,7 @@ fn the_end_withdraws_what_is_open_and_lets_go_of_every_exchange() {
 
 // covers: HTTP-S-034
 #[test]
-fn a_server_answers_whatever_a_library_lets_through() {
+fn server_answers_any_request_of_a_library() {
     let mut server = HttpServer::new();
     let mut config = ServerConfig::new(Implementation::new("greeter", "1.0"));
     config.versions = Versions::new([ProtocolVersion::V2026_07_28]);

@@ -1,8 +1,9 @@
 #![forbid(unsafe_code)]
-//! Bring your own HTTP: the engine of a client on top of `ureq`, which has its own connections, its own framing and its own pool. Real
-//! sockets, real time, and no connection in between.
+//! Bring your own HTTP: the engine of a client on top of `ureq`, which has its own connections, its
+//! own framing and its own pool. Real sockets, real time, and no connection in between.
 //!
-//! The first half is what a user of any such library writes; `exchange` in the documentation of `mcp-proto` tells how and why.
+//! A user of any such library writes the first half. `exchange` in the documentation of `mcp-proto`
+//! explains it.
 
 use bytes::Bytes;
 use mcp_blocking::{Router, serve_http, tool};
@@ -28,10 +29,10 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::http::Request;
 
-/// How long any one condition may take to come true.
+/// The maximum time of a wait for a condition.
 const BOUND: Duration = Duration::from_secs(20);
 
-// ---- What comes of a request, from the thread that makes it. ----
+// ---- The results of a request, from its thread. ----
 
 enum Part {
     Head(ResponseHead),
@@ -40,11 +41,11 @@ enum Part {
     Failed(Sent, Closed),
 }
 
-/// Makes one request and tells what comes of it, until it is over or nobody wants to know. `ureq` waits while it reads: so each request has a
-/// thread.
+/// Makes one request and reports its events, until it has ended or is aborted. `ureq` blocks while
+/// it reads, so each request has a thread.
 fn fetch(agent: &Agent, url: &str, head: &RequestHead, body: &[u8], mut tell: impl FnMut(Part) -> bool) {
     let mut request = Request::builder().method(head.method.as_str()).uri(url);
-    // The library knows where it connects to, and how long the body is.
+    // The library sets the host and the length of the body.
     for (name, value) in head.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("host")) {
         request = request.header(name, value);
     }
@@ -66,7 +67,7 @@ fn fetch(agent: &Agent, url: &str, head: &RequestHead, body: &[u8], mut tell: im
     let mut wanted = tell(Part::Head(ResponseHead { status: response.status().as_u16(), headers }));
     let mut reader = response.body_mut().as_reader();
     let mut buffer = vec![0; 16 << 10];
-    // Whoever stops before the end lets go of the connection, which the library then closes.
+    // An early end drops the connection, which the library then closes.
     while wanted {
         wanted = match reader.read(&mut buffer) {
             Ok(0) => {
@@ -83,7 +84,8 @@ fn fetch(agent: &Agent, url: &str, head: &RequestHead, body: &[u8], mut tell: im
     }
 }
 
-/// An error of the library in the words of the engine. `Sent::No` is a promise: only where no connection was made.
+/// An error of the library as one of the engine. `Sent::No` is a promise: only if no connection was
+/// made.
 fn closed(e: &ureq::Error) -> (Sent, Closed) {
     match e {
         ureq::Error::HostNotFound => (Sent::No, Closed::Unresolved),
@@ -107,12 +109,12 @@ struct Driver {
     events: VecDeque<Event>,
 }
 
-/// Something of an exchange, from the thread that reads it.
+/// An event of an exchange, from its thread.
 type Told = (ExchangeId, Part);
 
-/// An exchange of which the engine wants to know more.
+/// An exchange that the engine still needs.
 struct Open {
-    /// The body that is being read, once there is a head.
+    /// The reader of the body, after the head.
     body: Option<frame::Body>,
     wanted: Arc<AtomicBool>,
 }
@@ -126,7 +128,7 @@ impl Drop for Open {
 impl Driver {
     fn new(config: ClientConfig) -> Self {
         let agent = Agent::config_builder()
-            // What a status means, and what a redirect leads to, is for the engine to say.
+            // The engine decides about statuses and redirects.
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
@@ -142,7 +144,7 @@ impl Driver {
         Instant::new(self.began.elapsed())
     }
 
-    /// Does what the engine wants.
+    /// Carries out the outputs of the engine.
     fn carry_out(&mut self) {
         while let Some(output) = self.engine.poll_output() {
             match output {
@@ -151,7 +153,8 @@ impl Driver {
                 }
                 Output::Abort(exchange) => drop(self.exchanges.remove(&exchange)),
                 Output::Event(event) => self.events.push_back(event),
-                // An HTTP exchange says all it has to say when it starts, and a url never leads to a duplex one.
+                // An HTTP exchange has its whole request at the start, and a url never leads to a
+                // duplex one.
                 Output::Send(..) | Output::Start(..) => unreachable!("{output:?}"),
             }
         }
@@ -167,7 +170,7 @@ impl Driver {
         });
     }
 
-    /// Something has come of an exchange. What comes of one that is over is of no interest.
+    /// Handles an event of an exchange. Events of an ended exchange are dropped.
     fn received(&mut self, exchange: ExchangeId, part: Part) {
         let Some(open) = self.exchanges.get_mut(&exchange) else { return };
         match part {
@@ -188,7 +191,7 @@ impl Driver {
         while let Some(item) = self.body(exchange).and_then(frame::Body::poll_item) {
             let end = item == Inbound::End;
             self.engine.handle_event(self.now(), exchange, ExchangeEvent::Inbound(item));
-            // What the engine says to one item may be that it wants no further one.
+            // The engine may abort the exchange after any item.
             self.carry_out();
             if end {
                 self.exchanges.remove(&exchange);
@@ -208,7 +211,7 @@ impl Driver {
         self.engine.handle_event(self.now(), exchange, ExchangeEvent::Failed { sent, why });
     }
 
-    /// Runs until this finds what it looks for among the events.
+    /// Runs until `find` returns a value for one of the events.
     fn until<T>(&mut self, mut find: impl FnMut(&mut Client, Event) -> Option<T>) -> T {
         loop {
             self.carry_out();
@@ -287,7 +290,7 @@ fn said(outcome: Result<RawResult, CallError>) -> String {
 
 // covers: S2-19, B-153, S0-14, S0-15
 #[test]
-fn calls_one_after_another_use_the_one_connection_that_the_library_keeps() {
+fn sequential_calls_share_the_connection_of_the_library() {
     let server = serve_http(router(&Arc::default()), "127.0.0.1:0").expect("listens");
     let mut driver = Driver::new(config(server.local_addr()));
     for n in 0..20 {
@@ -300,7 +303,7 @@ fn calls_one_after_another_use_the_one_connection_that_the_library_keeps() {
 
 // covers: S0-16, S0-17, S2-22
 #[test]
-fn progress_comes_while_the_body_of_the_answer_is_read() {
+fn progress_arrives_while_the_body_is_read() {
     let server = serve_http(router(&Arc::default()), "127.0.0.1:0").expect("listens");
     let mut driver = Driver::new(config(server.local_addr()));
     let call = driver.begin(tools::call("count").arguments(&Count { to: 5 }).progress());
@@ -319,7 +322,7 @@ fn progress_comes_while_the_body_of_the_answer_is_read() {
 
 // covers: MRTR-C-016, B-073
 #[test]
-fn a_question_is_asked_and_answered() {
+fn input_request_of_the_server_is_answered() {
     let server = serve_http(router(&Arc::default()), "127.0.0.1:0").expect("listens");
     let mut driver = Driver::new(config(server.local_addr()));
     driver.begin(tools::call("greet"));
@@ -338,11 +341,11 @@ fn a_question_is_asked_and_answered() {
 
 // covers: B-155, S0-42, S0-43, S2-28
 #[test]
-fn a_call_that_takes_too_long_ends_alone() {
+fn timed_out_call_ends_alone() {
     let running = Arc::new(AtomicUsize::new(0));
     let server = serve_http(router(&running), "127.0.0.1:0").expect("listens");
     let mut driver = Driver::new(config(server.local_addr()));
-    // Until then the two sides have agreed and the handler has begun, on a machine that is busy as well.
+    // Until then negotiation is complete and the handler has begun, on a busy machine as well.
     let slow = driver.begin(tools::call("wait").timeout(Duration::from_secs(2)));
     let other = driver.begin(tools::call("wait"));
     assert!(matches!(driver.end(slow), Err(CallError::Timeout { sent: Sent::Maybe, .. })));
@@ -357,7 +360,7 @@ fn a_call_that_takes_too_long_ends_alone() {
 
 // covers: B-087
 #[test]
-fn where_nobody_listens_nothing_was_sent_and_the_cause_is_told() {
+fn refused_connection_reports_its_cause_and_nothing_sent() {
     let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
     let mut driver = Driver::new(config(address));
     let call = driver.begin(tools::call("double"));
@@ -375,7 +378,8 @@ fn where_nobody_listens_nothing_was_sent_and_the_cause_is_told() {
     assert_eq!(sent, Some(Sent::No));
 }
 
-/// An older server: a session, answers as streams, and a listener that stays open. Gives its address and what it was asked.
+/// A legacy server: a session, responses as streams, and a listener that stays open. Returns its
+/// address and the requests that it received.
 fn older() -> (std::net::SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
     let address = listener.local_addr().expect("an address");
@@ -442,7 +446,7 @@ fn serve_older(mut stream: TcpStream, log: &Mutex<Vec<String>>) -> io::Result<()
 
 // covers: S0-37, S0-38, S0-39, S0-40, S0-51, S0-16, S0-17
 #[test]
-fn an_older_server_gets_its_session_its_listener_and_its_end() {
+fn legacy_server_gets_session_listener_and_delete() {
     let (address, asked) = older();
     let mut driver = Driver::new(config(address));
     let call = driver.begin(tools::call("anything"));

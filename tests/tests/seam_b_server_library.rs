@@ -1,8 +1,10 @@
 #![forbid(unsafe_code)]
-//! Bring your own HTTP: the engine of a server on top of `hyper`, which has its own connections and its own framing. Real sockets, real time,
-//! and no connection in between; the client is ours, over TCP.
+//! Bring your own HTTP: the engine of a server on top of `hyper`, which has its own connections and
+//! its own framing. Real sockets, real time, and no connection in between. The client is ours, over
+//! TCP.
 //!
-//! The first half is what a user of any such library writes; `exchange` in the documentation of `mcp-proto` tells how and why.
+//! A user of any such library writes the first half. `exchange` in the documentation of `mcp-proto`
+//! explains it.
 
 use bytes::Bytes;
 use hyper::body::{Body as _, Frame, Incoming as Body, SizeHint};
@@ -39,10 +41,10 @@ use std::task::{Context, Poll, ready};
 use std::thread;
 use std::time::Duration;
 
-/// How long any one condition may take to come true.
+/// The maximum time of a wait for a condition.
 const BOUND: Duration = Duration::from_secs(20);
 
-// ---- The engine, and what it says in the words of a library. ----
+// ---- The engine, with its outputs in the types of a library. ----
 
 type Handler = fn(&Cx) -> Outcome;
 
@@ -50,17 +52,17 @@ struct Web {
     router: Router<Handler>,
     began: std::time::Instant,
     state: Mutex<State>,
-    /// Something was told to the engine, so its next deadline may be another.
+    /// Notified after every input of the engine, since its next deadline may be another.
     changed: Condvar,
 }
 
 struct State {
     engine: Server,
     next: u64,
-    /// The requests of which something is still to be said.
+    /// The requests without a complete response.
     open: BTreeMap<ExchangeId, Open>,
     running: BTreeMap<RequestKey, Arc<AtomicBool>>,
-    /// What the tests look at.
+    /// State for the tests.
     sessions: (usize, usize),
     streams: usize,
     cancelled: usize,
@@ -71,15 +73,15 @@ struct Open {
     say: Sender<Part>,
     /// Bytes that the library has not taken yet.
     unsent: usize,
-    /// Its end was said: it is over once all of it was taken.
+    /// Whether its end was sent: it is over once all bytes are taken.
     ended: bool,
 }
 
-/// What is said of a request, to whoever answers it.
+/// The messages about a request to its task.
 enum Part {
-    /// Its body is wanted.
+    /// The body is needed.
     Continue,
-    /// The response, whole or its head.
+    /// The response: complete, or only its head.
     Head(ResponseHead, Option<Bytes>),
     Bytes(Bytes),
     End,
@@ -113,14 +115,14 @@ impl Web {
         self.state.lock().expect("no panic")
     }
 
-    /// A request has come.
+    /// Handles a request.
     fn begin(self: &Arc<Self>, peer: Peer, head: RequestHead) -> (Exchange, Receiver<Part>) {
         let (say, heard) = unbounded();
         let mut state = self.lock();
         state.next += 1;
         let x = ExchangeId(state.next);
         state.open.insert(x, Open { say, unsent: 0, ended: false });
-        // Under one lock with its head: nothing of another request may come between.
+        // Under one lock with its head: no input of another request may come between.
         state.engine.handle_event(self.now(), x, ExchangeEvent::From(peer));
         state.engine.handle_event(self.now(), x, ExchangeEvent::Inbound(Inbound::Request(head)));
         self.carry_out(state);
@@ -133,7 +135,7 @@ impl Web {
         self.carry_out(state);
     }
 
-    /// So many bytes of an answer were taken.
+    /// This number of bytes of a response was taken.
     fn taken(self: &Arc<Self>, x: ExchangeId, count: usize) {
         let mut state = self.lock();
         let Some(open) = state.open.get_mut(&x) else { return };
@@ -142,7 +144,8 @@ impl Web {
         self.carry_out(state);
     }
 
-    /// Tells how much of an answer waits to be taken. The engine wants to know until all of it was, also after its end.
+    /// Reports the bytes of a response that are not taken yet. The engine needs this until all are
+    /// taken, also after its end.
     fn tell_unsent(&self, state: &mut State, x: ExchangeId) {
         let Some(Open { unsent, ended, .. }) = state.open.get(&x) else { return };
         let (unsent, over) = (*unsent, *ended && *unsent == 0);
@@ -152,12 +155,12 @@ impl Web {
         state.engine.handle_event(self.now(), x, ExchangeEvent::Unsent(unsent));
     }
 
-    /// Does what the engine wants. To be called after everything that the engine is told.
+    /// Carries out the outputs of the engine. Must be called after every input of the engine.
     fn carry_out(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         while let Some(output) = state.engine.poll_output() {
             match output {
                 Output::Send(x, outgoing) => self.say(&mut state, x, outgoing),
-                // Whoever answers it finds that nothing more is said.
+                // Its task sees the end of the messages.
                 Output::Abort(x) => drop(state.open.remove(&x)),
                 Output::Event(Event::Request(responder, incoming)) => {
                     let (web, cancelled) = (Arc::clone(self), Arc::<AtomicBool>::default());
@@ -196,7 +199,7 @@ impl Web {
             Outbound::Event { id, retry, data } => Part::Bytes(frame::encode_event(id.as_deref(), retry, &data)),
             Outbound::Comment(text) => Part::Bytes(frame::encode_comment(&text)),
             Outbound::End => Part::End,
-            // The one is said by clients, the other on exchanges that carry messages both ways.
+            // Clients send the first, and duplex exchanges the second.
             Outbound::Request { .. } | Outbound::Message(_) => return,
         };
         state.streams += usize::from(matches!(part, Part::Head(_, None)));
@@ -206,7 +209,7 @@ impl Web {
         }
         open.ended = matches!(part, Part::End);
         let tells = matches!(part, Part::Bytes(_) | Part::End);
-        // Whoever hears it may be gone: then it is told by what the library drops.
+        // The receiver may be gone. Then the drop by the library reports it.
         let _ = open.say.try_send(part);
         if whole {
             state.open.remove(&x);
@@ -215,7 +218,7 @@ impl Web {
         }
     }
 
-    /// Answers a request, on a thread of its own.
+    /// Answers a request on a new thread.
     fn run(self: Arc<Self>, responder: Responder, incoming: Incoming, cancelled: Arc<AtomicBool>) {
         let key = responder.key();
         let answer = match self.router.route(responder, incoming) {
@@ -254,13 +257,14 @@ impl Web {
             state.engine.handle_timeout(now);
             return self.carry_out(state);
         }
-        // Now and then it is asked whether anybody is still there.
+        // Checks regularly whether the client is still connected.
         let time = left.unwrap_or(BOUND).min(Duration::from_millis(100));
         drop(self.changed.wait_timeout(state, time).expect("no panic"));
     }
 }
 
-/// One request, from its head to the end of its answer. If it is dropped before that, its client has gone.
+/// One request, from its head to the end of its response. A drop before that means that its client
+/// has disconnected.
 struct Exchange {
     web: Arc<Web>,
     x: ExchangeId,
@@ -287,11 +291,11 @@ async fn serve(web: Arc<Web>, peer: Peer, request: hyper::Request<Body>) -> io::
     let waits = web.router.config().admit;
     let (mut exchange, heard) = web.begin(peer, head);
     let mut first = if waits { heard.recv().await.ok() } else { heard.try_recv().ok() };
-    // The body is read as long as nothing was answered.
+    // The body is read until there is a response.
     while !matches!(first, Some(Part::Head(..))) {
         match poll_fn(|cx| Pin::new(&mut incoming).poll_frame(cx)).await {
             Some(Ok(frame)) => body.bytes(frame.into_data().unwrap_or_default()),
-            // What was begun is not wanted any more, which dropping it tells.
+            // The drop reports that the rest of the request is not needed.
             Some(Err(_)) => return Err(io::ErrorKind::ConnectionReset.into()),
             None => body.end(),
         }
@@ -322,11 +326,11 @@ async fn serve(web: Arc<Web>, peer: Peer, request: hyper::Request<Body>) -> io::
     Ok(response)
 }
 
-/// The head of a request in the words of the engine.
+/// Converts the head of a request to the type of the engine.
 fn head_of(parts: &hyper::http::request::Parts) -> RequestHead {
     let mut headers = Headers::new();
     for (name, value) in &parts.headers {
-        // What is not UTF-8 is Latin-1, which is what it was.
+        // Bytes other than UTF-8 are Latin-1, the original meaning.
         let text = match std::str::from_utf8(value.as_bytes()) {
             Ok(text) => text.to_owned(),
             Err(_) => value.as_bytes().iter().map(|&byte| char::from(byte)).collect(),
@@ -336,7 +340,8 @@ fn head_of(parts: &hyper::http::request::Parts) -> RequestHead {
     RequestHead { method: parts.method.to_string(), target: parts.uri.to_string(), headers }
 }
 
-/// The body of an answer: all of it, or what is said as time goes by. The library drops it when the client has gone.
+/// The body of a response: complete, or in events over time. The library drops it when the client
+/// has disconnected.
 struct Answer {
     full: Option<Bytes>,
     heard: Pin<Box<Receiver<Part>>>,
@@ -379,7 +384,7 @@ impl hyper::body::Body for Answer {
     }
 }
 
-/// A socket of `smol` in the words of the library.
+/// Converts a socket of `smol` to the type of the library.
 struct Socket(TcpStream);
 
 impl Read for Socket {
@@ -406,7 +411,7 @@ impl Write for Socket {
     }
 }
 
-/// Serves whoever connects, until the task is dropped.
+/// Serves all connections, until the task is dropped.
 fn listen(web: &Arc<Web>) -> (SocketAddr, smol::Task<()>) {
     let web = Arc::clone(web);
     let listener = smol::block_on(TcpListener::bind("127.0.0.1:0")).expect("listens");
@@ -483,7 +488,7 @@ fn router() -> Router<Handler> {
         .tools_change()
 }
 
-/// A server on the library, and a client of ours that is connected to it in this revision.
+/// A server on the library, and our connected client of this revision.
 struct Pair {
     web: Arc<Web>,
     client: Client,
@@ -508,7 +513,7 @@ fn pair_with(router: Router<Handler>, version: ProtocolVersion, config: Config) 
 }
 
 impl Pair {
-    /// Waits until this is so of the server.
+    /// Waits until the server has this state.
     #[track_caller]
     fn until(&self, what: &str, mut is: impl FnMut(&State) -> bool) {
         let began = std::time::Instant::now();
@@ -519,7 +524,7 @@ impl Pair {
         }
     }
 
-    /// Ends the client. Nothing is left of it at the server.
+    /// Closes the client. The server must have no state of it left.
     fn end(self) {
         assert_eq!(self.client.close(), Termination::Requested);
         self.until("nothing is left", |state| {
@@ -553,7 +558,7 @@ fn tools_are_listed_and_called_in_both_eras() {
 
 // covers: HTTP-S-018, S0-16, S2-22
 #[test]
-fn progress_comes_on_the_stream_of_its_call() {
+fn progress_arrives_on_the_stream_of_its_call() {
     for version in VERSIONS {
         let pair = pair(router(), version);
         let mut told = Vec::new();
@@ -567,7 +572,7 @@ fn progress_comes_on_the_stream_of_its_call() {
 
 // covers: B-282
 #[test]
-fn an_exchange_is_over_once_all_of_its_answer_was_taken() {
+fn exchange_ends_when_its_whole_response_was_taken() {
     for version in VERSIONS {
         // One to listen, one to call.
         let pair = pair(router().configure(|config| config.limits.server.max_exchanges = 3), version);
@@ -581,7 +586,7 @@ fn an_exchange_is_over_once_all_of_its_answer_was_taken() {
 
 // covers: MRTR-S-001
 #[test]
-fn a_question_is_asked_and_answered() {
+fn input_request_to_the_client_is_answered() {
     for version in VERSIONS {
         let pair = pair(router(), version);
         assert_eq!(said(pair.client.call(tools::call("greet"))), "hello, Ada");
@@ -591,7 +596,7 @@ fn a_question_is_asked_and_answered() {
 
 // covers: HTTP-S-028, CANC-S-003, B-222
 #[test]
-fn a_call_that_is_cancelled_is_cancelled_at_the_server() {
+fn cancelled_call_is_cancelled_at_the_server() {
     for version in VERSIONS {
         let pair = pair(router(), version);
         let call = pair.client.start(tools::call("wait").progress()).expect("there is room");
@@ -606,7 +611,7 @@ fn a_call_that_is_cancelled_is_cancelled_at_the_server() {
 
 // covers: SUB-S-015
 #[test]
-fn a_change_is_told_to_whoever_listens() {
+fn change_reaches_the_listeners() {
     for version in VERSIONS {
         let (tell, told) = mpsc::channel();
         let listening = Config::new().set(|config| config.watch_tools = true).on_event(move |event| {
@@ -616,7 +621,7 @@ fn a_change_is_told_to_whoever_listens() {
         });
         let pair = pair_with(router(), version, listening);
         let began = std::time::Instant::now();
-        // Whether it listens already, only its own side knows.
+        // Only its own side knows whether it listens already.
         loop {
             assert_eq!(said(pair.client.call(tools::call("change"))), "changed");
             if told.recv_timeout(Duration::from_millis(50)).is_ok() {
@@ -630,7 +635,7 @@ fn a_change_is_told_to_whoever_listens() {
 
 // covers: S3-22
 #[test]
-fn a_client_that_closes_ends_its_session() {
+fn closed_client_ends_its_session() {
     let pair = pair(router(), ProtocolVersion::V2025_11_25);
     let web = Arc::clone(&pair.web);
     pair.end();
@@ -639,7 +644,7 @@ fn a_client_that_closes_ends_its_session() {
 
 // covers: S3-45
 #[test]
-fn a_request_is_admitted_by_its_head() {
+fn request_is_admitted_by_its_head() {
     for version in VERSIONS {
         let admitting = || router().configure(|config| config.admit = true);
         let config = Config::new().header("Authorization", "Bearer secret").expect("a field");
@@ -653,7 +658,8 @@ fn a_request_is_admitted_by_its_head() {
     }
 }
 
-/// Posts the head of a request and so many bytes of a body that is longer, and gives what is answered, in small letters.
+/// Posts the head of a request and this number of bytes of a longer body. Returns the response in
+/// lower case.
 fn posted(address: SocketAddr, host: &str, body: &[u8]) -> String {
     let mut stream = std::net::TcpStream::connect(address).expect("connected");
     stream.set_read_timeout(Some(BOUND)).expect("a timeout");
@@ -674,7 +680,7 @@ fn posted(address: SocketAddr, host: &str, body: &[u8]) -> String {
 
 // covers: HTTP-S-002, HTTP-S-003, B-180
 #[test]
-fn what_is_refused_is_refused_before_its_body_is_there() {
+fn request_is_refused_before_its_body_arrives() {
     let web = Web::new(router().configure(|config| config.limits.frame.max_request_body = 100));
     let (address, _listening) = listen(&web);
     let answer = posted(address, "evil.example", b"");

@@ -1,13 +1,15 @@
-//! The standing properties, over simulated runs. `cargo run --release -p mcp-tests --bin replay -- --steps N` runs as many as one likes.
+//! The invariants over simulated runs. `cargo run --release -p mcp-tests --bin replay -- --steps N`
+//! runs any number of steps.
 
-use mcp_proto::input::{Input, IoEvent, WiredClientInput};
+use mcp_proto::exchange::IoEvent;
+use mcp_proto::input::{Input, WiredClientInput};
 use mcp_tests::sim::campaign::{Campaign, Simulation, Until, Violation};
 use mcp_tests::sim::less::Less;
 use mcp_tests::sim::rng::Rng;
 use mcp_tests::sim::{Report, Scenario, World, run};
 use std::collections::BTreeSet;
 
-/// Runs scenarios from `first` on until so many steps counted.
+/// Runs scenarios from `first` on until this number of steps counted.
 fn runs(first: u64, steps: u64) -> Report {
     let mut report = Report::default();
     for seed in first.. {
@@ -21,13 +23,13 @@ fn runs(first: u64, steps: u64) -> Report {
 
 // covers: B-052, B-053, B-072, B-075, B-110, S0-27, CANC-B-013
 #[test]
-fn many_runs_under_faults_violate_nothing_and_leave_nothing_behind() {
+fn runs_under_faults_keep_the_invariants() {
     let report = runs(1, 60_000);
     assert!(report.calls > 1000 && report.completed > 300, "{report:?}");
     assert_eq!(report.missing(20, 2), Vec::<String>::new(), "every fault and every pair of state and input occurs");
 }
 
-/// Runs each of some scenarios, and has what each client was told fed again.
+/// Runs each of some scenarios, and replays the inputs of each client.
 fn each(check: impl Fn(&World, usize)) {
     let mut said = 0;
     for seed in 100..160 {
@@ -43,7 +45,7 @@ fn each(check: impl Fn(&World, usize)) {
 
 // covers: B-283
 #[test]
-fn the_same_inputs_give_the_same_outputs() {
+fn same_inputs_give_the_same_outputs_to_every_client() {
     each(|world, client| {
         let (said, again) = world.refeed(client, true, |input| vec![input.clone()]);
         assert_eq!(said, again);
@@ -52,7 +54,7 @@ fn the_same_inputs_give_the_same_outputs() {
 
 // covers: B-116, B-117
 #[test]
-fn where_bytes_are_cut_changes_nothing() {
+fn pieces_of_the_input_do_not_matter() {
     each(|world, client| {
         let mut rng = Rng::new(7);
         let (said, again) = world.refeed(client, true, |input| pieces(input, &mut rng));
@@ -61,7 +63,7 @@ fn where_bytes_are_cut_changes_nothing() {
 }
 
 #[test]
-fn when_the_queue_is_drained_changes_nothing() {
+fn time_of_taking_outputs_does_not_matter() {
     each(|world, client| {
         let (said, again) = world.refeed(client, false, |input| vec![input.clone()]);
         assert_eq!(said, again);
@@ -70,18 +72,18 @@ fn when_the_queue_is_drained_changes_nothing() {
 
 /// The bytes of an input in pieces of one to four bytes, or of any size.
 fn pieces(input: &WiredClientInput, rng: &mut Rng) -> Vec<WiredClientInput> {
-    let Input::Event(channel, IoEvent::Bytes(bytes)) = input else { return vec![input.clone()] };
+    let Input::Event(channel, IoEvent::Read(bytes)) = input else { return vec![input.clone()] };
     let most = if rng.per_mille(500) { 4 } else { bytes.len() as u64 };
     let (mut rest, mut pieces) = (bytes.clone(), Vec::new());
     while !rest.is_empty() {
         let n = (1 + rng.below(most)).min(rest.len() as u64) as usize;
-        pieces.push(Input::Event(*channel, IoEvent::Bytes(rest.split_to(n))));
+        pieces.push(Input::Event(*channel, IoEvent::Read(rest.split_to(n))));
     }
     pieces
 }
 
 #[test]
-fn a_scenario_written_down_is_read_back() {
+fn scenario_survives_writing_and_reading() {
     for seed in 0..50 {
         let scenario = Scenario::from_seed(seed);
         assert_eq!(Scenario::parse(&scenario.to_string()), Some(scenario));
@@ -91,7 +93,8 @@ fn a_scenario_written_down_is_read_back() {
     }
 }
 
-/// A simulation that fails with every tenth seed, if a certain fault and a certain operation are in the run.
+/// A simulation that fails with every tenth seed, if a certain fault and a certain operation are in
+/// the run.
 #[derive(Clone, PartialEq, Debug)]
 struct Toy {
     seed: u64,
@@ -141,7 +144,7 @@ impl Simulation for Toy {
 }
 
 #[test]
-fn campaign_with_violations_runs_on_and_counts_writes_and_shrinks() {
+fn campaign_with_violations_continues_and_shrinks_them() {
     let folder = std::env::temp_dir().join(format!("mcp-campaign-{}", std::process::id()));
     for threads in [1, 3] {
         let campaign = Campaign { first: 1, until: Until::Runs(55), threads, folder: folder.clone() };
@@ -162,7 +165,7 @@ fn campaign_with_violations_runs_on_and_counts_writes_and_shrinks() {
 }
 
 #[test]
-fn campaign_over_steps_ends_with_the_run_that_completes_them() {
+fn campaign_over_steps_ends_with_its_completing_run() {
     let folder = std::env::temp_dir();
     let steps = |threads| {
         let campaign = Campaign { first: 1, until: Until::Steps(2_000), threads, folder: folder.clone() };
@@ -175,7 +178,7 @@ fn campaign_over_steps_ends_with_the_run_that_completes_them() {
 }
 
 #[test]
-fn what_a_scenario_leaves_out_is_written_down_and_read_back() {
+fn omissions_of_a_scenario_survive_writing_and_reading() {
     let mut scenario = Scenario::from_seed(1);
     scenario.less.faults.extend([3, 5]);
     scenario.less.operations.insert(7);

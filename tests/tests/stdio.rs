@@ -1,5 +1,6 @@
 #![forbid(unsafe_code)]
-//! What the bounds of a connection to a program are: nothing before it begins, everything ended when its bytes are not to be borne.
+//! The limits of a connection to a program: nothing before it begins, and the end of everything
+//! after a fatal error.
 
 use mcp_proto::client::Malformed;
 use mcp_proto::exchange::{Closed, Sent};
@@ -9,7 +10,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A server that tells its process id to a file, and that file.
+/// A server that writes its process id to a file, and that file.
 fn program(name: &str) -> (Program, PathBuf) {
     let pids = std::env::temp_dir().join(format!("mcp-stdio-{name}-{}", std::process::id()));
     let _ = std::fs::remove_file(&pids);
@@ -17,7 +18,7 @@ fn program(name: &str) -> (Program, PathBuf) {
     (Program::new(env!("CARGO_BIN_EXE_misbehaving")).env("PIDS", path), pids)
 }
 
-/// Whether the process that told its id is gone.
+/// Returns whether the process with that id has ended.
 fn gone(pids: &Path) -> bool {
     let pid = std::fs::read_to_string(pids).expect("it ran");
     !Path::new("/proc").join(pid.trim()).exists()
@@ -25,7 +26,7 @@ fn gone(pids: &Path) -> bool {
 
 // covers: S0-24
 #[test]
-fn a_client_that_has_not_begun_has_no_program_and_no_calls() {
+fn client_before_its_start_has_no_program_and_no_calls() {
     let (server, pids) = program("begin");
     let (client, driver) = mcp_smol::connect_driven(server.clone(), mcp_smol::Config::new()).expect("a target");
     let bare = PollLoop::new(ClientConfig::program(server)).expect("there is randomness");
@@ -36,7 +37,7 @@ fn a_client_that_has_not_begun_has_no_program_and_no_calls() {
     assert!(!pids.exists(), "a program was started");
 }
 
-/// Looks until a program is gone, for a while: it is reaped in the background.
+/// Waits for a while until a program has ended: it is reaped in the background.
 fn until_gone(pids: &Path) {
     let end = Instant::now() + Duration::from_secs(10);
     while !gone(pids) {
@@ -53,7 +54,7 @@ fn broken(ended: &CallError) {
 
 // covers: S0-32, S0-27
 #[test]
-fn where_bad_bytes_are_fatal_they_end_the_call_the_client_and_the_program() {
+fn fatal_bad_bytes_end_the_client_and_the_program() {
     let nonsense = || tools::call("nonsense").arguments(&json!({"amount": 1}));
     let fatal = |config: &mut ClientConfig| config.malformed = Malformed::Fatal;
 

@@ -1,5 +1,6 @@
-//! HTTP in virtual time: standing properties over simulated runs, and what a client does with servers of a few lines.
-//! `cargo run --release -p mcp-tests --bin replay -- --web --steps N` runs as many steps as one likes.
+//! HTTP in virtual time: the invariants over simulated runs, and a client against servers of a few
+//! lines. `cargo run --release -p mcp-tests --bin replay -- --web --steps N` runs any number of
+//! steps.
 
 use mcp_proto::client::{Event, Policy};
 use mcp_proto::input::{Applied, CallId, ClientCommand, Input};
@@ -51,7 +52,7 @@ impl<S: Site> Calls for Web<S> {
         })
     }
 
-    /// When the rest of a stream was asked for, and from which event on.
+    /// Returns the times of the resumptions of a stream, with their event ids.
     fn resumes(&self) -> Vec<(Instant, String)> {
         let resume = |sent: &web::tap::Sent| Some((sent.at, sent.request.header("last-event-id")?.to_owned()));
         self.tap.sent("GET").filter_map(resume).collect()
@@ -62,7 +63,7 @@ fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-/// The answer to a request with this id, as the data of an event.
+/// The response to a request with this id, as the data of an event.
 fn done(id: &serde_json::Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "done"}]}}).to_string()
 }
@@ -74,7 +75,7 @@ fn waits(resumes: &[(Instant, String)]) -> Vec<u128> {
 
 // covers: B-019, S1-02, S1-09, S1-13, SHTTP-C-043
 #[test]
-fn many_runs_over_http_under_faults_violate_nothing_and_leave_nothing_behind() {
+fn runs_over_http_under_faults_keep_the_invariants() {
     let mut report = Report::default();
     for seed in 1.. {
         if report.steps >= 100_000 {
@@ -86,18 +87,19 @@ fn many_runs_over_http_under_faults_violate_nothing_and_leave_nothing_behind() {
     assert_eq!(report.missing(20, 1), Vec::<String>::new(), "every fault and every pair of state and input occurs");
 }
 
-/// In the first two, calls that the pool had sent twice ended with `Sent::No`. In the third, the model took the first attempt after a
-/// listener was given up for the repetition of one that had timed out.
+/// In the first two, calls that the pool had sent twice ended with `Sent::No`. In the third, the
+/// model took the first attempt after the loss of a listener for the repetition of one that had
+/// timed out.
 // covers: B-100
 #[test]
-fn seeds_over_http_that_failed_once_violate_nothing() {
+fn seeds_of_former_http_failures_keep_the_invariants() {
     for seed in [953313684, 960175273, 12605451643678] {
         web::run(&Scenario::from_seed(seed), &mut Report::default(), false);
     }
 }
 
 #[test]
-fn a_scenario_over_http_written_down_is_read_back() {
+fn scenario_over_http_survives_writing_and_reading() {
     for seed in 0..50 {
         let scenario = Scenario::from_seed(seed);
         assert_eq!(Scenario::parse(&scenario.to_string()), Some(scenario));
@@ -109,7 +111,7 @@ fn a_scenario_over_http_written_down_is_read_back() {
 
 // covers: S1-08, S1-09, B-019
 #[test]
-fn a_server_that_primes_and_says_nothing_more_is_asked_twice_and_the_cursor_stays() {
+fn silent_server_is_asked_twice_and_the_cursor_stays() {
     let mut web = legacy(without_listener(|turn, request| {
         turn.stream();
         if request.method == "POST" {
@@ -128,7 +130,7 @@ fn a_server_that_primes_and_says_nothing_more_is_asked_twice_and_the_cursor_stay
 
 // covers: B-019, S1-02, S1-13
 #[test]
-fn a_server_that_only_names_ids_is_asked_every_five_seconds() {
+fn server_with_only_new_ids_is_asked_every_five_seconds() {
     let mut n = 0;
     let mut web = legacy(without_listener(move |turn, _| {
         n += 1;
@@ -146,7 +148,7 @@ fn a_server_that_only_names_ids_is_asked_every_five_seconds() {
     for (n, wait) in waits(&resumes).iter().enumerate() {
         assert!(*wait >= (50 << n).min(5_000), "each wait is twice the one before: {:?}", waits(&resumes));
     }
-    // It goes on like that for as long as the call may wait, and not faster than every 5 s.
+    // It continues like that until the timeout of the call, and at most every 5 s.
     web.run_until(Instant::from_millis(600_000));
     assert!(web.outcome(call).is_none());
     let later = web.resumes();
@@ -157,7 +159,7 @@ fn a_server_that_only_names_ids_is_asked_every_five_seconds() {
 
 // covers: S1-08
 #[test]
-fn the_timeout_of_a_call_bounds_its_polling() {
+fn timeout_of_a_call_bounds_its_polling() {
     let mut web = legacy(without_listener(|turn, _| {
         turn.stream();
         turn.event(Some("a"), Some(100), "");
@@ -174,7 +176,7 @@ fn the_timeout_of_a_call_bounds_its_polling() {
 
 // covers: SHTTP-C-018, SHTTP-C-020, S1-01, S1-02
 #[test]
-fn a_tool_of_ten_minutes_that_is_polled_completes_and_its_result_is_seen_soon() {
+fn polled_tool_of_ten_minutes_completes_promptly() {
     let ready = Instant::from_millis(600_000);
     let mut id = json!(null);
     let mut n = 0;
@@ -202,7 +204,7 @@ fn a_tool_of_ten_minutes_that_is_polled_completes_and_its_result_is_seen_soon() 
 
 // covers: SHTTP-C-020, S1-06, S1-13
 #[test]
-fn every_wait_is_what_the_server_named_within_bounds() {
+fn waits_follow_the_server_within_bounds() {
     for (named, least) in
         [(None, 1_000), (Some(0), 10), (Some(1), 10), (Some(10), 10), (Some(700), 700), (Some(u64::MAX), 300_000)]
     {
@@ -228,7 +230,7 @@ fn every_wait_is_what_the_server_named_within_bounds() {
 
 // covers: S1-04, B-019
 #[test]
-fn what_one_stream_names_does_not_pace_another() {
+fn streams_have_independent_waits() {
     let mut web = legacy(without_listener(|turn, request| {
         let slow = request.json().pointer("/params/name").is_some_and(|name| name == "slow")
             || request.header("last-event-id").is_some_and(|id| id.starts_with("slow"));
@@ -256,8 +258,9 @@ fn what_one_stream_names_does_not_pace_another() {
 
 // covers: S0-51, S0-57, SHTTP-C-043
 #[test]
-fn a_listener_that_is_cut_every_minute_for_an_hour_misses_nothing() {
-    // The server says something every 7 s, whether anyone listens or not, and cuts the listener every 60 s.
+fn listener_cut_every_minute_misses_nothing() {
+    // The server sends a message every 7 s, with or without a listener, and cuts the listener every
+    // 60 s.
     let said = |now: Instant| (now.since_origin().as_millis() / 7_000) as u64;
     let note = |n: u64| json!({"jsonrpc": "2.0", "method": "acme/said", "params": {"n": n}}).to_string();
     let mut web = legacy(Stub::new(move |turn: &mut Turn<'_>, request: &Request| {
@@ -297,7 +300,7 @@ fn a_listener_that_is_cut_every_minute_for_an_hour_misses_nothing() {
 
 // covers: S0-57, B-019
 #[test]
-fn a_listener_that_gives_up_says_so_and_the_calls_go_on() {
+fn lost_listener_is_reported_and_calls_continue() {
     let mut first = true;
     let mut web = legacy(Stub::new(move |turn: &mut Turn<'_>, request: &Request| {
         if request.method == "POST" {

@@ -1,10 +1,10 @@
-//! The clock, a pipe and randomness, as the standard library has them.
+//! Clock, pipes and randomness of the standard library.
 
-use crate::target::{Reader, Writer};
+use crate::ends::{Reader, Writer};
 use mcp_proto::Instant;
 use std::io;
 
-/// The clock of one engine. Its origin is the moment it was made.
+/// The clock of one engine. Its origin is the time of its creation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock(std::time::Instant);
 
@@ -18,16 +18,17 @@ impl Clock {
     }
 }
 
-/// A pipe within this process.
+/// Creates a pipe within this process.
 pub(crate) fn pipe() -> io::Result<(Reader, Writer)> {
     let (reader, writer) = io::pipe()?;
     Ok((Box::new(reader), Box::new(writer)))
 }
 
-/// 32 bytes from the random source of the operating system. Keys and session ids follow from them, so there is no other source.
+/// Returns 32 bytes from the random source of the operating system. Keys and session ids are
+/// derived from them, so there is no fallback.
 ///
 /// # Errors
-/// The system gives no random bytes.
+/// The system provides no random bytes.
 pub(crate) fn seed() -> io::Result<[u8; 32]> {
     seed_from(getrandom::fill)
 }

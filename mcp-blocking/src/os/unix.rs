@@ -1,4 +1,4 @@
-//! Unix: programs in process groups, signals, waits that leave the child unreaped, and the standard streams.
+//! Unix: programs in process groups, signals, waiting without reaping, and the standard streams.
 
 use super::{Signal, Spawned};
 use crate::Stderr;
@@ -8,7 +8,8 @@ use rustix::io::Errno;
 use rustix::process::{self, Pid, WaitId, WaitIdOptions};
 use std::io::{self, Read};
 
-/// The right to signal a child. It is spent when the child is reaped, since its id may name another process from then on.
+/// The right to signal a child. It ends when the child is reaped, since its id may belong to
+/// another process then.
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: Pid,
@@ -27,7 +28,7 @@ pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Spawned<Ch
 }
 
 impl Child {
-    /// Signals the child, or all of its group. Does nothing once it is reaped.
+    /// Signals the child, or its whole group. Does nothing once it is reaped.
     pub(crate) fn signal(&self, signal: Signal) {
         let live = lock(&self.live);
         if live.is_some() {
@@ -35,13 +36,14 @@ impl Child {
         }
     }
 
-    /// Waits until the child has ended, and leaves it unreaped: its id, and the id of its group, stay its own.
+    /// Waits until the child has exited, without reaping it: its id, and that of its group, stay
+    /// reserved.
     pub(crate) fn wait(&self) {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while matches!(process::waitid(WaitId::Pid(self.pid), options), Err(Errno::INTR)) {}
     }
 
-    /// Ends what is left of the group of a child that has ended, and reaps the child.
+    /// Ends the rest of the group of an exited child, and reaps the child.
     pub(crate) fn reap(&self) -> ExitStatus {
         let mut live = lock(&self.live);
         let Some(mut ended) = live.take() else { return ExitStatus::default() };
@@ -56,7 +58,7 @@ impl Child {
             Signal::Terminate => process::Signal::TERM,
             Signal::Kill => process::Signal::KILL,
         };
-        // It fails if all of them have ended, which is what is wanted.
+        // Fails if all of them have exited already.
         let _ = if self.group {
             process::kill_process_group(self.pid, signal)
         } else {
@@ -65,8 +67,8 @@ impl Child {
     }
 }
 
-/// The standard streams, taken away from whatever else runs in this process for as long as this value lives: a handler that prints, or
-/// a program that it starts, must not write into the protocol or read from it.
+/// The standard streams, owned by this value while it lives: a handler that prints, or a program
+/// that it starts, must not write into the protocol or read from it.
 #[derive(Debug)]
 pub(crate) struct TakenStdio {
     input: std::fs::File,
@@ -74,7 +76,8 @@ pub(crate) struct TakenStdio {
 }
 
 impl TakenStdio {
-    /// Moves both streams to descriptors that no child inherits; then standard input is empty, and standard output is standard error.
+    /// Moves both streams to descriptors that no child inherits. Standard input is then empty, and
+    /// standard output is standard error.
     pub(crate) fn take() -> io::Result<Self> {
         use rustix::{io::fcntl_dupfd_cloexec, stdio};
         let input = fcntl_dupfd_cloexec(stdio::stdin(), 3)?.into();
@@ -91,9 +94,9 @@ impl TakenStdio {
 }
 
 impl Drop for TakenStdio {
-    /// Gives them back. They were borrowed; the program may go on to use them.
+    /// Restores them, since the program may continue to use them.
     fn drop(&mut self) {
-        // It cannot fail in a way that could be helped here: both are valid descriptors.
+        // Nothing could be done about an error, which is unlikely: both descriptors are valid.
         let _ = rustix::stdio::dup2_stdin(&self.input);
         let _ = rustix::stdio::dup2_stdout(&self.output);
     }

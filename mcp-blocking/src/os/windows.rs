@@ -1,25 +1,26 @@
-//! Windows: programs found as its shell finds them, each in a job and without a window. There are no signals.
+//! Windows: programs found as the shell finds them, each in a job and without a window. There are
+//! no signals.
 
 use super::{Signal, Spawned};
 use crate::Stderr;
 use crate::sync::{Mutex, lock};
+use mcp_proto::adapter::find_launcher;
 use mcp_proto::exchange::{ExitStatus, Group, Program};
-use mcp_proto::process::find_launcher;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::windows::io::AsRawHandle;
 use std::os::windows::process::CommandExt;
 use win32job::{ExtendedLimitInfo, Job, JobError};
 
-/// A program of a console gets no console, which would be a window.
+/// Gives a console program no console, which would be a window.
 const CREATE_NO_WINDOW: u32 = 0x0800_0000;
 
-/// A child, and the job that it runs in.
+/// A child and its job.
 #[derive(Debug)]
 pub(crate) struct Child {
-    /// Held by the thread that waits for the end.
+    /// Locked by the thread that waits for the exit.
     child: Mutex<std::process::Child>,
-    /// Whoever closes it ends all that is in it; so does the end of this process.
+    /// Closing it ends all processes in it, as does the end of this process.
     job: Mutex<Option<Job>>,
 }
 
@@ -27,7 +28,7 @@ pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Spawned<Ch
     let job = job(program.group).map_err(io::Error::other)?;
     let mut command = found(program).to_piped(stderr, std::env::vars_os());
     let mut child = command.creation_flags(CREATE_NO_WINDOW).spawn()?;
-    // What the child starts before this is not in the job.
+    // Processes that the child starts before this are not in the job.
     if let Err(e) = job.assign_process(child.as_raw_handle() as isize)
         && !matches!(child.try_wait(), Ok(Some(_)))
     {
@@ -42,7 +43,7 @@ pub(crate) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Spawned<Ch
     Ok(Spawned { child, output: Box::new(output), input: Box::new(input), errors })
 }
 
-/// A job for the program, and for what it starts if that is to end with it.
+/// Creates a job for the program, and for its descendants if they end with it.
 fn job(group: Group) -> Result<Job, JobError> {
     let mut limits = ExtendedLimitInfo::new();
     limits.limit_kill_on_job_close();
@@ -52,7 +53,7 @@ fn job(group: Group) -> Result<Job, JobError> {
     Job::create_with_limit_info(&limits)
 }
 
-/// The program with the path of its launcher, if it has one.
+/// Returns the program with the path of its launcher, if it has one.
 fn found(program: &Program) -> Program {
     let changed = program.env.iter().rev().find(|(name, _)| name.eq_ignore_ascii_case("PATH"));
     let path = match changed {
@@ -70,27 +71,29 @@ fn found(program: &Program) -> Program {
 }
 
 impl Child {
-    /// Ends the child, or all of its job. It cannot be asked to end: the end of its input was that.
+    /// Ends the child, or its whole job. There is no way to ask it to terminate, except for the end
+    /// of its input.
     pub(crate) fn signal(&self, signal: Signal) {
         if signal == Signal::Kill {
             drop(lock(&self.job).take());
         }
     }
 
-    /// Waits until the child has ended.
+    /// Waits until the child has exited.
     pub(crate) fn wait(&self) {
-        // An error of the wait is told by `reap`.
+        // `reap` reports an error of the wait.
         drop(lock(&self.child).wait());
     }
 
-    /// Ends what is left of the job of a child that has ended, and tells how it ended.
+    /// Ends the rest of the job of an exited child, and returns the exit status.
     pub(crate) fn reap(&self) -> ExitStatus {
         self.signal(Signal::Kill);
         lock(&self.child).wait().map_or_else(|_| ExitStatus::default(), ExitStatus::from)
     }
 }
 
-/// The standard streams, as they are: they are handles of the process, which the standard library does not move.
+/// The standard streams, unchanged: they are handles of the process, which the standard library
+/// cannot replace.
 #[derive(Debug)]
 pub(crate) struct TakenStdio {}
 

@@ -1,24 +1,26 @@
-//! How far the handler of a request has come: shared by the thread that runs it, the thread that cancels it, and the statistics.
+//! The state of a request's handler, shared by the thread that runs it, the thread that cancels it,
+//! and the statistics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU8, Ordering};
 
-/// The handlers of one server that were cancelled and have not returned. Clones are the same count.
+/// The number of cancelled handlers of one server that have not returned. Clones share the count.
 #[derive(Clone, Default)]
 pub(super) struct Abandoned(Arc<AtomicIsize>);
 
 impl Abandoned {
     pub(super) fn count(&self) -> usize {
-        // The thread of a handler may decrement the count before the thread that cancels it has incremented it.
+        // The thread of a handler may decrement the count before the thread that cancels it has
+        // incremented it.
         usize::try_from(self.0.load(Ordering::Relaxed)).unwrap_or(0)
     }
 }
 
-/// A request that was handed out.
+/// A request that the application received.
 pub(super) struct Handling {
-    /// What the handler can look at.
+    /// The flag that the handler can check.
     pub(super) cancelled: Arc<AtomicBool>,
-    /// Of the bits below.
+    /// A combination of the bits below.
     stage: AtomicU8,
     abandoned: Abandoned,
 }
@@ -36,7 +38,7 @@ impl Handling {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Cancels it. A handler that runs counts as abandoned from now on.
+    /// Cancels it. A running handler counts as abandoned from now on.
     pub(super) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
         if self.stage.fetch_or(CANCELLED, Ordering::Relaxed) == ENTERED {
@@ -44,7 +46,7 @@ impl Handling {
         }
     }
 
-    /// Runs the handler, which must not panic. `None`: the request was cancelled before.
+    /// Runs the handler, which must not panic. `None` if the request was cancelled before.
     pub(super) fn run<T>(&self, handler: impl FnOnce() -> T) -> Option<T> {
         if self.stage.fetch_or(ENTERED, Ordering::Relaxed) & CANCELLED != 0 {
             return None;
@@ -62,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn handler_is_abandoned_from_its_cancellation_to_its_return() {
+    fn handler_is_abandoned_between_cancellation_and_return() {
         let abandoned = Abandoned::default();
         let waits = Handling::new(&abandoned);
         waits.cancel();

@@ -1,4 +1,4 @@
-//! What waits inside, which cannot be seen from outside.
+//! Behaviour of waiting work that is not visible from outside.
 
 use super::*;
 use mcp_proto::tool;
@@ -22,7 +22,8 @@ fn line(stream: &mut UnixStream, id: u32, method: &str, params: &str) {
     writeln!(stream, r#"{{"jsonrpc":"2.0",{id}"method":"{method}","params":{{{params},{meta}}}}}"#).expect("written");
 }
 
-/// A server with one thread and a tool that is stuck: tells when it is entered, and waits to be let go.
+/// Creates a server with one thread and a tool that reports when it is entered and then waits to be
+/// released.
 fn narrow() -> (Arc<Service>, mpsc::Receiver<()>, mpsc::Sender<()>) {
     let (told, entered) = mpsc::channel();
     let (open, gate) = mpsc::channel::<()>();
@@ -34,16 +35,16 @@ fn narrow() -> (Arc<Service>, mpsc::Receiver<()>, mpsc::Sender<()>) {
     (Service::start(router, Serving::new().threads(1)).expect("a thread"), entered, open)
 }
 
-/// A client of it.
+/// Connects a client to it.
 fn joined(service: &Arc<Service>, kind: Kind) -> UnixStream {
     let (client, stream) = UnixStream::pair().expect("a pair");
-    service.join(kind, Peer::default(), stream.into()).expect("threads").expect("room");
+    service.accept(kind, Peer::default(), stream.into()).expect("threads");
     client
 }
 
 // covers: B-174, B-187
 #[test]
-fn a_request_that_is_cancelled_waits_for_no_thread() {
+fn cancelled_request_does_not_wait_for_a_thread() {
     let (service, entered, open) = narrow();
     let mut client = joined(&service, Kind::Lines);
     line(&mut client, 0, "tools/call", r#""name":"stuck","arguments":{}"#);
@@ -65,7 +66,7 @@ fn a_request_that_is_cancelled_waits_for_no_thread() {
 
 // covers: B-174, B-187
 #[test]
-fn handler_that_ignores_its_cancellation_is_counted_until_it_returns() {
+fn handler_that_ignores_cancellation_counts_until_it_returns() {
     let (service, entered, open) = narrow();
     let held = || (service.stats().running, service.stats().abandoned_handlers);
     let mut client = joined(&service, Kind::Lines);
@@ -74,19 +75,19 @@ fn handler_that_ignores_its_cancellation_is_counted_until_it_returns() {
     assert_eq!(held(), (1, 0));
     line(&mut client, 1, "notifications/cancelled", r#""requestId":1"#);
     until(|| held() == (0, 1));
-    // One that waits for the thread holds none.
+    // A request that waits for the thread does not hold one.
     line(&mut client, 2, "tools/call", r#""name":"stuck","arguments":{}"#);
     until(|| held() == (1, 1));
     line(&mut client, 2, "notifications/cancelled", r#""requestId":2"#);
     until(|| held() == (0, 1));
     open.send(()).expect("waits");
     until(|| held() == (0, 0));
-    // A client that leaves has cancelled.
+    // A disconnect of the client is a cancellation.
     line(&mut client, 3, "tools/call", r#""name":"stuck","arguments":{}"#);
     entered.recv_timeout(BOUND).expect("entered");
     drop(client);
     until(|| held() == (0, 1));
-    // So does the end of the server, which waits for no handler.
+    // So is the end of the server, which waits for no handler.
     service.stop(Duration::ZERO);
     assert_eq!(held(), (0, 1));
     open.send(()).expect("waits");
@@ -95,32 +96,30 @@ fn handler_that_ignores_its_cancellation_is_counted_until_it_returns() {
 
 // covers: B-173
 #[test]
-fn what_the_engine_has_said_is_delivered_before_a_connection_is_closed() {
+fn server_that_shuts_down_sends_its_responses_before_it_closes() {
     let (service, entered, open) = narrow();
     let mut client = joined(&service, Kind::Lines);
     line(&mut client, 7, "tools/call", r#""name":"stuck","arguments":{}"#);
     entered.recv_timeout(BOUND).expect("entered");
-    // The engine answers and has ended, and whoever made it do so has not come to its deliveries yet.
+    let mut todo = Todo::default();
     let mut desk = service.lock();
     desk.engine.shutdown(service.clock.now(), Duration::ZERO);
-    assert!(desk.engine.is_terminated());
-    let mut late = Todo::default();
-    desk.collect(&mut late, None);
-    let connections: Vec<_> = desk.connections.values().cloned().collect();
+    assert!(!desk.engine.is_terminated(), "the connection is open");
+    desk.collect(&mut todo, None);
     drop(desk);
-    connections.iter().for_each(|connection| connection.close(&service));
+    service.work(todo);
     let mut said = String::new();
     client.read_to_string(&mut said).expect("an end in order");
     assert!(said.contains(r#""id":7"#) && said.contains(r#""error""#), "{said:?}");
     drop(client);
-    service.work(late);
     open.send(()).expect("waits");
     service.stop(Duration::ZERO);
+    assert!(service.lock().engine.is_terminated());
 }
 
 // covers: B-141
 #[test]
-fn a_server_that_was_stopped_asks_about_no_further_request() {
+fn stopped_server_requests_no_further_admission() {
     let (told, asked) = mpsc::channel();
     let (open, gate) = mpsc::channel::<()>();
     let (told, gate) = (Mutex::new(told), Mutex::new(gate));
@@ -145,6 +144,6 @@ fn a_server_that_was_stopped_asks_about_no_further_request() {
     service.stop(Duration::ZERO);
     (0..3).for_each(|_| open.send(()).expect("a thread is in it"));
     drop(service);
-    // Whoever asks is gone, and has asked no more.
+    // The asking thread has ended, and has not asked again.
     assert_eq!(asked.recv_timeout(BOUND), Err(mpsc::RecvTimeoutError::Disconnected));
 }

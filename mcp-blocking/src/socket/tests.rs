@@ -1,4 +1,5 @@
-//! Connecting, over real sockets: addresses that refuse, addresses that never answer, and clients that end while they connect.
+//! Connecting over real sockets: addresses that refuse, unresponsive addresses, and clients that
+//! end while they connect.
 
 use super::*;
 use crate::{Client, Config, Router, connect, connect_with, serve_http, tools};
@@ -11,7 +12,7 @@ use std::time::Instant;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// An address where connections are neither accepted nor refused: the queue of its listener is full.
+/// An unresponsive address: the queue of its listener is full.
 struct Hole {
     address: SocketAddr,
     _listener: OwnedFd,
@@ -31,7 +32,7 @@ impl Hole {
     }
 }
 
-/// Two addresses with one port, as a name has that is known by both.
+/// Returns two addresses with one port, like those of a name with two addresses.
 fn pair() -> (Hole, TcpListener) {
     loop {
         let live = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("listens");
@@ -60,7 +61,7 @@ fn one(client: &Client) -> Option<String> {
 
 // covers: B-165
 #[test]
-fn an_address_that_does_not_answer_does_not_keep_the_next_one_waiting() {
+fn unresponsive_address_does_not_block_the_next() {
     let (hole, live) = pair();
     let (socket, took) = dialled(&[hole.address, live.local_addr().expect("an address")]);
     assert_eq!(socket.expect("connected").peer_addr().ok(), live.local_addr().ok());
@@ -69,7 +70,7 @@ fn an_address_that_does_not_answer_does_not_keep_the_next_one_waiting() {
 
 // covers: B-165
 #[test]
-fn an_address_that_refuses_is_passed_over() {
+fn refusing_address_is_skipped() {
     let dead = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
     let live = TcpListener::bind("127.0.0.1:0").expect("listens");
     let (socket, took) = dialled(&[dead, live.local_addr().expect("an address")]);
@@ -79,16 +80,16 @@ fn an_address_that_refuses_is_passed_over() {
 }
 
 #[test]
-fn a_connection_waits_for_no_acknowledgement() {
+fn connection_disables_the_nagle_algorithm() {
     let live = TcpListener::bind("127.0.0.1:0").expect("listens");
     let (socket, _) = dialled(&[live.local_addr().expect("an address")]);
     assert_eq!(socket.expect("connected").nodelay().ok(), Some(true));
 }
 
-// `localhost` has an address of either family on most systems, and the other one comes first.
+// On most systems `localhost` has an address of each family, and the other one is first.
 // covers: B-165
 #[test]
-fn a_server_on_one_family_is_found_by_a_name_that_has_both() {
+fn name_with_two_families_reaches_server_on_one() {
     let server = serve_http(calc(), "127.0.0.1:0").expect("listens");
     let began = Instant::now();
     let client = connect(format!("http://localhost:{}/mcp", server.local_addr().port())).expect("connected");
@@ -98,16 +99,17 @@ fn a_server_on_one_family_is_found_by_a_name_that_has_both() {
 
 // covers: B-165, B-087
 #[test]
-fn where_no_address_answers_the_connect_ends_in_time() {
+fn connect_times_out_if_no_address_responds() {
     let hole = Hole::at((Ipv4Addr::LOCALHOST, 0));
     let config = Config::new().set(|config| config.limits.frame.open_timeout = Duration::from_millis(300));
     let began = Instant::now();
-    let failed = connect_with(format!("http://{}/mcp", hole.address), config).expect_err("nobody answers");
+    let failed = connect_with(format!("http://{}/mcp", hole.address), config).expect_err("no address accepts");
     assert!(failed.to_string().contains(&Closed::Timeout.to_string()), "{failed}");
     assert!(began.elapsed() < LIMIT / 2, "{:?}", began.elapsed());
 }
 
-/// A client that has lost its connection, and whose next one is never answered: what its thread waits for, it cannot be woken from.
+/// Creates a client that has lost its connection, and whose next one is never accepted. Its thread
+/// cannot be woken.
 fn stuck() -> (Hole, Client) {
     let server = serve_http(calc(), "127.0.0.1:0").expect("listens");
     let address = server.local_addr();
@@ -123,7 +125,7 @@ fn stuck() -> (Hole, Client) {
 }
 
 #[test]
-fn a_thread_that_cannot_connect_keeps_neither_close_nor_drop_waiting() {
+fn pending_connect_delays_neither_close_nor_drop() {
     let (hole, client) = stuck();
     let began = Instant::now();
     let waiting = client.start(tools::call("one")).expect("begun");

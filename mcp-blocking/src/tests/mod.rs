@@ -1,8 +1,10 @@
-//! The client and the server under a model checker: many schedules of all their threads, over an operating system whose pipes hold one
-//! byte and whose time stands still unless a scenario lets it pass.
+//! The client and the server under a model checker: many schedules of all their threads, over an
+//! operating system whose pipes hold one byte and whose time passes only when a scenario requests
+//! it.
 //!
-//! The checker fails a schedule in which a thread waits for ever. So every scenario also proves that all threads end: a wake-up that is
-//! lost, a deadlock and a thread left behind are the same finding. `RUSTFLAGS='--cfg shuttle' cargo test -p mcp-blocking --lib tests::`
+//! The checker fails a schedule in which a thread waits forever. So every scenario also proves that
+//! all threads end: a lost wake-up, a deadlock and a remaining thread are the same finding.
+//! `RUSTFLAGS='--cfg shuttle' cargo test -p mcp-blocking --lib tests::`
 
 pub(crate) mod os;
 mod programs;
@@ -15,7 +17,8 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use std::time::Duration;
 use world::World;
 
-/// Runs a scenario under so many schedules of each kind: at random, and with few preemptions at the worst places.
+/// Runs a scenario under this many schedules of each kind: random ones, and ones with few
+/// preemptions at the worst points.
 fn check(schedules: usize, capacity: usize, scenario: impl Fn() + Send + Sync + Clone + 'static) {
     let scaled = |part: usize| ((schedules as f64 * scale()) as usize / part).max(1);
     let kinds: [Box<dyn Scheduler + Send>; 2] = [
@@ -35,7 +38,8 @@ fn check(schedules: usize, capacity: usize, scenario: impl Fn() + Send + Sync + 
             World::end();
         });
     }
-    // On a line of its own, where the progress of the tests does not hide it from whoever counts.
+    // On its own line, so that the progress output of the tests does not hide it from the step that
+    // counts.
     println!("\nchecked: {run} schedules");
 }
 
@@ -44,9 +48,9 @@ fn scale() -> f64 {
     std::env::var("MODEL_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1.0)
 }
 
-/// As [`pass_time`], but only while nothing else happens: the machine is fast.
+/// Like [`pass_time`], but only while nothing else happens, as on a fast machine.
 fn pass_idle_time(is_over: impl Fn() -> bool) {
-    // A thread that can run is chosen before that many others are.
+    // A runnable thread is chosen within this many steps.
     const LONG: u32 = 500;
     let deeds = || world::WORLD.with_borrow(|world| world.deeds);
     while !is_over() {
@@ -58,7 +62,7 @@ fn pass_idle_time(is_over: impl Fn() -> bool) {
     }
 }
 
-/// Lets time pass for as long as `is_over` says no: whatever is awaited comes, at any moment of a schedule.
+/// Lets time pass until `is_over`, at any point of a schedule.
 fn pass_time(is_over: impl Fn() -> bool) {
     while !is_over() {
         World::tick();
@@ -79,7 +83,7 @@ fn config() -> Config {
     Config::new().set(|config| config.policy = Policy::Modern)
 }
 
-/// The shutdown of a program, step by step.
+/// Sets the time limits for the shutdown of a program, step by step.
 fn ladder(config: Config) -> Config {
     config.set(|config| {
         config.limits.frame.exit_timeout = Duration::from_secs(1);

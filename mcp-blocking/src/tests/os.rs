@@ -1,12 +1,14 @@
-//! The operating system of the model: time that passes when a scenario says so, pipes of few bytes, programs that are threads.
+//! The operating system of the model checker: time that passes on request, pipes of few bytes, and
+//! threads as programs.
 //!
-//! Every lock and condition in it is the checker's, so a schedule may stop any thread at any of them.
+//! Every lock and condition in it belongs to the checker, so a schedule may stop any thread at any
+//! of them.
 
 use super::world::{Held, Proc, WORLD, World};
 use crate::Stderr;
+use crate::ends::{Reader, Writer};
 use crate::os::{Signal, Spawned};
 use crate::sync::{Mutex, MutexGuard, lock};
-use crate::target::{Reader, Writer};
 use mcp_proto::Instant;
 use mcp_proto::exchange::{ExitStatus, Program};
 use std::collections::VecDeque;
@@ -27,12 +29,12 @@ impl Clock {
     }
 }
 
-/// A seed that makes a schedule repeatable.
+/// Returns a fixed seed, so that a schedule is reproducible.
 pub(crate) fn seed() -> io::Result<[u8; 32]> {
     Ok([7; 32])
 }
 
-/// A condition whose timed waits end when the time of the model has come to it.
+/// A condition whose timed waits end at a time of the model.
 #[derive(Default, Debug)]
 pub(crate) struct Condvar(Arc<shuttle::sync::Condvar>);
 
@@ -75,7 +77,7 @@ impl Condvar {
     }
 }
 
-/// What two ends of a pipe share.
+/// The state that both ends of a pipe share.
 pub(crate) struct Pipe {
     state: Mutex<PipeState>,
     changed: Condvar,
@@ -88,10 +90,10 @@ struct PipeState {
     writable: bool,
 }
 
-/// One end of a pipe; closed when it is dropped.
+/// One end of a pipe. Dropping it closes it.
 pub(crate) struct ReadEnd(Arc<Pipe>);
 
-/// As [`ReadEnd`].
+/// Like [`ReadEnd`].
 pub(crate) struct WriteEnd(Arc<Pipe>);
 
 impl Pipe {

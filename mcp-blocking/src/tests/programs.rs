@@ -1,4 +1,4 @@
-//! Programs of the model.
+//! The programs of the model.
 
 use super::router;
 use super::world::{Held, World};
@@ -6,16 +6,16 @@ use crate::{Router, tool};
 use mcp_proto::exchange::ExitStatus;
 use std::io::{BufRead, BufReader, Write};
 
-/// What an older server answers to `initialize`, which is the first it hears.
+/// The response of a legacy server to `initialize`, its first request.
 const HELLO: &[u8] = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}}
 "#;
 
-/// Serves, and ends when its input ends.
+/// Serves, and exits at the end of its input.
 pub(super) fn server() {
     World::program("server", |held| serve(router(), held));
 }
 
-/// Serves; its tool `exit` ends it without an answer.
+/// Serves. Its tool `exit` exits without a response.
 pub(super) fn exiting() {
     World::program("exiting", |held| {
         let process = std::sync::Arc::clone(&held.process);
@@ -27,13 +27,14 @@ pub(super) fn exiting() {
     });
 }
 
-/// Says hello, then reads nothing more, and ends when it is terminated, or only when it is killed.
+/// Sends its greeting, reads nothing more, and exits when it is terminated, or only when it is
+/// killed.
 pub(super) fn deaf(ignores_term: bool) {
     World::program("deaf", move |mut held| {
         let mut input = BufReader::with_capacity(1, &mut held.input);
         for answer in [HELLO, b""] {
             let mut line = Vec::new();
-            // A client that is gone is no concern of it.
+            // A disconnect of the client does not matter.
             drop(input.read_until(b'\n', &mut line));
             drop(held.output.write_all(answer));
         }
@@ -46,7 +47,7 @@ pub(super) fn deaf(ignores_term: bool) {
     });
 }
 
-/// Says something on standard error, a part of it after the other streams have ended, and exits at once.
+/// Writes to standard error, partly after its other streams have ended, and exits at once.
 pub(super) fn failing(said: &'static [u8]) {
     World::program("failing", move |held| {
         let Held { input, output, mut errors, .. } = held;

@@ -1,4 +1,4 @@
-//! What the model is put through.
+//! The scenarios of the model.
 
 use super::{Text, check, config, ladder, pass_idle_time, pass_time, programs, router};
 use crate::pool::Pool;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// What happens once, and can be waited for.
+/// An event that happens once and can be waited for.
 #[derive(Clone, Default)]
 struct Event(Arc<(Mutex<bool>, Condvar)>);
 
@@ -38,7 +38,8 @@ fn connected(program: &str) -> Client {
     connect_with(Program::new(program), config()).expect("connected")
 }
 
-/// Three threads call: one waits, one lets its call go, one cancels; then the client is closed.
+/// Three threads make calls: one waits, one drops its call, one cancels it. Then the client is
+/// closed.
 fn calls_from_three_threads(text: &'static str) {
     programs::server();
     let client = connected("server");
@@ -76,13 +77,13 @@ fn calls_of_many_threads_end_once_over_pipes_of_one_byte() {
 
 // covers: B-131, B-066, B-277
 #[test]
-fn calls_of_many_threads_end_once_over_pipes_that_hold_a_message() {
+fn calls_of_many_threads_end_once_over_pipes_of_a_message() {
     check(2000, 4096, || calls_from_three_threads("short"));
 }
 
 // covers: B-141, B-066, B-137
 #[test]
-fn a_program_that_exits_ends_every_call_once() {
+fn exiting_program_ends_every_call_once() {
     check(1000, 64, || {
         programs::exiting();
         let client = connected("exiting");
@@ -94,7 +95,7 @@ fn a_program_that_exits_ends_every_call_once() {
         assert!(lost(&ended), "{ended:?}");
         match other.join().expect("no panic") {
             Ok(text) => assert_eq!(text, "x"),
-            // The client had ended when it was asked.
+            // The client had ended before the call.
             Err(CallError::Refused(_)) => {}
             Err(ended) => assert!(lost(&ended), "{ended:?}"),
         }
@@ -104,7 +105,7 @@ fn a_program_that_exits_ends_every_call_once() {
 
 // covers: B-138, B-133, B-137, B-066
 #[test]
-fn a_program_that_never_reads_is_closed_by_the_ladder() {
+fn program_that_never_reads_is_ended_step_by_step() {
     for ignores_term in [false, true] {
         check(500, 8, move || {
             programs::deaf(ignores_term);
@@ -115,7 +116,7 @@ fn a_program_that_never_reads_is_closed_by_the_ladder() {
             let client = connect_with(Program::new("deaf"), config).expect("connected");
             let other = client.clone();
             let caller = thread::spawn(move || {
-                let ended = echo(&other, &"long".repeat(8)).expect_err("nobody reads it");
+                let ended = echo(&other, &"long".repeat(8)).expect_err("no peer reads it");
                 assert!(matches!(ended, CallError::Closed { .. } | CallError::Refused(_)), "{ended:?}");
             });
             let closed = Arc::new(AtomicBool::new(false));
@@ -132,7 +133,7 @@ fn a_program_that_never_reads_is_closed_by_the_ladder() {
 
 // covers: B-129, B-141
 #[test]
-fn the_last_words_of_a_program_are_in_its_end_in_every_schedule() {
+fn end_of_standard_error_is_reported_in_every_schedule() {
     const SAID: &[u8] = b"cannot start: no licence\nbye";
     check(2000, 1, || {
         programs::failing(SAID);
@@ -150,7 +151,7 @@ fn the_last_words_of_a_program_are_in_its_end_in_every_schedule() {
 
 // covers: B-134, B-138, B-141
 #[test]
-fn a_pipe_that_another_process_holds_delays_the_end_no_longer_than_it_may() {
+fn pipe_held_by_another_process_delays_the_end_within_limits() {
     check(1000, 1, || {
         let release = Event::default();
         let held = release.clone();
@@ -163,7 +164,7 @@ fn a_pipe_that_another_process_holds_delays_the_end_no_longer_than_it_may() {
             assert!(ended.contains("code 5"), "{ended}");
             done.store(true, Ordering::SeqCst);
         });
-        // Nothing but time ends it: the pipe stays open.
+        // Only time ends it, since the pipe stays open.
         pass_idle_time(|| failed.load(Ordering::SeqCst));
         connecting.join().expect("no panic");
         release.happen();
@@ -172,7 +173,7 @@ fn a_pipe_that_another_process_holds_delays_the_end_no_longer_than_it_may() {
 
 // covers: B-277, B-272, B-133
 #[test]
-fn the_client_may_be_closed_and_dropped_by_anyone_while_calls_wait() {
+fn client_may_be_closed_by_any_thread_while_calls_wait() {
     check(1000, 64, || {
         programs::server();
         let client = connected("server");
@@ -197,7 +198,7 @@ fn the_client_may_be_closed_and_dropped_by_anyone_while_calls_wait() {
 
 // covers: B-131, B-140, B-142
 #[test]
-fn a_server_answers_what_it_was_asked_and_returns_when_its_input_ends() {
+fn server_answers_all_requests_and_returns_at_eof() {
     check(1000, 1, || {
         let ((input, mut asks), (answers, output)) = (super::os::Pipe::ends(), super::os::Pipe::ends());
         let serving = thread::spawn(move || crate::serve(router(), input, output));
@@ -223,7 +224,7 @@ fn a_server_answers_what_it_was_asked_and_returns_when_its_input_ends() {
 
 // covers: B-075
 #[test]
-fn the_pool_loses_no_job_when_its_threads_leave_and_come() {
+fn pool_loses_no_job_when_threads_end_and_start() {
     check(20_000, 1, || {
         let (done, doing) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let (count, at_once) = (Arc::clone(&done), Arc::clone(&doing));
@@ -241,7 +242,7 @@ fn the_pool_loses_no_job_when_its_threads_leave_and_come() {
             let pool = Arc::clone(&pool);
             thread::spawn(move || (first..first + 2).for_each(|job| pool.submit(job).expect("a thread")))
         });
-        // Threads that have nothing to do for long end meanwhile.
+        // Idle threads end meanwhile.
         for _ in 0..2 {
             super::World::tick();
             thread::yield_now();
@@ -255,7 +256,7 @@ fn the_pool_loses_no_job_when_its_threads_leave_and_come() {
 
 // covers: B-060, TIME-B-002
 #[test]
-fn a_call_that_times_out_ends_once_whatever_its_answer_does() {
+fn call_that_times_out_ends_once_despite_a_late_response() {
     check(1000, 64, || {
         programs::server();
         let client = connected("server");
@@ -264,7 +265,7 @@ fn a_call_that_times_out_ends_once_whatever_its_answer_does() {
         let caller = thread::spawn(move || {
             let call = tools::call("echo").arguments(&Text { text: "x".into() }).timeout(Duration::from_secs(1));
             match client.call(call) {
-                // Time also passes for a server that has not come to it.
+                // Time also passes for a server that has not read the request.
                 Ok(_) | Err(CallError::Timeout { .. } | CallError::Closed { .. } | CallError::Refused(_)) => {}
                 Err(other) => panic!("{other:?}"),
             }

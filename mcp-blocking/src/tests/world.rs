@@ -1,4 +1,4 @@
-//! What a scenario sets up, lets pass, and looks at in the end.
+//! The setup of a scenario, its time, and its checks at the end.
 
 use super::os::{Condvar, Pipe, ReadEnd, WriteEnd};
 use crate::sync::{Mutex, MutexGuard, lock, wait};
@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 thread_local! {
-    /// All threads of a schedule are one thread of the real system. Never borrowed across a point where the checker may switch.
+    /// All threads of a schedule are one thread of the real system. Never borrowed across a point
+    /// at which the checker may switch.
     pub(super) static WORLD: RefCell<World> = RefCell::default();
 }
 
-/// What a program does: it gets its ends of the pipes, and returns its exit code.
+/// The code of a program: it gets its ends of the pipes, and returns its exit code.
 pub(super) type Body = dyn Fn(Held) -> i32 + Send + Sync;
 
 #[derive(Default)]
@@ -23,12 +24,12 @@ pub(super) struct World {
     pub(super) programs: BTreeMap<String, Arc<Body>>,
     waits: BTreeMap<u64, (Duration, Arc<shuttle::sync::Condvar>)>,
     next_wait: u64,
-    /// Counts what threads do with pipes and conditions.
+    /// Counts the operations of threads on pipes and conditions.
     pub(super) deeds: u64,
     started: Vec<Arc<Proc>>,
 }
 
-/// What a program holds.
+/// The resources of a program.
 pub(super) struct Held {
     pub(super) input: ReadEnd,
     pub(super) output: WriteEnd,
@@ -37,12 +38,12 @@ pub(super) struct Held {
 }
 
 impl World {
-    /// A new world, with pipes of so many bytes.
+    /// Begins a new world, with pipes of this capacity.
     pub(super) fn begin(capacity: usize) {
         WORLD.set(Self { capacity, ..Self::default() });
     }
 
-    /// From now on, a program of this name can be started.
+    /// Defines a program of this name.
     pub(super) fn program(name: &str, body: impl Fn(Held) -> i32 + Send + Sync + 'static) {
         WORLD.with_borrow_mut(|world| world.programs.insert(name.into(), Arc::new(body)));
     }
@@ -63,7 +64,8 @@ impl World {
         self.now
     }
 
-    /// Lets time pass up to the next moment that someone waits for, and sees that all who wait for it wake. False if nobody does.
+    /// Advances the time to the next deadline of a waiting thread, and wakes all threads that wait
+    /// for it. Returns false if there is none.
     pub(super) fn tick() -> bool {
         let next = WORLD.with_borrow(|world| world.waits.values().map(|(until, _)| *until).min());
         let Some(next) = next else { return false };
@@ -74,7 +76,7 @@ impl World {
                 late.map(|(_, on)| Arc::clone(on)).collect::<Vec<_>>()
             })
         };
-        // Who is about to wait, and not yet does, hears nothing; so it is repeated.
+        // A thread that is about to wait misses the signal, so it is repeated.
         loop {
             let late = late();
             if late.is_empty() {
@@ -85,7 +87,8 @@ impl World {
         }
     }
 
-    /// Waits until every program that was started has ended and was reaped: the checker sees if that does not come.
+    /// Waits until every started program has ended and was reaped. The checker notices if this
+    /// never happens.
     pub(super) fn end() {
         let started = WORLD.with_borrow_mut(|world| std::mem::take(&mut world.started));
         for process in started {
@@ -114,7 +117,7 @@ impl Proc {
         Arc::new(Self { state: Mutex::default(), changed: Condvar::new(), read, written: Mutex::new(written) })
     }
 
-    /// It ends, unless it has.
+    /// Ends the process, unless it has ended.
     pub(super) fn end(&self, status: ExitStatus) {
         let mut state = lock(&self.state);
         if !state.reaped {
@@ -124,15 +127,16 @@ impl Proc {
         self.changed.notify_all();
     }
 
-    /// It ends, and its pipes are closed, whatever its threads are at.
+    /// Ends the process and closes its pipes, whatever its threads are doing.
     pub(super) fn cut(&self, status: ExitStatus) {
         self.end(status);
-        // Its output first: it says nothing more, whatever its threads make of the end of its input.
+        // Its output first, so that it writes nothing more when its threads notice the end of its
+        // input.
         lock(&self.written).iter().for_each(|pipe| pipe.close_writing());
         self.read.iter().for_each(|pipe| pipe.close_reading());
     }
 
-    /// What it writes to is held by another process too, which its end does not touch.
+    /// Lets another process hold its outputs, so that they survive its end.
     pub(super) fn share_outputs(&self) {
         lock(&self.written).clear();
     }
@@ -146,7 +150,7 @@ impl Proc {
         self.changed.notify_all();
     }
 
-    /// Waits until it is asked to end, or has.
+    /// Waits until it is asked to terminate, or has ended.
     pub(super) fn wait_terminated(&self) {
         drop(self.until(|state| state.terminated || state.status.is_some()));
     }

@@ -1,14 +1,15 @@
-//! What the tests of this crate share: a bound for everything, peers made of shell, and a look at the process table.
+//! Helpers of these tests: a time limit for everything, peers as shell scripts, and the process
+//! table.
 
 use mcp_blocking::{Client, Config, Program, Stderr};
 use mcp_proto::client::Policy;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// How long any one condition may take to come true.
+/// Maximum time for any one condition.
 pub(crate) const BOUND: Duration = Duration::from_secs(20);
 
-/// Runs a test on a thread of its own; one that takes longer than twice the bound has failed.
+/// Runs a test on its own thread. It fails if it exceeds twice the time limit.
 pub(crate) fn bounded(test: impl FnOnce() + Send + 'static) {
     let (done, wait) = mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -25,7 +26,7 @@ pub(crate) fn bounded(test: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Looks until `is_so`, at most for [`BOUND`].
+/// Waits until `is_so`, at most for [`BOUND`].
 #[track_caller]
 pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + BOUND;
@@ -40,22 +41,23 @@ pub(crate) fn sh(script: &str) -> Program {
     Program::new("/bin/sh").args(["-c", script])
 }
 
-/// The beginning of a script: answers `initialize`, with its process id as its name, and reads the notification after it.
+/// The beginning of a script: it responds to `initialize` with the process id as its name, and
+/// reads the next notification.
 pub(crate) const HELLO: &str = r#"
     read -r line
     echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"'$$'","version":"1"}}}'
     read -r line
 "#;
 
-/// The answer of such a script to its first call.
+/// The response of such a script to its first call.
 pub(crate) const ANSWER: &str = r#"echo '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"3"}]}}'"#;
 
-/// A script that has said hello.
+/// Returns a script that has completed the handshake.
 pub(crate) fn server(script: &str) -> Program {
     sh(&format!("{HELLO}{script}"))
 }
 
-/// A configuration for the servers above, which know `initialize` only.
+/// Returns a configuration for the servers above, which support only `initialize`.
 pub(crate) fn legacy() -> Config {
     Config::new().stderr(Stderr::Discard).set(|config| {
         config.policy = Policy::Legacy;
@@ -63,7 +65,7 @@ pub(crate) fn legacy() -> Config {
     })
 }
 
-/// A ladder that is quick to go down.
+/// Sets short time limits for the steps of a shutdown.
 pub(crate) fn quick(config: Config) -> Config {
     config.set(|config| {
         config.limits.frame.exit_timeout = Duration::from_millis(100);
@@ -72,19 +74,19 @@ pub(crate) fn quick(config: Config) -> Config {
     })
 }
 
-/// The process group of a server that has said hello.
+/// Returns the process group of a server that has completed the handshake.
 pub(crate) fn group(client: &Client) -> u32 {
     client.server().and_then(|server| server.implementation).expect("hello").name.parse().expect("a process id")
 }
 
-/// The processes of a group that still run.
+/// Returns the running processes of a group.
 pub(crate) fn members(group: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|pid| group_of(*pid) == Some(group)).collect()
 }
 
-/// The group of a process that still runs.
+/// Returns the group of a running process.
 pub(crate) fn group_of(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit(')').next()?.split_whitespace();

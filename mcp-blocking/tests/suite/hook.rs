@@ -1,4 +1,5 @@
-//! The message hook on either side of a real pair: it sees what goes by, redacted, and what it refuses is told to who waits.
+//! The message hooks of both sides of a real pair: they see redacted messages, and their refusals
+//! reach the waiting calls.
 
 use crate::common::{BOUND, bounded, quick};
 use crate::own::{Add, Text, router};
@@ -11,7 +12,8 @@ use std::io::pipe;
 use std::sync::{Arc, Mutex};
 use std::thread::spawn;
 
-/// Refuses calls that name a word, in one direction, and keeps what it was shown.
+/// Returns a hook that refuses calls with a word, in one direction, and keeps the messages that it
+/// sees.
 fn refusing(
     word: &'static str,
     direction: Direction,
@@ -28,7 +30,7 @@ fn refusing(
 
 // covers: S2-44
 #[test]
-fn both_sides_of_a_pair_are_asked_in_both_eras() {
+fn hooks_of_both_sides_run_in_both_eras() {
     for policy in [Policy::Modern, Policy::Legacy] {
         bounded(move || {
             let ((input, ask), (answers, output)) = (pipe().expect("a pipe"), pipe().expect("a pipe"));
@@ -63,9 +65,9 @@ fn both_sides_of_a_pair_are_asked_in_both_eras() {
     }
 }
 
-// A server that was told to refuse refuses wherever its router is served.
+// The hook of a server applies wherever its router is served.
 #[test]
-fn the_hook_of_a_router_is_not_lost_when_it_is_served() {
+fn hook_of_a_router_is_kept_when_it_is_served() {
     bounded(|| {
         let hook = MessageHook::new(refusing("unwelcome", Direction::In, &Arc::default()));
         let router = router().0.configure(|config| config.on_message = Some(hook));

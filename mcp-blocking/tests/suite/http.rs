@@ -1,4 +1,4 @@
-//! HTTP on loopback: our client against our server, each against a peer made by hand.
+//! HTTP on loopback: this client with this server, and each with a hand-written peer.
 
 use crate::common::{BOUND, bounded, until};
 use crate::own::{Add, Count, Seen, Text, router};
@@ -32,7 +32,7 @@ fn add(client: &Client) -> Result<CallToolResult, CallError> {
     client.call(tools::call("add").arguments(&Add { a: 1, b: 2 }))
 }
 
-/// A request of the 2026-07-28 revision, by hand.
+/// Returns a hand-written request of 2026-07-28.
 fn post(id: u32, tool: &str, arguments: &str, progress: bool) -> String {
     let token = if progress { r#""progressToken":"p","# } else { "" };
     let body = format!(
@@ -45,7 +45,7 @@ fn post(id: u32, tool: &str, arguments: &str, progress: bool) -> String {
     )
 }
 
-/// The head of a message, in lower case, and its body if that has a length.
+/// Returns the head of a message in lower case, and its body if it has a length.
 fn read_message(stream: &mut impl BufRead) -> Option<(String, String)> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -62,7 +62,7 @@ fn read_message(stream: &mut impl BufRead) -> Option<(String, String)> {
 
 // covers: S2-14, S2-16, S2-22, S0-14, S0-15, S0-16
 #[test]
-fn a_url_is_called_and_answers_as_json_and_as_a_stream() {
+fn url_responds_as_json_and_as_a_stream() {
     bounded(|| {
         let (server, _seen, url) = served();
         let client = connect(url.as_str()).expect("connected");
@@ -84,14 +84,14 @@ fn closing_an_http_client_leaves_no_thread_behind() {
         let (_server, _seen, url) = served();
         let client = connect(url.as_str()).expect("connected");
         assert_eq!(text(add(&client)), "3");
-        // Its writing thread waits for more when the client is closed.
+        // Its writing thread waits for more bytes when the client is closed.
         client.close();
         until(|| client.stats().detached_threads == 0);
     });
 }
 
 #[test]
-fn notifications_can_be_awaited_over_http_and_after_the_close() {
+fn notifications_can_be_awaited_over_http_and_after_close() {
     bounded(|| {
         let (_server, _seen, url) = served();
         let client = connect(url.as_str()).expect("connected");
@@ -107,7 +107,7 @@ fn notifications_can_be_awaited_over_http_and_after_the_close() {
 
 // covers: B-073
 #[test]
-fn a_question_is_asked_and_answered_over_http() {
+fn elicitation_works_over_http() {
     bounded(|| {
         let (_server, _seen, url) = served();
         let config = Config::new().on_elicit(|_| ElicitResult::Accept(Object::new().with("name", "eve")));
@@ -118,7 +118,7 @@ fn a_question_is_asked_and_answered_over_http() {
 
 // covers: B-049, B-072
 #[test]
-fn clients_with_equal_ids_get_their_own_answers() {
+fn clients_with_equal_ids_get_their_own_responses() {
     bounded(|| {
         let (_server, _seen, url) = served();
         std::thread::scope(|scope| {
@@ -138,7 +138,7 @@ fn clients_with_equal_ids_get_their_own_answers() {
 
 // covers: S2-19
 #[test]
-fn a_server_keeps_the_connection_and_answers_in_order() {
+fn server_keeps_the_connection_and_responds_in_order() {
     bounded(|| {
         let (server, _seen, _url) = served();
         let mut stream = TcpStream::connect(server.local_addr()).expect("connected");
@@ -166,7 +166,7 @@ fn a_server_keeps_the_connection_and_answers_in_order() {
 
 // covers: S2-19, S0-14, S0-15
 #[test]
-fn a_client_uses_one_connection_for_calls_one_after_another() {
+fn client_uses_one_connection_for_sequential_calls() {
     bounded(|| {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -195,7 +195,8 @@ fn a_client_uses_one_connection_for_calls_one_after_another() {
                     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length";
                     format!("{head}: {}\r\n\r\n{answer}", answer.len())
                 };
-                // At once: a call that comes after the event and before the last chunk would rightly open a second connection.
+                // In one write: a call between the event and the last chunk would rightly open a
+                // second connection.
                 stream.write_all(answer.as_bytes()).expect("written");
             }
             methods
@@ -231,7 +232,7 @@ fn cancelling_a_call_closes_its_stream_and_stops_its_handler() {
 
 // covers: CANC-S-003, B-149
 #[test]
-fn a_client_that_disconnects_cancels_its_request() {
+fn disconnect_cancels_the_request() {
     bounded(|| {
         let (server, seen, _url) = served();
         let mut stream = TcpStream::connect(server.local_addr()).expect("connected");
@@ -244,10 +245,10 @@ fn a_client_that_disconnects_cancels_its_request() {
 
 // covers: B-087, B-094
 #[test]
-fn where_nobody_listens_the_connect_fails_and_says_so() {
+fn connect_without_listener_fails_with_the_reason() {
     bounded(|| {
         let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
-        let failed = connect(format!("http://{address}")).expect_err("nobody listens");
+        let failed = connect(format!("http://{address}")).expect_err("nothing listens");
         let ConnectError::Negotiation(e) = &failed else { panic!("{failed:?}") };
         assert_eq!((e.stage, &e.cause), (Stage::Connect, &NegotiationCause::Closed(Closed::Refused)));
     });
@@ -255,7 +256,7 @@ fn where_nobody_listens_the_connect_fails_and_says_so() {
 
 // covers: B-087
 #[test]
-fn what_is_no_url_or_cannot_be_reached_is_refused() {
+fn invalid_and_unusable_urls_are_refused() {
     bounded(|| {
         assert!(matches!(connect("localhost:8000"), Err(ConnectError::Url(_))));
         assert!(matches!(connect("ftp://localhost/"), Err(ConnectError::Url(_))));
@@ -266,13 +267,13 @@ fn what_is_no_url_or_cannot_be_reached_is_refused() {
 
 // covers: B-149
 #[test]
-fn stopping_a_server_ends_everything_in_time() {
+fn stop_ends_everything_in_time() {
     bounded(|| {
         let (server, seen, url) = served();
         let client = connect(url.as_str()).expect("connected");
         let slow = client.start(tools::call("slow")).expect("begun");
         seen.wait(|counts| counts.begun == 1);
-        // One that says nothing, and one that never reads its answer.
+        // One sends nothing, and one never reads its response.
         let mute = TcpStream::connect(server.local_addr()).expect("connected");
         let mut deaf = TcpStream::connect(server.local_addr()).expect("connected");
         let large = post(1, "echo", &format!(r#"{{"text":"{}"}}"#, "x".repeat(3 << 20)), false);
@@ -291,7 +292,7 @@ fn stopping_a_server_ends_everything_in_time() {
 /// Set for the child that another test starts.
 const FULL: &str = "MCP_BLOCKING_TEST_FULL";
 
-/// A server that is stopped when no descriptor is left: this binary, told to run the test below alone.
+/// A server that is stopped without a free descriptor: this binary, which runs only the test below.
 fn full() {
     let (server, _seen, _url) = served();
     let mut stream = TcpStream::connect(server.local_addr()).expect("connected");
@@ -306,13 +307,13 @@ fn full() {
 
 // covers: B-141, B-189
 #[test]
-fn a_server_without_descriptors_listens_no_longer_when_it_is_stopped() {
+fn server_without_descriptors_closes_its_listener_on_stop() {
     if std::env::var_os(FULL).is_some() {
         return full();
     }
     bounded(|| {
         let mut full = Command::new("/bin/sh")
-            .args(["-c", "ulimit -n 64; exec \"$0\" --exact http::a_server_without_descriptors_listens_no_longer_when_it_is_stopped --nocapture --test-threads=1"])
+            .args(["-c", "ulimit -n 64; exec \"$0\" --exact http::server_without_descriptors_closes_its_listener_on_stop --nocapture --test-threads=1"])
             .arg(std::env::current_exe().expect("a path"))
             .env(FULL, "1")
             .stdin(Stdio::piped())
@@ -334,12 +335,12 @@ fn a_server_without_descriptors_listens_no_longer_when_it_is_stopped() {
 }
 
 #[test]
-fn a_server_may_be_given_all_the_time_there_is_to_stop() {
+fn stop_accepts_the_maximum_duration() {
     bounded(|| served().0.stop(Duration::MAX));
 }
 
 #[test]
-fn a_server_that_is_dropped_listens_no_longer() {
+fn dropped_server_closes_its_listener() {
     bounded(|| {
         let (server, _seen, url) = served();
         let address = server.local_addr();
@@ -352,7 +353,7 @@ fn a_server_that_is_dropped_listens_no_longer() {
 
 // covers: S2-09
 #[test]
-fn large_messages_pass_both_ways() {
+fn large_messages_pass_in_both_directions() {
     bounded(|| {
         let (_server, _seen, url) = served();
         let client = connect_with(url, Config::new().set(|config| config.timeout = Some(BOUND))).expect("connected");
@@ -368,7 +369,8 @@ fn large_messages_pass_both_ways() {
     });
 }
 
-/// A server that wants credentials: answers 401 without them, and else any request with a result that fits. Counts both.
+/// A server that requires credentials: it responds with 401 without them, and otherwise with a
+/// matching result. Counts both.
 fn guarded_server() -> (String, Arc<Mutex<(u32, u32)>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
@@ -412,7 +414,7 @@ fn guarded_server() -> (String, Arc<Mutex<(u32, u32)>>) {
 
 // covers: S0-45
 #[test]
-fn credentials_are_asked_for_once_and_the_request_is_made_once_more() {
+fn credentials_are_requested_once_and_the_request_repeated() {
     bounded(|| {
         let (url, counts) = guarded_server();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -427,20 +429,21 @@ fn credentials_are_asked_for_once_and_the_request_is_made_once_more() {
         client.close();
         assert_eq!(*asked.lock().expect("no panic"), [(401, vec!["Bearer realm=\"x\"".to_owned()])]);
         assert_eq!(*counts.lock().expect("no panic"), (1, 3));
-        // Nobody has any.
+        // There are no credentials.
         let refused = connect_with(url.as_str(), Config::new().on_authorize(|_| Authorization::Refuse));
         let Err(ConnectError::Negotiation(e)) = refused else { panic!("{refused:?}") };
         let said = e.to_string();
         assert!(said.starts_with("server/discover failed after "), "{said}");
         assert!(said.ends_with(" ms: HTTP 401 [WWW-Authenticate: Bearer realm=\"x\"]"), "{said}");
-        // A callback that panics has none either.
+        // Nor does a callback that panics provide any.
         let panicked = connect_with(url.as_str(), Config::new().on_authorize(|_| panic!("on purpose")));
         assert!(matches!(panicked, Err(ConnectError::Negotiation(_))));
     });
 }
 
-/// A server by hand with one tool, whose argument `a` is mirrored: into `Mcp-Param-Old` as it is listed first, into `Mcp-Param-New` as it is
-/// listed from then on, and as it wants it. Every request must have the field of the application. Tells the methods that were called.
+/// A hand-written server with one tool, whose argument `a` is mirrored: into `Mcp-Param-Old` as it
+/// is listed first, and into `Mcp-Param-New`, which it requires, as it is listed later. Every
+/// request must have the field of the application. Reports the methods of its requests.
 fn renaming_server(listener: TcpListener, methods: mpsc::Sender<String>) {
     for stream in listener.incoming() {
         let methods = methods.clone();
@@ -483,7 +486,7 @@ fn serve_renamed(mut stream: TcpStream, methods: &mpsc::Sender<String>) {
 
 // covers: HDR-C-016, HDR-C-040, B-217, S2-15
 #[test]
-fn arguments_and_fields_of_the_application_are_in_the_header_and_a_stale_list_is_fetched_anew() {
+fn arguments_and_application_fields_are_sent_in_the_header() {
     bounded(|| {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -502,7 +505,7 @@ fn arguments_and_fields_of_the_application_are_in_the_header_and_a_stale_list_is
 }
 
 #[test]
-fn address_that_is_in_use_is_named_in_the_error() {
+fn error_names_the_address_in_use() {
     let (server, _seen, _url) = served();
     let in_use = serve_http(router().0, server.local_addr()).expect_err("in use");
     assert_eq!(in_use.kind(), std::io::ErrorKind::AddrInUse);

@@ -1,4 +1,5 @@
-//! The adapter against real programs, pipes and sockets. One program, so that the peers it makes of itself are built with it.
+//! The adapter with real programs, pipes and sockets. It is one program, so that its peers, which
+//! are the same program, are built with it.
 #![cfg(target_os = "linux")]
 
 mod common;

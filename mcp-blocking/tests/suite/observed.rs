@@ -1,4 +1,4 @@
-//! What can be seen of a connection from outside: its numbers, and its pings.
+//! Statistics and pings of a connection.
 
 use crate::common::{BOUND, bounded, legacy, server, until};
 use mcp_blocking::{connect_with, tools};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 // covers: PING-B-003
 #[test]
-fn a_program_that_hangs_misses_its_pings_and_goes_on_being_waited_for() {
+fn hanging_program_misses_pings_and_its_call_continues() {
     bounded(|| {
         let (told, events) = mpsc::channel();
         let config = legacy().on_event(move |event| drop(told.send(event))).set(|config| {
@@ -32,7 +32,7 @@ fn a_program_that_hangs_misses_its_pings_and_goes_on_being_waited_for() {
 }
 
 #[test]
-fn a_call_is_seen_in_the_numbers_of_its_client() {
+fn statistics_count_the_calls_of_a_client() {
     bounded(|| {
         let client = connect_with(server("while read -r line; do :; done"), legacy()).expect("hello");
         let before = client.stats();
@@ -53,7 +53,7 @@ fn a_call_is_seen_in_the_numbers_of_its_client() {
 
 #[cfg(feature = "http")]
 #[test]
-fn over_http_both_sides_have_the_same_numbers() {
+fn statistics_of_both_sides_agree_over_http() {
     bounded(|| {
         let (router, _seen) = crate::own::router();
         let server = mcp_blocking::serve_http(router, "127.0.0.1:0").expect("listens");
@@ -62,13 +62,14 @@ fn over_http_both_sides_have_the_same_numbers() {
         for _ in 0..3 {
             client.call(tools::call("add").arguments(&crate::own::Add { a: 1, b: 2 })).expect("a sum");
         }
-        // Who has written is told of it a little later, and the last chunk of a stream comes after its answer.
+        // The writer is notified a little later, and the last chunk of a stream follows its
+        // response.
         until(|| server.stats().traffic.bytes_out == client.stats().traffic.bytes_in);
         let (ours, theirs) = (client.stats().traffic, server.stats());
         assert_eq!((theirs.requests, theirs.running), (3, 0));
         assert!(theirs.channels >= 1);
         until(|| client.stats().traffic.bytes_out == theirs.traffic.bytes_in);
-        // The probe, and three calls.
+        // The probe and three calls.
         assert_eq!((theirs.traffic.messages_in, theirs.traffic.messages_out), (4, 4));
         assert_eq!((ours.messages_in, ours.messages_out), (4, 4));
         server.stop(Duration::ZERO);
@@ -79,7 +80,7 @@ fn over_http_both_sides_have_the_same_numbers() {
 // covers: PING-B-003
 #[cfg(feature = "http")]
 #[test]
-fn pings_over_http_are_answered_and_seen_by_nobody() {
+fn pings_over_http_are_answered_and_not_reported() {
     bounded(|| {
         let (router, _seen) = crate::own::router();
         let server = mcp_blocking::serve_http(router, "127.0.0.1:0").expect("listens");

@@ -1,4 +1,4 @@
-//! A server of our own with a tool for each thing a test looks at.
+//! A server of this crate with a tool for each tested behaviour.
 
 use mcp_blocking::{Cx, ElicitRequest, ElicitResult, Object, Progress, Router, ToolError, tool};
 use mcp_proto::{InputAnswer, InputRequest};
@@ -20,7 +20,7 @@ pub(crate) struct Count {
     pub(crate) to: u32,
 }
 
-/// What the handlers of one server have come to.
+/// The state of the handlers of one server.
 #[derive(Default)]
 pub(crate) struct Seen {
     counts: Mutex<Counts>,
@@ -31,9 +31,9 @@ pub(crate) struct Seen {
 pub(crate) struct Counts {
     /// Handlers of `slow` that have begun.
     pub(crate) begun: u32,
-    /// Of those, how many saw their cancellation.
+    /// Number of these that saw their cancellation.
     pub(crate) cancelled: u32,
-    /// Handlers of `meet` that are there.
+    /// Handlers of `meet` that have arrived.
     pub(crate) met: u32,
 }
 
@@ -43,7 +43,7 @@ impl Seen {
         self.changed.notify_all();
     }
 
-    /// Waits until `is_so`, at most for the bound.
+    /// Waits until `is_so`, at most for the time limit.
     pub(crate) fn wait(&self, mut is_so: impl FnMut(&Counts) -> bool) {
         let counts = self.counts.lock().expect("no panic");
         let (_counts, late) =
@@ -52,7 +52,7 @@ impl Seen {
     }
 }
 
-/// The server, and a look at its handlers.
+/// Returns the server and the state of its handlers.
 pub(crate) fn router() -> (Router, Arc<Seen>) {
     let seen = Arc::new(Seen::default());
     let (slow, meet) = (Arc::clone(&seen), Arc::clone(&seen));
@@ -69,7 +69,7 @@ pub(crate) fn router() -> (Router, Arc<Seen>) {
         })
         .tool(tool("count"), |cx, count: Count| {
             for n in 1..=count.to {
-                // Whether anyone listens is not the handler's business.
+                // Fails if the client did not request progress.
                 let _ = cx.progress(Progress::new(n.into()).total(count.to.into()));
             }
             count.to

@@ -1,4 +1,4 @@
-//! Programs as servers, well behaved and not: what the user gets, and that nothing of them is left.
+//! Programs as servers, correct and faulty: the results for the user, and the cleanup.
 
 use crate::common::{ANSWER, BOUND, HELLO, bounded, group, legacy, members, quick, server, sh, until};
 use mcp_blocking::{
@@ -28,7 +28,7 @@ fn killed(signal: i32) -> Closed {
     Closed::Exited(ExitStatus::killed(signal))
 }
 
-/// Waits until a program says its first notification.
+/// Waits for the first notification of a program.
 fn noticed(config: Config) -> (Config, mpsc::Receiver<()>) {
     let (told, events) = mpsc::channel();
     let config = config.on_event(move |event| {
@@ -39,12 +39,12 @@ fn noticed(config: Config) -> (Config, mpsc::Receiver<()>) {
     (config, events)
 }
 
-/// What a script says when it is ready.
+/// The notification of a script that is ready.
 const NOTICE: &str = r#"echo '{"jsonrpc":"2.0","method":"custom/ready"}'"#;
 
 // covers: S0-25, S0-09, S0-10, STDIO-C-001, B-080
 #[test]
-fn a_program_is_started_and_answers() {
+fn program_is_started_and_responds() {
     bounded(|| {
         let client = connected(server(&format!("read -r line; {ANSWER}; read -r line")));
         assert_eq!(call(&client).expect("an answer").first_text(), Some("3"));
@@ -55,7 +55,7 @@ fn a_program_is_started_and_answers() {
 
 // covers: S0-25, S2-04, S2-05
 #[test]
-fn a_command_passes_its_arguments_directory_and_environment_on() {
+fn command_passes_arguments_directory_and_environment() {
     bounded(|| {
         let script = r#"
             read -r line
@@ -71,7 +71,7 @@ fn a_command_passes_its_arguments_directory_and_environment_on() {
 
 // covers: B-145, S0-25, B-094
 #[test]
-fn a_program_that_does_not_exist_fails_the_connect_and_is_named() {
+fn missing_program_fails_the_connect_and_is_named() {
     bounded(|| {
         let failed = connect_with(Program::new("/no/such/program"), legacy()).expect_err("no such program");
         let ConnectError::Negotiation(e) = &failed else { panic!("{failed:?}") };
@@ -82,7 +82,7 @@ fn a_program_that_does_not_exist_fails_the_connect_and_is_named() {
 
 // covers: B-087, B-094, B-141
 #[test]
-fn a_server_that_exits_during_the_handshake_fails_the_connect_with_its_exit_status() {
+fn exit_during_the_handshake_fails_connect_with_exit_status() {
     bounded(|| {
         let failed = connect_with(sh("read -r line; exit 4"), legacy()).expect_err("no hello");
         let ConnectError::Negotiation(e) = &failed else { panic!("{failed:?}") };
@@ -93,7 +93,7 @@ fn a_server_that_exits_during_the_handshake_fails_the_connect_with_its_exit_stat
 
 // covers: B-135, B-088, B-094
 #[test]
-fn a_server_that_never_says_hello_fails_the_connect_and_is_gone() {
+fn unresponsive_server_fails_the_connect_and_is_ended() {
     bounded(|| {
         let file = std::env::temp_dir().join(format!("mcp-blocking-mute-{}", std::process::id()));
         let script = format!("echo $$ > {}; trap '' TERM; while :; do read -r line || sleep 600; done", file.display());
@@ -106,7 +106,7 @@ fn a_server_that_never_says_hello_fails_the_connect_and_is_gone() {
     });
 }
 
-/// What the error of a start says, and the time that passed until it was there.
+/// Returns the text of a start's error and the time until then.
 fn start_error(
     target: impl mcp_blocking::IntoTarget,
     config: Config,
@@ -131,7 +131,7 @@ fn connect_timeout_ends_the_start_of_a_silent_program() {
         });
         let (e, took) = start_error(sh("exec sleep 600"), config);
         assert_eq!((e.stage, &e.cause), (Stage::Initialize, &NegotiationCause::StartTimeout(limit)));
-        // It is given until the first step of the ladder is over.
+        // The program has time until the first step of the shutdown is over.
         assert!(e.after >= limit + Duration::from_millis(100) && took < BOUND / 2, "{e} in {took:?}");
     });
 }
@@ -156,14 +156,14 @@ fn error_of_a_program_that_dies_twice_reports_both_ends() {
         let config = Config::new().stderr(Stderr::Discard);
         let failed =
             connect_with(sh("read -r line; echo 'locked' >&2; exit 1"), config).expect_err("it dies").to_string();
-        let twice = "started twice: exit 1 after server/discover, exit 1 after initialize; its last words: locked";
+        let twice = "started twice: exit 1 after server/discover, exit 1 after initialize; last line of its standard error: locked";
         assert!(failed.contains(twice) && failed.contains("restart_after_probe"), "{failed}");
     });
 }
 
 // covers: B-087
 #[test]
-fn program_whose_command_is_missing_is_started_once() {
+fn program_with_missing_command_is_started_once() {
     bounded(|| {
         let file = std::env::temp_dir().join(format!("mcp-blocking-starts-{}", std::process::id()));
         let script = format!("echo start >> {}; read -r line; exec /no/such/command", file.display());
@@ -180,7 +180,7 @@ fn program_whose_command_is_missing_is_started_once() {
 
 // covers: B-135
 #[test]
-fn connecting_that_is_closed_ends_and_leaves_no_process() {
+fn closing_during_connect_leaves_no_process() {
     bounded(|| {
         let file = std::env::temp_dir().join(format!("mcp-blocking-connecting-{}", std::process::id()));
         let script =
@@ -203,7 +203,7 @@ fn connecting_that_is_closed_ends_and_leaves_no_process() {
 
 // covers: S0-24
 #[test]
-fn connecting_starts_nothing_before_it_is_waited_for() {
+fn connecting_starts_nothing_before_wait() {
     bounded(|| {
         let file = std::env::temp_dir().join(format!("mcp-blocking-unstarted-{}", std::process::id()));
         let program = || sh(&format!("echo started > {}", file.display()));
@@ -224,7 +224,7 @@ fn connecting_starts_nothing_before_it_is_waited_for() {
 
 // covers: B-141, S0-27, S0-33, S2-13
 #[test]
-fn a_server_that_exits_mid_call_ends_it_with_its_exit_status() {
+fn server_exit_during_a_call_ends_it_with_the_exit_status() {
     bounded(|| {
         let client = connected(server("read -r line; exit 3"));
         let ended = call(&client).expect_err("no answer");
@@ -238,7 +238,7 @@ fn a_server_that_exits_mid_call_ends_it_with_its_exit_status() {
 
 // covers: B-141
 #[test]
-fn a_server_that_is_killed_says_by_which_signal() {
+fn killed_server_reports_the_signal() {
     bounded(|| {
         let client = connected(server("read -r line; kill -9 $$"));
         assert_eq!(call(&client), Err(CallError::Closed { sent: Sent::Maybe, why: killed(9) }));
@@ -247,12 +247,12 @@ fn a_server_that_is_killed_says_by_which_signal() {
 
 // covers: B-141
 #[test]
-fn what_a_server_wrote_before_it_exited_still_counts() {
+fn output_before_the_exit_is_read() {
     bounded(|| {
-        // The last of it comes from a child of its own, when it has exited and is not reaped yet.
+        // A descendant writes the last part when the program has exited and is not reaped.
         let late = format!("{{ while ! grep -q ') Z' /proc/$$/stat; do :; done; {ANSWER}; }} & exit 0");
-        // The child has half a second, which a busy machine may not give it every time. Where nothing is read after the exit, no attempt
-        // succeeds.
+        // It has half a second, which a busy machine may exceed. If nothing were read after the
+        // exit, no attempt would succeed.
         let attempt = || call(&connected(server(&format!("read -r line; {late}"))));
         let answer = (0..10).find_map(|_| attempt().ok()).expect("an answer");
         assert_eq!(answer.first_text(), Some("3"));
@@ -261,7 +261,7 @@ fn what_a_server_wrote_before_it_exited_still_counts() {
 
 // covers: S0-28, S0-63, TIME-B-001, TIME-B-002, TIME-B-003, B-060, B-061
 #[test]
-fn a_server_that_never_answers_times_the_call_out_and_is_told() {
+fn unresponsive_server_times_out_the_call_and_gets_a_cancel() {
     bounded(|| {
         let told = r#"read -r line; read -r line; case "$line" in *notifications/cancelled*) ;; *) exit 1;; esac
             read -r line; echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"told"}]}}'; read -r line"#;
@@ -269,7 +269,7 @@ fn a_server_that_never_answers_times_the_call_out_and_is_told() {
         let after = Duration::from_millis(50);
         let began = Instant::now();
         let ended = client.call(tools::call("add").timeout(after)).expect_err("no answer");
-        // The timer thread sleeps towards a later deadline, and is woken for this one.
+        // The timer thread sleeps until a later deadline, and is woken for this one.
         assert!(began.elapsed() >= after && began.elapsed() < BOUND / 2, "{:?}", began.elapsed());
         assert_eq!(ended, CallError::Timeout { after, sent: Sent::Maybe, awaited: Awaited::Response });
         assert_eq!(call(&client).expect("an answer").first_text(), Some("told"));
@@ -278,7 +278,7 @@ fn a_server_that_never_answers_times_the_call_out_and_is_told() {
 
 // covers: S0-29, S0-64, CANC-C-001, CANC-B-012, B-052
 #[test]
-fn a_cancelled_call_tells_the_server_and_its_late_answer_is_nobodys() {
+fn cancelled_call_notifies_server_and_drops_late_response() {
     bounded(|| {
         let late = format!(
             r#"read -r line; read -r line; case "$line" in *notifications/cancelled*"too slow"*) ;; *) exit 1;; esac
@@ -294,7 +294,7 @@ fn a_cancelled_call_tells_the_server_and_its_late_answer_is_nobodys() {
 
 // covers: CANC-C-001, B-066
 #[test]
-fn a_call_that_is_dropped_is_cancelled_and_leaves_nothing() {
+fn dropped_call_is_cancelled_and_leaves_nothing() {
     bounded(|| {
         let told = r#"read -r line; read -r line; case "$line" in *notifications/cancelled*) ;; *) exit 1;; esac
             read -r line; echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"told"}]}}'; read -r line"#;
@@ -307,7 +307,7 @@ fn a_call_that_is_dropped_is_cancelled_and_leaves_nothing() {
 
 // covers: S0-31, B-120, B-274
 #[test]
-fn lines_that_are_no_messages_cost_a_diagnostic_each_and_nothing_else() {
+fn each_invalid_line_is_one_diagnostic() {
     bounded(|| {
         let noise = format!("echo 'Listening on stdio...'; read -r line; echo '{{]'; echo; {ANSWER}; read -r line");
         let (told, events) = mpsc::channel();
@@ -343,10 +343,10 @@ fn close_ends_a_program_by_closing_its_input() {
 
 // covers: B-138, B-139, STDIO-C-016
 #[test]
-fn a_program_that_ignores_the_end_of_its_input_is_terminated() {
+fn program_that_ignores_eof_is_terminated() {
     bounded(|| {
         let file = std::env::temp_dir().join(format!("mcp-blocking-term-{}", std::process::id()));
-        // Before it says hello, or it could be ended sooner than it ignores anything.
+        // Before the handshake; otherwise it could be ended before it handles the signal.
         let trap = format!("trap 'echo terminated > {}; exit 0' TERM", file.display());
         let client = connect_with(
             sh(&format!("{trap}\n{HELLO}while :; do sleep 0.02; done")),
@@ -365,7 +365,7 @@ fn a_program_that_ignores_the_end_of_its_input_is_terminated() {
 
 // covers: B-133, B-134, B-138
 #[test]
-fn a_program_that_ignores_everything_is_killed_with_its_group() {
+fn unresponsive_program_is_killed_with_its_group() {
     bounded(|| {
         let script = "trap '' TERM; sh -c 'trap \"\" TERM; while :; do sleep 600; done' & while :; do sleep 600; done";
         let client = connect_with(server(script), quick(legacy())).expect("hello");
@@ -378,7 +378,7 @@ fn a_program_that_ignores_everything_is_killed_with_its_group() {
 
 // covers: B-133, B-277
 #[test]
-fn dropping_the_last_handle_ends_the_program_wherever_it_happens() {
+fn dropping_the_last_handle_on_any_thread_ends_the_program() {
     bounded(|| {
         let client = connected(server("while read -r line; do :; done"));
         let group = group(&client);
@@ -392,7 +392,7 @@ fn dropping_the_last_handle_ends_the_program_wherever_it_happens() {
 
 // covers: B-133
 #[test]
-fn a_panic_that_unwinds_past_the_client_ends_the_program() {
+fn panic_that_drops_the_client_ends_the_program() {
     bounded(|| {
         let (said, group) = mpsc::channel();
         let panicked = std::thread::spawn(move || {
@@ -408,7 +408,7 @@ fn a_panic_that_unwinds_past_the_client_ends_the_program() {
 
 // covers: B-134, B-141, B-137
 #[test]
-fn a_child_of_the_program_that_holds_its_output_delays_the_end_only_a_little() {
+fn grandchild_that_holds_the_output_delays_the_end_briefly() {
     bounded(|| {
         let client = connected(server("sleep 600 & read -r line; exit 3"));
         let group = group(&client);
@@ -421,9 +421,10 @@ fn a_child_of_the_program_that_holds_its_output_delays_the_end_only_a_little() {
 
 // covers: B-148, B-138
 #[test]
-fn a_reader_that_cannot_be_woken_is_counted_and_not_waited_for() {
+fn stuck_reader_is_counted_and_not_waited_for() {
     bounded(|| {
-        // The grandchild leaves the group, and so survives; it holds the output of the program until someone writes to the fifo.
+        // The grandchild leaves the group and so survives. It holds the output of the program until
+        // something is written to the fifo.
         let fifo = std::env::temp_dir().join(format!("mcp-blocking-fifo-{}", std::process::id()));
         let fifo = fifo.to_str().expect("unicode");
         let escapes = format!(r#"{NOTICE}; read -r line <{fifo}"#).replace('\'', r"'\''");
@@ -436,7 +437,7 @@ fn a_reader_that_cannot_be_woken_is_counted_and_not_waited_for() {
         assert_eq!(client.close(), Termination::Requested);
         assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
         until(|| members(group).is_empty());
-        // Of its output and of its standard error.
+        // One for its output and one for its standard error.
         until(|| client.stats().detached_threads == 2);
         std::fs::write(fifo, "go\n").expect("written");
         until(|| client.stats().detached_threads == 0);
@@ -446,7 +447,7 @@ fn a_reader_that_cannot_be_woken_is_counted_and_not_waited_for() {
 
 // covers: B-141, B-138, STDIO-S-018, S0-27
 #[test]
-fn a_program_that_closes_its_output_has_ended_the_session_and_is_ended() {
+fn program_that_closes_its_output_is_ended() {
     bounded(|| {
         let client = connect_with(server("read -r line; exec >&-; while :; do sleep 600; done"), quick(legacy()));
         let client = client.expect("hello");
@@ -460,7 +461,7 @@ fn a_program_that_closes_its_output_has_ended_the_session_and_is_ended() {
 
 // covers: B-137
 #[test]
-fn a_server_that_exits_on_the_probe_is_started_again() {
+fn server_that_exits_on_the_probe_is_restarted() {
     bounded(|| {
         let script = r#"
             read -r line; case "$line" in *server/discover*) exit 1;; esac
@@ -478,9 +479,9 @@ fn a_server_that_exits_on_the_probe_is_started_again() {
 
 // covers: B-131
 #[test]
-fn full_pipes_in_both_directions_do_not_block_each_other() {
+fn full_pipes_in_both_directions_do_not_deadlock() {
     bounded(|| {
-        // The server writes a megabyte before it reads one: neither fits into a pipe.
+        // The server writes a megabyte before it reads one. Neither fits into a pipe.
         let script = format!(
             r#"head -c 1048576 /dev/zero | tr '\0' 'x'; echo; read -r line; case ${{#line}} in ???????) ;; *) exit 1;; esac; {ANSWER}; read -r line"#
         );
@@ -493,7 +494,7 @@ fn full_pipes_in_both_directions_do_not_block_each_other() {
 
 // covers: B-129, S2-07, STDIO-C-004, STDIO-C-005
 #[test]
-fn standard_error_is_drained_always_and_told_by_lines() {
+fn standard_error_is_always_read_line_by_line() {
     bounded(|| {
         let script = format!(
             "i=0; while [ $i -lt 3000 ]; do echo \"line $i of a server that has much to say, and says it at some length\" >&2; \
@@ -512,13 +513,13 @@ fn standard_error_is_drained_always_and_told_by_lines() {
 
 // covers: B-144, S0-34
 #[test]
-fn a_program_that_closes_its_input_breaks_the_pipe_and_not_the_client() {
+fn program_that_closes_its_input_does_not_break_the_client() {
     bounded(|| {
         let deaf = format!("exec <&-; {NOTICE}; while :; do sleep 600; done");
         let (config, ready) = noticed(legacy());
         let client = connect_with(server(&deaf), config).expect("hello");
         ready.recv_timeout(BOUND).expect("deaf");
-        // Nobody reads it, and the write fails; the answer could still come.
+        // The program does not read it, and the write fails. A response could still arrive.
         let pending = client.start(tools::call("add")).expect("begun");
         let pending = pending.wait_timeout(Duration::from_millis(50)).expect_err("not ended");
         let group = rustix::process::Pid::from_raw(group(&client).try_into().expect("small")).expect("not zero");
@@ -529,9 +530,9 @@ fn a_program_that_closes_its_input_breaks_the_pipe_and_not_the_client() {
 
 // covers: S0-10, B-277
 #[test]
-fn two_threads_call_at_once_and_each_gets_its_own_answer() {
+fn concurrent_calls_of_two_threads_get_their_own_responses() {
     bounded(|| {
-        // Answers both calls in the reverse order of their coming.
+        // Responds to both calls in reverse order.
         let script = r#"read -r line; read -r line
             echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"3"}]}}'
             echo '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"2"}]}}'
@@ -550,7 +551,7 @@ fn two_threads_call_at_once_and_each_gets_its_own_answer() {
 
 // covers: B-133, S0-26
 #[test]
-fn in_our_group_only_the_program_itself_is_ended() {
+fn program_in_inherited_group_is_ended_alone() {
     bounded(|| {
         let file = std::env::temp_dir().join(format!("mcp-blocking-sleeper-{}", std::process::id()));
         let script = format!(
@@ -574,7 +575,7 @@ fn in_our_group_only_the_program_itself_is_ended() {
 
 // covers: B-138, B-139, STDIO-C-016
 #[test]
-fn in_our_group_a_program_is_terminated_by_a_signal_of_its_own() {
+fn program_in_inherited_group_gets_its_own_signal() {
     bounded(|| {
         let config = quick(legacy()).set(|config| config.limits.frame.terminate_timeout = BOUND);
         let script = "trap 'exit 6' TERM; while :; do sleep 0.02; done";
@@ -587,9 +588,10 @@ fn in_our_group_a_program_is_terminated_by_a_signal_of_its_own() {
 
 // covers: B-148, B-138, B-131
 #[test]
-fn a_writer_that_nobody_reads_is_counted_and_not_waited_for() {
+fn stuck_writer_is_counted_and_not_waited_for() {
     bounded(|| {
-        // The grandchild leaves the group, and so survives; it holds all streams of the program, and reads none.
+        // The grandchild leaves the group and so survives. It holds all streams of the program, and
+        // reads none.
         let fifo = std::env::temp_dir().join(format!("mcp-blocking-deaf-{}", std::process::id()));
         let fifo = fifo.to_str().expect("unicode");
         let escapes = format!("{NOTICE}; read -r line <{fifo}").replace('\'', r"'\''");

@@ -1,14 +1,15 @@
-//! Programs that end by themselves and are started anew, and the steps in which one is ended, as the application is told them.
+//! Programs that exit and are restarted, and the steps of a shutdown, as events for the
+//! application.
 
 use crate::common::{BOUND, HELLO, bounded, group, legacy, members, quick, server, sh, until};
 use mcp_blocking::{CallError, Client, Config, connect_with, tools};
 use mcp_proto::client::{Event, Restart, Termination};
-use mcp_proto::exchange::{Closed, ExitStatus, Sent, Shutdown};
+use mcp_proto::exchange::{Closed, ConnectionNotice, ExitStatus, Sent, Shutdown};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// A server that can be started more than once: it answers under whatever ids it is asked. `$1` is how many calls it answers; it exits
-/// with code 3 on the one after these.
+/// A server that can be started several times: it responds to any ids. `$1` is the number of calls
+/// that it answers; it exits with code 3 at the next one.
 pub(crate) const AGAIN: &str = r#"
     id() { id=${line#*'"id":'}; id=${id%%[,\}]*}; }
     read -r line; id
@@ -23,7 +24,7 @@ pub(crate) const AGAIN: &str = r#"
     exit 3
 "#;
 
-/// A configuration that starts a server anew after so many milliseconds.
+/// Returns a configuration that restarts a server after this many milliseconds.
 fn restarting(config: Config, wait: u64) -> Config {
     config.set(move |config| {
         let mut restart = Restart::default();
@@ -32,7 +33,7 @@ fn restarting(config: Config, wait: u64) -> Config {
     })
 }
 
-/// With everything that the application is told, and when.
+/// Adds a receiver of all events with their times.
 fn told(config: Config) -> (Config, mpsc::Receiver<(Instant, Event)>) {
     let (told, events) = mpsc::channel();
     (config.on_event(move |event| drop(told.send((Instant::now(), event)))), events)
@@ -46,7 +47,7 @@ fn exited(code: i32) -> Closed {
     Closed::Exited(ExitStatus::exited(code))
 }
 
-/// The starts that were announced: attempt and cause.
+/// Returns the announced starts: attempt and cause.
 fn announced(events: &[(Instant, Event)]) -> Vec<(u32, Closed)> {
     let restarting = |event: &Event| match event {
         Event::Restarting { attempt, why, .. } => Some((*attempt, why.clone())),
@@ -55,25 +56,31 @@ fn announced(events: &[(Instant, Event)]) -> Vec<(u32, Closed)> {
     events.iter().filter_map(|(_, event)| restarting(event)).collect()
 }
 
-/// Everything that is told until the client has ended.
+/// With every notice about its connections, and when.
+fn noticed(config: Config) -> (Config, mpsc::Receiver<(Instant, ConnectionNotice)>) {
+    let (told, notices) = mpsc::channel();
+    (config.on_notice(move |_, notice| drop(told.send((Instant::now(), notice)))), notices)
+}
+
+/// Returns all events until the client has ended.
 fn all(events: &mpsc::Receiver<(Instant, Event)>) -> Vec<(Instant, Event)> {
     let mut all = Vec::new();
     while !matches!(all.last(), Some((_, Event::Terminated(_)))) {
-        all.push(events.recv_timeout(BOUND).expect("the end is told"));
+        all.push(events.recv_timeout(BOUND).expect("an event of the end"));
     }
     all
 }
 
 // covers: STDIO-C-019, R-32, B-133
 #[test]
-fn a_program_that_exits_is_started_anew_and_only_what_was_in_flight_is_lost() {
+fn exited_program_is_restarted_and_loses_only_calls_in_flight() {
     bounded(|| {
         let (config, events) = told(restarting(legacy(), 50));
         let client = connect_with(sh(AGAIN).args(["sh", "1"]), config).expect("hello");
         let first = group(&client);
         assert_eq!(call(&client).as_deref(), Ok("1"));
         assert_eq!(call(&client), Err(CallError::Closed { sent: Sent::Maybe, why: exited(3) }));
-        // It waits for the next server, and is sent to it.
+        // The call waits for the next server, and is sent to it.
         assert_eq!(call(&client).as_deref(), Ok("1"));
         let second = group(&client);
         assert_ne!(first, second);
@@ -89,7 +96,7 @@ fn a_program_that_exits_is_started_anew_and_only_what_was_in_flight_is_lost() {
 
 // covers: R-33
 #[test]
-fn a_program_that_always_exits_uses_up_its_starts_and_ends_the_client_with_its_status() {
+fn program_that_always_exits_exhausts_restarts_and_ends_client() {
     bounded(|| {
         let file = std::env::temp_dir().join(format!("mcp-blocking-starts-{}", std::process::id()));
         let script = AGAIN.replace("n=0", &format!("echo $$ >> {}; exit 7", file.display()));
@@ -109,27 +116,27 @@ fn a_program_that_always_exits_uses_up_its_starts_and_ends_the_client_with_its_s
 
 // covers: STDIO-C-015, STDIO-C-016, B-138
 #[test]
-fn a_program_that_ignores_everything_shows_each_step_of_its_end_at_its_time() {
+fn shutdown_of_unresponsive_program_reports_each_step_in_time() {
     bounded(|| {
-        let (config, events) = told(quick(legacy()));
+        let (config, notices) = noticed(quick(legacy()));
         // Before it says hello, or it could be ended sooner than it ignores anything.
         let script = format!("trap '' TERM\n{HELLO}while :; do read -r line || sleep 0.02; done");
         let client = connect_with(sh(&script), config).expect("hello");
         let began = Instant::now();
         assert_eq!(client.close(), Termination::Requested);
         let (mut steps, mut ends) = (Vec::new(), Vec::new());
-        for (at, event) in all(&events) {
-            match event {
-                Event::ChannelClosing { step, .. } => steps.push((step, at - began)),
-                Event::ChannelClosed { why, .. } => ends.push(why),
-                _ => {}
+        drop(client);
+        for (at, notice) in notices.iter() {
+            match notice {
+                ConnectionNotice::Closing(step) => steps.push((step, at - began)),
+                ConnectionNotice::Closed(why) => ends.push(why),
             }
         }
         let order: Vec<Shutdown> = steps.iter().map(|(step, _)| *step).collect();
         assert_eq!(order, [Shutdown::WriteHalf, Shutdown::Terminate, Shutdown::Abort]);
         for ((step, at), millis) in steps.iter().zip([0, 100, 200]) {
             let due = Duration::from_millis(millis);
-            // Generous above, since the machine may be busy; exact below.
+            // With a tolerance upwards, since the machine may be busy; exact downwards.
             assert!(*at >= due && *at < due + BOUND / 2, "{step:?} after {at:?}");
         }
         assert_eq!(ends, [Closed::Exited(ExitStatus::killed(9))]);
@@ -138,21 +145,18 @@ fn a_program_that_ignores_everything_shows_each_step_of_its_end_at_its_time() {
 
 // covers: B-141
 #[test]
-fn a_program_that_is_closed_on_request_still_tells_its_status() {
+fn closed_program_still_reports_its_status() {
     bounded(|| {
-        let (config, events) = told(legacy());
+        let (config, notices) = noticed(legacy());
         let client = connect_with(server("while read -r line; do :; done; exit 5"), config).expect("hello");
         assert_eq!(client.close(), Termination::Requested);
-        let closed = all(&events).into_iter().find_map(|(_, event)| match event {
-            Event::ChannelClosed { why, .. } => Some(why),
-            _ => None,
-        });
-        assert_eq!(closed, Some(exited(5)));
+        drop(client);
+        assert_eq!(notices.iter().last().map(|(_, notice)| notice), Some(ConnectionNotice::Closed(exited(5))));
     });
 }
 
 #[test]
-fn closing_during_the_wait_for_the_next_server_takes_no_time() {
+fn close_during_the_restart_delay_is_immediate() {
     bounded(|| {
         let (config, events) = told(restarting(legacy(), 600_000));
         let client = connect_with(sh(AGAIN).args(["sh", "0"]), config).expect("hello");

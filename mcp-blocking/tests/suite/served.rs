@@ -1,4 +1,5 @@
-//! Our own server and our own client: as a program, in this process, and over given streams; in both eras.
+//! This server with this client: as a program, in this process, and over given streams, in both
+//! eras.
 
 use crate::common::{BOUND, bounded, quick, until};
 use crate::own::{Add, Count, Text, router};
@@ -15,20 +16,20 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{scope, spawn};
 use std::time::Duration;
 
-/// Set in the child that is to serve.
+/// Set in the child that serves.
 const CHILD: &str = "MCP_BLOCKING_TEST_CHILD";
 
-/// This test program again, as a server on its standard streams: told to run the one test that serves in a child. What the test harness
-/// prints before is noise to its client.
+/// Returns this test program as a server on its standard streams: it runs only the test that serves
+/// in a child. Its client ignores what the test harness prints before.
 fn child() -> Program {
     let this = std::env::current_exe().expect("a path");
     let this = this.to_str().expect("unicode");
     Program::new(this)
-        .args(["served::a_program_of_ours_answers_and_exits_when_its_input_ends", "--exact", "--quiet", "--nocapture"])
+        .args(["served::server_program_responds_and_exits_at_eof", "--exact", "--quiet", "--nocapture"])
         .env(CHILD, "1")
 }
 
-/// Serves and exits, if this is the child.
+/// Serves and exits if this is the child.
 fn serve_if_child() {
     if std::env::var_os(CHILD).is_some() {
         serve_stdio(router().0).expect("served");
@@ -66,7 +67,7 @@ fn without_arguments(client: &Client, name: &str) -> Result<CallToolResult, Call
 
 // covers: S0-25, S0-26, B-143, STDIO-S-017
 #[test]
-fn a_program_of_ours_answers_and_exits_when_its_input_ends() {
+fn server_program_responds_and_exits_at_eof() {
     serve_if_child();
     both_eras(|policy| {
         let client = connect_with(child(), config(policy)).expect("connected");
@@ -82,7 +83,7 @@ fn a_program_of_ours_answers_and_exits_when_its_input_ends() {
     });
 }
 
-/// A stream that was given, and fails in its own way.
+/// A given stream that fails with a panic.
 struct Panics;
 
 impl Read for Panics {
@@ -102,7 +103,7 @@ impl Write for Panics {
 }
 
 #[test]
-fn a_given_stream_that_panics_ends_the_serving() {
+fn panic_of_a_given_stream_ends_the_serving() {
     bounded(|| {
         serve(router().0, Panics, io::sink()).expect("served");
         let (input, mut asks) = io::pipe().expect("a pipe");
@@ -115,7 +116,7 @@ fn a_given_stream_that_panics_ends_the_serving() {
 
 // covers: B-138
 #[test]
-fn limits_beyond_the_range_of_the_clock_are_waited_for_like_none() {
+fn limits_beyond_the_range_of_the_clock_are_no_limits() {
     bounded(|| {
         let config = config(Policy::Modern).set(|config| {
             config.limits.frame.exit_timeout = Duration::MAX;
@@ -131,7 +132,7 @@ fn limits_beyond_the_range_of_the_clock_are_waited_for_like_none() {
 
 // covers: B-126, STDIO-S-006, S3-01, S2-07
 #[test]
-fn what_a_handler_or_its_child_prints_never_reaches_the_wire() {
+fn output_of_a_handler_or_its_child_never_reaches_the_wire() {
     both_eras(|policy| {
         let (told, events) = std::sync::mpsc::channel();
         let config = config(policy).on_event(move |event| drop(told.send(format!("{event:?}"))));
@@ -147,7 +148,7 @@ fn what_a_handler_or_its_child_prints_never_reaches_the_wire() {
 
 // covers: B-147
 #[test]
-fn standard_output_is_given_back_after_serving() {
+fn standard_output_is_restored_after_serving() {
     bounded(|| {
         let mut served = child().to_command([]);
         let served = served.stdin(Stdio::null()).stdout(Stdio::piped()).output().expect("started");
@@ -159,7 +160,7 @@ fn standard_output_is_given_back_after_serving() {
 
 // covers: S2-01, PAGE-C-001
 #[test]
-fn a_router_is_served_in_this_process_and_lists_its_tools() {
+fn router_in_this_process_lists_its_tools() {
     both_eras(|policy| {
         let router = router().0.configure(|config| config.limits.server.page_size = 3);
         let client = connect_with(router, config(policy)).expect("connected");
@@ -173,7 +174,7 @@ fn a_router_is_served_in_this_process_and_lists_its_tools() {
 
 // covers: PROG-B-003, B-054
 #[test]
-fn progress_is_told_on_the_thread_that_waits_and_may_borrow() {
+fn progress_callback_runs_on_waiting_thread_and_may_borrow() {
     both_eras(|policy| {
         let client = connect_with(router().0, config(policy)).expect("connected");
         let here = std::thread::current().id();
@@ -183,7 +184,7 @@ fn progress_is_told_on_the_thread_that_waits_and_may_borrow() {
             told.push(progress.progress);
         });
         assert_eq!(text(client.call(count)), "5");
-        // Progress that the server could not send in time is kept to the newest.
+        // Progress that the server could not send in time is reduced to the newest.
         assert_eq!(told.last(), Some(&5.0));
         assert!(told.windows(2).all(|pair| pair[0] < pair[1]), "{told:?}");
     });
@@ -191,7 +192,7 @@ fn progress_is_told_on_the_thread_that_waits_and_may_borrow() {
 
 // covers: B-073, S0-04
 #[test]
-fn a_question_of_the_server_is_answered_by_its_callback() {
+fn callback_answers_a_request_for_input() {
     both_eras(|policy| {
         let client = connect_with(router().0, config(policy).on_elicit(tell_name("ada"))).expect("connected");
         assert_eq!(text(without_arguments(&client, "greet")), "hello ada");
@@ -200,7 +201,7 @@ fn a_question_of_the_server_is_answered_by_its_callback() {
 
 // covers: B-073
 #[test]
-fn the_model_and_the_roots_are_asked_by_their_callbacks() {
+fn callbacks_answer_sampling_and_roots() {
     both_eras(|policy| {
         let said = Object::new().with("role", "assistant").with("model", "none");
         let said = said.with("content", Object::new().with("type", "text").with("text", "yes"));
@@ -213,7 +214,7 @@ fn the_model_and_the_roots_are_asked_by_their_callbacks() {
 
 // covers: B-073, B-280
 #[test]
-fn a_callback_may_call_the_client_that_asks_it() {
+fn callback_may_call_the_same_client() {
     both_eras(|policy| {
         let own: Arc<OnceLock<Client>> = Arc::default();
         let seen = Arc::clone(&own);
@@ -231,13 +232,13 @@ fn a_callback_may_call_the_client_that_asks_it() {
 
 // covers: B-066, B-281
 #[test]
-fn a_callback_that_panics_is_an_answer_too() {
+fn panicking_callback_answers_with_an_error() {
     both_eras(|policy| {
         let fails = |_: ElicitRequest| std::panic::resume_unwind(Box::new("the callback fails"));
         let client = connect_with(router().0, config(policy).on_elicit(fails)).expect("connected");
         let greeted = without_arguments(&client, "greet");
         match policy {
-            // A modern call fails on the client; an older server is answered with an error, and says so.
+            // A modern call fails on the client. A legacy server receives an error, and returns it.
             Policy::Modern => assert!(matches!(greeted, Err(CallError::Input(_))), "{greeted:?}"),
             _ => assert!(greeted.expect("a result").is_error),
         }
@@ -247,7 +248,7 @@ fn a_callback_that_panics_is_an_answer_too() {
 
 // covers: B-281, B-066
 #[test]
-fn a_handler_that_panics_is_answered_with_an_error() {
+fn panicking_handler_responds_with_an_error() {
     both_eras(|policy| {
         let client = connect_with(router().0, config(policy)).expect("connected");
         let failed = without_arguments(&client, "boom").expect_err("no result");
@@ -258,7 +259,7 @@ fn a_handler_that_panics_is_answered_with_an_error() {
 
 // covers: STDIO-S-013, CANC-B-010, CANC-C-002, S0-29
 #[test]
-fn a_cancellation_reaches_the_handler() {
+fn cancellation_reaches_the_handler() {
     both_eras(|policy| {
         let (router, seen) = router();
         let client = connect_with(router, config(policy)).expect("connected");
@@ -277,7 +278,7 @@ fn a_cancellation_reaches_the_handler() {
 
 // covers: TIME-B-002, B-060
 #[test]
-fn a_timeout_reaches_the_handler() {
+fn timeout_reaches_the_handler() {
     both_eras(|policy| {
         let (router, seen) = router();
         let client = connect_with(router, config(policy)).expect("connected");
@@ -289,7 +290,7 @@ fn a_timeout_reaches_the_handler() {
 }
 
 #[test]
-fn a_handler_that_takes_too_long_is_answered_for() {
+fn request_of_a_slow_handler_gets_an_error() {
     both_eras(|policy| {
         let (router, seen) = router();
         let router = router.configure(|config| config.limits.server.handler_deadline = Some(Duration::from_millis(50)));
@@ -304,7 +305,7 @@ fn a_handler_that_takes_too_long_is_answered_for() {
 
 // covers: B-149
 #[test]
-fn handlers_learn_that_their_connection_is_gone() {
+fn handlers_see_the_end_of_their_connection() {
     both_eras(|policy| {
         let (router, seen) = router();
         let client = connect_with(router, config(policy)).expect("connected");
@@ -318,7 +319,7 @@ fn handlers_learn_that_their_connection_is_gone() {
 
 // covers: B-073
 #[test]
-fn handlers_run_at_the_same_time() {
+fn handlers_run_concurrently() {
     both_eras(|policy| {
         let client = connect_with(router().0, config(policy)).expect("connected");
         let met: Vec<String> = scope(|scope| {
@@ -331,7 +332,7 @@ fn handlers_run_at_the_same_time() {
 
 // covers: B-131, S2-09
 #[test]
-fn large_messages_cross_in_both_directions_at_once() {
+fn large_messages_in_both_directions_do_not_deadlock() {
     both_eras(|policy| {
         let client = connect_with(child(), config(policy)).expect("connected");
         scope(|scope| {
@@ -368,7 +369,7 @@ fn any_thread_may_close_while_others_wait() {
 
 // covers: B-140, B-142, B-143, B-149, S2-45, STDIO-S-017
 #[test]
-fn a_server_returns_when_the_input_has_ended_and_what_it_said_is_out() {
+fn server_returns_at_eof_after_writing_all_responses() {
     bounded(|| {
         let ((input, mut ask), (answers, output)) = (io::pipe().expect("a pipe"), io::pipe().expect("a pipe"));
         let (router, seen) = router();
@@ -398,7 +399,7 @@ fn a_server_returns_when_the_input_has_ended_and_what_it_said_is_out() {
 
 // covers: CUST-B-001, CUST-B-005
 #[test]
-fn a_pair_of_streams_is_a_channel_on_both_sides() {
+fn pair_of_streams_connects_both_sides() {
     both_eras(|policy| {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
         let serving = spawn(move || serve(router().0, theirs.try_clone().expect("a clone"), theirs));
@@ -415,7 +416,7 @@ fn a_pair_of_streams_is_a_channel_on_both_sides() {
 
 // covers: B-064
 #[test]
-fn methods_and_notifications_of_ones_own_pass() {
+fn custom_methods_and_notifications_pass() {
     both_eras(|policy| {
         let noted: Arc<Mutex<Vec<String>>> = Arc::default();
         let router =
@@ -438,7 +439,7 @@ fn methods_and_notifications_of_ones_own_pass() {
 
 // covers: S0-25
 #[test]
-fn the_paved_path_needs_one_argument() {
+fn default_path_needs_one_argument() {
     bounded(|| {
         let client = connect(router().0).expect("connected");
         assert_eq!(text(client.call(tools::call("add").arguments(&Add { a: 2, b: 2 }))), "4");
@@ -446,7 +447,7 @@ fn the_paved_path_needs_one_argument() {
 }
 
 #[test]
-fn who_waits_for_a_server_waits_until_it_was_told_to_stop() {
+fn wait_returns_when_the_server_was_stopped() {
     bounded(|| {
         let server = Server::try_from(router().0).expect("threads");
         let stopped = AtomicBool::new(false);
@@ -462,7 +463,7 @@ fn who_waits_for_a_server_waits_until_it_was_told_to_stop() {
             BufReader::new(answers).read_line(&mut answer).expect("an answer");
             drop(ask);
             serving.join().expect("no panic").expect("served");
-            // The last connection has ended, and others may come.
+            // The last connection has ended, but there may be others.
             assert_eq!((server.stats().channels, waiting.is_finished()), (0, false));
             stopped.store(true, Ordering::SeqCst);
             server.stop(BOUND);

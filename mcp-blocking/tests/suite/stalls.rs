@@ -1,4 +1,4 @@
-//! Web servers that stop in the middle, and calls without a time of their own: each wait ends by its timer.
+//! Web servers that stall, and calls without a timeout: each wait ends by its own timer.
 
 use crate::common::bounded;
 use crate::own::Text;
@@ -13,16 +13,17 @@ use std::time::Duration;
 
 const DISCOVERED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}}"#;
 
-/// How a server stops once it is called.
+/// How a server stalls at a call.
 #[derive(Clone, Copy)]
 enum Stop {
-    /// It does not even read the request.
+    /// It does not read the request.
     Deaf,
-    /// It says this and no more.
+    /// It writes this and nothing more.
     After(&'static str),
 }
 
-/// A server that answers the discovery, and its URL. It keeps its connections for as long as the sender lives.
+/// Returns the URL of a server that responds to `server/discover`. It keeps its connections while
+/// the sender lives.
 fn server(stop: Stop) -> (String, Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
@@ -38,7 +39,7 @@ fn server(stop: Stop) -> (String, Sender<()>) {
             read(&mut requests);
             stream.write_all(text.as_bytes()).expect("written");
         }
-        // It fails when the test is over.
+        // Fails when the test is over.
         let _ = ended.recv();
     });
     (url, alive)
@@ -55,7 +56,7 @@ fn read(requests: &mut BufReader<TcpStream>) {
     requests.read_exact(&mut body).expect("a body");
 }
 
-/// A client that would wait for ever, with this time for one of its waits.
+/// Creates a client without a timeout, with a limit for one of its waits.
 fn patient(url: String, set: fn(&mut FrameLimits)) -> Client {
     let config = Config::new().set(move |config| {
         config.timeout = None;
@@ -74,25 +75,25 @@ fn ends(stop: Stop, text: usize, set: fn(&mut FrameLimits)) {
     });
 }
 
-/// Long enough for the discovery, which it holds for as well, on a machine that is busy.
+/// Long enough for `server/discover` on a busy machine, which it applies to as well.
 const SHORT: Duration = Duration::from_secs(2);
 
 // covers: B-164
 #[test]
-fn a_server_that_takes_nothing_of_a_request_is_given_up() {
+fn server_that_reads_no_request_fails_the_call() {
     ends(Stop::Deaf, 8 << 20, |limits| limits.write_stall = SHORT);
 }
 
 // covers: B-164
 #[test]
-fn a_server_that_does_not_begin_to_answer_is_given_up_if_it_was_given_a_time() {
+fn response_timeout_fails_the_call() {
     ends(Stop::After(""), 1, |limits| limits.response_timeout = Some(SHORT));
     ends(Stop::After("HTTP/1.1 200 O"), 1, |limits| limits.response_timeout = Some(SHORT));
 }
 
 // covers: B-164
 #[test]
-fn a_server_that_stops_within_its_answer_is_given_up() {
+fn server_that_stalls_in_its_response_fails_the_call() {
     const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
     ends(Stop::After(HEAD), 1, |limits| limits.body_timeout = SHORT);
 }

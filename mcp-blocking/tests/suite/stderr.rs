@@ -1,4 +1,5 @@
-//! What programs say on standard error: drained always, told by lines, and its end kept for the error that it explains.
+//! The standard error of programs: it is always read and reported by lines, and its end is part of
+//! the error.
 
 use crate::common::{ANSWER, BOUND, HELLO, bounded, group, legacy, members, quick, server, sh, until};
 use mcp_blocking::{CallError, Client, Config, ConnectError, Stderr, connect_with, tools};
@@ -7,7 +8,7 @@ use mcp_proto::exchange::{Closed, ExitStatus};
 use std::sync::{Arc, Mutex, OnceLock, Weak, mpsc};
 use std::time::Instant;
 
-/// A configuration that tells lines to this function.
+/// Returns a configuration that passes lines to this function.
 fn told(config: Config, told: impl Fn(&str) + Send + Sync + 'static) -> Config {
     config.stderr(Stderr::Lines(Arc::new(told)))
 }
@@ -18,7 +19,7 @@ fn text(client: &Client) -> String {
 
 // covers: B-141, B-129, B-145
 #[test]
-fn a_program_that_exits_at_once_fails_the_connect_with_its_last_words() {
+fn connect_error_has_the_standard_error_of_an_exited_program() {
     bounded(|| {
         let script = "echo 'reading the licence' >&2; echo 'no licence found' >&2; exit 7";
         for config in [legacy(), told(legacy(), |_| {})] {
@@ -32,9 +33,9 @@ fn a_program_that_exits_at_once_fails_the_connect_with_its_last_words() {
 
 // covers: B-141, B-129
 #[test]
-fn a_program_that_exits_mid_call_ends_the_call_with_its_last_words() {
+fn call_error_has_the_standard_error_of_an_exited_program() {
     bounded(|| {
-        // More than the pipe holds, and the end of it after standard output is closed.
+        // More than the pipe holds, with its end after standard output is closed.
         let script = "read -r line; exec >&-; head -c 200000 /dev/zero | tr '\\0' 'x' >&2; echo >&2; echo 'out of memory' >&2; exit 9";
         let client = connect_with(server(script), legacy()).expect("hello");
         let ended = client.call(tools::call("add")).expect_err("no answer");
@@ -48,7 +49,7 @@ fn a_program_that_exits_mid_call_ends_the_call_with_its_last_words() {
 
 // covers: B-129, B-130, S2-07, STDIO-C-004, STDIO-C-005
 #[test]
-fn a_megabyte_before_hello_and_one_during_a_call_block_nothing() {
+fn a_megabyte_of_standard_error_blocks_nothing() {
     bounded(|| {
         let megabyte = "head -c 1048576 /dev/zero | tr '\\0' 'x' >&2";
         let script = format!("{megabyte}\n{HELLO}\nread -r line; {megabyte}; {ANSWER}; read -r line");
@@ -61,7 +62,7 @@ fn a_megabyte_before_hello_and_one_during_a_call_block_nothing() {
 
 // covers: B-129, B-281
 #[test]
-fn a_function_that_panics_on_a_line_hears_the_next_and_the_pipe_is_read_on() {
+fn function_that_panics_on_a_line_receives_the_next() {
     bounded(|| {
         let script = format!("echo bad >&2; echo good >&2; read -r line; {ANSWER}; read -r line");
         let (said, lines) = mpsc::channel();
@@ -79,7 +80,7 @@ fn a_function_that_panics_on_a_line_hears_the_next_and_the_pipe_is_read_on() {
 
 // covers: B-277
 #[test]
-fn a_function_that_holds_the_client_is_let_go_when_the_client_ends() {
+fn function_that_holds_the_client_is_dropped_at_its_end() {
     bounded(|| {
         let own: Arc<OnceLock<Client>> = Arc::default();
         let held: Weak<OnceLock<Client>> = Arc::downgrade(&own);
@@ -95,7 +96,7 @@ fn a_function_that_holds_the_client_is_let_go_when_the_client_ends() {
 
 // covers: B-277, B-134, B-138
 #[test]
-fn a_function_is_let_go_also_when_another_process_holds_the_pipe() {
+fn function_is_dropped_even_if_another_process_holds_the_pipe() {
     bounded(|| {
         let fifo = std::env::temp_dir().join(format!("mcp-blocking-stderr-{}", std::process::id()));
         let fifo = fifo.to_str().expect("unicode");
@@ -124,7 +125,7 @@ fn a_function_is_let_go_also_when_another_process_holds_the_pipe() {
 
 // covers: B-138, B-280
 #[test]
-fn a_function_may_close_the_client_whose_program_it_hears() {
+fn function_for_lines_may_close_the_client() {
     bounded(|| {
         let own: Arc<OnceLock<Client>> = Arc::default();
         let (said, closed) = mpsc::channel();

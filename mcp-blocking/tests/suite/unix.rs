@@ -1,4 +1,4 @@
-//! Unix domain sockets: many clients of one server, and the file that stands for it.
+//! Unix domain sockets: many clients of one server, and the file of the socket.
 
 use crate::common::{BOUND, bounded, quick, until};
 use crate::own::{Add, Text, router};
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-/// A directory of this test, removed when it is over.
+/// A directory of this test, removed at the end.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -59,7 +59,7 @@ fn add(client: &Client) -> Result<String, CallError> {
 
 // covers: CUST-B-001, CUST-B-005, S2-08
 #[test]
-fn many_clients_of_both_eras_are_served_and_one_that_goes_touches_no_other() {
+fn many_clients_of_both_eras_are_independent() {
     bounded(|| {
         let dir = Dir::new("many");
         let server = serve_unix(router().0, dir.socket()).expect("served");
@@ -71,7 +71,7 @@ fn many_clients_of_both_eras_are_served_and_one_that_goes_touches_no_other() {
             let echoed = client.call(tools::call("echo").arguments(&Text { text: large.clone() })).expect("an answer");
             assert!(echoed.first_text() == Some(&large), "something else came back");
         }
-        // One is cut in the middle of a line, another closes in order.
+        // One is cut inside a line, another closes in order.
         let mut rude = UnixStream::connect(server.path()).expect("connected");
         rude.write_all(b"{\"jsonrpc\":").expect("written");
         until(|| server.stats().channels == 4);
@@ -84,7 +84,7 @@ fn many_clients_of_both_eras_are_served_and_one_that_goes_touches_no_other() {
 
 // covers: S2-08, S0-27, B-141
 #[test]
-fn stopping_ends_every_connection_and_removes_the_socket() {
+fn stop_ends_every_connection_and_removes_the_socket() {
     bounded(|| {
         let dir = Dir::new("stop");
         let server = serve_unix(router().0, dir.socket()).expect("served");
@@ -105,10 +105,10 @@ fn stopping_ends_every_connection_and_removes_the_socket() {
 }
 
 #[test]
-fn a_socket_that_was_left_is_replaced_and_nothing_else_is() {
+fn only_an_abandoned_socket_is_replaced() {
     bounded(|| {
         let dir = Dir::new("left");
-        // What a server that was killed leaves.
+        // The remains of a killed server.
         drop(UnixListener::bind(dir.socket()).expect("bound"));
         let server = serve_unix(router().0, dir.socket()).expect("served");
         let mode = std::fs::metadata(server.path()).expect("it is there").permissions().mode();
@@ -146,21 +146,21 @@ fn link_at_the_path_is_not_followed() {
 }
 
 #[test]
-fn a_socket_that_took_the_place_of_ours_is_left_alone() {
+fn socket_that_replaced_this_one_is_not_removed() {
     bounded(|| {
         let dir = Dir::new("place");
         let server = serve_unix(router().0, dir.socket()).expect("served");
         let kept = dir.0.join("kept");
         std::fs::rename(dir.socket(), &kept).expect("moved");
         let other = UnixListener::bind(dir.socket()).expect("bound");
-        // It is served, so the thread that accepts is there, and waits for the next.
+        // It is served, so the accepting thread runs and waits for the next connection.
         let mut idle = UnixStream::connect(&kept).expect("connected");
         idle.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").expect("written");
         BufReader::new(&idle).read_line(&mut String::new()).expect("an answer");
         server.stop(Duration::ZERO);
         assert!(dir.socket().exists());
-        // Nothing listens any more, though no connection could be made to tell that to the thread that accepts.
-        let refused = UnixStream::connect(&kept).expect_err("nobody listens");
+        // Nothing listens any more, although no connection could wake the accepting thread.
+        let refused = UnixStream::connect(&kept).expect_err("nothing listens");
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
         assert_eq!(idle.read(&mut [0; 8]).expect("ended"), 0);
         drop(other);
@@ -168,19 +168,19 @@ fn a_socket_that_took_the_place_of_ours_is_left_alone() {
 }
 
 #[test]
-fn a_server_that_was_stopped_leaves_its_path_to_whoever_comes_after_it() {
+fn stopped_server_leaves_its_path_to_its_successor() {
     bounded(|| {
         let dir = Dir::new("after");
         let first = serve_unix(router().0, dir.socket()).expect("served");
         first.stop(Duration::ZERO);
-        // Its file may have the number that the file of the first had.
+        // Its file may have the same number as that of the first.
         let second = serve_unix(router().0, dir.socket()).expect("served");
         drop(first);
         assert_eq!(add(&connected(&second, Policy::Modern)).as_deref(), Ok("3"));
     });
 }
 
-/// The credentials that the server sees of this process.
+/// Returns the credentials that the server sees of this process.
 fn own_credentials() -> Credentials {
     let pid = std::process::id();
     Credentials { pid: Some(pid), uid: process::getuid().as_raw(), gid: process::getgid().as_raw() }
@@ -206,7 +206,8 @@ fn handler_sees_the_credentials_of_its_peer() {
     });
 }
 
-/// A server of two tools that admits connections by this function: `who` says from whom a request comes.
+/// Creates a server with two tools that admits connections with this function. `who` returns the
+/// principal of a request.
 fn guarded(dir: &Dir, admit: impl Fn(&Peer) -> Admission + Send + Sync + 'static) -> UnixServer {
     let router = Router::new("guarded", "1").tool(tool("who"), |cx, (): ()| {
         cx.context().principal.as_ref().map_or("nobody".to_owned(), |who| who.as_str().to_owned())
@@ -236,13 +237,13 @@ fn connection_is_admitted_by_the_user_of_its_peer() {
             let who = connected(&server, policy).call(tools::call("who")).expect("a result");
             assert_eq!(who.first_text(), Some("ada"));
         }
-        // From now on it is another user who may connect.
+        // From now on the principal of connections is another user.
         allowed.fetch_add(1, Ordering::SeqCst);
         let mut raw = UnixStream::connect(server.path()).expect("connected");
-        // The write may find the connection closed already.
+        // The write may fail because the connection is already closed.
         let _ = raw.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
         let mut said = Vec::new();
-        // How it ends depends on whether what was written is unread.
+        // The kind of end depends on whether the written bytes were read.
         let _ = raw.read_to_end(&mut said);
         assert_eq!(String::from_utf8_lossy(&said), "");
         assert_eq!(server.stats().diagnostics.get(&DiagnosticKind::NotAdmitted), Some(&1));
@@ -276,7 +277,7 @@ fn connection_is_not_read_before_it_is_admitted() {
         let mut answer = String::new();
         BufReader::new(&client).read_line(&mut answer).expect("an answer");
         assert!(answer.contains(r#""protocolVersion":"2025-06-18""#), "{answer}");
-        // No decision is made about the next: it is closed when its time is over.
+        // There is no decision on the next one: it is closed at the time limit.
         let mut late = UnixStream::connect(server.path()).expect("connected");
         assert_eq!(late.read(&mut [0; 8]).expect("an end"), 0);
         drop(open);
@@ -285,10 +286,10 @@ fn connection_is_not_read_before_it_is_admitted() {
 
 // covers: B-145, B-094
 #[test]
-fn where_nobody_listens_the_connect_fails_at_once() {
+fn connect_without_listener_fails_at_once() {
     bounded(|| {
         let dir = Dir::new("nobody");
-        let failed = connect(at(&dir.socket())).expect_err("nobody listens");
+        let failed = connect(at(&dir.socket())).expect_err("nothing listens");
         assert!(failed.to_string().contains("socket"), "{failed}");
         drop(UnixListener::bind(dir.socket()).expect("bound"));
         assert!(connect(at(&dir.socket())).is_err());
@@ -297,11 +298,11 @@ fn where_nobody_listens_the_connect_fails_at_once() {
 
 // covers: B-145, B-148
 #[test]
-fn a_server_that_is_stuck_keeps_its_socket_and_stops_nobody() {
+fn stuck_server_keeps_its_socket_and_delays_no_other_server() {
     bounded(|| {
         let dir = Dir::new("stuck");
         let stuck = UnixListener::bind(dir.socket()).expect("bound");
-        // As many as wait to be accepted; whoever comes then waits to be one of them.
+        // Fills the queue of the listener, so that a further connection waits.
         let address = SocketAddrUnix::new(dir.socket()).expect("a path");
         let mut waiting = Vec::new();
         let full = loop {

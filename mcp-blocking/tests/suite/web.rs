@@ -1,4 +1,5 @@
-//! Serving over HTTP: limits, admission, streams of another listener, threads that are busy, and the end. Bytes by hand.
+//! HTTP servers: limits, admission, streams of another listener, busy threads, and shutdown, with
+//! raw bytes.
 
 use crate::common::{BOUND, bounded, until};
 use crate::own::{Count, Seen, router};
@@ -16,7 +17,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// A call in 2026-07-28, with further lines of its head.
+/// Returns a call of 2026-07-28, with further lines in its head.
 fn call(tool: &str, arguments: &str, fields: &str) -> String {
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}"#;
     let body = format!(
@@ -47,7 +48,7 @@ fn read_until(stream: &mut impl Read, enough: &str) -> String {
     String::from_utf8(all).expect("text")
 }
 
-/// Leaves what came unread, so that dropping the stream resets the connection.
+/// Leaves the bytes unread, so that dropping the stream resets the connection.
 fn peek_until(stream: &TcpStream, enough: &str) -> String {
     let mut buffer = [0; 4096];
     loop {
@@ -61,7 +62,7 @@ fn peek_until(stream: &TcpStream, enough: &str) -> String {
     }
 }
 
-/// An answer that has a length: its head and its body.
+/// Reads a response that has a length: its head and its body.
 fn answer(stream: &mut impl Read) -> String {
     let (mut all, mut buffer) = (String::new(), [0; 4096]);
     loop {
@@ -78,7 +79,7 @@ fn answer(stream: &mut impl Read) -> String {
     }
 }
 
-/// All that comes until the end.
+/// Reads everything up to the end.
 fn rest(stream: &mut impl Read) -> String {
     let mut said = String::new();
     stream.read_to_string(&mut said).expect("an end in order");
@@ -102,7 +103,7 @@ fn limited(change: impl FnOnce(&mut mcp_proto::ServerConfig)) -> (HttpServer, Ar
 
 // covers: B-189
 #[test]
-fn a_connection_beyond_the_limit_is_told_so_and_the_others_are_served() {
+fn connection_beyond_the_limit_is_refused_with_a_response() {
     bounded(|| {
         let (server, _seen) = limited(|config| config.limits.server.max_exchanges = 2);
         let (mut first, mut second) = (dial(&server), dial(&server));
@@ -110,7 +111,7 @@ fn a_connection_beyond_the_limit_is_told_so_and_the_others_are_served() {
         sum(&mut second);
         for _ in 0..200 {
             let mut third = dial(&server);
-            // What it asks is not read, and must not cost it the answer.
+            // Its request is not read, but it must still receive the response.
             say(&mut third, &add());
             let told = rest(&mut third);
             assert!(told.starts_with("HTTP/1.1 503") && told.to_lowercase().contains("retry-after:"), "{told}");
@@ -124,7 +125,7 @@ fn a_connection_beyond_the_limit_is_told_so_and_the_others_are_served() {
 
 // covers: B-189, B-174
 #[test]
-fn clients_beyond_the_limit_that_say_nothing_hold_nobody_up() {
+fn silent_clients_beyond_the_limit_delay_no_other_client() {
     bounded(|| {
         let (server, _seen) = limited(|config| {
             config.limits.server.max_exchanges = 1;
@@ -139,7 +140,8 @@ fn clients_beyond_the_limit_that_say_nothing_hold_nobody_up() {
             stream.set_read_timeout(Some(BOUND)).expect("a timeout");
             let mut said = Vec::new();
             let ended = stream.read_to_end(&mut said);
-            // One that came when too many were being told is closed without a word, and perhaps reset.
+            // A connection that exceeds the limit for responses as well is closed without one, and
+            // possibly reset.
             let reset = ended.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionReset);
             assert!(ended.is_ok() || reset, "{ended:?}");
             assert!(said.is_empty() || said.starts_with(b"HTTP/1.1 503 "), "{}", String::from_utf8_lossy(&said));
@@ -153,7 +155,7 @@ fn clients_beyond_the_limit_that_say_nothing_hold_nobody_up() {
 
 // covers: HTTP-S-002, B-181, B-141
 #[test]
-fn on_every_address_only_the_hosts_that_are_named_are_served_and_a_stop_ends_it() {
+fn only_named_hosts_are_served_on_every_address() {
     bounded(|| {
         let named = Hosts::Only(vec!["mcp.example".into()]);
         for (hosts, served, foreign) in
@@ -167,7 +169,7 @@ fn on_every_address_only_the_hosts_that_are_named_are_served_and_a_stop_ends_it(
                 let told = answer(&mut stream);
                 assert!(told.starts_with(status), "{host}: {told}");
             }
-            // Nobody connects any more who could wake it.
+            // No further connection could wake it.
             server.stop(Duration::ZERO);
         }
     });
@@ -180,7 +182,7 @@ fn client_on_another_address_is_refused_by_default() {
         let server = serve_http(router().0, "0.0.0.0:0").expect("listens");
         let port = server.local_addr().port();
         let mut statuses = vec![("127.0.0.1".parse().expect("an address"), "HTTP/1.1 200")];
-        // No packet is sent: the system says from where it would be.
+        // No packet is sent: the system only selects the source address.
         let route = std::net::UdpSocket::bind("0.0.0.0:0").expect("a socket");
         if route.connect("192.0.2.1:9").is_ok() {
             let own = route.local_addr().expect("an address").ip();
@@ -214,7 +216,7 @@ fn streams_of_any_listener_share_one_engine() {
         assert_eq!((server.stats().channels, server.stats().requests), (3, 3));
         let (mut lines, theirs) = UnixStream::pair().expect("a pair");
         let other = server.clone();
-        // Two halves, as whoever has no socket gives them.
+        // Two halves, as from an application without a socket.
         let halves = (theirs.try_clone().expect("a clone"), theirs);
         let by_line = thread::spawn(move || other.serve_lines(halves, Peer::default()));
         say(&mut lines, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
@@ -224,18 +226,17 @@ fn streams_of_any_listener_share_one_engine() {
         server.stop(BOUND);
         streams.iter_mut().for_each(|stream| assert_eq!(rest(stream), ""));
         serving.into_iter().for_each(|serving| serving.join().expect("no panic").expect("served"));
-        // It is over, and says so to whoever comes.
+        // It is over, and closes what it is given.
         let (mut late, theirs) = UnixStream::pair().expect("a pair");
         let refusing = serve(theirs);
-        assert!(read_until(&mut late, "\r\n\r\n").starts_with("HTTP/1.1 503"));
-        drop(late);
-        refusing.join().expect("no panic").expect("told");
+        assert_eq!(rest(&mut late), "");
+        refusing.join().expect("no panic").expect("closed");
     });
 }
 
 // covers: B-149
 #[test]
-fn dropping_the_last_server_ends_what_outlives_its_connection_and_no_connection() {
+fn dropping_the_last_server_ends_orphans_and_no_connection() {
     bounded(|| {
         let (router, seen) = router();
         let server = Server::new(router, Serving::new()).expect("threads");
@@ -252,7 +253,7 @@ fn dropping_the_last_server_ends_what_outlives_its_connection_and_no_connection(
         assert_eq!((server.stats().channels, server.stats().running), (0, 1));
         let (mut ours, serving) = serve(server.clone());
         drop(server);
-        // The thread that serves holds the last one.
+        // The serving thread holds the last clone.
         sum(&mut ours);
         drop(ours);
         serving.join().expect("no panic").expect("served");
@@ -262,7 +263,7 @@ fn dropping_the_last_server_ends_what_outlives_its_connection_and_no_connection(
 
 // covers: B-174, B-075
 #[test]
-fn what_is_cancelled_before_it_is_run_waits_for_no_thread() {
+fn request_cancelled_before_it_runs_waits_for_no_thread() {
     bounded(|| {
         let (told, waits) = mpsc::channel();
         let (open, gate) = mpsc::channel::<()>();
@@ -278,7 +279,8 @@ fn what_is_cancelled_before_it_is_run_waits_for_no_thread() {
         let mut first = dial(&server);
         say(&mut first, &call("stuck", "{}", ""));
         waits.recv_timeout(BOUND).expect("entered");
-        // Each gives up before a thread comes to it. None is left, or the last would wait behind them.
+        // Each is cancelled before a thread takes it. If one remained, the last would wait behind
+        // it.
         for _ in 0..50 {
             let mut impatient = dial(&server);
             say(&mut impatient, &call("stuck", "{}", ""));
@@ -295,7 +297,7 @@ fn what_is_cancelled_before_it_is_run_waits_for_no_thread() {
     });
 }
 
-/// A server that lets `ada` in, and has a tool that says who asks.
+/// Creates a server that admits `ada`, and has a tool that returns the principal.
 fn guarded(threads: usize) -> HttpServer {
     let router = Router::new("guarded", "1").tool(tool("who"), |cx, (): ()| {
         let context = cx.context();
@@ -319,7 +321,7 @@ fn guarded(threads: usize) -> HttpServer {
 
 // covers: S3-45, HTTP-S-006, SHTTP-S-006
 #[test]
-fn a_request_is_admitted_by_its_head_or_refused() {
+fn request_is_admitted_or_refused_by_its_head() {
     bounded(|| {
         let server = guarded(2);
         for (token, status, told) in [
@@ -340,7 +342,7 @@ fn a_request_is_admitted_by_its_head_or_refused() {
 }
 
 #[test]
-fn handlers_and_whoever_admits_see_the_address_of_the_client() {
+fn handlers_and_admission_see_the_client_address() {
     bounded(|| {
         let router = Router::new("who", "1").tool(tool("who"), |cx, (): ()| format!("{:?}", cx.context().peer.name));
         let (tell, told) = mpsc::channel();
@@ -363,7 +365,7 @@ fn handlers_and_whoever_admits_see_the_address_of_the_client() {
     });
 }
 
-/// A request of 2025-11-25.
+/// Returns a request of 2025-11-25.
 fn older(method: &str, fields: &str, body: &str) -> String {
     let length = body.len();
     format!(
@@ -372,12 +374,12 @@ fn older(method: &str, fields: &str, body: &str) -> String {
     )
 }
 
-/// Opens a session over this connection; the field that names it.
+/// Opens a session over this connection. Returns the field with its id.
 fn open_session(stream: &mut (impl Read + Write)) -> String {
     open_session_with(stream, "")
 }
 
-/// The same, with these fields, which come before the one that names it.
+/// The same, with these fields before the one with the id.
 fn open_session_with(stream: &mut (impl Read + Write), fields: &str) -> String {
     let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
     say(stream, &older("POST", fields, hello));
@@ -394,7 +396,8 @@ fn older_call(tool: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{{}}}}}}"#)
 }
 
-/// A server that streams at once, what it told, and the gate that its tool `wait` waits for.
+/// Starts a server that streams at once. Returns its events, and the gate that its tool `wait`
+/// waits for.
 fn streaming() -> (HttpServer, mpsc::Receiver<String>, mpsc::Sender<()>, Arc<Seen>) {
     let (told, heard) = mpsc::channel();
     let (open, gate) = mpsc::channel::<()>();
@@ -413,7 +416,7 @@ fn streaming() -> (HttpServer, mpsc::Receiver<String>, mpsc::Sender<()>, Arc<See
             ServerEvent::Store(append) => format!("Store {} {}", append.id, append.data.len()),
             other => format!("{other:?}"),
         };
-        // A test that has seen enough is over.
+        // Fails when the test is over.
         let _ = told.lock().expect("no panic").send(event);
     });
     (serve_http_with(router, serving, "127.0.0.1:0").expect("listens"), heard, open, seen)
@@ -421,7 +424,7 @@ fn streaming() -> (HttpServer, mpsc::Receiver<String>, mpsc::Sender<()>, Arc<See
 
 // covers: SHTTP-S-028, B-222, B-039, S3-13, S3-34
 #[test]
-fn a_running_call_outlives_its_connection_and_is_answered_to_who_comes_back() {
+fn running_call_outlives_its_connection_and_can_be_resumed() {
     bounded(|| {
         let (server, heard, open, _) = streaming();
         let mut stream = dial(&server);
@@ -451,7 +454,7 @@ fn a_running_call_outlives_its_connection_and_is_answered_to_who_comes_back() {
 
 // covers: SHTTP-S-028, B-149
 #[test]
-fn a_session_that_ends_ends_its_handlers() {
+fn end_of_a_session_ends_its_handlers() {
     bounded(|| {
         let (server, _heard, _open, seen) = streaming();
         let mut stream = dial(&server);
@@ -504,7 +507,7 @@ fn revoked_principal_loses_its_sessions_streams_and_connections() {
         let last = rest(&mut by_line);
         assert!(last.contains("-32603") && last.contains(r#""id":1"#), "{last}");
         let [(ada, own), (eve, _other)] = &mut opened[..] else { panic!("two") };
-        // The chunk that ends the body: the connection goes on.
+        // The chunk that ends the body: the connection stays open.
         read_until(own, "0\r\n\r\n");
         let ping = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
         for (fields, status) in [(ada, "HTTP/1.1 404"), (eve, "HTTP/1.1 200")] {
@@ -520,7 +523,7 @@ fn revoked_principal_loses_its_sessions_streams_and_connections() {
 
 // covers: B-173, S3-08
 #[test]
-fn a_change_reaches_every_stream_and_stopping_ends_them() {
+fn change_reaches_every_stream_and_stop_ends_them() {
     bounded(|| {
         let (server, _heard, _open, _) = streaming();
         let listen = |_| {
@@ -538,7 +541,7 @@ fn a_change_reaches_every_stream_and_stopping_ends_them() {
         say(&mut other, &call("change", "{}", ""));
         answer(&mut other);
         streams.iter_mut().for_each(|stream| drop(read_until(stream, "notifications/tools/list_changed")));
-        // Nothing runs that it could wait for so long.
+        // Nothing runs, so there is nothing to wait for.
         server.stop(Duration::MAX);
         for stream in &mut streams {
             let said = rest(stream);
@@ -549,7 +552,7 @@ fn a_change_reaches_every_stream_and_stopping_ends_them() {
 
 // covers: B-173
 #[test]
-fn what_runs_within_the_grace_is_answered_whoever_is_quicker() {
+fn request_that_ends_within_the_grace_period_is_answered() {
     bounded(|| {
         for _ in 0..50 {
             let (server, _heard, open, _) = streaming();
@@ -560,7 +563,7 @@ fn what_runs_within_the_grace_is_answered_whoever_is_quicker() {
                 scope.spawn(|| server.stop(BOUND));
                 open.send(()).expect("waits");
                 assert!(answer(&mut stream).contains("waited"));
-                // It is not waited for any longer.
+                // There is no wait for it any more.
                 drop(stream);
             });
         }
@@ -569,14 +572,14 @@ fn what_runs_within_the_grace_is_answered_whoever_is_quicker() {
 
 // covers: B-187, B-274
 #[test]
-fn an_application_that_does_not_keep_up_holds_clients_up_and_misses_no_session() {
+fn slow_application_delays_clients_and_misses_no_session() {
     const SESSIONS: usize = 30;
     bounded(|| {
         let (told, heard) = mpsc::channel();
         let (open, gate) = mpsc::channel::<()>();
         let gate = Mutex::new(gate);
         let slow = Serving::new().on_event(move |event| {
-            // Nobody holds the other end any more once all may pass.
+            // The other end is dropped once all may pass.
             let _ = gate.lock().expect("no panic").recv_timeout(BOUND);
             told.send(format!("{event:?}")).expect("heard");
         });
@@ -591,7 +594,8 @@ fn an_application_that_does_not_keep_up_holds_clients_up_and_misses_no_session()
                 }
             });
             until(|| opened.load(Ordering::SeqCst) > 4);
-            // Others ask twice as often meanwhile. They are answered, and held up as well: each makes a connection of its own.
+            // Other clients make twice as many requests meanwhile. They are answered, and delayed
+            // as well: each opens a connection.
             let others: Vec<TcpStream> = (0..4 * SESSIONS)
                 .map(|_| {
                     let mut other = dial(&server);
@@ -611,7 +615,7 @@ fn an_application_that_does_not_keep_up_holds_clients_up_and_misses_no_session()
 
 // covers: S3-28, B-033
 #[test]
-fn the_time_of_the_engine_is_kept_while_nobody_speaks() {
+fn timers_fire_without_traffic() {
     bounded(|| {
         let (server, _seen) = limited(|config| config.keep_alive = Some(Duration::from_millis(20)));
         let mut stream = dial(&server);
@@ -623,7 +627,7 @@ fn the_time_of_the_engine_is_kept_while_nobody_speaks() {
 
 // covers: S3-03, B-073, S3-30
 #[test]
-fn clients_of_either_era_share_one_endpoint() {
+fn clients_of_both_eras_share_one_endpoint() {
     bounded(|| {
         let server = serve_http(router().0, "127.0.0.1:0").expect("listens");
         let url = format!("http://{}/mcp", server.local_addr());
@@ -656,7 +660,7 @@ fn clients_of_either_era_share_one_endpoint() {
 /// Set for the child that another test starts.
 const FEW: &str = "MCP_BLOCKING_TEST_FEW";
 
-/// A server that may open but few files: this binary, told to run the test below alone.
+/// A server with a low limit for open files: this binary, which runs only the test below.
 fn few() {
     let (router, _) = router();
     let server = serve_http(router, "127.0.0.1:0").expect("listens");
@@ -666,14 +670,14 @@ fn few() {
 
 // covers: B-174, B-189
 #[test]
-fn a_server_without_descriptors_goes_on_when_there_are_some() {
+fn server_without_descriptors_recovers() {
     if std::env::var_os(FEW).is_some() {
         return few();
     }
     bounded(|| {
         let me = std::env::current_exe().expect("a path");
         let mut few = Command::new("/bin/sh")
-            .args(["-c", "ulimit -n 24; exec \"$0\" --exact web::a_server_without_descriptors_goes_on_when_there_are_some --nocapture --test-threads=1"])
+            .args(["-c", "ulimit -n 24; exec \"$0\" --exact web::server_without_descriptors_recovers --nocapture --test-threads=1"])
             .arg(me)
             .env(FEW, "1")
             .stdin(Stdio::piped())
@@ -688,7 +692,7 @@ fn a_server_without_descriptors_goes_on_when_there_are_some() {
         // More than it can accept: the rest waits in the queue of the system.
         let mut many: Vec<TcpStream> = (0..60).map(|_| dial()).collect();
         sum(&mut first);
-        // As connections end, those that waited are served.
+        // As connections end, waiting ones are served.
         let mut last = many.pop().expect("sixty");
         drop(many);
         sum(&mut last);

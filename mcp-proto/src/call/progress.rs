@@ -3,39 +3,39 @@
 use crate::rpc::{DecodeError, Object, RawJson};
 use alloc::string::String;
 
-/// How far a request is.
+/// The progress of a request.
 #[derive(Clone, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct Progress {
-    /// How much is done, in a unit of the handler's choice; increases with every notification.
+    /// The amount done, in a unit that the handler chooses. It increases with every notification.
     pub progress: f64,
-    /// How much there is, if known.
+    /// The total amount, if known.
     pub total: Option<f64>,
-    /// What is being done, for people. Not sent before 2025-03-26, which introduced it.
+    /// The current activity, for people. Not sent before 2025-03-26, which introduced it.
     pub message: Option<String>,
 }
 
 impl Progress {
-    /// So much is done.
+    /// Creates a progress of this amount.
     pub const fn new(progress: f64) -> Self {
         Self { progress, total: None, message: None }
     }
 
-    /// Out of so much.
+    /// Sets the total amount.
     #[must_use]
     pub const fn total(mut self, total: f64) -> Self {
         self.total = Some(total);
         self
     }
 
-    /// What is being done.
+    /// Sets the current activity.
     #[must_use]
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
         self
     }
 
-    /// The part that is done, from 0 to 1; `None` without a positive total.
+    /// Returns the fraction that is done, from 0 to 1. `None` without a positive total.
     pub fn fraction(&self) -> Option<f64> {
         self.total.filter(|total| *total > 0.0).map(|total| (self.progress / total).clamp(0.0, 1.0))
     }
@@ -48,7 +48,8 @@ impl Progress {
         })
     }
 
-    /// The members on the wire, beside the token. Numbers that JSON cannot write (NaN, infinities) are refused by `None`.
+    /// Writes the members of the params other than the token. Returns `None` for numbers that JSON
+    /// cannot represent (NaN, infinities).
     pub(crate) fn write(&self, params: Object, with_message: bool) -> Option<Object> {
         let total = match self.total {
             Some(total) => Some(number(total)?),
@@ -59,9 +60,10 @@ impl Progress {
     }
 }
 
-/// A finite number as JSON. A whole one is written without a fraction, which some readers of integers insist on.
+/// Returns a finite number as JSON. A whole number has no fraction part, since some readers of
+/// integers reject one.
 fn number(n: f64) -> Option<RawJson> {
-    /// From here on not every integer has a number of its own.
+    /// From here on, an `f64` does not represent every integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let whole = n as i64;
     if n.abs() < EXACT && whole as f64 == n {

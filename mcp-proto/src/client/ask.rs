@@ -1,7 +1,10 @@
-//! Questions of the server to the application, in both eras behind one event: requests of the server up to 2025-11-25, and entries of an
-//! `input_required` result from 2026-07-28 on (multi round-trip requests). A question is answered, withdrawn, or refused; never lost.
+//! Questions of the server to the application, in both eras. Up to 2025-11-25 they are requests of
+//! the server. From 2026-07-28 on they are entries of an `input_required` result (multi round-trip
+//! requests). The engine emits the same event for both. Each question is answered, withdrawn or
+//! refused, and none is lost.
 
-use super::calls::{Question, Stage};
+use super::call_table::{Question, Stage};
+use super::env::Env;
 use super::{Client, Event, State};
 use crate::error::{CallError, DiagnosticKind};
 use crate::exchange::ExchangeId;
@@ -9,60 +12,139 @@ use crate::input::{CallId, InputAnswer, InputKey, InputRequest, InputToken};
 use crate::model::elicitation::ElicitResult;
 use crate::rpc::{self, DecodeError, ErrorObject, Id, JsonKind, Object, Request, code};
 use crate::version::Era;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-/// A question that the application has not answered.
+/// The open questions: those that the application has not answered.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    open: BTreeMap<InputKey, Asked>,
+    last: u64,
+}
+
+/// An open question.
 #[derive(Debug)]
 pub(super) struct Asked {
     request: InputRequest,
     asker: Asker,
 }
 
-/// Who asked.
+/// The origin of a question.
 #[derive(Clone, PartialEq, Debug)]
 enum Asker {
-    /// A request of the server: the answer is a response. The call is known if it came on the stream of one.
+    /// A request of the server. The client sends the answer as a response. `call` is set if the
+    /// request arrived on the stream of a call.
     Server { exchange: ExchangeId, id: Id, call: Option<CallId> },
-    /// A round of a call: the answers go into its next request.
+    /// A round of a call. The next request of the call carries the answers.
     Call(CallId),
 }
 
-impl Client {
-    /// A request of the server.
-    pub(super) fn on_request(&mut self, exchange: ExchangeId, request: Request) {
-        let modern = self.version().is_some_and(|version| version.era() == Era::Modern);
-        if modern || self.state() == State::Probing && !self.is_duplex() {
-            // 2026-07-28, in which the probe is made, has no such requests, and a client must not post a response.
-            return self.diagnose(DiagnosticKind::UnexpectedRequest, request.method);
+impl Questions {
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    fn ask(&mut self, env: &mut Env, request: InputRequest, asker: Asker, call: Option<CallId>) -> InputKey {
+        self.last += 1;
+        let key = InputKey::new(self.last);
+        self.open.insert(key, Asked { request: request.clone(), asker });
+        env.event(Event::InputNeeded { token: InputToken::new(key), call, request });
+        key
+    }
+
+    /// Returns the question in a request of the server, or the error with which the client
+    /// responds.
+    fn check_request(&mut self, env: &mut Env, request: &Request) -> Result<InputRequest, ErrorObject> {
+        let question = read_question(env, &request.method, request.params.as_ref())?;
+        if self.open.len() >= env.config.limits.client.max_inputs {
+            env.diagnose(DiagnosticKind::TooManyInputs, request.method.clone());
+            return Err(ErrorObject::new(code::INTERNAL_ERROR, "Too many open questions"));
         }
-        if request.id.size() > self.config.limits.frame.max_id {
-            self.diagnose(DiagnosticKind::LongId, request.method);
+        Ok(question)
+    }
+
+    /// Returns the exchange on which the server asked the open question with this id. Over HTTP,
+    /// any stream of the session matches.
+    fn server_question(&self, env: &Env, on: ExchangeId, id: &Id) -> Option<ExchangeId> {
+        self.open_question(env, on, id).and_then(|key| match &self.open.get(&key)?.asker {
+            Asker::Server { exchange, .. } => Some(*exchange),
+            Asker::Call(_) => None,
+        })
+    }
+
+    fn open_question(&self, env: &Env, on: ExchangeId, id: &Id) -> Option<InputKey> {
+        let anywhere = !env.is_duplex();
+        let is_it = |asked: &Asked| matches!(&asked.asker, Asker::Server { exchange, id: of, .. } if of == id && (anywhere || *exchange == on));
+        self.open.iter().find(|(_, asked)| is_it(asked)).map(|(key, _)| *key)
+    }
+
+    pub(super) fn withdraw(&mut self, env: &mut Env, key: InputKey) {
+        if self.open.remove(&key).is_some() {
+            env.event(Event::InputWithdrawn(key));
+        }
+    }
+
+    pub(super) fn withdraw_all(&mut self, env: &mut Env) {
+        while let Some((&key, _)) = self.open.first_key_value() {
+            self.withdraw(env, key);
+        }
+    }
+
+    /// Withdraws the questions that the server asked on the stream of a call that has ended.
+    pub(super) fn withdraw_of(&mut self, env: &mut Env, call: CallId) {
+        let of = |asked: &Asked| matches!(asked.asker, Asker::Server { call: Some(of), .. } if of == call);
+        while let Some(key) = self.open.iter().find(|(_, asked)| of(asked)).map(|(key, _)| *key) {
+            self.withdraw(env, key);
+        }
+    }
+
+    /// Returns whether an open question belongs, or may belong, to the call.
+    pub(super) fn owes_answer(&self, call: CallId) -> bool {
+        self.open.values().any(|asked| match asked.asker {
+            Asker::Server { call: of, .. } => of.is_none_or(|of| of == call),
+            Asker::Call(of) => of == call,
+        })
+    }
+}
+
+impl Client {
+    /// Handles a request of the server.
+    pub(super) fn on_request(&mut self, exchange: ExchangeId, request: Request) {
+        let modern = self.env.version().is_some_and(|version| version.era() == Era::Modern);
+        if modern || self.env.state() == State::Probing && !self.env.is_duplex() {
+            // The probe uses 2026-07-28. That revision has no requests of the server, and a client
+            // must not post a response.
+            return self.env.diagnose(DiagnosticKind::UnexpectedRequest, request.method);
+        }
+        if request.id.size() > self.env.config.limits.frame.max_id {
+            self.env.diagnose(DiagnosticKind::LongId, request.method);
             let error = ErrorObject::new(code::INVALID_REQUEST, "The id is too long");
             return self.reply(exchange, &request.id, Err(error));
         }
         if request.method == "ping" {
             return self.reply(exchange, &request.id, Ok(Object::new()));
         }
-        if self.version().is_none() {
-            self.diagnose(DiagnosticKind::UnexpectedRequest, request.method);
+        if self.env.version().is_none() {
+            self.env.diagnose(DiagnosticKind::UnexpectedRequest, request.method);
             let error = ErrorObject::new(code::INVALID_REQUEST, "Not initialized");
             return self.reply(exchange, &request.id, Err(error));
         }
-        if let Some(asked) = self.server_question(exchange, &request.id) {
-            self.diagnose(DiagnosticKind::DuplicateRequestId, request.id.to_string());
-            // Over HTTP it may be the same question, said again on another stream; an answer would answer the first.
-            if asked == exchange && self.is_duplex() {
+        if let Some(asked) = self.questions.server_question(&self.env, exchange, &request.id) {
+            self.env.diagnose(DiagnosticKind::DuplicateRequestId, request.id.to_string());
+            // Over HTTP the server may repeat the same question on another stream. A second
+            // response would answer the first question.
+            if asked == exchange && self.env.is_duplex() {
                 let error = ErrorObject::new(code::INVALID_REQUEST, "The id is in use");
                 self.reply(exchange, &request.id, Err(error));
             }
             return;
         }
-        match self.check_request(&request) {
+        match self.questions.check_request(&mut self.env, &request) {
             Ok(question) => {
-                let call = self.exchanges.call_on(exchange);
-                self.ask(question, Asker::Server { exchange, id: request.id, call }, call);
+                let call = self.link.call_on(exchange);
+                self.questions.ask(&mut self.env, question, Asker::Server { exchange, id: request.id, call }, call);
                 match call {
                     Some(call) => self.update_clock(call),
                     None => self.update_clocks(),
@@ -72,72 +154,21 @@ impl Client {
         }
     }
 
-    /// On which exchange the server asked the question that has this id and is open; one of the session, whichever stream it came on.
-    fn server_question(&self, on: ExchangeId, id: &Id) -> Option<ExchangeId> {
-        self.open_question(on, id).and_then(|key| match &self.inputs.get(&key)?.asker {
-            Asker::Server { exchange, .. } => Some(*exchange),
-            Asker::Call(_) => None,
-        })
-    }
-
-    fn open_question(&self, on: ExchangeId, id: &Id) -> Option<InputKey> {
-        let anywhere = !self.is_duplex();
-        let is_it = |asked: &Asked| matches!(&asked.asker, Asker::Server { exchange, id: of, .. } if of == id && (anywhere || *exchange == on));
-        self.inputs.iter().find(|(_, asked)| is_it(asked)).map(|(key, _)| *key)
-    }
-
-    /// Whether a request of the server can be put to the application; else the error that answers it.
-    fn check_request(&mut self, request: &Request) -> Result<InputRequest, ErrorObject> {
-        let question = self.read_question(&request.method, request.params.as_ref())?;
-        if self.inputs.len() >= self.config.limits.client.max_inputs {
-            self.diagnose(DiagnosticKind::TooManyInputs, request.method.clone());
-            return Err(ErrorObject::new(code::INTERNAL_ERROR, "Too many open questions"));
-        }
-        Ok(question)
-    }
-
-    /// Reads a question and checks that it needs no more than was declared.
-    fn read_question(&mut self, method: &str, params: Option<&rpc::RawJson>) -> Result<InputRequest, ErrorObject> {
-        let question = match InputRequest::read(method, params) {
-            Ok(Some(question)) => question,
-            Ok(None) => {
-                self.diagnose(DiagnosticKind::UnknownMethod, method);
-                return Err(ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found"));
-            }
-            Err(_) if !self.declares(capability_of(method)) => return Err(self.undeclared(method)),
-            Err(e) => {
-                self.diagnose(DiagnosticKind::BadParams, format!("{method}: {e}"));
-                return Err(ErrorObject::new(code::INVALID_PARAMS, e.to_string()));
-            }
-        };
-        if self.declares(question.capability()) { Ok(question) } else { Err(self.undeclared(method)) }
-    }
-
-    fn declares(&self, capability: &str) -> bool {
-        let in_revision = capability != "elicitation" || self.version().is_some_and(|v| v.rules().elicitation);
-        in_revision && self.config.capabilities.has(capability)
-    }
-
-    fn undeclared(&mut self, method: &str) -> ErrorObject {
-        self.diagnose(DiagnosticKind::MissingCapability, method);
-        ErrorObject::new(code::METHOD_NOT_FOUND, format!("Method not found: {method} was not declared"))
-    }
-
-    /// A result of the kind `input_required`.
+    /// Handles a result of the kind `input_required`.
     pub(super) fn on_input_required(&mut self, call: CallId, result: &Object) {
         match self.read_round(call, result) {
             Ok((questions, Some(state))) if questions.is_empty() => {
-                self.leave_request(call);
-                self.retry_later(call, state);
+                self.calls.leave_request(&mut self.env, call);
+                self.calls.retry_later(&mut self.env, call, state);
             }
             Ok((questions, state)) => {
-                self.leave_request(call);
+                self.calls.leave_request(&mut self.env, call);
                 let mut open = Vec::new();
                 for (name, question) in questions {
-                    let key = self.ask(question, Asker::Call(call), Some(call));
+                    let key = self.questions.ask(&mut self.env, question, Asker::Call(call), Some(call));
                     open.push((name, Question::Open(key)));
                 }
-                if let Some(entry) = self.calls.get_mut(&call) {
+                if let Some(entry) = self.calls.get_mut(call) {
                     entry.stage = Stage::Asking { questions: open, state };
                 }
                 self.update_clock(call);
@@ -146,15 +177,15 @@ impl Client {
         }
     }
 
-    /// Reads the questions and the state of a round, and counts it.
+    /// Reads the questions and the state of a round, and counts the round.
     #[expect(clippy::type_complexity, reason = "the two members of the result, read")]
     fn read_round(
         &mut self,
         call: CallId,
         result: &Object,
     ) -> Result<(Vec<(String, InputRequest)>, Option<rpc::RawJson>), CallError> {
-        let max_rounds = self.config.limits.client.max_rounds;
-        let Some(entry) = self.calls.get_mut(&call) else { return Ok((Vec::new(), None)) };
+        let max_rounds = self.env.config.limits.client.max_rounds;
+        let Some(entry) = self.calls.get_mut(call) else { return Ok((Vec::new(), None)) };
         let method = entry.raw.method.clone();
         entry.rounds += 1;
         if entry.rounds > max_rounds {
@@ -171,37 +202,22 @@ impl Client {
         if state.is_none() && requests.is_empty() {
             return Err(DecodeError::new("neither `inputRequests` nor `requestState`").into());
         }
-        if self.inputs.len() + requests.len() > self.config.limits.client.max_inputs {
-            self.diagnose(DiagnosticKind::TooManyInputs, method);
+        if self.questions.len() + requests.len() > self.env.config.limits.client.max_inputs {
+            self.env.diagnose(DiagnosticKind::TooManyInputs, method);
             return Err(CallError::Input(ErrorObject::new(code::INTERNAL_ERROR, "Too many open questions")));
         }
         let mut questions = Vec::new();
         for (name, request) in requests.iter() {
             let request = Object::read(request)?;
             let method: String = request.required("method")?;
-            let question = self.read_question(&method, request.get("params")).map_err(CallError::Input)?;
+            let question = read_question(&mut self.env, &method, request.get("params")).map_err(CallError::Input)?;
             questions.push((name.to_string(), question));
         }
         Ok((questions, state))
     }
 
-    /// The request that is out was answered; the next round has another id.
-    pub(super) fn leave_request(&mut self, call: CallId) {
-        if let Some(Stage::Sent(id)) = self.calls.get(&call).map(|entry| &entry.stage) {
-            self.ids.retire(&id.clone());
-        }
-    }
-
-    fn ask(&mut self, request: InputRequest, asker: Asker, call: Option<CallId>) -> InputKey {
-        self.next_input += 1;
-        let key = InputKey(self.next_input);
-        self.inputs.insert(key, Asked { request: request.clone(), asker });
-        self.out.event(Event::InputNeeded { token: InputToken::new(key), call, request });
-        key
-    }
-
     pub(super) fn on_answer(&mut self, key: InputKey, answer: InputAnswer) {
-        let Some(asked) = self.inputs.remove(&key) else { return };
+        let Some(asked) = self.questions.open.remove(&key) else { return };
         let result = fitting(&asked.request, answer);
         match asked.asker {
             Asker::Server { exchange, id, .. } => {
@@ -209,76 +225,37 @@ impl Client {
                 self.update_clocks();
             }
             Asker::Call(call) => match result {
-                // There is no way to tell a modern server that a question cannot be answered, other than not to ask again.
+                // A client cannot report to a modern server that a question has no answer. It can
+                // only send no further request.
                 Err(error) => self.end(call, Err(CallError::Input(error))),
-                Ok(result) => self.answer_round(call, key, result),
+                Ok(result) => {
+                    if self.calls.answer_round(call, key, &result) {
+                        self.on_round(call);
+                    }
+                }
             },
         }
     }
 
-    fn answer_round(&mut self, call: CallId, key: InputKey, result: Object) {
-        let Some(entry) = self.calls.get_mut(&call) else { return };
-        let Stage::Asking { questions, .. } = &mut entry.stage else { return };
-        let mut open = false;
-        for (_, question) in questions {
-            match question {
-                Question::Open(k) if *k == key => *question = Question::Answered(result.clone()),
-                Question::Open(_) => open = true,
-                Question::Answered(_) => {}
-            }
-        }
-        if !open {
-            self.on_round(call);
-        }
-    }
-
-    /// `notifications/cancelled` of the server: it no longer wants the answer to a request of its own.
+    /// Handles `notifications/cancelled`: the server no longer wants the response to its request.
     pub(super) fn on_cancelled(&mut self, exchange: ExchangeId, params: &Object) {
         let id = params.id("requestId");
-        if id.as_ref().is_some_and(|id| id.size() > self.config.limits.frame.max_id) {
-            return self.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
+        if id.as_ref().is_some_and(|id| id.size() > self.env.config.limits.frame.max_id) {
+            return self.env.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
         }
         if id.as_ref().is_some_and(|id| self.ends_subscription(exchange, id)) {
             return;
         }
-        match id.as_ref().and_then(|id| self.open_question(exchange, id)) {
+        match id.as_ref().and_then(|id| self.questions.open_question(&self.env, exchange, id)) {
             Some(key) => {
-                self.withdraw(key);
+                self.questions.withdraw(&mut self.env, key);
                 self.update_clocks();
             }
             None => {
                 let id = id.map_or_else(|| "no id".to_string(), |id| id.to_string());
-                self.diagnose(DiagnosticKind::UnknownCancel, id);
+                self.env.diagnose(DiagnosticKind::UnknownCancel, id);
             }
         }
-    }
-
-    pub(super) fn withdraw(&mut self, key: InputKey) {
-        if self.inputs.remove(&key).is_some() {
-            self.out.event(Event::InputWithdrawn(key));
-        }
-    }
-
-    pub(super) fn withdraw_all(&mut self) {
-        while let Some((&key, _)) = self.inputs.first_key_value() {
-            self.withdraw(key);
-        }
-    }
-
-    /// Withdraws what the server asked on the stream of a call that has ended.
-    pub(super) fn withdraw_of(&mut self, call: CallId) {
-        let of = |asked: &Asked| matches!(asked.asker, Asker::Server { call: Some(of), .. } if of == call);
-        while let Some(key) = self.inputs.iter().find(|(_, asked)| of(asked)).map(|(key, _)| *key) {
-            self.withdraw(key);
-        }
-    }
-
-    /// Whether a question waits for the application that belongs to the call, or may.
-    pub(super) fn owes_answer(&self, call: CallId) -> bool {
-        self.inputs.values().any(|asked| match asked.asker {
-            Asker::Server { call: of, .. } => of.is_none_or(|of| of == call),
-            Asker::Call(of) => of == call,
-        })
     }
 
     fn reply(&mut self, exchange: ExchangeId, id: &Id, result: Result<Object, ErrorObject>) {
@@ -286,17 +263,46 @@ impl Client {
             Ok(result) => rpc::result_response(id, &result),
             Err(error) => rpc::error_response(Some(id), &error),
         };
-        self.send_response(exchange, message);
+        self.link.send_response(&mut self.env, exchange, message);
     }
 }
 
-/// The answer as the result of the question, or the error in its place: of another kind, or content that does not fit the form.
+/// Reads a question and checks that the client declared the capabilities that it needs.
+fn read_question(env: &mut Env, method: &str, params: Option<&rpc::RawJson>) -> Result<InputRequest, ErrorObject> {
+    let question = match InputRequest::read(method, params) {
+        Ok(Some(question)) => question,
+        Ok(None) => {
+            env.diagnose(DiagnosticKind::UnknownMethod, method);
+            return Err(ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found"));
+        }
+        Err(_) if !declares(env, capability_of(method)) => return Err(undeclared(env, method)),
+        Err(e) => {
+            env.diagnose(DiagnosticKind::BadParams, format!("{method}: {e}"));
+            return Err(ErrorObject::new(code::INVALID_PARAMS, e.to_string()));
+        }
+    };
+    if declares(env, question.capability()) { Ok(question) } else { Err(undeclared(env, method)) }
+}
+
+fn declares(env: &Env, capability: &str) -> bool {
+    let in_revision = capability != "elicitation" || env.version().is_some_and(|v| v.rules().elicitation);
+    in_revision && env.config.capabilities.has(capability)
+}
+
+fn undeclared(env: &mut Env, method: &str) -> ErrorObject {
+    env.diagnose(DiagnosticKind::MissingCapability, method);
+    ErrorObject::new(code::METHOD_NOT_FOUND, format!("Method not found: {method} was not declared"))
+}
+
+/// Returns the answer as the result of the question. Returns an error if the answer is of another
+/// kind, or if its content does not fit the form.
 fn fitting(question: &InputRequest, answer: InputAnswer) -> Result<Object, ErrorObject> {
     let misfit = |text: String| ErrorObject::new(code::INTERNAL_ERROR, text);
     match (question, &answer) {
         (_, InputAnswer::Error(error)) => Err(error.clone()),
         (InputRequest::Elicitation(request), InputAnswer::Elicitation(result)) => {
-            // A form that cannot be read is the server's own affair; then any content may fit it.
+            // The server is responsible for a form that cannot be read. The client then accepts any
+            // content.
             if let (ElicitResult::Accept(content), Ok(_)) = (result, request.fields()) {
                 request.check(content).map_err(|e| misfit(format!("the answer does not fit the form: {e}")))?;
             }
@@ -308,7 +314,7 @@ fn fitting(question: &InputRequest, answer: InputAnswer) -> Result<Object, Error
     }
 }
 
-/// The capability that a method of a server needs.
+/// Returns the capability that a method of a server needs.
 fn capability_of(method: &str) -> &str {
     method.split('/').next().unwrap_or(method)
 }

@@ -1,25 +1,25 @@
-//! When the next round of a broken event stream begins (2025-11-25 transports, resumability; the `retry` field of WHATWG HTML section 9.2).
-//! A round is one exchange of a stream. Arithmetic only: no timer, no exchange.
+//! The start of the next round of a broken event stream (2025-11-25 transports, resumability; the
+//! `retry` field of WHATWG HTML section 9.2). A round is one exchange of a stream. Arithmetic only:
+//! no timer, no exchange.
 
 use super::Resume;
 use core::time::Duration;
 
-/// What a round brought.
+/// The result of a round.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(super) enum Brought {
     #[default]
     Nothing,
-    /// A new event id; on a listener or a subscription also a sign of life.
+    /// A new event id. On a listener or a subscription also a sign of life.
     Progress,
-    /// A response, a notification, or a request other than `ping`, which is no repeat.
+    /// A response, a notification, or a request other than `ping`, which is not a repeat.
     Message,
 }
 
-/// What the stream of a round serves.
+/// The purpose of the stream of a round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Serves {
     /// A request whose response is awaited. On a duplex exchange no response is a stream.
-    #[cfg(feature = "http")]
     Request,
     /// A listener, or the subscription in its place.
     Listener,
@@ -30,13 +30,14 @@ pub(super) enum Serves {
 pub(super) struct Round {
     pub(super) serves: Serves,
     pub(super) brought: Brought,
-    /// From the start of its exchange to the end.
+    /// Time from the start of its exchange to the end.
     pub(super) lasted: Duration,
     /// The `Retry-After` of its response.
     pub(super) retry_after: Option<Duration>,
 }
 
-/// A round of this length or more resets the doubling; a listener or a subscription that was open for so long has made progress.
+/// A round of this length or more resets the doubling. On a listener or a subscription, a round of
+/// this length counts as progress.
 pub(super) const LONG: Duration = Duration::from_secs(10);
 
 /// Short rounds in a row before the wait doubles.
@@ -45,14 +46,15 @@ const FREE: u32 = 2;
 /// Empty rounds in a row that end a stream.
 const MAX_EMPTY: u32 = 2;
 
-/// Ceilings of the doubling wait, where `retry` is not larger: after a round that delivered a message, and after any other, by what the
-/// stream serves. A listener that was given up is tried again after the last one.
+/// Ceilings of the doubling wait, unless `retry` is larger: after a round that delivered a message,
+/// and after any other, by the purpose of the stream. The last one is also the wait before the
+/// client tries again to open a listener that it has given up.
 const AFTER_MESSAGE: Duration = Duration::from_secs(1);
-#[cfg(feature = "http")]
 const OF_REQUEST: Duration = Duration::from_secs(5);
 const OF_LISTENER: Duration = Duration::from_secs(30);
 
-/// Bounds of the waits that a server names. A shorter one would be a busy loop, a longer one would never end.
+/// Limits of the waits that a server names. A shorter wait would be a busy loop, a longer one would
+/// never end.
 const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(300);
 
@@ -62,7 +64,7 @@ pub(super) struct Backoff {
     retry: Duration,
     /// Reconnections since the last round that delivered.
     attempts: u32,
-    /// Rounds in a row that brought nothing.
+    /// Rounds in a row that were empty.
     empty: u32,
     /// Rounds in a row that were shorter than `LONG`.
     short: u32,
@@ -75,14 +77,13 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The server named a wait.
-    #[cfg(feature = "http")]
+    /// Stores the wait that the server named.
     pub(super) fn set_retry(&mut self, retry: Duration) {
         self.retry = clamp(retry);
     }
 
-    /// A round has ended, the first one included. Returns the number of the next attempt and the wait before it, or `None` if the stream
-    /// has ended. `random` is any number.
+    /// Handles the end of a round, the first one included. Returns the number of the next attempt
+    /// and the wait before it, or `None` if the stream has ended. `random` is any number.
     pub(super) fn next(&mut self, policy: Resume, round: Round, random: u64) -> Option<(u32, Duration)> {
         let delivered = round.brought == Brought::Message;
         self.empty = if round.brought == Brought::Nothing { self.empty + 1 } else { 0 };
@@ -95,7 +96,8 @@ impl Backoff {
                 self.empty < MAX_EMPTY
             }
             Resume::Strict(most) => {
-                // The text that this follows knows no listener. One that delivers is not given up.
+                // The rule that `Strict` follows does not cover listeners. The client does not give
+                // up a listener that delivers.
                 if delivered && round.serves == Serves::Listener {
                     self.attempts = 0;
                 }
@@ -112,7 +114,6 @@ impl Backoff {
             Resume::Progress => {
                 let ceiling = match round.serves {
                     _ if delivered => AFTER_MESSAGE,
-                    #[cfg(feature = "http")]
                     Serves::Request => OF_REQUEST,
                     Serves::Listener => OF_LISTENER,
                 };
@@ -126,12 +127,13 @@ impl Backoff {
         Some((self.attempts, wait))
     }
 
-    /// Attempts since the last round that delivered.
+    /// Returns the attempts since the last round that delivered.
     pub(super) const fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// The stream was given up. Returns the wait before it is tried again, which is an attempt as well.
+    /// The client has given up the stream. Returns the wait before the next try, which is also an
+    /// attempt.
     pub(super) fn give_up(&mut self) -> Duration {
         *self = Self { retry: self.retry, attempts: 1, ..Self::default() };
         self.retry.max(OF_LISTENER)
@@ -142,7 +144,7 @@ fn clamp(wait: Duration) -> Duration {
     wait.clamp(SHORTEST, LONGEST)
 }
 
-#[cfg(all(test, feature = "http"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use Brought::{Message, Nothing, Progress};
@@ -268,7 +270,7 @@ mod tests {
 
     // covers: S1-06, S1-08, S1-13, S0-60, B-021
     #[test]
-    fn strict_allows_so_many_attempts_in_all_and_waits_what_was_named() {
+    fn strict_limits_all_attempts_and_waits_as_the_server_named() {
         let strict = |backoff: &mut Backoff, serves, brought| {
             backoff.next(Resume::Strict(2), round(serves, brought), 99).map(|next| next.1)
         };
@@ -279,7 +281,7 @@ mod tests {
         }
         let mut backoff = Backoff::default();
         assert_eq!(strict(&mut backoff, Request, Progress), Some(ms(1000)));
-        // A listener is given up after so many attempts that deliver nothing.
+        // The client gives up a listener after this number of attempts that deliver nothing.
         let mut backoff = named(100);
         let brought = [Progress, Progress, Message, Message, Nothing, Progress];
         let next = brought.map(|brought| strict(&mut backoff, Listener, brought).is_some());
@@ -291,7 +293,7 @@ mod tests {
 
     // covers: B-025
     #[test]
-    fn what_was_given_up_is_tried_again_after_thirty_seconds_or_retry() {
+    fn given_up_stream_is_tried_again_after_30_seconds_or_retry() {
         for (retry, wait) in [(50, 30_000), (30_001, 30_001), (u64::MAX, 300_000)] {
             let mut backoff = named(retry);
             waits(&mut backoff, Listener, &[Nothing; 2]);

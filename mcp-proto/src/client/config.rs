@@ -1,7 +1,6 @@
-//! What a client is told once, when it is made.
+//! The configuration of a client, fixed at its creation.
 
-use super::Restart;
-#[cfg(feature = "http")]
+use super::restart_policy::Restart;
 use super::url::{BadUrl, HttpTarget};
 use crate::exchange::{Endpoint, Headers, Program};
 use crate::hook::MessageHook;
@@ -16,108 +15,127 @@ use core::time::Duration;
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct ClientConfig {
-    /// Where the server is.
+    /// The address of the server.
     pub target: Target,
-    /// Who we are. Default: this crate's name and version.
+    /// Name and version of this client. Default: this crate's name and version.
     pub info: Implementation,
-    /// What we can do for the server. Default: nothing. An adapter declares what callbacks are registered for.
+    /// The capabilities that the client declares. Default: none. An adapter declares those for
+    /// which callbacks are registered.
     pub capabilities: ClientCapabilities,
-    /// Which eras may be tried. Default [`Policy::Auto`].
+    /// The eras that the client may try. Default [`Policy::Auto`].
     pub policy: Policy,
-    /// The revisions we support. Default: all.
+    /// The revisions that the client supports. Default: all.
     pub versions: Versions,
-    /// What an earlier client found out about this server: it is tried first, and everything is probed anew if it proves wrong.
+    /// The result of an earlier negotiation with this server. The client tries it first, and
+    /// negotiates from the beginning if it proves wrong.
     pub verdict: Option<Verdict>,
-    /// How long a call waits for its answer; `None` without limit. Default 30 s.
+    /// Maximum time from a call to its response. `None`: no limit. Default 30 s.
     pub timeout: Option<Duration>,
-    /// Whether progress starts a call's clock anew. Default off.
+    /// Whether progress restarts the timeout of a call. Default off.
     pub reset_on_progress: bool,
-    /// The limit in total of calls for which `reset_on_progress` is on and that set no other. Default 10 min.
+    /// Maximum total time of a call for which `reset_on_progress` is on, unless the call sets its
+    /// own. Default 10 min.
     pub max_total: Duration,
-    /// Maximum time of a whole start, until negotiation has succeeded: starting the program or opening connections, the probe,
-    /// `initialize`, all retries, and the second start after a probe. Time in which the application looks for credentials does not count.
-    /// A start that takes longer ends the client with
-    /// [`NegotiationCause::StartTimeout`](crate::error::NegotiationCause::StartTimeout); ending its program then takes at most
-    /// [`Limits::end_time`]. The maximum also holds for each start of [`restart`](Self::restart) and for each new session. Default 60 s: a
-    /// package runner may have to download the server first.
+    /// Maximum time of a whole start, until negotiation has succeeded. It includes starting the
+    /// program or opening connections, the probe, `initialize`, all retries, and the second start
+    /// after a probe. Time in which the application obtains credentials does not count. A start
+    /// that takes longer ends the client with
+    /// [`NegotiationCause::StartTimeout`](crate::error::NegotiationCause::StartTimeout). The end of
+    /// its program then takes at most [`Limits::end_time`]. The maximum also holds for each start
+    /// of [`restart`](Self::restart) and for each new session. Default 60 s: a package runner may
+    /// have to download the server first.
     pub connect_timeout: Duration,
-    /// How long the probe `server/discover` may go unanswered on a duplex channel before the server counts as legacy. Default 10 s.
+    /// Maximum time for the response to the probe `server/discover` on a duplex connection, before
+    /// the client treats the server as legacy. Default 10 s.
     pub probe_timeout: Duration,
-    /// How long `initialize` may go unanswered, and the probe over HTTP, where silence tells nothing of the era. Default 30 s.
+    /// Maximum time for the response to `initialize`, and to the probe over HTTP, where silence
+    /// does not reveal the era. Default 30 s.
     pub initialize_timeout: Duration,
-    /// How often the server is asked whether it is alive, with a ping that is no call; at least 10 ms. Counted from the moment that the
-    /// two sides agree, then from the answer to the ping before it, or from when that was given up: there are never two. One that
-    /// goes unanswered is [`Event::PingMissed`](super::Event::PingMissed), and ends nothing. Default `None`: never.
+    /// The interval of pings that check whether the server is alive, at least 10 ms. A ping is not
+    /// a call. The interval starts when negotiation succeeds, then at the response to the previous
+    /// ping or at its timeout. There are never two open pings. A ping without a response causes
+    /// [`Event::PingMissed`](super::Event::PingMissed), and ends nothing. Default `None`: never.
     pub ping: Option<Duration>,
-    /// How long the answer to such a ping is waited for. Default 10 s.
+    /// Maximum time for the response to such a ping. Default 10 s.
     pub ping_timeout: Duration,
-    /// Whether the client starts a program a second time, with `initialize` as the first message, after it exited during the probe or after
-    /// the `initialize` that followed a refused probe. Some servers of older revisions exit on a request they do not know. The client does
-    /// not do so after exit status 126 or 127, nor if [`policy`](Self::policy) or [`verdict`](Self::verdict) make the probe unnecessary. A
-    /// connection to a Unix socket is opened again in the same way. `false` suits a server whose start has effects that must not happen
-    /// twice. Default `true`.
+    /// Whether the client starts a program a second time, with `initialize` as the first message,
+    /// after the program exited during the probe or after the `initialize` that followed a refused
+    /// probe. Some servers of older revisions exit on a request that they do not know. The client
+    /// does not do so after exit status 126 or 127, nor if [`policy`](Self::policy) or
+    /// [`verdict`](Self::verdict) make the probe unnecessary. A connection to a Unix socket is
+    /// opened again in the same way. `false` suits a server whose start has effects that must not
+    /// happen twice. Default `true`.
     pub restart_after_probe: bool,
-    /// Whether and how a server that ends by itself is started anew. Default `None`: the client ends with it.
+    /// Whether and how the client restarts a server that ends by itself. Default `None`: the client
+    /// ends with it.
     pub restart: Option<Restart>,
-    /// Fields of our own that go with every HTTP request. [`header`](Self::header) adds one and checks it; what it would refuse is not
-    /// sent. Default none.
+    /// The application's header fields of every HTTP request. [`header`](Self::header) adds one and
+    /// checks it. The client does not send a field that this check would refuse. Default none.
     pub headers: Headers,
-    /// Whether and when the listener is opened, over which an older HTTP server sends what belongs to no call: notifications, and the
-    /// questions of some servers. Default [`ListenerStart::AfterInitialized`]; 2026-07-28 has none.
+    /// Whether and when the client opens the listener. On it a legacy HTTP server sends the
+    /// messages that belong to no call: notifications, and the requests of some servers. Default
+    /// [`ListenerStart::AfterInitialized`]. 2026-07-28 has no listener.
     pub listener: ListenerStart,
-    /// How long the listener may take to open before it is given up. Calls that are made meanwhile wait, since servers ask questions of a
-    /// call on it, but for 1 s at most. Default [`ListenerTime::Quarter`].
+    /// Maximum time to open the listener. Calls wait for the opening, since servers send requests
+    /// for a call on the listener, but for 1 s at most. Default [`ListenerTime::Quarter`].
     pub listener_start: ListenerTime,
-    /// How long a listener, or the subscription in its place, may be silent before it is opened anew; bytes that mean nothing count as a
-    /// sign of life. `None`: for ever, so that a connection that is dead without a word is never found out. Default 5 min, several times
-    /// what servers let pass between two signs of life.
+    /// Maximum silence of a listener, or of the subscription in its place, before the client opens
+    /// it again. Bytes without a meaning also count as a sign of life. `None`: no limit, so the
+    /// client never detects a connection that is dead without a close. Default 5 min, several times
+    /// the interval at which servers send signs of life.
     pub listener_idle: Option<Duration>,
-    /// What the end of an open listener leads to. Default [`ListenerEnd::Resume`].
+    /// The consequence of the end of an open listener. Default [`ListenerEnd::Resume`].
     pub listener_end: ListenerEnd,
-    /// Whether and how often the client resumes a broken event stream. Default [`Resume::Progress`]. The timeout of a call also bounds the
-    /// stream of its response.
+    /// Whether and how often the client resumes a broken event stream. Default
+    /// [`Resume::Progress`]. The timeout of a call also bounds the stream of its response.
     pub resume: Resume,
-    /// What an event that is no message does to its stream. Default [`SseDecode::Skip`].
+    /// The effect of an event that is not a message on its stream. Default [`SseDecode::Skip`].
     pub sse_decode: SseDecode,
-    /// Whether changes of the tools are wanted: [`Event::ToolsChanged`](super::Event::ToolsChanged). A server of 2026-07-28 is asked for
-    /// them; up to 2025-11-25 a listener that was given up is tried again for their sake. Default off.
+    /// Whether the application wants to know about changes of the tools:
+    /// [`Event::ToolsChanged`](super::Event::ToolsChanged). On 2026-07-28 the client subscribes to
+    /// them. Up to 2025-11-25 it tries again to open a listener that it had given up. Default off.
     pub watch_tools: bool,
-    /// Whether challenges of the server are put to the application: [`Event::AuthNeeded`](super::Event::AuthNeeded). Without it a request
-    /// that is answered 401 or 403 ends with that. Default off.
+    /// Whether the application answers challenges of the server:
+    /// [`Event::AuthNeeded`](super::Event::AuthNeeded). Otherwise a response 401 or 403 is the end
+    /// of its request. Default off.
     pub authorize: bool,
-    /// Whether every 403 is such a challenge, not only one that says `insufficient_scope`. Default off.
+    /// Whether every 403 is such a challenge, not only one with `insufficient_scope`. Default off.
     pub retry_plain_403: bool,
-    /// Which calls are made a second time after their answer was lost. Default [`Repeat::Safe`].
+    /// The calls that the client sends a second time after their response was lost. Default
+    /// [`Repeat::Safe`].
     pub repeat: Repeat,
-    /// Whether the server is told of a cancelled call. Default yes, as the era demands; `LocalOnly` only stops waiting.
+    /// Whether the client notifies the server of a cancelled call. Default yes, as the era demands.
+    /// With `LocalOnly` the client only stops waiting.
     pub cancel_signal: CancelSignal,
-    /// How ids of requests are made. Default [`IdPolicy::Counter`].
+    /// The form of request ids. Default [`IdPolicy::Counter`].
     pub ids: IdPolicy,
-    /// What a line that is no message does. Default [`Malformed::Skip`].
+    /// The effect of a line that is not a message. Default [`Malformed::Skip`].
     pub malformed: Malformed,
-    /// Whether a string id that is the decimal of a pending integer id matches it, if no pending string id does. Default yes.
+    /// Whether a string id that is the decimal form of a pending integer id matches it, if no
+    /// pending string id does. Default yes.
     pub match_text_ids: bool,
-    /// Whether a bad line that still shows the id of a pending call fails that call at once. Default yes.
+    /// Whether a malformed line that still contains the id of a pending call fails that call at
+    /// once. Default yes.
     pub fail_on_defect: bool,
-    /// The Unix time of [`Instant::ZERO`](crate::Instant::ZERO), where something needs the calendar. Default zero.
+    /// The Unix time of [`Instant::ZERO`](crate::Instant::ZERO), for purposes that need the
+    /// calendar. Default zero.
     pub origin_unix: Duration,
-    /// Sees and may refuse every message. Default: none.
+    /// The hook that sees every message and may refuse it. Default: none.
     pub on_message: Option<MessageHook>,
-    /// The bounds.
+    /// The limits.
     pub limits: Limits,
 }
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
-    /// At the other end of a duplex channel.
+    /// At the other end of a duplex connection.
     Duplex(Endpoint),
     /// Behind a URL.
-    #[cfg(feature = "http")]
     Http(HttpTarget),
 }
 
-/// Which eras a client tries.
+/// The eras that a client tries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Policy {
     /// Modern first, then legacy.
@@ -129,124 +147,138 @@ pub enum Policy {
     Modern,
 }
 
-/// What was found out about a server; can be stored, and given to a later client of the same server.
+/// The result of a negotiation with a server. An application can store it, and give it to a later
+/// client of the same server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Verdict {
-    /// The revision agreed on, which implies the era.
+    /// The negotiated revision, which implies the era.
     pub version: ProtocolVersion,
 }
 
-/// Whether and when the listener is opened (2025-11-25 transports, listening for messages from the server).
+/// Whether and when the client opens the listener (2025-11-25 transports, listening for messages
+/// from the server).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ListenerStart {
-    /// Once `notifications/initialized` was answered: servers refuse it before that.
+    /// After the response to `notifications/initialized`: servers refuse the listener before.
     #[default]
     AfterInitialized,
-    /// Once `initialize` was answered.
+    /// After the response to `initialize`.
     BeforeInitialized,
     /// Never.
     Never,
 }
 
-/// How long the listener may take to open.
+/// Maximum time to open the listener.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ListenerTime {
-    /// A quarter of [`ClientConfig::timeout`], at least 1 ms, at most 1 s; 1 s where that has no limit.
+    /// A quarter of [`ClientConfig::timeout`], at least 1 ms, at most 1 s. 1 s if that has no
+    /// limit.
     #[default]
     Quarter,
-    /// So long.
+    /// This time.
     After(Duration),
-    /// As long as it takes.
+    /// No limit.
     Unlimited,
 }
 
-/// What the end of an open listener leads to.
+/// The consequence of the end of an open listener.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ListenerEnd {
-    /// It is opened again, as [`ClientConfig::resume`] has it.
+    /// The client opens it again, as [`ClientConfig::resume`] determines.
     #[default]
     Resume,
-    /// [`Event::ListenerLost`](super::Event::ListenerLost), and it stays closed.
+    /// The client emits [`Event::ListenerLost`](super::Event::ListenerLost), and the listener stays
+    /// closed.
     Stop,
-    /// It stays closed, without a word: for servers that drop it as a habit.
+    /// The listener stays closed, without an event: for servers that close it regularly.
     Ignore,
 }
 
 /// How often a client resumes a broken event stream (2025-11-25 transports, resumability).
 ///
-/// A *round* is one exchange of a stream; the first response is the first round. A round *delivers* if it brings a response, a notification,
-/// or a request other than `ping`. It *advances* if it only brings another new event id; on a listener also if it brings anything at all, or
-/// is open for 10 s. Else it is *empty*, as after a connection that failed or a status such as 503. An event whose id and data equal those of
-/// one of the last 16 events of the stream that have an id is a repeat: it is dispatched, and is nothing new.
+/// A *round* is one exchange of a stream. The first response is the first round. A round *delivers*
+/// if it brings a response, a notification, or a request other than `ping`. It *advances* if it
+/// only brings another new event id. A round of a listener also advances if it brings any byte, or
+/// is open for 10 s. Otherwise it is *empty*, as after a connection that failed or a status such as
+/// 503. An event is a repeat if its id and data equal those of one of the last 16 events of the
+/// stream that have an id. The client dispatches a repeat, but it does not count as new.
 ///
-/// The wait before a round is never shorter than the server's `retry` (default 1 s) or `Retry-After` (in seconds; a date is ignored), each
-/// taken as at least 10 ms and at most 5 min.
+/// The wait before a round is never shorter than the server's `retry` (default 1 s) or
+/// `Retry-After` (in seconds; a date is ignored), each limited to the range from 10 ms to 5 min.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Resume {
-    /// Two empty rounds in a row end the stream; any other round resets that count. The wait is `retry` after the first two rounds in a row
-    /// that are shorter than 10 s, and doubles with each further one; a longer round resets the doubling. The ceiling is 1 s after a round
-    /// that delivered, after any other 5 s on a call and 30 s on a listener or subscription, or `retry` if that is longer. To each wait
-    /// at most a tenth is added at random.
+    /// Two empty rounds in a row end the stream. Any other round resets that count. The wait is
+    /// `retry` after the first two rounds in a row that are shorter than 10 s, and doubles with
+    /// each further one. A longer round resets the doubling. The ceiling is 1 s after a round that
+    /// delivered. After any other round it is 5 s on a call and 30 s on a listener or subscription.
+    /// If `retry` is longer, it is the ceiling. The client adds at most a tenth at random to each
+    /// wait.
     #[default]
     Progress,
-    /// Maximum number of attempts for the response to a request, whatever they bring; on a listener or subscription, of attempts in a row
-    /// that deliver nothing. The wait is the time that the server named, without doubling and without jitter.
+    /// Maximum number of attempts for the response to a request, whatever they bring. On a listener
+    /// or subscription: maximum number of attempts in a row that deliver nothing. The wait is the
+    /// time that the server named, without doubling and without jitter.
     Strict(u32),
-    /// No attempt: what breaks off is over.
+    /// No attempt: a broken stream has ended.
     Never,
 }
 
-/// What an event that is no message does to its stream.
+/// The effect of an event that is not a message on its stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SseDecode {
-    /// It is skipped, with a diagnostic; a call that gets no other answer ends with the reason.
+    /// The client skips it, with a diagnostic. A call that gets no other response ends with the
+    /// reason.
     #[default]
     Skip,
-    /// It ends the stream, and the call that the stream serves.
+    /// The event ends the stream, and the call that the stream serves.
     Reject,
 }
 
-/// Which calls are made a second time, once, after their answer was lost: over HTTP with a connection or stream of 2026-07-28, or with a
-/// session of an older revision. A stream of an older one is gone on with ([`Resume`]), or its call ends.
+/// The calls that the client sends a second time, once, after their response was lost. Over HTTP it
+/// was lost with a connection or stream of 2026-07-28, or with a session of an older revision. The
+/// client resumes a stream of an older revision ([`Resume`]), or its call ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Repeat {
-    /// Those that cannot have run, and those that may run twice: of a method that only reads, marked as
-    /// [`repeatable`](crate::Call::repeatable), or of a tool that the server calls read-only or idempotent.
+    /// Calls that cannot have run, and calls that may run twice. The latter are calls of a method
+    /// that only reads, calls marked as [`repeatable`](crate::Call::repeatable), and calls of a
+    /// tool that the server declares read-only or idempotent.
     #[default]
     Safe,
-    /// All. They may run twice.
+    /// All calls. They may run twice.
     Always,
-    /// Only those that the server refused because of a session that has ended.
+    /// Only calls that the server refused because of a session that has ended.
     Never,
 }
 
-/// What becomes known of a cancellation.
+/// What the client sends when it cancels a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CancelSignal {
-    /// The server is told, by the means of the era.
+    /// The client notifies the server: by `notifications/cancelled`, or on 2026-07-28 over HTTP by
+    /// the end of the exchange.
     #[default]
-    IoEvent,
-    /// Nobody is told; a late answer is ignored.
+    Server,
+    /// Nothing. A late response is ignored.
     LocalOnly,
 }
 
-/// How ids are made.
+/// The form of request ids.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum IdPolicy {
     /// 1, 2, 3, …
     #[default]
     Counter,
-    /// Strings: milliseconds since 1970, ten bits of node, twelve bits of sequence, as one decimal number.
+    /// Strings: milliseconds since 1970, ten bits of node, twelve bits of sequence, as one decimal
+    /// number.
     Snowflake {
-        /// Which of several clients this is; ten bits count.
+        /// Distinguishes this client from others. Ten bits count.
         node: u16,
     },
 }
 
-/// What bytes that are no message do to the connection.
+/// The effect of bytes that are not a message on the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Malformed {
-    /// They are skipped, with a diagnostic.
+    /// The client skips them, with a diagnostic.
     #[default]
     Skip,
     /// They end the connection.
@@ -254,7 +286,7 @@ pub enum Malformed {
 }
 
 impl ClientConfig {
-    /// A client of the server at `target`.
+    /// Returns the configuration of a client of the server at `target`.
     pub fn new(target: Target) -> Self {
         Self {
             target,
@@ -284,7 +316,7 @@ impl ClientConfig {
             authorize: false,
             retry_plain_403: false,
             repeat: Repeat::Safe,
-            cancel_signal: CancelSignal::IoEvent,
+            cancel_signal: CancelSignal::Server,
             ids: IdPolicy::Counter,
             malformed: Malformed::Skip,
             match_text_ids: true,
@@ -295,31 +327,31 @@ impl ClientConfig {
         }
     }
 
-    /// A client of a program that it starts.
+    /// Returns the configuration of a client of a program that it starts.
     pub fn program(program: Program) -> Self {
         Self::new(Target::Duplex(Endpoint::Program(program)))
     }
 
-    /// A client of the server behind a Unix domain socket at this path: messages by line, as over standard input and output.
+    /// Returns the configuration of a client of the server behind a Unix domain socket at this
+    /// path. Each message is a line, as over standard input and output.
     pub fn unix(path: impl Into<String>) -> Self {
         Self::new(Target::Duplex(Endpoint::Unix(path.into())))
     }
 
-    /// A client of whatever is at the other end of a channel that the driver holds.
+    /// Returns the configuration of a client over a connection that the driver already has.
     pub fn given() -> Self {
         Self::new(Target::Duplex(Endpoint::Given))
     }
 
-    /// A client of the server at this URL.
+    /// Returns the configuration of a client of the server at this URL.
     ///
     /// # Errors
     /// [`BadUrl`] if it is not an absolute `http:` or `https:` URL, or names a user.
-    #[cfg(feature = "http")]
     pub fn url(url: &str) -> Result<Self, BadUrl> {
         HttpTarget::parse(url).map(Target::Http).map(Self::new)
     }
 
-    /// Declares that the user can be asked, by form.
+    /// Declares that the server can request input of the user, by form.
     #[must_use]
     pub fn with_elicitation(mut self) -> Self {
         self.capabilities.elicitation = Some(Object::new());

@@ -1,108 +1,49 @@
-//! How the two sides agree: `server/discover` first, then `initialize` (requirements of 2026-07-28 versioning and stdio backward
-//! compatibility, and the lifecycle of the older revisions). All transitions of [`Phase`] are here, but for the end in `mod.rs` and the way
-//! to a new start in `restart.rs`.
+//! The negotiation of the revision: `server/discover` first, then `initialize` (requirements of
+//! 2026-07-28 versioning and stdio backward compatibility, and the lifecycle of the older
+//! revisions). This module contains all transitions of [`Phase`], except the end in `mod.rs` and
+//! the transitions that lead to a new start in `restart.rs`.
 //!
 //! ```text
-//!   (begin, or a wait of Restarting is over)
-//!                 ┌── answer names a mutual modern revision ────────────────────▶ Ready
-//!   Probing ──────┤   answer or -32022 names only mutual legacy ones ──┐
-//!      ▲          └── any other error, silence, or the program died ───┤  (policy Auto)
-//!      │ verdict was legacy, and initialize was refused;               │
+//!   (begin, or the delay of Restarting is over)
+//!                 ┌── response names a mutual modern revision ──────────────────▶ Ready
+//!   Probing ──────┤   response or -32022 names only mutual legacy ones ┐
+//!      ▲          └── any other error, silence, or the program exited ─┤  (policy Auto)
+//!      │ verdict was legacy, and server refused initialize;            │
 //!      │ or -32022 to initialize names a mutual modern one; once       ▼
 //!      └────────────────────────────────────────────────────── Initializing ────▶ Ready
 //! ```
 
+use super::env::Env;
 use super::ids::Purpose;
-use super::link::{Duplex, Exchange};
-use super::{Client, Event, Policy, State, Target, Termination, Timer, Verdict};
-#[cfg(feature = "http")]
+use super::link::HttpLink;
+use super::phase::{After, Phase};
+use super::{Client, Event, State, Target, Termination, Timer, Verdict};
 use crate::error::HttpError;
-use crate::error::{DiagnosticKind, NegotiationCause, Stage};
-use crate::exchange::{Closed, Endpoint, ExchangeId, Start};
+use crate::error::{CallError, DiagnosticKind, NegotiationCause, NegotiationError, Stage};
+use crate::exchange::{Closed, Endpoint, ExitStatus};
+use crate::input::CallId;
 use crate::model::lifecycle::{Implementation, ServerCapabilities, ServerInfo, meta};
 use crate::rpc::{DecodeError, ErrorObject, Object, Payload, RawJson, code};
 use crate::version::{Era, ProtocolVersion};
-#[cfg(feature = "http")]
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The life of a client.
-#[derive(Debug)]
-pub(super) enum Phase {
-    /// `server/discover` was sent.
-    Probing {
-        /// The revision it named.
-        asked: ProtocolVersion,
-        /// Whether `initialize` was refused before: then there is nothing left to fall back to.
-        last_resort: bool,
-        /// Whether the server's list of revisions was followed once.
-        corrected: bool,
-    },
-    /// `initialize` was sent.
-    Initializing {
-        /// The revision it named.
-        asked: ProtocolVersion,
-        /// What led to it, which decides what is left to try.
-        after: After,
-        /// Whether the server's list of revisions was followed once.
-        corrected: bool,
-    },
-    Ready(ServerInfo),
-    /// The session has ended, and another could not be had; the next call tries again.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "there are sessions over HTTP only"))]
-    Lapsed,
-    /// The server has closed its output; its exit status is awaited for a moment.
-    Ending(ServerInfo),
-    /// The server has ended; a timer is armed for the next one.
-    Restarting,
-    Closing(Termination),
-    Terminated,
-}
-
-/// What led to `initialize`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum After {
-    /// A verdict: if it is refused, the server is probed.
-    Verdict,
-    /// A probe that proved nothing. If `initialize` is refused by a server that names a modern revision of ours, it has understood the
-    /// probe all the same; and if the server exits, it may be the probe that it did not survive.
-    Probe,
-    /// The end of a session: if there is no new one now, there may be later.
-    Session,
-    /// Nothing that leaves another way.
-    Else,
-}
-
-impl Phase {
-    pub(super) const fn state(&self) -> State {
-        match self {
-            Self::Probing { .. } => State::Probing,
-            Self::Initializing { .. } => State::Initializing,
-            Self::Ready(_) => State::Ready,
-            Self::Lapsed => State::Lapsed,
-            Self::Ending(_) => State::Ending,
-            Self::Restarting => State::Restarting,
-            Self::Closing(_) => State::Closing,
-            Self::Terminated => State::Terminated,
-        }
-    }
-}
-
 impl Client {
-    /// The first step: what the policy, the revisions and the verdict allow.
+    /// Begins the negotiation. The policy, the revisions and the verdict determine the first
+    /// request.
     pub(super) fn begin(&mut self) {
-        self.begin_start();
-        let modern = self.newest(Era::Modern);
-        let legacy = self.newest(Era::Legacy);
+        self.starting.begin(&mut self.env);
+        let modern = self.env.newest(Era::Modern);
+        let legacy = self.env.newest(Era::Legacy);
         let known = self
             .restarts
             .learnt()
-            .or(self.config.verdict)
+            .or(self.env.config.verdict)
             .map(|verdict| verdict.version)
-            .filter(|version| self.config.versions.contains(*version));
-        if self.phase.state() == State::Lapsed
+            .filter(|version| self.env.config.versions.contains(*version));
+        if self.env.state() == State::Lapsed
             && let Some(version) = known
         {
             return self.initialize(version, After::Session, false);
@@ -123,64 +64,48 @@ impl Client {
             }
             (None, None, None) => {
                 let asked = ProtocolVersion::ALL[0];
-                self.phase = Phase::Initializing { asked, after: After::Else, corrected: false };
+                self.env.phase = Phase::Initializing { asked, after: After::Else, corrected: false };
                 self.fail(Stage::Connect, NegotiationCause::NoMutualVersion(Vec::new()));
             }
         }
     }
 
-    /// The newest revision of an era that the policy and the configuration allow.
-    fn newest(&self, era: Era) -> Option<ProtocolVersion> {
-        let allowed = match (self.config.policy, era) {
-            (Policy::Auto, _) | (Policy::Legacy, Era::Legacy) | (Policy::Modern, Era::Modern) => true,
-            (Policy::Legacy, Era::Modern) | (Policy::Modern, Era::Legacy) => false,
-        };
-        self.config.versions.newest(era).filter(|_| allowed)
-    }
-
-    pub(super) fn is_duplex(&self) -> bool {
-        matches!(self.config.target, Target::Duplex(_))
-    }
-
     fn open_duplex(&mut self) {
-        let endpoint = match &self.config.target {
+        let endpoint = match &self.env.config.target {
             Target::Duplex(endpoint) => endpoint.clone(),
-            #[cfg(feature = "http")]
             Target::Http(_) => return,
         };
-        self.count_start();
-        let exchange = self.exchanges.mint();
-        self.exchanges.insert(exchange, Exchange::Duplex(Duplex::default()));
-        self.out.start(exchange, Start::Duplex(endpoint));
+        self.restarts.count_start(&self.env);
+        self.link.open(&mut self.env, endpoint);
     }
 
     fn probe(&mut self, asked: ProtocolVersion, last_resort: bool, corrected: bool) {
-        self.phase = Phase::Probing { asked, last_resort, corrected };
+        self.env.phase = Phase::Probing { asked, last_resort, corrected };
         self.arm_handshake();
         self.send_request(Purpose::Discover, "server/discover", Object::new(), asked);
     }
 
     pub(super) fn initialize(&mut self, asked: ProtocolVersion, after: After, corrected: bool) {
-        self.phase = Phase::Initializing { asked, after, corrected };
+        self.env.phase = Phase::Initializing { asked, after, corrected };
         self.arm_handshake();
         let params = Object::new()
             .with("protocolVersion", asked.as_str())
-            .with("capabilities", self.config.capabilities.write(asked))
-            .with("clientInfo", self.config.info.write(asked));
+            .with("capabilities", self.env.config.capabilities.write(asked))
+            .with("clientInfo", self.env.config.info.write(asked));
         self.send_request(Purpose::Initialize, "initialize", params, asked);
     }
 
-    /// The clock of the probe or the handshake starts, or starts anew.
+    /// Starts or restarts the clock of the probe or the handshake.
     pub(super) fn arm_handshake(&mut self) {
-        let is_probe = self.phase.state() == State::Probing && self.is_duplex();
-        let limit = if is_probe { self.config.probe_timeout } else { self.config.initialize_timeout };
-        self.timers.set(Timer::Handshake, Some(self.now + limit));
-        self.resume_start();
+        let is_probe = self.env.state() == State::Probing && self.env.is_duplex();
+        let limit = if is_probe { self.env.config.probe_timeout } else { self.env.config.initialize_timeout };
+        self.env.timers.set(Timer::Handshake, Some(self.env.now + limit));
+        self.starting.resume(&mut self.env);
     }
 
-    /// The answer to `server/discover`.
+    /// Handles the response to `server/discover`.
     pub(super) fn on_discovered(&mut self, answer: Payload) {
-        let Phase::Probing { asked, .. } = self.phase else { return };
+        let Phase::Probing { asked, .. } = self.env.phase else { return };
         match answer {
             Payload::Result(result) => match read_discover(&result, asked) {
                 Ok((theirs, info)) => self.choose(&theirs, Some(info)),
@@ -189,7 +114,8 @@ impl Client {
             Payload::Error(error) => match supported(&error) {
                 Some(theirs) if error.code == code::UNSUPPORTED_VERSION => self.choose(&theirs, None),
                 _ if matches!(error.code, code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY) => {
-                    // A recognised modern error: the server is modern, so there is no falling back, and nothing to correct either.
+                    // Only a modern server sends this error. The client neither falls back nor
+                    // corrects its request.
                     self.fail(Stage::Discover, NegotiationCause::Rpc(error));
                 }
                 _ => self.fall_back(NegotiationCause::Rpc(error)),
@@ -197,24 +123,30 @@ impl Client {
         }
     }
 
-    /// The server is modern and has these revisions. `info` is there if it accepted the one asked for.
+    /// Chooses a revision from the list of a modern server. `info` is set if the server accepted
+    /// the revision of the probe.
     fn choose(&mut self, theirs: &[String], info: Option<ServerInfo>) {
-        let modern = self.config.versions.mutual(Era::Modern, theirs).filter(|_| self.newest(Era::Modern).is_some());
-        let legacy = self.config.versions.mutual(Era::Legacy, theirs).filter(|_| self.newest(Era::Legacy).is_some());
+        let modern =
+            self.env.config.versions.mutual(Era::Modern, theirs).filter(|_| self.env.newest(Era::Modern).is_some());
+        let legacy =
+            self.env.config.versions.mutual(Era::Legacy, theirs).filter(|_| self.env.newest(Era::Legacy).is_some());
         match (modern, info, legacy) {
             (Some(version), Some(info), _) => self.ready(ServerInfo { version, ..info }),
-            // It refused the one asked for, and names one that we have: once, also if it is the same, which was then not the reason.
+            // The server refused the revision of the probe and names one that the client has. The
+            // client probes with it once, even if it is the same revision: the refusal then had
+            // another reason.
             (Some(version), None, _) if !self.is_corrected() => self.probe(version, self.is_last_resort(), true),
             (_, _, Some(version)) => self.initialize(version, After::Else, true),
             (_, _, None) => self.fail(Stage::Discover, NegotiationCause::NoMutualVersion(theirs.to_vec())),
         }
     }
 
-    /// The server is not modern, as far as can be told: `initialize` if that is allowed.
+    /// Falls back to `initialize` if that is allowed, since the server does not appear to be
+    /// modern.
     fn fall_back(&mut self, why: NegotiationCause) {
-        match self.newest(Era::Legacy) {
+        match self.env.newest(Era::Legacy) {
             Some(version) if !self.is_last_resort() => {
-                self.diagnose(DiagnosticKind::FellBackToLegacy, format!("{}: {why}", Stage::Discover));
+                self.env.diagnose(DiagnosticKind::FellBackToLegacy, format!("{}: {why}", Stage::Discover));
                 self.initialize(version, After::Probe, false);
             }
             _ => self.fail(Stage::Discover, why),
@@ -222,24 +154,24 @@ impl Client {
     }
 
     const fn is_corrected(&self) -> bool {
-        matches!(self.phase, Phase::Probing { corrected: true, .. })
+        matches!(self.env.phase, Phase::Probing { corrected: true, .. })
     }
 
     const fn is_last_resort(&self) -> bool {
-        matches!(self.phase, Phase::Probing { last_resort: true, .. })
+        matches!(self.env.phase, Phase::Probing { last_resort: true, .. })
     }
 
-    /// The answer to `initialize`.
+    /// Handles the response to `initialize`.
     pub(super) fn on_initialized(&mut self, answer: Payload) {
-        let Phase::Initializing { asked, after, corrected } = self.phase else { return };
+        let Phase::Initializing { asked, after, corrected } = self.env.phase else { return };
         match answer {
             Payload::Result(result) => match read_initialize(&result) {
                 Ok((theirs, info)) => match self.accept_legacy(&theirs) {
                     Some(version) => {
-                        self.phase = Phase::Ready(ServerInfo { version, ..info.clone() });
-                        if !self.is_duplex() {
-                            self.begin_session();
-                            self.before_initialized();
+                        self.env.phase = Phase::Ready(ServerInfo { version, ..info.clone() });
+                        if let Some(http) = self.link.http_mut() {
+                            http.begin_session(&mut self.env);
+                            http.before_initialized(&mut self.env);
                         }
                         self.send_notification("notifications/initialized", &Object::new(), None);
                         self.ready(ServerInfo { version, ..info });
@@ -253,9 +185,10 @@ impl Client {
             },
             Payload::Error(error) => {
                 let theirs = supported(&error).unwrap_or_default();
-                let legacy = self.config.versions.mutual(Era::Legacy, &theirs).filter(|v| *v != asked && !corrected);
-                let newest = self.newest(Era::Modern);
-                let named = self.config.versions.mutual(Era::Modern, &theirs).filter(|_| newest.is_some());
+                let legacy =
+                    self.env.config.versions.mutual(Era::Legacy, &theirs).filter(|v| *v != asked && !corrected);
+                let newest = self.env.newest(Era::Modern);
+                let named = self.env.config.versions.mutual(Era::Modern, &theirs).filter(|_| newest.is_some());
                 let modern = match after {
                     After::Verdict => named.or(newest),
                     After::Probe => named.filter(|_| error.code == code::UNSUPPORTED_VERSION),
@@ -270,95 +203,99 @@ impl Client {
         }
     }
 
-    /// A server may answer `initialize` with another revision; it must be one of ours, and one that has the handshake.
+    /// Returns the revision with which the server responded to `initialize`. It may differ from the
+    /// revision of the request. It must be one that the client has, and one that has the handshake.
     fn accept_legacy(&self, theirs: &str) -> Option<ProtocolVersion> {
-        self.config.versions.mutual(Era::Legacy, &[theirs])
+        self.env.config.versions.mutual(Era::Legacy, &[theirs])
     }
 
     fn ready(&mut self, info: ServerInfo) {
-        self.end_start();
+        self.starting.end(&mut self.env);
         self.restarts.learn(Verdict { version: info.version });
-        self.phase = Phase::Ready(info.clone());
-        self.out.event(Event::Ready(info));
+        self.env.phase = Phase::Ready(info.clone());
+        self.env.event(Event::Ready(info));
         self.forget_tools(true);
-        self.begin_pings();
+        self.pings.begin(&mut self.env);
         self.begin_watching();
         self.send_queued();
     }
 
-    /// An answer to the probe or the handshake that cannot be read.
+    /// Handles an unreadable response to the probe or the handshake.
     pub(super) fn on_handshake_defect(&mut self, why: DecodeError) {
-        match self.phase.state() {
+        match self.env.state() {
             State::Probing => self.fall_back(NegotiationCause::Decode(why)),
             State::Initializing => self.fail(Stage::Initialize, NegotiationCause::Decode(why)),
             State::Ready | State::Lapsed | State::Ending | State::Restarting | State::Closing | State::Terminated => {}
         }
     }
 
-    /// A hook refused a message of the probe or the handshake. Trying something else would go round what it stands for.
+    /// Ends the negotiation, since a hook denied a message of the probe or the handshake. Another
+    /// attempt would bypass the hook.
     pub(super) fn on_handshake_denied(&mut self, reason: String) {
-        let stage = if self.phase.state() == State::Initializing { Stage::Initialize } else { Stage::Discover };
+        let stage = if self.env.state() == State::Initializing { Stage::Initialize } else { Stage::Discover };
         self.fail(stage, NegotiationCause::Denied(reason));
     }
 
-    /// An HTTP status in place of an answer to the probe or the handshake. What says nothing about the server's era ends the negotiation.
-    #[cfg(feature = "http")]
-    pub(super) fn on_handshake_status(&mut self, why: HttpError) {
-        let tells = tells_of_era(why.status);
-        // Only these errors are a modern server's for sure, also where they do not name the request.
+    /// Handles an HTTP error that refuses the probe or the handshake without a response. Unless the
+    /// refusal `tells` of the era of the server, it ends the negotiation.
+    pub(super) fn on_handshake_refused(&mut self, tells: bool, why: Box<HttpError>) {
+        // Only a modern server sends these errors, even if they do not name the request.
         let is_modern = |error: &&ErrorObject| {
             matches!(error.code, code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_VERSION)
         };
         let modern = why.error.as_ref().filter(is_modern).cloned();
-        match (&self.phase, modern) {
+        match (&self.env.phase, modern) {
             (Phase::Probing { .. }, Some(error)) if tells => self.on_discovered(Payload::Error(error)),
             (Phase::Initializing { .. }, Some(error)) if tells => self.on_initialized(Payload::Error(error)),
-            (Phase::Probing { .. }, None) if tells => self.fall_back(NegotiationCause::Http(Box::new(why))),
-            (Phase::Probing { .. }, _) => self.fail(Stage::Discover, NegotiationCause::Http(Box::new(why))),
-            (Phase::Initializing { after: After::Verdict, .. }, None) if tells => match self.newest(Era::Modern) {
+            (Phase::Probing { .. }, None) if tells => self.fall_back(NegotiationCause::Http(why)),
+            (Phase::Probing { .. }, _) => self.fail(Stage::Discover, NegotiationCause::Http(why)),
+            (Phase::Initializing { after: After::Verdict, .. }, None) if tells => match self.env.newest(Era::Modern) {
                 Some(version) => self.probe(version, true, false),
-                None => self.fail(Stage::Initialize, NegotiationCause::Http(Box::new(why))),
+                None => self.fail(Stage::Initialize, NegotiationCause::Http(why)),
             },
-            _ => self.fail(Stage::Initialize, NegotiationCause::Http(Box::new(why))),
+            _ => self.fail(Stage::Initialize, NegotiationCause::Http(why)),
         }
     }
 
-    /// An error that names no request, while the probe is out: an older server that could not read it.
+    /// Handles an error without an id. If the probe is pending, its sender is an older server that
+    /// could not read the probe.
     pub(super) fn on_idless_error(&mut self, error: ErrorObject) {
-        if let (Phase::Probing { .. }, true) = (&self.phase, self.is_duplex()) {
+        if let (Phase::Probing { .. }, true) = (&self.env.phase, self.env.is_duplex()) {
             self.retire_handshake();
             self.fall_back(NegotiationCause::Rpc(error));
         }
     }
 
     pub(super) fn on_handshake_timeout(&mut self) {
-        match self.phase.state() {
-            State::Probing if self.is_duplex() => {
+        match self.env.state() {
+            State::Probing if self.env.is_duplex() => {
                 self.retire_handshake();
-                self.fall_back(NegotiationCause::Timeout(self.config.probe_timeout));
+                self.fall_back(NegotiationCause::Timeout(self.env.config.probe_timeout));
             }
-            State::Probing => self.fail(Stage::Discover, NegotiationCause::Timeout(self.config.initialize_timeout)),
+            State::Probing => self.fail(Stage::Discover, NegotiationCause::Timeout(self.env.config.initialize_timeout)),
             State::Initializing => {
-                self.fail(Stage::Initialize, NegotiationCause::Timeout(self.config.initialize_timeout))
+                self.fail(Stage::Initialize, NegotiationCause::Timeout(self.env.config.initialize_timeout))
             }
             State::Ready | State::Lapsed | State::Ending | State::Restarting | State::Closing | State::Terminated => {}
         }
     }
 
-    /// The duplex exchange ended, or its other side said all, before the two had agreed. `exchange` is gone already.
+    /// Handles the end of the duplex exchange, or of the output of the server, before the
+    /// negotiation has ended. The exchange is already removed.
     pub(super) fn on_handshake_closed(&mut self, opened: bool, why: Closed) {
         self.retire_handshake();
-        let again = matches!(&self.config.target, Target::Duplex(endpoint) if *endpoint != Endpoint::Given);
-        match (&self.phase, self.newest(Era::Legacy)) {
-            // Servers exist that exit on a first message they do not know, some with an answer. They get a new process and `initialize`,
-            // once. One that was agreed with before knows the message: it has ended for another reason.
+        let again = matches!(&self.env.config.target, Target::Duplex(endpoint) if *endpoint != Endpoint::Given);
+        match (&self.env.phase, self.env.newest(Era::Legacy)) {
+            // Some servers exit after an unknown first message, some of them after a response. The
+            // client starts a new process once and sends `initialize`. A server with an earlier
+            // successful negotiation knows the message, so it ended for another reason.
             (
                 Phase::Probing { last_resort: false, .. } | Phase::Initializing { after: After::Probe, .. },
                 Some(version),
-            ) if opened && again && self.restarts.learnt().is_none() && self.may_start_again(&why) => {
-                self.diagnose(DiagnosticKind::FellBackToLegacy, format!("{why}; it is started a second time"));
-                let stage = if self.phase.state() == State::Probing { Stage::Discover } else { Stage::Initialize };
-                self.note_first_end(stage, why);
+            ) if opened && again && self.restarts.learnt().is_none() && may_start_again(&self.env, &why) => {
+                self.env.diagnose(DiagnosticKind::FellBackToLegacy, format!("{why}; it is started a second time"));
+                let stage = if self.env.state() == State::Probing { Stage::Discover } else { Stage::Initialize };
+                self.starting.set_first_end(stage, why);
                 self.open_duplex();
                 self.initialize(version, After::Else, false);
             }
@@ -368,63 +305,73 @@ impl Client {
         }
     }
 
+    /// Fails the negotiation, since the whole start took too long.
+    pub(super) fn on_start_timeout(&mut self) {
+        let stage = match &self.env.phase {
+            _ if !self.link.has_reached_server() => Stage::Connect,
+            Phase::Probing { .. } => Stage::Discover,
+            Phase::Initializing { .. } => Stage::Initialize,
+            Phase::Ready(_)
+            | Phase::Lapsed
+            | Phase::Ending(_)
+            | Phase::Restarting
+            | Phase::Closing(_)
+            | Phase::Terminated => return,
+        };
+        self.fail(stage, NegotiationCause::StartTimeout(self.env.config.connect_timeout));
+    }
+
+    /// Ends the calls that wait for a new session, since the client could not open one. The next
+    /// call tries again.
+    fn on_renewal_failed(&mut self, why: &NegotiationError) {
+        self.starting.end(&mut self.env);
+        // A late response to the abandoned handshake must not reach the next one.
+        for exchange in self.link.http().map(HttpLink::ids).unwrap_or_default() {
+            self.drop_exchange(exchange);
+        }
+        self.env.phase = Phase::Lapsed;
+        let calls: Vec<CallId> = self.calls.iter().map(|(call, _)| call).collect();
+        for call in calls {
+            self.end(call, Err(CallError::Negotiation(why.clone())));
+        }
+    }
+
     pub(super) fn fail(&mut self, stage: Stage, cause: NegotiationCause) {
-        let renews = matches!(self.phase, Phase::Initializing { after: After::Session, .. });
+        let renews = matches!(self.env.phase, Phase::Initializing { after: After::Session, .. });
         match cause {
             cause if renews && !matches!(cause, NegotiationCause::NoMutualVersion(_)) => {
                 self.retire_handshake();
-                let why = self.negotiation_error(stage, cause);
+                let why = self.starting.error(&self.env, stage, cause);
                 self.on_renewal_failed(&why);
             }
-            // It was agreed with before: it is gone, and that need not be the end.
+            // An earlier negotiation succeeded. The server has ended, and the client may restart
+            // it.
             NegotiationCause::Closed(why) if self.restarts.learnt().is_some() => self.lost(why),
             NegotiationCause::Timeout(_) | NegotiationCause::StartTimeout(_) if self.restarts.learnt().is_some() => {
-                if let Some(exchange) = self.duplex() {
+                if let Some(exchange) = self.link.duplex() {
                     self.drop_exchange(exchange);
                 }
                 self.lost(Closed::Timeout);
             }
             cause => {
-                let why = self.negotiation_error(stage, cause);
+                let why = self.starting.error(&self.env, stage, cause);
                 self.shut(Termination::Negotiation(why));
             }
         }
     }
 
-    /// The request of the handshake that is out is no longer waited for. It is never named in a cancellation.
+    /// Retires the id of the pending handshake request. The client never cancels such a request.
     fn retire_handshake(&mut self) {
-        self.ids.retire_handshake();
-    }
-
-    /// The members of `_meta` that every request of a modern revision carries.
-    pub(super) fn modern_meta(&self, version: ProtocolVersion) -> Object {
-        Object::new()
-            .with(meta::PROTOCOL_VERSION, version.as_str())
-            .with(meta::CLIENT_INFO, self.config.info.write(version))
-            .with(meta::CLIENT_CAPABILITIES, self.config.capabilities.write(version))
-    }
-
-    pub(super) fn duplex(&self) -> Option<ExchangeId> {
-        let last = self.exchanges.keys().next_back().copied();
-        last.filter(|_| self.is_duplex())
-    }
-
-    /// Whether the two sides have agreed on an older revision.
-    pub(super) fn is_legacy(&self) -> bool {
-        self.version().is_some_and(|version| version.era() == Era::Legacy)
-    }
-
-    /// The negotiated revision.
-    pub(super) fn version(&self) -> Option<ProtocolVersion> {
-        self.server_info().map(|info| info.version)
+        self.env.ids.retire_handshake();
     }
 }
 
-/// Whether the refusal of the probe or the handshake with this status may come from a server of the other era. A challenge, a redirect, an
-/// overload and a fault of the server tell nothing, whatever stands in the body.
-#[cfg(feature = "http")]
-pub(super) const fn tells_of_era(status: u16) -> bool {
-    matches!(status, 400 | 404..=407 | 409..=428 | 430..=499)
+/// Returns whether the client may restart a server that ended in this way before the negotiation
+/// succeeded. A shell or launcher that cannot run its command exits with status 126 or 127
+/// (POSIX.1-2024, Shell Command Language, 2.8.2). The command would fail again.
+fn may_start_again(env: &Env, why: &Closed) -> bool {
+    let no_command = matches!(why, Closed::Exited(ExitStatus { code: Some(126 | 127), .. }));
+    env.config.restart_after_probe && !no_command
 }
 
 fn read_discover(result: &RawJson, asked: ProtocolVersion) -> Result<(Vec<String>, ServerInfo), DecodeError> {
@@ -455,7 +402,8 @@ fn read_initialize(result: &RawJson) -> Result<(String, ServerInfo), DecodeError
     Ok((theirs, info))
 }
 
-/// The revisions that an error names in `data.supported`; `None` if it names none that can be read.
+/// Returns the revisions that an error names in `data.supported`. `None` if it names none that the
+/// client can read.
 fn supported(error: &ErrorObject) -> Option<Vec<String>> {
     Object::read(error.data.as_ref()?).ok()?.optional("supported").ok()?
 }

@@ -1,12 +1,12 @@
-//! Header fields that an application adds to its requests: which it may.
+//! The check of header fields that an application adds to its requests.
 
-use super::ClientConfig;
+use super::config::ClientConfig;
 use crate::exchange::{Headers, is_token};
 use alloc::string::String;
 use core::fmt;
 
-/// Fields that a client and its connection write themselves, in small letters. Whoever set another value for one of them would break the
-/// framing, the routing, or the agreement with the body.
+/// Fields that a client and its connection write themselves, in small letters. Another value for
+/// one of them would break the framing, the routing, or the agreement with the body.
 const RESERVED: [&str; 15] = [
     "accept",
     "accept-encoding",
@@ -25,11 +25,12 @@ const RESERVED: [&str; 15] = [
     "upgrade",
 ];
 
-/// So do these begin that the protocol itself defines, or will.
+/// The prefix of the fields that the protocol itself defines, now or later.
 const RESERVED_PREFIX: &str = "mcp-";
 
 impl ClientConfig {
-    /// Adds a header field to every HTTP request of this client: `Authorization`, a tenant, a trace. A name may stand more than once.
+    /// Adds a header field to every HTTP request of this client: `Authorization`, a tenant, a
+    /// trace. The same name may be added more than once.
     ///
     /// # Errors
     /// [`BadHeader`] if the field cannot be sent, or is one that the client writes itself.
@@ -40,28 +41,30 @@ impl ClientConfig {
     }
 }
 
-/// A header field that a client cannot add to its requests. Its text names the field, never its value, which may be a secret.
+/// A header field that a client cannot add to its requests. Its text names the field, never its
+/// value, which may be a secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BadHeader {
-    /// The name is empty, or holds what a name of a field cannot hold (RFC 9110 section 5.1).
+    /// The name is empty, or contains a character that the name of a field cannot contain (RFC 9110
+    /// section 5.1).
     Name(String),
-    /// The value holds a control character, CR, LF and NUL among them, or white space at an end (RFC 9110 section 5.5). Any other text is
-    /// sent in UTF-8 as it is.
+    /// The value contains a control character (CR, LF and NUL included), or begins or ends with
+    /// white space (RFC 9110 section 5.5). The client sends any other text unchanged, in UTF-8.
     Value {
         /// The name of the field.
         name: String,
     },
-    /// The client writes this field itself: one of the message or the connection, such as `Accept`, `Content-Type`, `Host`, or any whose
-    /// name begins with `Mcp-`.
+    /// The client writes this field itself. It belongs to the message or the connection, such as
+    /// `Accept`, `Content-Type` and `Host`, or its name begins with `Mcp-`.
     Reserved(String),
 }
 
 impl BadHeader {
-    /// Whether a client can add this field to its requests.
+    /// Checks whether a client can add this field to its requests.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why it cannot.
     pub fn check(name: &str, value: &str) -> Result<(), Self> {
         let lower = name.to_ascii_lowercase();
         let is_blank = |c: char| c == ' ' || c == '\t';
@@ -97,7 +100,8 @@ impl fmt::Display for BadHeader {
 
 impl core::error::Error for BadHeader {}
 
-/// The fields of the application that may be sent: what [`BadHeader::check`] refuses could only have been put there by hand.
+/// Returns the fields of the application that may be sent. Only a direct write to the public field
+/// can have added one that [`BadHeader::check`] refuses.
 pub(super) fn own(headers: &Headers) -> impl Iterator<Item = (&str, &str)> {
     headers.iter().filter(|(name, value)| BadHeader::check(name, value).is_ok())
 }
@@ -156,7 +160,7 @@ mod tests {
 
     // covers: B-158
     #[test]
-    fn a_field_that_was_put_there_by_hand_is_not_sent_if_it_cannot_be() {
+    fn invalid_field_that_was_added_by_hand_is_not_sent() {
         let headers = Headers::new().with("accept", "*/*").with("X-A", "1").with("X-B", "a\r\nX-C: 2").with("X-A", "2");
         assert_eq!(own(&headers).collect::<Vec<_>>(), [("X-A", "1"), ("X-A", "2")]);
     }

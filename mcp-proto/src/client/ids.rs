@@ -1,6 +1,7 @@
-//! Ids on the wire: minted, matched, and remembered for a while after they are done with (JSON-RPC 2.0 section 4; an id is never used twice).
+//! Ids on the wire: created, matched, and remembered for a while after their requests have ended
+//! (JSON-RPC 2.0 section 4). The client never reuses an id.
 
-use super::IdPolicy;
+use super::config::IdPolicy;
 use crate::exchange::ExchangeId;
 use crate::input::CallId;
 use crate::rpc::Id;
@@ -21,34 +22,34 @@ pub(super) struct Ids {
     text_id_told: bool,
 }
 
-/// A request that waits for its answer.
+/// A request that waits for its response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pending {
     pub(super) purpose: Purpose,
     pub(super) exchange: ExchangeId,
 }
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
     Discover,
     Initialize,
-    /// A ping of our own.
+    /// A ping of the engine.
     Ping,
     /// The subscription to changes.
     Listen,
     Call(CallId),
 }
 
-/// What an id in an answer stands for.
+/// The request that the id of a response names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Match {
-    /// It waits; `deviating`: it came back as a string, seen for the first time.
+    /// The request is pending. `deviating`: the id arrived as a string, for the first time.
     Pending {
         pending: Pending,
         deviating: bool,
     },
-    /// It waited once.
+    /// The request was pending before.
     Retired,
     Unknown,
 }
@@ -67,7 +68,7 @@ impl Ids {
         }
     }
 
-    /// A new id for a request.
+    /// Returns a new id for a request.
     pub(super) fn mint(&mut self, now: Instant, purpose: Purpose, exchange: ExchangeId) -> Id {
         let id = match self.policy {
             IdPolicy::Counter => {
@@ -85,8 +86,8 @@ impl Ids {
         id
     }
 
-    /// Finds what an answer on `exchange` is for. With `lenient`, a string that is the decimal of a pending integer matches it, unless a
-    /// pending string id is equal to it.
+    /// Finds the request to which a response on `exchange` belongs. With `lenient`, a string that
+    /// is the decimal of a pending integer matches it, unless a pending string id is equal to it.
     pub(super) fn find(&mut self, id: &Id, exchange: ExchangeId, lenient: bool) -> (Id, Match) {
         let on_exchange = |pending: &&Pending| pending.exchange == exchange;
         if let Some(pending) = self.pending.get(id).filter(on_exchange) {
@@ -103,7 +104,8 @@ impl Ids {
         (id.clone(), if retired { Match::Retired } else { Match::Unknown })
     }
 
-    /// The call whose request has this id, which is also its progress token; only one on `exchange`, if that is given.
+    /// Returns the call whose request has this id, which is also its progress token. If `exchange`
+    /// is given, only a request on it matches.
     pub(super) fn call(&self, token: &Id, exchange: Option<ExchangeId>) -> Option<CallId> {
         match self.pending.get(token)? {
             Pending { purpose: Purpose::Call(call), exchange: on } if exchange.is_none_or(|x| x == *on) => Some(*call),
@@ -111,20 +113,20 @@ impl Ids {
         }
     }
 
-    /// The answer to the request with this id is awaited on another exchange from now on.
-    #[cfg(feature = "http")]
+    /// Records that the response to the request with this id arrives on another exchange from now
+    /// on.
     pub(super) fn move_to(&mut self, id: &Id, exchange: ExchangeId) {
         if let Some(pending) = self.pending.get_mut(id) {
             pending.exchange = exchange;
         }
     }
 
-    /// The exchange on which the request with this id waits.
+    /// Returns the exchange on which the request with this id is pending.
     pub(super) fn exchange(&self, id: &Id) -> Option<ExchangeId> {
         self.pending.get(id).map(|pending| pending.exchange)
     }
 
-    /// The id is done with; a late answer to it will be recognised for a while.
+    /// Retires an id. The client recognises a late response to it for a while.
     pub(super) fn retire(&mut self, id: &Id) {
         if self.pending.remove(id).is_none() {
             return;
@@ -140,7 +142,7 @@ impl Ids {
         }
     }
 
-    /// As [`retire`](Self::retire) for whatever request of the handshake waits.
+    /// Retires the pending request of the handshake, as [`retire`](Self::retire) does.
     pub(super) fn retire_handshake(&mut self) {
         let waiting = self.pending.iter().find(|(_, p)| matches!(p.purpose, Purpose::Discover | Purpose::Initialize));
         if let Some(id) = waiting.map(|(id, _)| id.clone()) {
@@ -148,8 +150,8 @@ impl Ids {
         }
     }
 
-    /// As [`retire`](Self::retire) for every ping that waits: beside the one that is due now and then there may be one that was sent for
-    /// another reason.
+    /// Retires every pending ping, as [`retire`](Self::retire) does. A ping that was sent for
+    /// another reason may be pending beside the periodic one.
     pub(super) fn retire_pings(&mut self) {
         let is_ping = |(_, pending): &(&Id, &Pending)| pending.purpose == Purpose::Ping;
         while let Some(id) = self.pending.iter().find(is_ping).map(|(id, _)| id.clone()) {

@@ -1,7 +1,8 @@
-//! Notifications of the application whose end is reported (`notify_tracked`): taken by the server over HTTP, written on a duplex exchange, or
-//! given up. Those that nobody tracks leave nothing here.
+//! Notifications whose delivery is reported (`notify_tracked`): accepted by the server over HTTP,
+//! written on a duplex exchange, or abandoned. The engine keeps no record of other notifications.
 
-use super::era::Phase;
+use super::env::Env;
+use super::phase::Phase;
 use super::{Client, Event};
 use crate::error::{CallError, Refusal};
 use crate::exchange::{Closed, Sent};
@@ -10,36 +11,91 @@ use crate::rpc::Object;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 
-/// The tracked notifications that have not ended, in the order in which they were sent.
+/// The tracked notifications whose delivery has not ended, in the order in which they were sent.
 #[derive(Debug, Default)]
 pub(super) struct Notifications {
     last: u64,
     open: BTreeMap<NotificationId, Place>,
 }
 
-/// Where a tracked notification is.
+/// The position of a tracked notification.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// On an HTTP exchange of its own, which has the id.
+    /// On its own HTTP exchange, which stores the id.
     Http,
-    /// Among the outputs of the engine, or taken by the driver, which has not reported since how much it has to write. It is taken once so
-    /// many outputs are.
+    /// Among the outputs of the engine, or taken by the driver, which has not yet reported how much
+    /// it has to write. The driver has taken the notification once it has taken this number of
+    /// outputs.
     Queued(u64),
-    /// It is written once so many bytes of the duplex exchange are.
+    /// In the buffer of the driver. The notification is written once the driver has written this
+    /// number of bytes of the duplex exchange.
     Handed(u64),
 }
 
 impl Notifications {
-    /// How many have not ended.
-    fn len(&self) -> usize {
-        self.open.len()
+    /// Tracks the notification that the client sends next. Returns its id.
+    fn track(&mut self, env: &Env) -> NotificationId {
+        self.last += 1;
+        let id = NotificationId(self.last);
+        let place = if env.is_duplex() { Place::Queued(env.out.pushed() + 1) } else { Place::Http };
+        self.open.insert(id, place);
+        id
+    }
+
+    /// Stops tracking a notification.
+    pub(super) fn untrack(&mut self, id: NotificationId) {
+        self.open.remove(&id);
+    }
+
+    /// Ends the delivery of a notification. Does nothing if the notification is not tracked.
+    pub(super) fn end(&mut self, env: &mut Env, id: NotificationId, outcome: Result<(), CallError>) {
+        if self.open.remove(&id).is_some() {
+            env.event(Event::NotificationEnded { notification: id, outcome });
+        }
+    }
+
+    /// Handles a report of the driver about the duplex exchange: the bytes written so far, and the
+    /// bytes written once everything that the driver holds is written.
+    pub(super) fn on_written(&mut self, env: &mut Env, written: u64, with_unsent: u64) {
+        let taken = env.out.taken();
+        for place in self.open.values_mut().rev() {
+            match place {
+                Place::Queued(output) if *output <= taken => *place = Place::Handed(with_unsent),
+                Place::Queued(_) => {}
+                Place::Handed(_) | Place::Http => break,
+            }
+        }
+        while let Some((&id, &Place::Handed(end))) = self.open.first_key_value()
+            && end <= written
+        {
+            self.end(env, id, Ok(()));
+        }
+    }
+
+    /// Handles the denial, by a message hook, of the latest output that the driver took. The output
+    /// is no request. If the driver has taken a tracked notification, the output is that
+    /// notification.
+    pub(super) fn on_denied(&mut self, env: &mut Env, reason: String) {
+        let taken = env.out.taken();
+        let denied = self.open.iter().find(|(_, place)| matches!(place, Place::Queued(at) if *at <= taken));
+        if let Some(id) = denied.map(|(id, _)| *id) {
+            self.end(env, id, Err(CallError::Denied { sent: Sent::No, reason }));
+        }
+    }
+
+    /// Ends every delivery, since the duplex exchange or the client has ended.
+    pub(super) fn end_all(&mut self, env: &mut Env, why: &Closed) {
+        while let Some((&id, _)) = self.open.first_key_value() {
+            self.end(env, id, Err(CallError::Closed { sent: Sent::Maybe, why: why.clone() }));
+        }
     }
 }
 
 impl Client {
     fn may_notify(&self) -> Result<(), Refusal> {
-        let Phase::Ready(_) = self.phase else { return Err(Refusal::Closed) };
-        if self.is_full() || self.has_many_exchanges() { Err(Refusal::Full) } else { Ok(()) }
+        let Phase::Ready(_) = self.env.phase else { return Err(Refusal::Closed) };
+        let full = self.link.is_full(&self.env) || self.link.has_many_exchanges(&self.env);
+        if full { Err(Refusal::Full) } else { Ok(()) }
     }
 
     pub(super) fn on_notify(&mut self, method: &str, params: &Object) -> Result<(), Refusal> {
@@ -50,66 +106,11 @@ impl Client {
 
     pub(super) fn on_notify_tracked(&mut self, method: &str, params: &Object) -> Result<NotificationId, Refusal> {
         self.may_notify()?;
-        if self.notifications.len() >= self.config.limits.client.max_calls.max(1) {
+        if self.notifications.open.len() >= self.env.config.limits.client.max_calls.max(1) {
             return Err(Refusal::Full);
         }
-        let id = self.track();
+        let id = self.notifications.track(&self.env);
         self.send_notification(method, params, Some(id));
         Ok(id)
-    }
-
-    /// A new id. The notification is sent next.
-    fn track(&mut self) -> NotificationId {
-        self.notifications.last += 1;
-        let id = NotificationId(self.notifications.last);
-        let place = if self.is_duplex() { Place::Queued(self.out.pushed() + 1) } else { Place::Http };
-        self.notifications.open.insert(id, place);
-        id
-    }
-
-    /// Nobody wants to know the end of this notification any more.
-    pub(super) fn on_untrack(&mut self, id: NotificationId) {
-        self.notifications.open.remove(&id);
-    }
-
-    /// A notification has ended; nothing happens if it is not tracked.
-    pub(super) fn end_notification(&mut self, id: NotificationId, outcome: Result<(), CallError>) {
-        if self.notifications.open.remove(&id).is_some() {
-            self.out.event(Event::NotificationEnded { notification: id, outcome });
-        }
-    }
-
-    /// The driver reported how much of the duplex exchange is written, and with what it has yet to write.
-    pub(super) fn on_written(&mut self, written: u64, with_unsent: u64) {
-        let taken = self.out.taken();
-        for place in self.notifications.open.values_mut().rev() {
-            match place {
-                Place::Queued(output) if *output <= taken => *place = Place::Handed(with_unsent),
-                Place::Queued(_) => {}
-                Place::Handed(_) | Place::Http => break,
-            }
-        }
-        while let Some((&id, &Place::Handed(end))) = self.notifications.open.first_key_value()
-            && end <= written
-        {
-            self.end_notification(id, Ok(()));
-        }
-    }
-
-    /// A hook refused what the driver took last, and that is no request: the notification, if one was taken last.
-    pub(super) fn on_notification_denied(&mut self, reason: String) {
-        let taken = self.out.taken();
-        let denied =
-            self.notifications.open.iter().find(|(_, place)| matches!(place, Place::Queued(at) if *at <= taken));
-        if let Some(id) = denied.map(|(id, _)| *id) {
-            self.end_notification(id, Err(CallError::Denied { sent: Sent::No, reason }));
-        }
-    }
-
-    /// The exchange on which they are has ended, or the client has.
-    pub(super) fn end_notifications(&mut self, why: &Closed) {
-        while let Some((&id, _)) = self.notifications.open.first_key_value() {
-            self.end_notification(id, Err(CallError::Closed { sent: Sent::Maybe, why: why.clone() }));
-        }
     }
 }

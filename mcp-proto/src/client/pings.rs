@@ -1,8 +1,11 @@
-//! Pings of a client's own, while nothing else tells whether the server is alive (2025-11-25 utilities, ping). 2026-07-28 has no ping;
-//! there it is `server/discover`, as for a ping that the application makes. They are no calls: nothing of them but a miss is told.
+//! Pings of the engine, for the time in which no other message shows whether the server is alive
+//! (2025-11-25 utilities, ping). 2026-07-28 has no ping: the client sends `server/discover`
+//! instead, also for a ping of the application. The pings of the engine are no calls. The
+//! application receives an event only for a missed one.
 
-use super::era::Phase;
+use super::env::Env;
 use super::ids::Purpose;
+use super::phase::Phase;
 use super::{Client, Event, Timer};
 use crate::error::DiagnosticKind;
 use crate::rpc::{Id, Object};
@@ -11,95 +14,95 @@ use crate::version::Era;
 use alloc::format;
 use core::time::Duration;
 
-/// The shortest period. A shorter one would send a ping for every turn of a driver.
+/// The shortest period. A shorter one would send a ping in every turn of a driver.
 const SHORTEST: Duration = Duration::from_millis(10);
 
 /// The pings of one start of the server.
 #[derive(Debug, Default)]
 pub(super) struct Pings {
-    /// The one that is not answered, and when it was sent.
+    /// The pending ping, and the time at which it was sent.
     out: Option<(Id, Instant)>,
-    /// How many were missed since the last answer.
+    /// Pings missed since the last response.
     missed: u32,
 }
 
+impl Pings {
+    /// Starts the pings, after a negotiation or a response.
+    pub(super) fn begin(&mut self, env: &mut Env) {
+        *self = Self::default();
+        Self::arm(env);
+    }
+
+    /// Stops the pings, since the server sends no more responses.
+    pub(super) fn end(&mut self, env: &mut Env) {
+        env.timers.set(Timer::Ping, None);
+        self.out = None;
+        env.ids.retire_pings();
+    }
+
+    fn arm(env: &mut Env) {
+        let period = env.config.ping.map(|period| period.max(SHORTEST));
+        env.timers.set(Timer::Ping, period.map(|period| env.now + period));
+    }
+
+    /// Restarts the timer of a ping that was sent again with other credentials.
+    pub(super) fn arm_pong(&mut self, env: &mut Env) {
+        if let Some((_, at)) = &mut self.out {
+            *at = env.now;
+            env.timers.set(Timer::Ping, Some(env.now + env.config.ping_timeout));
+        }
+    }
+
+    /// Handles the response to a ping. An error counts too: its sender is alive.
+    pub(super) fn on_pong(&mut self, env: &mut Env, id: &Id) {
+        env.ids.retire(id);
+        self.begin(env);
+    }
+
+    /// Handles a ping that a message hook denied. The denial is no evidence about the server.
+    pub(super) fn on_denied(&mut self, env: &mut Env, id: &Id, reason: &str) {
+        env.diagnose(DiagnosticKind::Denied, format!("a ping of ours: {reason}"));
+        self.on_pong(env, id);
+    }
+
+    /// Counts a ping as missed whose exchange ended without a response. Its id is retired.
+    pub(super) fn on_lost(&mut self, env: &mut Env) {
+        if let Some((_, at)) = self.out.take() {
+            self.miss(env, env.now - at);
+        }
+    }
+
+    fn miss(&mut self, env: &mut Env, waited: Duration) {
+        self.missed = self.missed.saturating_add(1);
+        env.event(Event::PingMissed { waited, in_a_row: self.missed });
+        Self::arm(env);
+    }
+}
+
 impl Client {
-    /// The two sides have agreed.
-    pub(super) fn begin_pings(&mut self) {
-        self.pings = Pings::default();
-        self.arm_ping();
-    }
-
-    /// Nothing is answered any more.
-    pub(super) fn end_pings(&mut self) {
-        self.timers.set(Timer::Ping, None);
-        self.pings.out = None;
-        self.ids.retire_pings();
-    }
-
-    fn arm_ping(&mut self) {
-        let period = self.config.ping.map(|period| period.max(SHORTEST));
-        self.timers.set(Timer::Ping, period.map(|period| self.now + period));
-    }
-
-    /// A ping is due, or its answer.
+    /// Sends the next ping, or counts one as missed whose response is overdue.
     pub(super) fn on_ping_timer(&mut self) {
-        let Phase::Ready(info) = &self.phase else { return };
+        let Phase::Ready(info) = &self.env.phase else { return };
         let version = info.version;
         match self.pings.out.take() {
             Some((id, at)) => {
                 self.send_cancel(&id, Some("timed out"));
-                self.ids.retire(&id);
-                self.miss(self.now - at);
+                self.env.ids.retire(&id);
+                let waited = self.env.now - at;
+                self.pings.miss(&mut self.env, waited);
             }
-            // It would only wait behind what the server does not take.
-            None if self.is_full() => self.miss(Duration::ZERO),
+            // The ping would only wait behind bytes that the server does not read.
+            None if self.link.is_full(&self.env) => self.pings.miss(&mut self.env, Duration::ZERO),
             None => {
-                self.timers.set(Timer::Ping, Some(self.now + self.config.ping_timeout));
+                self.env.timers.set(Timer::Ping, Some(self.env.now + self.env.config.ping_timeout));
                 let id = self.send_request(Purpose::Ping, method(version.era()), Object::new(), version);
-                self.pings.out = Some((id, self.now));
+                self.pings.out = Some((id, self.env.now));
             }
         }
-    }
-
-    /// A ping was sent once more, with other credentials.
-    #[cfg(feature = "http")]
-    pub(super) fn arm_pong(&mut self) {
-        if let Some((_, at)) = &mut self.pings.out {
-            *at = self.now;
-            self.timers.set(Timer::Ping, Some(self.now + self.config.ping_timeout));
-        }
-    }
-
-    /// An answer to a ping. Also an error is one: whoever says it is alive.
-    pub(super) fn on_pong(&mut self, id: &Id) {
-        self.ids.retire(id);
-        self.pings = Pings::default();
-        self.arm_ping();
-    }
-
-    /// A hook refused our ping: of the server nothing is known then, and nothing bad.
-    pub(super) fn on_ping_denied(&mut self, id: &Id, reason: &str) {
-        self.diagnose(DiagnosticKind::Denied, format!("a ping of ours: {reason}"));
-        self.on_pong(id);
-    }
-
-    /// The exchange of a ping ended without an answer. Its id is retired.
-    #[cfg(feature = "http")]
-    pub(super) fn on_ping_lost(&mut self) {
-        if let Some((_, at)) = self.pings.out.take() {
-            self.miss(self.now - at);
-        }
-    }
-
-    fn miss(&mut self, waited: Duration) {
-        self.pings.missed = self.pings.missed.saturating_add(1);
-        self.out.soft(Event::PingMissed { waited, in_a_row: self.pings.missed });
-        self.arm_ping();
     }
 }
 
-/// What asks a server of this era whether it is alive.
+/// Returns the method that checks whether a server of this era is alive.
 pub(super) const fn method(era: Era) -> &'static str {
     match era {
         Era::Legacy => "ping",

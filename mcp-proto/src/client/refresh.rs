@@ -1,10 +1,13 @@
-//! The tools of the server in the engine (2026-07-28 transports, client behaviour): each list of them that passes is learnt from, calls get
-//! their header fields, and a call that is refused for its fields (`-32020`) is made a second time once the list was fetched anew.
+//! The tools of the server, as far as the engine knows them (2026-07-28 transports, client
+//! behaviour). The engine learns from every list of tools that it receives. It adds header fields
+//! to calls. If the server refuses a call for its fields (`-32020`), the engine fetches the list
+//! again and then sends the call a second time.
 //!
-//! The list is fetched by a call of the engine's own, page by page. It travels, waits and ends like any other; only nothing of it is told.
+//! The engine fetches the list with its own call, page by page. This call is sent, waits and ends
+//! like any other, but the application receives no event of it.
 
 use super::Client;
-use super::calls::{CallOwner, Stage};
+use super::call_table::{CallOwner, Stage};
 use super::tools::Tools;
 use crate::call::{Method, Paged, Pages, RawCall, RawResult};
 use crate::error::{CallError, DiagnosticKind};
@@ -17,32 +20,32 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-/// The method whose results are learnt from.
+/// The method with the results from which the engine learns.
 const LIST: &str = "tools/list";
-/// The method whose requests have the fields.
+/// The method with the requests that carry the fields.
 const CALL: &str = "tools/call";
-/// Characters of a tool's name that are shown.
+/// Characters of a tool's name in a diagnostic.
 const SHOWN: usize = 200;
 
-/// What is known of the tools, and the list that is being fetched anew.
+/// The known tools, and the fetch of their list that is in progress.
 #[derive(Debug, Default)]
 pub(super) struct Catalogue {
     tools: Tools,
     fetch: Option<Fetch>,
-    /// The calls that wait for it.
+    /// The calls that wait for the fetch.
     waiting: BTreeSet<CallId>,
-    /// The calls that have been made a second time: there is no third.
+    /// The calls that were sent a second time. The engine does not send a call a third time.
     repeated: BTreeSet<CallId>,
 }
 
-/// The walk through the list.
+/// A fetch of the list.
 #[derive(Debug)]
 struct Fetch {
     pages: Pages<Cursors>,
     call: CallId,
 }
 
-/// `tools/list`, of which no more is read than where the next page is.
+/// `tools/list`. The engine decodes only the cursor of the next page.
 struct Cursors;
 
 impl Method for Cursors {
@@ -62,7 +65,7 @@ impl Paged for Cursors {
 }
 
 impl Catalogue {
-    /// Returns the call of the engine whose end this call waits for.
+    /// Returns the call of the engine that must end before this call continues.
     pub(super) fn awaited(&self, call: CallId) -> Option<CallId> {
         let waits = self.waiting.contains(&call);
         self.fetch.as_ref().map(|fetch| fetch.call).filter(|_| waits)
@@ -80,21 +83,22 @@ impl Catalogue {
 }
 
 impl Client {
-    /// The result of a call, as the application gets it. Not on duplex connections, where nothing of it would be used.
+    /// Learns from the result of a call. Returns the result for the application. Does nothing on a
+    /// duplex connection, where the engine would not use the tools.
     pub(super) fn learn_tools(&mut self, call: CallId, result: RawJson, version: ProtocolVersion) -> RawJson {
-        if self.is_duplex() || self.calls.get(&call).is_none_or(|state| state.raw.method != LIST) {
+        if self.env.is_duplex() || self.calls.get(call).is_none_or(|state| state.raw.method != LIST) {
             return result;
         }
-        let max = self.config.limits.client.max_tools;
+        let max = self.env.config.limits.client.max_tools;
         let page = self.catalogue.tools.learn(&result, version.era() == Era::Modern, max);
         for (name, why) in page.invalid {
             let name: String = name.chars().take(SHOWN).collect();
-            self.diagnose(DiagnosticKind::InvalidTool, format!("{name}: {why}"));
+            self.env.diagnose(DiagnosticKind::InvalidTool, format!("{name}: {why}"));
         }
         page.without.unwrap_or(result)
     }
 
-    /// The fields that mirror arguments of a request.
+    /// Returns the header fields that mirror arguments of a request.
     ///
     /// # Errors
     /// As [`Tools::headers`].
@@ -105,32 +109,34 @@ impl Client {
         version: ProtocolVersion,
     ) -> Result<Vec<(String, String)>, EncodeError> {
         match (method, version.era()) {
-            (CALL, Era::Modern) if !self.is_duplex() => self.catalogue.tools.headers(params),
+            (CALL, Era::Modern) if !self.env.is_duplex() => self.catalogue.tools.headers(params),
             _ => Ok(Vec::new()),
         }
     }
 
-    /// Whether a call that was answered with this error waits for the list and is then made a second time. Its clock runs on.
+    /// Returns whether a call that failed with this error waits for the list. The engine then sends
+    /// it a second time. Its clock continues to run.
     pub(super) fn refreshes(&mut self, call: CallId, error: &ErrorObject) -> bool {
         let is_new = !self.catalogue.repeated.contains(&call);
-        let is_tool = self.calls.get(&call).is_some_and(|state| state.raw.method == CALL);
-        // In an older revision the code is the server's own, and what it answers so may have run.
-        let is_mismatch = error.code == code::HEADER_MISMATCH && !self.is_legacy();
-        if !is_mismatch || !is_new || !is_tool || self.is_duplex() {
+        let is_tool = self.calls.get(call).is_some_and(|state| state.raw.method == CALL);
+        // In an older revision the server defines the meaning of this code, and the call may have
+        // run.
+        let is_mismatch = error.code == code::HEADER_MISMATCH && !self.env.is_legacy();
+        if !is_mismatch || !is_new || !is_tool || self.env.is_duplex() {
             return false;
         }
-        self.leave_request(call);
-        self.set_stage(call, Stage::Mismatched(error.clone()));
+        self.calls.leave_request(&mut self.env, call);
+        self.calls.set_stage(call, Stage::Mismatched(error.clone()));
         self.catalogue.waiting.insert(call);
         if self.catalogue.fetch.is_none() {
-            self.fetch(Pages::new(Cursors::first(), self.config.limits.client.max_pages));
+            self.fetch(Pages::new(Cursors::first(), self.env.config.limits.client.max_pages));
         }
-        // The list may be waiting for credentials already.
+        // The fetch may already wait for credentials.
         self.update_clock(call);
         true
     }
 
-    /// Asks for the next page; at the end of the list the calls that wait for it go out.
+    /// Fetches the next page. At the end of the list, sends the calls that wait for it.
     fn fetch(&mut self, mut pages: Pages<Cursors>) {
         match pages.next() {
             Some(page) => {
@@ -147,7 +153,8 @@ impl Client {
         }
     }
 
-    /// A call of the application has ended. The engine stops fetching the list if no other call waits for it.
+    /// Removes a call of the application that has ended. The engine stops the fetch if no other
+    /// call waits for it.
     pub(super) fn leave_catalogue(&mut self, call: CallId) {
         self.catalogue.repeated.remove(&call);
         if self.catalogue.waiting.remove(&call) && self.catalogue.waiting.is_empty() {
@@ -155,7 +162,7 @@ impl Client {
         }
     }
 
-    /// The call for a page of the list has ended.
+    /// Handles the end of the call for a page of the list.
     pub(super) fn on_page(&mut self, outcome: Result<RawResult, CallError>) {
         if let Some(fetch) = self.catalogue.fetch.take() {
             self.on_fetched(fetch.pages, outcome);
@@ -168,9 +175,9 @@ impl Client {
             _ if self.catalogue.waiting.is_empty() => {}
             Ok(()) => self.fetch(pages),
             Err(e) => {
-                self.diagnose(DiagnosticKind::RefreshFailed, e.to_string());
+                self.env.diagnose(DiagnosticKind::RefreshFailed, e.to_string());
                 for call in core::mem::take(&mut self.catalogue.waiting) {
-                    let stage = self.set_stage(call, Stage::Queued);
+                    let stage = self.calls.set_stage(call, Stage::Queued);
                     if let Some(Stage::Mismatched(error)) = stage {
                         self.end(call, Err(CallError::Rpc(error)));
                     }
@@ -179,7 +186,7 @@ impl Client {
         }
     }
 
-    /// Nobody waits for the list any more.
+    /// Stops the fetch, since no call waits for the list any more.
     fn stop_fetching(&mut self) {
         if let Some(fetch) = &self.catalogue.fetch {
             let call = fetch.call;
@@ -187,34 +194,27 @@ impl Client {
         }
     }
 
-    /// The connection is another one, on which the calls that wait for the list are made `again`; or there will be none.
+    /// Clears the known tools and stops the fetch, since the connection has changed or ended.
+    /// `again`: the calls that wait for the list are sent on the new connection.
     pub(super) fn forget_tools(&mut self, again: bool) {
         for call in core::mem::take(&mut self.catalogue.waiting).into_iter().filter(|_| again) {
-            self.set_stage(call, Stage::Queued);
+            self.calls.set_stage(call, Stage::Queued);
         }
         self.stop_fetching();
         self.catalogue.tools.clear();
     }
 
-    fn set_stage(&mut self, call: CallId, stage: Stage) -> Option<Stage> {
-        self.calls.get_mut(&call).map(|state| core::mem::replace(&mut state.stage, stage))
-    }
-
-    /// The clocks that go by what this call waits for.
+    /// Updates the clock of a call. For a call of the engine, updates all clocks, since other calls
+    /// may wait for it.
     pub(super) fn update_clocks_of(&mut self, call: CallId) {
-        if self.is_own(call) {
+        if self.calls.is_own(call) {
             self.update_clocks();
         } else {
             self.update_clock(call);
         }
     }
 
-    /// Returns whether the engine itself made this call.
-    pub(super) fn is_own(&self, call: CallId) -> bool {
-        self.calls.get(&call).is_some_and(|state| state.owner == CallOwner::Engine)
-    }
-
-    /// Calls of the engine's own that have not ended.
+    /// Returns the number of calls of the engine that have not ended.
     pub(super) fn own_calls(&self) -> usize {
         self.catalogue.running()
     }

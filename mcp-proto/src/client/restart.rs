@@ -1,65 +1,29 @@
-//! Starting anew what has ended: a program, or the connection to a Unix socket (2026-07-28 stdio, unexpected termination). What is
-//! here is when and how often; the new negotiation is `era.rs`.
+//! Restarts of a program, or of the connection to a Unix socket, that has ended (2026-07-28 stdio,
+//! unexpected termination). This module decides when and how often. `era.rs` performs the new
+//! negotiation.
 
-use super::era::Phase;
-use super::{Client, Event, Target, Termination, Timer, Verdict};
+use super::env::Env;
+use super::link::Link;
+use super::phase::Phase;
+use super::{Client, Event, State, Target, Termination, Timer, Verdict};
 use crate::exchange::{Closed, Endpoint};
 use crate::time::Instant;
 use alloc::collections::VecDeque;
-use alloc::vec;
-use alloc::vec::Vec;
 use core::time::Duration;
 
-/// How a server that has ended by itself is started anew: for [`ClientConfig::restart`](super::ClientConfig::restart).
-///
-/// The server is a program or what is behind a Unix socket; a channel that was given cannot be opened a second time. It is started anew
-/// only if the two sides had agreed once: a program that never says hello ends the client. When it ends, the calls that were sent to it
-/// end as lost with it, with [`CallError::Closed`](crate::CallError::Closed), and none is repeated; its questions are withdrawn. Calls
-/// that are made from then on wait, within their time limits, and are sent once the two sides have agreed anew. The negotiation begins
-/// with the revision that was agreed on before. A new server that cannot be reached, ends or is silent during that negotiation has ended
-/// as well; one that answers and cannot be agreed with ends the client. What the client itself cuts
-/// ([`Malformed::Fatal`](super::Malformed::Fatal)) is not started anew.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Restart {
-    /// How long is waited before the first start, the second, and so on; the last one serves for all after it. None: no wait. Counted are
-    /// the starts within [`within`](Self::within), so a server that has run that long is waited for as at the beginning. Default 500 ms,
-    /// 1 s, 2 s, 4 s.
-    pub waits: Vec<Duration>,
-    /// A random time up to this is added to each wait, so that many clients do not come at once. Counted in whole milliseconds. Default
-    /// zero.
-    pub jitter: Duration,
-    /// How many starts there may be within [`within`](Self::within), included the first one that was agreed with. When a server ends and
-    /// there were so many, the client ends as it would without restarts. Default 5.
-    pub max_starts: usize,
-    /// The time in which starts are counted. Default 30 s.
-    pub within: Duration,
-}
-
-impl Default for Restart {
-    fn default() -> Self {
-        Self {
-            waits: vec![500, 1000, 2000, 4000].into_iter().map(Duration::from_millis).collect(),
-            jitter: Duration::ZERO,
-            max_starts: 5,
-            within: Duration::from_secs(30),
-        }
-    }
-}
-
-/// What a client remembers of its starts.
+/// The starts of the server, and the result of its negotiation.
 #[derive(Debug, Default)]
 pub(super) struct Restarts {
-    /// When each start was, the oldest first; no more than are counted.
+    /// The time of each start, the oldest first. Holds at most as many as the client counts.
     starts: VecDeque<Instant>,
-    /// What was agreed on, once it was.
+    /// The result of the last successful negotiation.
     learnt: Option<Verdict>,
-    /// The wait is over, and the exchange that has ended is not quite gone.
+    /// Whether the delay is over. The exchange that has ended may still be open in the link.
     is_due: bool,
 }
 
 impl Restarts {
-    /// What the two sides have agreed on, now or before.
+    /// Returns the result of the current or the last successful negotiation.
     pub(super) const fn learnt(&self) -> Option<Verdict> {
         self.learnt
     }
@@ -67,55 +31,38 @@ impl Restarts {
     pub(super) fn learn(&mut self, verdict: Verdict) {
         self.learnt = Some(verdict);
     }
-}
 
-impl Client {
-    /// A duplex exchange is started.
-    pub(super) fn count_start(&mut self) {
-        let Some(restart) = &self.config.restart else { return };
-        if self.restarts.learnt.is_none() {
-            // One that was not agreed with was no start of this server.
-            self.restarts.starts.clear();
+    /// Counts the start of a duplex exchange.
+    pub(super) fn count_start(&mut self, env: &Env) {
+        let Some(restart) = &env.config.restart else { return };
+        if self.learnt.is_none() {
+            // Before the first successful negotiation, only the latest start counts.
+            self.starts.clear();
         }
-        self.restarts.starts.push_back(self.now);
-        while self.restarts.starts.len() > restart.max_starts {
-            self.restarts.starts.pop_front();
+        self.starts.push_back(env.now);
+        while self.starts.len() > restart.max_starts {
+            self.starts.pop_front();
         }
     }
 
-    /// Whether a server that ends may be started anew, as far as is known before it ends.
-    pub(super) fn can_restart(&self) -> bool {
-        let again = matches!(&self.config.target, Target::Duplex(Endpoint::Program(_) | Endpoint::Unix(_)));
-        again && self.config.restart.is_some() && self.restarts.learnt.is_some()
+    /// Returns whether the client may restart a server when it exits, as far as this is known
+    /// before.
+    pub(super) fn can_restart(&self, env: &Env) -> bool {
+        let again = matches!(&env.config.target, Target::Duplex(Endpoint::Program(_) | Endpoint::Unix(_)));
+        again && env.config.restart.is_some() && self.learnt.is_some()
     }
 
-    /// The server has ended. It is started anew after a while, or else the client ends.
-    pub(super) fn lost(&mut self, why: Closed) {
-        let Some((attempt, wait)) = self.next_start() else { return self.shut(Termination::Closed(why)) };
-        self.end_sent_calls(&why);
-        self.end_pings();
-        self.end_watching();
-        self.ids.retire_handshake();
-        self.withdraw_all();
-        self.end_start();
-        self.timers.set(Timer::ExitGrace, None);
-        self.restarts.is_due = false;
-        self.phase = Phase::Restarting;
-        self.timers.set(Timer::Restart, Some(self.now + wait));
-        self.out.event(Event::Restarting { attempt, wait, why });
-    }
-
-    /// The number of the next start and the wait before it; `None` if there is to be none.
-    fn next_start(&mut self) -> Option<(u32, Duration)> {
-        if !self.can_restart() {
+    /// Returns the number of the next start and the delay before it. `None` if there is no next
+    /// start.
+    fn next(&mut self, env: &mut Env) -> Option<(u32, Duration)> {
+        if !self.can_restart(env) {
             return None;
         }
-        let restart = self.config.restart.as_ref()?;
-        let starts = &mut self.restarts.starts;
-        while starts.front().is_some_and(|at| self.now.since(*at) >= restart.within) {
-            starts.pop_front();
+        let restart = env.config.restart.as_ref()?;
+        while self.starts.front().is_some_and(|at| env.now.since(*at) >= restart.within) {
+            self.starts.pop_front();
         }
-        let counted = starts.len();
+        let counted = self.starts.len();
         if counted >= restart.max_starts {
             return None;
         }
@@ -123,20 +70,92 @@ impl Client {
         let wait = restart.waits.get(attempt - 1).or(restart.waits.last()).copied().unwrap_or_default();
         let jitter = match u64::try_from(restart.jitter.as_millis()).unwrap_or(u64::MAX) {
             0 => 0,
-            most => self.seed.next_u64() % most.saturating_add(1),
+            most => env.seed.next_u64() % most.saturating_add(1),
         };
         let attempt = u32::try_from(attempt).unwrap_or(u32::MAX);
         Some((attempt, wait.saturating_add(Duration::from_millis(jitter))))
     }
+}
 
-    /// The wait is over. A server that has closed its output and lives on is given the time of its shutdown first: there are never two.
+impl Client {
+    /// Handles the end of the server's output. The client can receive no more responses, but the
+    /// exit status of a program usually follows at once and gives the reason.
+    pub(super) fn on_output_ended(&mut self) {
+        match core::mem::replace(&mut self.env.phase, Phase::Terminated) {
+            Phase::Ready(info) => self.env.phase = Phase::Ending(info),
+            phase @ (Phase::Probing { .. } | Phase::Initializing { .. }) => {
+                self.env.timers.set(Timer::Handshake, None);
+                self.env.phase = phase;
+            }
+            phase @ (Phase::Lapsed | Phase::Ending(_) | Phase::Restarting | Phase::Closing(_) | Phase::Terminated) => {
+                return self.env.phase = phase;
+            }
+        }
+        if let Link::Duplex(duplex) = &mut self.link {
+            duplex.send_end(&mut self.env);
+        }
+        self.pings.end(&mut self.env);
+        self.subscription.end(&mut self.env);
+        // The client can send no more answers.
+        self.questions.withdraw_all(&mut self.env);
+        let grace = self.env.config.limits.client.exit_grace;
+        self.env.timers.set(Timer::ExitGrace, Some(self.env.now + grace));
+    }
+
+    /// Continues without the exit status, which did not arrive in time.
+    pub(super) fn on_exit_grace(&mut self) {
+        match self.env.state() {
+            State::Probing | State::Initializing => {
+                if let Link::Duplex(duplex) = &mut self.link
+                    && duplex.abort(&mut self.env)
+                {
+                    self.on_handshake_closed(true, Closed::Eof);
+                }
+            }
+            State::Ready | State::Ending => self.lost(Closed::Eof),
+            State::Lapsed | State::Restarting | State::Closing | State::Terminated => {}
+        }
+    }
+
+    /// Handles the end of the duplex exchange.
+    pub(super) fn on_duplex_failed(&mut self, opened: bool, why: Closed) {
+        self.env.timers.set(Timer::ExitGrace, None);
+        self.notifications.end_all(&mut self.env, &why);
+        match self.env.state() {
+            State::Probing | State::Initializing => self.on_handshake_closed(opened, why),
+            State::Ready | State::Ending => self.lost(why),
+            State::Restarting => self.restart_if_due(),
+            State::Closing | State::Lapsed | State::Terminated => {}
+        }
+    }
+
+    /// Handles the end of the server. The client restarts it after a delay, or terminates.
+    pub(super) fn lost(&mut self, why: Closed) {
+        let Some((attempt, wait)) = self.restarts.next(&mut self.env) else {
+            return self.shut(Termination::Closed(why));
+        };
+        self.end_sent_calls(&why);
+        self.pings.end(&mut self.env);
+        self.subscription.end(&mut self.env);
+        self.env.ids.retire_handshake();
+        self.questions.withdraw_all(&mut self.env);
+        self.starting.end(&mut self.env);
+        self.env.timers.set(Timer::ExitGrace, None);
+        self.restarts.is_due = false;
+        self.env.phase = Phase::Restarting;
+        self.env.timers.set(Timer::Restart, Some(self.env.now + wait));
+        self.env.event(Event::Restarting { attempt, wait, why });
+    }
+
+    /// Restarts the server after the delay. If the old server has closed its output but still runs,
+    /// the client shuts it down first. Two servers never run at once.
     pub(super) fn on_restart(&mut self) {
         self.restarts.is_due = true;
         self.restart_if_due();
     }
 
-    pub(super) fn restart_if_due(&mut self) {
-        if matches!(self.phase, Phase::Restarting) && self.restarts.is_due && self.exchanges.is_empty() {
+    fn restart_if_due(&mut self) {
+        if matches!(self.env.phase, Phase::Restarting) && self.restarts.is_due && self.link.is_empty() {
             self.begin();
         }
     }

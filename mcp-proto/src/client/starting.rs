@@ -1,95 +1,74 @@
-//! The start of a client as a whole: one clock from the first channel to the agreement, whatever is retried in between, and what became of
-//! the first process where a second one was started. The steps themselves are in `era.rs`.
+//! The start of a client as a whole. One time limit covers the period from the first connection to
+//! the end of the negotiation, including all retries. If a second process was started, this module
+//! also keeps the end of the first one. `era.rs` contains the steps.
 
-use super::era::Phase;
-use super::{Client, Termination, Timer};
+use super::env::Env;
+use super::{Termination, Timer};
 use crate::error::{NegotiationCause, NegotiationError, Stage, StartFailure};
-use crate::exchange::{Closed, ExitStatus};
+use crate::exchange::Closed;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use core::time::Duration;
 
-/// The start that is under way, or the last one.
+/// The current start, or the last one.
 #[derive(Debug, Default)]
 pub(super) struct Starting {
     began: Instant,
-    /// What is left of the time while the application looks for credentials; `None` while the clock runs.
+    /// The time that is left, while the application obtains credentials. `None` while the time
+    /// runs.
     held: Option<Duration>,
-    /// How the first process ended, if a second one was started.
+    /// The end of the first process, if a second one was started.
     first: Option<Box<StartFailure>>,
 }
 
-impl Client {
-    /// A start begins: the first one, one after a restart, or one for a new session.
-    pub(super) fn begin_start(&mut self) {
-        self.starting = Starting { began: self.now, held: None, first: None };
-        self.timers.set(Timer::Start, Some(self.now + self.config.connect_timeout));
+impl Starting {
+    /// Begins a start: the first one, one after a restart, or one for a new session.
+    pub(super) fn begin(&mut self, env: &mut Env) {
+        *self = Self { began: env.now, held: None, first: None };
+        env.timers.set(Timer::Start, Some(env.now + env.config.connect_timeout));
     }
 
-    /// The start is over, one way or the other.
-    pub(super) fn end_start(&mut self) {
-        self.starting.held = None;
-        self.timers.set(Timer::Handshake, None);
-        self.timers.set(Timer::Start, None);
+    /// Ends the start.
+    pub(super) fn end(&mut self, env: &mut Env) {
+        self.held = None;
+        env.timers.set(Timer::Handshake, None);
+        env.timers.set(Timer::Start, None);
     }
 
-    /// The application looks for credentials, which may take as long as it likes.
-    #[cfg(feature = "http")]
-    pub(super) fn hold_start(&mut self) {
-        self.timers.set(Timer::Handshake, None);
-        if let Some(due) = self.timers.get(Timer::Start) {
-            self.starting.held = Some(due.since(self.now));
-            self.timers.set(Timer::Start, None);
+    /// Stops the clock while the application obtains credentials, which has no time limit.
+    pub(super) fn hold(&mut self, env: &mut Env) {
+        env.timers.set(Timer::Handshake, None);
+        if let Some(due) = env.timers.get(Timer::Start) {
+            self.held = Some(due.since(env.now));
+            env.timers.set(Timer::Start, None);
         }
     }
 
-    /// The clock goes on, if it was held.
-    pub(super) fn resume_start(&mut self) {
-        if let Some(left) = self.starting.held.take() {
-            self.timers.set(Timer::Start, Some(self.now + left));
+    /// Resumes the clock if it was stopped.
+    pub(super) fn resume(&mut self, env: &mut Env) {
+        if let Some(left) = self.held.take() {
+            env.timers.set(Timer::Start, Some(env.now + left));
         }
     }
 
-    /// Whether a server that ended like this, before the two sides had agreed, may be started once more. Exit statuses 126 and 127 are
-    /// those of a shell or launcher that cannot run its command (POSIX.1-2024, Shell Command Language, 2.8.2): it would fail again.
-    pub(super) fn may_start_again(&self, why: &Closed) -> bool {
-        let no_command = matches!(why, Closed::Exited(ExitStatus { code: Some(126 | 127), .. }));
-        self.config.restart_after_probe && !no_command
+    /// Records the end of the first process, before the client starts a second one.
+    pub(super) fn set_first_end(&mut self, stage: Stage, why: Closed) {
+        self.first = Some(Box::new(StartFailure { stage, why }));
     }
 
-    /// The first process ended in this way, and a second one is started.
-    pub(super) fn note_first_end(&mut self, stage: Stage, why: Closed) {
-        self.starting.first = Some(Box::new(StartFailure { stage, why }));
+    /// Returns the error of a start that fails now.
+    pub(super) fn error(&self, env: &Env, stage: Stage, cause: NegotiationCause) -> NegotiationError {
+        NegotiationError { stage, cause, after: env.now.since(self.began), first: self.first.clone() }
     }
 
-    pub(super) fn negotiation_error(&self, stage: Stage, cause: NegotiationCause) -> NegotiationError {
-        let after = self.now.since(self.starting.began);
-        NegotiationError { stage, cause, after, first: self.starting.first.clone() }
-    }
-
-    /// The client has ended now: the time until then is what whoever waited has seen pass.
-    pub(super) fn date_termination(&self, why: Termination) -> Termination {
+    /// Returns the reason for which the client terminates now. Its error contains the time until
+    /// now, which is the time that the application has waited.
+    pub(super) fn date(&self, env: &Env, why: Termination) -> Termination {
         match why {
             Termination::Negotiation(e) => {
-                Termination::Negotiation(NegotiationError { after: self.now.since(self.starting.began), ..e })
+                Termination::Negotiation(NegotiationError { after: env.now.since(self.began), ..e })
             }
             why @ (Termination::Requested | Termination::Closed(_)) => why,
         }
-    }
-
-    /// The whole start took too long.
-    pub(super) fn on_start_timeout(&mut self) {
-        let stage = match &self.phase {
-            _ if !self.exchanges.has_reached_server() => Stage::Connect,
-            Phase::Probing { .. } => Stage::Discover,
-            Phase::Initializing { .. } => Stage::Initialize,
-            Phase::Ready(_)
-            | Phase::Lapsed
-            | Phase::Ending(_)
-            | Phase::Restarting
-            | Phase::Closing(_)
-            | Phase::Terminated => return,
-        };
-        self.fail(stage, NegotiationCause::StartTimeout(self.config.connect_timeout));
     }
 }

@@ -1,8 +1,10 @@
-//! The subscription to changes of the tools (2026-07-28 subscriptions): one `subscriptions/listen` request that is open as long as the
-//! application wants to know, on every transport. What the older revisions have in its place is the listener of HTTP, and nothing at all on a
-//! duplex connection. It is optional: nothing that happens to it ends a call.
+//! The subscription to changes of the tools (2026-07-28 subscriptions): one `subscriptions/listen`
+//! request on any transport. It is open as long as the application wants to receive the changes. In
+//! older revisions the listener of HTTP takes its place. A duplex connection of an older revision
+//! has neither. The subscription is optional: its failure never ends a call.
 
 use super::backoff::{Backoff, Brought, LONG, Round, Serves};
+use super::env::Env;
 use super::ids::Purpose;
 use super::{Client, Event, StreamOf, Timer};
 use crate::error::{DiagnosticKind, StreamEnd};
@@ -18,16 +20,17 @@ use core::time::Duration;
 /// The state of the subscription.
 #[derive(Debug, Default)]
 pub(super) struct Subscription {
-    /// The request that is open; its id names the subscription.
+    /// The open request. Its id names the subscription.
     open: Option<Open>,
     backoff: Backoff,
-    /// What the request that is open has brought.
+    /// The result of the open request so far.
     brought: Brought,
-    /// There was one before.
+    /// Whether there was a subscription before.
     was_open: bool,
-    /// It was given up, and that was told.
+    /// Whether the client gave up the subscription and reported this.
     is_lost_reported: bool,
-    /// The id of the last one that the server ended: it may say so twice, in two ways.
+    /// The id of the last subscription that the server ended. The server may report the end twice,
+    /// in two ways.
     ended: Option<Id>,
 }
 
@@ -35,26 +38,102 @@ pub(super) struct Subscription {
 struct Open {
     id: Id,
     since: Instant,
-    /// The server has said what it will tell.
+    /// Whether the server has acknowledged the subscription.
     is_acknowledged: bool,
 }
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 const TOOLS: &str = "notifications/tools/list_changed";
 
+impl Subscription {
+    /// Ends the subscription, which does not outlive its connection.
+    pub(super) fn end(&mut self, env: &mut Env) {
+        env.timers.set(Timer::Subscription, None);
+        if let Some(open) = self.open.take() {
+            env.ids.retire(&open.id);
+        }
+    }
+
+    /// Handles the response to `subscriptions/listen`: the server ends or refuses the subscription.
+    pub(super) fn on_listened(&mut self, env: &mut Env, id: &Id, answer: Payload) {
+        env.ids.retire(id);
+        match answer {
+            Payload::Error(error) if is_final(error.code) => self.on_refused(env, StreamEnd::Error(error)),
+            Payload::Error(error) => self.on_end(env, StreamEnd::Error(error), None),
+            Payload::Result(_) => {
+                self.ended = Some(id.clone());
+                self.on_end(env, StreamEnd::Ended, None);
+            }
+        }
+    }
+
+    /// Returns whether a message only repeats the end of a subscription.
+    pub(super) fn is_repeated_end(&mut self, id: &Id) -> bool {
+        self.ended.take_if(|ended| ended == id).is_some()
+    }
+
+    /// Handles a refusal of the server, which does not offer the subscription. The client does not
+    /// request it again, unless the server offered it before.
+    pub(super) fn on_refused(&mut self, env: &mut Env, why: StreamEnd) {
+        if self.was_open {
+            return self.on_end(env, why, None);
+        }
+        self.turn_off(env, why.to_string());
+    }
+
+    /// Ends the subscription. The client does not request it again.
+    pub(super) fn turn_off(&mut self, env: &mut Env, why: String) {
+        self.end(env);
+        env.diagnose(DiagnosticKind::ListenerOff, why);
+    }
+
+    /// Stores the delay that the server named on the stream of the subscription.
+    pub(super) fn set_retry(&mut self, retry: Duration) {
+        self.backoff.set_retry(retry);
+    }
+
+    /// Handles the end of the subscription. Its id is retired. The client opens it again after a
+    /// delay of `at_least` the duration that the server requested.
+    pub(super) fn on_end(&mut self, env: &mut Env, cause: StreamEnd, at_least: Option<Duration>) {
+        let Some(open) = self.open.take() else { return };
+        let lasted = env.now.since(open.since);
+        let lasting = open.is_acknowledged && lasted >= LONG;
+        let brought = self.brought;
+        let brought = if lasting { brought.max(Brought::Progress) } else { brought };
+        let round = Round { serves: Serves::Listener, brought, lasted, retry_after: at_least };
+        let random = env.seed.next_u64();
+        let again = match self.backoff.next(env.config.resume, round, random) {
+            Some((attempt, wait)) => {
+                env.event(Event::Reconnecting { stream: StreamOf::Listener, attempt, wait, cause, last_event: None });
+                wait
+            }
+            None => {
+                let wait = self.backoff.give_up();
+                if !core::mem::replace(&mut self.is_lost_reported, true) {
+                    env.event(Event::ListenerLost { cause, again: Some(wait) });
+                }
+                wait
+            }
+        };
+        env.timers.set(Timer::Subscription, Some(env.now + again));
+    }
+}
+
 impl Client {
-    /// The two sides have agreed: what the application wants to know of is asked for.
+    /// Subscribes to the changes that the application wants to receive, after a successful
+    /// negotiation.
     pub(super) fn begin_watching(&mut self) {
-        let Some(info) = self.server_info() else { return };
+        let Some(info) = self.env.server_info() else { return };
         let version = info.version;
         let told = info.capabilities.tools.as_ref();
         let told = told.and_then(|tools| tools.optional("listChanged").ok().flatten()).unwrap_or(false);
-        if !self.config.watch_tools {
+        if !self.env.config.watch_tools {
             return;
         }
         match version.era() {
-            // Whoever agrees a second time may have missed something, and has no other way to know.
-            Era::Legacy if self.subscription.was_open => self.report_tools_gap(),
+            // After a second negotiation the client may have missed a change. It has no other way
+            // to detect this.
+            Era::Legacy if self.subscription.was_open => self.env.report_tools_gap(),
             Era::Legacy => self.subscription.was_open = true,
             Era::Modern if told => {
                 self.subscription.backoff = Backoff::default();
@@ -65,192 +144,107 @@ impl Client {
     }
 
     fn subscribe(&mut self) {
-        let Some(version) = self.version() else { return };
+        let Some(version) = self.env.version() else { return };
         let filter = Object::new().with("toolsListChanged", true);
         let params = Object::new().with("notifications", filter);
         let id = self.send_request(Purpose::Listen, "subscriptions/listen", params, version);
         self.subscription.brought = Brought::Nothing;
-        self.subscription.open = Some(Open { id, since: self.now, is_acknowledged: false });
-        self.await_acknowledgement();
+        self.subscription.open = Some(Open { id, since: self.env.now, is_acknowledged: false });
+        self.env.await_acknowledgement();
     }
 
-    /// The acknowledgement must come in time: without it nothing comes after it either.
-    pub(super) fn await_acknowledgement(&mut self) {
-        let until = self.config.timeout.map(|limit| self.now + limit);
-        self.timers.set(Timer::Subscription, until);
-    }
-
-    /// The wait before another attempt is over, or that for the acknowledgement.
+    /// Handles the end of the delay before another attempt, or of the time limit for the
+    /// acknowledgement.
     pub(super) fn on_subscription_timer(&mut self) {
         match &self.subscription.open {
-            None if self.server_info().is_some() => self.subscribe(),
+            None if self.env.server_info().is_some() => self.subscribe(),
             None => {}
             Some(open) => {
                 let id = open.id.clone();
                 self.send_cancel(&id, Some("timed out"));
-                self.ids.retire(&id);
-                self.on_subscription_end(StreamEnd::Idle, None);
+                self.env.ids.retire(&id);
+                self.subscription.on_end(&mut self.env, StreamEnd::Idle, None);
             }
         }
     }
 
-    /// The client ends. Over a pipe the server is told so (2026-07-28 subscriptions): there are servers that wait for their subscriptions to end
-    /// before they do.
+    /// Cancels the subscription on a duplex connection, since the client ends (2026-07-28
+    /// subscriptions). Some servers wait for the end of their subscriptions before they exit.
     pub(super) fn unsubscribe(&mut self) {
-        if let (true, Some(open)) = (self.is_duplex(), &self.subscription.open) {
+        if let (true, Some(open)) = (self.env.is_duplex(), &self.subscription.open) {
             let id = open.id.clone();
             self.send_cancel(&id, None);
         }
     }
 
-    /// The connection is another one, or none: nothing of the subscription outlives it.
-    pub(super) fn end_watching(&mut self) {
-        self.timers.set(Timer::Subscription, None);
-        if let Some(open) = self.subscription.open.take() {
-            self.ids.retire(&open.id);
-        }
-    }
-
-    /// The answer to `subscriptions/listen`: the server ends it, or refuses it.
-    pub(super) fn on_listened(&mut self, id: &Id, answer: Payload) {
-        self.ids.retire(id);
-        match answer {
-            Payload::Error(error) if is_final(error.code) => self.on_subscription_refused(StreamEnd::Error(error)),
-            Payload::Error(error) => self.on_subscription_end(StreamEnd::Error(error), None),
-            Payload::Result(_) => {
-                self.subscription.ended = Some(id.clone());
-                self.on_subscription_end(StreamEnd::Ended, None);
-            }
-        }
-    }
-
-    /// `notifications/cancelled` that names a subscription: the server ends it so, or has ended it. Whether it does.
+    /// Handles a `notifications/cancelled` with which the server ends a subscription, or repeats
+    /// its end. Returns whether the notification names a subscription.
     pub(super) fn ends_subscription(&mut self, exchange: ExchangeId, id: &Id) -> bool {
-        if self.is_repeated_end(id) {
+        if self.subscription.is_repeated_end(id) {
             return true;
         }
         let is_it = self.subscription.open.as_ref().is_some_and(|open| open.id == *id);
-        if !is_it || self.ids.exchange(id) != Some(exchange) {
+        if !is_it || self.env.ids.exchange(id) != Some(exchange) {
             return false;
         }
-        self.answered(exchange);
-        self.ids.retire(id);
+        self.link.answered(&mut self.env, exchange);
+        self.env.ids.retire(id);
         self.subscription.ended = Some(id.clone());
-        self.on_subscription_end(StreamEnd::Ended, None);
+        self.subscription.on_end(&mut self.env, StreamEnd::Ended, None);
         true
     }
 
-    /// Whether this only says once more that a subscription has ended.
-    pub(super) fn is_repeated_end(&mut self, id: &Id) -> bool {
-        self.subscription.ended.take_if(|ended| ended == id).is_some()
-    }
-
-    /// The server does not offer it: it is not asked again. One that had it may have it again.
-    pub(super) fn on_subscription_refused(&mut self, why: StreamEnd) {
-        if self.subscription.was_open {
-            return self.on_subscription_end(why, None);
-        }
-        self.turn_subscription_off(why.to_string());
-    }
-
-    /// It is not asked for again.
-    pub(super) fn turn_subscription_off(&mut self, why: String) {
-        self.end_watching();
-        self.diagnose(DiagnosticKind::ListenerOff, why);
-    }
-
-    /// The server named a wait on the stream of it.
-    #[cfg(feature = "http")]
-    pub(super) fn set_subscription_retry(&mut self, retry: Duration) {
-        self.subscription.backoff.set_retry(retry);
-    }
-
-    /// It has ended, its id is retired. It is opened again after a while, `at_least` what the server wants it to be.
-    pub(super) fn on_subscription_end(&mut self, cause: StreamEnd, at_least: Option<Duration>) {
-        let Some(open) = self.subscription.open.take() else { return };
-        let lasted = self.now.since(open.since);
-        let lasting = open.is_acknowledged && lasted >= LONG;
-        let brought = self.subscription.brought;
-        let brought = if lasting { brought.max(Brought::Progress) } else { brought };
-        let round = Round { serves: Serves::Listener, brought, lasted, retry_after: at_least };
-        let random = self.seed.next_u64();
-        let again = match self.subscription.backoff.next(self.config.resume, round, random) {
-            Some((attempt, wait)) => {
-                self.out.soft(Event::Reconnecting {
-                    stream: StreamOf::Listener,
-                    attempt,
-                    wait,
-                    cause,
-                    last_event: None,
-                });
-                wait
-            }
-            None => {
-                let wait = self.subscription.backoff.give_up();
-                if !core::mem::replace(&mut self.subscription.is_lost_reported, true) {
-                    self.out.event(Event::ListenerLost { cause, again: Some(wait) });
-                }
-                wait
-            }
-        };
-        self.timers.set(Timer::Subscription, Some(self.now + again));
-    }
-
-    /// A notification that may belong to a subscription. Whether it was one, and is seen to. On every transport the id says to which one; one
-    /// that the application has made itself, with a call, has the id of that call.
+    /// Handles a notification that may belong to a subscription. Returns whether it does and needs
+    /// no further handling. On every transport the notification contains the id of its
+    /// subscription. If the application opened the subscription with a call, it has the id of that
+    /// call.
     pub(super) fn on_subscribed(&mut self, exchange: ExchangeId, method: &str, params: &Object) -> bool {
-        if self.version().is_none() || self.is_legacy() {
+        if self.env.version().is_none() || self.env.is_legacy() {
             return false;
         }
         let of = params.optional_object(meta::META).ok().flatten().and_then(|meta| meta.id(meta::SUBSCRIPTION_ID));
         let Some(of) = of else {
             let is_bare = matches!(method, ACKNOWLEDGED | TOOLS);
             if is_bare {
-                self.diagnose(DiagnosticKind::BadSubscription, format!("{method} of no subscription"));
+                self.env.diagnose(DiagnosticKind::BadSubscription, format!("{method} of no subscription"));
             }
             return is_bare;
         };
         let ours = self.subscription.open.as_ref().filter(|open| open.id == of).map(|open| open.is_acknowledged);
-        match (method, ours.filter(|_| self.ids.exchange(&of) == Some(exchange))) {
+        match (method, ours.filter(|_| self.env.ids.exchange(&of) == Some(exchange))) {
             (ACKNOWLEDGED, Some(false)) => self.on_acknowledged(&of, params),
             (TOOLS, Some(true)) => {
                 self.subscription.brought = Brought::Message;
-                self.out.soft(Event::ToolsChanged);
+                self.env.event(Event::ToolsChanged);
             }
-            (_, None) if self.ids.call(&of, Some(exchange)).is_some() => return false,
-            _ => self.diagnose(DiagnosticKind::BadSubscription, format!("{method} of subscription {of}")),
+            (_, None) if self.env.ids.call(&of, Some(exchange)).is_some() => return false,
+            _ => self.env.diagnose(DiagnosticKind::BadSubscription, format!("{method} of subscription {of}")),
         }
         true
     }
 
-    /// What the server will tell, which may be less than was asked for.
+    /// Handles the acknowledgement. The server may acknowledge less than the client requested.
     fn on_acknowledged(&mut self, id: &Id, params: &Object) {
         let Some(open) = &mut self.subscription.open else { return };
         open.is_acknowledged = true;
-        self.timers.set(Timer::Subscription, None);
+        self.env.timers.set(Timer::Subscription, None);
         self.subscription.brought = self.subscription.brought.max(Brought::Progress);
         let filter = params.optional_object("notifications").ok().flatten().unwrap_or_default();
         if !filter.optional("toolsListChanged").ok().flatten().unwrap_or(false) {
-            self.diagnose(DiagnosticKind::BadSubscription, "the server does not tell of changed tools");
+            self.env.diagnose(DiagnosticKind::BadSubscription, "the server does not tell of changed tools");
             self.send_cancel(id, None);
-            return self.end_watching();
+            return self.subscription.end(&mut self.env);
         }
         self.subscription.is_lost_reported = false;
         let was_open = core::mem::replace(&mut self.subscription.was_open, true);
         if was_open || self.subscription.backoff.attempts() > 0 {
-            self.report_tools_gap();
-        }
-    }
-
-    /// There was a time in which a change would have been missed.
-    pub(super) fn report_tools_gap(&mut self) {
-        if self.config.watch_tools {
-            self.out.soft(Event::ToolsChanged);
+            self.env.report_tools_gap();
         }
     }
 }
 
-/// Whether a server that answers so will not answer otherwise: it does not know the request, or does not want one like it.
+/// Returns whether an error is final. The server does not know the request, or accepts none like
+/// it.
 const fn is_final(code: i64) -> bool {
     matches!(
         code,

@@ -1,11 +1,12 @@
-//! URLs of servers, taken apart once (RFC 3986).
+//! Parsed URLs of servers (RFC 3986).
 
 use crate::exchange::Origin;
+use crate::http_support::HttpSupport;
 use crate::redact::Url;
 use alloc::format;
 use alloc::string::String;
 
-/// An `http:` or `https:` URL, taken apart. Its `Debug` shows no secret of the query.
+/// A parsed `http:` or `https:` URL. Its `Debug` shows no secret of the query.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpTarget {
     /// Scheme, host and port.
@@ -14,6 +15,7 @@ pub struct HttpTarget {
     pub path: String,
     /// The URL as it was given.
     pub original: String,
+    _support: HttpSupport,
 }
 
 impl core::fmt::Debug for HttpTarget {
@@ -27,10 +29,11 @@ impl core::fmt::Debug for HttpTarget {
 }
 
 impl HttpTarget {
-    /// Takes a URL apart (RFC 3986).
+    /// Parses a URL (RFC 3986).
     ///
     /// # Errors
-    /// [`BadUrl`] if it is not an absolute `http:` or `https:` URL, names a user, or has a port beyond 65535.
+    /// [`BadUrl`] if it is not an absolute `http:` or `https:` URL, names a user, or has a port
+    /// beyond 65535. Always without the feature `http`.
     pub fn parse(url: &str) -> Result<Self, BadUrl> {
         let parsed =
             iri_string::types::UriAbsoluteStr::new(url.split('#').next().unwrap_or(url)).map_err(|_| BadUrl)?;
@@ -62,12 +65,17 @@ impl HttpTarget {
             Some(query) => format!("{path}?{query}"),
             None => path.into(),
         };
-        Ok(Self { origin: Origin { tls, host, port }, path, original: url.into() })
+        Self::from_parts(Origin { tls, host, port }, path, url.into()).ok_or(BadUrl)
     }
 }
 
 impl HttpTarget {
-    /// What `Host` says of it: the port is left out where it is the one that the scheme has anyway (RFC 9110 section 7.2).
+    /// Returns the URL with these parts. `None` without the feature `http`.
+    pub(crate) fn from_parts(origin: Origin, path: String, original: String) -> Option<Self> {
+        HttpSupport::get().map(|support| Self { origin, path, original, _support: support })
+    }
+
+    /// Returns the value of `Host`. It omits the default port of the scheme (RFC 9110 section 7.2).
     pub(super) fn authority(&self) -> String {
         let Origin { tls, host, port } = &self.origin;
         let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
@@ -78,13 +86,16 @@ impl HttpTarget {
     }
 }
 
-/// A URL that no server can be reached by.
+/// A URL that is not one of a server, or any URL without the feature `http`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadUrl;
 
 impl core::fmt::Display for BadUrl {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("not an absolute http: or https: URL without a user")
+        f.write_str(match HttpSupport::get() {
+            Some(_) => "not an absolute http: or https: URL without a user",
+            None => "HTTP is not compiled in",
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The error that an HTTP status makes.
+//! The error of an HTTP response whose status is not a success.
 
 use crate::peer_text::Visible;
 use crate::rpc::{ErrorObject, Object, code};
@@ -9,42 +9,46 @@ use bytes::Bytes;
 use core::fmt;
 use core::time::Duration;
 
-/// An HTTP status other than success, with what the response says of the reason (RFC 9110 section 15). Its `Display` shows the reason with
-/// [escapes](crate::error#text-of-a-peer).
+/// A response whose HTTP status is not a success, with the reason that it states (RFC 9110 section
+/// 15). Its `Display` shows the reason with [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct HttpError {
     /// The status.
     pub status: u16,
-    /// The JSON-RPC error of the body, if it is one. It does not name the request, or it would be [`CallError::Rpc`](crate::CallError::Rpc).
+    /// The JSON-RPC error in the body, if there is one. It does not name the request; otherwise it
+    /// would be [`CallError::Rpc`](crate::CallError::Rpc).
     pub error: Option<ErrorObject>,
-    /// What the response says of authorization.
+    /// The header fields about authorization.
     pub auth: AuthHints,
-    /// Where a redirect leads. It is not followed: credentials would go along.
+    /// The target of a redirect. The client does not follow it, since the credentials would be sent
+    /// along.
     pub location: Option<String>,
-    /// Its `Retry-After`, as the server sent it (RFC 9110 section 10.2.3); `None` if there is none, or if it is a date.
+    /// The `Retry-After` field, as sent (RFC 9110 section 10.2.3). `None` if there is none, or if
+    /// it is a date.
     pub retry_after: Option<Duration>,
     /// The first bytes of the body, at most 8 KiB.
     pub body_head: Bytes,
 }
 
-/// What a response says of authorization.
+/// The header fields of a response that concern authorization.
 #[derive(Clone, PartialEq, Eq, Debug, Default, PartialOrd, Ord)]
 pub struct AuthHints {
-    /// Its `WWW-Authenticate` fields, in their order (RFC 9110 section 11.6.1).
+    /// The `WWW-Authenticate` fields, in order (RFC 9110 section 11.6.1).
     pub www_authenticate: Vec<String>,
-    /// Its `Mcp-Auth-Server` field, which some servers send.
+    /// The `Mcp-Auth-Server` field, which some servers send.
     pub auth_server: Option<String>,
 }
 
 impl HttpError {
-    /// A status without anything else.
+    /// Creates an error with a status and nothing else.
     pub const fn new(status: u16) -> Self {
         let auth = AuthHints { www_authenticate: Vec::new(), auth_server: None };
         Self { status, error: None, auth, location: None, retry_after: None, body_head: Bytes::new() }
     }
 
-    /// Returns the JSON-RPC error of the body if it has one, else `-32603` with the status as `data.httpStatus`.
+    /// Returns the JSON-RPC error of the body. If there is none, returns `-32603` with the status
+    /// as `data.httpStatus`.
     pub fn to_rpc_error(&self) -> ErrorObject {
         self.error.clone().unwrap_or_else(|| {
             let data = Object::new().with("httpStatus", u64::from(self.status));
@@ -53,7 +57,7 @@ impl HttpError {
     }
 }
 
-/// How many characters of a body an error shows.
+/// Maximum number of characters of a body that `Display` shows.
 const SHOWN: usize = 200;
 
 impl fmt::Display for HttpError {
@@ -63,7 +67,7 @@ impl fmt::Display for HttpError {
             Some(error) => write!(f, ": {error}")?,
             None if self.body_head.is_empty() => {}
             None => {
-                // A page may be long.
+                // The body may be a whole page.
                 let text = String::from_utf8_lossy(&self.body_head);
                 let end = text.char_indices().nth(SHOWN).map_or(text.len(), |(end, _)| end);
                 write!(f, ": {}", Visible(text[..end].trim_end()))?;

@@ -1,7 +1,7 @@
-//! No `Display` and no `Debug` hands a control character of a peer to a terminal or a log.
+//! No `Display` and no `Debug` writes a control character of a peer to a terminal or a log.
 
 use super::*;
-use crate::driver::ConnectError;
+use crate::adapter::ConnectError;
 use crate::exchange::Origin;
 use crate::hook::{Denied, Direction, MessageHook};
 use crate::input::InputRequest;
@@ -15,14 +15,15 @@ use alloc::string::ToString;
 use alloc::vec;
 use std::sync::Mutex;
 
-/// Clears a screen, forges a line of a log, colours by C1, and turns a line round.
+/// Clears a screen, forges a log line, sets a colour with C1, and reverses the text.
 const HOSTILE: &str = "a\u{1b}[2Jb\r\nc\u{9b}31md\u{202e}e\u{2066}f\u{2028}g\u{7f}h\u{85}i";
-/// The same as a `Display` writes it.
+/// The same, as a `Display` writes it.
 const SHOWN: &str = r"a\u{1b}[2Jb\r\nc\u{9b}31md\u{202e}e\u{2066}f\u{2028}g\u{7f}h\u{85}i";
 
 const PLAIN: &str = "Größe 100 %, \"naïve\" \\ 日本語 😀";
 
-/// Whether a terminal or a reader of lines would act on it. The list is that of the issue, not that of the code.
+/// Returns whether a terminal or a line reader would interpret it. This list is independent of that
+/// in the code.
 fn is_control(c: char) -> bool {
     let c = u32::from(c);
     c < 0x20
@@ -40,7 +41,7 @@ fn program(text: &str) -> Closed {
     Closed::Exited(ExitStatus::exited(1).with_stderr(format!("{text}\n")))
 }
 
-/// What a response with every hint there is makes.
+/// Returns an error with every optional part of a response.
 fn http(text: &str, error: Option<ErrorObject>) -> HttpError {
     let auth = AuthHints { www_authenticate: vec![text.into(), text.into()], auth_server: Some(text.into()) };
     HttpError { error, auth, location: Some(text.into()), body_head: text.to_string().into(), ..HttpError::new(401) }
@@ -107,7 +108,7 @@ fn calls(text: &str) -> Vec<CallError> {
     calls
 }
 
-/// What a hook is shown of a message of a peer.
+/// Returns what a hook sees of a message of a peer.
 fn hooked(text: &str) -> String {
     let seen = std::sync::Arc::<Mutex<String>>::default();
     let kept = seen.clone();
@@ -124,7 +125,7 @@ fn hooked(text: &str) -> String {
     seen.lock().unwrap().clone()
 }
 
-/// Everything that shows text of a peer, with that text in every place for it.
+/// Returns all displayed texts, with the text of a peer wherever there can be one.
 fn shown(text: &str) -> Vec<String> {
     let mut shown: Vec<String> = calls(text).iter().map(CallError::to_string).collect();
     shown.extend(streams(text).iter().map(StreamEnd::to_string));
@@ -132,7 +133,7 @@ fn shown(text: &str) -> Vec<String> {
     shown.extend(negotiations(text).iter().map(NegotiationError::to_string));
     shown.extend(negotiations(text).into_iter().map(|e| ConnectError::Negotiation(e).to_string()));
     shown.extend(closed(text).map(|why| ConnectError::Closed(why).to_string()));
-    // Of a program it shows the status only.
+    // It shows only the status of a program.
     let failures = closed(text).into_iter().filter(|why| !matches!(why, Closed::Exited(_)));
     shown.extend(failures.map(|why| StartFailure { stage: Stage::Connect, why }.to_string()));
     shown.extend([ConnectError::System(text.into()), ConnectError::Thread(text.into())].map(|e| e.to_string()));
@@ -161,7 +162,7 @@ fn shown(text: &str) -> Vec<String> {
         format!("{:?}", Origin { tls: true, host: text.into(), port: 1 }),
         hooked(text),
     ]);
-    // What is made of JSON, with the name of a member and a value in the text.
+    // Errors of decoding, with the text as the name of a member and as a value.
     let object = Object::new().with(text, text);
     shown.push(object.required::<u64>(text).unwrap_err().to_string());
     shown.push(json.decode::<u64>().unwrap_err().to_string());
@@ -170,13 +171,14 @@ fn shown(text: &str) -> Vec<String> {
 
 // covers: S2-44
 #[test]
-fn text_of_a_peer_reaches_no_terminal_raw() {
+fn text_of_a_peer_is_displayed_with_escapes() {
     assert!(HOSTILE.chars().filter(|c| is_control(*c)).count() == 9 && !SHOWN.chars().any(is_control));
     let shown = shown(HOSTILE);
     for text in &shown {
         assert!(!text.chars().any(is_control), "{text:?}");
     }
-    // All of them show what they were given. `Debug` and JSON have escapes of their own for C0; of a program only the last line is shown.
+    // All of them show their text. `Debug` and JSON have their own escapes for C0. Of a program
+    // only the last line is shown.
     for text in &shown {
         assert!(text.contains(r"c\u{9b}31md\u{202e}e\u{2066}f\u{2028}g"), "{text}");
     }
@@ -186,7 +188,7 @@ fn text_of_a_peer_reaches_no_terminal_raw() {
 
 // covers: S2-44
 #[test]
-fn text_in_any_script_is_shown_as_it_is() {
+fn text_in_any_script_is_displayed_unchanged() {
     let shown = shown(PLAIN);
     let quoted = format!("{PLAIN:?}");
     let [quoted, plain] = [quoted.trim_matches('"'), PLAIN];
@@ -197,7 +199,7 @@ fn text_in_any_script_is_shown_as_it_is() {
 
 // covers: S2-44
 #[test]
-fn what_holds_the_text_keeps_it_raw() {
+fn fields_hold_the_text_unescaped() {
     assert_eq!(rpc(HOSTILE).message, HOSTILE);
     assert_eq!(Diagnostic::new(DiagnosticKind::BadMessage, HOSTILE).detail, HOSTILE);
     assert_eq!(http(HOSTILE, None).auth.www_authenticate, [HOSTILE, HOSTILE]);
@@ -205,11 +207,10 @@ fn what_holds_the_text_keeps_it_raw() {
     assert!(status.stderr.contains(HOSTILE));
 }
 
-/// A challenge in Latin-1 with the C1 control that begins a sequence of a terminal, read by the codec.
-#[cfg(feature = "http")]
+/// A challenge in Latin-1 with the C1 control that begins a terminal sequence, parsed by the codec.
 // covers: S2-44
 #[test]
-fn a_challenge_in_latin_1_is_shown_escaped() {
+fn latin_1_challenge_is_displayed_with_escapes() {
     use crate::exchange::{Headers, Inbound, Outbound, RequestHead};
     use crate::frame::{Conn, Kind};
     use crate::limits::FrameLimits;

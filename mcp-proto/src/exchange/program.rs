@@ -1,4 +1,4 @@
-//! Programs that a channel leads to: what is started, with which arguments, in which environment and process group.
+//! Programs to start as peers: command, arguments, environment and process group.
 
 use crate::redact::Arguments;
 use alloc::string::String;
@@ -13,31 +13,32 @@ pub struct Program {
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Its working directory; `None` inherits ours.
+    /// Its working directory. `None` inherits that of this process.
     pub current_dir: Option<String>,
-    /// What of our environment it inherits.
+    /// The part of the environment of this process that it inherits.
     pub inherit: Inherit,
-    /// Changes to what it inherits: a value sets, `None` removes.
+    /// Changes to the inherited environment: `Some` sets a variable, `None` removes it.
     pub env: Vec<(String, Option<String>)>,
-    /// The process group it runs in.
+    /// Its process group.
     pub group: Group,
 }
 
-/// What a program inherits of our environment, before the changes of its own are made.
+/// What a program inherits of the environment of this process, before its own changes apply.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Inherit {
-    /// All of it, with whatever secrets are in it. Fit for programs that one trusts as oneself.
+    /// All variables, including any secrets in them. For programs that are trusted like this
+    /// process.
     #[default]
     All,
-    /// These variables, where we have them. [`Inherit::usual`] is a list to start from.
+    /// These variables, if they are set. [`Inherit::usual`] is a list to start with.
     Only(Vec<String>),
     /// Nothing.
     Nothing,
 }
 
 impl Inherit {
-    /// The variables that most programs need and that hold no secrets, of Unix and of Windows: the home, the search path, the user, the
-    /// terminal, the folder for temporary files, the language.
+    /// Returns the variables that most programs need and that hold no secrets, for Unix and
+    /// Windows: home directory, search path, user, terminal, temporary directory, language.
     pub fn usual() -> Self {
         const USUAL: [&str; 27] = [
             "APPDATA",
@@ -75,17 +76,19 @@ impl Inherit {
 /// The process group of a program (on Windows: its job).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Group {
-    /// One of its own, so that the program and all that it starts can be ended together. A process that leaves the group or its session
-    /// (`setsid`) is not found on Unix, and is not ended. A Ctrl-C at our terminal does not reach the group.
+    /// A new group, so that the program and its descendants can be ended together. On Unix a
+    /// process that leaves the group or its session (`setsid`) is not found and not ended. A Ctrl-C
+    /// at the terminal of this process does not reach the group.
     #[default]
     Own,
-    /// Ours. A Ctrl-C reaches it as it reaches us (not on Windows, where it has no console); only the program itself is ended with its
-    /// client, not what it has started.
+    /// The group of this process. A Ctrl-C reaches the program too (not on Windows, where it has no
+    /// console). The end of the client ends only the program itself, not its descendants.
     Inherit,
 }
 
 impl Program {
-    /// A program without arguments, in our working directory and environment, in a process group of its own.
+    /// Creates a program without arguments, with the working directory and the environment of this
+    /// process, in a new process group.
     pub fn new(command: impl Into<String>) -> Self {
         Self {
             command: command.into(),
@@ -111,28 +114,28 @@ impl Program {
         self
     }
 
-    /// Sets a variable of its environment.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.push((name.into(), Some(value.into())));
         self
     }
 
-    /// Sets what it inherits of our environment.
+    /// Sets the part of the environment that it inherits.
     #[must_use]
     pub fn inherit(mut self, inherit: Inherit) -> Self {
         self.inherit = inherit;
         self
     }
 
-    /// Sets the process group it runs in.
+    /// Sets the process group.
     #[must_use]
     pub const fn group(mut self, group: Group) -> Self {
         self.group = group;
         self
     }
 
-    /// Sets its working directory.
+    /// Sets the working directory.
     #[must_use]
     pub fn current_dir(mut self, dir: impl Into<String>) -> Self {
         self.current_dir = Some(dir.into());
@@ -141,7 +144,8 @@ impl Program {
 }
 
 impl fmt::Debug for Program {
-    /// Shows the names, not the values, of the environment, and no argument that looks like a secret.
+    /// Shows the names of the environment variables without their values, and masks arguments that
+    /// look like secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.env.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("Program")

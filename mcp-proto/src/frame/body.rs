@@ -1,4 +1,4 @@
-//! The body of an HTTP request or response, its coding removed, to items.
+//! Decodes the body of an HTTP request or response, without its transfer coding.
 
 use super::input::{BOM, Input};
 use super::sse::Events;
@@ -12,23 +12,25 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::mem;
 
-/// Decodes the body of one HTTP message: bytes in any pieces, with its `Content-Type`, into the [`Inbound`] parts
-/// of its exchange. For applications with their own HTTP stack.
+/// Decodes the body of one HTTP message: bytes, split in any way, with its `Content-Type`, into the
+/// [`Inbound`] parts of its exchange. For applications with their own HTTP stack.
 ///
-/// * `application/json`: one [`Inbound::Message`], [`Inbound::Batch`] or [`Inbound::Invalid`] at its end. One byte-order mark at its start is
-///   ignored (RFC 8259 section 8.1). In a response whose status is not 2xx, a body that is not a message is one
-///   [`Inbound::Body`], as for an error page. An empty body of a response is no part.
+/// * `application/json`: one [`Inbound::Message`], [`Inbound::Batch`] or [`Inbound::Invalid`] at
+///   its end. One byte-order mark at its start is ignored (RFC 8259 section 8.1). In a response
+///   whose status is not 2xx, a body that is not a message is one [`Inbound::Body`], as for an
+///   error page. An empty body of a response has no part.
 /// * `text/event-stream`, in a response: [`Inbound::Event`]s and [`Inbound::Comment`]s.
-/// * any other: [`Inbound::Body`] pieces.
+/// * any other type: [`Inbound::Body`] pieces.
 ///
-/// Then [`Inbound::End`].
+/// [`Inbound::End`] follows.
 ///
 /// ```
 /// use mcp_proto::exchange::{Headers, Inbound, ResponseHead};
 /// use mcp_proto::frame::Body;
 /// use mcp_proto::limits::FrameLimits;
 ///
-/// let head = ResponseHead { status: 200, headers: Headers::new().with("content-type", "text/event-stream") };
+/// let headers = Headers::new().with("content-type", "text/event-stream");
+/// let head = ResponseHead { status: 200, headers };
 /// let mut body = Body::of_response(&head, &FrameLimits::default());
 /// body.bytes("data: {\"jsonrpc\":\"2.0\",".into());
 /// assert_eq!(body.poll_item(), None);
@@ -42,7 +44,7 @@ pub struct Body {
     input: Input,
     content: Content,
     limits: FrameLimits,
-    /// Bytes that may still come. An event stream is bounded by event instead.
+    /// Bytes that may still arrive. An event stream has a limit for each event instead.
     room: usize,
     ended: bool,
     done: bool,
@@ -51,7 +53,7 @@ pub struct Body {
 
 #[derive(Debug)]
 enum Content {
-    /// JSON so far, and what is done with a text that is no message.
+    /// The JSON text so far, and how to treat a text that is not a message.
     Json(Vec<u8>, Json),
     Events(Box<Events>),
     Other,
@@ -65,7 +67,8 @@ enum Json {
 }
 
 impl Body {
-    /// The body that follows this request, at most [`FrameLimits::max_request_body`] bytes.
+    /// Creates a decoder for the body of this request, which may have at most
+    /// [`FrameLimits::max_request_body`] bytes.
     pub fn of_request(head: &RequestHead, limits: &FrameLimits) -> Self {
         let content = match media_type(&head.headers) {
             Media::Json => Content::Json(Vec::new(), Json::Request),
@@ -74,8 +77,9 @@ impl Body {
         Self::new(content, limits.max_request_body, limits)
     }
 
-    /// The body that follows this response, at most [`FrameLimits::max_response_body`] bytes; an event stream has no end, but each event
-    /// is at most [`FrameLimits::max_event`].
+    /// Creates a decoder for the body of this response, which may have at most
+    /// [`FrameLimits::max_response_body`] bytes. An event stream has no maximum, but each event has
+    /// at most [`FrameLimits::max_event`] bytes.
     pub fn of_response(head: &ResponseHead, limits: &FrameLimits) -> Self {
         let content = match media_type(&head.headers) {
             Media::Json if (200..300).contains(&head.status) => Content::Json(Vec::new(), Json::Success),
@@ -86,7 +90,7 @@ impl Body {
         Self::new(content, limits.max_response_body, limits)
     }
 
-    /// No body, whatever the type says.
+    /// Creates a decoder for an absent body, whatever the type.
     pub(super) fn none(limits: &FrameLimits) -> Self {
         Self::new(Content::Other, 0, limits)
     }
@@ -96,24 +100,25 @@ impl Body {
         Self { input: Input::default(), content, limits, room, ended: false, done: false, broken: None }
     }
 
-    /// Whether it is an event stream.
+    /// Returns whether the body is an event stream.
     pub fn is_event_stream(&self) -> bool {
         matches!(self.content, Content::Events(_))
     }
 
-    /// Takes the next bytes. Dropped after [`end`](Self::end) and once [`broken`](Self::broken).
+    /// Adds the next bytes. Drops them after [`end`](Self::end) and once [`broken`](Self::broken).
     pub fn bytes(&mut self, bytes: Bytes) {
         if !self.ended && self.broken.is_none() {
             self.input.push(bytes);
         }
     }
 
-    /// The body has ended in order. A body that was cut short has not: let go of it instead.
+    /// Reports the regular end of the body. Do not call it for a truncated body: drop the decoder
+    /// instead.
     pub fn end(&mut self) {
         self.ended = true;
     }
 
-    /// The body was cut short; what of it counts all the same.
+    /// Returns the part of a truncated body that still counts.
     pub(super) fn cut(&mut self) -> Option<Inbound> {
         match &mut self.content {
             Content::Events(events) => events.end(),
@@ -121,7 +126,7 @@ impl Body {
         }
     }
 
-    /// The next item.
+    /// Returns the next part.
     pub fn poll_item(&mut self) -> Option<Inbound> {
         if self.broken.is_some() {
             return None;
@@ -146,7 +151,8 @@ impl Body {
             Content::Other => match self.input.front().map(<[u8]>::len) {
                 Some(_) if self.room == 0 => return self.too_long(),
                 Some(count) => {
-                    // What fits is handed out before the rest breaks the body: pieces would have been.
+                    // The part that fits is returned before the body breaks, as it would have been
+                    // if it had arrived alone.
                     let count = count.min(self.room);
                     self.room -= count;
                     Some(Inbound::Body(self.input.take(count)))
@@ -175,12 +181,12 @@ impl Body {
         Some(Inbound::End)
     }
 
-    /// Set once a limit is passed; no item follows.
+    /// Returns the reason, once the body exceeds a limit. No part follows then.
     pub fn broken(&self) -> Option<&String> {
         self.broken.as_ref()
     }
 
-    /// Bytes held that are not yet items.
+    /// Returns the number of bytes that are held and not parsed.
     pub fn buffered(&self) -> usize {
         let held = match &self.content {
             Content::Json(text, _) => text.capacity(),
@@ -213,7 +219,7 @@ impl Body {
     }
 }
 
-/// What a body is, by its `Content-Type`.
+/// The type of a body, from its `Content-Type`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Media {
     Json,
@@ -221,7 +227,7 @@ pub(crate) enum Media {
     Other,
 }
 
-/// Types compare without case and without their parameters (RFC 9110 section 8.3.1).
+/// Media types compare without case and without their parameters (RFC 9110 section 8.3.1).
 pub(crate) fn media_type(headers: &Headers) -> Media {
     let value = headers.get("content-type").unwrap_or_default();
     let essence = value.split(';').next().unwrap_or_default().trim();

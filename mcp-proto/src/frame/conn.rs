@@ -1,10 +1,10 @@
-//! One channel's codec, whatever is spoken on it.
+//! The codec of one connection, for each protocol.
 
-#[cfg(feature = "http")]
 use super::http1;
 use super::input::LARGE;
 use super::line::Lines;
 use crate::exchange::{BadRequest, Inbound, Outbound};
+use crate::http_support::HttpSupport;
 use crate::limits::FrameLimits;
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -12,176 +12,176 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
-/// What is spoken on a channel.
+/// The protocol of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Newline-delimited messages, both ways.
+    /// Newline-delimited messages in both directions.
     Lines,
-    /// HTTP/1.1, we are the client.
-    #[cfg(feature = "http")]
+    /// HTTP/1.1, as the client. Without the feature `http`, the connection is
+    /// [`broken`](Conn::broken).
     HttpClient,
-    /// HTTP/1.1, we are the server.
-    #[cfg(feature = "http")]
+    /// HTTP/1.1, as the server. Without the feature `http`, the connection is
+    /// [`broken`](Conn::broken).
     HttpServer,
 }
 
-/// The codec of one channel: holds what is half read, and what is framed and not yet taken.
+/// The codec of one connection. It holds bytes that are not parsed completely, and framed bytes
+/// that are not written.
 ///
-/// How the bytes were cut, and when [`poll_item`](Self::poll_item) is called between them, never changes the items, but for where
-/// one [`Inbound::Body`] ends and the next begins.
+/// Neither how the bytes are split nor when [`poll_item`](Self::poll_item) is called changes the
+/// parts, except for the boundaries between the pieces of an [`Inbound::Body`].
 #[derive(Debug)]
 pub struct Conn {
+    kind: Kind,
     codec: Codec,
     written: VecDeque<Bytes>,
     refused: Option<&'static str>,
 }
 
+const UNSUPPORTED: &str = "HTTP is not compiled in";
+
 #[derive(Debug)]
 enum Codec {
     Lines(Lines),
-    #[cfg(feature = "http")]
     Client(http1::Client),
-    #[cfg(feature = "http")]
     Server(http1::Server),
+    /// HTTP without the feature `http`, and why nothing is parsed.
+    Unsupported(String),
 }
 
 impl Conn {
-    /// A codec at the start of a channel.
+    /// Creates a codec for a new connection.
     pub fn new(kind: Kind, limits: &FrameLimits) -> Self {
         Self::sharing(kind, Arc::new(limits.clone()))
     }
 
     /// Like [`new`](Self::new), with limits that are not copied.
     pub(crate) fn sharing(kind: Kind, limits: Arc<FrameLimits>) -> Self {
-        let codec = match kind {
-            Kind::Lines => Codec::Lines(Lines::new(limits)),
-            #[cfg(feature = "http")]
-            Kind::HttpClient => Codec::Client(http1::Client::new(limits)),
-            #[cfg(feature = "http")]
-            Kind::HttpServer => Codec::Server(http1::Server::new(limits)),
+        let codec = match (kind, HttpSupport::get()) {
+            (Kind::Lines, _) => Codec::Lines(Lines::new(limits)),
+            (Kind::HttpClient, Some(support)) => Codec::Client(http1::Client::new(limits, support)),
+            (Kind::HttpServer, Some(support)) => Codec::Server(http1::Server::new(limits, support)),
+            (Kind::HttpClient | Kind::HttpServer, None) => Codec::Unsupported(UNSUPPORTED.into()),
         };
-        Self { codec, written: VecDeque::new(), refused: None }
+        Self { kind, codec, written: VecDeque::new(), refused: None }
     }
 
-    /// HTTP server: whether the body of each request stays unread, as bytes, until [`Outbound::Continue`] is encoded. A client that waits to
-    /// be asked for its body (`Expect: 100-continue`) is asked then, and else when the item after its head is polled. A response that is
-    /// encoded instead is the last of the channel. Lines: whether everything stays unread until [`Outbound::Continue`] is encoded. Changes
-    /// nothing on an HTTP client. At first it is not so.
+    /// Sets whether the codec waits for [`Outbound::Continue`] before it parses. On an HTTP server
+    /// this applies to the body of each request. The codec then sends `100 Continue` to a client
+    /// that waits for it (`Expect: 100-continue`); without waiting, it sends it when the part after
+    /// the head is polled. A response that is encoded instead of `Continue` is the last one of the
+    /// connection. For lines, it applies to everything. It has no effect on an HTTP client. Off by
+    /// default.
     pub fn set_holding(&mut self, holding: bool) {
         match &mut self.codec {
             Codec::Lines(lines) => lines.held = holding,
-            #[cfg(feature = "http")]
-            Codec::Client(_) => {}
-            #[cfg(feature = "http")]
+            Codec::Client(_) | Codec::Unsupported(_) => {}
             Codec::Server(server) => server.set_holding(holding),
         }
     }
 
-    /// Whether a body, or what comes by line, is held back now: see [`set_holding`](Self::set_holding).
+    /// Returns whether a body, or the input of a connection by lines, is held back now: see
+    /// [`set_holding`](Self::set_holding).
     pub fn is_held(&self) -> bool {
         match &self.codec {
             Codec::Lines(lines) => lines.held,
-            #[cfg(feature = "http")]
-            Codec::Client(_) => false,
-            #[cfg(feature = "http")]
+            Codec::Client(_) | Codec::Unsupported(_) => false,
             Codec::Server(server) => server.is_held(),
         }
     }
 
-    /// Whether the client of the request that is read waits to be asked for its body (`Expect: 100-continue`), and was not.
+    /// Returns whether the client of the current request waits for `100 Continue` (`Expect:
+    /// 100-continue`), which was not sent.
     pub fn expects(&self) -> bool {
         match &self.codec {
-            Codec::Lines(_) => false,
-            #[cfg(feature = "http")]
-            Codec::Client(_) => false,
-            #[cfg(feature = "http")]
+            Codec::Lines(_) | Codec::Client(_) | Codec::Unsupported(_) => false,
             Codec::Server(server) => server.expects(),
         }
     }
 
-    /// What is spoken.
-    pub fn kind(&self) -> Kind {
-        match &self.codec {
-            Codec::Lines(_) => Kind::Lines,
-            #[cfg(feature = "http")]
-            Codec::Client(_) => Kind::HttpClient,
-            #[cfg(feature = "http")]
-            Codec::Server(_) => Kind::HttpServer,
-        }
+    /// Returns the protocol.
+    pub const fn kind(&self) -> Kind {
+        self.kind
     }
 
-    /// Takes bytes that were read. Parses nothing; [`poll_item`](Self::poll_item) does. They are dropped after [`eof`](Self::eof), once
-    /// the framing is [`broken`](Self::broken), and after an [`Inbound::Reject`].
+    /// Adds bytes that were read. It parses nothing; [`poll_item`](Self::poll_item) does. It drops
+    /// the bytes after [`eof`](Self::eof), once the framing is [`broken`](Self::broken), and after
+    /// an [`Inbound::Reject`].
     ///
-    /// A large frame may keep `bytes` alive instead of a copy, so they should not be a small part of a large buffer.
+    /// A large frame may keep `bytes` alive instead of being copied. Do not pass a small part of a
+    /// large buffer.
     pub fn bytes(&mut self, bytes: Bytes) {
         match &mut self.codec {
             Codec::Lines(lines) => lines.bytes(bytes),
-            #[cfg(feature = "http")]
             Codec::Client(client) => client.bytes(bytes),
-            #[cfg(feature = "http")]
             Codec::Server(server) => server.bytes(bytes),
+            Codec::Unsupported(_) => {}
         }
     }
 
-    /// The other side will send no more. What that means shows once everything before it was polled:
+    /// Reports that the peer sends nothing more. The effect shows once everything before it was
+    /// polled:
     ///
-    /// * lines: an unfinished line is read as if it had ended, so that it is a message if it is complete, and else mostly a defect
-    ///   `Truncated`, without an id; then [`Inbound::End`];
-    /// * HTTP: a body that the end of the connection delimits ends with [`Inbound::End`]; a head or body that is cut short is
-    ///   [`broken`](Self::broken); between two exchanges, or before the first byte of a response, nothing follows.
+    /// * lines: an unfinished line counts as ended. It is a message if it is complete, and
+    ///   otherwise usually an invalid one of the kind `Truncated`, without an id. Then
+    ///   [`Inbound::End`] follows.
+    /// * HTTP: a body that is delimited by the end of the connection ends with [`Inbound::End`]. A
+    ///   truncated head or body is [`broken`](Self::broken). Between two exchanges, or before the
+    ///   first byte of a response, nothing follows.
     pub fn eof(&mut self) {
         match &mut self.codec {
             Codec::Lines(lines) => lines.eof(),
-            #[cfg(feature = "http")]
             Codec::Client(client) => client.eof(),
-            #[cfg(feature = "http")]
             Codec::Server(server) => server.eof(),
+            Codec::Unsupported(_) => {}
         }
     }
 
-    /// The next item; parses as far as needed for it and no farther.
+    /// Returns the next part. Parses only as far as it needs to.
     pub fn poll_item(&mut self) -> Option<Inbound> {
         match &mut self.codec {
             Codec::Lines(lines) => lines.poll_item(),
-            #[cfg(feature = "http")]
             Codec::Client(client) => client.poll_item(),
-            #[cfg(feature = "http")]
             Codec::Server(server) => server.poll_item(&mut self.written),
+            Codec::Unsupported(_) => None,
         }
     }
 
-    /// A server gives up the request that is half read: it is rejected like one that is malformed. `None` on the other kinds.
+    /// Rejects the request that a server has received in part, like a malformed one. `None` for the
+    /// other protocols.
     pub(crate) fn give_up(&mut self, defect: BadRequest) -> Option<Inbound> {
         match (&mut self.codec, defect) {
-            #[cfg(feature = "http")]
             (Codec::Server(server), defect) => Some(server.give_up(defect)),
             _ => None,
         }
     }
 
-    /// Set once the framing is broken so that nothing more can be understood; no item follows. The text says how. Never set for lines.
+    /// Returns the reason, once the framing is broken, so that nothing more can be parsed. No part
+    /// follows then. Always `None` for lines.
     pub fn broken(&self) -> Option<&String> {
         match &self.codec {
             Codec::Lines(_) => None,
-            #[cfg(feature = "http")]
             Codec::Client(client) => client.broken(),
-            #[cfg(feature = "http")]
             Codec::Server(server) => server.broken(),
+            Codec::Unsupported(why) => Some(why),
         }
     }
 
-    /// Frames one outgoing; large payloads are shared, not copied. Lines: a [`Message`](Outbound::Message); an
-    /// [`End`](Outbound::End) writes nothing.
+    /// Frames one outbound part. Large payloads are shared and not copied. On a connection by
+    /// lines, a part is a [`Message`](Outbound::Message), and an [`End`](Outbound::End) writes
+    /// nothing.
     ///
-    /// HTTP heads can carry nothing into the channel but themselves: a field name that is no token, or a value with a control character,
-    /// makes a server write a bare 500 in place of the response, and a client is [`broken`](Self::broken) and writes nothing.
-    /// `Content-Length` and `Transfer-Encoding` of a given head are ignored, the codec knows better; `Connection: close` is heeded.
-    /// A request without `Accept-Encoding` asks for `identity`, since no coding is understood.
+    /// An HTTP head cannot inject anything into the connection. If a field name is not a token, or
+    /// a value has a control character, a server writes a bare 500 instead of the response, and a
+    /// client is [`broken`](Self::broken) and writes nothing. `Content-Length` and
+    /// `Transfer-Encoding` of a given head are ignored, since the codec sets them; `Connection:
+    /// close` is respected. The codec adds `Accept-Encoding: identity` to a request without that
+    /// field, since it supports no coding.
     ///
-    /// What cannot be written where it stands is not written, and [`take_refused`](Self::take_refused) says why: a part of another kind of
-    /// channel, a message with a line feed on a channel of lines, and on a server an event, a comment or an end without a stream, or a
-    /// response inside one.
+    /// A part that cannot be sent at this point is not written, and
+    /// [`take_refused`](Self::take_refused) returns the reason: a part of another protocol, a
+    /// message with a line feed on a connection by lines, and on a server an event, a comment or an
+    /// end without a stream, or a response inside one.
     pub fn encode(&mut self, outgoing: Outbound) {
         let encoded = match &mut self.codec {
             Codec::Lines(lines) => match outgoing {
@@ -196,75 +196,73 @@ impl Conn {
                 Outbound::Continue if core::mem::take(&mut lines.held) => Ok(()),
                 _ => Err("a part of http on a channel of lines"),
             },
-            #[cfg(feature = "http")]
             Codec::Client(client) => client.encode(outgoing, &mut self.written),
-            #[cfg(feature = "http")]
             Codec::Server(server) => server.encode(outgoing, &mut self.written),
+            Codec::Unsupported(_) => Err(UNSUPPORTED),
         };
         self.refused = encoded.err();
     }
 
-    /// Why the part that was encoded last was not written. `None` if it was, and once this was called.
+    /// Returns why the latest part was not written. `None` if it was, and after the first call.
     pub fn take_refused(&mut self) -> Option<&'static str> {
         self.refused.take()
     }
 
-    /// The next framed bytes to write.
+    /// Returns the next framed bytes to write.
     pub fn poll_write(&mut self) -> Option<Bytes> {
         self.written.pop_front()
     }
 
-    /// Bytes that were read and are not yet items (capacity held for them).
+    /// Returns the number of bytes that were read and not parsed (the capacity held for them).
     pub fn buffered(&self) -> usize {
         match &self.codec {
             Codec::Lines(lines) => lines.buffered(),
-            #[cfg(feature = "http")]
             Codec::Client(client) => client.buffered(),
-            #[cfg(feature = "http")]
             Codec::Server(server) => server.buffered(),
+            Codec::Unsupported(_) => 0,
         }
     }
 
-    /// HTTP: bytes of content of the current body that were polled since this was last called. Neither heads nor the framing of chunks are
-    /// content. Always 0 for lines, and once the body has ended.
+    /// HTTP: returns the number of content bytes of the current body that were polled since the
+    /// last call. Heads and the framing of chunks do not count. Always 0 for lines, and once the
+    /// body has ended.
     pub(crate) fn take_content(&mut self) -> usize {
         match &mut self.codec {
-            Codec::Lines(_) => 0,
-            #[cfg(feature = "http")]
+            Codec::Lines(_) | Codec::Unsupported(_) => 0,
             Codec::Client(client) => client.take_content(),
-            #[cfg(feature = "http")]
             Codec::Server(server) => server.take_content(),
         }
     }
 
-    /// Whether nothing is half read: the channel could end here in order. Bytes that were not polled count as half read. A client that
-    /// waits for a response of which no byte has come is at a boundary.
+    /// Returns whether the connection could end here in order, since nothing is parsed in part.
+    /// Bytes that were not polled count as parsed in part. A client that waits for the first byte
+    /// of a response is at a boundary.
     pub fn at_boundary(&self) -> bool {
         match &self.codec {
             Codec::Lines(lines) => lines.at_boundary(),
-            #[cfg(feature = "http")]
             Codec::Client(client) => client.at_boundary(),
-            #[cfg(feature = "http")]
             Codec::Server(server) => server.at_boundary(),
+            Codec::Unsupported(_) => true,
         }
     }
 
-    /// HTTP: whether the channel may carry another exchange after the current one (RFC 9112 section 9.3). Always true for lines.
+    /// HTTP: returns whether the connection may carry another exchange after the current one (RFC
+    /// 9112 section 9.3). Always true for lines.
     ///
-    /// On a server it is final once the response was encoded: one that is given before the whole request was polled is the last.
-    /// On a client it is final once the response has ended.
+    /// On a server this is final once the response was encoded; a response before the end of the
+    /// request is the last one. On a client it is final once the response has ended.
     pub fn keep_alive(&self) -> bool {
         match &self.codec {
             Codec::Lines(_) => true,
-            #[cfg(feature = "http")]
+            Codec::Unsupported(_) => false,
             Codec::Client(client) => client.keep_alive(),
-            #[cfg(feature = "http")]
             Codec::Server(server) => server.keep_alive(),
         }
     }
 }
 
-/// Writes a payload with what frames it: a small one as one piece, so that it is one write of the driver; a large one uncopied.
+/// Writes a payload and the framing around it: a small one in one piece, so that the driver needs
+/// one write; a large one without a copy.
 pub(super) fn write(out: &mut VecDeque<Bytes>, mut before: Vec<u8>, payload: Bytes, after: &'static [u8]) {
     if payload.len() < LARGE {
         before.reserve_exact(payload.len() + after.len());

@@ -1,20 +1,21 @@
-//! Bytes that were read and are not yet framed: a queue of the buffers as they were handed over, consumed from the front.
+//! Bytes that were read and are not parsed: a queue of the received buffers, consumed from the
+//! front.
 
 use alloc::collections::VecDeque;
-#[cfg(feature = "http")]
 use alloc::vec::Vec;
 use bytes::{Buf, Bytes};
 
-/// From this length on a frame may take the buffer it came in; a shorter one is copied out, whatever its buffer.
+/// Minimum length of a frame that may keep its buffer alive. A shorter one is copied out of it.
 pub(super) const LARGE: usize = 4 << 10;
 
 /// The byte-order mark in UTF-8.
 pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// What the queue itself costs for one buffer, rounded up. Counted, so that a peer of single bytes cannot hide behind it.
+/// Bytes that the queue itself uses for one buffer, rounded up. They count, so that a peer that
+/// sends single bytes cannot exceed the limits.
 const OVERHEAD: usize = 64;
 
-/// The queue. No byte is scanned or copied by it more than once.
+/// The queue. It scans and copies each byte at most once.
 #[derive(Debug, Default)]
 pub(super) struct Input {
     buffers: VecDeque<Buffer>,
@@ -24,7 +25,7 @@ pub(super) struct Input {
 #[derive(Debug)]
 struct Buffer {
     rest: Bytes,
-    /// What it keeps alive.
+    /// Bytes that it keeps alive.
     whole: usize,
 }
 
@@ -37,7 +38,7 @@ impl Input {
         }
     }
 
-    /// Bytes kept alive, consumed ones of a buffer that is not used up included.
+    /// Returns the bytes that are kept alive, including the consumed part of a buffer.
     pub(super) fn held(&self) -> usize {
         self.held
     }
@@ -50,12 +51,12 @@ impl Input {
         *self = Self::default();
     }
 
-    /// The next bytes, never empty; there may be more behind them.
+    /// Returns the next bytes. Never empty. More may follow.
     pub(super) fn front(&self) -> Option<&[u8]> {
         self.buffers.front().map(|buffer| &*buffer.rest)
     }
 
-    /// Steps over `count` bytes, at most those of [`front`](Self::front).
+    /// Skips `count` bytes, at most those of [`front`](Self::front).
     pub(super) fn skip(&mut self, count: usize) {
         if let Some(buffer) = self.buffers.front_mut() {
             buffer.rest.advance(count.min(buffer.rest.len()));
@@ -63,7 +64,8 @@ impl Input {
         }
     }
 
-    /// Takes `count` bytes, at most those of [`front`](Self::front). What it gives keeps alive no more than twice its length.
+    /// Takes `count` bytes, at most those of [`front`](Self::front). The result keeps alive at most
+    /// twice its length.
     pub(super) fn take(&mut self, count: usize) -> Bytes {
         let Some(buffer) = self.buffers.front_mut() else { return Bytes::new() };
         let taken = buffer.rest.split_to(count.min(buffer.rest.len()));
@@ -73,9 +75,9 @@ impl Input {
         taken
     }
 
-    /// Moves bytes behind `line`, up to and with the next LF. `None`: all were moved and it was not among them. `Some(false)`: `line`
-    /// would grow beyond `max`; it holds `max` bytes.
-    #[cfg(feature = "http")]
+    /// Moves bytes to the end of `line`, up to and including the next LF. `None` if there is no LF,
+    /// and all bytes were moved. `Some(false)` if `line` would exceed `max`; it then holds `max`
+    /// bytes.
     pub(super) fn line(&mut self, line: &mut Vec<u8>, max: usize) -> Option<bool> {
         while let Some(front) = self.front() {
             let end = memchr::memchr(b'\n', front).map(|at| at + 1);

@@ -1,8 +1,10 @@
-//! Newline-delimited messages (MCP transports, stdio). LF ends a line; white space around a message, CR included, and blank lines mean
-//! nothing; so does one byte-order mark at the very start of the stream. One bad line costs that line and no other.
+//! Newline-delimited messages (MCP transports, stdio). LF ends a line. White space around a
+//! message, including CR, has no meaning. Neither have blank lines, nor one byte-order mark at the
+//! start of the stream. An invalid line does not affect the others.
 //!
-//! What a line is never depends on how the bytes were cut. Each byte is looked at once for its LF, and copied at most once to the line it
-//! belongs to (amortised), so that a line in any number of pieces costs in proportion to its length.
+//! How the bytes are split never changes the lines. The codec scans each byte once for LF, and
+//! copies it at most once into its line (amortized). The cost of a line is therefore proportional
+//! to its length, in any number of pieces.
 
 use super::input::{BOM, Input, LARGE};
 use crate::exchange::Inbound;
@@ -13,22 +15,22 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::mem;
 
-/// Bytes to lines to items.
+/// Splits bytes into lines and parses them.
 #[derive(Debug)]
 pub(super) struct Lines {
     limits: Arc<FrameLimits>,
     input: Input,
-    /// The line so far, without the white space before it: empty as long as the line is blank. Holds no LF.
+    /// The line so far, without leading white space: empty while the line is blank. Contains no LF.
     partial: Vec<u8>,
-    /// The line was too long and was reported; drop bytes until its LF.
+    /// The line was too long and has been reported. The bytes up to its LF are dropped.
     skipping: bool,
     /// No line has ended yet.
     first: bool,
     eof: bool,
     ended: bool,
-    /// Nothing is read.
+    /// Reading is paused.
     pub(super) held: bool,
-    /// Bytes that were looked at, so that a test can see that none was looked at twice.
+    /// Number of scanned bytes. Lets a test check that none was scanned twice.
     #[cfg(test)]
     pub(super) scanned: usize,
 }
@@ -108,8 +110,8 @@ impl Lines {
         self.poll_end()
     }
 
-    /// The last line may lack its LF: a peer that exits may not have written it. One that was cut is nobody's: how the channel ended says
-    /// more to who waits than half an answer.
+    /// The last line may lack its LF: a peer that exits may not have written it. A truncated line
+    /// is dropped: the reason for the end of the connection is more useful than half a response.
     fn poll_end(&mut self) -> Option<Inbound> {
         if !self.eof || self.ended {
             return None;
@@ -126,7 +128,8 @@ impl Lines {
         Some(Inbound::End)
     }
 
-    /// The usual case, with one copy less: the line, its LF and no white space in front stand in one buffer.
+    /// The common case, which saves a copy: one buffer contains the line with its LF and no leading
+    /// white space.
     fn whole(&mut self, count: usize) -> Inbound {
         let trimmed = self.input.front().map_or(0, |front| front[..count].trim_ascii_end().len());
         let line = self.input.take(trimmed);
@@ -134,7 +137,7 @@ impl Lines {
         rpc::parse_batch_or_message(line, &self.limits).into()
     }
 
-    /// The line that was put together from pieces; `None` if it is blank.
+    /// Returns the line that was assembled from pieces. `None` if it is blank.
     fn finish(&mut self) -> Option<Inbound> {
         let line = Bytes::from(mem::take(&mut self.partial));
         let text = if self.first { line.strip_prefix(BOM).unwrap_or(&line) } else { &line };
@@ -142,7 +145,8 @@ impl Lines {
         if text.is_empty() {
             return None;
         }
-        // Growing doubles at most, so the buffer is in proportion to the line; but little of the line may be text.
+        // A growing buffer at most doubles, so it is proportional to the line. But the line may be
+        // mostly white space.
         let shared = text.len() >= LARGE && line.len() <= text.len() + LARGE / 2;
         let text = if shared { line.slice_ref(text) } else { Bytes::copy_from_slice(text) };
         Some(rpc::parse_batch_or_message(text, &self.limits).into())
@@ -152,7 +156,7 @@ impl Lines {
         if let Some(front) = self.input.front() {
             let needed = self.partial.len() + count;
             if needed > self.partial.capacity() {
-                // Doubled as usual, but never beyond what a line may hold.
+                // Doubles, but never exceeds the maximum of a line.
                 let target = (2 * self.partial.capacity()).min(self.limits.max_line).max(needed);
                 self.partial.reserve_exact(target - self.partial.len());
             }
@@ -161,7 +165,7 @@ impl Lines {
         self.input.skip(count);
     }
 
-    /// What can be learnt from the part that is within the limit; then it is let go.
+    /// Returns what can be parsed of the part within the limit, and drops that part.
     fn too_long(&mut self, count: usize) -> Inbound {
         let room = self.limits.max_line - self.partial.len();
         self.extend(room);
@@ -180,7 +184,8 @@ impl Lines {
     }
 }
 
-/// How many bytes of white space stand in front, line ends included: blank lines go the same way.
+/// Returns the number of leading white space bytes. Line ends count, so that blank lines are
+/// skipped too.
 fn space(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count()
 }

@@ -1,5 +1,6 @@
-//! Server-sent events, to the letter of WHATWG HTML section 9.2: a byte-order mark may stand at the very start, LF, CR and CRLF end a line
-//! however they are cut, data lines are joined by LF, an unfinished event is discarded. What differs is told on [`Events::poll`].
+//! Server-sent events (WHATWG HTML section 9.2): one byte-order mark at the start is ignored; LF,
+//! CR and CRLF end a line however they are split; data lines are joined by LF; an unfinished event
+//! is discarded. [`Events::poll`] documents the differences.
 
 use super::input::Input;
 use crate::exchange::{Data, Inbound, SseEvent};
@@ -11,15 +12,17 @@ use bytes::Bytes;
 use core::mem;
 use core::time::Duration;
 
-/// Writes one event: `id` and `retry` if given (whole milliseconds), and `data` always, even if empty. Without an `event` field, so that
-/// its type is `message`. An `id` that holds CR, LF or NUL is left out: no reader could get it. `data` with line breaks (LF, CR or CRLF)
-/// becomes several `data` lines, which a reader joins by LF.
+/// Writes one event: `id` and `retry` if given (in whole milliseconds), and always `data`, even if
+/// it is empty. There is no `event` field, so the type is `message`. An `id` with CR, LF or NUL is
+/// omitted, since no reader could receive it. `data` with line breaks (LF, CR or CRLF) becomes
+/// several `data` lines, which a reader joins by LF.
 ///
 /// ```
 /// use bytes::Bytes;
 /// use mcp_proto::frame::encode_event;
 ///
-/// let event = encode_event(Some("7"), None, &Bytes::from_static(br#"{"jsonrpc":"2.0","method":"m"}"#));
+/// let data = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"m"}"#);
+/// let event = encode_event(Some("7"), None, &data);
 /// assert_eq!(event, "id: 7\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n\n");
 /// ```
 pub fn encode_event(id: Option<&str>, retry: Option<Duration>, data: &Bytes) -> Bytes {
@@ -36,8 +39,9 @@ pub fn encode_event(id: Option<&str>, retry: Option<Duration>, data: &Bytes) -> 
     out.into()
 }
 
-/// Writes one comment, which keeps a stream alive and tells a reader nothing. Empty, it is a colon alone. `text` with line breaks (LF, CR or
-/// CRLF) becomes several comment lines, so that nothing in it is read as a field or ends an event (WHATWG HTML section 9.2.6).
+/// Writes one comment, which keeps a stream alive and has no meaning for the reader. An empty
+/// comment is a single colon. `text` with line breaks (LF, CR or CRLF) becomes several comment
+/// lines, so that no part of it can be a field or end an event (WHATWG HTML section 9.2.6).
 ///
 /// ```
 /// use mcp_proto::frame::encode_comment;
@@ -57,7 +61,7 @@ pub fn encode_comment(text: &str) -> Bytes {
     out.into()
 }
 
-/// Everything before the data.
+/// Returns everything before the data.
 pub(super) fn event_head(id: Option<&str>, retry: Option<Duration>) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     if let Some(id) = id.filter(|id| !id.contains(['\r', '\n', '\0'])) {
@@ -74,42 +78,43 @@ pub(super) fn event_head(id: Option<&str>, retry: Option<Duration>) -> Vec<u8> {
     out
 }
 
-/// The decoder of one stream. It holds what an event will need and nothing else: comments and fields that mean nothing leave no trace.
+/// The decoder of one stream. It holds only what the event needs. Comments and unknown fields use
+/// no memory.
 #[derive(Debug)]
 pub(super) struct Events {
     limits: FrameLimits,
     at: At,
-    /// The last byte was the CR that ended a line: an LF belongs to it.
+    /// The last byte was a CR that ended a line. An LF after it belongs to the same line end.
     cr: bool,
-    /// The value so far of an `event` or `id` field.
+    /// The value of an `event` or `id` field, so far.
     value: Vec<u8>,
-    /// The value so far of a `retry` field. However long it is, nothing more of it is held.
+    /// The value of a `retry` field, so far. It uses no more memory, however long the field is.
     number: Number,
     event: Vec<u8>,
     id: Option<Vec<u8>>,
     retry: Option<Duration>,
-    /// The data lines, joined by LF; the last may be unfinished.
+    /// The data lines, joined by LF. The last one may be incomplete.
     data: Option<Vec<u8>>,
-    /// A field that we know was seen since the last event.
+    /// A known field has occurred since the last event.
     any: bool,
 }
 
-/// Where in its line the next byte stands.
+/// The position of the next byte in its line.
 #[derive(Clone, Copy, Debug)]
 enum At {
-    /// At the start of the stream, behind so many bytes of a byte-order mark.
+    /// At the start of the stream, after this many bytes of a byte-order mark.
     Mark(usize),
-    /// In a name, of which so many bytes are held.
+    /// In a field name, after this many bytes, which are kept.
     Name([u8; LONGEST], usize),
-    /// Behind the colon, where one space is dropped.
+    /// After the colon, where one space is dropped.
     Colon(Field),
     Value(Field),
     Comment,
-    /// In a field that means nothing.
+    /// In an unknown field.
     Unknown,
 }
 
-/// The value of a `retry` field: digits, or else nothing that counts.
+/// The value of a `retry` field. Only a number of digits is valid.
 #[derive(Clone, Copy, Debug)]
 enum Number {
     Empty,
@@ -125,12 +130,12 @@ enum Field {
     Retry,
 }
 
-/// The length of the longest name that means something.
+/// Length of the longest known field name.
 const LONGEST: usize = 5;
 
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The event is larger than the limit.
+/// The event exceeds the limit.
 #[derive(Debug)]
 pub(super) struct TooLong;
 
@@ -155,9 +160,10 @@ impl Events {
         self.value.capacity() + self.event.capacity() + optional.map(Vec::capacity).sum::<usize>()
     }
 
-    /// The next event or comment. Other than WHATWG says, an event without data is handed out too, if a field was set, since its `id` and
-    /// `retry` count; `id` is the event's own, and whoever wants the last one of the stream remembers it; and bytes of the data that are
-    /// not UTF-8 stay what they are, so that they are no message instead of another one.
+    /// Returns the next event or comment. There are three differences from WHATWG. An event without
+    /// data is returned too if it has a known field, since its `id` and `retry` count. `id` is that
+    /// of the event itself; the caller keeps track of the last event id of the stream. Data that is
+    /// not UTF-8 is kept unchanged, so that it is an invalid message and not a different one.
     pub(super) fn poll(&mut self, input: &mut Input) -> Result<Option<Inbound>, TooLong> {
         while let Some(front) = input.front() {
             if mem::take(&mut self.cr) && front[0] == b'\n' {
@@ -178,13 +184,14 @@ impl Events {
         Ok(None)
     }
 
-    /// The stream has ended. The event that is not finished is discarded; but a `retry` counts from its own line on.
+    /// Reports the end of the stream. The unfinished event is discarded, but a `retry` counts as
+    /// soon as its line is complete.
     pub(super) fn end(&mut self) -> Option<Inbound> {
         let retry = self.retry.take()?;
         Some(Inbound::Event(SseEvent { id: None, retry: Some(retry), data: Data::None }))
     }
 
-    /// Takes a part of a line, without its end.
+    /// Handles a part of a line without its end.
     fn part(&mut self, mut part: &[u8]) -> Result<(), TooLong> {
         while let Some((&first, rest)) = part.split_first() {
             self.at = match self.at {
@@ -206,7 +213,7 @@ impl Events {
                     name[len] = first;
                     At::Name(name, len + 1)
                 }
-                // A mark that is none, or a name that is too long.
+                // A malformed byte-order mark, or a name that is too long.
                 At::Mark(_) | At::Name(..) => At::Unknown,
                 At::Colon(field) if first == b' ' => At::Value(field),
                 At::Colon(field) | At::Value(field) => {
@@ -220,7 +227,7 @@ impl Events {
         Ok(())
     }
 
-    /// The name of a field has been read.
+    /// The name of a field is complete.
     fn begin(&mut self, field: Field) -> Result<(), TooLong> {
         match field {
             Field::Data if self.data.is_some() => self.hold(field, b"\n"),
@@ -236,7 +243,7 @@ impl Events {
         }
     }
 
-    /// Adds to the value of a field. The buffer grows by doubling, but not beyond the limit.
+    /// Appends to the value of a field. The buffer doubles, but never exceeds the limit.
     fn hold(&mut self, field: Field, part: &[u8]) -> Result<(), TooLong> {
         if let Field::Retry = field {
             self.number = part.iter().fold(self.number, Number::and);
@@ -321,7 +328,7 @@ impl Number {
 }
 
 impl At {
-    /// At the start of a line.
+    /// The start of a line.
     const BEGIN: Self = Self::Name([0; LONGEST], 0);
 }
 
@@ -337,7 +344,7 @@ impl Field {
     }
 }
 
-/// Bytes that are no UTF-8 are replaced, as WHATWG says.
+/// Replaces invalid UTF-8, as WHATWG requires.
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }

@@ -5,7 +5,8 @@ use crate::version::ProtocolVersion;
 use alloc::format;
 use alloc::string::String;
 
-/// One block of content. Members that a variant does not name (`annotations`, `_meta`, …) are kept in `other`.
+/// One block of content. `other` keeps the members that a variant does not name (`annotations`,
+/// `_meta`, …).
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Content {
@@ -25,7 +26,7 @@ pub enum Content {
         /// Other members.
         other: Object,
     },
-    /// A sound; from 2025-03-26 on, before that it is sent as a line of text that names it.
+    /// Audio, from 2025-03-26 on. For an earlier revision it becomes a line of text that names it.
     Audio {
         /// Base64.
         data: String,
@@ -34,14 +35,15 @@ pub enum Content {
         /// Other members.
         other: Object,
     },
-    /// A resource, embedded: the `resource` member.
+    /// An embedded resource.
     Resource {
-        /// The contents.
+        /// The `resource` member, with the contents.
         resource: Object,
         /// Other members.
         other: Object,
     },
-    /// The name of a resource that can be read; from 2025-06-18 on, before that it is sent as a line of text with the URI.
+    /// A link to a resource, from 2025-06-18 on. For an earlier revision it becomes a line of text
+    /// with the URI.
     ResourceLink {
         /// Its URI.
         uri: String,
@@ -50,27 +52,27 @@ pub enum Content {
         /// Other members.
         other: Object,
     },
-    /// A type that this crate does not know, as it stood.
+    /// A block of an unknown type, unchanged.
     Unknown(Object),
 }
 
 impl Content {
-    /// A block of text.
+    /// Creates a block of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into(), other: Object::new() }
     }
 
-    /// An image, its data in base64.
+    /// Creates an image from base64 data.
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Image { data: data.into(), mime_type: mime_type.into(), other: Object::new() }
     }
 
-    /// A sound, its data in base64.
+    /// Creates audio from base64 data.
     pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Audio { data: data.into(), mime_type: mime_type.into(), other: Object::new() }
     }
 
-    /// The text, if it is a block of text.
+    /// Returns the text of a block of text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text { text, .. } => Some(text),
@@ -78,10 +80,11 @@ impl Content {
         }
     }
 
-    /// Reads a block.
+    /// Decodes a block.
     ///
     /// # Errors
-    /// [`DecodeError`] if a member that its type demands is missing. An unknown type is no error.
+    /// [`DecodeError`] if a required member of its type is missing. An unknown type is not an
+    /// error.
     pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
         let mut object = Object::read(json)?;
         let kind: String = object.required("type")?;
@@ -114,7 +117,7 @@ impl Content {
         })
     }
 
-    /// The block as this revision can carry it.
+    /// Returns the block in a form that this revision can represent.
     #[must_use]
     pub fn lower(&self, version: ProtocolVersion) -> Self {
         let rules = version.rules();
@@ -125,7 +128,7 @@ impl Content {
         }
     }
 
-    /// The block on the wire.
+    /// Encodes the block for the wire.
     pub fn write(&self) -> Object {
         let (object, other) = match self {
             Self::Text { text, other } => (Object::new().with("type", "text").with("text", text.as_str()), other),

@@ -1,4 +1,5 @@
-//! Elicitation in form mode: what a server asks the user, and what the user said. From 2025-06-18 on.
+//! Elicitation in form mode: the request of a server to the user, and the response of the user.
+//! From 2025-06-18 on.
 
 use crate::rpc::{DecodeError, JsonKind, Object, RawJson};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -7,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::de::DeserializeOwned;
 
-/// A question to the user.
+/// A request to the user.
 ///
 /// ```
 /// # use mcp_proto::model::elicitation::{ElicitRequest, Field};
@@ -21,20 +22,20 @@ use serde::de::DeserializeOwned;
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct ElicitRequest {
-    /// What to tell the user. Never ask for secrets or credentials in a form.
+    /// The message to the user. Never request secrets or credentials in a form.
     pub message: String,
-    /// The JSON Schema of the form, byte for byte: a flat object of primitive fields.
+    /// The JSON Schema of the form, unchanged: a flat object of primitive fields.
     pub schema: RawJson,
 }
 
-/// What the user said.
+/// The response of the user.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ElicitResult {
-    /// The user filled the form in.
+    /// The user submitted the form.
     Accept(Object),
-    /// The user said no.
+    /// The user declined.
     Decline,
-    /// The user closed the form without a choice.
+    /// The user dismissed the form without a decision.
     Cancel,
 }
 
@@ -42,87 +43,87 @@ pub enum ElicitResult {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Field {
-    /// Its name in the answer.
+    /// Its name in the content.
     pub name: String,
     /// Its name, for people.
     pub title: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
-    /// Whether an answer must have it.
+    /// Whether the content must have it.
     pub required: bool,
-    /// What it starts with.
+    /// Its initial value.
     pub default: Option<RawJson>,
-    /// What it holds.
+    /// The type of its value.
     pub kind: FieldKind,
 }
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum FieldKind {
     /// A string.
     Text {
-        /// The fewest characters.
+        /// Minimum number of characters.
         min: Option<u64>,
-        /// The most characters.
+        /// Maximum number of characters.
         max: Option<u64>,
         /// `email`, `uri`, `date` or `date-time`. Not checked by this crate.
         format: Option<String>,
     },
     /// Any number.
     Number {
-        /// The least.
+        /// Minimum.
         min: Option<f64>,
-        /// The greatest.
+        /// Maximum.
         max: Option<f64>,
     },
-    /// A whole number.
+    /// An integer.
     Integer {
-        /// The least.
+        /// Minimum.
         min: Option<f64>,
-        /// The greatest.
+        /// Maximum.
         max: Option<f64>,
     },
-    /// Yes or no.
+    /// A boolean.
     Boolean,
-    /// One of some strings.
+    /// One of several strings.
     Choice(Vec<Choice>),
-    /// Any of some strings; from 2025-11-25 on.
+    /// Any number of several strings, from 2025-11-25 on.
     Choices {
-        /// What there is to choose from.
+        /// The options.
         options: Vec<Choice>,
-        /// The fewest.
+        /// Minimum number of choices.
         min: Option<u64>,
-        /// The most.
+        /// Maximum number of choices.
         max: Option<u64>,
     },
-    /// A schema that no revision has here. Anything passes.
+    /// A schema that no revision defines here. Accepts any value.
     Other(RawJson),
 }
 
-/// One thing to choose.
+/// One option of a choice.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Choice {
-    /// Its value in the answer.
+    /// Its value in the content.
     pub value: String,
     /// Its name, for people.
     pub title: Option<String>,
 }
 
 impl ElicitRequest {
-    /// A form without fields, which asks for consent alone.
+    /// Creates a form without fields, which only requests consent.
     pub fn form(message: impl Into<String>) -> Self {
         let schema = Object::new().with("type", "object").with("properties", Object::new());
         Self { message: message.into(), schema: schema.into() }
     }
 
-    /// A question with a schema of the caller's own.
+    /// Creates a request with a custom schema.
     pub fn new(message: impl Into<String>, schema: RawJson) -> Self {
         Self { message: message.into(), schema }
     }
 
-    /// Adds a field; one of the same name is replaced.
+    /// Adds a field, replacing one of the same name.
     #[must_use]
     pub fn field(mut self, field: Field) -> Self {
         let mut schema = Object::read(&self.schema).unwrap_or_default();
@@ -154,28 +155,28 @@ impl ElicitRequest {
         self.field(Field::number(name))
     }
 
-    /// Adds a required whole number.
+    /// Adds a required integer.
     #[must_use]
     pub fn integer(self, name: &str) -> Self {
         self.field(Field::integer(name))
     }
 
-    /// Adds a required yes or no.
+    /// Adds a required boolean.
     #[must_use]
     pub fn boolean(self, name: &str) -> Self {
         self.field(Field::boolean(name))
     }
 
-    /// Adds a required choice of one.
+    /// Adds a required choice of one option.
     #[must_use]
     pub fn choice<S: Into<String>>(self, name: &str, options: impl IntoIterator<Item = S>) -> Self {
         self.field(Field::choice(name, options))
     }
 
-    /// The fields of the form, in their order.
+    /// Returns the fields of the form, in order.
     ///
     /// # Errors
-    /// [`DecodeError`] if the schema is no flat object.
+    /// [`DecodeError`] if the schema is not a flat object.
     pub fn fields(&self) -> Result<Vec<Field>, DecodeError> {
         let schema = Object::read(&self.schema)?;
         let required: Vec<String> = schema.optional("required")?.unwrap_or_default();
@@ -184,24 +185,27 @@ impl ElicitRequest {
         properties.iter().map(|(name, field)| Field::read(name, field, required.contains(name))).collect()
     }
 
-    /// What the form starts with: the default of each field that has one which fits the field. Empty if the schema is no form.
+    /// Returns the initial content of the form: each default that is valid for its field. Empty if
+    /// the schema is not a form.
     ///
     /// ```
     /// # use mcp_proto::model::elicitation::{ElicitRequest, Field};
-    /// let form = ElicitRequest::form("Which copies?").field(Field::integer("count").default_value(2i64)).text("path");
+    /// let count = Field::integer("count").default_value(2i64);
+    /// let form = ElicitRequest::form("Which copies?").field(count).text("path");
     /// assert_eq!(form.defaults().to_json().as_str(), r#"{"count":2}"#);
     /// ```
     pub fn defaults(&self) -> Object {
         self.fill(Object::new())
     }
 
-    /// The content with what it omits filled in from [`defaults`](Self::defaults). What it has stays as it is.
+    /// Fills in the fields that the content omits with their [`defaults`](Self::defaults). Existing
+    /// members are unchanged.
     #[must_use]
     pub fn fill(&self, content: Object) -> Object {
         let schema = Object::read(&self.schema).unwrap_or_default();
         let properties = schema.optional_object("properties").ok().flatten().unwrap_or_default();
         let given: BTreeSet<&str> = content.iter().map(|(name, _)| name).collect();
-        // A field that cannot be read has no default, and takes none from the others.
+        // A field that cannot be decoded has no default, and does not affect the others.
         let omitted = properties.iter().filter(|(name, _)| !given.contains(name)).filter_map(|(name, field)| {
             let field = Field::read(name, field, false).ok()?;
             let default = field.default.filter(|default| is_value(default) && field.kind.accepts(default).is_ok())?;
@@ -210,11 +214,11 @@ impl ElicitRequest {
         content.iter().map(|(name, value)| (String::from(name), value.clone())).chain(omitted).collect()
     }
 
-    /// Checks an answer against the form: what is required is there, the types are right, choices are among the options, bounds are kept.
-    /// Formats are not checked. Members that the form does not have are no error.
+    /// Checks content against the form: required fields, types, options and bounds. Formats are not
+    /// checked. Members that the form does not have are allowed.
     ///
     /// # Errors
-    /// [`DecodeError`] that names the field.
+    /// [`DecodeError`] with the name of the field.
     pub fn check(&self, content: &Object) -> Result<(), DecodeError> {
         let content: BTreeMap<&str, &RawJson> = content.iter().collect();
         for field in self.fields()? {
@@ -230,10 +234,10 @@ impl ElicitRequest {
         Ok(())
     }
 
-    /// Reads the params of `elicitation/create`. The schema is not judged.
+    /// Decodes the params of `elicitation/create`. Does not validate the schema.
     ///
     /// # Errors
-    /// [`DecodeError`] if `mode` is another than `form`, or `message` or `requestedSchema` is missing.
+    /// [`DecodeError`] if `mode` is not `form`, or if `message` or `requestedSchema` is missing.
     pub(crate) fn read(params: &Object) -> Result<Self, DecodeError> {
         let mode: Option<String> = params.optional("mode")?;
         if mode.as_deref().is_some_and(|mode| mode != "form") {
@@ -244,27 +248,29 @@ impl ElicitRequest {
         Ok(Self { message: params.required("message")?, schema })
     }
 
-    /// The params of `elicitation/create`. `mode` may be omitted in every revision, and does not exist in 2025-06-18.
+    /// Encodes the params of `elicitation/create`. Omits `mode`, which is optional in every
+    /// revision and does not exist in 2025-06-18.
     pub(crate) fn to_object(&self) -> Object {
         Object::new().with("message", self.message.as_str()).with("requestedSchema", self.schema.clone())
     }
 }
 
 impl ElicitResult {
-    /// The user filled the form in and left the rest as it was: what `content` omits has its default.
+    /// Creates the response of a user who submits the form. A field that `content` omits has its
+    /// default.
     pub fn accept(request: &ElicitRequest, content: Object) -> Self {
         Self::Accept(request.fill(content))
     }
 
-    /// The user sent the form off as it was.
+    /// Creates the response of a user who submits the form unchanged.
     pub fn accept_defaults(request: &ElicitRequest) -> Self {
         Self::Accept(request.defaults())
     }
 
-    /// What the user filled in, read as a `T`; `None` if the user did not accept.
+    /// Decodes the content as a `T`. `None` if the user did not accept.
     ///
     /// # Errors
-    /// [`DecodeError`] if it is of another shape.
+    /// [`DecodeError`] if the content has another shape.
     pub fn content<T: DeserializeOwned>(&self) -> Result<Option<T>, DecodeError> {
         match self {
             Self::Accept(content) => content.to_json().decode().map(Some),
@@ -272,10 +278,11 @@ impl ElicitResult {
         }
     }
 
-    /// Reads a result. Absent content counts as empty.
+    /// Decodes a response. Absent content counts as empty.
     ///
     /// # Errors
-    /// [`DecodeError`] if the action is unknown, or a value is neither a string, a number, a boolean nor an array of strings.
+    /// [`DecodeError`] if the action is unknown, or if a value is neither a string, a number, a
+    /// boolean nor an array of strings.
     pub(crate) fn read(result: &Object) -> Result<Self, DecodeError> {
         let action: String = result.required("action")?;
         match action.as_str() {
@@ -292,7 +299,7 @@ impl ElicitResult {
         }
     }
 
-    /// The result on the wire; `content` only where the user accepted.
+    /// Encodes the response. It has `content` only if the user accepted.
     pub(crate) fn to_object(&self) -> Object {
         let action = |name: &str| Object::new().with("action", name);
         match self {
@@ -308,32 +315,32 @@ impl Field {
         Self { name: name.into(), title: None, description: None, required: true, default: None, kind }
     }
 
-    /// A required text.
+    /// Creates a required text.
     pub fn text(name: &str) -> Self {
         Self::new(name, FieldKind::Text { min: None, max: None, format: None })
     }
 
-    /// A required number.
+    /// Creates a required number.
     pub fn number(name: &str) -> Self {
         Self::new(name, FieldKind::Number { min: None, max: None })
     }
 
-    /// A required whole number.
+    /// Creates a required integer.
     pub fn integer(name: &str) -> Self {
         Self::new(name, FieldKind::Integer { min: None, max: None })
     }
 
-    /// A required yes or no.
+    /// Creates a required boolean.
     pub fn boolean(name: &str) -> Self {
         Self::new(name, FieldKind::Boolean)
     }
 
-    /// A required choice of one.
+    /// Creates a required choice of one option.
     pub fn choice<S: Into<String>>(name: &str, options: impl IntoIterator<Item = S>) -> Self {
         Self::new(name, FieldKind::Choice(options.into_iter().map(|value| Choice::new(value, None)).collect()))
     }
 
-    /// A required choice of one; each option is a value and its name for people.
+    /// Creates a required choice of one option. Each option is a value with its name for people.
     pub fn titled_choice<V: Into<String>, T: Into<String>>(
         name: &str,
         options: impl IntoIterator<Item = (V, T)>,
@@ -342,41 +349,42 @@ impl Field {
         Self::new(name, FieldKind::Choice(options.collect()))
     }
 
-    /// A required choice of any number; from 2025-11-25 on.
+    /// Creates a required choice of any number of options, from 2025-11-25 on.
     pub fn choices<S: Into<String>>(name: &str, options: impl IntoIterator<Item = S>) -> Self {
         let options = options.into_iter().map(|value| Choice::new(value, None)).collect();
         Self::new(name, FieldKind::Choices { options, min: None, max: None })
     }
 
-    /// It may be left out.
+    /// Makes the field optional.
     #[must_use]
     pub fn optional(mut self) -> Self {
         self.required = false;
         self
     }
 
-    /// Its name, for people.
+    /// Sets its name for people.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// What it is for.
+    /// Sets its description.
     #[must_use]
     pub fn describe(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// What it starts with. Before 2025-11-25 only a boolean has it.
+    /// Sets its default. Before 2025-11-25 only a boolean has one.
     #[must_use]
     pub fn default_value(mut self, value: impl Into<RawJson>) -> Self {
         self.default = Some(value.into());
         self
     }
 
-    /// The form of a text: `email`, `uri`, `date` or `date-time`. Nothing else has one.
+    /// Sets the format of a text: `email`, `uri`, `date` or `date-time`. Does nothing for other
+    /// types.
     #[must_use]
     pub fn format(mut self, wanted: &str) -> Self {
         if let FieldKind::Text { format, .. } = &mut self.kind {
@@ -385,7 +393,8 @@ impl Field {
         self
     }
 
-    /// The least: of a number, or of the length of a text or the count of choices, where what is negative or not whole is cut.
+    /// Sets the minimum of a number, of the length of a text, or of the number of choices. A length
+    /// or number of choices is rounded down and at least 0.
     #[must_use]
     pub fn min(mut self, least: f64) -> Self {
         match &mut self.kind {
@@ -396,7 +405,7 @@ impl Field {
         self
     }
 
-    /// The greatest, as [`min`](Self::min).
+    /// Sets the maximum, as in [`min`](Self::min).
     #[must_use]
     pub fn max(mut self, greatest: f64) -> Self {
         match &mut self.kind {
@@ -462,7 +471,7 @@ impl FieldKind {
             Self::Integer { min, max } => bounds(typed("integer"), *min, *max),
             Self::Boolean => typed("boolean"),
             Self::Choice(options) => {
-                // `enum` with `enumNames` is the one titled form that every revision reads.
+                // `enum` with `enumNames` is the only form with titles that every revision defines.
                 let values: Vec<&String> = options.iter().map(|option| &option.value).collect();
                 let schema = typed("string").with("enum", strings(&values));
                 if options.iter().all(|option| option.title.is_none()) {
@@ -517,7 +526,8 @@ impl Choice {
         Self { value: value.into(), title }
     }
 
-    /// The options of a schema: `enum`, perhaps with `enumNames`, or a list of `const` and `title` under `titled`.
+    /// Decodes the options of a schema: `enum`, optionally with `enumNames`, or a list of `const`
+    /// and `title` under `titled`.
     fn read_all(schema: &Object, titled: &str) -> Result<Option<Vec<Self>>, DecodeError> {
         if let Some(values) = schema.optional::<Vec<String>>("enum")? {
             let titles: Vec<String> = schema.optional("enumNames")?.unwrap_or_default();
@@ -533,7 +543,7 @@ impl Choice {
     }
 }
 
-/// Whether an answer may hold this value at all.
+/// Returns whether content may contain a value of this type.
 fn is_value(json: &RawJson) -> bool {
     match json.kind() {
         JsonKind::String | JsonKind::Number | JsonKind::Bool => true,
@@ -546,7 +556,7 @@ fn within<N: PartialOrd>(n: N, min: Option<N>, max: Option<N>) -> bool {
     min.is_none_or(|min| n >= min) && max.is_none_or(|max| n <= max)
 }
 
-/// Adds the bounds of a number; JSON has no infinite ones.
+/// Adds the bounds of a number. JSON has no infinity.
 fn bounds(schema: Object, min: Option<f64>, max: Option<f64>) -> Object {
     let bound = |bound: Option<f64>| bound.filter(|n| n.is_finite()).and_then(|n| RawJson::encode(&n).ok());
     schema.with_opt("minimum", bound(min)).with_opt("maximum", bound(max))

@@ -1,6 +1,7 @@
-//! The header fields of the protocol. Those that repeat what a request says (2026-07-28 transports, request headers): their names, what of
-//! the params each request shows in one, and how a value is put into one and read back. Those of the older revisions: the session and the
-//! cursor. Knows no tool and no connection.
+//! The header fields of the protocol. In 2026-07-28 some repeat parts of a request (transports,
+//! request headers): this module has their names, the parts that each request repeats, and the
+//! encoding of their values. The legacy fields are the session and the last event id. This module
+//! knows no tool and no connection.
 
 use crate::rpc::Object;
 use alloc::format;
@@ -14,22 +15,22 @@ pub(crate) const VERSION: &str = "MCP-Protocol-Version";
 /// The method.
 pub(crate) const METHOD: &str = "Mcp-Method";
 
-/// What [`name_of`] finds.
+/// The field for [`name_of`].
 pub(crate) const NAME: &str = "Mcp-Name";
 
-/// What the names of the fields that mirror an argument of a tool begin with.
+/// The prefix of the fields that mirror arguments of a tool.
 pub(crate) const PARAM: &str = "Mcp-Param-";
 
 /// The session, from 2025-03-26 to 2025-11-25.
 pub(crate) const SESSION: &str = "Mcp-Session-Id";
 
-/// The event after which a stream goes on (WHATWG HTML section 9.2.4).
+/// The event after which a stream resumes (WHATWG HTML section 9.2.4).
 pub(crate) const CURSOR: &str = "Last-Event-ID";
 
 const BEFORE: &str = "=?base64?";
 const AFTER: &str = "?=";
 
-/// The member of the params that `Mcp-Name` shows; `None` if the method has none.
+/// Returns the key of the param that `Mcp-Name` repeats. `None` if the method has none.
 pub(crate) fn name_key(method: &str) -> Option<&'static str> {
     match method {
         "tools/call" | "prompts/get" => Some("name"),
@@ -39,40 +40,42 @@ pub(crate) fn name_key(method: &str) -> Option<&'static str> {
     }
 }
 
-/// What `Mcp-Name` says of this request; `None` if the method has none, or the params do not say it.
+/// Returns the value of `Mcp-Name` for this request. `None` if the method has none, or the params
+/// lack it.
 pub(crate) fn name_of(method: &str, params: &Object) -> Option<String> {
     params.optional(name_key(method)?).ok().flatten()
 }
 
-/// Whether this can be the id of a session: visible ASCII (2025-11-25 transports, session management), and not longer than any that is sane.
+/// Returns whether this is a valid session id: visible ASCII (2025-11-25 transports, session
+/// management) of a plausible length.
 pub(crate) fn is_session_id(text: &str) -> bool {
     const MAX: usize = 4 << 10;
     !text.is_empty() && text.len() <= MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// A value as a header may carry it: plain if it is visible ASCII without blanks at its ends, else in the Base64 form with its markers,
-/// which a plain value that looks like that form is put into as well.
+/// Encodes a value for a header field: unchanged if it is visible ASCII without blanks at its ends,
+/// otherwise in Base64 with markers. A plain value that looks like that form is encoded too.
 pub(crate) fn encode(value: &str) -> String {
     let plain = value.bytes().all(|b| (0x20..0x7f).contains(&b)) && value.trim() == value;
     let looks_encoded = value.starts_with(BEFORE) && value.ends_with(AFTER);
     if plain && !looks_encoded { value.to_string() } else { format!("{BEFORE}{}{AFTER}", STANDARD.encode(value)) }
 }
 
-/// What a field says as it stands, without the white space around it.
+/// Returns the value of a field without the white space around it.
 ///
 /// # Errors
-/// Why it is not legible, in words that follow the name of the field.
+/// The reason why the value is invalid. The text continues the name of the field.
 pub(crate) fn plain(value: &str) -> Result<&str, &'static str> {
     let value = value.trim_matches([' ', '\t']);
     let legal = value.bytes().all(|byte| (0x20..0x7f).contains(&byte) || byte == b'\t');
-    if legal { Ok(value) } else { Err("holds what no header may hold") }
+    if legal { Ok(value) } else { Err("contains a character that a header field must not contain") }
 }
 
-/// What a field says that [`encode`] may have written. Strict: Base64 of the standard alphabet, padded, with nothing in its spare bits, and
-/// UTF-8 in it.
+/// Decodes a value that [`encode`] may have written. Strict: Base64 in the standard alphabet,
+/// padded, with zero spare bits, of UTF-8.
 ///
 /// # Errors
-/// As [`plain`].
+/// As in [`plain`].
 pub(crate) fn decode(value: &str) -> Result<String, &'static str> {
     let value = plain(value)?;
     match value.strip_prefix(BEFORE).and_then(|rest| rest.strip_suffix(AFTER)) {
@@ -116,14 +119,14 @@ mod tests {
 
     // covers: HDR-S-012, HDR-S-013, HDR-S-033, HDR-B-037, B-170, B-216
     #[test]
-    fn what_is_read_is_read_strictly() {
+    fn values_are_decoded_strictly() {
         for (field, value) in [
             ("\t  plain \t", "plain"),
             ("in  the\tmiddle", "in  the\tmiddle"),
             ("=?base64?SGVsbG8=?=", "Hello"),
             (" =?base64?SGVsbG8=?= ", "Hello"),
             ("=?base64??=", ""),
-            // What lacks a marker, or has it in other letters, is what it says.
+            // A value without a marker, or with one in another case, is plain.
             ("SGVsbG8=", "SGVsbG8="),
             ("=?base64?SGVsbG8=", "=?base64?SGVsbG8="),
             ("SGVsbG8=?=", "SGVsbG8=?="),
@@ -155,7 +158,7 @@ mod tests {
 
     // covers: HDR-C-005, HDR-B-008, TASKX-C-034
     #[test]
-    fn each_method_that_has_a_name_shows_it() {
+    fn each_method_with_a_name_sends_it() {
         let params = Object::new().with("name", "n").with("uri", "u:v").with("taskId", "t");
         let cases = [
             ("tools/call", Some("n")),
@@ -181,7 +184,7 @@ mod tests {
     proptest! {
         // covers: B-215, B-216, HDR-C-035, HDR-S-013
         #[test]
-        fn every_value_comes_back_and_is_a_legal_field(value in any::<String>()) {
+        fn every_value_round_trips_as_a_valid_field(value in any::<String>()) {
             let header = encode(&value);
             prop_assert!(header.bytes().all(|byte| (0x20..0x7f).contains(&byte)));
             prop_assert_eq!(header.trim(), header.as_str());

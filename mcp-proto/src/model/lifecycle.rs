@@ -1,4 +1,4 @@
-//! Who the two sides are and what they can do: `initialize` and `server/discover`.
+//! The identity and the capabilities of both sides: `initialize` and `server/discover`.
 
 use crate::rpc::{DecodeError, Object, RawJson};
 use crate::version::ProtocolVersion;
@@ -14,12 +14,12 @@ pub struct Implementation {
     pub version: String,
     /// Its name, for people.
     pub title: Option<String>,
-    /// Members that this type does not name, as they were.
+    /// Members that this type does not name, unchanged.
     pub other: Object,
 }
 
 impl Implementation {
-    /// A program of this name and version.
+    /// Creates a description of a program.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { name: name.into(), version: version.into(), title: None, other: Object::new() }
     }
@@ -45,22 +45,24 @@ impl Implementation {
     }
 }
 
-/// What a client can do for a server. Absent means "cannot"; an empty object means "can, without options".
+/// The capabilities of a client. An absent one is not supported; an empty object is supported,
+/// without options.
 #[derive(Clone, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct ClientCapabilities {
-    /// It can ask the user. An empty object, or one with `form`, means by form; `url` must be named.
+    /// Requests to the user. An empty object, or one with `form`, means forms. `url` has to be
+    /// named.
     pub elicitation: Option<Object>,
-    /// It can ask a language model.
+    /// Requests to a language model.
     pub sampling: Option<Object>,
-    /// It can list roots.
+    /// The list of roots.
     pub roots: Option<Object>,
-    /// Everything else: `experimental`, `extensions`.
+    /// All other members: `experimental`, `extensions`.
     pub other: Object,
 }
 
 impl ClientCapabilities {
-    /// Reads them; members of another type than an object count as absent.
+    /// Decodes the capabilities. A member that is not an object counts as absent.
     pub fn read(object: &Object) -> Self {
         let member = |key: &str| object.optional_object(key).ok().flatten();
         let mut other = object.clone();
@@ -70,12 +72,13 @@ impl ClientCapabilities {
         Self { elicitation: member("elicitation"), sampling: member("sampling"), roots: member("roots"), other }
     }
 
-    /// Whether forms can be shown: `elicitation` is there, and empty or with a `form` member.
+    /// Returns whether the client supports forms: `elicitation` is present, and is empty or has
+    /// `form`.
     pub fn elicits_forms(&self) -> bool {
         self.elicitation.as_ref().is_some_and(|modes| modes.get("form").is_some() || modes.get("url").is_none())
     }
 
-    /// Whether the capability of this name is there.
+    /// Returns whether the client has the capability of this name.
     pub fn has(&self, capability: &str) -> bool {
         match capability {
             "elicitation" => self.elicits_forms(),
@@ -100,34 +103,36 @@ impl ClientCapabilities {
     }
 }
 
-/// What a server offers. Absent means "does not".
+/// The capabilities of a server. An absent one is not supported.
 #[derive(Clone, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct ServerCapabilities {
-    /// It has tools.
+    /// Tools.
     pub tools: Option<Object>,
-    /// Everything else: `resources`, `prompts`, `logging`, `completions`, `experimental`, `extensions`.
+    /// All other members: `resources`, `prompts`, `logging`, `completions`, `experimental`,
+    /// `extensions`.
     pub other: Object,
 }
 
 impl ServerCapabilities {
-    /// Whether clients are told when the list of tools changes: `tools.listChanged`.
+    /// Returns whether the server notifies clients when its list of tools changes:
+    /// `tools.listChanged`.
     pub fn announces_tools(&self) -> bool {
         self.tools.as_ref().is_some_and(|tools| matches!(tools.optional("listChanged"), Ok(Some(true))))
     }
 
-    /// Whether the server sends log messages: `logging`.
+    /// Returns whether the server sends log messages: `logging`.
     pub(crate) fn has_logging(&self) -> bool {
         self.object("logging").is_some()
     }
 
-    /// Whether clients can subscribe to single resources: `resources.subscribe`.
+    /// Returns whether clients can subscribe to single resources: `resources.subscribe`.
     pub(crate) fn watches_resources(&self) -> bool {
         let resources = self.object("resources");
         resources.is_some_and(|resources| matches!(resources.optional("subscribe"), Ok(Some(true))))
     }
 
-    /// Whether the server has tasks of 2025-11-25: `tasks`.
+    /// Returns whether the server has the tasks of 2025-11-25: `tasks`.
     pub(crate) fn has_tasks(&self) -> bool {
         self.object("tasks").is_some()
     }
@@ -152,17 +157,18 @@ impl ServerCapabilities {
     }
 }
 
-/// What a client knows of its server once they have agreed.
+/// What a client knows about its server after negotiation.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct ServerInfo {
     /// The revision in use.
     pub version: ProtocolVersion,
-    /// Who the server says it is; a modern server may not say. For people: draw no conclusions from it.
+    /// The name and version that the server reports. A modern server may omit them. For people: do
+    /// not base decisions on them.
     pub implementation: Option<Implementation>,
-    /// What it offers.
+    /// Its capabilities.
     pub capabilities: ServerCapabilities,
-    /// How to use it, for a language model.
+    /// Instructions for a language model.
     pub instructions: Option<String>,
 }
 
@@ -178,39 +184,40 @@ pub(crate) mod meta {
     pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 }
 
-/// How long and for whom a result may be kept (2026-07-28, caching).
+/// How long a result may be cached, and for whom (2026-07-28, caching).
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct CacheHints {
-    /// Milliseconds for which it is fresh; zero means not at all.
+    /// Milliseconds for which the result is fresh. Zero: it must not be cached.
     pub ttl_ms: u64,
-    /// Whether anyone may be served from it, or only whoever asked.
+    /// Whether the result may be shared.
     pub scope: CacheScope,
 }
 
-/// For whom a result may be kept.
+/// The users of a cached result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CacheScope {
-    /// For anyone.
+    /// Everyone.
     Public,
-    /// For whoever asked.
+    /// Only the user whose request it answers.
     Private,
 }
 
 impl Default for CacheHints {
-    /// Stale at once, private: what promises nothing.
+    /// Stale at once and private, which guarantees nothing.
     fn default() -> Self {
         Self { ttl_ms: 0, scope: CacheScope::Private }
     }
 }
 
 impl CacheHints {
-    /// Hints with these values.
+    /// Creates hints with these values.
     pub const fn new(ttl_ms: u64, scope: CacheScope) -> Self {
         Self { ttl_ms, scope }
     }
 
-    /// Reads them leniently: an absent, negative or unreadable `ttlMs` is 0, an absent or unknown scope is private.
+    /// Decodes the hints leniently: an absent, negative or invalid `ttlMs` is 0, an absent or
+    /// unknown scope is private.
     pub(crate) fn read(result: &Object) -> Self {
         let ttl_ms = result.optional::<f64>("ttlMs").ok().flatten().filter(|ms| *ms > 0.0).unwrap_or(0.0) as u64;
         let scope = result.optional::<String>("cacheScope").ok().flatten();
@@ -218,7 +225,7 @@ impl CacheHints {
         Self { ttl_ms, scope: if public { CacheScope::Public } else { CacheScope::Private } }
     }
 
-    /// Adds the hints that the result does not have.
+    /// Adds the hints that the result lacks.
     pub(crate) fn add_to(&self, result: &mut Object) {
         if result.get("ttlMs").is_none() {
             result.set("ttlMs", RawJson::from(self.ttl_ms));

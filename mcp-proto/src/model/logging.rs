@@ -27,7 +27,7 @@ impl LogLevel {
         ("emergency", Self::Emergency),
     ];
 
-    /// Reads a level. Returns `None` for anything that is not one of the eight names.
+    /// Decodes a level. `None` for anything that is not one of the eight names.
     pub(crate) fn read(level: &RawJson) -> Option<Self> {
         Self::NAMES.iter().find(|(name, _)| *level == (*name).into()).map(|(_, level)| *level)
     }

@@ -1,10 +1,9 @@
-//! The annotation `x-mcp-header` in the input schema of a tool: where it stands, what it says, and whether it may (2026-07-28 transports,
-//! schema extension). One pass over the schema; nothing is resolved or fetched.
+//! The annotation `x-mcp-header` in the input schema of a tool: its location, its value, and
+//! whether it is valid (2026-07-28 transports, schema extension). One pass over the schema. Nothing
+//! is resolved or fetched.
 
-#[cfg(feature = "http")]
 mod arguments;
 
-#[cfg(feature = "http")]
 pub(crate) use arguments::{says, text_of};
 
 use crate::exchange::is_token;
@@ -17,15 +16,15 @@ use alloc::vec::Vec;
 /// The keyword.
 const ANNOTATION: &str = "x-mcp-header";
 
-/// Characters of a property path that are shown.
+/// Maximum number of characters of a property path in an error.
 const SHOWN: usize = 200;
 
-/// A schema as far as it matters for header fields: those that are annotated, and the way to them.
+/// The annotated properties of a schema, and the paths to them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Mirror {
-    /// What the field that mirrors this value is called, without what all of them begin with.
+    /// The name of the field that mirrors this value, without the common prefix.
     pub(crate) header: Option<String>,
-    /// The properties with something annotated in them.
+    /// The properties that contain an annotation.
     pub(crate) inner: BTreeMap<String, Mirror>,
 }
 
@@ -38,10 +37,12 @@ impl Mirror {
 /// Reads the annotations of an input schema.
 ///
 /// # Errors
-/// The first thing that is against the rules, for people. The value of each annotation is a token that no other has, not even in another
-/// case. It stands on a property of the type `string`, `integer` or `boolean` (or of several of these, `null` among them: such an argument
-/// has no field) to which `properties` alone lead. It may stand nowhere else, neither below keywords that hold other schemas nor below
-/// ones that are not known here, since a reference may lead there. `default`, `const`, `enum` and `examples` hold data.
+/// The first violation of the rules, for people. The value of each annotation is a token. No two
+/// are equal, regardless of case. The annotated property has the type `string`, `integer` or
+/// `boolean` (or several of these, possibly with `null`, whose arguments have no field), and only
+/// `properties` lead to it. An annotation anywhere else is invalid, both below keywords that
+/// contain other schemas and below unknown keywords, since a reference may point there. `default`,
+/// `const`, `enum` and `examples` contain data.
 pub(crate) fn read(schema: &RawJson) -> Result<Mirror, String> {
     let mentions = |what: &[u8]| memchr::memmem::find(schema.as_bytes(), what).is_some();
     // A key may be written with escapes.
@@ -57,15 +58,15 @@ pub(crate) fn read(schema: &RawJson) -> Result<Mirror, String> {
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Root,
-    /// By `properties` alone.
+    /// Only by `properties`.
     Property,
     Elsewhere,
 }
 
 struct Reader {
-    /// The names of the fields so far, in small letters.
+    /// The names of the fields so far, in lower case.
     headers: BTreeSet<String>,
-    /// The keys that led here.
+    /// The keys on the path to the current schema.
     path: Vec<String>,
     fault: Option<String>,
 }
@@ -94,7 +95,7 @@ impl Reader {
         mirror
     }
 
-    /// Schemas by names that are no keywords; of a name that stands twice the last counts.
+    /// Reads schemas below names that are not keywords. The last of a repeated name counts.
     fn named(&mut self, walk: &mut Walk<'_>, key: String, place: Place) -> BTreeMap<String, Mirror> {
         let mut found = BTreeMap::new();
         self.at(key, |reader| {
@@ -110,7 +111,7 @@ impl Reader {
         found
     }
 
-    /// What may be a schema, or several.
+    /// Reads a value that may be a schema, or several.
     fn elsewhere(&mut self, walk: &mut Walk<'_>) {
         match walk.kind() {
             JsonKind::Object => drop(self.schema(walk, Place::Elsewhere)),
@@ -126,15 +127,15 @@ impl Reader {
         read
     }
 
-    /// The name of the field that an annotation asks for, if it may.
+    /// Returns the name of the field that a valid annotation defines.
     fn judge(&mut self, value: Option<String>, fits: bool, place: Place) -> Option<String> {
         let fault = match value {
-            _ if place != Place::Property => "stands where `properties` alone do not lead",
+            _ if place != Place::Property => "is not reachable by `properties` alone",
             None => "is not a string",
             Some(name) if name.is_empty() => "is empty",
             Some(name) if !is_token(&name) => "is not a token",
-            Some(_) if !fits => "stands on what is neither `string`, `integer` nor `boolean`",
-            Some(name) if !self.headers.insert(name.to_ascii_lowercase()) => "stands twice",
+            Some(_) if !fits => "is on a type other than `string`, `integer` and `boolean`",
+            Some(name) if !self.headers.insert(name.to_ascii_lowercase()) => "occurs twice",
             Some(name) => return Some(name),
         };
         if self.fault.is_none() {
@@ -145,7 +146,7 @@ impl Reader {
     }
 }
 
-/// Whether every value of the type that comes next can be put into a field, or has none.
+/// Returns whether every value of the next type either fits into a field or has none.
 fn is_carried(walk: &mut Walk<'_>) -> bool {
     let is_primitive = |name: Option<String>| matches!(name.as_deref(), Some("string" | "integer" | "boolean"));
     if walk.kind() != JsonKind::Array {

@@ -1,9 +1,10 @@
-//! The typed protocol, one file an area. Types are read from [`Object`](crate::rpc::Object)s member by member, unknown members are kept
-//! where a peer's extension could matter, and `lower(version)` stands on the few types that a revision cannot carry as they are.
+//! The typed protocol, one file for each area. Types are decoded from
+//! [`Object`](crate::rpc::Object)s member by member. Unknown members are kept where an extension of
+//! a peer could matter. The few types that a revision cannot represent unchanged have a method
+//! `lower(version)`.
 
 pub mod content;
 pub mod elicitation;
-#[cfg(feature = "http")]
 pub(crate) mod headers;
 pub mod lifecycle;
 pub(crate) mod logging;

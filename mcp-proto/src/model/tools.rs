@@ -13,12 +13,13 @@ use core::fmt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Lists the tools, one page a call; see [`Pages`](crate::Pages) for all of them.
+/// Creates a call of `tools/list`, which returns one page. [`Pages`](crate::Pages) fetches all of
+/// them.
 pub fn list() -> Call<List> {
     Call::new("tools/list", Ok(Object::new())).repeatable()
 }
 
-/// Calls the tool of this name.
+/// Creates a call of the tool of this name.
 pub fn call(name: &str) -> Call<CallTool> {
     Call::new("tools/call", Ok(Object::new().with("name", name)))
 }
@@ -32,8 +33,8 @@ pub struct List;
 pub struct CallTool;
 
 impl Call<CallTool> {
-    /// The arguments: a value that serde serialises, an [`Object`] or a [`RawJson`]. They are read at once and must become a JSON object. A
-    /// failure shows when the call is made.
+    /// Sets the arguments: a serde value, an [`Object`] or a [`RawJson`] that serializes to a JSON
+    /// object. They are serialized at once. The engine reports an error when the call is made.
     #[must_use]
     pub fn arguments<T: ToObject + ?Sized>(self, arguments: &T) -> Self {
         self.param("arguments", arguments.to_object().map(RawJson::from))
@@ -76,9 +77,9 @@ impl Method for CallTool {
 pub struct Page {
     /// The tools of this page.
     pub tools: Vec<Tool>,
-    /// The cursor of the next page; the empty string is one.
+    /// The cursor of the next page. It may be empty.
     pub next_cursor: Option<String>,
-    /// How long the page may be kept. Stale at once where the server did not say.
+    /// How long the page may be cached. Stale at once if the server did not specify it.
     pub cache: CacheHints,
 }
 
@@ -92,33 +93,33 @@ pub struct Tool {
     pub title: Option<String>,
     /// What it does, for a language model.
     pub description: Option<String>,
-    /// The JSON Schema of its arguments, byte for byte.
+    /// The JSON Schema of its arguments, unchanged.
     pub input_schema: RawJson,
-    /// The JSON Schema of its structured result, byte for byte.
+    /// The JSON Schema of its structured result, unchanged.
     pub output_schema: Option<RawJson>,
-    /// What the server says of its effects; believe it only of a server that you trust.
+    /// The effects that the server declares. Rely on them only if you trust the server.
     pub annotations: Annotations,
-    /// Members that this type does not name, as they were.
+    /// Members that this type does not name, unchanged.
     pub other: Object,
 }
 
-/// What a server says of the effects of a tool (`ToolAnnotations`). All are hints, and all are optional.
+/// The declared effects of a tool (`ToolAnnotations`). All are hints, and all are optional.
 #[derive(Clone, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct Annotations {
     /// It changes nothing.
     pub read_only: Option<bool>,
-    /// What it changes may be lost; meaningful if it is not read-only.
+    /// It may destroy data. Meaningful if it is not read-only.
     pub destructive: Option<bool>,
-    /// Calling it again with the same arguments changes nothing more.
+    /// A second call with the same arguments has no further effect.
     pub idempotent: Option<bool>,
-    /// It reaches out to things the server does not know.
+    /// It interacts with systems outside of the server.
     pub open_world: Option<bool>,
-    /// Other members, `title` among them.
+    /// Other members, including `title`.
     pub other: Object,
 }
 
-/// The members on the wire of [`Annotations`].
+/// The keys of [`Annotations`] on the wire.
 const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
 impl Annotations {
@@ -141,7 +142,7 @@ impl Annotations {
 }
 
 impl Tool {
-    /// A tool of this name that takes any object.
+    /// Creates a tool of this name, which accepts any object.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -154,53 +155,55 @@ impl Tool {
         }
     }
 
-    /// What it does, for a language model.
+    /// Sets its description for a language model.
     #[must_use]
     pub fn describe(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// Its name, for people. Not sent before 2025-06-18, which introduced it.
+    /// Sets its name for people. Not sent before 2025-06-18, which introduced it.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Says that it changes nothing. Hints are not sent before 2025-03-26, which introduced them.
+    /// Declares that it changes nothing. Hints are not sent before 2025-03-26, which introduced
+    /// them.
     #[must_use]
     pub const fn read_only(mut self) -> Self {
         self.annotations.read_only = Some(true);
         self
     }
 
-    /// Says that calling it again with the same arguments changes nothing more.
+    /// Declares that a second call with the same arguments has no further effect.
     #[must_use]
     pub const fn idempotent(mut self) -> Self {
         self.annotations.idempotent = Some(true);
         self
     }
 
-    /// Says whether what it changes may be lost.
+    /// Declares whether it may destroy data.
     #[must_use]
     pub const fn destructive(mut self, destructive: bool) -> Self {
         self.annotations.destructive = Some(destructive);
         self
     }
 
-    /// Says whether it reaches out to things the server does not know.
+    /// Declares whether it interacts with systems outside of the server.
     #[must_use]
     pub const fn open_world(mut self, open_world: bool) -> Self {
         self.annotations.open_world = Some(open_world);
         self
     }
 
-    /// Sets the JSON Schema of the arguments: a [`RawJson`], a string of JSON text, or a value that serialises to the schema, such as the
-    /// result of `schemars::schema_for!(Arguments)`. A schema without `type` gets `"type":"object"`, which MCP requires.
+    /// Sets the JSON Schema of the arguments: a [`RawJson`], a string of JSON text, or a value that
+    /// serializes to the schema, such as the result of `schemars::schema_for!(Arguments)`. A schema
+    /// without `type` gets `"type":"object"`, which MCP requires.
     ///
     /// # Panics
-    /// If it is not JSON, not an object, or its `type` is another than `"object"`: the program is wrong.
+    /// If it is not JSON, not an object, or has a `type` other than `"object"`.
     #[must_use]
     pub fn input_schema(mut self, schema: impl IntoSchema) -> Self {
         let json = schema.into_schema().expect("an input schema is a JSON object");
@@ -215,21 +218,23 @@ impl Tool {
         self
     }
 
-    /// The JSON Schema of its structured result. Not sent before 2025-06-18; until 2025-11-25 only one whose `type` is `"object"` is.
+    /// Sets the JSON Schema of its structured result. Not sent before 2025-06-18. Until 2025-11-25
+    /// it is sent only if its `type` is `"object"`.
     ///
-    /// In revisions that carry the schema, a result needs structured content: return [`Json`](crate::route::Json). The engine sends a complete
-    /// result without it, and without `isError`, as an error of the tool, and emits the diagnostic `missing-structure`. The engine does not
-    /// validate the content against the schema.
+    /// In revisions that have output schemas, a result needs structured content: return
+    /// [`Json`](crate::route::Json). The engine sends a complete result without it, and without
+    /// `isError`, as an error of the tool, and emits the diagnostic `missing-structure`. The engine
+    /// does not validate the content against the schema.
     ///
     /// # Panics
-    /// If it is not JSON or not an object: the program is wrong.
+    /// If it is not JSON or not an object.
     #[must_use]
     pub fn output_schema(mut self, schema: impl IntoSchema) -> Self {
         self.output_schema = Some(schema.into_schema().expect("an output schema is a JSON object"));
         self
     }
 
-    /// Reads a tool.
+    /// Decodes a tool.
     ///
     /// # Errors
     /// [`DecodeError`] if it has no name or no input schema.
@@ -253,19 +258,21 @@ impl Tool {
         Ok(Self { other: object, ..tool })
     }
 
-    /// Checks that a server may offer this tool: its input schema is an object of `type` `"object"`, and the `x-mcp-header` annotations in it
-    /// follow the rules (2026-07-28 transports,
-    /// schema extension). Clients leave out a tool whose annotations do not. For a tool that was not written here, before it is given to
-    /// a [`Router`](crate::Router). What is secret is not annotated: whoever is on the way sees and may log a header field.
+    /// Checks that a server may offer this tool: its input schema is an object of `type`
+    /// `"object"`, and its `x-mcp-header` annotations are valid (2026-07-28 transports, schema
+    /// extension). Clients ignore a tool with invalid annotations. Use this for a tool that you did
+    /// not define yourself, before you add it to a [`Router`](crate::Router). Do not annotate
+    /// secrets: intermediaries see and may log header fields.
     ///
     /// # Errors
-    /// [`BadTool`]: the schema, or the first annotation that is against the rules. Its value is a token that no other has, not even in another case, and
-    /// it stands on a property of the type `string`, `integer` or `boolean` to which `properties` alone lead.
+    /// [`BadTool`] for the schema, or for the first invalid annotation. The value of an annotation
+    /// is a token, and no two are equal, regardless of case. The property has the type `string`,
+    /// `integer` or `boolean`, and only `properties` lead to it.
     pub fn check(&self) -> Result<(), BadTool> {
         self.mirror().map(drop)
     }
 
-    /// The arguments that it wants mirrored.
+    /// Returns its annotated arguments.
     pub(crate) fn mirror(&self) -> Result<Mirror, BadTool> {
         let schema = Object::read(&self.input_schema);
         let mirror = match schema.is_ok_and(|schema| schema.get("type") == Some(&"object".into())) {
@@ -275,7 +282,7 @@ impl Tool {
         mirror.map_err(|why| BadTool { name: self.name.clone(), why })
     }
 
-    /// The tool on the wire, without what the revision does not have.
+    /// Encodes the tool, without the members that the revision does not have.
     pub fn write(&self, version: ProtocolVersion) -> Object {
         let rules = version.rules();
         let mut object = Object::new().with("name", self.name.as_str());
@@ -294,7 +301,7 @@ impl Tool {
         self.other.iter().fold(object, |object, (key, value)| object.with(key, value.clone()))
     }
 
-    /// The output schema, if this revision can carry it.
+    /// Returns the output schema, if this revision can represent it.
     pub(crate) fn output_schema_in(&self, version: ProtocolVersion) -> Option<&RawJson> {
         let rules = version.rules();
         let is_object =
@@ -302,7 +309,7 @@ impl Tool {
         self.output_schema.as_ref().filter(|schema| rules.titles && (rules.any_structured || is_object(schema)))
     }
 
-    /// The names of the arguments that a call must have, as its schema says at the top level.
+    /// Returns the names of the required arguments, from the top level of its schema.
     pub fn required_arguments(&self) -> Vec<String> {
         Object::read(&self.input_schema)
             .ok()
@@ -317,7 +324,7 @@ impl Tool {
 pub struct BadTool {
     /// Its name.
     pub name: String,
-    /// What is against the rules, for people.
+    /// The violated rule, for people.
     pub why: String,
 }
 
@@ -330,15 +337,15 @@ impl fmt::Display for BadTool {
 impl core::error::Error for BadTool {}
 
 impl From<&str> for Tool {
-    /// A tool of this name that takes any object.
+    /// Creates a tool of this name, which accepts any object.
     fn from(name: &str) -> Self {
         Self::new(name)
     }
 }
 
-/// What a JSON Schema can be given as.
+/// A value that converts to a JSON Schema.
 pub trait IntoSchema {
-    /// The schema as it is sent.
+    /// Returns the schema as it is sent.
     ///
     /// # Errors
     /// [`EncodeError`] if it is not a JSON object.
@@ -362,48 +369,49 @@ impl<T: Serialize> IntoSchema for T {
     }
 }
 
-/// What a tool returned.
+/// The result of a tool.
 #[derive(Clone, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct CallToolResult {
-    /// The content, for a language model; may be empty.
+    /// The content, for a language model. May be empty.
     pub content: Vec<Content>,
-    /// The result as data: any JSON value, `null` among them, from 2026-07-28 on; an object in 2025-06-18 and 2025-11-25; else absent.
+    /// The result as data. From 2026-07-28 on it may be any JSON value, including `null`. In
+    /// 2025-06-18 and 2025-11-25 it is an object. Earlier revisions do not have it.
     pub structured: Option<RawJson>,
-    /// Whether the tool failed. Such a result is meant for the model, which may try otherwise.
+    /// Whether the tool failed. Such a result is for the model, which may try something else.
     pub is_error: bool,
-    /// The `_meta` member and others, as they were.
+    /// The `_meta` member and others, unchanged.
     pub other: Object,
 }
 
 impl CallToolResult {
-    /// A result of one block of text.
+    /// Creates a result with one block of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: alloc::vec![Content::text(text)], ..Self::default() }
     }
 
-    /// A failure, told in text.
+    /// Creates a failure with one block of text.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
 
-    /// The text of its first block of text.
+    /// Returns the text of the first block of text.
     pub fn first_text(&self) -> Option<&str> {
         self.content.iter().find_map(Content::as_text)
     }
 
-    /// Reads the structured result as a `T`.
+    /// Decodes the structured result as a `T`.
     ///
     /// # Errors
-    /// [`DecodeError`] if there is none, or it is of another shape.
+    /// [`DecodeError`] if there is none, or if it has another shape.
     pub fn structured<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
         self.structured.as_ref().ok_or_else(|| DecodeError::new("no structured content"))?.decode()
     }
 
-    /// Reads a result. Absent `content` counts as empty.
+    /// Decodes a result. Absent `content` counts as empty.
     ///
     /// # Errors
-    /// [`DecodeError`] if it is not of this shape.
+    /// [`DecodeError`] if it does not have this shape.
     pub fn read(json: &RawJson) -> Result<Self, DecodeError> {
         let mut other = Object::read(json)?;
         let content = other.optional_array("content")?.unwrap_or_default();
@@ -416,7 +424,8 @@ impl CallToolResult {
         Ok(Self { content, structured, is_error, other })
     }
 
-    /// The result as this revision can carry it. Structured content that it cannot carry becomes a block of text if there is none.
+    /// Returns the result in a form that this revision can represent. Structured content that it
+    /// cannot represent becomes a block of text if there is none.
     #[must_use]
     pub fn lower(&self, version: ProtocolVersion) -> Self {
         let rules = version.rules();
@@ -430,7 +439,7 @@ impl CallToolResult {
         Self { content, structured, is_error: self.is_error, other: self.other.clone() }
     }
 
-    /// The result on the wire.
+    /// Encodes the result.
     pub fn write(&self) -> Object {
         let content: Vec<RawJson> = self.content.iter().map(|block| block.write().to_json()).collect();
         let mut object = Object::new().with("content", content);

@@ -1,9 +1,10 @@
-//! What a client is configured with, and the vocabulary of channels, on file. Every field is here: a new one does not compile until it is.
+//! The configuration of a client and the types of connections, in a recording. Every field is
+//! listed, so that a new one does not compile until it is added here.
 
 use super::value::{Value, fields, member, name, names, unknown};
 use crate::client::{
-    CancelSignal, ClientConfig, IdPolicy, ListenerEnd, ListenerStart, ListenerTime, Malformed, Policy, Repeat, Restart,
-    Resume, SseDecode, Target, Verdict,
+    CancelSignal, ClientConfig, HttpTarget, IdPolicy, ListenerEnd, ListenerStart, ListenerTime, Malformed, Policy,
+    Repeat, Restart, Resume, SseDecode, Target, Verdict,
 };
 use crate::exchange::{
     Closed, Credentials, Endpoint, ExitStatus, Group, Headers, Inherit, Origin, Peer, PeerKind, Program,
@@ -148,7 +149,7 @@ fields!(Verdict { version });
 fields!(Restart { waits, jitter, max_starts, within });
 
 names!(Policy { Auto = "auto", Legacy = "legacy", Modern = "modern" });
-names!(CancelSignal { IoEvent = "wire", LocalOnly = "local" });
+names!(CancelSignal { Server = "wire", LocalOnly = "local" });
 names!(Malformed { Skip = "skip", Fatal = "fatal" });
 names!(ListenerStart { AfterInitialized = "after-initialized", BeforeInitialized = "before-initialized", Never = "never" });
 names!(ListenerEnd { Resume = "resume", Stop = "stop", Ignore = "ignore" });
@@ -158,7 +159,8 @@ names!(Group { Own = "own", Inherit = "inherit" });
 names!(PeerKind { Given = "given", Unix = "unix", Tcp = "tcp" });
 
 impl Value for Peer {
-    /// A member without a value is left out, as in recordings of earlier versions, which do not have it.
+    /// A member without a value is omitted, as in recordings of earlier versions, which do not have
+    /// it.
     fn write(&self) -> RawJson {
         let Self { name, kind, address, credentials, connection } = self;
         let kind = (*kind != PeerKind::default()).then(|| kind.write());
@@ -183,13 +185,13 @@ impl Value for Peer {
     }
 }
 
-/// A member that may be absent.
+/// Reads a member that may be absent.
 fn optional<T: Value>(object: &Object, key: &str) -> Result<Option<T>, DecodeError> {
     object.get(key).map(|_| member(object, key)).transpose()
 }
 
 impl Value for MessageHook {
-    /// Only that there is one. What it refuses is on file as it happens.
+    /// Records only that there is a hook. Its refusals are recorded as they happen.
     fn write(&self) -> RawJson {
         true.into()
     }
@@ -252,13 +254,11 @@ impl Value for Target {
     fn write(&self) -> RawJson {
         match self {
             Self::Duplex(endpoint) => endpoint.write(),
-            #[cfg(feature = "http")]
             Self::Http(target) => Object::new().with("url", target.write()).into(),
         }
     }
 
     fn read(json: &RawJson) -> Result<Self, DecodeError> {
-        #[cfg(feature = "http")]
         if let Ok(url) = Object::read(json).and_then(|object| member(&object, "url")) {
             return Ok(Self::Http(url));
         }
@@ -266,10 +266,19 @@ impl Value for Target {
     }
 }
 
-#[cfg(feature = "http")]
-use crate::client::HttpTarget;
-#[cfg(feature = "http")]
-fields!(HttpTarget { origin, path, original });
+impl Value for HttpTarget {
+    fn write(&self) -> RawJson {
+        let object = Object::new().with("origin", self.origin.write()).with("path", self.path.write());
+        object.with("original", self.original.write()).into()
+    }
+
+    fn read(json: &RawJson) -> Result<Self, DecodeError> {
+        let object = Object::read(json)?;
+        let (origin, path, original) =
+            (member(&object, "origin")?, member(&object, "path")?, member(&object, "original")?);
+        Self::from_parts(origin, path, original).ok_or_else(|| DecodeError::new("HTTP is not compiled in"))
+    }
+}
 
 impl Value for Endpoint {
     fn write(&self) -> RawJson {

@@ -1,4 +1,5 @@
-//! The message hook of a client that is recorded: a function of the application, so that what it refuses is an input like any other.
+//! The message hook of a recorded client. It is a function of the application, so its refusals are
+//! inputs like any other.
 
 use crate::hook::{Denied, MessageHook};
 use alloc::collections::BTreeMap;
@@ -7,10 +8,11 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a hook refuses: the number of the message, counted from 0 over all that it is asked about, and the reason.
+/// The refusals of a hook: the number of the message, counted from 0 over all that the hook sees,
+/// and the reason.
 pub(super) type Denials = BTreeMap<usize, String>;
 
-/// Refuses what was refused before.
+/// Returns a hook that repeats recorded refusals.
 pub(super) fn scripted(denials: &Denials) -> MessageHook {
     let (denials, asked) = (denials.clone(), AtomicUsize::new(0));
     MessageHook::new(move |_| match denials.get(&asked.fetch_add(1, Ordering::Relaxed)) {
@@ -19,14 +21,14 @@ pub(super) fn scripted(denials: &Denials) -> MessageHook {
     })
 }
 
-/// A hook that is listened to.
+/// An observed hook.
 #[cfg(feature = "std")]
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overheard(pub(super) Arc<std::sync::Mutex<(usize, Denials)>>);
 
 #[cfg(feature = "std")]
 impl Overheard {
-    /// The same hook, listened to as long as there is this listener or a clone of it: after that nobody would take what was heard.
+    /// Returns the same hook, observed while this observer or a clone of it exists.
     pub(super) fn listen(&self, hook: MessageHook) -> MessageHook {
         let heard = Arc::downgrade(&self.0);
         MessageHook::new(move |seen| {
@@ -41,7 +43,7 @@ impl Overheard {
         })
     }
 
-    /// What it has refused since this was last asked.
+    /// Returns the refusals since the last call.
     pub(super) fn take(&self) -> Denials {
         core::mem::take(&mut self.lock().1)
     }
@@ -51,7 +53,7 @@ impl Overheard {
     }
 }
 
-/// Without an operating system there is no lock, and a hook cannot be listened to.
+/// Without `std` there is no lock, and a hook cannot be observed.
 #[cfg(not(feature = "std"))]
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overheard(());

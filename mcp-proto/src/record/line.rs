@@ -1,23 +1,25 @@
-//! The lines of a recording: one input, or one output, as one JSON object. Inputs are read back; outputs are only compared.
+//! The lines of a recording: each is one input or output as a JSON object. Inputs are read back.
+//! Outputs are only compared.
 
 use super::mask::Mask;
 use super::value::{Value, fields, member, name, unknown};
 use crate::call::{CallId, CallOptions, RawCall};
 use crate::client::Event;
-use crate::error::Refused;
-use crate::exchange::{Action, ConnectionId, Shutdown};
+use crate::error::Refusal;
+use crate::exchange::{Action, ConnectionId, ConnectionNotice, IoEvent, Shutdown};
 use crate::input::{
-    Applied, AuthKey, Authorization, ClientCommand, Input, InputAnswer, InputKey, IoEvent, NotificationId,
-    WiredClientInput,
+    Applied, AuthKey, Authorization, ClientCommand, Input, InputAnswer, InputKey, NotificationId, WiredClientInput,
 };
 use crate::model::elicitation::ElicitResult;
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, Object, RawJson};
 use crate::time::Instant;
 use alloc::format;
 use alloc::string::{String, ToString};
+use core::fmt;
 use core::time::Duration;
 
-/// The latest instant that a recording may hold, in seconds: about a century. An engine that ticked through more would never be done.
+/// The latest instant in a recording, in seconds: about a century. An engine could not tick through
+/// more in a reasonable time.
 const LAST_SECOND: u64 = u32::MAX as u64;
 
 fields!(CallOptions { timeout, reset_on_progress, max_total, progress, repeatable });
@@ -47,7 +49,7 @@ impl Value for Instant {
     }
 }
 
-/// An input as it stands on file.
+/// Writes an input.
 pub(super) fn input(now: Instant, input: &WiredClientInput, mask: &mut Mask) -> Object {
     let line = |what: &str| Object::new().with("at", now.write()).with("in", what);
     match input {
@@ -56,8 +58,8 @@ pub(super) fn input(now: Instant, input: &WiredClientInput, mask: &mut Mask) -> 
             let line = |what| line(what).with("on", channel.0);
             match wire {
                 IoEvent::Opened(peer) => line("opened").with("peer", peer.write()),
-                IoEvent::Bytes(bytes) => line("bytes").with("bytes", mask.read(*channel, bytes).write()),
-                IoEvent::Eof => line("eof"),
+                IoEvent::Read(bytes) => line("bytes").with("bytes", mask.read(*channel, bytes).write()),
+                IoEvent::ReadClosed => line("eof"),
                 IoEvent::Written(n) => line("written").with("n", n.write()),
                 IoEvent::Closed(why) => line("closed").with("why", mask.closed(why).write()),
             }
@@ -74,7 +76,7 @@ pub(super) fn input(now: Instant, input: &WiredClientInput, mask: &mut Mask) -> 
             line("cancel").with("id", call.0).with("reason", reason.as_ref().map(|reason| mask.words(reason)).write())
         }
         Input::Command(ClientCommand::Answer(key, answer)) => {
-            let line = |what: &str, value: RawJson| line("answer").with("id", key.0).with(what, value);
+            let line = |what: &str, value: RawJson| line("answer").with("id", key.number()).with(what, value);
             match answer {
                 InputAnswer::Elicitation(ElicitResult::Accept(content)) => line("accept", mask.object(content).write()),
                 InputAnswer::Elicitation(ElicitResult::Decline) => line("decline", true.into()),
@@ -92,7 +94,7 @@ pub(super) fn input(now: Instant, input: &WiredClientInput, mask: &mut Mask) -> 
         }
         Input::Command(ClientCommand::Untrack(id)) => line("untrack").with("id", id.0),
         Input::Command(ClientCommand::Authorize(key, with)) => {
-            let line = line("authorize").with("id", key.0);
+            let line = line("authorize").with("id", key.number());
             match with {
                 Authorization::Headers(headers) => line.with("headers", mask.headers(headers).write()),
                 Authorization::Refuse => line,
@@ -110,8 +112,8 @@ pub(super) fn read_input(line: &Object) -> Result<(Instant, WiredClientInput), D
     let input = match what.as_str() {
         "tick" => Input::Tick,
         "opened" => Input::Event(on()?, IoEvent::Opened(member(line, "peer")?)),
-        "bytes" => Input::Event(on()?, IoEvent::Bytes(member(line, "bytes")?)),
-        "eof" => Input::Event(on()?, IoEvent::Eof),
+        "bytes" => Input::Event(on()?, IoEvent::Read(member(line, "bytes")?)),
+        "eof" => Input::Event(on()?, IoEvent::ReadClosed),
         "written" => Input::Event(on()?, IoEvent::Written(member(line, "n")?)),
         "closed" => Input::Event(on()?, IoEvent::Closed(member(line, "why")?)),
         "call" => {
@@ -123,7 +125,7 @@ pub(super) fn read_input(line: &Object) -> Result<(Instant, WiredClientInput), D
             Input::Command(ClientCommand::Call(RawCall { method, params, options: member(line, "options")? }))
         }
         "cancel" => Input::Command(ClientCommand::Cancel(member(line, "id").map(CallId)?, member(line, "reason")?)),
-        "answer" => Input::Command(ClientCommand::Answer(member(line, "id").map(InputKey)?, read_answer(line)?)),
+        "answer" => Input::Command(ClientCommand::Answer(member(line, "id").map(InputKey::new)?, read_answer(line)?)),
         "notify" => Input::Command(ClientCommand::Notify(member(line, "method")?, member(line, "params")?)),
         "notify-tracked" => {
             Input::Command(ClientCommand::NotifyTracked(member(line, "method")?, member(line, "params")?))
@@ -134,7 +136,7 @@ pub(super) fn read_input(line: &Object) -> Result<(Instant, WiredClientInput), D
                 Some(headers) => Authorization::Headers(Value::read(headers)?),
                 None => Authorization::Refuse,
             };
-            Input::Command(ClientCommand::Authorize(member(line, "id").map(AuthKey)?, with))
+            Input::Command(ClientCommand::Authorize(member(line, "id").map(AuthKey::new)?, with))
         }
         "close" => Input::Command(ClientCommand::Close),
         other => return Err(unknown(other)),
@@ -157,20 +159,20 @@ fn read_answer(line: &Object) -> Result<InputAnswer, DecodeError> {
     Err(DecodeError::new("the answer is missing"))
 }
 
-/// What an input came to, where that is not plain.
-pub(super) fn applied(applied: &Result<Applied, Refused<WiredClientInput>>, mask: &Mask) -> Option<Object> {
+/// The result of an input. `None` if the input was applied and returned nothing.
+pub(super) fn applied(applied: Result<Applied, &Refusal>, mask: &Mask) -> Option<Object> {
     match applied {
         Ok(Applied::Done) => None,
         Ok(Applied::Call(call)) => Some(Object::new().with("out", "begun").with("id", call.0)),
         Ok(Applied::Notification(id)) => Some(Object::new().with("out", "begun").with("id", id.0)),
-        Err(refused) => {
+        Err(why) => {
             let line = Object::new().with("out", "refused");
-            Some(if mask.is_on() { line } else { line.with("why", refused.why.to_string().as_str()) })
+            Some(if mask.is_on() { line } else { line.with("why", why.to_string().as_str()) })
         }
     }
 }
 
-/// An output as it stands on file.
+/// Writes an output.
 pub(super) fn output(action: &Action<Event>, mask: &mut Mask) -> Object {
     let line = |what: &str, channel: &ConnectionId| Object::new().with("out", what).with("on", channel.0);
     match action {
@@ -184,16 +186,30 @@ pub(super) fn output(action: &Action<Event>, mask: &mut Mask) -> Object {
             };
             line("close", channel).with("how", how)
         }
-        Action::Event(event) => {
-            let (what, id) = outline(event);
-            let line = Object::new().with("out", "event").with("what", what).with_opt("id", id);
-            // What an event says is made of what was read; a redacted recording does not say it a second time.
-            if mask.is_on() { line } else { line.with("text", format!("{event:?}").as_str()) }
+        Action::Read(connection, reads) => line("read", connection).with("reading", *reads),
+        Action::Notice(connection, notice) => {
+            let what = match notice {
+                ConnectionNotice::Closing(_) => "channel-closing",
+                ConnectionNotice::Closed(_) => "channel-closed",
+            };
+            event(what, Some(connection.0), notice, mask)
+        }
+        Action::Event(told) => {
+            let (what, id) = outline(told);
+            event(what, id, told, mask)
         }
     }
 }
 
-/// What kind of event it is, and which call, question, channel or attempt it is about.
+/// Returns the line of an event or a notice. Its text contains input of the peer: a redacted
+/// recording leaves the text out.
+fn event(what: &str, id: Option<u64>, text: &dyn fmt::Debug, mask: &Mask) -> Object {
+    let line = Object::new().with("out", "event").with("what", what).with_opt("id", id);
+    if mask.is_on() { line } else { line.with("text", format!("{text:?}").as_str()) }
+}
+
+/// Returns the kind of the event, and the number of the call, input request, connection or attempt
+/// that it is about.
 fn outline(event: &Event) -> (&'static str, Option<u64>) {
     match event {
         Event::Ready(_) => ("ready", None),
@@ -203,18 +219,16 @@ fn outline(event: &Event) -> (&'static str, Option<u64>) {
         Event::NotificationEnded { notification, outcome: Ok(()) } => ("notified", Some(notification.0)),
         Event::NotificationEnded { notification, outcome: Err(_) } => ("not-notified", Some(notification.0)),
         Event::ToolsChanged => ("tools-changed", None),
-        Event::AuthNeeded { token, .. } => ("auth-needed", Some(token.key().0)),
+        Event::AuthNeeded { token, .. } => ("auth-needed", Some(token.key().number())),
         Event::Reconnecting { attempt, .. } => ("reconnecting", Some((*attempt).into())),
         Event::ListenerLost { .. } => ("listener-lost", None),
-        Event::InputNeeded { token, .. } => ("asked", Some(token.key().0)),
-        Event::InputWithdrawn(key) => ("withdrawn", Some(key.0)),
+        Event::InputNeeded { token, .. } => ("asked", Some(token.key().number())),
+        Event::InputWithdrawn(key) => ("withdrawn", Some(key.number())),
         Event::Notification { .. } => ("notification", None),
         Event::Diagnostic(diagnostic) => (diagnostic.kind.code(), None),
         Event::Lost { .. } => ("lost", None),
         Event::Restarting { attempt, .. } => ("restarting", Some((*attempt).into())),
         Event::PingMissed { in_a_row, .. } => ("ping-missed", Some((*in_a_row).into())),
-        Event::ChannelClosing { channel, .. } => ("channel-closing", Some(channel.0)),
-        Event::ChannelClosed { channel, .. } => ("channel-closed", Some(channel.0)),
         Event::Terminated(_) => ("terminated", None),
     }
 }

@@ -1,36 +1,41 @@
-//! A run of a client on file: configuration, seed, every input with its time, and every output. A client is a function of the first three,
-//! so [`Recording::replay`] repeats the run on any machine, without its server, and compares each output to the byte.
+//! A recorded run of a client: configuration, seed, every input with its time, and every output. A
+//! client is a function of the first three, so [`Recording::replay`] repeats the run on any machine
+//! without its server, and compares each output byte by byte.
 //!
-//! [`Recorder::client`] makes a client that is recorded; the adapters have an option for it, and the program `replay` of this
-//! repository reads the file. The format is text, one JSON object a line:
+//! [`Recorder::client`] creates a recorded client. The adapters have an option for it, and the
+//! program `replay` of this repository reads the file. The format is text, one JSON object per
+//! line:
 //!
 //! ```text
-//! {"mcp-recording":1,"role":"client","version":"0.1.0","redacted":true,"seed":"07…","at":"0","config":{…}}
+//! {"mcp-recording":1,"role":"client","version":"0.1.0","redacted":true,"seed":"07…",…}
 //! {"out":"open","on":1,"to":{"program":{…}}}
 //! {"at":"0.000184211","in":"opened","on":1,"peer":{"name":[]}}
-//! {"out":"write","on":1,"bytes":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"server/discover\",…}\n"}
-//! {"at":"0.004121007","in":"bytes","on":1,"bytes":"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{…}}\n"}
+//! {"out":"write","on":1,"bytes":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":…}\n"}
+//! {"at":"0.004121007","in":"bytes","on":1,"bytes":"{\"jsonrpc\":\"2.0\",\"id\":1,…}\n"}
 //! {"out":"event","what":"ready","text":"Ready(ServerInfo { … })"}
 //! {"end":true,"inputs":2,"outputs":3}
 //! ```
 //!
-//! What a message hook refused stands as `{"denied":4,"why":"…"}`: the fifth message that it was asked about.
-//! Times are seconds since the driver's origin. Bytes are text where they are UTF-8, else `{"base64":…}`; an option is a list of none or
-//! one. The last line is there if the client came to its end. The format, and what an engine does, may change with a version of this
-//! crate: replay with the version that recorded.
+//! A refusal of a message hook is `{"denied":4,"why":"…"}`: here that of the fifth message that the
+//! hook saw. Times are seconds since the driver's origin. Bytes are text if they are UTF-8,
+//! otherwise `{"base64":…}`. An option is a list with at most one element. The last line is present
+//! if the client terminated. The format, and the behaviour of an engine, may change with a version
+//! of this crate: replay with the version that recorded.
 //!
 //! # Secrets
 //!
-//! A [`Redaction::Redacted`] recording holds no value of the environment and no argument of a program, nothing that it wrote to standard
-//! error, no value of a header field that the application configured ([`ClientConfig::headers`]) or gave as its credentials, and of the
-//! traffic nothing that [`redact`](crate::redact) knows as secret: each such byte is replaced, so that lengths
-//! stay and the recording can still be replayed. It says of an event only which it was and which call it is about. Secrets that look
-//! like anything else (a password as the argument `text` of a tool) stay: look at a recording before you hand it on.
-//! Where a run turned on what a secret itself was (one that is no valid string, one that does not fit its form), the replay may go another
-//! way, and then says where.
+//! A [`Redaction::Redacted`] recording contains no values of the environment and no arguments of a
+//! program, nothing of its standard error, and no values of header fields that the application
+//! configured ([`ClientConfig::headers`]) or provided as credentials. Of the traffic, it contains
+//! nothing that [`redact`](crate::redact) identifies as secret. Each such byte is replaced, so that
+//! lengths stay the same and the recording can be replayed. For an event it contains only the kind
+//! and the call. Secrets that look like other data (a password as the argument `text` of a tool)
+//! remain: check a recording before you share it. If a run depended on a secret itself (an invalid
+//! string, or one that does not fit its form), the replay may differ, and reports where.
 //!
-//! Every recording holds the seed. From it follow the values that a client makes up itself, and nothing of the operating
-//! system or of the server; it is of use for a run that is over, and for no other. Do not hand on a recording of a client that still runs.
+//! Every recording contains the seed. It determines the values that the client generates, but
+//! nothing of the operating system or of the server. It is useful only for this run. Do not share a
+//! recording of a client that is still running.
 
 mod config;
 mod hook;
@@ -47,7 +52,7 @@ pub use read::{ReadError, ReadProblem, Recording, is_recording, read};
 pub use replay::{Difference, Summary};
 
 use crate::client::{ClientConfig, Event};
-use crate::error::Refused;
+use crate::error::Refusal;
 use crate::exchange::Action;
 use crate::input::{Applied, Input, WiredClientInput};
 use crate::rpc::Object;
@@ -65,35 +70,38 @@ use mask::Mask;
 /// The version of the format.
 const FORMAT: u64 = 1;
 
-/// What is left out of a recording.
+/// The parts that a recording omits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Redaction {
-    /// What is known as secret; see the [module](self).
+    /// Everything that is known to be secret: see the [module](self).
     #[default]
     Redacted,
-    /// Nothing. The file holds every secret that the client was given or has seen.
+    /// Nothing. The file contains every secret of the client.
     Raw,
 }
 
-/// What takes the lines of a recording: each comes whole, with its newline, and then a flush is asked for by an empty one at the end.
-/// What it gives as an error is the reason why nothing more is recorded.
+/// The receiver of the lines. It gets each complete line with its newline, and an empty slice at
+/// the end, which requests a flush. Its error is the reason why the recording ends.
 type Sink = Box<dyn FnMut(&[u8]) -> Result<(), String> + Send>;
 
-/// Where a recording goes, and what is left out of it.
+/// The destination of a recording, and the parts to omit.
 pub struct Recorder {
     redaction: Redaction,
     sink: Sink,
 }
 
 impl Recorder {
-    /// Lines go to `sink`: each whole, with its newline; an empty slice after the last. It is called while the client is told something,
-    /// so it must not wait for anything of that client. Once it returns an error, nothing more is recorded, and the client goes on. Its
-    /// next input brings one diagnostic of that (`recording-ended`), unless it has ended.
+    /// Creates a recorder that passes the lines to `sink`: each one complete, with its newline; an
+    /// empty slice after the last one. The client calls it while it handles an input, so it must
+    /// not wait for that client. Once it returns an error, the recording ends and the client
+    /// continues. The next input then emits one diagnostic (`recording-ended`), unless the client
+    /// has ended.
     pub fn new(redaction: Redaction, sink: impl FnMut(&[u8]) -> Result<(), String> + Send + 'static) -> Self {
         Self { redaction, sink: Box::new(sink) }
     }
 
-    /// Lines go to `writer`, each in one `write_all`, so that a process that is killed leaves whole lines; it is flushed at the end.
+    /// Creates a recorder that writes the lines to `writer`. Each line is one `write_all`, so that
+    /// a killed process leaves complete lines. The writer is flushed at the end.
     #[cfg(feature = "std")]
     pub fn to(redaction: Redaction, mut writer: impl std::io::Write + Send + 'static) -> Self {
         Self::new(redaction, move |line| {
@@ -102,7 +110,8 @@ impl Recorder {
         })
     }
 
-    /// A client that is recorded from its first moment. The arguments are those of [`WiredClient::new`].
+    /// Creates a client that is recorded from the start. The arguments are those of
+    /// [`WiredClient::new`].
     pub fn client(self, config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> WiredClient {
         let mask = Mask::new(self.redaction, &config.target);
         let head = read::write_header(&mask.config(&config), &seed, now, self.redaction);
@@ -126,7 +135,8 @@ impl Recorder {
     }
 }
 
-/// A client that is recorded if there is a recorder. The other arguments are those of [`WiredClient::new`].
+/// Creates a client that is recorded if there is a recorder. The other arguments are those of
+/// [`WiredClient::new`].
 pub fn client(recorder: Option<Recorder>, config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> WiredClient {
     match recorder {
         Some(recorder) => recorder.client(config, seed, now),
@@ -140,12 +150,12 @@ impl fmt::Debug for Recorder {
     }
 }
 
-/// A recording that is being made.
+/// A recording in progress.
 struct Recorded {
     mask: Mask,
-    /// `None` once the client has ended or a line could not be written.
+    /// `None` once the client has ended or a write has failed.
     sink: Option<Sink>,
-    /// Why a line could not be written, until that was told.
+    /// Why a write failed, until it is reported.
     failed: Option<String>,
     hook: Overheard,
     inputs: u64,
@@ -159,7 +169,7 @@ impl Recorded {
         self.send(&bytes);
     }
 
-    /// What the message hook has refused meanwhile.
+    /// Records the refusals of the message hook since the last call.
     fn write_denials(&mut self) {
         for (number, reason) in self.hook.take() {
             self.write(Object::new().with("denied", number as u64).with("why", self.mask.text(&reason).as_str()));
@@ -185,7 +195,7 @@ impl Tape for Recorded {
         if self.sink.is_none() {
             return;
         }
-        // What an application says may be nested too deeply to be read back.
+        // A value of the application may be nested too deeply to be read back.
         if let Input::Command(_) = input
             && let Err(e) = line::read_input(&line::input(now, input, &mut self.mask.off()))
         {
@@ -197,7 +207,7 @@ impl Tape for Recorded {
         self.write(line);
     }
 
-    fn applied(&mut self, applied: &Result<Applied, Refused<WiredClientInput>>) {
+    fn applied(&mut self, applied: Result<Applied, &Refusal>) {
         self.write_denials();
         if let Some(line) = line::applied(applied, &self.mask).filter(|_| self.sink.is_some()) {
             self.outputs += 1;

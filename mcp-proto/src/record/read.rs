@@ -1,4 +1,4 @@
-//! Reading a recording: bytes from outside, so whatever they are, the answer is a recording or an error with its line.
+//! Reads a recording. The input is untrusted: the result is a recording, or an error with its line.
 
 use super::hook::Denials;
 use super::value::{Value, member};
@@ -13,20 +13,21 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
 
-/// A run of a client, as it was written down.
+/// A recorded run of a client.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Recording {
-    /// The version of this crate that wrote it. Another may act otherwise, which a replay then shows.
+    /// The version of this crate that wrote it. Another version may behave differently, which a
+    /// replay shows.
     pub version: String,
-    /// What was left out of it.
+    /// The parts that it omits.
     pub redaction: Redaction,
-    /// What the client was configured with.
+    /// The configuration of the client.
     pub config: Arc<ClientConfig>,
     pub(super) seed: [u8; 32],
     pub(super) start: Instant,
     pub(super) denials: Denials,
     pub(super) lines: Vec<Line>,
-    /// Whether it reaches to the end of the client.
+    /// Whether it extends to the end of the client.
     pub complete: bool,
 }
 
@@ -34,37 +35,37 @@ pub struct Recording {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Line {
     Input(Instant, WiredClientInput),
-    /// An output, as text: it is only compared.
+    /// An output, as text. It is only compared.
     Output(RawJson),
-    /// What the message hook refused; it is part of the recording as a whole.
+    /// A refusal of the message hook. It belongs to the recording as a whole.
     Denied(usize, String),
     End,
 }
 
-/// Why bytes are no recording.
+/// Bytes that are not a recording.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReadError {
-    /// The line, from 1.
+    /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The fault of the line.
     pub why: ReadProblem,
 }
 
-/// What is wrong with a line of a recording.
+/// The fault of a line in a recording.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum ReadProblem {
     /// The first line is not that of a recording.
     NotARecording,
-    /// It is one, in a format that is not known here.
+    /// The format is unknown.
     Format(u64),
-    /// The line is cut short: what was written is lost from here on.
+    /// The line is truncated. Everything from here on is lost.
     Cut,
-    /// The line is not what stands in a recording; the text says why.
+    /// The line is malformed. The text says why.
     Line(DecodeError),
-    /// Inputs and outputs are not as many as the last line says.
+    /// The numbers of inputs and outputs differ from those in the last line.
     Count,
-    /// Something follows the end.
+    /// There are bytes after the end.
     AfterEnd,
 }
 
@@ -74,7 +75,7 @@ impl fmt::Display for ReadError {
         match &self.why {
             ReadProblem::NotARecording => f.write_str("this is no recording"),
             ReadProblem::Format(format) => write!(f, "the format {format} is not known"),
-            ReadProblem::Cut => f.write_str("the line is cut short; without it, what stands before can be replayed"),
+            ReadProblem::Cut => f.write_str("the line is truncated; the lines before it can be replayed without it"),
             ReadProblem::Line(e) => e.fmt(f),
             ReadProblem::Count => f.write_str("lines are missing, or were added"),
             ReadProblem::AfterEnd => f.write_str("something follows the end"),
@@ -91,15 +92,16 @@ impl core::error::Error for ReadError {
     }
 }
 
-/// Whether bytes begin as a recording does.
+/// Returns whether bytes begin like a recording.
 pub fn is_recording(bytes: &[u8]) -> bool {
     bytes.starts_with(b"{\"mcp-recording\":")
 }
 
-/// Reads a recording. Takes memory in proportion to `bytes`.
+/// Reads a recording. The memory use is proportional to `bytes`.
 ///
 /// # Errors
-/// [`ReadError`] with the first line that is wrong. Whether the lines fit together is for [`Recording::replay`] to say.
+/// [`ReadError`] for the first invalid line. [`Recording::replay`] checks whether the lines are
+/// consistent.
 pub fn read(bytes: &[u8]) -> Result<Recording, ReadError> {
     let mut rest = Bytes::copy_from_slice(bytes);
     let mut number = 0;
@@ -186,7 +188,7 @@ fn body(line: &Object) -> Result<Line, DecodeError> {
     }
 }
 
-/// The first line.
+/// Writes the first line.
 pub(super) fn write_header(config: &ClientConfig, seed: &[u8; 32], start: Instant, redaction: Redaction) -> Object {
     Object::new()
         .with("mcp-recording", FORMAT)

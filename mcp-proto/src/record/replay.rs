@@ -1,11 +1,11 @@
-//! Replaying a recording: the same engine is told the same, and must say the same.
+//! Replays a recording: the same engine gets the same inputs, and must return the same outputs.
 
 use super::line;
 use super::mask::Mask;
 use super::read::{Line, Recording};
 use crate::client::ClientConfig;
-use crate::exchange::Action;
-use crate::input::{Input, IoEvent};
+use crate::exchange::{Action, IoEvent};
+use crate::input::Input;
 use crate::peer_text::Visible;
 use crate::rpc::RawJson;
 use crate::wired::WiredClient;
@@ -14,37 +14,37 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
 
-/// What a recording holds.
+/// The contents of a recording.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Inputs.
+    /// Number of inputs.
     pub inputs: u64,
-    /// Outputs, each of which was the same again.
+    /// Number of outputs, which were all reproduced.
     pub outputs: u64,
-    /// Bytes that were read.
+    /// Number of bytes read.
     pub bytes_read: u64,
-    /// Bytes that were to be written.
+    /// Number of bytes to write.
     pub bytes_written: u64,
-    /// How long it took, by the clock of the driver.
+    /// The duration by the clock of the driver.
     pub time: Duration,
-    /// Whether it reaches to the end of the client.
+    /// Whether it extends to the end of the client.
     pub complete: bool,
 }
 
-/// Where a replay goes another way than the recording.
+/// Where a replay differs from the recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
     /// The line of the recording, from 1.
     pub line: usize,
-    /// The output on file, as one JSON object; `None` where there is none.
+    /// The recorded output, as one JSON object. `None` if there is none.
     pub recorded: Option<String>,
-    /// The output of the replay; `None` where there is none.
+    /// The output of the replay. `None` if there is none.
     pub replayed: Option<String>,
 }
 
 impl Difference {
-    /// The most that is shown of an output, in characters.
+    /// Maximum number of characters of an output that `Display` shows.
     const SHOWN: usize = 400;
 }
 
@@ -71,8 +71,8 @@ impl fmt::Display for Difference {
 impl core::error::Error for Difference {}
 
 impl Recording {
-    /// Tells a client of the same configuration and seed the same at the same times, takes its outputs when they were taken, and compares
-    /// each to the byte.
+    /// Creates a client with the same configuration and seed, applies the same inputs at the same
+    /// times, polls its outputs at the same points, and compares each byte by byte.
     ///
     /// # Errors
     /// The first [`Difference`].
@@ -86,10 +86,10 @@ impl Recording {
         let mut mask = Mask::new(self.redaction, &self.config.target);
         let mut summary = Summary { complete: self.complete, ..Summary::default() };
         let mut latest = self.start;
-        // What the last input came to, which stands before the outputs.
+        // The result of the latest input, which precedes its outputs.
         let mut came = None;
         for (number, recorded) in self.lines.iter().enumerate() {
-            // The first line is the head.
+            // The first line is the header.
             let differ = |recorded: Option<&RawJson>, replayed: Option<RawJson>| {
                 let text = |json: &RawJson| json.as_str().into();
                 let (recorded, replayed) = (recorded.map(text), replayed.as_ref().map(text));
@@ -100,12 +100,13 @@ impl Recording {
                     differ(None, came.take())?;
                     summary.inputs += 1;
                     latest = latest.max(*now);
-                    if let Input::Event(_, IoEvent::Bytes(bytes)) = input {
+                    if let Input::Event(_, IoEvent::Read(bytes)) = input {
                         summary.bytes_read += bytes.len() as u64;
                     }
                     mask.follow(input);
                     let applied = engine.apply(*now, input.clone());
-                    came = line::applied(&applied, &mask).map(RawJson::from);
+                    let applied = applied.as_ref().copied().map_err(|refused| &refused.why);
+                    came = line::applied(applied, &mask).map(RawJson::from);
                 }
                 Line::Output(recorded) => {
                     summary.outputs += 1;

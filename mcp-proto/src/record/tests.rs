@@ -1,6 +1,5 @@
-//! What is written is read back as it was, and what a run says is found again.
+//! Recordings read back exactly, and replays reproduce their runs.
 
-#[cfg(feature = "http")]
 mod web;
 
 use super::value::Value;
@@ -8,9 +7,9 @@ use super::*;
 use crate::call::{CallId, CallOptions, RawCall};
 use crate::client::{CancelSignal, IdPolicy, Malformed, Policy, Restart, Target, Verdict};
 use crate::exchange::{
-    Closed, ConnectionId, Credentials, Endpoint, ExitStatus, Group, Inherit, Peer, PeerKind, Program,
+    Closed, ConnectionId, Credentials, Endpoint, ExitStatus, Group, Inherit, IoEvent, Peer, PeerKind, Program,
 };
-use crate::input::{ClientCommand, InputAnswer, InputKey, IoEvent, NotificationId};
+use crate::input::{ClientCommand, InputAnswer, InputKey, NotificationId};
 use crate::model::elicitation::ElicitResult;
 use crate::rpc::{EncodeError, ErrorObject, RawJson};
 use crate::version::{ProtocolVersion, Versions};
@@ -25,7 +24,7 @@ use std::sync::Mutex;
 
 const SEED: [u8; 32] = [7; 32];
 
-/// The answer to the first request of a client of the older revisions.
+/// The first response to a legacy client.
 const HELLO: &[u8] =
     b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\
 \"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}\n";
@@ -54,12 +53,11 @@ fn config() -> ClientConfig {
 }
 
 #[test]
-fn a_configuration_is_read_back_as_it_was() {
+fn configuration_round_trips() {
     for config in [
         config(),
         ClientConfig::given(),
         ClientConfig::unix("/run/x.sock"),
-        #[cfg(feature = "http")]
         ClientConfig::url("https://[::1]:8080/mcp?q=%20#part").unwrap(),
     ] {
         assert_eq!(ClientConfig::read(&config.write()).as_ref(), Ok(&config));
@@ -106,9 +104,9 @@ fn peer() -> impl Strategy<Value = Peer> {
 fn any_input() -> impl Strategy<Value = WiredClientInput> {
     let wire = prop_oneof![
         peer().prop_map(IoEvent::Opened),
-        list(any::<u8>(), 0..9).prop_map(|bytes| IoEvent::Bytes(bytes.into())),
-        any::<String>().prop_map(|text| IoEvent::Bytes(text.into())),
-        Just(IoEvent::Eof),
+        list(any::<u8>(), 0..9).prop_map(|bytes| IoEvent::Read(bytes.into())),
+        any::<String>().prop_map(|text| IoEvent::Read(text.into())),
+        Just(IoEvent::ReadClosed),
         any::<usize>().prop_map(IoEvent::Written),
         closed().prop_map(IoEvent::Closed),
     ];
@@ -138,7 +136,7 @@ fn any_input() -> impl Strategy<Value = WiredClientInput> {
     let command = prop_oneof![
         call,
         (any::<u64>(), any::<Option<String>>()).prop_map(|(id, reason)| ClientCommand::Cancel(CallId(id), reason)),
-        (any::<u64>(), answer).prop_map(|(id, answer)| ClientCommand::Answer(InputKey(id), answer)),
+        (any::<u64>(), answer).prop_map(|(id, answer)| ClientCommand::Answer(InputKey::new(id), answer)),
         (any::<String>(), json()).prop_map(|(method, params)| ClientCommand::Notify(method, params)),
         (any::<String>(), json()).prop_map(|(method, params)| ClientCommand::NotifyTracked(method, params)),
         any::<u64>().prop_map(|id| ClientCommand::Untrack(NotificationId(id))),
@@ -151,7 +149,7 @@ fn any_input() -> impl Strategy<Value = WiredClientInput> {
     ]
 }
 
-/// Of a client of lines.
+/// Returns the mask for a client with a duplex connection.
 fn mask(redaction: Redaction) -> Mask {
     Mask::new(redaction, &ClientConfig::given().target)
 }
@@ -162,7 +160,7 @@ fn line_of(input: &WiredClientInput, redaction: Redaction) -> Object {
 
 proptest! {
     #[test]
-    fn an_input_is_read_back_as_it_was(input in any_input()) {
+    fn input_round_trips(input in any_input()) {
         let line = line_of(&input, Redaction::Raw).to_json();
         prop_assert!(!line.as_bytes().contains(&b'\n'));
         let (at, read) = line::read_input(&Object::read(&line).unwrap()).unwrap();
@@ -170,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn redacting_twice_is_redacting_once(input in any_input()) {
+    fn redaction_is_idempotent(input in any_input()) {
         let once = line_of(&input, Redaction::Redacted);
         let (_, read) = line::read_input(&once).unwrap();
         prop_assert_eq!(line_of(&read, Redaction::Redacted), once);
@@ -195,7 +193,7 @@ fn peer_of_an_earlier_recording_is_read() {
 }
 
 #[test]
-fn what_is_no_value_is_refused() {
+fn invalid_values_are_refused() {
     let text = |text: &str| RawJson::from(text);
     for time in ["", ".", "1.", "1.5", ".000000001", "-1", "+1", "1.0000000001", "1e3", "99999999999999999999"] {
         assert!(Duration::read(&text(time)).is_err(), "{time}");
@@ -210,7 +208,7 @@ fn what_is_no_value_is_refused() {
     assert!(Option::<u64>::read(&vec![1u64, 2].write()).is_err());
 }
 
-/// A recorder into memory.
+/// Creates a recorder that writes to memory.
 fn recorder(redaction: Redaction) -> (Recorder, Arc<Mutex<Vec<u8>>>) {
     let kept = Arc::<Mutex<Vec<u8>>>::default();
     let file = kept.clone();
@@ -226,7 +224,7 @@ fn drain(client: &mut WiredClient) -> usize {
     core::iter::from_fn(|| client.poll_output()).count()
 }
 
-/// A client that hears more than its application takes.
+/// Runs a client that receives more notifications than its application takes.
 fn run(redaction: Redaction) -> Vec<u8> {
     let mut config = ClientConfig::given().with_elicitation();
     config.policy = Policy::Legacy;
@@ -235,32 +233,32 @@ fn run(redaction: Redaction) -> Vec<u8> {
     let at = Instant::from_millis;
     let mut client = recorder.client(Arc::new(config), SEED, at(5));
     let channel = ConnectionId(1);
-    client.opened(at(6), channel, Peer::default());
-    client.bytes(at(7), channel, Bytes::from_static(HELLO));
+    client.handle_io(at(6), channel, IoEvent::Opened(Peer::default()));
+    client.handle_io(at(7), channel, IoEvent::Read(Bytes::from_static(HELLO)));
     // Not UTF-8, and not a message; more than the queue holds.
     for _ in 0..5 {
-        client.bytes(at(8), channel, Bytes::from_static(b"\xff\n"));
+        client.handle_io(at(8), channel, IoEvent::Read(Bytes::from_static(b"\xff\n")));
     }
     let _ = client.poll_output();
     let call = client.call(at(9), crate::call::ping()).unwrap();
     client.cancel(at(10), call.id(), Some("enough"));
     drain(&mut client);
-    // An earlier instant, a tick before its time, a fact of no channel, a refusal.
+    // An earlier instant, an early tick, an event of an unknown connection, a refusal.
     client.handle_timeout(at(1));
-    client.eof(at(11), ConnectionId(99));
+    client.handle_io(at(11), ConnectionId(99), IoEvent::ReadClosed);
     let unencodable = crate::call::Call::<crate::call::Ping>::new("m", Err(EncodeError::new("no")));
     assert!(client.call(at(12), unencodable).is_err());
     client.close(at(13));
     drain(&mut client);
     let status = ExitStatus::killed(9).with_stderr("password hunter2\nbye");
-    client.closed(at(14), channel, Closed::Exited(status));
+    client.handle_io(at(14), channel, IoEvent::Closed(Closed::Exited(status)));
     drain(&mut client);
     client.handle_timeout(at(15));
     kept.lock().unwrap().clone()
 }
 
 #[test]
-fn a_run_is_replayed_with_what_was_lost_refused_and_late() {
+fn run_is_replayed_with_losses_refusals_and_late_events() {
     for redaction in [Redaction::Raw, Redaction::Redacted] {
         let file = run(redaction);
         let recording = read(&file).unwrap();
@@ -274,7 +272,7 @@ fn a_run_is_replayed_with_what_was_lost_refused_and_late() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said_with_its_line() {
+fn read_error_names_its_line() {
     let file = String::from_utf8(run(Redaction::Raw)).unwrap();
     let lines = file.lines().count();
     let failed = |file: &str| read(file.as_bytes()).expect_err("no recording");
@@ -299,7 +297,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
 }
 
 #[test]
-fn a_sink_that_fails_is_told_once_and_let_go() {
+fn failed_sink_is_reported_once_and_dropped() {
     let dropped = Arc::new(());
     let held = dropped.clone();
     let mut lines = 0;
@@ -322,7 +320,8 @@ fn a_sink_that_fails_is_told_once_and_let_go() {
     assert_eq!((told, Arc::strong_count(&dropped)), (1, 1));
 }
 
-/// Everything that varies comes of the seed: with another one, the client waits for another time.
+/// Everything that varies depends on the seed: with another one, the client waits for a different
+/// time.
 #[test]
 fn the_seed_is_part_of_a_run() {
     let mut config = ClientConfig::program(Program::new("serve"));
@@ -330,9 +329,9 @@ fn the_seed_is_part_of_a_run() {
     config.restart = Some(Restart { jitter: Duration::from_secs(1000), ..Restart::default() });
     let (recorder, kept) = recorder(Redaction::Raw);
     let mut client = recorder.client(Arc::new(config), SEED, Instant::ZERO);
-    client.opened(Instant::ZERO, ConnectionId(1), Peer::default());
-    client.bytes(Instant::ZERO, ConnectionId(1), Bytes::from_static(HELLO));
-    client.closed(Instant::ZERO, ConnectionId(1), Closed::Exited(ExitStatus::exited(1)));
+    client.handle_io(Instant::ZERO, ConnectionId(1), IoEvent::Opened(Peer::default()));
+    client.handle_io(Instant::ZERO, ConnectionId(1), IoEvent::Read(Bytes::from_static(HELLO)));
+    client.handle_io(Instant::ZERO, ConnectionId(1), IoEvent::Closed(Closed::Exited(ExitStatus::exited(1))));
     drain(&mut client);
     let file = String::from_utf8(kept.lock().unwrap().clone()).unwrap();
     assert!(file.contains("\"restarting\"") && read(file.as_bytes()).unwrap().replay().is_ok(), "{file}");
@@ -341,24 +340,25 @@ fn the_seed_is_part_of_a_run() {
     assert!(difference.recorded.is_some_and(|line| line.contains("restarting")));
 }
 
-/// A hook is a function of the application: what it refuses is on file, and nothing else is asked in the replay.
+/// A hook is a function of the application: its refusals are recorded, and the replay does not call
+/// it.
 #[cfg(feature = "std")]
 #[test]
-fn what_a_hook_refuses_is_refused_again() {
+fn refusals_of_a_hook_are_replayed() {
     for redaction in [Redaction::Raw, Redaction::Redacted] {
         let mut config = ClientConfig::given();
         config.policy = Policy::Legacy;
         let asked = core::sync::atomic::AtomicUsize::new(0);
         config.on_message = Some(crate::hook::MessageHook::new(move |message| {
-            // Every second ping, which no function of the message alone could tell.
+            // Refuses every second ping, which a function of the message alone could not do.
             let n =
                 asked.fetch_add(usize::from(message.method() == Some("ping")), core::sync::atomic::Ordering::Relaxed);
             if n.is_multiple_of(2) { Ok(()) } else { Err(crate::hook::Denied::new("every second one")) }
         }));
         let (recorder, kept) = recorder(redaction);
         let mut client = recorder.client(Arc::new(config), SEED, Instant::ZERO);
-        client.opened(Instant::ZERO, ConnectionId(1), Peer::default());
-        client.bytes(Instant::ZERO, ConnectionId(1), Bytes::from_static(HELLO));
+        client.handle_io(Instant::ZERO, ConnectionId(1), IoEvent::Opened(Peer::default()));
+        client.handle_io(Instant::ZERO, ConnectionId(1), IoEvent::Read(Bytes::from_static(HELLO)));
         for _ in 0..6 {
             client.call(Instant::ZERO, crate::call::ping()).unwrap();
             drain(&mut client);
@@ -372,9 +372,10 @@ fn what_a_hook_refuses_is_refused_again() {
     }
 }
 
-/// JSON nested so deep cannot be read, so it is not written: what stands before it stays of use.
+/// JSON that is nested too deeply cannot be read back, so it is not recorded. The lines before it
+/// stay usable.
 #[test]
-fn what_could_not_be_read_back_ends_the_recording() {
+fn unreadable_input_ends_the_recording() {
     let deep = |depth: usize| RawJson::parse("[".repeat(depth) + &"]".repeat(depth)).unwrap();
     let (recorder, kept) = recorder(Redaction::Redacted);
     let mut client = recorder.client(Arc::new(ClientConfig::given()), SEED, Instant::ZERO);
@@ -389,7 +390,7 @@ fn what_could_not_be_read_back_ends_the_recording() {
 }
 
 #[test]
-fn a_difference_shows_where_the_two_part() {
+fn difference_shows_the_first_divergence() {
     let long = "x".repeat(1000);
     let difference = Difference { line: 3, recorded: Some(long.clone() + "a"), replayed: Some(long + "b") };
     let text = difference.to_string();
@@ -398,9 +399,10 @@ fn a_difference_shows_where_the_two_part() {
     assert_eq!(nothing.to_string(), "\nrecorded: nothing\nreplayed: b");
 }
 
-/// The values of arguments and of the environment, and what is secret by its name, are left out of the head; what they belong to stays.
+/// The header omits arguments, values of the environment and secrets that are known by name. The
+/// names stay.
 #[test]
-fn a_redacted_head_holds_no_value() {
+fn redacted_head_has_no_field_values() {
     let mask = mask(Redaction::Redacted);
     let masked = mask.config(&config());
     let Target::Duplex(Endpoint::Program(program)) = &masked.target else { panic!("a program") };
@@ -409,22 +411,23 @@ fn a_redacted_head_holds_no_value() {
     assert_eq!(mask.config(&masked), masked);
 }
 
-/// What an application says in words is looked through on its way in as it is on its way out.
+/// Text of the application is masked in inputs as in outputs.
 #[test]
-fn a_redacted_input_holds_no_more_than_what_it_became() {
+fn redacted_input_holds_only_its_redacted_form() {
     let words = || "Bearer hunter2 password=hunter2".to_string();
     let error = ErrorObject { code: 1, message: words(), data: None };
-    for command in
-        [ClientCommand::Cancel(CallId(1), Some(words())), ClientCommand::Answer(InputKey(1), InputAnswer::Error(error))]
-    {
+    for command in [
+        ClientCommand::Cancel(CallId(1), Some(words())),
+        ClientCommand::Answer(InputKey::new(1), InputAnswer::Error(error)),
+    ] {
         let line = line_of(&Input::Command(command), Redaction::Redacted).to_json();
         assert!(line.as_str().contains("Bearer xxxxxxx password=xxxxxxx"), "{line:?}");
     }
 }
 
-/// What an engine is told of a channel that is gone costs nothing that stays.
+/// Events of a closed connection leave no state.
 #[test]
-fn a_mask_remembers_no_channel_that_is_closed() {
+fn mask_forgets_closed_connections() {
     let mut mask = mask(Redaction::Redacted);
     let known = |mask: &Mask| alloc::format!("{mask:?}").matches("ConnectionId").count();
     for number in 0..3 {
@@ -439,10 +442,10 @@ fn a_mask_remembers_no_channel_that_is_closed() {
     }
 }
 
-/// What a hook refuses is kept for a recording, and so no longer than there is one.
+/// The refusals of a hook are kept for a recording, and only while it exists.
 #[cfg(feature = "std")]
 #[test]
-fn who_listens_to_a_hook_goes_with_the_recording() {
+fn hook_is_dropped_with_the_recording() {
     let heard = Overheard::default();
     let kept = Arc::downgrade(&heard.0);
     let _hook = heard.listen(crate::hook::MessageHook::new(|_| Ok(())));

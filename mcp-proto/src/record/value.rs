@@ -1,5 +1,5 @@
-//! How values stand in a recording: as JSON that a person can read, and that is read back as exactly what was written.
-//! JSON inside JSON stands as text, so that its bytes and its depth are its own.
+//! Values in a recording: JSON that a person can read, and that reads back exactly. JSON inside
+//! JSON is text, so that its bytes and its depth are preserved.
 
 use crate::rpc::{DecodeError, Object, RawJson};
 use alloc::format;
@@ -10,32 +10,32 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use core::time::Duration;
 
-/// A value that can be written down and read back.
+/// A value that can be written and read back.
 pub(super) trait Value: Sized {
-    /// As JSON.
+    /// Writes it as JSON.
     fn write(&self) -> RawJson;
 
-    /// Reads what [`write`](Self::write) wrote.
+    /// Reads the output of [`write`](Self::write).
     fn read(json: &RawJson) -> Result<Self, DecodeError>;
 }
 
-/// A member that must be there; `null` is a value.
+/// Reads a required member. `null` is a value.
 pub(super) fn member<T: Value>(object: &Object, key: &str) -> Result<T, DecodeError> {
     let value = object.get(key).ok_or_else(|| DecodeError::new(format!("`{key}` is missing")))?;
     T::read(value).map_err(|e| DecodeError::new(format!("`{key}`: {e}")))
 }
 
-/// The name of one of several.
+/// Reads the name of a variant.
 pub(super) fn name(json: &RawJson) -> Result<String, DecodeError> {
     json.decode()
 }
 
-/// A name that none of several has.
+/// Returns the error for an unknown name.
 pub(super) fn unknown(name: &str) -> DecodeError {
     DecodeError::new(format!("{name:?} is not known"))
 }
 
-/// A struct as an object, field by field. A field that is not named here does not compile.
+/// Writes a struct as an object, field by field. A missing field does not compile.
 macro_rules! fields {
     ($type:ident { $($field:ident),* $(,)? }) => {
         impl Value for $type {
@@ -52,7 +52,7 @@ macro_rules! fields {
     };
 }
 
-/// An enum without data as a name.
+/// Writes an enum without data as a name.
 macro_rules! names {
     ($type:ident { $($variant:ident = $name:literal),* $(,)? }) => {
         impl Value for $type {
@@ -74,7 +74,7 @@ macro_rules! names {
 
 pub(super) use {fields, names};
 
-/// Numbers and the like, which JSON has as they are.
+/// Values that JSON represents directly, such as numbers.
 macro_rules! plain {
     ($($type:ty),*) => {
         $(impl Value for $type {
@@ -116,7 +116,7 @@ impl Value for usize {
         (*self as u64).into()
     }
 
-    /// `usize::MAX` of a wider machine is that of this one.
+    /// Saturates, since `usize` may be larger on the machine that recorded.
     fn read(json: &RawJson) -> Result<Self, DecodeError> {
         u64::read(json).map(|n| Self::try_from(n).unwrap_or(Self::MAX))
     }
@@ -133,7 +133,7 @@ impl Value for String {
 }
 
 impl Value for Bytes {
-    /// As text where it is UTF-8, else in base64.
+    /// As text if it is UTF-8, otherwise in base64.
     fn write(&self) -> RawJson {
         match core::str::from_utf8(self) {
             Ok(text) => text.into(),
@@ -151,7 +151,7 @@ impl Value for Bytes {
 }
 
 impl Value for Duration {
-    /// Seconds, exact to the nanosecond, as text: a JSON number would not hold all of them.
+    /// Seconds, exact to the nanosecond, as text: a JSON number could not represent all of them.
     fn write(&self) -> RawJson {
         let text = match self.subsec_nanos() {
             0 => format!("{}", self.as_secs()),
@@ -173,7 +173,7 @@ impl Value for Duration {
 }
 
 impl<T: Value> Value for Option<T> {
-    /// As a list of none or one, so that options may be nested.
+    /// As a list with at most one element, so that options can be nested.
     fn write(&self) -> RawJson {
         self.iter().map(Value::write).collect::<Vec<_>>().into()
     }

@@ -2,8 +2,8 @@
 
 /// Where in the chunks the next byte is.
 #[derive(Clone)]
-pub(super) struct Chunks {
-    at: At,
+pub(super) struct ChunkFraming {
+    at: ChunkState,
     /// Of the current chunk: its size, later what is left of it.
     size: u64,
     /// Hexadecimal digits of its size, and blanks behind them.
@@ -13,7 +13,7 @@ pub(super) struct Chunks {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum At {
+enum ChunkState {
     Size,
     Extension(Quote),
     /// After the CR of the line of the size.
@@ -44,13 +44,13 @@ pub(super) enum Part {
     Broken,
 }
 
-impl Chunks {
+impl ChunkFraming {
     /// As many hexadecimal digits as 64 bits need.
     const MAX_DIGITS: u8 = 16;
 
     /// Before the first chunk of a request. A size has nothing behind it but extensions.
     pub(super) fn of_request() -> Self {
-        Self { at: At::Size, size: 0, digits: 0, blanks: 0, max_blanks: 0 }
+        Self { at: ChunkState::Size, size: 0, digits: 0, blanks: 0, max_blanks: 0 }
     }
 
     /// Before the first chunk of a response. Some servers pad the size with blanks.
@@ -60,43 +60,43 @@ impl Chunks {
 
     pub(super) fn step(&mut self, byte: u8) -> Part {
         let next = match (self.at, byte) {
-            (At::Size, b'\r') if self.digits > 0 => At::SizeEnd,
-            (At::Size, b';') if self.digits > 0 => At::Extension(Quote::None),
-            (At::Size, b' ' | b'\t') if self.digits > 0 && self.blanks < self.max_blanks => {
+            (ChunkState::Size, b'\r') if self.digits > 0 => ChunkState::SizeEnd,
+            (ChunkState::Size, b';') if self.digits > 0 => ChunkState::Extension(Quote::None),
+            (ChunkState::Size, b' ' | b'\t') if self.digits > 0 && self.blanks < self.max_blanks => {
                 self.blanks += 1;
-                At::Size
+                ChunkState::Size
             }
-            (At::Size, _) => match char::from(byte).to_digit(16) {
+            (ChunkState::Size, _) => match char::from(byte).to_digit(16) {
                 Some(digit) if self.blanks == 0 && self.digits < Self::MAX_DIGITS => {
                     self.size = self.size << 4 | u64::from(digit);
                     self.digits += 1;
-                    At::Size
+                    ChunkState::Size
                 }
                 _ => return Part::Broken,
             },
-            (At::Extension(Quote::None), b'\r') => At::SizeEnd,
-            (At::Extension(_), _) if byte != b'\t' && byte.is_ascii_control() => return Part::Broken,
-            (At::Extension(quote), _) => At::Extension(match (quote, byte) {
+            (ChunkState::Extension(Quote::None), b'\r') => ChunkState::SizeEnd,
+            (ChunkState::Extension(_), _) if byte != b'\t' && byte.is_ascii_control() => return Part::Broken,
+            (ChunkState::Extension(quote), _) => ChunkState::Extension(match (quote, byte) {
                 (Quote::None, b'"') | (Quote::Escape, _) => Quote::Open,
                 (Quote::Open, b'"') => Quote::None,
                 (Quote::Open, b'\\') => Quote::Escape,
                 (quote, _) => quote,
             }),
-            (At::SizeEnd, b'\n') if self.size == 0 => return Part::Last,
-            (At::SizeEnd, b'\n') => At::Data,
-            (At::Data, _) => {
+            (ChunkState::SizeEnd, b'\n') if self.size == 0 => return Part::Last,
+            (ChunkState::SizeEnd, b'\n') => ChunkState::Data,
+            (ChunkState::Data, _) => {
                 self.size -= 1;
                 if self.size == 0 {
-                    self.at = At::DataEnd;
+                    self.at = ChunkState::DataEnd;
                 }
                 return Part::Data;
             }
-            (At::DataEnd, b'\r') => At::DataLf,
-            (At::DataLf, b'\n') => {
+            (ChunkState::DataEnd, b'\r') => ChunkState::DataLf,
+            (ChunkState::DataLf, b'\n') => {
                 (self.digits, self.blanks) = (0, 0);
-                At::Size
+                ChunkState::Size
             }
-            (At::SizeEnd | At::DataEnd | At::DataLf, _) => return Part::Broken,
+            (ChunkState::SizeEnd | ChunkState::DataEnd | ChunkState::DataLf, _) => return Part::Broken,
         };
         self.at = next;
         Part::Framing

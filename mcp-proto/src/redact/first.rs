@@ -1,11 +1,11 @@
-//! The first line of a message of HTTP/1.1 (RFC 9112 sections 3 and 4), by the rules of the codec.
+//! The first line of an HTTP/1.1 message (RFC 9112 sections 3 and 4), by the rules of the codec.
 
 use super::Side;
 
-/// A first line as it goes by.
+/// The first line, byte by byte.
 #[derive(Clone)]
 pub(super) struct FirstLine {
-    /// Whether the bytes so far begin a status line, and a request line.
+    /// Whether the line so far may be a status line, or a request line.
     may_be_status: bool,
     may_be_request: bool,
     len: usize,
@@ -13,14 +13,14 @@ pub(super) struct FirstLine {
     status: u16,
     /// The first bytes of the method.
     method: [u8; Self::METHOD],
-    /// Spaces of a request line.
+    /// Number of spaces in a request line.
     spaces: u8,
-    /// Bytes since the last of them.
+    /// Number of bytes since the last space.
     part: usize,
     /// The last byte, which is the minor version of a request.
     last: u8,
     is_old_response: bool,
-    /// How much of ` HTTP/` and a version ends here, whatever stands before it.
+    /// How much of ` HTTP/` and a version ends here, whatever precedes it.
     name: usize,
     begins_with_name: bool,
 }
@@ -32,7 +32,7 @@ impl FirstLine {
     /// `PATCH `.
     const METHOD: usize = 6;
 
-    /// A line of one side, or of either.
+    /// Creates a line of one side, or of either.
     pub(super) fn new(side: Option<Side>) -> Self {
         Self {
             may_be_status: side != Some(Side::Request),
@@ -49,7 +49,7 @@ impl FirstLine {
         }
     }
 
-    /// Takes a byte of the line. Returns whether it can be a part of a first line of that side.
+    /// Adds a byte. Returns whether the line may still be a first line of that side.
     pub(super) fn push(&mut self, byte: u8) -> bool {
         self.may_be_status &= self.fits_status(byte);
         self.may_be_request &= self.fits_request(byte);
@@ -59,12 +59,12 @@ impl FirstLine {
         self.may_be_status || self.may_be_request
     }
 
-    /// Whether the last byte was the space between the target and the version of a request.
+    /// Returns whether the last byte was the space between the target and the version of a request.
     pub(super) fn ends_target(&self) -> bool {
         self.may_be_request && self.spaces == 2 && self.part == 0
     }
 
-    /// Which side sends such a line; `None` if it is no first line of HTTP/1.1 or HTTP/1.0.
+    /// Returns the sender of such a line. `None` if it is not a first line of HTTP/1.1 or HTTP/1.0.
     pub(super) fn side(&self) -> Option<Side> {
         let is_request = self.spaces == 2 && self.part == Self::VERSION.len() + 1;
         match (self.may_be_status && self.len >= 12, self.may_be_request && is_request) {
@@ -74,12 +74,12 @@ impl FirstLine {
         }
     }
 
-    /// Whether the line names HTTP of some version where a first line does.
+    /// Returns whether the line has the name and a version of HTTP where a first line has it.
     pub(super) fn names_http(&self) -> bool {
         self.begins_with_name || self.name == Self::NAME_LEN
     }
 
-    /// Whether it is of HTTP/1.0.
+    /// Returns whether it is HTTP/1.0.
     pub(super) fn is_old(&self) -> bool {
         if self.side() == Some(Side::Response) { self.is_old_response } else { self.last == b'0' }
     }
@@ -88,12 +88,12 @@ impl FirstLine {
         self.status
     }
 
-    /// Whether it is a request with a body, whatever the length of that.
+    /// Returns whether it is a request with a body, of any length.
     pub(super) fn wants_body(&self) -> bool {
         [&b"POST "[..], b"PUT ", b"PATCH "].iter().any(|method| self.method.starts_with(method))
     }
 
-    /// `HTTP/1.1 200`, and perhaps a space and text for people.
+    /// `HTTP/1.1 200`, optionally followed by a space and text for people.
     fn fits_status(&mut self, byte: u8) -> bool {
         match self.len {
             at @ 0..7 => byte == Self::VERSION[at],
@@ -110,7 +110,8 @@ impl FirstLine {
         }
     }
 
-    /// Method, target and version, a space between each two. Methods of other than capital letters are taken for no HTTP.
+    /// Method, target and version, separated by one space. A method that is not in capital letters
+    /// does not count as HTTP.
     fn fits_request(&mut self, byte: u8) -> bool {
         if let Some(slot) = self.method.get_mut(self.len) {
             *slot = byte;

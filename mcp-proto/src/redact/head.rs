@@ -1,44 +1,45 @@
-//! The heads of HTTP/1.1 messages (RFC 9112): which fields are shown, and how the body behind them is framed. The redactor gives up where
-//! the codec does: behind such a byte the place of the next head is not known.
+//! The heads of HTTP/1.1 messages (RFC 9112): which fields are shown, and how the body is framed.
+//! The redactor fails at the same byte as the codec: after it, the position of the next head is
+//! unknown.
 
-use super::chunks::Chunks;
+use super::chunks::ChunkFraming;
 use super::first::FirstLine;
-use super::lengths::{Declared, Lengths, Member};
+use super::lengths::{Declared, Lengths, ListMember};
 use super::names::shows_field;
 use super::prose::Prose;
 use super::{Framing, Side};
 
-/// A head as it goes by.
+/// A head, byte by byte.
 #[derive(Clone)]
 pub(super) struct Head {
-    at: At,
+    at: HeadState,
     first: FirstLine,
-    /// Whether the line is known to be one of HTTP before it is read.
+    /// Whether the line must be HTTP.
     is_http: bool,
     name: Name,
     prose: Prose,
     lengths: Lengths,
-    coding: Member,
-    /// Whether a content coding is named: the codec knows none.
+    coding: ListMember,
+    /// Whether there is a content coding. The codec supports none.
     is_coded: bool,
-    media: Media,
+    media: MediaType,
     after_cr: bool,
     is_trailer: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum At {
+enum HeadState {
     FirstLine,
     LineStart,
     Name,
-    Value(Field),
+    Value(FieldValue),
 }
 
-/// What is done with the value of a field.
+/// The treatment of a field value.
 #[derive(Clone, Copy, PartialEq)]
-enum Field {
+enum FieldValue {
     Shown,
-    /// Whether its first byte other than white space came.
+    /// Whether its first byte other than white space has occurred.
     Masked(bool),
     Length,
     TransferCoding,
@@ -46,29 +47,29 @@ enum Field {
     Type,
 }
 
-/// The name of a field as it goes by. One that is longer than any known name is none of them.
+/// The name of a field, byte by byte. One that is longer than every known name is unknown.
 #[derive(Clone, Default)]
 struct Name {
     bytes: [u8; 32],
     len: usize,
 }
 
-/// What the first `Content-Type` says; the codec reads no other.
+/// The first `Content-Type`. The codec ignores others.
 #[derive(Clone, Copy)]
-enum Media {
+enum MediaType {
     Unknown,
-    /// The type so far; whether its parameters have begun.
-    Read(Member, bool),
+    /// The type so far, and whether its parameters have begun.
+    Read(ListMember, bool),
 }
 
-/// What becomes of a byte.
-pub(super) enum Step {
+/// The treatment of a byte.
+pub(super) enum HeadStep {
     /// It is shown.
     Show,
     Mask,
-    /// It is shown, and this follows.
+    /// It is shown, and this framing follows.
     Then(Framing),
-    /// The codec reads no further than here.
+    /// The codec fails here.
     Broken,
 }
 
@@ -89,14 +90,14 @@ impl Name {
     }
 }
 
-impl Media {
+impl MediaType {
     const EVENTS: &str = "text/event-stream";
 
     fn push(&mut self, byte: u8) {
         let Self::Read(essence, ended) = self else { return };
         *ended |= byte == b';';
         if !*ended {
-            // White space of Unicode around the type counts as white space for the codec.
+            // The codec also ignores Unicode white space around the type.
             essence.push(if byte.is_ascii() { byte } else { b' ' }, Self::EVENTS);
         }
     }
@@ -107,112 +108,113 @@ impl Media {
 }
 
 impl Head {
-    /// The head of a message. `side`: whose, if that is known. `is_http`: whether it must be one.
+    /// Creates the head of a message. `side` is its sender, if known. `is_http` is whether it must
+    /// be HTTP.
     pub(super) fn new(side: Option<Side>, is_http: bool) -> Self {
         Self {
-            at: At::FirstLine,
+            at: HeadState::FirstLine,
             first: FirstLine::new(side),
             is_http,
             name: Name::default(),
             prose: Prose::default(),
             lengths: Lengths::default(),
-            coding: Member::default(),
+            coding: ListMember::default(),
             is_coded: false,
-            media: Media::Unknown,
+            media: MediaType::Unknown,
             after_cr: false,
             is_trailer: false,
         }
     }
 
-    /// The fields after the last chunk.
+    /// Creates the fields after the last chunk.
     pub(super) fn trailer() -> Self {
-        Self { at: At::LineStart, is_trailer: true, ..Self::new(None, true) }
+        Self { at: HeadState::LineStart, is_trailer: true, ..Self::new(None, true) }
     }
 
-    /// Whose head it is, once its first line has been read.
+    /// Returns the sender, once the first line is complete.
     pub(super) fn side(&self) -> Option<Side> {
         self.first.side()
     }
 
-    /// Whether its body is an event stream.
+    /// Returns whether the body is an event stream.
     pub(super) fn has_events(&self) -> bool {
         self.side() == Some(Side::Response) && self.media.is_events()
     }
 
-    pub(super) fn step(&mut self, byte: u8) -> Step {
+    pub(super) fn step(&mut self, byte: u8) -> HeadStep {
         let after_cr = core::mem::replace(&mut self.after_cr, byte == b'\r');
         match byte {
             b'\n' => return self.end_line(after_cr),
-            _ if after_cr && (self.is_http || self.at != At::FirstLine) => return Step::Broken,
+            _ if after_cr && (self.is_http || self.at != HeadState::FirstLine) => return HeadStep::Broken,
             // A program may print a CR anywhere.
             _ if after_cr => drop(self.first.push(b'\r')),
             _ => {}
         }
         if byte == b'\r' {
-            return Step::Show;
+            return HeadStep::Show;
         }
         let masked = match &mut self.at {
-            At::FirstLine => {
+            HeadState::FirstLine => {
                 if !self.first.push(byte) && self.is_http {
-                    return Step::Broken;
+                    return HeadStep::Broken;
                 }
                 if self.first.ends_target() {
-                    // What follows is the version, whatever the target has begun.
+                    // The version follows, whatever the target has begun.
                     self.prose.skip();
                     false
                 } else {
                     self.prose.masks(byte)
                 }
             }
-            At::LineStart | At::Name if is_token(byte) => {
-                if self.at == At::LineStart {
+            HeadState::LineStart | HeadState::Name if is_token(byte) => {
+                if self.at == HeadState::LineStart {
                     self.name = Name::default();
-                    self.at = At::Name;
+                    self.at = HeadState::Name;
                 }
                 self.name.push(byte);
                 false
             }
-            At::Name if byte == b':' => {
-                self.at = At::Value(self.field());
+            HeadState::Name if byte == b':' => {
+                self.at = HeadState::Value(self.field());
                 false
             }
-            // Also a line that continues the one before it (RFC 9112 section 5.2).
-            At::LineStart | At::Name => return Step::Broken,
-            At::Value(_) if byte != b'\t' && byte.is_ascii_control() => return Step::Broken,
-            At::Value(Field::Masked(begun)) => {
+            // This includes a folded line (RFC 9112 section 5.2).
+            HeadState::LineStart | HeadState::Name => return HeadStep::Broken,
+            HeadState::Value(_) if byte != b'\t' && byte.is_ascii_control() => return HeadStep::Broken,
+            HeadState::Value(FieldValue::Masked(begun)) => {
                 *begun |= !matches!(byte, b' ' | b'\t');
                 *begun
             }
-            At::Value(Field::Length) => !self.lengths.length(byte),
-            At::Value(field) => {
+            HeadState::Value(FieldValue::Length) => !self.lengths.length(byte),
+            HeadState::Value(field) => {
                 match field {
-                    Field::TransferCoding => self.lengths.coding(byte),
-                    Field::ContentCoding if byte == b',' => self.end_content_coding(),
-                    Field::ContentCoding => self.coding.push(byte, IDENTITY),
-                    Field::Type => self.media.push(byte),
-                    Field::Shown | Field::Masked(_) | Field::Length => {}
+                    FieldValue::TransferCoding => self.lengths.coding(byte),
+                    FieldValue::ContentCoding if byte == b',' => self.end_content_coding(),
+                    FieldValue::ContentCoding => self.coding.push(byte, IDENTITY),
+                    FieldValue::Type => self.media.push(byte),
+                    FieldValue::Shown | FieldValue::Masked(_) | FieldValue::Length => {}
                 }
                 self.prose.masks(byte)
             }
         };
-        if masked { Step::Mask } else { Step::Show }
+        if masked { HeadStep::Mask } else { HeadStep::Show }
     }
 
-    fn field(&mut self) -> Field {
+    fn field(&mut self) -> FieldValue {
         let side = self.side().filter(|_| !self.is_trailer);
         if !side.is_some_and(|side| shows_field(self.name.text(), side)) {
-            Field::Masked(false)
+            FieldValue::Masked(false)
         } else if self.name.is("content-length") {
-            Field::Length
+            FieldValue::Length
         } else if self.name.is("transfer-encoding") {
-            Field::TransferCoding
+            FieldValue::TransferCoding
         } else if self.name.is("content-encoding") {
-            Field::ContentCoding
-        } else if self.name.is("content-type") && matches!(self.media, Media::Unknown) {
-            self.media = Media::Read(Member::default(), false);
-            Field::Type
+            FieldValue::ContentCoding
+        } else if self.name.is("content-type") && matches!(self.media, MediaType::Unknown) {
+            self.media = MediaType::Read(ListMember::default(), false);
+            FieldValue::Type
         } else {
-            Field::Shown
+            FieldValue::Shown
         }
     }
 
@@ -221,44 +223,44 @@ impl Head {
         self.is_coded |= !coding.is_empty() && !coding.is(IDENTITY);
     }
 
-    fn end_line(&mut self, after_cr: bool) -> Step {
+    fn end_line(&mut self, after_cr: bool) -> HeadStep {
         self.prose.skip();
         match self.at {
-            // A program printed it to the channel of its messages.
-            At::FirstLine if !self.is_http && self.side().is_none() && !self.first.names_http() => {
-                return Step::Then(Framing::Lines);
+            // A program printed it to the connection of its messages.
+            HeadState::FirstLine if !self.is_http && self.side().is_none() && !self.first.names_http() => {
+                return HeadStep::Then(Framing::Lines);
             }
-            At::FirstLine if self.side().is_none() => return Step::Broken,
-            At::Name => return Step::Broken,
-            _ if !after_cr => return Step::Broken,
-            At::LineStart => return self.body(),
-            At::Value(Field::Length) => self.lengths.end_length(),
-            At::Value(Field::TransferCoding) => self.lengths.end_coding(),
-            At::Value(Field::ContentCoding) => self.end_content_coding(),
-            At::FirstLine | At::Value(_) => {}
+            HeadState::FirstLine if self.side().is_none() => return HeadStep::Broken,
+            HeadState::Name => return HeadStep::Broken,
+            _ if !after_cr => return HeadStep::Broken,
+            HeadState::LineStart => return self.body(),
+            HeadState::Value(FieldValue::Length) => self.lengths.end_length(),
+            HeadState::Value(FieldValue::TransferCoding) => self.lengths.end_coding(),
+            HeadState::Value(FieldValue::ContentCoding) => self.end_content_coding(),
+            HeadState::FirstLine | HeadState::Value(_) => {}
         }
-        self.at = At::LineStart;
-        Step::Show
+        self.at = HeadState::LineStart;
+        HeadStep::Show
     }
 
-    /// What follows the head (RFC 9112 section 6.3).
-    fn body(&self) -> Step {
+    /// Returns the framing after the head (RFC 9112 section 6.3).
+    fn body(&self) -> HeadStep {
         let declared = self.lengths.declared(self.first.is_old());
         let status = self.first.status();
-        Step::Then(match (self.side(), declared) {
+        HeadStep::Then(match (self.side(), declared) {
             _ if self.is_trailer => Framing::Start,
             (Some(Side::Response), _) if matches!(status, 102..200 | 100) => Framing::Start,
-            (Some(Side::Response), _) if status < 200 => return Step::Broken,
-            (_, Declared::Invalid) => return Step::Broken,
+            (Some(Side::Response), _) if status < 200 => return HeadStep::Broken,
+            (_, Declared::Invalid) => return HeadStep::Broken,
             (Some(Side::Response), _) if matches!(status, 204 | 304) => Framing::Start,
-            (Some(Side::Request), _) if self.is_coded => return Step::Broken,
+            (Some(Side::Request), _) if self.is_coded => return HeadStep::Broken,
             (_, Declared::Known(0)) => Framing::Start,
-            (_, Declared::Unknown) => return Step::Broken,
-            _ if self.is_coded => return Step::Broken,
+            (_, Declared::Unknown) => return HeadStep::Broken,
+            _ if self.is_coded => return HeadStep::Broken,
             (_, Declared::Known(length)) => Framing::Body(length),
-            (Some(Side::Request), Declared::Chunked) => Framing::Chunked(Chunks::of_request()),
-            (_, Declared::Chunked) => Framing::Chunked(Chunks::of_response()),
-            (Some(Side::Request), Declared::Nothing) if self.first.wants_body() => return Step::Broken,
+            (Some(Side::Request), Declared::Chunked) => Framing::Chunked(ChunkFraming::of_request()),
+            (_, Declared::Chunked) => Framing::Chunked(ChunkFraming::of_response()),
+            (Some(Side::Request), Declared::Nothing) if self.first.wants_body() => return HeadStep::Broken,
             (Some(Side::Request), Declared::Nothing) => Framing::Start,
             (_, Declared::Nothing) => Framing::Close,
         })
@@ -267,7 +269,7 @@ impl Head {
 
 const IDENTITY: &str = "identity";
 
-/// A part of a token (RFC 9110 section 5.6.2).
+/// Returns whether a byte may be part of a token (RFC 9110 section 5.6.2).
 pub(super) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

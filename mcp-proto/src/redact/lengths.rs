@@ -1,5 +1,5 @@
-//! The length of a body by the fields of its head (RFC 9112 section 6.3), read by the rules of the codec. Other rules would find the next
-//! head in another place.
+//! The length of a body according to its head (RFC 9112 section 6.3), by the rules of the codec.
+//! Other rules would find the next head at another position.
 
 /// The length of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -7,29 +7,29 @@ pub(super) enum Declared {
     Nothing,
     Known(u64),
     Chunked,
-    /// Codings other than `chunked` alone.
+    /// Codings other than a single `chunked`.
     Unknown,
     Invalid,
 }
 
-/// The members of `Content-Length` and `Transfer-Encoding`, of all fields of these names.
+/// The members of all `Content-Length` and `Transfer-Encoding` fields.
 #[derive(Clone, Default)]
 pub(super) struct Lengths {
-    /// The first member of a `Content-Length`. All others must be the same.
-    length: Option<Number>,
-    number: Number,
+    /// The first member of a `Content-Length`. All others must be equal.
+    length: Option<LengthValue>,
+    number: LengthValue,
     is_invalid: bool,
-    /// Members of `Transfer-Encoding`.
+    /// Number of members of `Transfer-Encoding`.
     codings: usize,
     /// Whether each of them is `chunked`.
     chunked: bool,
-    coding: Member,
+    coding: ListMember,
 }
 
 impl Lengths {
     const CHUNKED: &str = "chunked";
 
-    /// A byte of the value of a `Content-Length`. Returns whether it can be a part of one.
+    /// Adds a byte of a `Content-Length`. Returns whether it may be part of one.
     pub(super) fn length(&mut self, byte: u8) -> bool {
         match byte {
             b',' => self.end_length(),
@@ -38,14 +38,14 @@ impl Lengths {
         true
     }
 
-    /// The end of a member of a `Content-Length`.
+    /// Ends a member of a `Content-Length`.
     pub(super) fn end_length(&mut self) {
         let number = core::mem::take(&mut self.number);
         let first = *self.length.get_or_insert(number);
         self.is_invalid |= !number.is_valid() || (number.value, number.digits) != (first.value, first.digits);
     }
 
-    /// A byte of the value of a `Transfer-Encoding`.
+    /// Adds a byte of a `Transfer-Encoding`.
     pub(super) fn coding(&mut self, byte: u8) {
         match byte {
             b',' => self.end_coding(),
@@ -53,14 +53,15 @@ impl Lengths {
         }
     }
 
-    /// The end of a member of a `Transfer-Encoding`.
+    /// Ends a member of a `Transfer-Encoding`.
     pub(super) fn end_coding(&mut self) {
         let coding = core::mem::take(&mut self.coding);
         self.chunked = coding.is(Self::CHUNKED);
         self.codings = self.codings.saturating_add(1);
     }
 
-    /// What all fields together say. `old`: the message is of HTTP/1.0, which has no transfer codings.
+    /// Returns the result of all fields. `old` is whether the message is HTTP/1.0, which has no
+    /// transfer codings.
     pub(super) fn declared(&self, old: bool) -> Declared {
         match (self.length, self.codings) {
             _ if self.is_invalid => Declared::Invalid,
@@ -74,9 +75,10 @@ impl Lengths {
     }
 }
 
-/// A decimal number as it goes by, with blanks around it. Two are equal if their texts are: `2` and `02` are not.
+/// A decimal number with blanks around it, byte by byte. Two are equal if their texts are: `2` and
+/// `02` are not.
 #[derive(Clone, Copy, Default)]
-struct Number {
+struct LengthValue {
     value: u64,
     digits: usize,
     /// A blank follows the digits.
@@ -84,8 +86,8 @@ struct Number {
     is_invalid: bool,
 }
 
-impl Number {
-    /// Returns whether the byte can be a part of a number or of the blanks around it.
+impl LengthValue {
+    /// Adds a byte. Returns whether it may be part of a number or of the blanks around it.
     fn push(&mut self, byte: u8) -> bool {
         let digit = char::from(byte).to_digit(10).filter(|_| !self.ended);
         match (digit, byte) {
@@ -106,22 +108,22 @@ impl Number {
     }
 }
 
-/// A member of a comma-separated list as it goes by, compared with one word without case.
+/// A member of a comma-separated list, byte by byte, compared with one word without case.
 #[derive(Clone, Copy)]
-pub(super) struct Member {
+pub(super) struct ListMember {
     len: usize,
     is_same: bool,
-    /// A blank follows what came of it.
+    /// A blank follows the member.
     ended: bool,
 }
 
-impl Default for Member {
+impl Default for ListMember {
     fn default() -> Self {
         Self { len: 0, is_same: true, ended: false }
     }
 }
 
-impl Member {
+impl ListMember {
     pub(super) fn push(&mut self, byte: u8, word: &str) {
         if matches!(byte, b' ' | b'\t') {
             self.ended = self.len > 0;
@@ -136,7 +138,7 @@ impl Member {
         self.len == 0
     }
 
-    /// Whether it is the word that its bytes were compared with.
+    /// Returns whether the member equals the word that it was compared with.
     pub(super) fn is(&self, word: &str) -> bool {
         self.is_same && self.len == word.len()
     }

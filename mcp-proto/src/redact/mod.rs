@@ -1,19 +1,23 @@
-//! Takes the secrets out of what goes over a channel, so that it may be logged, kept and shown. Bytes in, as many bytes out.
+//! Removes the secrets from the bytes of a connection, so that they can be logged, stored and
+//! displayed. The output has the length of the input.
 //!
-//! What is masked:
+//! Masked are:
 //!
-//! * Header fields: the values of all but those of a short list of standard fields that hold no credential, such as `Content-Type`,
-//!   `Host`, `Date` and `Retry-After`. In a request the list has only fields that a client writes itself, so that every field that an
-//!   application adds is masked, whatever its name.
-//! * Members, query and form parameters: the values of those whose names have `password`, `passwd`, `secret` or `token` in them, or say
-//!   otherwise that they are secret (`api_key`, `Authorization`, `Mcp-Session-Id`, …); the `requestState` of a server; and of a `url`,
-//!   such as that of an elicitation, all but scheme and host.
-//! * All that follows a byte at which the codec of HTTP/1.1 gives up: it is not known then what it is.
+//! * header fields: all values, except for a short list of standard fields that hold no credential,
+//!   such as `Content-Type`, `Host`, `Date` and `Retry-After`. For requests the list has only
+//!   fields that a client writes itself, so that every field of the application is masked, whatever
+//!   its name.
+//! * members, query and form parameters: the values of those whose names contain `password`,
+//!   `passwd`, `secret` or `token`, or have another known name (`api_key`, `Authorization`,
+//!   `Mcp-Session-Id`, …); the `requestState` of a server; and of a `url`, such as that of an
+//!   elicitation, everything except scheme and host.
+//! * everything after a byte at which the HTTP/1.1 codec fails, since its meaning is unknown.
 //!
-//! What stays: ids, methods, cursors, progress tokens, and all sizes.
+//! Ids, methods, cursors, progress tokens and all sizes are not masked.
 //!
-//! Of text that is no header field this is a filter by names, not a proof: a secret that stands in a plain sentence is not found.
-//! Nothing here knows a message, an engine or a channel; all of it is state of bounded size and one step a byte.
+//! Outside of header fields this is a filter by names and not a guarantee: it does not find a
+//! secret in a plain sentence. This module knows no message, engine or connection. Its state has a
+//! bounded size, and it takes one step per byte.
 
 mod chunks;
 mod first;
@@ -29,30 +33,32 @@ mod tests;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use chunks::{Chunks, Part};
+use chunks::{ChunkFraming, Part};
 use core::fmt;
-use head::{Head, Step};
+use head::{Head, HeadStep};
 use text::Text;
 
 pub(crate) use show::Field;
 pub use show::{Arguments, Url};
 
-/// Redacts one direction of one channel, as its bytes go by.
+/// Redacts one direction of one connection, byte by byte.
 ///
-/// For each byte that goes in, one comes out: a byte of a masked string is `x`, a digit of a masked number `1` or `0`. What is JSON stays
-/// JSON, what is framed stays framed. Where the bytes are cut changes nothing, and redacting twice is redacting once. The state does not
-/// grow, and each byte costs the same.
+/// Each input byte gives one output byte: a byte of a masked string becomes `x`, a digit of a
+/// masked number `1` or `0`. JSON stays JSON, and framing stays intact. How the bytes are split
+/// changes nothing, and redacting twice equals redacting once. The state does not grow, and each
+/// byte has the same cost.
 ///
-/// It sees by itself whether lines of JSON or HTTP/1.1 (either side) go by. It reads the lengths of HTTP messages by the rules of
-/// [`frame`](crate::frame). After anything that those rules forbid (lengths that differ, a length beside a transfer coding, a line that
-/// ends with a bare LF, …) it masks every byte but CR and LF.
+/// It detects by itself whether the bytes are lines of JSON or HTTP/1.1 (of either side). It
+/// determines the lengths of HTTP messages by the rules of [`frame`](crate::frame). After anything
+/// that those rules forbid (lengths that differ, a length with a transfer coding, a line that ends
+/// with a bare LF, …) it masks every byte except CR and LF.
 ///
 /// ```
 /// use mcp_proto::redact::Redactor;
 /// let mut redactor = Redactor::new();
-/// let mut out = redactor.redact(br#"{"id":1,"method":"tools/call","params":{"arguments":{"api_k"#);
-/// out.extend(redactor.redact(br#"ey":"sk-123"}}}"#));
-/// assert_eq!(out, br#"{"id":1,"method":"tools/call","params":{"arguments":{"api_key":"xxxxxx"}}}"#);
+/// let mut out = redactor.redact(br#"{"id":1,"method":"m","params":{"api_k"#);
+/// out.extend(redactor.redact(br#"ey":"sk-123"}}"#));
+/// assert_eq!(out, br#"{"id":1,"method":"m","params":{"api_key":"xxxxxx"}}"#);
 /// ```
 #[derive(Clone)]
 pub struct Redactor {
@@ -61,14 +67,14 @@ pub struct Redactor {
     text: Text,
 }
 
-/// What goes over a channel in one direction, as far as it is known.
+/// The protocol of one direction of a connection, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Protocol {
     Unknown,
     Http(Side),
 }
 
-/// Who sends an HTTP message.
+/// The sender of an HTTP message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Side {
     /// A client.
@@ -77,18 +83,20 @@ pub(crate) enum Side {
     Response,
 }
 
-/// One message, or any other JSON, redacted as [`Redactor`] does it. It may hold line breaks.
+/// Redacts one message, or any other JSON, as [`Redactor`] does. It may contain line breaks.
 pub fn redact_message(message: &[u8]) -> Vec<u8> {
     Redactor { framing: Framing::Close, ..Redactor::new() }.redact(message)
 }
 
-/// Whether what is set under this name, as in `name=value`, is taken for a secret. Compared without case, `_` and `-`.
+/// Returns whether a value under this name, as in `name=value`, counts as a secret. Ignores case,
+/// `_` and `-`.
 pub fn is_secret_name(name: &str) -> bool {
     names::is_secret(name)
 }
 
-/// Whether the value of a header field of this name may be secret: any but those that a client writes itself. The fields that an
-/// application adds to its requests are all secret.
+/// Returns whether the value of a header field of this name may be secret. This applies to all
+/// fields except those that a client writes itself, and so to every field that an application adds
+/// to its requests.
 pub fn is_secret_field(name: &str) -> bool {
     !names::shows_field(name.as_bytes(), Side::Request)
 }
@@ -99,36 +107,35 @@ enum Framing {
     Start,
     /// After the CR of an empty line before a head (RFC 9112 section 2.2).
     EmptyLine,
-    /// Lines of JSON, for good.
+    /// Lines of JSON, permanently.
     Lines,
     Head(Box<Head>),
-    /// So many bytes of a body.
+    /// In a body with this many remaining bytes.
     Body(u64),
-    /// A body that only the end of the channel ends.
+    /// In a body that only the end of the connection ends.
     Close,
-    Chunked(Chunks),
-    /// The codec has given up.
+    Chunked(ChunkFraming),
+    /// The codec has failed.
     Lost,
 }
 
 impl Redactor {
-    /// A redactor at the start of a channel.
+    /// Creates a redactor for a new connection.
     pub fn new() -> Self {
         Self { protocol: Protocol::Unknown, framing: Framing::Start, text: Text::default() }
     }
 
-    /// A redactor of lines of JSON, whatever they look like.
+    /// Creates a redactor for lines of JSON, whatever they look like.
     pub(crate) fn of_lines() -> Self {
         Self { framing: Framing::Lines, ..Self::new() }
     }
 
-    /// A redactor of HTTP/1.1 from one side.
-    #[cfg(feature = "http")]
+    /// Creates a redactor for HTTP/1.1 of one side.
     pub(crate) fn of_http(side: Side) -> Self {
         Self { protocol: Protocol::Http(side), ..Self::new() }
     }
 
-    /// The next bytes, redacted; exactly as many.
+    /// Returns the next bytes, redacted. The number of bytes is the same.
     pub fn redact(&mut self, chunk: &[u8]) -> Vec<u8> {
         chunk.iter().map(|byte| self.step(*byte)).collect()
     }
@@ -162,10 +169,10 @@ impl Redactor {
                 self.text.step(byte)
             }
             Framing::Head(head) => match head.step(byte) {
-                Step::Show => byte,
-                Step::Mask => MASK,
-                Step::Broken => self.lose(byte),
-                Step::Then(next) => {
+                HeadStep::Show => byte,
+                HeadStep::Mask => MASK,
+                HeadStep::Broken => self.lose(byte),
+                HeadStep::Then(next) => {
                     self.text = if head.has_events() { Text::events() } else { Text::default() };
                     if let Some(side) = head.side() {
                         self.protocol = Protocol::Http(side);
@@ -202,7 +209,8 @@ impl Redactor {
         }
     }
 
-    /// Masks all that follows. A control character stays, so that the codec refuses the redacted bytes at the same place.
+    /// Masks everything that follows. A control character stays, so that the codec rejects the
+    /// redacted bytes at the same position.
     fn lose(&mut self, byte: u8) -> u8 {
         self.framing = Framing::Lost;
         if byte.is_ascii_control() { byte } else { MASK }
@@ -219,7 +227,7 @@ impl Default for Redactor {
 }
 
 impl fmt::Debug for Redactor {
-    /// Its state holds the last bytes that went by, and is not shown.
+    /// Does not show the state, which contains the latest bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor").finish_non_exhaustive()
     }

@@ -1,15 +1,18 @@
-//! Which names hold secrets. Names compare without case, `_` and `-`: `api_key`, `apiKey` and `API-KEY` are one. For header fields there is
-//! a list of those that hold no secret, since a server may want its credentials in a field of any name.
+//! The names of secrets. Names compare without case, `_` and `-`: `api_key`, `apiKey` and `API-KEY`
+//! are equal. For header fields there is a list of those without secrets, since a server may expect
+//! credentials in a field of any name.
 
 use super::Side;
 
-/// A name with one of these in it, anywhere, holds a secret.
+/// A name that contains one of these denotes a secret.
 const SECRET_PARTS: [&str; 4] = ["passwd", "password", "secret", "token"];
 
-/// These names of the protocol hold none: the first bounds the answer of a language model, the second names a request.
+/// These names of the protocol denote none: the first limits the response of a language model, the
+/// second identifies a request.
 const PLAIN: [&str; 2] = ["maxtokens", "progresstoken"];
 
-/// A name that ends like this holds a secret wherever it stands: as a JSON key, a query parameter, a header field.
+/// A name with one of these endings denotes a secret everywhere: as a JSON key, a query parameter,
+/// a header field.
 const SECRET_ENDS: [&str; 17] = [
     "accesskey",
     "apikey",
@@ -30,17 +33,18 @@ const SECRET_ENDS: [&str; 17] = [
     "signingkey",
 ];
 
-/// This holds one only as a whole name.
+/// This denotes one only as a whole name.
 const SECRET: &str = "pwd";
 
-/// These hold one where the value follows a `=`: in queries, forms, arguments of programs. As a JSON key they are too common.
+/// These denote one if the value follows a `=`: in queries, forms, arguments of programs. As JSON
+/// keys they are too common.
 const SECRET_IN_QUERY: [&str; 6] = ["auth", "code", "key", "pass", "sig", "signature"];
 
-/// The values of these identify messages; they stay as they are.
+/// The values of these identify messages. They are not masked.
 const KEPT: [&str; 7] = ["cursor", "id", "jsonrpc", "method", "nextcursor", "progresstoken", "requestid"];
 
-/// Fields whose values are shown, in small letters. A client writes them itself and refuses them from an application (`BadHeader`), so none
-/// of them can hold a credential of the application.
+/// Fields whose values are shown, in lower case. A client writes them itself and refuses them from
+/// an application (`BadHeader`), so none of them can hold a credential of the application.
 pub(super) const SHOWN: [&str; 17] = [
     "accept",
     "accept-encoding",
@@ -61,7 +65,7 @@ pub(super) const SHOWN: [&str; 17] = [
     "upgrade",
 ];
 
-/// Fields whose values are shown in responses only: in a request an application has set them.
+/// Fields whose values are shown only in responses: in a request, the application has set them.
 const SHOWN_IN_RESPONSES: [&str; 15] = [
     "access-control-allow-headers",
     "access-control-allow-methods",
@@ -80,44 +84,44 @@ const SHOWN_IN_RESPONSES: [&str; 15] = [
     "www-authenticate",
 ];
 
-/// What is known of the value that follows a name.
+/// The meaning of the value after a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Meaning {
     #[default]
     Plain,
     Kept,
-    /// A link that is often a capability by itself: its host stays.
+    /// A link, which often grants access by itself. Its host is shown.
     Link,
     Secret,
 }
 
-/// Whether a value that is set under this name, as in `name=value`, is a secret.
+/// Returns whether a value under this name, as in `name=value`, is a secret.
 pub(super) fn is_secret(name: &str) -> bool {
     let mut word = Word::default();
     name.bytes().for_each(|byte| word.push(byte));
     word.is_secret_parameter()
 }
 
-/// Whether the value of a header field of this name is shown.
+/// Returns whether the value of a header field of this name is shown.
 pub(super) fn shows_field(name: &[u8], side: Side) -> bool {
     let listed = |list: &[&str]| list.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
     listed(&SHOWN) || side == Side::Response && listed(&SHOWN_IN_RESPONSES)
 }
 
-/// The end of a name as it goes by, normalised. Bounded, however long the name is.
+/// The end of a name, byte by byte and normalized. Bounded, however long the name is.
 #[derive(Clone, Default)]
 pub(super) struct Word {
     ring: [u8; Word::KEPT],
     len: usize,
-    /// Whether one of the parts has gone by.
+    /// Whether the name contains one of the parts.
     has_secret: bool,
 }
 
 impl Word {
-    /// At least the longest name of the lists.
+    /// At least the length of the longest listed name.
     const KEPT: usize = 16;
 
-    /// Adds a byte; `_` and `-` are skipped.
+    /// Adds a byte. Skips `_` and `-`.
     pub(super) fn push(&mut self, byte: u8) {
         if matches!(byte, b'_' | b'-') {
             return;
@@ -145,7 +149,7 @@ impl Word {
         end.len() <= self.len && end.bytes().rev().zip(1..).all(|(byte, back)| at(back) == byte)
     }
 
-    /// As the key of a JSON member.
+    /// Returns the meaning as the key of a JSON member.
     pub(super) fn meaning(&self) -> Meaning {
         if KEPT.iter().any(|name| self.is(name)) {
             Meaning::Kept
@@ -158,7 +162,7 @@ impl Word {
         }
     }
 
-    /// As the name in `name=value`.
+    /// Returns whether it is a secret as the name in `name=value`.
     pub(super) fn is_secret_parameter(&self) -> bool {
         self.is_secret() || SECRET_IN_QUERY.iter().any(|name| self.is(name))
     }

@@ -1,16 +1,17 @@
-//! Secrets in running text: `name=value` of queries and forms, `"name": "value"` of JSON inside a string, `Bearer …`, and the password of a
-//! URL. Takes characters, gives verdicts; where they come from (a string, a header field, a body) is the caller's business.
+//! Secrets in running text: `name=value` of queries and forms, `"name": "value"` of JSON inside a
+//! string, `Bearer …`, and the password of a URL. It decides about single characters. The caller
+//! knows whether they belong to a string, a header field or a body.
 
 use super::names::Word;
 
-/// Reads a text one character after the other. A character that is not ASCII may come as any byte above 0x7F.
+/// Reads a text character by character. A non-ASCII character may be any byte above 0x7F.
 #[derive(Clone, Default)]
 pub(super) struct Prose {
     state: State,
     word: Word,
-    /// Hexadecimal digits of a percent-encoded character, and how many are still to come.
+    /// Hexadecimal digits of a percent-encoded character, and how many are missing.
     percent: Option<(u8, u8)>,
-    /// Inside a value: the character before was a backslash that takes the meaning of the next.
+    /// Inside a value: the previous character was a backslash that escapes the next one.
     escaped: bool,
 }
 
@@ -25,16 +26,16 @@ enum State {
     /// After the word `Bearer` and a space.
     Bearer,
     Masked(Until),
-    /// After a word, a colon and so many slashes.
+    /// After a word, a colon and this many slashes.
     Scheme(u8),
     Authority,
     /// Inside the brackets of an IPv6 address.
     Bracket,
-    /// So many digits of what is a port, if no password.
+    /// After this many digits of what is either a port or a password.
     Port(u8),
 }
 
-/// Where a value ends.
+/// The end of a value.
 #[derive(Clone, Copy, PartialEq)]
 enum Until {
     /// `name=value`.
@@ -50,12 +51,13 @@ enum Until {
 }
 
 impl Prose {
-    /// The next character; whether it is to be masked.
+    /// Adds the next character. Returns whether it is masked.
     pub(super) fn masks(&mut self, byte: u8) -> bool {
         let State::Masked(until) = self.state else { return self.open(byte) };
         self.escaped = false;
         if byte == b'\\' && until == Until::Quote {
-            // What a backslash means here depends on how often the text was quoted; nothing after it can be trusted.
+            // The meaning of a backslash depends on how often the text was quoted, so nothing after
+            // it is reliable.
             self.state = State::Masked(Until::End);
             return true;
         }
@@ -73,17 +75,18 @@ impl Prose {
         !ends
     }
 
-    /// Whether a value is going by, or the next character may begin one.
+    /// Returns whether this is inside a value, or the next character may begin one.
     pub(super) fn in_value(&self) -> bool {
         matches!(self.state, State::Masked(_) | State::Value | State::Bearer)
     }
 
-    /// Whether a value is going by that only the end of the text ends.
+    /// Returns whether this is inside a value that only the end of the text ends.
     pub(super) fn masks_all(&self) -> bool {
         self.state == State::Masked(Until::End)
     }
 
-    /// In a value, a backslash has passed unmasked and this follows it: what is to stand here, so that the two are an escape of JSON.
+    /// Inside a value, after an unmasked backslash: returns the character to write, so that the two
+    /// are a JSON escape.
     pub(super) fn escape(&mut self, byte: u8) -> u8 {
         match (byte, self.state) {
             (b'"', _) if !self.escaped => {
@@ -98,7 +101,7 @@ impl Prose {
         b'\\'
     }
 
-    /// A character goes by that is no part of a name and begins no value.
+    /// Skips a character that is not part of a name and begins no value.
     pub(super) fn skip(&mut self) {
         *self = Self::default();
     }
@@ -160,7 +163,7 @@ impl Prose {
         mask
     }
 
-    /// The byte did not fit: it is plain text.
+    /// The byte did not match: it is plain text.
     fn again(&mut self, byte: u8) -> bool {
         self.state = State::Plain;
         self.word.clear();

@@ -1,4 +1,4 @@
-//! Values of a configuration, shown without their secrets.
+//! Configuration values, displayed without their secrets.
 
 use super::Side;
 use super::names::{is_secret, shows_field};
@@ -8,11 +8,12 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt::{self, Write};
 
-/// Stands for what is not shown.
+/// Replaces a hidden part.
 const HIDDEN: &str = "…";
 
-/// A URL, or a path with a query: shown, by `Display` and `Debug`, without its user and password, and without the values of parameters of
-/// its query and fragment whose names [are secret](super::is_secret_name). `Display` has [escapes](crate::error#text-of-a-peer).
+/// A URL, or a path with a query. `Display` and `Debug` show it without user and password, and
+/// without the values of query and fragment parameters whose names [are
+/// secret](super::is_secret_name). `Display` has [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, Copy)]
 pub struct Url<'a>(pub &'a str);
 
@@ -31,7 +32,7 @@ impl fmt::Debug for Url<'_> {
 }
 
 impl Url<'_> {
-    /// Hands over what is shown, part by part.
+    /// Passes the visible parts to `show`, one by one.
     fn show(&self, mut show: impl FnMut(&str) -> fmt::Result) -> fmt::Result {
         let mut rest = self.0;
         if let Some((scheme, after)) = rest.split_once("://").filter(|(scheme, _)| !scheme.contains(['/', '?', '#'])) {
@@ -63,13 +64,14 @@ impl Url<'_> {
     }
 }
 
-/// The value of a header field: `Debug` shows it without the secrets of URLs and of running text if the field is on the list of its side.
+/// The value of a header field. If the field is on the list of its side, `Debug` shows it without
+/// the secrets of URLs and of running text.
 pub(crate) struct Field<'a> {
     /// The name.
     pub(crate) name: &'a str,
     /// The value.
     pub(crate) value: &'a str,
-    /// Who sends it. An application that adds fields is on the side of requests.
+    /// The sender. Fields of an application belong to the side of requests.
     pub(crate) side: Side,
 }
 
@@ -79,8 +81,9 @@ impl fmt::Debug for Field<'_> {
     }
 }
 
-/// Arguments of a program: `Debug` shows them without what follows an option with a secret name (`--token x`, `--api-key=x`), without the
-/// values of secret variables (`TOKEN=x`) and header fields (`Authorization: x`), and without the secrets of URLs.
+/// Arguments of a program. `Debug` shows them without the value of an option with a secret name
+/// (`--token x`, `--api-key=x`), without the values of secret variables (`TOKEN=x`) and header
+/// fields (`Authorization: x`), and without the secrets of URLs.
 #[derive(Clone, Copy)]
 pub struct Arguments<'a>(pub &'a [String]);
 
@@ -102,7 +105,7 @@ impl fmt::Debug for Arguments<'_> {
     }
 }
 
-/// One argument, whatever stands before it.
+/// One argument, regardless of those before it.
 struct Argument<'a>(&'a str);
 
 impl fmt::Debug for Argument<'_> {
@@ -116,7 +119,7 @@ impl fmt::Debug for Argument<'_> {
     }
 }
 
-/// Running text without its secrets. What is masked begins and ends at a character of ASCII.
+/// Masks the secrets in running text. A masked part begins and ends at an ASCII character.
 fn masked(text: &str) -> String {
     let mut prose = Prose::default();
     text.chars().map(|c| if prose.masks(u8::try_from(c).unwrap_or(0xFF)) { 'x' } else { c }).collect()

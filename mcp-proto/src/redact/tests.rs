@@ -1,6 +1,5 @@
-//! Tables of what is masked and what is not, and the properties that hold for any bytes.
+//! Tables of what is masked and what is not, and properties for arbitrary bytes.
 
-#[cfg(feature = "http")]
 mod codec;
 
 use super::{Arguments, Redactor, Url, is_secret_field, is_secret_name, redact_message};
@@ -10,7 +9,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use proptest::prelude::*;
 
-/// Redacts a channel, and checks what holds for any: the same at every cut and byte by byte, the same length, and twice is once.
+/// Redacts the bytes of a connection, and checks the general properties: the split does not matter,
+/// the length stays the same, and redaction is idempotent.
 #[track_caller]
 fn channel(bytes: &[u8]) -> Vec<u8> {
     let whole = Redactor::new().redact(bytes);
@@ -38,7 +38,7 @@ fn check(raw: &str, redacted: &str) {
     assert_eq!(raw.len(), redacted.len(), "the table is wrong");
 }
 
-/// As a line of a channel, and as a message that stands alone; and it stays JSON.
+/// Checks a line of a connection, and the same as a single message, which must stay JSON.
 #[track_caller]
 fn json(raw: &str, redacted: &str) {
     check(raw, redacted);
@@ -68,14 +68,14 @@ fn values_under_secret_keys_are_masked() {
         r#"{"headers":{"Authorization":"Bearer a","Mcp-Session-Id":"s"}}"#,
         r#"{"headers":{"Authorization":"xxxxxxxx","Mcp-Session-Id":"x"}}"#,
     );
-    // Laid out over several lines, which a line of a channel is not.
+    // On several lines, which a connection by lines does not have.
     let (raw, shown) = ("{\"tokens\":{\n \"a\": 7\n},\"b\":8}", "{\"tokens\":{\n \"x\": 1\n},\"b\":8}");
     assert_eq!(text(&redact_message(raw.as_bytes())), shown);
 }
 
 // covers: S2-44
 #[test]
-fn what_identifies_a_message_stays() {
+fn envelope_of_a_message_is_not_masked() {
     for kept in [
         r#"{"jsonrpc":"2.0","id":"token=1","method":"tools/call","params":{"_meta":{"progressToken":"p1"},"name":"t"}}"#,
         r#"{"jsonrpc":"2.0","id":7,"result":{"nextCursor":"token=b","tools":[{"name":"get_token"}]}}"#,
@@ -93,7 +93,7 @@ fn what_identifies_a_message_stays() {
 
 // covers: S2-44
 #[test]
-fn urls_lose_what_opens_doors() {
+fn credentials_in_urls_are_masked() {
     json(r#"{"uri":"https://h/p?a=b&token=abc&c=d"}"#, r#"{"uri":"https://h/p?a=b&token=xxx&c=d"}"#);
     json(
         r#"["https://h/?code=abc#x","/cb?sessionId=s&key=k e"]"#,
@@ -138,7 +138,7 @@ fn secrets_in_texts_are_found_by_their_names() {
 
 // covers: S2-44
 #[test]
-fn heads_keep_their_shape_and_lose_their_credentials() {
+fn credentials_in_heads_are_masked() {
     check(
         "POST /mcp?token=abc&a=b HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer abc\r\nmcp-session-id:s\r\nX-Api-Key: k\r\n\
          Mcp-Param-Region: eu\r\nMcp-Name: t\r\nContent-Length: 15\r\n\r\n{\"token\":\"abc\"}\
@@ -161,7 +161,7 @@ fn heads_keep_their_shape_and_lose_their_credentials() {
 
 // covers: S2-44
 #[test]
-fn nothing_that_was_begun_hides_the_next_message() {
+fn unfinished_message_does_not_hide_the_next() {
     check("{\"token\":{\"\n{\"a\":\"b\"}\n", "{\"token\":{\"\n{\"a\":\"b\"}\n");
     check("Listening on http://h/?token=a\n{\"token\":\"a\"}\n", "Listening on http://h/?token=x\n{\"token\":\"x\"}\n");
     check(
@@ -177,14 +177,14 @@ fn nothing_that_was_begun_hides_the_next_message() {
 
 // covers: S2-44
 #[test]
-fn fields_are_shown_by_a_list() {
+fn only_listed_fields_are_shown() {
     check(
         "HTTP/1.1 200 OK\r\nDate: Sunday\r\nServer: s\r\nX-Upstream: a b\r\nMcp-Session-Id: abc\r\nLocation: /p\r\nRetry-After: 7\r\n\
          WWW-Authenticate: Bearer abc, realm=x\r\nx-a-name-that-is-longer-than-any-that-is-known: a\r\nContent-Length: 2\r\n\r\n{}",
         "HTTP/1.1 200 OK\r\nDate: Sunday\r\nServer: s\r\nX-Upstream: xxx\r\nMcp-Session-Id: xxx\r\nLocation: xx\r\nRetry-After: 7\r\n\
          WWW-Authenticate: Bearer xxx, realm=x\r\nx-a-name-that-is-longer-than-any-that-is-known: x\r\nContent-Length: 2\r\n\r\n{}",
     );
-    // What a client does not write itself, the application has set.
+    // A field that a client does not write itself belongs to the application.
     check(
         "GET / HTTP/1.1\r\nHost: h\r\nDate: abc\r\nServer: abc\r\nOcp-Apim-Subscription-Key: abc\r\nX-Auth-Key: abc\r\nUser-Agent: a b\r\n\
          Last-Event-ID: 7\r\nMcp-Method: ping\r\nMCP-Protocol-Version: 2025-11-25\r\n\r\n",
@@ -195,10 +195,9 @@ fn fields_are_shown_by_a_list() {
 }
 
 /// No application can set a field that is shown in requests.
-#[cfg(feature = "http")]
 // covers: S2-44
 #[test]
-fn fields_of_an_application_are_never_on_the_list() {
+fn application_fields_are_never_shown() {
     use super::{Side, names};
     use crate::client::BadHeader;
     let candidates =
@@ -212,7 +211,7 @@ fn fields_of_an_application_are_never_on_the_list() {
 
 // covers: S2-44
 #[test]
-fn a_configuration_is_shown_without_its_secrets() {
+fn configuration_is_shown_without_secrets() {
     assert!(is_secret_name("GITHUB_TOKEN") && is_secret_name("--api-key") && !is_secret_name("tokyo"));
     let shown = |url| format!("{}", Url(url));
     assert_eq!(
@@ -244,7 +243,7 @@ fn a_configuration_is_shown_without_its_secrets() {
     }
 }
 
-/// JSON whose keys, values and texts often are what the redactor looks for.
+/// JSON with keys, values and texts that the redactor looks for.
 fn document() -> impl Strategy<Value = serde_json::Value> {
     let words =
         "(token|API_KEY|url|id|a|code=|\\?key=|Bearer |://|@|:|\"|\\\\|\\n|\\[|\\{|%3D|\\u{1F600}|é|&| |1|x){0,6}";
@@ -262,7 +261,7 @@ fn document() -> impl Strategy<Value = serde_json::Value> {
     })
 }
 
-/// Bytes of a channel, mostly of pieces that mean something.
+/// Bytes of a connection, mostly from meaningful pieces.
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         "(\"token\":|\"dbPassword2\":|\"maxTokens\":|\"a\":|\"|\\\\|\\{|\\}|\\[|\\]|,|:|=|\\n|\\r\\n|\\n\\n|0|12|-1.5e7|x|u0026|\\\\u00|data: )",
@@ -278,13 +277,13 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     // covers: S2-44
     #[test]
-    fn any_bytes_keep_their_length_at_any_cut_and_twice_is_once(bytes in pieces()) {
+    fn masking_keeps_lengths_at_any_split_and_is_idempotent(bytes in pieces()) {
         channel(&bytes);
     }
 
     // covers: S2-44
     #[test]
-    fn what_is_json_stays_json_and_no_value_of_a_secret_key_is_left(value in document()) {
+    fn masked_json_is_json_without_secret_values(value in document()) {
         for raw in [serde_json::to_string(&value).unwrap(), serde_json::to_string_pretty(&value).unwrap()] {
             let redacted = redact_message(raw.as_bytes());
             prop_assert_eq!(redacted.len(), raw.len());
@@ -295,7 +294,7 @@ proptest! {
     }
 }
 
-/// Whether no string below a secret key shows anything.
+/// Returns whether every string below a secret key is masked.
 fn masked(value: &serde_json::Value, secret: bool) -> bool {
     let secret_key = |key: &str| ["token", "secrets", "requestState"].contains(&key);
     match value {
@@ -308,7 +307,7 @@ fn masked(value: &serde_json::Value, secret: bool) -> bool {
 
 // covers: S2-44
 #[test]
-fn the_debug_of_what_is_configured_shows_no_secret() {
+fn debug_of_the_configuration_shows_no_secret() {
     use crate::client::ClientConfig;
     use crate::exchange::{Endpoint, Headers, Program, RequestHead, ResponseHead, Start};
     use crate::input::Authorization;
@@ -352,7 +351,6 @@ fn the_debug_of_what_is_configured_shows_no_secret() {
         format!("{head:#?}"),
         format!("{:?}", ResponseHead { status: 200, headers: fields_of_a_response }),
         format!("{:?}", Authorization::Headers(head.headers.clone())),
-        #[cfg(feature = "http")]
         format!(
             "{:?}",
             ClientConfig::url("https://example.com/mcp?api_key=hunter2")

@@ -1,31 +1,32 @@
-//! JSON, and what else is found where JSON should be. The grammar is not checked: whatever is a string between quotes is one, and what
-//! stands before a colon is a key. So nothing nests, and no text makes this fail or grow.
+//! JSON, and other text where JSON is expected. It does not check the grammar: any text between
+//! quotes is a string, and a string before a colon is a key. So nothing nests, and no text makes
+//! this fail or grow.
 
 use super::names::{Meaning, Word};
 use super::prose::Prose;
 
-/// A text as it goes by.
+/// A text, byte by byte.
 #[derive(Clone, Default)]
 pub(super) struct Text {
     string: Option<Str>,
     prose: Prose,
-    /// The string that has just ended, in case that it is a key.
+    /// The string that has just ended, in case it is a key.
     key: Option<Meaning>,
-    /// Of the value that comes.
+    /// The meaning of the next value.
     meaning: Meaning,
-    /// Brackets that are open below a secret key.
+    /// Open brackets below a secret key.
     depth: u64,
     in_number: bool,
-    /// These are server-sent events: an empty line ends whatever was begun.
-    events: Option<Line>,
+    /// Set for server-sent events, where an empty line ends everything unfinished.
+    events: Option<LineState>,
 }
 
 /// A line of an event stream, which ends with CR, LF or both (WHATWG HTML section 9.2.5).
 #[derive(Clone, Copy, PartialEq)]
-enum Line {
+enum LineState {
     Empty,
     Begun,
-    /// A CR has ended it; an LF that follows belongs to that CR.
+    /// A CR has ended it. An LF after it belongs to the same line end.
     Ended,
 }
 
@@ -41,17 +42,17 @@ struct Str {
 #[derive(Clone, Copy, PartialEq)]
 enum Escape {
     None,
-    /// After a backslash that stands as it was.
+    /// After an unmasked backslash.
     Slash,
-    /// After a backslash in a value that is masked, and that stands as it was.
+    /// After an unmasked backslash in a masked value.
     Masked,
-    /// After a backslash that was masked.
+    /// After a masked backslash.
     Gone,
-    /// Inside `\u`, after so many digits.
+    /// Inside `\u`, after this many digits.
     Hex(u8, u16),
 }
 
-/// How far a link has gone by.
+/// The position in a link.
 #[derive(Clone, Copy, PartialEq)]
 enum Link {
     Scheme,
@@ -62,32 +63,32 @@ enum Link {
 }
 
 impl Text {
-    /// The data of an event stream.
+    /// Creates the state for the data of an event stream.
     pub(super) fn events() -> Self {
-        Self { events: Some(Line::Empty), ..Self::default() }
+        Self { events: Some(LineState::Empty), ..Self::default() }
     }
 
     /// Follows the lines of an event stream.
-    fn follow(&mut self, line: Line, byte: u8) {
+    fn follow(&mut self, line: LineState, byte: u8) {
         let next = match (line, byte) {
-            (_, b'\r') => Line::Ended,
-            (_, b'\n') => Line::Empty,
-            _ => Line::Begun,
+            (_, b'\r') => LineState::Ended,
+            (_, b'\n') => LineState::Empty,
+            _ => LineState::Begun,
         };
-        let was_empty = line == Line::Empty || line == Line::Ended && byte == b'\r';
-        if was_empty && next != Line::Begun {
+        let was_empty = line == LineState::Empty || line == LineState::Ended && byte == b'\r';
+        if was_empty && next != LineState::Begun {
             *self = Self::default();
         }
         self.events = Some(next);
     }
 
-    /// The next byte, or what stands in its place.
+    /// Returns the next byte, or its replacement.
     pub(super) fn step(&mut self, byte: u8) -> u8 {
         if let Some(line) = self.events {
             self.follow(line, byte);
         }
         let shown = if self.string.is_some() { self.inside(byte) } else { self.between(byte) };
-        // Lines stay lines, whatever is in them.
+        // Line breaks are never masked.
         if matches!(byte, b'\r' | b'\n') { byte } else { shown }
     }
 
@@ -121,7 +122,7 @@ impl Text {
             _ => {}
         }
         match byte {
-            // A number may not begin with a zero that another digit follows.
+            // A number must not begin with a zero before another digit.
             b'0'..=b'9' if secret => b'0' + u8::from(first_digit),
             _ if secret => byte,
             _ if self.prose.masks(byte) => b'x',
@@ -159,7 +160,7 @@ impl Text {
 }
 
 impl Str {
-    /// Only the end of the string is looked for.
+    /// Only looks for the end of the string.
     fn skip(&mut self, byte: u8) {
         self.escape = if byte == b'\\' && self.escape == Escape::None { Escape::Gone } else { Escape::None };
     }
@@ -197,7 +198,7 @@ impl Str {
             }
             Escape::Hex(digits, value) => {
                 let Some(digit) = char::from(byte).to_digit(16) else {
-                    // No JSON.
+                    // Not JSON.
                     self.escape = Escape::None;
                     return self.plain(prose, byte);
                 };
@@ -218,7 +219,7 @@ impl Str {
         }
     }
 
-    /// An escape stands for this character, and went by unmasked.
+    /// Handles the character of an escape that was written unmasked.
     fn character(&mut self, prose: &mut Prose, byte: u8) {
         self.word.push(byte);
         if prose.masks(byte) {
@@ -226,7 +227,7 @@ impl Str {
         }
     }
 
-    /// Scheme and host of a link stay.
+    /// Shows the scheme and the host of a link.
     fn link(&mut self, byte: u8) -> u8 {
         let name = byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
         let next = match (self.link, byte) {

@@ -1,4 +1,4 @@
-//! What a handler is given.
+//! The context of a handler.
 
 use super::output::{IntoOutput, ToolError};
 use crate::error::Refusal;
@@ -18,7 +18,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use serde::de::DeserializeOwned;
 
-/// One entry of a handler: its arguments, the answers of earlier rounds, what it remembered.
+/// One run of a handler: its arguments, the answers of earlier rounds, and the state that it kept.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Invocation {
     incoming: Incoming,
@@ -37,36 +37,37 @@ impl Invocation {
         Self { incoming, arguments, is_tool: false }
     }
 
-    /// Who asks, and under which rules.
+    /// Returns the peer, the revision and the session of the request.
     pub const fn context(&self) -> &Context {
         &self.incoming.context
     }
 
-    /// The request.
+    /// Returns the request.
     pub const fn incoming(&self) -> &Incoming {
         &self.incoming
     }
 }
 
-/// What a handler's surroundings offer it: implemented once by each adapter.
+/// The functions of a driver that a handler uses. Each adapter implements it once.
 pub trait Port: Send + Sync {
     /// Sends a notification on the request.
     ///
     /// # Errors
-    /// Why it was not sent.
+    /// The reason why it was not sent.
     fn note(&self, note: Note) -> Result<(), Refusal>;
-    /// Tells every client of the server, with [`Server::publish`](crate::Server::publish) or a form of it. By default nobody is told.
+    /// Notifies the clients of the server, with [`Server::publish`](crate::Server::publish) or a
+    /// form of it. The default does nothing.
     fn publish(&self, change: Change) {
         let _ = change;
     }
-    /// Whether the request was cancelled.
+    /// Returns whether the request was cancelled.
     fn is_cancelled(&self) -> bool;
 }
 
-/// What a handler is given. Cheap to clone.
+/// The context of a handler. Cheap to clone.
 ///
-/// A handler that asks is entered again from its beginning when the answers are there, in every revision; so ask before doing anything
-/// that must not happen twice.
+/// A handler that requests input runs again from its beginning with the answers, in every revision.
+/// Request input before any action that must not happen twice.
 #[derive(Clone)]
 pub struct Cx {
     invocation: Arc<Invocation>,
@@ -74,15 +75,16 @@ pub struct Cx {
 }
 
 impl Cx {
-    /// What the handler of this invocation is given.
+    /// Creates the context for this invocation.
     pub fn new(invocation: Invocation, port: Arc<dyn Port>) -> Self {
         Self { invocation: Arc::new(invocation), port }
     }
 
-    /// As [`new`](Self::new), of a flag that says whether the request was cancelled, a function that sends a notification on it, and one
-    /// that tells every client of the server. For a driver that runs its handlers elsewhere: it sets the flag at
-    /// [`Event::Cancelled`](crate::server::Event::Cancelled). Where the functions only pass on what the engine is to be told, the first
-    /// returns `Ok(())`; what the engine then refuses is dropped.
+    /// Like [`new`](Self::new), with a flag that is set when the request is cancelled, a function
+    /// that sends a notification on it, and one that notifies all clients. For a driver that runs
+    /// handlers on another thread: it sets the flag at
+    /// [`Event::Cancelled`](crate::server::Event::Cancelled). If the functions only queue commands
+    /// for the engine, the first returns `Ok(())`, and the refusal of the engine is dropped.
     pub fn linked(
         invocation: Invocation,
         cancelled: Arc<AtomicBool>,
@@ -110,8 +112,9 @@ impl Cx {
         Self::new(invocation, Arc::new(Link(cancelled, note, publish)))
     }
 
-    /// As [`new`](Self::new), for a driver that runs a handler to its end before it does anything else: notifications are refused with
-    /// [`Refusal::NotWanted`], and the request never counts as cancelled.
+    /// Like [`new`](Self::new), for a driver that runs a handler to its end before anything else.
+    /// Notifications are refused with [`Refusal::NotWanted`], and the request never counts as
+    /// cancelled.
     pub fn detached(invocation: Invocation) -> Self {
         struct Nowhere;
         impl Port for Nowhere {
@@ -126,20 +129,21 @@ impl Cx {
         Self::new(invocation, Arc::new(Nowhere))
     }
 
-    /// Who asks, and under which rules.
+    /// Returns the peer, the revision and the session of the request.
     pub fn context(&self) -> &Context {
         self.invocation.context()
     }
 
-    /// Reads the arguments of a tool, or the params of a method. `()` reads what has no members.
+    /// Decodes the arguments of a tool, or the params of a method. `()` accepts an empty object.
     ///
     /// # Errors
-    /// What cannot be decoded becomes the answer that the revision demands: a tool's result with `isError` from 2025-11-25 on, which a
-    /// model can learn from, else the error `-32602`, which a method always gets.
+    /// Arguments that cannot be decoded become the response that the revision requires: from
+    /// 2025-11-25 on a tool result with `isError`, which a model can react to, before that the
+    /// error `-32602`. A method always responds with that error.
     pub fn arguments<A: DeserializeOwned>(&self) -> Result<A, ToolError> {
         let arguments = &self.invocation.arguments;
         let decoded = arguments.decode().or_else(|e| {
-            // Types without members, `()` among them, are read from nothing rather than from `{}`.
+            // Types without members, such as `()`, decode from `null` and not from `{}`.
             let empty = Object::read(arguments).is_ok_and(|object| object.is_empty());
             if empty { RawJson::null().decode().map_err(|_| e) } else { Err(e) }
         });
@@ -153,27 +157,27 @@ impl Cx {
         })
     }
 
-    /// The arguments of a tool, or the params of a method, as they came.
+    /// Returns the arguments of a tool, or the params of a method, as received.
     pub fn raw(&self) -> &RawJson {
         &self.invocation.arguments
     }
 
-    /// The `_meta` of the request, trace context among it.
+    /// Returns the `_meta` of the request, which includes the trace context.
     pub fn meta(&self) -> &Object {
         &self.invocation.incoming.meta
     }
 
-    /// Tells how far the request is. Nothing is lost where nobody listens: most handlers ignore the outcome.
+    /// Reports progress. Most handlers ignore the result, since progress is optional.
     ///
     /// # Errors
-    /// [`Refusal::NotWanted`] if the request did not ask for progress, [`Refusal::NotIncreasing`], [`Refusal::Gone`] once the request is
-    /// over or cancelled.
+    /// [`Refusal::NotWanted`] if the request did not ask for progress, [`Refusal::NotIncreasing`],
+    /// [`Refusal::Gone`] after the request was answered or cancelled.
     pub fn progress(&self, progress: Progress) -> Result<(), Refusal> {
         self.port.note(Note::Progress(progress))
     }
 
-    /// Sends a notification on the request, before its response. It is meant for custom methods. The engine sends most notifications of the
-    /// protocol itself, and refuses them here:
+    /// Sends a notification on the request, before its response. It is meant for custom methods.
+    /// The engine sends most notifications of the protocol itself, and refuses them here:
     ///
     /// | method | a handler may send it | instead, or because |
     /// |---|---|---|
@@ -190,46 +194,53 @@ impl Cx {
     /// | `notifications/elicitation/complete` | on 2025-11-25 | no other revision has it |
     /// | any other | always | |
     ///
-    /// On 2026-07-28 a client wants log messages at or above the `logLevel` in the `_meta` of this request, and none without that field
-    /// (2026-07-28, logging: per-request log level). Before, they pass if the server declares `logging`: at or above the level of the last
-    /// `logging/setLevel` that your handler answered with a result, and all before the first. A message whose `level` is not one of the
-    /// eight is refused. A server that sends log messages must declare `logging` in every revision
+    /// On 2026-07-28 a client wants log messages at or above the `logLevel` in the `_meta` of this
+    /// request, and none without that field (2026-07-28, logging: per-request log level). Before,
+    /// they pass if the server declares `logging`: at or above the level of the last
+    /// `logging/setLevel` that your handler answered with a result, and all before the first. A
+    /// message whose `level` is not one of the eight is refused. A server that sends log messages
+    /// must declare `logging` in every revision
     /// ([`ServerCapabilities::other`](crate::model::lifecycle::ServerCapabilities::other)).
     ///
     /// # Errors
-    /// [`Refusal::NotWanted`] as the table says, [`Refusal::Full`] while the client does not read, [`Refusal::Gone`] once the request is
-    /// over or cancelled.
+    /// [`Refusal::NotWanted`] as in the table, [`Refusal::Full`] while the client does not read,
+    /// [`Refusal::Gone`] after the request was answered or cancelled.
     pub fn notify(&self, method: &str, params: Object) -> Result<(), Refusal> {
         self.port.note(Note::Custom(method.into(), params))
     }
 
-    /// Ends the event stream of the request for now: a client of 2025-11-25 comes back for the rest after this time, or after
-    /// [`ServerConfig::retry`](crate::server::ServerConfig::retry), so that a request that takes long holds no connection.
+    /// Ends the event stream of the request for now, so that a long request holds no connection. A
+    /// client of 2025-11-25 resumes it after this time, or after
+    /// [`ServerConfig::retry`](crate::server::ServerConfig::retry).
     ///
     /// # Errors
-    /// [`Refusal::NotWanted`] on every other revision and transport, where a client could not come back, and for a request without a
-    /// session; [`Refusal::Gone`] once the request is over or cancelled.
+    /// [`Refusal::NotWanted`] if the client cannot resume: on every other revision and transport,
+    /// and without a session. [`Refusal::Gone`] after the request was answered or cancelled.
     pub fn close_stream(&self, retry: Option<Duration>) -> Result<(), Refusal> {
         self.port.note(Note::CloseStream(retry))
     }
 
-    /// Tells every client that wants to know, not only the one that asks: a tool came, or went. It never fails and never waits; see
-    /// [`Server::publish`](crate::Server::publish). It says that something changed, and does not change it.
+    /// Announces a change to every client that subscribed to it, not only to the client of this
+    /// request. Never fails and never waits: see [`Server::publish`](crate::Server::publish). It
+    /// does not change the list itself.
     pub fn publish(&self, change: Change) {
         self.port.publish(change);
     }
 
-    /// Whether the request was cancelled. A handler that is, should stop soon; what it returns is dropped.
+    /// Returns whether the request was cancelled. The handler should then stop soon. Its result is
+    /// dropped.
     pub fn is_cancelled(&self) -> bool {
         self.port.is_cancelled()
     }
 
-    /// Asks the user. The first time this returns [`ToolError::Ask`], to be passed on with `?`; the handler is entered again with the
-    /// answer. `name` tells the questions of one request apart.
+    /// Requests input of the user. The first call returns [`ToolError::Ask`]; pass it on with `?`.
+    /// The handler then runs again with the answer. `name` identifies the request for input within
+    /// the request.
     ///
     /// # Errors
-    /// [`ToolError::Ask`]; [`ToolError::Failed`] if the client answered with an error, or the user's answer does not fit the form (what
-    /// came is checked, ELIC-S-024; ask under another name to ask again).
+    /// [`ToolError::Ask`]; [`ToolError::Failed`] if the client responded with an error, or if the
+    /// content does not fit the form (ELIC-S-024). Use another name to repeat the request for
+    /// input.
     pub fn elicit(&self, name: &str, request: impl Into<ElicitRequest>) -> Result<ElicitResult, ToolError> {
         let request = request.into();
         match self.answer(name, &InputRequest::Elicitation(request.clone()))? {
@@ -243,11 +254,13 @@ impl Cx {
         }
     }
 
-    /// Asks several things at once, also of the model or for the roots. The answers come in the order of the questions; one that the
-    /// client answered with an error is [`InputAnswer::Error`], and nothing is checked against a form.
+    /// Requests several inputs at once, also of the model or for the roots. The answers have the
+    /// order of the requests. An error of the client is [`InputAnswer::Error`]. Content is not
+    /// checked against a form.
     ///
     /// # Errors
-    /// [`ToolError::Ask`] as long as an answer is missing, with what is missing alone; [`ToolError::Protocol`] if one cannot be read.
+    /// [`ToolError::Ask`] with the missing requests, while an answer is missing;
+    /// [`ToolError::Protocol`] if an answer cannot be decoded.
     pub fn ask(&self, requests: Vec<(String, InputRequest)>) -> Result<Vec<InputAnswer>, ToolError> {
         let (mut answers, mut missing) = (Vec::new(), Vec::new());
         for (name, request) in requests {
@@ -259,17 +272,19 @@ impl Cx {
         if missing.is_empty() { Ok(answers) } else { Err(self.need(missing)) }
     }
 
-    /// What an earlier entry remembered with [`ToolError::remember`]; `None` the first time, and if it is of another shape.
+    /// Returns the state that an earlier run kept with [`ToolError::remember`]. `None` in the first
+    /// run, and if it has another shape.
     pub fn state<T: DeserializeOwned>(&self) -> Option<T> {
         self.kept().and_then(|state| state.decode().ok())
     }
 
-    /// Names the round whose answers this entry has: see [`Incoming::nonce`].
+    /// Returns the nonce of the round whose answers this run has: see [`Incoming::nonce`].
     pub fn nonce(&self) -> Option<&str> {
         self.invocation.incoming.nonce.as_deref()
     }
 
-    /// The outcome of what the handler returned, as the revision of the request can carry it.
+    /// Converts the return value of the handler to an outcome that the revision of the request can
+    /// represent.
     pub fn outcome(&self, output: impl IntoOutput) -> Outcome {
         let result = output.into_output();
         match (result, self.invocation.is_tool) {
@@ -286,7 +301,7 @@ impl Cx {
         Outcome::Complete(result.lower(self.context().version).write())
     }
 
-    /// What asks for these. What was remembered before is kept unless it is replaced.
+    /// Returns the request for these inputs. Keeps the earlier state.
     fn need(&self, requests: Vec<(String, InputRequest)>) -> ToolError {
         ToolError::Ask { requests, state: self.kept().cloned() }
     }
@@ -298,16 +313,17 @@ impl Cx {
         }
     }
 
-    /// The answer to a question, if it is there.
+    /// Returns the answer to a request for input, if there is one.
     fn answer(&self, name: &str, request: &InputRequest) -> Result<Option<InputAnswer>, ToolError> {
         match self.invocation.incoming.inputs.get(name) {
             None => Ok(None),
             Some(Err(error)) => Ok(Some(InputAnswer::Error(error.clone()))),
             Some(Ok(result)) => request.read_answer(result).map(Some).map_err(|e| {
-                // On a modern connection the answer is part of the request; on an older one it came by itself, and the request is innocent.
+                // In the modern era the answer is a part of the request. A legacy answer is a
+                // response of its own, so the request is valid.
                 let modern = self.context().version.era() == Era::Modern;
                 let code = if modern { code::INVALID_PARAMS } else { code::INTERNAL_ERROR };
-                ToolError::Protocol(ErrorObject::new(code, format!("the answer to `{name}` cannot be read: {e}")))
+                ToolError::Protocol(ErrorObject::new(code, format!("the answer to `{name}` cannot be decoded: {e}")))
             }),
         }
     }
@@ -319,7 +335,7 @@ impl fmt::Debug for Cx {
     }
 }
 
-/// The result of a method: the structured content, which is an object, or nothing at all.
+/// Returns the result of a method: structured content that is an object, or nothing.
 fn method_result(result: CallToolResult) -> Outcome {
     let object = match &result.structured {
         Some(json) => Object::read(json).map_err(|e| e.to_string()),

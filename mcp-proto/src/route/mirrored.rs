@@ -1,5 +1,6 @@
-//! The header fields that mirror arguments of a call: each must be there, be legible, and say what the argument says (2026-07-28 transports,
-//! server behavior for custom headers). Other fields of such names are nobody's.
+//! Checks the header fields that mirror arguments of a call: each must be present and valid, and
+//! must match its argument (2026-07-28 transports, server behavior for custom headers). Other
+//! fields of such names are ignored.
 
 use crate::exchange::RequestHead;
 use crate::model::headers::{PARAM, decode};
@@ -7,10 +8,11 @@ use crate::model::mirror::{Mirror, says};
 use crate::rpc::{ErrorObject, Object, code};
 use alloc::format;
 
-/// Whether the fields of a call say what its arguments say.
+/// Checks that the fields of a call match its arguments.
 ///
 /// # Errors
-/// `-32020`, with the first field that does not. An argument that no field can carry never agrees with one.
+/// `-32020`, with the first field that does not match. An argument that no field can represent
+/// never matches.
 pub(super) fn check(mirror: &Mirror, params: &Object, head: &RequestHead) -> Result<(), ErrorObject> {
     if mirror.is_empty() {
         return Ok(());
@@ -23,7 +25,7 @@ pub(super) fn check(mirror: &Mirror, params: &Object, head: &RequestHead) -> Res
             None => fields.next().map(|_| "mirrors an argument that is not there"),
             Some(_) if fields.peek().is_none() => Some("is missing"),
             Some(value) => fields.find_map(|said| match decode(said) {
-                Ok(said) => (!says(&said, value)).then_some("does not say what the argument says"),
+                Ok(said) => (!says(&said, value)).then_some("does not match the argument"),
                 Err(why) => Some(why),
             }),
         };

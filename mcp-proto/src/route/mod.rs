@@ -1,8 +1,8 @@
-//! What a server offers: a table of tools and methods that turns a request into an answer, or into a handler to run. It runs nothing
-//! itself, holds no state between requests, and can serve any number of connections at once.
+//! The offer of a server: a table of tools and methods that maps a request to an answer, or to a
+//! handler that the driver runs. A router runs nothing itself, holds no state between requests, and
+//! can serve any number of connections at once.
 
 mod cx;
-#[cfg(feature = "http")]
 mod mirrored;
 mod output;
 
@@ -19,7 +19,6 @@ use crate::model::mirror::Mirror;
 use crate::model::tools::Tool;
 use crate::rpc::{ErrorObject, JsonKind, Object, RawJson, code};
 use crate::server::{Incoming, Responder, ServerConfig};
-#[cfg(feature = "http")]
 use crate::version::Era;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -28,13 +27,14 @@ use alloc::vec::Vec;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// A tool of this name, to be described further: `tool("add").describe("adds two integers")`.
+/// Creates a tool of this name. Add its properties: `tool("add").describe("adds two integers")`.
 pub fn tool(name: &str) -> Tool {
     Tool::new(name)
 }
 
-/// What a server offers, and who serves it: `H` is whatever the driver can run. An adapter has a `Router` of its own handlers; without one
-/// say it at the beginning, `Router::<fn(&Cx) -> Outcome>::new(..)`, since each closure has a type of its own.
+/// The tools and methods of a server, with their handlers. `H` is a handler that the driver can
+/// run. An adapter has a `Router` with its own kind of handler. Without an adapter, name the type,
+/// `Router::<fn(&Cx) -> Outcome>::new(..)`, since each closure has a different one.
 #[derive(Debug)]
 pub struct Router<H> {
     config: ServerConfig,
@@ -44,51 +44,52 @@ pub struct Router<H> {
     methods: BTreeMap<String, H>,
 }
 
-/// A tool, and who serves it.
+/// A tool and its handler.
 #[derive(Debug)]
 struct Offered<H> {
     tool: Tool,
     handler: H,
-    /// The arguments that must stand in header fields as well.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has fields"))]
+    /// The arguments that header fields mirror.
     mirror: Mirror,
 }
 
-/// What a request comes to.
+/// The result of routing a request.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "it is taken apart at once; a box would be one allocation more for each call"
 )]
 pub enum Routed<'a, H> {
-    /// The router knows the answer.
+    /// The router has the answer.
     Answer(Answer),
-    /// Run this handler with a [`Cx`] of this invocation, and answer with what [`Cx::outcome`] makes of its result.
+    /// Run this handler with a [`Cx`] of this invocation. [`Cx::outcome`] turns its result into the
+    /// answer.
     Handle {
         /// The handler.
         handler: &'a H,
-        /// What to run it on.
+        /// The invocation.
         invocation: Invocation,
         /// The right to answer.
         responder: Responder,
     },
 }
 
-/// What serves a request.
+/// The handler or the result of a request.
 enum Found<'a, H> {
     Tool(&'a Offered<H>, RawJson),
     Method(&'a H),
     Result(Object),
 }
 
-/// A handler made from a function of the user: `A` is its type of arguments. Each adapter implements it for its own `H`.
+/// A handler made from a function of the application. `A` is the type of its arguments. Each
+/// adapter implements it for its own `H`.
 pub trait FromFn<F, A>: Sized {
     /// Wraps the function.
     fn from_fn(f: F) -> Self;
 }
 
 impl<H> Router<H> {
-    /// A server of this name and version that offers nothing yet.
+    /// Creates a router of this name and version without tools.
     pub fn new(name: &str, version: &str) -> Self {
         Self {
             config: ServerConfig::new(Implementation::new(name, version)),
@@ -98,15 +99,15 @@ impl<H> Router<H> {
         }
     }
 
-    /// How to use the server, for a language model.
+    /// Sets the instructions for a language model.
     #[must_use]
     pub fn instructions(mut self, text: &str) -> Self {
         self.config.instructions = Some(text.into());
         self
     }
 
-    /// Declares that the list of tools may change while the server runs, so that clients want to be told: see
-    /// [`Server::publish`](crate::server::Server::publish).
+    /// Declares that the list of tools may change while the server runs, so that clients can
+    /// subscribe to the change: see [`Server::publish`](crate::server::Server::publish).
     #[must_use]
     pub fn tools_change(mut self) -> Self {
         let tools = self.config.capabilities.tools.get_or_insert_with(Object::new);
@@ -114,7 +115,8 @@ impl<H> Router<H> {
         self
     }
 
-    /// Changes the configuration: limits, revisions, cache hints, the sealing key; of a server over HTTP its hosts, path and sessions.
+    /// Changes the configuration: limits, revisions, cache hints, the sealing key, and for HTTP the
+    /// hosts, the path and sessions.
     ///
     /// ```
     /// # use mcp_proto::{Cx, Outcome, Router};
@@ -131,10 +133,12 @@ impl<H> Router<H> {
         self
     }
 
-    /// Adds a tool; `tool` is `tool("add").describe(..)` or a [`Tool`]. One of the same name is replaced, in its place.
+    /// Adds a tool. `tool` is `tool("add").describe(..)` or a [`Tool`]. It replaces one of the same
+    /// name, at the same position.
     ///
     /// # Panics
-    /// If no server may offer the tool: the program is wrong. Ask [`Tool::check`] first about one that comes from elsewhere.
+    /// If no server may offer the tool. For a tool that you did not define yourself, call
+    /// [`Tool::check`] first.
     #[must_use]
     pub fn add(mut self, tool: impl Into<Tool>, handler: H) -> Self {
         let tool = tool.into();
@@ -150,7 +154,7 @@ impl<H> Router<H> {
         self
     }
 
-    /// Adds a tool that a function serves.
+    /// Adds a tool with a function as its handler.
     ///
     /// # Panics
     /// As [`add`](Self::add).
@@ -162,15 +166,16 @@ impl<H> Router<H> {
         self.add(tool, H::from_fn(f))
     }
 
-    /// Serves a method that this crate does not know, in every revision. Its handler returns [`Json`] of an object, or `()`. `initialize`,
-    /// `server/discover` and `ping` never get here.
+    /// Serves a method that this crate does not know, in every revision. Its handler returns
+    /// [`Json`] of an object, or `()`. The router never receives `initialize`, `server/discover`
+    /// and `ping`.
     #[must_use]
     pub fn add_method(mut self, method: &str, handler: H) -> Self {
         self.methods.insert(method.into(), handler);
         self
     }
 
-    /// As [`add_method`](Self::add_method), with a function.
+    /// Like [`add_method`](Self::add_method), with a function.
     #[must_use]
     pub fn method<F, A>(self, method: &str, f: F) -> Self
     where
@@ -179,7 +184,8 @@ impl<H> Router<H> {
         self.add_method(method, H::from_fn(f))
     }
 
-    /// The configuration of a [`Server`](crate::Server) for this router. It declares `tools` if there are any.
+    /// Returns the configuration of a [`Server`](crate::Server) for this router. It declares
+    /// `tools` if there are any.
     pub fn config(&self) -> ServerConfig {
         let mut config = self.config.clone();
         if !self.tools.is_empty() && config.capabilities.tools.is_none() {
@@ -188,8 +194,8 @@ impl<H> Router<H> {
         config
     }
 
-    /// Decides what a request comes to. Compares header fields with arguments, opens a sealed state, reads and writes JSON: do it outside
-    /// any lock.
+    /// Routes a request. This compares header fields with arguments, opens sealed state, and reads
+    /// and writes JSON: call it outside of any lock.
     pub fn route(&self, mut responder: Responder, mut incoming: Incoming) -> Routed<'_, H> {
         let found = self.look_up(&responder, &incoming);
         match found.and_then(|found| responder.open(&mut incoming).map(|()| found)) {
@@ -207,9 +213,8 @@ impl<H> Router<H> {
         }
     }
 
-    /// Who serves a request, if the router does not know the answer.
+    /// Finds the handler of a request, or its result if the router has it.
     fn look_up(&self, responder: &Responder, incoming: &Incoming) -> Result<Found<'_, H>, ErrorObject> {
-        #[cfg(feature = "http")]
         self.agree(incoming)?;
         let has_tools = responder.config().capabilities.tools.is_some() || !self.tools.is_empty();
         match (self.methods.get(&incoming.method), incoming.method.as_str()) {
@@ -220,8 +225,8 @@ impl<H> Router<H> {
         }
     }
 
-    /// Whether the header fields of a call of 2026-07-28 agree with its arguments. What else may be wrong with it comes later.
-    #[cfg(feature = "http")]
+    /// Checks that the header fields of a call of 2026-07-28 match its arguments. Other faults are
+    /// reported later.
     fn agree(&self, incoming: &Incoming) -> Result<(), ErrorObject> {
         let Incoming { method, params, context, .. } = incoming;
         let Some(head) = context.http.as_ref().filter(|_| context.version.era() == Era::Modern) else { return Ok(()) };
@@ -232,7 +237,7 @@ impl<H> Router<H> {
         }
     }
 
-    /// One page of `tools/list`.
+    /// Returns one page of `tools/list`.
     fn list(&self, responder: &Responder, incoming: &Incoming) -> Result<Object, ErrorObject> {
         let start = match incoming.params.get("cursor") {
             None => 0,
@@ -250,14 +255,16 @@ impl<H> Router<H> {
         Ok(result)
     }
 
-    /// Where a page begins. A cursor names the last tool of the page before it, so that it stays good when other tools come and go.
+    /// Returns the start of a page. A cursor names the last tool of the previous page, so that it
+    /// stays valid when other tools are added or removed.
     fn after(&self, cursor: &RawJson) -> Option<usize> {
         let cursor: String = cursor.decode().ok()?;
         let name = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
         self.by_name.get(&name).map(|at| at + 1)
     }
 
-    /// The handler of a call, and its arguments. A call that names no tool of ours is wrong in every revision.
+    /// Returns the handler of a call and its arguments. A call of an unknown tool is an error in
+    /// every revision.
     fn find(&self, incoming: &Incoming) -> Result<Found<'_, H>, ErrorObject> {
         let name: String = incoming.params.required("name").map_err(|e| invalid(&format!("{e}")))?;
         let offered = self.offered(&name).ok_or_else(|| invalid(&format!("Unknown tool: {name}")))?;

@@ -1,4 +1,4 @@
-//! What a handler may return.
+//! The return values of a handler.
 
 use crate::input::InputRequest;
 use crate::model::content::Content;
@@ -10,27 +10,27 @@ use alloc::vec::Vec;
 use core::fmt;
 use serde::Serialize;
 
-/// Why a handler did not return a result.
+/// Why a handler returned no result.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum ToolError {
-    /// It needs answers first.
+    /// It needs input first.
     Ask {
-        /// The questions.
+        /// The requests for input.
         requests: Vec<(String, InputRequest)>,
-        /// What to remember.
+        /// The state to keep.
         state: Option<RawJson>,
     },
-    /// It failed; the text is for the model.
+    /// It failed. The text is for the model.
     Failed(String),
-    /// The request is wrong.
+    /// The request is invalid.
     Protocol(ErrorObject),
 }
 
 impl ToolError {
-    /// What the handler wants back when it is entered again; only of use on [`ToolError::Ask`], as in
-    /// `cx.elicit("name", form).map_err(|ask| ask.remember(&draft))?`. On a modern connection it travels through the client, sealed but
-    /// readable: no secrets.
+    /// Keeps this value for the next run of the handler. Useful only on [`ToolError::Ask`], as in
+    /// `cx.elicit("name", form).map_err(|ask| ask.remember(&draft))?`. In the modern era the value
+    /// is sent through the client, sealed but readable: do not keep secrets.
     #[must_use]
     pub fn remember<T: Serialize + ?Sized>(self, value: &T) -> Self {
         match (self, RawJson::encode(value)) {
@@ -86,16 +86,18 @@ impl From<EncodeError> for ToolError {
     }
 }
 
-/// What a handler may return. Never a blanket `Serialize`: a `Result` is serialisable, and an error would go out as a success.
+/// A return value of a handler. There is no blanket implementation for `Serialize`: a `Result` is
+/// serializable, and an error would be sent as a success.
 pub trait IntoOutput {
-    /// The result of a tool.
+    /// Converts it to the result of a tool.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     fn into_output(self) -> Result<CallToolResult, ToolError>;
 }
 
-/// A result as data: structured content, and the same as a block of text for clients that do not read it.
+/// A result as data: structured content, and the same as a block of text for clients that do not
+/// read it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Json<T>(pub T);
 

@@ -1,4 +1,4 @@
-//! A router behind an engine: requests as text in, answers as text out, handlers as plain functions.
+//! A router with an engine: requests and responses as text, handlers as plain functions.
 
 use super::*;
 use crate::error::Refusal;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 const X: ExchangeId = ExchangeId(1);
 const NOW: Instant = Instant::ZERO;
 
-/// A handler that runs where it stands.
+/// A handler that runs at once.
 struct Run(Box<dyn Fn(&Cx) -> Outcome>);
 
 impl<F, A, R> FromFn<F, (A, R)> for Run
@@ -41,7 +41,7 @@ where
     }
 }
 
-/// Every note is refused.
+/// Refuses every note.
 struct Bench {
     router: Router<Run>,
     server: Server,
@@ -56,7 +56,7 @@ impl Bench {
         Self { router, server, cancelled: Arc::default(), codes: Vec::new() }
     }
 
-    /// The codes of the diagnostics since the last call.
+    /// Returns the codes of the diagnostics since the last call.
     fn codes(&mut self) -> Vec<&'static str> {
         core::mem::take(&mut self.codes)
     }
@@ -70,7 +70,7 @@ impl Bench {
         bench
     }
 
-    /// Sends a line, runs what it leads to, and gives what is said.
+    /// Sends a line, runs the handlers, and returns the lines that the server sends.
     fn line(&mut self, line: &str) -> Vec<String> {
         self.line_on(X, line)
     }
@@ -103,7 +103,7 @@ impl Bench {
         self.line(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#))
     }
 
-    /// A request of 2026-07-28.
+    /// Makes a request of 2026-07-28.
     fn modern(&mut self, method: &str, rest: &str) -> Result<Object, ErrorObject> {
         let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}"#;
         let said = self.say(method, &format!(r#"{{"_meta":{{{meta}}}{rest}}}"#));
@@ -146,7 +146,8 @@ fn named(names: &[&str]) -> Router<Run> {
     names.iter().fold(Router::new("n", "1"), |router, name| router.tool(*name, |_cx, (): ()| "ok"))
 }
 
-// covers: TOOL-S-001, TOOL-S-002, TOOL-S-005, TOOL-S-007, TOOL-S-010, CACHE-S-001, INIT-S-019, DISC-S-001
+// covers: TOOL-S-001, TOOL-S-002, TOOL-S-005, TOOL-S-007, TOOL-S-010, CACHE-S-001, INIT-S-019,
+// DISC-S-001
 #[test]
 fn tools_are_listed_in_the_order_of_registration() {
     let router = named(&["z", "a", "m"]).configure(|config| {
@@ -170,7 +171,7 @@ fn tools_are_listed_in_the_order_of_registration() {
 
 // covers: HTTP-S-031, X-45
 #[test]
-fn a_method_or_tool_that_is_not_there_is_said_before_what_is_wrong_with_the_answers_that_come_with_it() {
+fn unknown_method_takes_precedence_over_invalid_input_responses() {
     let mut bench = Bench::new(adder());
     for wrong in [r#","inputResponses":7"#, r#","requestState":"forged""#] {
         let mut code = |method: &str, rest: &str| bench.modern(method, &format!("{rest}{wrong}")).unwrap_err().code;
@@ -181,7 +182,7 @@ fn a_method_or_tool_that_is_not_there_is_said_before_what_is_wrong_with_the_answ
 
 // covers: PAGE-S-002, PAGE-S-007, PAGE-S-008, B-286, B-284, CACHE-S-022
 #[test]
-fn pages_follow_one_another_and_an_invalid_cursor_is_refused() {
+fn pages_are_consecutive_and_invalid_cursor_is_refused() {
     let router = named(&["a", "b", "c", "", "e"]).configure(|config| {
         config.limits.server.page_size = 2;
         config.list_cache = crate::model::lifecycle::CacheHints::new(9, crate::model::lifecycle::CacheScope::Public);
@@ -207,7 +208,7 @@ fn pages_follow_one_another_and_an_invalid_cursor_is_refused() {
 
 // covers: TOOL-S-004, TOOL-S-005
 #[test]
-fn the_list_is_the_same_on_every_connection_and_after_every_request() {
+fn list_is_the_same_on_every_connection() {
     let router = || named(&["b", "a"]).tool(tool("c").describe("third"), |_cx, (): ()| "ok");
     let mut bench = Bench::new(router());
     let first = bench.modern("tools/list", "").unwrap();
@@ -222,7 +223,7 @@ fn the_list_is_the_same_on_every_connection_and_after_every_request() {
         let _ = bench.modern(method, rest);
         assert_eq!(bench.modern("tools/list", "").unwrap(), first, "after {method}");
     }
-    // Another connection to the same engine, and one to another engine.
+    // Another connection of the same engine, and one of another engine.
     bench.server.handle_event(NOW, ExchangeId(2), ExchangeEvent::Opened(Peer::default()));
     let line = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     assert_eq!(outcome(&bench.line_on(ExchangeId(2), line)[0]).unwrap(), first);
@@ -231,7 +232,7 @@ fn the_list_is_the_same_on_every_connection_and_after_every_request() {
 
 // covers: TOOL-S-003, RPC-S-040, X-21, SUB-S-017
 #[test]
-fn what_is_not_offered_does_not_exist() {
+fn methods_that_are_not_offered_do_not_exist() {
     let mut bench = Bench::new(Router::new("n", "1"));
     assert!(bench.modern("server/discover", "").unwrap().object("capabilities").unwrap().get("tools").is_none());
     for method in
@@ -246,7 +247,7 @@ fn what_is_not_offered_does_not_exist() {
 
 // covers: TOOL-S-022, S2-01, S2-02, RPC-B-012
 #[test]
-fn a_call_runs_the_tool_of_that_name() {
+fn call_runs_the_named_tool() {
     let mut bench = Bench::new(adder());
     let result = bench.modern("tools/call", r#","name":"add","arguments":{"a":1,"b":2}"#).unwrap();
     assert_eq!(text(&result), "3");
@@ -261,7 +262,7 @@ fn a_call_runs_the_tool_of_that_name() {
 
 // covers: TOOL-S-023, TOOL-S-024, X-22, B-291
 #[test]
-fn arguments_that_do_not_fit_are_what_the_revision_says() {
+fn invalid_arguments_fail_as_the_revision_requires() {
     let wrong = r#"{"name":"add","arguments":{"a":"1"}}"#;
     for version in ["2024-11-05", "2025-03-26", "2025-06-18"] {
         assert_eq!(Bench::legacy(adder(), version).legacy_call(wrong).unwrap_err().code, -32602);
@@ -274,7 +275,7 @@ fn arguments_that_do_not_fit_are_what_the_revision_says() {
 
 // covers: B-287
 #[test]
-fn a_tool_without_arguments_takes_none_in_any_form() {
+fn tool_without_arguments_accepts_every_empty_form() {
     let mut bench = Bench::new(named(&["t"]));
     for rest in ["", r#","arguments":{}"#, r#","arguments":null"#] {
         assert_eq!(text(&bench.modern("tools/call", &format!(r#","name":"t"{rest}"#)).unwrap()), "ok");
@@ -283,7 +284,7 @@ fn a_tool_without_arguments_takes_none_in_any_form() {
 
 // covers: TOOL-S-025
 #[test]
-fn an_error_of_a_tool_is_a_result_and_an_error_of_the_request_is_an_error() {
+fn tool_error_is_a_result_and_request_error_is_an_error() {
     let router = Router::<Run>::new("n", "1")
         .tool("text", |_cx, (): ()| Err::<(), _>("broken"))
         .tool("protocol", |_cx, (): ()| Err::<(), _>(ErrorObject::new(7, "wrong")));
@@ -296,7 +297,7 @@ fn an_error_of_a_tool_is_a_result_and_an_error_of_the_request_is_an_error() {
 
 // covers: TOOL-S-017, TOOL-B-018, TOOL-B-019, X-23, TOOL-S-014, TOOL-S-015
 #[test]
-fn outputs_are_lowered_to_what_the_revision_can_carry() {
+fn outputs_are_reduced_to_the_revision() {
     let router = || {
         Router::<Run>::new("n", "1")
             .tool("object", |_cx, (): ()| Json(Add { a: 1, b: 2 }))
@@ -332,7 +333,8 @@ fn outputs_are_lowered_to_what_the_revision_can_carry() {
     );
 }
 
-/// A tool with an output schema whose handler returns what is wrong with it, by its name.
+/// Returns a router with tools that declare an output schema. Each handler returns the result that
+/// its name describes.
 fn promising(schema: &str) -> Router<Run> {
     let promises = |name: &str| tool(name).output_schema(schema);
     Router::<Run>::new("n", "1")
@@ -353,7 +355,7 @@ const NO_STRUCTURE: &str = "the tool declares an output schema, and its result h
 
 // covers: TOOL-S-025, TOOL-B-019
 #[test]
-fn a_result_without_the_structure_its_tool_declares_is_an_error() {
+fn result_without_declared_structure_is_an_error() {
     let call = |bench: &mut Bench, name: &str| {
         let result = bench.modern("tools/call", &format!(r#","name":"{name}""#)).unwrap();
         let texts: Vec<String> = result
@@ -372,7 +374,7 @@ fn a_result_without_the_structure_its_tool_declares_is_an_error() {
     };
     assert_eq!(call(&mut bench, "text"), missing(&["plain text"]));
     assert_eq!(call(&mut bench, "nothing"), missing(&[]));
-    // Nothing is missing in these.
+    // These results are complete.
     let fine = |is_error: bool, text: &str| (is_error, vec![text.to_string()], Vec::new());
     assert_eq!(call(&mut bench, "object"), fine(false, r#"{"a":1,"b":2}"#));
     assert_eq!(call(&mut bench, "null"), fine(false, "null"));
@@ -383,14 +385,14 @@ fn a_result_without_the_structure_its_tool_declares_is_an_error() {
 
 // covers: TOOL-B-018, TOOL-B-019
 #[test]
-fn the_structure_is_missed_only_where_the_schema_was_sent() {
+fn structure_is_required_only_if_the_schema_was_sent() {
     let call = |schema: &str, version: &str, name: &str| {
         let mut bench = Bench::legacy(promising(schema), version);
         let result = bench.legacy_call(&format!(r#"{{"name":"{name}"}}"#)).unwrap();
         assert_eq!(bench.codes().is_empty(), result.get("isError").is_none());
         result.get("isError").is_some()
     };
-    // Before 2025-06-18 there are no output schemas, and before 2026-07-28 only those of objects.
+    // Output schemas exist from 2025-06-18 on, and before 2026-07-28 only for objects.
     for (version, sent) in [("2024-11-05", false), ("2025-03-26", false), ("2025-06-18", true), ("2025-11-25", true)] {
         assert_eq!(call(r#"{"type":"object"}"#, version, "text"), sent, "{version}");
         assert_eq!(call(r#"{"type":"object"}"#, version, "array"), sent, "{version}: no array can be sent");
@@ -400,7 +402,7 @@ fn the_structure_is_missed_only_where_the_schema_was_sent() {
 }
 
 #[test]
-fn a_tool_of_the_same_name_takes_the_place_of_the_first() {
+fn tool_of_the_same_name_replaces_the_first() {
     let router = named(&["a", "b"]).tool(tool("a").describe("second"), |_cx, (): ()| "new");
     let mut bench = Bench::new(router);
     assert_eq!(names(&bench.modern("tools/list", "").unwrap()), ["a", "b"]);
@@ -409,7 +411,7 @@ fn a_tool_of_the_same_name_takes_the_place_of_the_first() {
 
 // covers: TOOL-S-007
 #[test]
-fn a_tool_whose_input_schema_is_no_object_schema_cannot_be_offered() {
+fn tool_requires_an_object_schema_as_input() {
     for schema in
         ["null", "true", "[]", "7", "{}", r#"{"type":"string"}"#, r#"{"type":["object"]}"#, r#"{"type":null}"#]
     {
@@ -429,7 +431,7 @@ fn a_tool_whose_input_schema_is_no_object_schema_cannot_be_offered() {
 
 // covers: TOOL-S-008
 #[test]
-fn a_tool_is_described_in_a_chain() {
+fn tool_builder_sets_every_property() {
     let described = tool("t")
         .describe("d")
         .title("T")
@@ -455,7 +457,7 @@ fn a_tool_is_described_in_a_chain() {
 }
 
 #[test]
-fn a_method_of_ones_own_returns_an_object() {
+fn custom_method_returns_an_object() {
     let router = Router::<Run>::new("n", "1")
         .method("x/sum", |_cx, a: Add| Json(Add { a: a.a + a.b, b: 0 }))
         .method("x/text", |_cx, (): ()| "no object")
@@ -468,7 +470,7 @@ fn a_method_of_ones_own_returns_an_object() {
     assert_eq!(bench.modern("x/none", "").unwrap().required::<String>("resultType").unwrap(), "complete");
 }
 
-/// Asks for a name, then for a colour, and says both.
+/// Requests a name, then a colour, and returns both.
 fn asking() -> Router<Run> {
     Router::new("n", "1").tool("ask", |cx: Cx, (): ()| {
         let name = match cx.elicit("name", ElicitRequest::form("Name?").text("name"))? {
@@ -487,9 +489,10 @@ fn asking() -> Router<Run> {
     })
 }
 
-// covers: ELIC-S-005, ELIC-S-030, ELIC-S-031, ELIC-S-024, ELIC-B-025, MRTR-S-002, MRTR-S-025, B-221, B-228
+// covers: ELIC-S-005, ELIC-S-030, ELIC-S-031, ELIC-S-024, ELIC-B-025, MRTR-S-002, MRTR-S-025,
+// B-221, B-228
 #[test]
-fn a_handler_that_asks_twice_sees_all_answers_in_the_modern_era() {
+fn modern_handler_with_two_rounds_sees_all_answers() {
     let mut bench = Bench::new(asking());
     let rest = r#","name":"ask""#;
     let first = bench.modern("tools/call", rest).unwrap();
@@ -498,7 +501,7 @@ fn a_handler_that_asks_twice_sees_all_answers_in_the_modern_era() {
         let state: String = result.required("requestState").unwrap();
         format!(r#"{rest},"requestState":"{state}","inputResponses":{responses}"#)
     };
-    // What was asked and is missing is asked for again.
+    // A missing answer is requested again.
     let again = bench.modern("tools/call", &with(&first, "{}")).unwrap();
     assert!(again.object("inputRequests").unwrap().get("name").is_some());
     let name = r#"{"name":{"action":"accept","content":{"name":"Ada"}}}"#;
@@ -508,7 +511,7 @@ fn a_handler_that_asks_twice_sees_all_answers_in_the_modern_era() {
     assert_eq!(text(&bench.modern("tools/call", &with(&second, red)).unwrap()), "Ada red 1");
     let declined = bench.modern("tools/call", &with(&second, r#"{"colour":{"action":"decline"}}"#)).unwrap();
     assert_eq!(text(&declined), "Ada without colour, entry 1");
-    // What the user sent is checked against the form; what is no answer at all is a wrong request.
+    // The content is checked against the form. A malformed answer makes the request invalid.
     let green = bench
         .modern("tools/call", &with(&second, r#"{"colour":{"action":"accept","content":{"colour":"green"}}}"#))
         .unwrap();
@@ -522,7 +525,7 @@ fn a_handler_that_asks_twice_sees_all_answers_in_the_modern_era() {
 
 // covers: ELIC-S-030, ELIC-S-031, B-073
 #[test]
-fn the_same_handler_asks_an_older_client() {
+fn same_handler_works_with_a_legacy_client() {
     let mut bench = Bench::legacy(asking(), "2025-06-18");
     let asked = bench.say("tools/call", r#"{"name":"ask"}"#);
     assert!(asked[0].contains(r#""id":1,"method":"elicitation/create""#) && !asked[0].contains("mode"), "{asked:?}");
@@ -530,7 +533,7 @@ fn the_same_handler_asks_an_older_client() {
     assert!(asked[0].contains(r#""id":2,"method":"elicitation/create""#));
     let said = bench.line(r#"{"jsonrpc":"2.0","id":2,"result":{"action":"accept","content":{"colour":"blue"}}}"#);
     assert_eq!(text(&outcome(&said[0]).unwrap()), "Ada blue 1");
-    // A client that fails, and one that answers nonsense.
+    // A client that fails, and one that sends a malformed answer.
     bench.say("tools/call", r#"{"name":"ask"}"#);
     let said = bench.line(r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"no screen"}}"#);
     let result = outcome(&said[0]).unwrap();
@@ -541,7 +544,7 @@ fn the_same_handler_asks_an_older_client() {
 }
 
 #[test]
-fn several_questions_are_asked_at_once() {
+fn several_requests_for_input_are_sent_at_once() {
     let router = Router::<Run>::new("n", "1").tool("t", |cx: Cx, (): ()| {
         let question = |text: &str| InputRequest::Elicitation(ElicitRequest::form(text));
         let answers = cx.ask(vec![("a".into(), question("A?")), ("b".into(), question("B?"))])?;
@@ -556,7 +559,7 @@ fn several_questions_are_asked_at_once() {
 }
 
 #[test]
-fn a_cx_is_what_the_adapters_need() {
+fn cx_offers_what_adapters_need() {
     fn shared<T: Clone + Send + Sync + 'static>() {}
     shared::<Cx>();
     let router = Router::<Run>::new("n", "1").tool("t", |cx: Cx, (): ()| {
@@ -564,12 +567,12 @@ fn a_cx_is_what_the_adapters_need() {
         format!("{refused} {} {} {}", cx.is_cancelled(), cx.raw().as_str(), cx.meta().len())
     });
     let result = Bench::new(router).modern("tools/call", r#","name":"t""#).unwrap();
-    assert_eq!(text(&result), "the request did not ask for it false {} 2");
+    assert_eq!(text(&result), "the request does not allow it false {} 2");
 }
 
 // covers: TOOL-S-002, TOOL-S-003
 #[test]
-fn a_server_that_declares_tools_lists_them_even_if_there_are_none() {
+fn server_with_tools_capability_lists_even_no_tools() {
     let router = Router::new("r", "1").configure(|config| config.capabilities.tools = Some(Object::new()));
     let mut bench = Bench::legacy(router, "2025-06-18");
     let said = bench.line(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
@@ -579,7 +582,7 @@ fn a_server_that_declares_tools_lists_them_even_if_there_are_none() {
 }
 
 #[test]
-fn a_handler_sees_the_flag_of_its_cancellation() {
+fn handler_sees_its_cancellation() {
     let router = Router::new("n", "1").tool("look", |cx: Cx, (): ()| format!("{}", cx.is_cancelled()));
     let mut bench = Bench::legacy(router, "2025-06-18");
     for cancelled in [false, true] {

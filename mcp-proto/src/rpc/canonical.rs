@@ -1,4 +1,5 @@
-//! One text for all texts of an object that differ in white space, in the order of the members of objects, or in the escapes of their keys.
+//! A canonical text for objects that differ only in white space, in the order of members, or in the
+//! escapes of keys.
 
 use super::Object;
 use super::grammar::{MAX_DEPTH, Scan, unescape};
@@ -6,8 +7,9 @@ use super::{JsonKind, RawJson};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// The canonical text of an object, read once from its beginning to its end: its members and those of all objects in it stand in the order
-/// of their keys. A comma follows each value. No two objects with different members have the same text.
+/// Returns the canonical text of an object, in one pass over it. The members of the object and of
+/// all nested objects are sorted by key, and a comma follows each value. Objects with different
+/// members have different texts.
 pub(crate) fn canonical(object: &Object) -> Vec<u8> {
     let mut text = Canonical(Vec::new());
     let mut members = Vec::new();
@@ -23,7 +25,7 @@ pub(crate) fn canonical(object: &Object) -> Vec<u8> {
 
 struct Canonical(Vec<u8>);
 
-/// Where a member stands in the text.
+/// The range of a member in the text.
 struct Member {
     key: Range<usize>,
     range: Range<usize>,
@@ -37,7 +39,7 @@ impl Canonical {
         start..self.0.len()
     }
 
-    /// Appends the value that comes next. It nests no deeper than a message may.
+    /// Appends the next value. It is nested no deeper than a message may be.
     fn value(&mut self, scan: &mut Scan<'_>) {
         scan.space();
         match JsonKind::of(scan.text.get(scan.at).copied()) {
@@ -58,7 +60,7 @@ impl Canonical {
             }
             _ => match scan.value(0) {
                 Ok(scalar) => self.0.extend_from_slice(&scan.text[scalar]),
-                // Checked text has a value here. Whatever this is, it must come to an end.
+                // A validated text has a value here. In any case this must terminate.
                 Err(_) => scan.at = scan.text.len(),
             },
         }
@@ -85,7 +87,7 @@ impl Canonical {
         self.sort(members);
     }
 
-    /// Brings the members, with which the text ends, into the order of their keys.
+    /// Sorts the members at the end of the text by key.
     fn sort(&mut self, mut members: Vec<Member>) {
         let Some(start) = members.first().map(|member| member.range.start) else { return };
         if members.is_sorted_by_key(|member| &self.0[member.key.clone()]) {
@@ -111,7 +113,7 @@ mod tests {
 
     // covers: MRTR-S-009
     #[test]
-    fn order_white_space_and_escapes_of_keys_do_not_matter_and_all_else_does() {
+    fn only_order_white_space_and_key_escapes_are_ignored() {
         let one = r#""a":[1,{"b":2,"c":"x",},[],],"d":{},"#;
         assert_eq!(text(r#"{"a":[1,{"b":2,"c":"x"},[]],"d":{}}"#), one);
         assert_eq!(text(r#" { "d" : { } , "a" : [ 1 , { "c":"x", "\u0062":2 } , [ ] ] } "#), one);

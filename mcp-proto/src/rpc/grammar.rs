@@ -1,14 +1,15 @@
-//! The grammar of JSON (RFC 8259), strictly, as steps over a text. Knows no message. Nothing here recurses or allocates, but for the text
-//! of a string that is asked for.
+//! A strict grammar of JSON (RFC 8259), as steps over a text, without knowledge of messages.
+//! Nothing here recurses. Only unescaping a string allocates.
 
 use super::InvalidKind;
 use alloc::string::String;
 use core::ops::Range;
 
-/// Nothing nests deeper than this, whatever the limits say: one bit of a `u128` for each level.
+/// The maximum nesting for any limit: one bit of a `u128` for each level.
 pub(super) const MAX_DEPTH: u32 = 128;
 
-/// The text between the quotes of a checked JSON string, escapes decoded; `None` if one of them is a lone surrogate.
+/// Returns the text between the quotes of a validated JSON string, unescaped. `None` if it has a
+/// lone surrogate.
 pub(super) fn unescape(raw: &[u8]) -> Option<String> {
     let mut rest = core::str::from_utf8(raw).ok()?;
     let mut out = String::with_capacity(rest.len());
@@ -41,18 +42,18 @@ pub(super) fn unescape(raw: &[u8]) -> Option<String> {
     Some(out)
 }
 
-/// Four hexadecimal digits.
+/// Parses four hexadecimal digits.
 fn hex(digits: &[u8]) -> Option<u16> {
     digits.iter().try_fold(0, |n, &d| Some(n << 4 | u16::try_from(char::from(d).to_digit(16)?).ok()?))
 }
 
-/// The pass over a text that is known to be UTF-8.
+/// A pass over a text that is known to be UTF-8.
 pub(super) struct Scan<'a> {
     pub(super) text: &'a [u8],
-    /// How far the pass has come.
+    /// The current position.
     pub(super) at: usize,
     pub(super) max_depth: u32,
-    /// Whether a lone surrogate was passed.
+    /// Whether a lone surrogate was found.
     pub(super) lone: bool,
 }
 
@@ -61,7 +62,8 @@ impl<'a> Scan<'a> {
         Self { text, at: 0, max_depth: max_depth.min(MAX_DEPTH), lone: false }
     }
 
-    /// Any value, at `outer` levels of nesting. Keeps the open brackets as bits: the text cannot make the stack grow.
+    /// Parses any value at `outer` levels of nesting. Open brackets are kept as bits, so that the
+    /// text cannot grow the stack.
     pub(super) fn value(&mut self, outer: u32) -> Result<Range<usize>, InvalidKind> {
         self.space();
         let start = self.at;
@@ -93,7 +95,7 @@ impl<'a> Scan<'a> {
                 }
                 b'-' | b'0'..=b'9' => {
                     self.number()?;
-                    // More digits may follow the cut: such a number is not known.
+                    // Further digits may have been cut off, so the value of this number is unknown.
                     if self.at == self.text.len() && outer + depth > 0 {
                         return Err(InvalidKind::Truncated);
                     }
@@ -128,7 +130,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The value that comes next in a text that was checked before: only its end is looked for.
+    /// Skips the next value of a text that was validated before, by looking only for its end.
     pub(super) fn skip(&mut self) -> Result<Range<usize>, InvalidKind> {
         self.space();
         let start = self.at;
@@ -144,7 +146,8 @@ impl<'a> Scan<'a> {
                     depth = depth.checked_sub(1).ok_or(InvalidKind::Syntax)?;
                     self.at += 1;
                 }
-                // A number or a literal; in an object or an array also what stands between the values.
+                // A number or a literal; inside an object or an array, also the bytes between the
+                // values.
                 _ => {
                     let rest = &self.text[self.at..];
                     let ends: fn(&u8) -> bool = match depth {
@@ -160,19 +163,20 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Steps over `bracket` if it comes next.
+    /// Skips `bracket` if it is next.
     pub(super) fn open(&mut self, bracket: u8) -> bool {
         let found = self.text.get(self.at) == Some(&bracket);
         self.at += usize::from(found);
         found
     }
 
-    /// Up to the value of the next member: where its key stands, without its quotes. `None` at the end of the object.
+    /// Moves to the value of the next member. Returns the range of its key, without the quotes.
+    /// `None` at the end of the object.
     pub(super) fn member(&mut self, first: bool) -> Result<Option<Range<usize>>, InvalidKind> {
         Ok(if self.next(first, b'}')? { Some(self.key()?) } else { None })
     }
 
-    /// Up to the next element; `false` at the end of the array.
+    /// Moves to the next element. Returns `false` at the end of the array.
     pub(super) fn element(&mut self, first: bool) -> Result<bool, InvalidKind> {
         self.next(first, b']')
     }
@@ -205,11 +209,11 @@ impl<'a> Scan<'a> {
         Ok(key)
     }
 
-    /// A string, from its first quote; where it stands without its quotes.
+    /// Parses a string from its first quote. Returns its range without the quotes.
     fn string(&mut self) -> Result<Range<usize>, InvalidKind> {
         self.at += 1;
         let start = self.at;
-        // Where the second half of a pair must begin.
+        // Where the second half of a surrogate pair must begin.
         let mut high = None;
         loop {
             self.plain();
@@ -240,7 +244,7 @@ impl<'a> Scan<'a> {
         Ok(start..self.at - 1)
     }
 
-    /// Steps over what needs no look: to the next quote, backslash or control character. Eight bytes at a time.
+    /// Skips to the next quote, backslash or control character, eight bytes at a time.
     fn plain(&mut self) {
         const ONES: u64 = u64::MAX / 0xFF;
         const HIGHS: u64 = ONES << 7;
@@ -248,7 +252,8 @@ impl<'a> Scan<'a> {
         while let Some((word, after)) = rest.split_first_chunk() {
             let word = u64::from_le_bytes(*word);
             let (quote, slash) = (word ^ (ONES * b'"' as u64), word ^ (ONES * b'\\' as u64));
-            // A byte that is below its bound borrows, which sets its high bit; only bytes above the first hit can be hit falsely.
+            // A byte below its bound borrows, which sets its high bit. Only bytes after the first
+            // match can match falsely.
             let low = word.wrapping_sub(ONES * 0x20) & !word;
             let hits = (low | quote.wrapping_sub(ONES) & !quote | slash.wrapping_sub(ONES) & !slash) & HIGHS;
             if hits != 0 {
@@ -261,7 +266,7 @@ impl<'a> Scan<'a> {
         self.at = self.text.len() - rest.len() + plain;
     }
 
-    /// The four digits of a `\u`.
+    /// Parses the four digits of a `\u`.
     fn unit(&mut self) -> Result<u16, InvalidKind> {
         let mut unit = 0;
         for _ in 0..4 {
@@ -293,7 +298,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// At least one digit.
+    /// Parses at least one digit.
     fn digits(&mut self) -> Result<(), InvalidKind> {
         if !self.byte()?.is_ascii_digit() {
             return Err(InvalidKind::Syntax);
@@ -320,12 +325,12 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The next byte, which stays the next.
+    /// Returns the next byte without consuming it.
     fn byte(&self) -> Result<u8, InvalidKind> {
         self.text.get(self.at).copied().ok_or(InvalidKind::Truncated)
     }
 
-    /// Nothing but white space follows.
+    /// Checks that only white space follows.
     pub(super) fn end(&mut self) -> Result<(), InvalidKind> {
         self.space();
         if self.at == self.text.len() { Ok(()) } else { Err(InvalidKind::Syntax) }

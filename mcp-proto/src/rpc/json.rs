@@ -1,4 +1,4 @@
-//! JSON that was checked once and is carried as bytes from then on.
+//! JSON that was validated once and is then carried as bytes.
 
 use super::scan;
 use super::{InvalidKind, InvalidMessage};
@@ -10,8 +10,9 @@ use core::fmt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// One JSON value as text. It is valid UTF-8 and valid JSON, no deeper than 128, without lone surrogates, and holds no CR and no LF, so
-/// that it can be framed by line and by `data:` as it is. Cloning shares the bytes.
+/// One JSON value as text: valid UTF-8 and valid JSON, nested at most 128 deep, without lone
+/// surrogates, and without CR and LF, so that it can be framed by line and by `data:` unchanged.
+/// Cloning shares the bytes.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RawJson(Bytes);
 
@@ -28,10 +29,11 @@ pub enum JsonKind {
 }
 
 impl RawJson {
-    /// Takes one JSON value as it is, white space around it removed.
+    /// Validates one JSON value, and removes white space around it.
     ///
     /// # Errors
-    /// A [`InvalidMessage`] if the bytes are not one JSON value, or hold a CR or LF (pretty-printed JSON; serialise it compactly).
+    /// An [`InvalidMessage`] if the bytes are not one JSON value, or contain a CR or LF (indented
+    /// JSON; serialize it compactly).
     pub fn parse(bytes: impl Into<Bytes>) -> Result<Self, InvalidMessage> {
         let bytes = bytes.into();
         let value = scan::value(&bytes).map_err(|kind| InvalidMessage::new(kind, &bytes))?;
@@ -42,26 +44,27 @@ impl RawJson {
         Ok(Self(value))
     }
 
-    /// Serialises `value`, once.
+    /// Serializes `value`, once.
     ///
     /// # Errors
-    /// [`EncodeError`] if the value's own `Serialize` fails, or it is nested deeper than 128.
+    /// [`EncodeError`] if the `Serialize` of the value fails, or if it is nested deeper than 128.
     pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, EncodeError> {
         let bytes = serde_json::to_vec(value).map_err(|e| EncodeError(e.to_string()))?;
         Self::parse(bytes).map_err(|d| EncodeError(d.to_string()))
     }
 
-    /// Reads it as a `T`.
+    /// Decodes it as a `T`.
     ///
     /// # Errors
-    /// [`DecodeError`] with what serde says of the mismatch.
+    /// [`DecodeError`] with the message of serde.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
         serde_json::from_slice(&self.0).map_err(|e| DecodeError::new(e.to_string()))
     }
 
-    /// Bytes that are already known to keep the promise of this type.
+    /// Wraps bytes that are known to meet the requirements of this type.
     pub(crate) fn trusted(bytes: Bytes) -> Self {
-        // Depth is not promised here: what was checked on its own may be nested into something larger. Its reader checks again.
+        // Except for the depth: a validated value may be part of a larger one. Its reader checks
+        // the depth again.
         debug_assert!(
             match scan::value(&bytes) {
                 Ok(range) => range.len() == bytes.len(),
@@ -72,22 +75,22 @@ impl RawJson {
         Self(bytes)
     }
 
-    /// The JSON text.
+    /// Returns the JSON text.
     pub fn as_str(&self) -> &str {
         core::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// The JSON text as bytes.
+    /// Returns the JSON text as bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The JSON text as shared bytes.
+    /// Returns the JSON text as shared bytes.
     pub fn to_bytes(&self) -> Bytes {
         self.0.clone()
     }
 
-    /// The same in bytes of its own, for what is kept longer than the message that it came in.
+    /// Returns a copy that does not share bytes, for values that outlive their message.
     pub(crate) fn detached(&self) -> Self {
         Self(Bytes::copy_from_slice(&self.0))
     }
@@ -102,20 +105,20 @@ impl RawJson {
         Self(Bytes::from_static(b"{}"))
     }
 
-    /// The value as an [`Id`](super::Id): a string, or a number that is an integer of 64 bits or, in any other spelling (`42.0`), one up to
-    /// 2^53. `None` for anything else.
+    /// Returns the value as an [`Id`](super::Id): a string, a 64-bit integer, or an integer up to
+    /// 2^53 in any other notation (`42.0`). `None` for any other value.
     pub(crate) fn id(&self) -> Option<super::Id> {
         scan::id(self)
     }
 
-    /// The type of the value.
+    /// Returns the type of the value.
     pub fn kind(&self) -> JsonKind {
         JsonKind::of(self.0.first().copied())
     }
 }
 
 impl JsonKind {
-    /// The type of a checked value that begins so.
+    /// Returns the type of a validated value by its first byte.
     pub(super) const fn of(first: Option<u8>) -> Self {
         match first {
             Some(b'{') => Self::Object,
@@ -164,25 +167,25 @@ impl From<&super::Id> for RawJson {
 }
 
 impl fmt::Debug for RawJson {
-    /// The JSON text, with [escapes](crate::error#text-of-a-peer).
+    /// Writes the JSON text, with [escapes](crate::error#text-of-a-peer).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&Visible(self.as_str()), f)
     }
 }
 
-/// A value could not be written as JSON: its `Serialize` refused.
+/// A value cannot be serialized as JSON.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EncodeError(String);
 
 impl EncodeError {
-    /// An error with this text.
+    /// Creates an error with this text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 }
 
 impl EncodeError {
-    /// Why, without what the display says before it.
+    /// Returns the reason, without the prefix that `Display` adds.
     pub(crate) fn text(&self) -> &str {
         &self.0
     }
@@ -196,12 +199,12 @@ impl fmt::Display for EncodeError {
 
 impl core::error::Error for EncodeError {}
 
-/// JSON that is not of the expected shape. Its `Display` has [escapes](crate::error#text-of-a-peer).
+/// JSON without the expected shape. Its `Display` has [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DecodeError(String);
 
 impl DecodeError {
-    /// An error with this text.
+    /// Creates an error with this text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }

@@ -1,4 +1,4 @@
-//! What a message is, and what is wrong with one that is none.
+//! Messages, and why bytes are not a message.
 
 use super::RawJson;
 use crate::peer_text::Visible;
@@ -6,21 +6,22 @@ use alloc::string::String;
 use bytes::Bytes;
 use core::fmt;
 
-/// The id of a request on the wire: a string or an integer (JSON-RPC 2.0 section 4, and MCP, which forbids `null`).
-/// Written back with the same JSON type and value. Integers beyond ±(2^53 - 1) are read and written exactly here, but a peer that holds numbers
-/// as IEEE 754 doubles (JavaScript) rounds them and answers with another id (RFC 8259 section 6); the engines mint none of that size.
-/// `1.0` and `1e0` are read as the integer 1; fractions, integers beyond the signed
-/// 64-bit range and other types are a [`InvalidKind::BadId`].
+/// The id of a request on the wire: a string or an integer (JSON-RPC 2.0 section 4, and MCP, which
+/// forbids `null`). A response contains it with the same JSON type and value. Integers beyond
+/// ±(2^53 - 1) are exact here, but a peer that represents numbers as IEEE 754 doubles (JavaScript)
+/// rounds them and responds with another id (RFC 8259 section 6). The engines create no such ids.
+/// `1.0` and `1e0` are the integer 1. Fractions, integers beyond the signed 64-bit range and other
+/// types are an [`InvalidKind::BadId`].
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Id {
     /// A JSON integer.
     Int(i64),
-    /// A JSON string; the empty one is legal.
+    /// A JSON string. It may be empty.
     Text(String),
 }
 
 impl Id {
-    /// Its size in bytes of UTF-8, if it is a string; an integer has no size to bound.
+    /// Returns the size of a string in bytes of UTF-8, and 0 for an integer.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Int(_) => 0,
@@ -59,46 +60,47 @@ impl From<&str> for Id {
 /// One well-formed message.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Message {
-    /// Has a method and an id; always gets an answer.
+    /// It has a method and an id, and always gets a response.
     Request(Request),
-    /// Has a method and no id; never gets an answer.
+    /// It has a method and no id, and never gets a response.
     Notification(Notification),
-    /// Has an id and either a result or an error.
+    /// It has an id, and either a result or an error.
     Response(Response),
-    /// An error without an id, or with the id `null`: it belongs to the connection, not to a request.
+    /// An error without an id, or with the id `null`. It belongs to the connection and not to a
+    /// request.
     Error(ErrorObject),
 }
 
-/// A request as it stood on the wire.
+/// A request, as received.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Request {
     /// Its id.
     pub id: Id,
-    /// Its method, escapes decoded.
+    /// Its method, unescaped.
     pub method: String,
-    /// Its params, a JSON object; `None` when absent or `null`.
+    /// Its params, a JSON object. `None` if absent or `null`.
     pub params: Option<RawJson>,
 }
 
-/// A notification as it stood on the wire.
+/// A notification, as received.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Notification {
-    /// Its method, escapes decoded.
+    /// Its method, unescaped.
     pub method: String,
-    /// Its params, a JSON object; `None` when absent or `null`.
+    /// Its params, a JSON object. `None` if absent or `null`.
     pub params: Option<RawJson>,
 }
 
-/// An answer as it stood on the wire.
+/// A response, as received.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Response {
-    /// The id of the request that it answers.
+    /// The id of its request.
     pub id: Id,
-    /// The result, any JSON value, or the error.
+    /// The result, which may be any JSON value, or the error.
     pub payload: Payload,
 }
 
-/// What an answer says.
+/// The payload of a response.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Payload {
     /// The `result` member.
@@ -113,13 +115,13 @@ pub mod code {
     pub const PARSE_ERROR: i64 = -32700;
     /// JSON, but not a message.
     pub const INVALID_REQUEST: i64 = -32600;
-    /// The method does not exist or is not offered.
+    /// The method does not exist or is not available.
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// The params are wrong.
+    /// The params are invalid.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// Something went wrong on the answering side.
+    /// An internal error of the responder.
     pub const INTERNAL_ERROR: i64 = -32603;
-    /// 2026-07-28: a header is missing, malformed, or differs from the body.
+    /// 2026-07-28: a header field is missing, malformed, or contradicts the body.
     pub const HEADER_MISMATCH: i64 = -32020;
     /// 2026-07-28: the request needs a client capability that it did not declare.
     pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
@@ -127,24 +129,25 @@ pub mod code {
     pub const UNSUPPORTED_VERSION: i64 = -32022;
 }
 
-/// A JSON-RPC error object. Its `Display` is `MCP error <code>: <message>`, with [escapes](crate::error#text-of-a-peer).
+/// A JSON-RPC error object. Its `Display` is `MCP error <code>: <message>`, with
+/// [escapes](crate::error#text-of-a-peer).
 #[derive(Clone, PartialEq, Debug)]
 pub struct ErrorObject {
-    /// An integer; the meanings of the reserved range are in [`code`].
+    /// The code. [`code`] has the meanings of the reserved range.
     pub code: i64,
-    /// One sentence; neither redacted nor escaped.
+    /// One sentence. Neither redacted nor escaped.
     pub message: String,
-    /// Anything more.
+    /// Further information.
     pub data: Option<RawJson>,
 }
 
 impl ErrorObject {
-    /// An error without data.
+    /// Creates an error without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
-    /// The same with data.
+    /// Sets the data.
     #[must_use]
     pub fn with_data(mut self, data: RawJson) -> Self {
         self.data = Some(data);
@@ -160,30 +163,33 @@ impl fmt::Display for ErrorObject {
 
 impl core::error::Error for ErrorObject {}
 
-/// Bytes that are not a message, and as much as could be learnt from them. The bytes around them are not affected.
+/// Bytes that are not a message, and what could be parsed of them. The bytes around them are not
+/// affected.
 #[derive(Clone, PartialEq, Debug)]
 pub struct InvalidMessage {
-    /// What is wrong.
+    /// The reason.
     pub kind: InvalidKind,
-    /// A legal id, if one was read at the top level before the fault was met: whoever waits for it can be told.
+    /// A valid top-level id, if it precedes the fault, so that the request with this id can be
+    /// answered or ended.
     pub id: Option<Id>,
-    /// Whether a `method` was read at the top level before the fault was met: then the id is the sender's, not one of ours.
+    /// Whether a top-level `method` precedes the fault. The id is then one of the peer's requests,
+    /// not one of this side's.
     pub has_method: bool,
-    /// The first bytes of what it was, at most [`InvalidMessage::HEAD`], copied.
+    /// A copy of the first bytes, at most [`InvalidMessage::HEAD`].
     pub head: Bytes,
 }
 
 impl InvalidMessage {
-    /// The most bytes that `head` holds.
+    /// Maximum number of bytes in `head`.
     pub const HEAD: usize = 8 << 10;
 
-    /// A defect of which nothing more is known.
+    /// Creates an invalid message without an id.
     pub fn new(kind: InvalidKind, bytes: &[u8]) -> Self {
         let head = Bytes::copy_from_slice(&bytes[..bytes.len().min(Self::HEAD)]);
         Self { kind, id: None, has_method: false, head }
     }
 
-    /// The error that answers it where an answer is due.
+    /// Returns the error for the response, where one is due.
     pub fn to_error(&self) -> ErrorObject {
         ErrorObject::new(self.kind.code(), self.kind.as_str())
     }
@@ -197,17 +203,18 @@ impl fmt::Display for InvalidMessage {
 
 impl core::error::Error for InvalidMessage {}
 
-/// What is wrong with bytes that are not a message.
+/// The reason why bytes are not a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum InvalidKind {
     /// Not UTF-8.
     Utf8,
-    /// Not JSON: a syntax error, a NUL, a byte-order mark inside the stream, a number out of grammar, or bytes after the value.
+    /// Not JSON: a syntax error, a NUL, a byte-order mark inside the stream, a number out of
+    /// grammar, or bytes after the value.
     Syntax,
     /// JSON cut short by the end of the input.
     Truncated,
-    /// A string holds an escape of a surrogate without its pair: JSON by the letter, but no text.
+    /// A string with an escaped surrogate that lacks its pair: valid JSON, but not Unicode text.
     LoneSurrogate,
     /// Nested deeper than [`FrameLimits::max_depth`](crate::limits::FrameLimits::max_depth).
     TooDeep,
@@ -217,11 +224,12 @@ pub enum InvalidKind {
     NotAnObject,
     /// An array without elements.
     EmptyBatch,
-    /// An array with more elements than [`FrameLimits::max_batch`](crate::limits::FrameLimits::max_batch).
+    /// An array with more elements than
+    /// [`FrameLimits::max_batch`](crate::limits::FrameLimits::max_batch).
     BatchTooLong,
     /// An array inside an array, or where the revision has none.
     UnexpectedBatch,
-    /// A key of the envelope stands twice.
+    /// A key of the envelope occurs twice.
     DuplicateKey,
     /// `jsonrpc` is missing or not "2.0".
     NotJsonRpc,
@@ -231,20 +239,20 @@ pub enum InvalidKind {
     BadMethod,
     /// `params` is neither an object nor `null`.
     BadParams,
-    /// `error` lacks an integer `code` or a string `message`.
+    /// `error` has no integer `code` or no string `message`.
     BadError,
-    /// Both a method and an answer, or both a result and an error.
+    /// Both a method and a result or error, or both a result and an error.
     Ambiguous,
     /// A result without an id.
     MissingId,
     /// Neither a method nor a result nor an error.
     Shapeless,
-    /// A message, and refused by a [`MessageHook`](crate::hook::MessageHook); the head is the reason.
+    /// A message that a [`MessageHook`](crate::hook::MessageHook) refused. The head is the reason.
     Denied,
 }
 
 impl InvalidKind {
-    /// One sentence, lower case.
+    /// Returns one sentence in lower case.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Utf8 => "the message is not utf-8",
@@ -257,7 +265,7 @@ impl InvalidKind {
             Self::EmptyBatch => "the batch is empty",
             Self::BatchTooLong => "the batch has too many elements",
             Self::UnexpectedBatch => "a batch is not allowed here",
-            Self::DuplicateKey => "a key of the envelope stands twice",
+            Self::DuplicateKey => "a key of the envelope occurs twice",
             Self::NotJsonRpc => "`jsonrpc` is not \"2.0\"",
             Self::BadId => "the id is neither a string nor a 64-bit integer",
             Self::BadMethod => "the method is not a string",
@@ -270,8 +278,8 @@ impl InvalidKind {
         }
     }
 
-    /// The code of the error that answers it: `-32700` for what is not JSON, `-32602` for wrong params, `-32603` for what was
-    /// refused, `-32600` for the rest.
+    /// Returns the error code of the response: `-32700` for invalid JSON, `-32602` for invalid
+    /// params, `-32603` for a refused message, `-32600` otherwise.
     pub const fn code(self) -> i64 {
         match self {
             Self::Utf8 | Self::Syntax | Self::Truncated | Self::LoneSurrogate | Self::TooDeep | Self::TooLong => {

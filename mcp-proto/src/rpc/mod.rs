@@ -1,6 +1,7 @@
-//! The JSON-RPC 2.0 envelope as MCP uses it: ids, messages, errors, and raw JSON that has been checked once.
-//! One pass of our own reads a message ([`parse`]); serde is used only below `params`, `result` and `data`, on the types of the user.
-//! Nothing here knows a method, a revision, or where the bytes came from.
+//! The JSON-RPC 2.0 envelope as MCP uses it: ids, messages, errors, and raw JSON that was validated
+//! once. One pass of this crate parses a message ([`parse`]). serde is used only below `params`,
+//! `result` and `data`, for the types of the application. This module knows no method, no revision,
+//! and not where the bytes come from.
 
 mod canonical;
 mod grammar;

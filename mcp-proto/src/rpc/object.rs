@@ -1,4 +1,5 @@
-//! A JSON object as its members: what params, results and the typed model are read from and written to.
+//! A JSON object with its members: params, results and the typed model are decoded from it and
+//! encoded to it.
 
 use super::{DecodeError, EncodeError, Id, JsonKind, RawJson, scan, write};
 use alloc::format;
@@ -8,14 +9,16 @@ use core::fmt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The members of a JSON object in their order; each value shares the bytes it was read from, unknown ones are kept as they are.
-/// Of a key that stands twice the last value counts, as in most JSON readers.
+/// The members of a JSON object, in order. Values share the bytes that they were parsed from, and
+/// unknown members are kept unchanged. The last value of a repeated key counts, as in most JSON
+/// parsers.
 #[derive(Clone, PartialEq, Default)]
 pub struct Object {
     members: Vec<(String, RawJson)>,
 }
 
-/// A value that converts to a JSON object: any value that serde serialises as one, and JSON text, whose members stay unchanged.
+/// A value that converts to a JSON object: any value that serde serialises as one, and JSON text,
+/// whose members stay unchanged.
 ///
 /// ```
 /// use mcp_proto::rpc::{Object, RawJson, ToObject};
@@ -29,7 +32,7 @@ pub trait ToObject {
     /// Converts to the object.
     ///
     /// # Errors
-    /// [`EncodeError`] if it cannot be serialised or is not an object.
+    /// [`EncodeError`] if it cannot be serialized or is not an object.
     fn to_object(&self) -> Result<Object, EncodeError>;
 }
 
@@ -52,7 +55,7 @@ impl ToObject for Object {
 }
 
 impl fmt::Debug for Object {
-    /// As JSON text.
+    /// Shows the JSON text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.to_json(), f)
     }
@@ -64,7 +67,7 @@ impl Object {
         Self { members: Vec::new() }
     }
 
-    /// Reads the top level of an object.
+    /// Reads the members of an object.
     ///
     /// # Errors
     /// [`DecodeError`] if the value is not an object.
@@ -77,7 +80,7 @@ impl Object {
         Ok(members.into_iter().collect())
     }
 
-    /// Reads the top level of an object that may be absent.
+    /// Reads the members of an object that may be absent.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -85,23 +88,23 @@ impl Object {
         json.map_or_else(|| Ok(Self::new()), Self::read)
     }
 
-    /// Serialises `value`, which must become an object.
+    /// Serializes `value`, which must become an object.
     ///
     /// # Errors
-    /// [`EncodeError`] if it cannot be serialised or is not an object.
+    /// [`EncodeError`] if it cannot be serialized or is not an object.
     pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, EncodeError> {
         let json = RawJson::encode(value)?;
         Self::read(&json).map_err(|_| EncodeError::new("not an object"))
     }
 
-    /// The object as JSON text.
+    /// Returns the object as JSON text.
     pub fn to_json(&self) -> RawJson {
         let mut out = Vec::new();
         write::object(&mut out, self);
         RawJson::trusted(out.into())
     }
 
-    /// Sets a member; an existing one keeps its place.
+    /// Sets a member. An existing one keeps its position.
     pub fn set(&mut self, key: &str, value: RawJson) {
         match self.members.iter_mut().find(|(k, _)| k == key) {
             Some(member) => member.1 = value,
@@ -109,14 +112,14 @@ impl Object {
         }
     }
 
-    /// As [`set`](Self::set), for chains.
+    /// Like [`set`](Self::set), for chaining.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<RawJson>) -> Self {
         self.set(key, value.into());
         self
     }
 
-    /// As [`with`](Self::with) if there is a value; absent options are omitted, never `null`.
+    /// Like [`with`](Self::with) if there is a value. An absent option is omitted, never `null`.
     #[must_use]
     pub fn with_opt(self, key: &str, value: Option<impl Into<RawJson>>) -> Self {
         match value {
@@ -125,30 +128,30 @@ impl Object {
         }
     }
 
-    /// Takes a member out.
+    /// Removes and returns a member.
     pub fn remove(&mut self, key: &str) -> Option<RawJson> {
         let at = self.members.iter().position(|(k, _)| k == key)?;
         Some(self.members.remove(at).1)
     }
 
-    /// A member as it is; `null` is a value, not an absence.
+    /// Returns a member unchanged. `null` is a value, not an absence.
     pub fn get(&self, key: &str) -> Option<&RawJson> {
         self.members.iter().find(|(k, _)| k == key).map(|(_, value)| value)
     }
 
-    /// A member that must be there, decoded.
+    /// Decodes a required member.
     ///
     /// # Errors
-    /// [`DecodeError`] that names the key, if it is absent or of another type.
+    /// [`DecodeError`] with the key, if the member is absent or has another type.
     pub fn required<T: DeserializeOwned>(&self, key: &str) -> Result<T, DecodeError> {
         let value = self.get(key).ok_or_else(|| DecodeError::new(format!("`{key}` is missing")))?;
         value.decode().map_err(|e| DecodeError::new(format!("`{key}`: {e}")))
     }
 
-    /// A member that may be absent or `null`, decoded.
+    /// Decodes a member that may be absent or `null`.
     ///
     /// # Errors
-    /// [`DecodeError`] that names the key, if it is of another type.
+    /// [`DecodeError`] with the key, if the member has another type.
     pub fn optional<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, DecodeError> {
         match self.get(key) {
             Some(value) if value.kind() != JsonKind::Null => {
@@ -158,18 +161,18 @@ impl Object {
         }
     }
 
-    /// A member that must be an object.
+    /// Returns a required member that is an object.
     ///
     /// # Errors
-    /// [`DecodeError`] that names the key.
+    /// [`DecodeError`] with the key.
     pub fn object(&self, key: &str) -> Result<Self, DecodeError> {
         self.optional_object(key)?.ok_or_else(|| DecodeError::new(format!("`{key}` is missing")))
     }
 
-    /// A member that may be absent or `null`, and else must be an object.
+    /// Returns a member that is an object, absent or `null`.
     ///
     /// # Errors
-    /// [`DecodeError`] that names the key.
+    /// [`DecodeError`] with the key.
     pub fn optional_object(&self, key: &str) -> Result<Option<Self>, DecodeError> {
         match self.get(key) {
             Some(value) if value.kind() != JsonKind::Null => {
@@ -179,18 +182,18 @@ impl Object {
         }
     }
 
-    /// The elements of a member that must be an array.
+    /// Returns the elements of a required member that is an array.
     ///
     /// # Errors
-    /// [`DecodeError`] that names the key.
+    /// [`DecodeError`] with the key.
     pub fn array(&self, key: &str) -> Result<Vec<RawJson>, DecodeError> {
         self.optional_array(key)?.ok_or_else(|| DecodeError::new(format!("`{key}` is missing")))
     }
 
-    /// The elements of a member that may be absent or `null`, and else must be an array.
+    /// Returns the elements of a member that is an array, absent or `null`.
     ///
     /// # Errors
-    /// [`DecodeError`] that names the key.
+    /// [`DecodeError`] with the key.
     pub fn optional_array(&self, key: &str) -> Result<Option<Vec<RawJson>>, DecodeError> {
         match self.get(key) {
             Some(value) if value.kind() == JsonKind::Array => Ok(Some(scan::elements(value))),
@@ -201,46 +204,49 @@ impl Object {
         }
     }
 
-    /// A member that is an id or a progress token: a string or a 64-bit integer. `None` for anything else.
+    /// Returns a member that is an id or a progress token: a string or a 64-bit integer. `None` for
+    /// any other value.
     pub fn id(&self, key: &str) -> Option<Id> {
         self.get(key).and_then(RawJson::id)
     }
 
-    /// Its members in their order.
+    /// Returns the members, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RawJson)> {
         self.members.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// Bytes that it holds on the heap, without the texts of its values, which share the text that it was read from.
+    /// Returns the bytes on the heap, without the texts of the values, which are shared with the
+    /// parsed text.
     pub(crate) fn heap_size(&self) -> usize {
         let keys: usize = self.members.iter().map(|(key, _)| key.capacity()).sum();
         self.members.capacity() * size_of::<(String, RawJson)>() + keys
     }
 
-    /// Bytes that a clone of it holds on the heap, likewise.
+    /// Returns the bytes on the heap of a clone, without the texts of the values.
     pub(crate) fn clone_size(&self) -> usize {
         self.members.iter().map(|(key, _)| size_of::<(String, RawJson)>() + key.len()).sum()
     }
 
-    /// How many members it has.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether it has none.
+    /// Returns whether there are no members.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 }
 
 impl FromIterator<(String, RawJson)> for Object {
-    /// In time n log n: an object of a peer may have a million members.
+    /// Takes O(n log n): an object of a peer may have a million members.
     fn from_iter<I: IntoIterator<Item = (String, RawJson)>>(members: I) -> Self {
         let mut members: Vec<_> = members.into_iter().collect();
         let mut by_key: Vec<usize> = (0..members.len()).collect();
         by_key.sort_by(|a, b| members[*a].0.cmp(&members[*b].0));
         let mut repeated = alloc::vec![false; members.len()];
-        // The sort is stable: of equal keys the first comes first. It keeps its place and takes the value of the last.
+        // The sort is stable, so the first of equal keys is first. It keeps its position and gets
+        // the value of the last.
         let mut first = by_key.first().copied().unwrap_or_default();
         for &here in by_key.iter().skip(1) {
             if members[first].0 == members[here].0 {
@@ -286,7 +292,7 @@ mod tests {
 
     // covers: B-292
     #[test]
-    fn of_a_repeated_key_the_last_value_counts_at_the_place_of_the_first() {
+    fn repeated_key_keeps_last_value_at_first_position() {
         let cases = [
             (r#"{"b":1,"a":2,"b":3,"c":4,"a":5,"b":6}"#, r#"{"b":6,"a":5,"c":4}"#),
             (r#"{"a":1,"a":2}"#, r#"{"a":2}"#),
@@ -299,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_of_a_million_members_is_read_at_once() {
+    fn object_of_a_million_members_is_read_in_linear_time() {
         let members: Vec<String> = (0..1_000_000).map(|n| format!("\"{}\":0", n / 2)).collect();
         assert_eq!(object(&format!("{{{}}}", members.join(","))).len(), 500_000);
     }

@@ -1,14 +1,16 @@
-//! Bytes to messages. One pass checks the text against RFC 8259 and finds the members of the envelope; what they are together is decided
-//! by which keys are present (JSON-RPC 2.0 sections 4 and 5), never by their values alone: `null` is a value, not an absence.
+//! Bytes to messages. One pass validates the text against RFC 8259 and finds the members of the
+//! envelope. The keys that are present decide what they form (JSON-RPC 2.0 sections 4 and 5), never
+//! their values alone: `null` is a value, not an absence.
 //!
-//! Where several things are wrong with a message, its [`InvalidKind`] is the first of these that applies:
+//! If a message has several faults, its [`InvalidKind`] is the first of these that applies:
 //!
-//! 1. the text: `Utf8`, `Syntax`, `Truncated`, `TooDeep`, whichever is met first in reading order; then `LoneSurrogate`;
+//! 1. the text: `Utf8`, `Syntax`, `Truncated` or `TooDeep`, whichever is first in reading order;
+//!    then `LoneSurrogate`;
 //! 2. the outermost value: `NotAnObject`, `EmptyBatch`, `BatchTooLong`, `UnexpectedBatch`;
 //! 3. `DuplicateKey`, `NotJsonRpc`, `Ambiguous`, `Shapeless`;
 //! 4. a member: `BadMethod`, `BadId`, `MissingId`, `BadParams`, `BadError`.
 //!
-//! Keys outside the envelope are ignored, twice or once. `params` of an answer are ignored like them.
+//! Keys outside the envelope are ignored, even if they repeat. So are the `params` of a response.
 
 use super::grammar::{MAX_DEPTH, Scan, unescape};
 use super::{ErrorObject, Id, InvalidKind, InvalidMessage, Message, Notification, Payload, RawJson, Request, Response};
@@ -18,8 +20,8 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::ops::Range;
 
-/// Reads one message. White space around it is allowed. Its parts share `bytes`, unless a CR or LF stands between its tokens: then the
-/// message is copied without them.
+/// Parses one message. White space around it is allowed. Its parts share `bytes`, unless there is a
+/// CR or LF between its tokens: then the message is copied without them.
 ///
 /// # Errors
 /// A [`InvalidMessage`]. An array is [`InvalidKind::UnexpectedBatch`] (or `EmptyBatch`).
@@ -30,16 +32,17 @@ pub fn parse(bytes: Bytes, max_depth: u32) -> Result<Message, InvalidMessage> {
     }
 }
 
-/// Reads one message, or an array of them, for the codecs. A fault in the text of an array is a fault of the whole; any other fault, lone
-/// surrogates included, only costs its element. Each element may nest as deep as a message that stands alone.
+/// Parses one message, or an array of messages, for the codecs. A fault in the text of an array is
+/// a fault of the whole array. Any other fault, including a lone surrogate, affects only its
+/// element. Each element may nest as deep as a single message.
 ///
 /// # Errors
-/// A [`InvalidMessage`] of the whole text.
+/// A [`InvalidMessage`] for the whole text.
 pub fn parse_batch_or_message(bytes: Bytes, limits: &FrameLimits) -> Result<Document, InvalidMessage> {
     read(&bytes, limits.max_depth, Some(limits.max_batch))
 }
 
-/// Where the one JSON value in `bytes` stands.
+/// Returns the range of the one JSON value in `bytes`.
 pub(super) fn value(bytes: &[u8]) -> Result<Range<usize>, InvalidKind> {
     let (text, cut) = decoded(bytes);
     let mut scan = Scan::new(text, MAX_DEPTH);
@@ -48,7 +51,7 @@ pub(super) fn value(bytes: &[u8]) -> Result<Range<usize>, InvalidKind> {
     if scan.lone { Err(InvalidKind::LoneSurrogate) } else { Ok(range) }
 }
 
-/// Hands out the members of a JSON object, keys decoded; of anything else, none.
+/// Visits the members of a JSON object, with unescaped keys. Visits nothing for any other value.
 pub(super) fn members(json: &RawJson, mut each: impl FnMut(String, RawJson)) {
     let bytes = json.to_bytes();
     let mut scan = Scan::new(&bytes, MAX_DEPTH);
@@ -63,7 +66,7 @@ pub(super) fn members(json: &RawJson, mut each: impl FnMut(String, RawJson)) {
     }
 }
 
-/// The elements of a JSON array; of anything else, none.
+/// Returns the elements of a JSON array. Empty for any other value.
 pub(super) fn elements(json: &RawJson) -> Vec<RawJson> {
     let bytes = json.to_bytes();
     let mut scan = Scan::new(&bytes, MAX_DEPTH);
@@ -79,21 +82,21 @@ pub(super) fn elements(json: &RawJson) -> Vec<RawJson> {
     found
 }
 
-/// A string, or an integer as [`Id`] defines it; `None` for anything else.
+/// Returns a string, or an integer as [`Id`] defines it. `None` for any other value.
 pub(super) fn id(json: &RawJson) -> Option<Id> {
     read_id(json.as_bytes())
 }
 
-/// What a text is, read as a whole.
+/// The content of a whole text.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Document {
     /// One message.
     Message(Message),
-    /// An array; each element is a message or what is wrong with it.
+    /// An array. Each element is a message or invalid.
     Batch(Vec<Result<Message, InvalidMessage>>),
 }
 
-/// `max_batch` is `None` where no array is allowed: then none of its elements is kept.
+/// With `max_batch` as `None`, an array is not allowed, and none of its elements is kept.
 fn read(bytes: &Bytes, max_depth: u32, max_batch: Option<usize>) -> Result<Document, InvalidMessage> {
     let (text, cut) = decoded(bytes);
     let mut scan = Scan::new(text, max_depth);
@@ -104,7 +107,7 @@ fn read(bytes: &Bytes, max_depth: u32, max_batch: Option<usize>) -> Result<Docum
         Err(kind) => return Err(found.outer.defect(kind, bytes, bytes)),
     };
     if memchr::memchr2(b'\r', b'\n', &bytes[range.clone()]).is_some() {
-        // Strings hold neither, so all of them stand between tokens.
+        // Strings contain neither, so all of them are between tokens.
         let compact: Vec<u8> = bytes[range].iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
         return read(&compact.into(), max_depth, max_batch);
     }
@@ -130,7 +133,8 @@ fn read(bytes: &Bytes, max_depth: u32, max_batch: Option<usize>) -> Result<Docum
     }
 }
 
-/// The longest prefix that is UTF-8, and what is wrong with what follows it. A character that the end cuts is cut, not wrong.
+/// Returns the longest prefix that is UTF-8, and the fault of the bytes after it. A character that
+/// the end of the input splits is truncated, not invalid.
 fn decoded(bytes: &[u8]) -> (&[u8], Option<InvalidKind>) {
     match core::str::from_utf8(bytes) {
         Ok(_) => (bytes, None),
@@ -141,7 +145,8 @@ fn decoded(bytes: &[u8]) -> (&[u8], Option<InvalidKind>) {
     }
 }
 
-/// Puts the fault of the coding where it belongs in reading order: behind every other fault of the prefix, which itself only looks cut.
+/// Merges the fault of the encoding in reading order: any other fault of the prefix comes first,
+/// except that the prefix itself looks truncated.
 fn coded<T>(outcome: Result<T, InvalidKind>, cut: Option<InvalidKind>) -> Result<T, InvalidKind> {
     match (outcome, cut) {
         (Ok(_) | Err(InvalidKind::Truncated), Some(kind)) => Err(kind),
@@ -149,24 +154,24 @@ fn coded<T>(outcome: Result<T, InvalidKind>, cut: Option<InvalidKind>) -> Result
     }
 }
 
-/// What one pass has found so far; it stays when the pass meets a fault.
+/// What one pass has found so far. It remains valid if the pass ends with a fault.
 #[derive(Default)]
 struct Found {
     outer: Envelope,
     batch: Option<Elements>,
 }
 
-/// The elements of an array, as many as may be kept, and how many there are.
+/// The elements of an array, as many as may be kept, and their total number.
 #[derive(Default)]
 struct Elements {
     elements: Vec<(Range<usize>, Envelope)>,
     count: usize,
 }
 
-/// Up to so many bytes a text may be kept for a part of it.
+/// Maximum size of a text that is kept alive for any part of it.
 const LARGE: usize = 4 << 10;
 
-/// Where the members of the envelope stand in the text.
+/// The ranges of the envelope's members in the text.
 #[derive(Default)]
 struct Envelope {
     kind: Outermost,
@@ -190,7 +195,8 @@ enum Outermost {
 }
 
 impl Envelope {
-    /// The place of a key of the envelope; escapes in the key are decoded, `"\u006dethod"` is `method`.
+    /// Returns the slot for a key of the envelope. Escapes in the key are decoded: `"\u006dethod"`
+    /// is `method`.
     fn slot(&mut self, key: &[u8]) -> Option<&mut Option<Range<usize>>> {
         let decoded;
         let key = if key.contains(&b'\\') {
@@ -215,7 +221,8 @@ impl Envelope {
 
     fn classify(&self, text: &Bytes) -> Result<Message, InvalidKind> {
         let raw = |range: &Range<usize>| {
-            // What is a small part of a large text goes on without it: a request may run for long, and counts as what it holds.
+            // A small part of a large text is copied, so that a long-running request keeps alive
+            // only the bytes that it counts.
             let is_small = text.len() > LARGE && range.len() < text.len() / 4;
             let part = if is_small { Bytes::copy_from_slice(&text[range.clone()]) } else { text.slice(range.clone()) };
             RawJson::trusted(part)
@@ -289,13 +296,15 @@ fn read_id(value: &[u8]) -> Option<Id> {
     }
 }
 
-/// The text of a JSON string; `None` for another value, or if it holds a lone surrogate.
+/// Returns the text of a JSON string. `None` for another value, or for a string with a lone
+/// surrogate.
 fn read_string(value: &[u8]) -> Option<String> {
     unescape(value.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
 }
 
-/// A checked JSON number as an integer: any integer of 64 bits, and any other spelling (`1.0`, `10e-1`) of an integer up to 2^53, which is
-/// what a peer that keeps its numbers as doubles can mean exactly. Calculated in decimal: a fraction too small for a double is one still.
+/// Returns a validated JSON number as an integer: any 64-bit integer, and an integer up to 2^53 in
+/// any other notation (`1.0`, `10e-1`), which a peer with doubles can represent exactly. Uses
+/// decimal arithmetic, so that a fraction is not lost in the rounding of a double.
 fn read_integer(value: &[u8]) -> Option<i64> {
     let text = core::str::from_utf8(value).ok()?;
     if !text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
@@ -314,7 +323,7 @@ fn read_integer(value: &[u8]) -> Option<i64> {
         return Some(0);
     }
     let trailing = digits().rev().take_while(|&d| d == b'0').count();
-    // An exponent that does not fit moves the digits out of the range, or behind the point.
+    // An exponent that does not fit moves the digits out of range, or behind the decimal point.
     let exponent = exponent.parse::<i64>().ok()?;
     let zeros =
         exponent.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(i64::try_from(trailing).ok()?)?;
@@ -328,7 +337,7 @@ fn read_integer(value: &[u8]) -> Option<i64> {
 }
 
 impl Scan<'_> {
-    /// The outermost value, its envelope or the envelopes of its elements, of which at most `keep` are kept.
+    /// Parses the outermost value: its envelope, or the envelopes of at most `keep` elements.
     fn document(&mut self, found: &mut Found, keep: usize) -> Result<Range<usize>, InvalidKind> {
         self.space();
         let start = self.at;
@@ -348,7 +357,7 @@ impl Scan<'_> {
         Ok(start..self.at)
     }
 
-    /// A value; if it is an object, where the members of the envelope stand.
+    /// Parses a value. For an object, records the ranges of the envelope's members.
     fn envelope(&mut self, found: &mut Envelope) -> Result<Range<usize>, InvalidKind> {
         self.space();
         self.lone = false;

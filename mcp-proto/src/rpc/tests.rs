@@ -1,4 +1,4 @@
-//! The whole of `rpc`: what is read, what is refused and why, and that what is written reads back.
+//! Tests of `rpc`: what is accepted, what is rejected and why, and that written messages read back.
 
 use super::grammar::{MAX_DEPTH, Scan};
 use super::*;
@@ -35,9 +35,10 @@ fn notification_of(method: &str, params: Option<&str>) -> Message {
     Message::Notification(Notification { method: method.into(), params: params.map(raw) })
 }
 
-// covers: RPC-B-001, RPC-B-003, RPC-B-011, RPC-B-012, RPC-B-013, RPC-B-014, RPC-B-015, RPC-B-016, S0-01, S0-11, S0-12, B-050, B-051, B-287
+// covers: RPC-B-001, RPC-B-003, RPC-B-011, RPC-B-012, RPC-B-013, RPC-B-014, RPC-B-015, RPC-B-016,
+// S0-01, S0-11, S0-12, B-050, B-051, B-287
 #[test]
-fn messages_are_told_apart_by_the_keys_they_have() {
+fn keys_decide_the_kind_of_a_message() {
     let cases = [
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, request_of(1, "ping", None)),
         (r#"{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":[1]}}"#, request_of("a", "m", Some(r#"{"x":[1]}"#))),
@@ -61,7 +62,7 @@ fn messages_are_told_apart_by_the_keys_they_have() {
             Message::Error(ErrorObject::new(-32700, "m").with_data(RawJson::null())),
         ),
         (r#"{"jsonrpc":"2.0","error":{"message":"m","code":5}}"#, Message::Error(ErrorObject::new(5, "m"))),
-        // Escapes count in keys and values alike; other keys are ignored, even twice.
+        // Escapes are decoded in keys and in values. Other keys are ignored, even if they repeat.
         (
             r#"{"\u006asonrpc":"\u0032.0","i\u0064":"\u0061","\u006dethod":"tools\/list","x":1,"x":{"method":2}}"#,
             request_of("a", "tools/list", None),
@@ -138,7 +139,7 @@ fn ids_keep_their_type_and_value() {
 
 // covers: B-124, B-292
 #[test]
-fn a_lone_surrogate_costs_its_element_of_a_batch_alone() {
+fn lone_surrogate_affects_only_its_batch_element() {
     let batch = r#"[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b","params":{"x":"\ud800"}},7,{"jsonrpc":"2.0","method":"c"}]"#;
     let Ok(Document::Batch(elements)) =
         parse_batch_or_message(batch.as_bytes().to_vec().into(), &FrameLimits::default())
@@ -159,7 +160,7 @@ fn a_lone_surrogate_costs_its_element_of_a_batch_alone() {
 
 // covers: RPC-B-007
 #[test]
-fn a_notification_that_is_written_has_no_id() {
+fn written_notification_has_no_id() {
     let params = Object::new().with("requestId", 5_i64);
     for params in [None, Some(&params)] {
         let text = notification("notifications/cancelled", params);
@@ -169,9 +170,10 @@ fn a_notification_that_is_written_has_no_id() {
     }
 }
 
-// covers: RPC-B-001, RPC-B-004, RPC-B-010, RPC-B-011, RPC-B-013, RPC-B-014, RPC-B-018, B-050, B-121, B-124, B-292
+// covers: RPC-B-001, RPC-B-004, RPC-B-010, RPC-B-011, RPC-B-013, RPC-B-014, RPC-B-018, B-050,
+// B-121, B-124, B-292
 #[test]
-fn every_defect_has_its_kind_and_keeps_what_was_legible() {
+fn every_invalid_message_has_its_kind_and_known_members() {
     use InvalidKind::*;
     let one = || Some(Id::Int(1));
     let cases: &[(&str, InvalidKind, Option<Id>, bool)] = &[
@@ -209,7 +211,7 @@ fn every_defect_has_its_kind_and_keeps_what_was_legible() {
         (r#"{"id":1,"x":'a'}"#, Syntax, one(), false),
         (r#"{"id":1,"x":NaN}"#, Syntax, one(), false),
         (r#"{"id":1} {"id":2}"#, Syntax, one(), false),
-        // The rest of the text is read on after a lone surrogate, so an id behind it is found.
+        // Parsing continues after a lone surrogate, so an id after it is found.
         (r#"{"method":"\ud800","id":1}"#, LoneSurrogate, one(), true),
         (r#"{"id":1,"x":"\udc00\ud800"}"#, LoneSurrogate, one(), false),
         (r#"{"id":1,"x":"\ud800x\udc00"}"#, LoneSurrogate, one(), false),
@@ -268,7 +270,7 @@ fn every_defect_has_its_kind_and_keeps_what_was_legible() {
 
 // covers: RPC-B-002, B-123
 #[test]
-fn bytes_that_are_not_utf8_are_found_in_reading_order() {
+fn invalid_utf8_is_found_in_reading_order() {
     let cases: &[(&[u8], InvalidKind, Option<Id>)] = &[
         (b"{\"id\":1,\"x\":\"\xff\"}", InvalidKind::Utf8, Some(Id::Int(1))),
         (b"{\"id\":1\xff", InvalidKind::Utf8, None),
@@ -276,7 +278,7 @@ fn bytes_that_are_not_utf8_are_found_in_reading_order() {
         (b"\xc0\x80", InvalidKind::Utf8, None),
         (b"\"\xed\xa0\x80\"", InvalidKind::Utf8, None),
         (b"{\"id\":1,]\xff", InvalidKind::Syntax, Some(Id::Int(1))),
-        // The end cuts a character in two.
+        // The end of the input splits a character.
         (b"{\"id\":1,\"x\":\"\xe2\x82", InvalidKind::Truncated, Some(Id::Int(1))),
     ];
     for (bytes, kind, id) in cases {
@@ -287,7 +289,7 @@ fn bytes_that_are_not_utf8_are_found_in_reading_order() {
 
 // covers: B-121, B-123, B-128
 #[test]
-fn every_prefix_is_truncated_and_knows_what_was_complete() {
+fn every_prefix_is_truncated_with_its_complete_members() {
     let text = r#"{"jsonrpc":"2.0","id":12,"x":[true,null,-1.5e+7,{"é\ud83d\ude00":"\\"}],"method":"m"}"#;
     let (id_known, method_known) = (text.find(",\"x\"").unwrap(), text.find(":\"m\"").unwrap());
     for cut in 0..text.len() {
@@ -301,7 +303,7 @@ fn every_prefix_is_truncated_and_knows_what_was_complete() {
 
 // covers: B-292
 #[test]
-fn nesting_is_bounded_without_recursion() {
+fn nesting_is_limited_without_recursion() {
     let nested = |levels: usize| {
         let inner = levels - 2;
         format!(
@@ -323,7 +325,7 @@ fn nesting_is_bounded_without_recursion() {
 
 // covers: B-124, S0-31
 #[test]
-fn an_array_is_one_item_and_only_its_text_can_fail_the_whole() {
+fn batch_fails_as_a_whole_only_for_its_syntax() {
     let limits = FrameLimits { max_batch: 3, max_depth: 3, ..FrameLimits::default() };
     let item = |text: &str| Inbound::from(parse_batch_or_message(Bytes::copy_from_slice(text.as_bytes()), &limits));
     let note = r#"{"jsonrpc":"2.0","method":"m"}"#;
@@ -337,7 +339,7 @@ fn an_array_is_one_item_and_only_its_text_can_fail_the_whole() {
             Err(bad(InvalidKind::LoneSurrogate, "\"\\ud800\"")),
         ])
     );
-    // A pretty-printed batch is compacted as a whole.
+    // An indented batch is compacted as a whole.
     assert_eq!(
         item("[\n  {\"jsonrpc\": \"2.0\",\r\n \"id\": 4, \"result\": [\n 1]},\n 7\n]\n"),
         Inbound::Batch(alloc::vec![Ok(result_of(4, "[ 1]")), Err(bad(InvalidKind::NotAnObject, "7"))])
@@ -360,7 +362,7 @@ fn an_array_is_one_item_and_only_its_text_can_fail_the_whole() {
 
 // covers: B-127
 #[test]
-fn line_breaks_between_tokens_are_removed_and_nothing_else() {
+fn only_line_breaks_between_tokens_are_removed() {
     let pretty = "{\n  \"jsonrpc\": \"2.0\",\r\n  \"id\": 1,\n  \"method\": \"m\",\n  \"params\": {\n    \"a b\": \"c\\nd\"\n  }\n}\n";
     assert_eq!(read(pretty), Ok(request_of(1, "m", Some("{    \"a b\": \"c\\nd\"  }"))));
     assert_eq!(read("tru\ne").unwrap_err().kind, InvalidKind::Syntax);
@@ -370,7 +372,7 @@ fn line_breaks_between_tokens_are_removed_and_nothing_else() {
 }
 
 #[test]
-fn parts_share_the_bytes_they_were_read_from() {
+fn parts_share_the_bytes_of_the_text() {
     let text = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":[{"y":1}]}}"#);
     let within = |part: &[u8]| text.as_ptr_range().contains(&part.as_ptr());
     let Ok(Message::Request(request)) = parse(text.clone(), 128) else { panic!() };
@@ -381,7 +383,7 @@ fn parts_share_the_bytes_they_were_read_from() {
 }
 
 #[test]
-fn objects_are_read_with_their_keys_decoded_and_the_last_of_two_counts() {
+fn object_keys_are_decoded_and_the_last_duplicate_counts() {
     let object = Object::read(&raw(r#" { "a" : 1 , "\u0061\n" : [ ] , "b":{"a":7}, "a" : {} } "#)).unwrap();
     let members: Vec<_> = object.iter().map(|(key, value)| (key, value.as_str())).collect();
     assert_eq!(members, [("a", "{}"), ("a\n", "[ ]"), ("b", r#"{"a":7}"#)]);
@@ -401,7 +403,7 @@ fn control_characters_are_written_as_escapes() {
     assert_eq!(written.decode::<String>().unwrap(), every);
 }
 
-/// Any JSON value, in serde_json's own model.
+/// Any JSON value, in the model of serde_json.
 fn json() -> impl Strategy<Value = serde_json::Value> {
     let text = prop_oneof!["\\PC{0,12}", any::<String>(), Just("jsonrpc".into()), Just("id".into())];
     let leaf = prop_oneof![
@@ -421,7 +423,7 @@ fn json() -> impl Strategy<Value = serde_json::Value> {
     })
 }
 
-/// What serde_json says of the text: whether it is JSON. Its rules for surrogates and depth are not ours.
+/// Returns whether serde_json accepts the text. Its rules for surrogates and depth differ.
 fn judge(text: &[u8]) -> bool {
     serde_json::from_slice::<serde_json::Value>(text).is_ok()
 }
@@ -429,7 +431,7 @@ fn judge(text: &[u8]) -> bool {
 proptest! {
     // covers: B-292
     #[test]
-    fn valid_json_is_accepted_compact_and_pretty(value in json()) {
+    fn valid_json_is_accepted_compact_and_indented(value in json()) {
         for text in [serde_json::to_string(&value).unwrap(), serde_json::to_string_pretty(&value).unwrap()] {
             let scanned = scan::value(text.as_bytes()).unwrap();
             prop_assert_eq!(scanned, 0..text.len());
@@ -445,7 +447,7 @@ proptest! {
         }
         if let serde_json::Value::Object(map) = &value {
             let object = Object::encode(&value).unwrap();
-            // A number may lose its last digit when it is read, by either way of reading.
+            // Either parser may lose the last digit of a number.
             let map: serde_json::Map<_, _> = serde_json::from_str(&serde_json::to_string(map).unwrap()).unwrap();
             prop_assert_eq!(object.len(), map.len());
             for (key, value) in object.iter() {
@@ -456,7 +458,7 @@ proptest! {
 
     // covers: B-123, B-292
     #[test]
-    fn one_changed_byte_is_judged_as_serde_json_judges_it(
+    fn changed_byte_is_accepted_or_rejected_like_serde_json(
         value in json(),
         at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
@@ -473,7 +475,7 @@ proptest! {
 
     // covers: B-123
     #[test]
-    fn pieces_of_json_are_judged_as_serde_json_judges_them(
+    fn pieces_of_json_are_accepted_or_rejected_like_serde_json(
         pieces in proptest::collection::vec(prop::sample::select(PIECES), 0..12),
     ) {
         let text = pieces.concat();
@@ -494,7 +496,7 @@ proptest! {
 
     // covers: RPC-B-009, STDIO-B-002, B-044, B-127, B-292
     #[test]
-    fn what_is_written_reads_back_and_holds_no_line_break(
+    fn written_messages_read_back_without_line_breaks(
         id in prop_oneof![any::<i64>().prop_map(Id::Int), any::<String>().prop_map(Id::Text)],
         method in any::<String>(),
         params in json(),
@@ -518,7 +520,7 @@ proptest! {
     }
 }
 
-/// A number beyond the range of a double is JSON to us, and an error to serde_json.
+/// A number beyond the range of a double is valid JSON here, and an error for serde_json.
 fn overflows(text: &[u8]) -> bool {
     serde_json::from_slice::<serde_json::Value>(text).is_err_and(|e| e.to_string().contains("out of range"))
 }
@@ -557,7 +559,7 @@ const PIECES: &[&str] = &[
 ];
 
 #[test]
-fn objects_and_raw_json_are_taken_as_arguments_and_print_as_json() {
+fn objects_and_raw_json_are_arguments_and_print_as_json() {
     let text = r#"{"n":12345678901234567890123,"x":1.10,"s":"ü"}"#;
     let raw = RawJson::parse(text).unwrap();
     let object = Object::read(&raw).unwrap();

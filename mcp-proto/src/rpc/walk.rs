@@ -1,10 +1,11 @@
-//! A checked JSON value, gone through once in the order of its text. For what would else be read anew at each of its levels.
+//! A single traversal of a validated JSON value in text order, for code that would otherwise parse
+//! it again at each level.
 
 use super::grammar::{MAX_DEPTH, Scan, unescape};
 use super::{JsonKind, RawJson};
 use alloc::string::String;
 
-/// Stands before one value of a text that is known to be JSON.
+/// A position before a value, in a text that is known to be JSON.
 pub(crate) struct Walk<'a>(Scan<'a>);
 
 impl<'a> Walk<'a> {
@@ -12,14 +13,14 @@ impl<'a> Walk<'a> {
         Self(Scan::new(json.as_bytes(), MAX_DEPTH))
     }
 
-    /// The type of the value that comes next.
+    /// Returns the type of the next value.
     pub(crate) fn kind(&mut self) -> JsonKind {
         self.0.space();
         JsonKind::of(self.0.text.get(self.0.at).copied())
     }
 
-    /// Hands out each member of the object that comes next, with the walk before its value; a value that is left there is skipped. Of
-    /// anything else there are none.
+    /// Visits each member of the next value, if it is an object. A value that the visitor does not
+    /// read is skipped.
     pub(crate) fn object(&mut self, mut each: impl FnMut(&mut Self, String)) {
         if self.kind() != JsonKind::Object {
             return self.skip();
@@ -33,7 +34,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// As [`object`](Self::object) for the elements of an array.
+    /// Like [`object`](Self::object), for the elements of an array.
     pub(crate) fn array(&mut self, mut each: impl FnMut(&mut Self)) {
         if self.kind() != JsonKind::Array {
             return self.skip();
@@ -46,7 +47,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The text of the string that comes next; anything else is skipped.
+    /// Returns the text of the next value, if it is a string. Skips any other value.
     pub(crate) fn text(&mut self) -> Option<String> {
         let kind = self.kind();
         let value = self.0.value(0).ok().filter(|_| kind == JsonKind::String)?;
@@ -64,7 +65,7 @@ impl<'a> Walk<'a> {
 
     fn skip(&mut self) {
         if self.0.value(0).is_err() {
-            // Only a value that is deeper than any message may be; nothing of it is read.
+            // Only a value that is nested deeper than any message may be. Nothing of it is read.
             self.0.at = self.0.text.len();
         }
     }
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_is_met_once_and_what_is_left_is_skipped() {
+    fn each_value_is_visited_once_and_the_rest_is_skipped() {
         let json = json(r#" {"a" : {"x": [1, {"y": "]"}]}, "\u0062": [ "t\n", 2 , ["u"] ], "c":null} "#);
         let mut met = Vec::new();
         Walk::new(&json).object(|walk, key| {

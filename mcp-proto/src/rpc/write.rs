@@ -1,10 +1,10 @@
-//! Messages to bytes: each is written once into one buffer, without a newline in it.
+//! Messages to bytes. Each message is written once into one buffer, without a newline.
 
 use super::{ErrorObject, Id, Message, Object, Payload, RawJson};
 use alloc::vec::Vec;
 use bytes::Bytes;
 
-/// A request. Absent `params` are omitted.
+/// Writes a request. Omits absent `params`.
 pub fn request(id: &Id, method: &str, params: Option<&Object>) -> Bytes {
     let mut out = open(params.map_or(0, size));
     out.extend_from_slice(b",\"id\":");
@@ -12,12 +12,12 @@ pub fn request(id: &Id, method: &str, params: Option<&Object>) -> Bytes {
     close_with_method(out, method, params)
 }
 
-/// A notification. Absent `params` are omitted.
+/// Writes a notification. Omits absent `params`.
 pub fn notification(method: &str, params: Option<&Object>) -> Bytes {
     close_with_method(open(params.map_or(0, size)), method, params)
 }
 
-/// An answer with a result.
+/// Writes a response with a result.
 pub fn result_response(id: &Id, result: &Object) -> Bytes {
     let mut out = open(size(result));
     out.extend_from_slice(b",\"id\":");
@@ -28,7 +28,7 @@ pub fn result_response(id: &Id, result: &Object) -> Bytes {
     out.into()
 }
 
-/// An answer with an error; without an id where it could not be read.
+/// Writes a response with an error. It has no id if the id of the request could not be parsed.
 pub fn error_response(id: Option<&Id>, error: &ErrorObject) -> Bytes {
     let mut out = open(error.data.as_ref().map_or(0, |data| data.as_bytes().len()) + error.message.len());
     if let Some(id) = id {
@@ -45,7 +45,7 @@ pub fn error_response(id: Option<&Id>, error: &ErrorObject) -> Bytes {
     out.into()
 }
 
-/// Any message. What stands in it as raw JSON is written as it is.
+/// Writes any message. Raw JSON in it is written unchanged.
 pub fn write_message(message: &Message) -> Bytes {
     let (mut out, payload) = envelope(message);
     if let Some(payload) = payload {
@@ -56,13 +56,13 @@ pub fn write_message(message: &Message) -> Bytes {
     out.into()
 }
 
-/// The length of what [`write_message`] gives, found without writing it.
+/// Returns the length of the output of [`write_message`], without writing it.
 pub fn message_size(message: &Message) -> usize {
     let (out, payload) = envelope(message);
     out.len() + payload.map_or(0, |payload| payload.as_bytes().len() + 1)
 }
 
-/// An array of messages that are written.
+/// Writes an array of serialized messages.
 pub fn write_batch(elements: &[Bytes]) -> Bytes {
     let mut out = Vec::with_capacity(elements.iter().map(|element| element.len() + 1).sum::<usize>() + 1);
     for (n, element) in elements.iter().enumerate() {
@@ -73,7 +73,7 @@ pub fn write_batch(elements: &[Bytes]) -> Bytes {
     out.into()
 }
 
-/// A message up to its last member, and the value of that; or all of it.
+/// Returns a message up to its last member, and the value of that member; or the whole message.
 fn envelope(message: &Message) -> (Vec<u8>, Option<&RawJson>) {
     let (id, method, params) = match message {
         Message::Request(request) => (Some(&request.id), &request.method, request.params.as_ref()),
@@ -139,7 +139,7 @@ pub(super) fn object(out: &mut Vec<u8>, object: &Object) {
     out.push(b'}');
 }
 
-/// Escapes what RFC 8259 section 7 demands and nothing else.
+/// Escapes only what RFC 8259 section 7 requires.
 pub(super) fn string(out: &mut Vec<u8>, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');

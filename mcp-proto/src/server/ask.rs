@@ -2,53 +2,54 @@
 //! `roots/list`), on its duplex connection or on the stream of the request that asks. On 2026-07-28
 //! a server sends no request; there questions are results, see `responder.rs`.
 
-use super::Timer;
-use super::reply::ReplyTo;
-use super::requests::Stage;
-use super::session::{QuestionState, Session, SessionRef};
-use super::shares::Bound;
-use super::weight;
-use super::{ExchangeId, Server};
+use super::client::Bound;
+use super::env::Env;
+use super::keys::{ReplyTo, SessionRef, Timer};
+use super::requests::Requests;
+use super::running::{Asking, Stage};
+use super::session::QuestionState;
+use super::transport::HttpState;
+use super::{ExchangeId, weight};
 use crate::error::DiagnosticKind;
 use crate::input::{Question, RequestKey};
 use crate::rpc::{ErrorObject, Id, Object, Payload, RawJson, Response, code, notification, request};
 use alloc::collections::BTreeMap;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
-/// The engine's requests of one round.
-#[derive(Debug, Default)]
-pub(super) struct Asking {
-    /// Those without a response: the id on the wire, and the name.
-    open: BTreeMap<i64, String>,
-    /// The state that the handler receives again.
-    state: Option<RawJson>,
-    /// The deadline for the responses.
-    #[cfg(feature = "http")]
-    pub(super) until: crate::time::Instant,
-}
-
 impl Asking {
-    /// Closes the open questions in the table of their session.
-    pub(super) fn close_in(&self, session: &mut Session) {
-        self.ids().for_each(|id| {
-            session.close_question(id);
-        });
+    /// Closes the engine's requests in the table of their session.
+    pub(super) fn settle(&self, env: &mut Env, http: &mut HttpState, reply_to: ReplyTo) {
+        if let Some(session) = reply_to.session_mut(env, http) {
+            self.close_in(session);
+        }
     }
 
-    fn ids(&self) -> impl Iterator<Item = i64> + '_ {
-        self.open.keys().copied()
+    /// Sends `notifications/cancelled` for the engine's open requests.
+    pub(super) fn withdraw(&self, env: &mut Env, http: &mut HttpState, reply_to: ReplyTo) {
+        let at = reply_to.for_questions(http);
+        for id in self.ids() {
+            let params = Object::new().with("requestId", id);
+            at.send(env, http, notification("notifications/cancelled", Some(&params)));
+        }
     }
 }
 
-impl Server {
+impl Requests {
     /// Sends the engine's requests for a request. The next round begins when every response has
     /// arrived, at once if there are none.
-    pub(super) fn ask(&mut self, key: RequestKey, questions: Vec<Question>, state: Option<RawJson>) {
-        let timeout = self.env.now + self.shared.config.limits.server.ask_timeout;
-        let Some(key) = self.rekey(key) else { return };
-        let Some(running) = self.requests.get_mut(&key) else { return };
+    pub(super) fn ask(
+        &mut self,
+        env: &mut Env,
+        http: &mut HttpState,
+        key: RequestKey,
+        questions: Vec<Question>,
+        state: Option<RawJson>,
+    ) {
+        let timeout = env.now + env.config.limits.server.ask_timeout;
+        let Some(key) = self.rekey(env, http, key) else { return };
+        let Some(running) = self.get_mut(key) else { return };
         let reply_to = running.reply_to;
         if let Some(entry) = &mut running.entry {
             entry.rounds += 1;
@@ -56,43 +57,43 @@ impl Server {
             let old = questions.iter().filter_map(|question| entry.inputs.remove_entry(&question.name));
             let freed: usize = old.map(|(name, input)| weight::of_input(&name, &input)).sum();
             running.size -= freed;
-            self.env.shares.give_back(running.client, Bound::RunningBytes, freed);
+            env.shares.give_back(running.client, Bound::RunningBytes, freed);
         }
-        let mut asking = Asking {
-            open: BTreeMap::new(),
-            state,
-            #[cfg(feature = "http")]
-            until: timeout,
-        };
+        let mut asking = Asking { open: BTreeMap::new(), state, until: timeout };
         let mut messages = Vec::with_capacity(questions.len());
-        if let Some(session) = reply_to.session_mut(&mut self.env, &mut self.http) {
+        if let Some(session) = reply_to.session_mut(env, http) {
             for question in questions {
                 let id = session.open_question(key);
                 messages.push(request(&Id::Int(id), question.method, question.params.as_ref()));
                 asking.open.insert(id, question.name);
             }
         }
-        let at = reply_to.for_questions(&mut self.http);
-        messages.into_iter().for_each(|message| at.send(&mut self.env, &mut self.http, message));
-        let Some(running) = self.requests.get_mut(&key) else { return };
+        let at = reply_to.for_questions(http);
+        messages.into_iter().for_each(|message| at.send(env, http, message));
+        let Some(running) = self.get_mut(key) else { return };
         if asking.open.is_empty() {
-            self.enter_again(key, asking.state);
+            self.enter_again(env, key, asking.state);
         } else {
             running.stage = Stage::Asking(asking);
-            self.env.timers.set(Timer::Ask(key), Some(timeout));
-            #[cfg(feature = "http")]
-            self.time_questions(key);
+            env.timers.set(Timer::Ask(key), Some(timeout));
+            self.time_questions(env, http, key);
         }
     }
 
     /// Handles a response of a client. One that refers to no open request is reported and dropped;
     /// none ends the connection.
-    pub(super) fn on_response(&mut self, session_ref: SessionRef, response: Response) {
+    pub(super) fn on_response(
+        &mut self,
+        env: &mut Env,
+        http: &mut HttpState,
+        session_ref: SessionRef,
+        response: Response,
+    ) {
         let outcome = match response.payload {
             Payload::Result(result) => Ok(result),
             Payload::Error(error) => Err(error),
         };
-        let Some(session) = session_ref.get(&self.env, &self.http) else { return };
+        let Some(session) = session_ref.get(env, http) else { return };
         let (id, as_text) = match &response.id {
             Id::Int(id) => (Some(*id), false),
             // Some clients send the decimal digits of a number as a string.
@@ -101,9 +102,9 @@ impl Server {
         match session.question(id) {
             QuestionState::Open(id) => {
                 if as_text {
-                    self.env.diagnose(DiagnosticKind::TextId, &format!("{}", response.id));
+                    env.diagnose(DiagnosticKind::TextId, &format!("{}", response.id));
                 }
-                self.on_input(session_ref, id, outcome);
+                self.on_input(env, http, session_ref, id, outcome);
             }
             closed_or_unknown => {
                 let kind = match (session.negotiated().is_some(), closed_or_unknown) {
@@ -111,57 +112,70 @@ impl Server {
                     (true, QuestionState::Closed) => DiagnosticKind::LateAnswer,
                     (true, _) => DiagnosticKind::UnknownId,
                 };
-                self.env.diagnose(kind, &format!("{}", response.id));
+                env.diagnose(kind, &format!("{}", response.id));
             }
         }
     }
 
-    /// Handles a response that cannot be read. If its id is open it counts as an error, so that the
-    /// request does not wait for the timeout.
-    pub(super) fn on_unreadable_answer(&mut self, session_ref: SessionRef, id: Option<&Id>) {
-        let Some(session) = session_ref.get(&self.env, &self.http) else { return };
+    /// Handles a malformed response. If its id is open it counts as an error, so that the request
+    /// does not wait for the timeout.
+    pub(super) fn on_unreadable_answer(
+        &mut self,
+        env: &mut Env,
+        http: &mut HttpState,
+        session_ref: SessionRef,
+        id: Option<&Id>,
+    ) {
+        let Some(session) = session_ref.get(env, http) else { return };
         if let Some(Id::Int(id)) = id
             && matches!(session.question(Some(*id)), QuestionState::Open(_))
         {
             let error = ErrorObject::new(code::INTERNAL_ERROR, "the client's answer cannot be read");
-            self.on_input(session_ref, *id, Err(error));
+            self.on_input(env, http, session_ref, *id, Err(error));
         }
     }
 
     /// A hook of the application blocked a request of the engine: it counts as an error response.
-    pub(super) fn on_unsendable(&mut self, x: ExchangeId, id: &Id, reason: &str) {
-        self.env.diagnose(DiagnosticKind::Denied, &format!("a question of ours: {reason}"));
+    pub(super) fn on_unsendable(&mut self, env: &mut Env, http: &mut HttpState, x: ExchangeId, id: &Id, reason: &str) {
+        env.diagnose(DiagnosticKind::Denied, &format!("a question of ours: {reason}"));
         if let Id::Int(id) = id {
             let error = ErrorObject::new(code::INTERNAL_ERROR, "the question was refused on this side");
-            if let Some(session_ref) = ReplyTo::on(&self.env, x).and_then(|reply_to| reply_to.session(&self.http)) {
-                self.on_input(session_ref, *id, Err(error));
+            if let Some(session_ref) = ReplyTo::on(env, x).and_then(|reply_to| reply_to.session(http)) {
+                self.on_input(env, http, session_ref, *id, Err(error));
             }
         }
     }
 
-    fn on_input(&mut self, session_ref: SessionRef, id: i64, outcome: Result<RawJson, ErrorObject>) {
-        let Some(session) = session_ref.get_mut(&mut self.env, &mut self.http) else { return };
+    fn on_input(
+        &mut self,
+        env: &mut Env,
+        http: &mut HttpState,
+        session_ref: SessionRef,
+        id: i64,
+        outcome: Result<RawJson, ErrorObject>,
+    ) {
+        let Some(session) = session_ref.get_mut(env, http) else { return };
         let Some(key) = session.close_question(id) else { return };
-        // The rest of its message would be held, and not counted.
+        // Otherwise the rest of its message would stay in memory, and not be counted.
         let outcome = match outcome {
             Ok(result) => Ok(result.detached()),
             Err(ErrorObject { code, message, data }) => {
                 Err(ErrorObject { code, message: message.as_str().into(), data: data.as_ref().map(RawJson::detached) })
             }
         };
-        let outcome = self.if_there_is_room(key, outcome);
-        let Some(running) = self.requests.get_mut(&key) else { return };
+        let outcome = self.if_there_is_room(env, key, outcome);
+        let Some(running) = self.get_mut(key) else { return };
         let Stage::Asking(asking) = &mut running.stage else { return };
         if let (Some(name), Some(entry)) = (asking.open.remove(&id), &mut running.entry) {
             let held = weight::of_input(&name, &outcome);
             running.size += held;
-            self.env.shares.add(running.client, Bound::RunningBytes, held);
+            env.shares.add(running.client, Bound::RunningBytes, held);
             entry.inputs.insert(name, outcome);
         }
         if asking.open.is_empty() {
             let state = asking.state.take();
-            self.env.timers.set(Timer::Ask(key), None);
-            self.enter_again(key, state);
+            env.timers.set(Timer::Ask(key), None);
+            self.enter_again(env, key, state);
         }
     }
 
@@ -169,32 +183,17 @@ impl Server {
     /// long as its request runs.
     fn if_there_is_room(
         &mut self,
+        env: &mut Env,
         key: RequestKey,
         outcome: Result<RawJson, ErrorObject>,
     ) -> Result<RawJson, ErrorObject> {
-        let client = self.requests.get(&key).and_then(|running| self.env.shares.client(running.client));
+        let client = self.get(key).and_then(|running| env.shares.client(running.client));
         let more = weight::of_input("", &outcome);
-        if client.is_some_and(|client| self.env.check_share(client, Bound::RunningBytes, more).is_ok()) {
+        if client.is_some_and(|client| env.check_share(client, Bound::RunningBytes, more).is_ok()) {
             return outcome;
         }
         let why = "there is no room for the client's answer";
-        self.env.diagnose(DiagnosticKind::TooManyInputs, why);
+        env.diagnose(DiagnosticKind::TooManyInputs, why);
         Err(ErrorObject::new(code::INTERNAL_ERROR, why))
-    }
-
-    /// Closes the engine's requests in the table of their session.
-    pub(super) fn settle(&mut self, reply_to: ReplyTo, asking: &Asking) {
-        if let Some(session) = reply_to.session_mut(&mut self.env, &mut self.http) {
-            asking.close_in(session);
-        }
-    }
-
-    /// Sends `notifications/cancelled` for the engine's open requests.
-    pub(super) fn withdraw(&mut self, reply_to: ReplyTo, asking: &Asking) {
-        let at = reply_to.for_questions(&mut self.http);
-        for id in asking.ids() {
-            let params = Object::new().with("requestId", id);
-            at.send(&mut self.env, &mut self.http, notification("notifications/cancelled", Some(&params)));
-        }
     }
 }

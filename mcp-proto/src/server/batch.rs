@@ -1,11 +1,7 @@
 //! Batches of 2025-03-26 (JSON-RPC 2.0 section 6): an array of messages, and the one array of its
 //! responses.
 
-use super::session::SessionRef;
-use super::{ExchangeId, Server};
-use crate::error::DiagnosticKind;
-use crate::rpc::{InvalidMessage, Message, Request, write_batch};
-use alloc::format;
+use crate::rpc::write_batch;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
@@ -14,27 +10,18 @@ use bytes::Bytes;
 #[derive(Debug)]
 pub(super) struct Batch {
     is_being_read: bool,
-    /// Number of requests that run.
+    /// Number of running requests.
     running: usize,
-    /// Whether the application has a part in it. Else every response is the engine's own.
+    /// Whether the application answers a part of it. Otherwise every response is the engine's own.
     has_run: bool,
     responses: Vec<Bytes>,
 }
 
 /// The array of a batch.
 pub(super) struct Array {
-    /// `None` if no element was to be answered.
+    /// `None` if no element needs a response.
     pub(super) bytes: Option<Bytes>,
     pub(super) has_run: bool,
-}
-
-/// What is left to do for a message.
-pub(super) enum Element {
-    Request(Request),
-    /// Bytes that are no message.
-    Invalid(InvalidMessage),
-    /// The message was handled: it has no response.
-    Done,
 }
 
 impl Batch {
@@ -70,7 +57,6 @@ impl Batch {
     }
 
     /// Takes the responses one by one: a message has to be sent before the batch is complete.
-    #[cfg(feature = "http")]
     pub(super) fn into_responses(self) -> Vec<Bytes> {
         self.responses
     }
@@ -78,28 +64,5 @@ impl Batch {
     pub(super) fn into_array(self) -> Array {
         let bytes = (!self.responses.is_empty()).then(|| write_batch(&self.responses));
         Array { bytes, has_run: self.has_run }
-    }
-}
-
-impl Server {
-    /// Handles a message that has no response. `session`: the legacy session that it belongs to, if
-    /// it belongs to any.
-    pub(super) fn on_element(
-        &mut self,
-        exchange: ExchangeId,
-        session: Option<SessionRef>,
-        element: Result<Message, InvalidMessage>,
-    ) -> Element {
-        match element {
-            Ok(Message::Request(request)) => return Element::Request(request),
-            Ok(Message::Notification(notification)) => self.on_notification(exchange, session, notification),
-            Ok(Message::Response(response)) => match session {
-                Some(session) => self.on_response(session, response),
-                None => self.env.diagnose(DiagnosticKind::UnexpectedResponse, ""),
-            },
-            Ok(Message::Error(error)) => self.env.diagnose(DiagnosticKind::IdlessError, &format!("{error}")),
-            Err(defect) => return Element::Invalid(defect),
-        }
-        Element::Done
     }
 }

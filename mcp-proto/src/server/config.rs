@@ -39,24 +39,25 @@ pub struct ServerConfig {
     /// Whether a legacy client may use the id of a finished request again on its connection or
     /// session. Default yes. If not, the last 1024 ids of each are remembered.
     pub reuse_ids: bool,
-    /// The hosts that an HTTP server answers to, whatever address it is bound to. A request for
-    /// another gets 403. Default: those of loopback, for clients at a loopback address alone.
-    /// Behind a proxy the host is the one that the proxy writes in `Host`, which is not always the
-    /// one that the client named. The `Origin` of a page stays what the browser wrote.
+    /// The hosts that an HTTP server answers to, regardless of the address it is bound to. A
+    /// request for another host gets 403. Default: the loopback hosts, only for clients at a
+    /// loopback address. Behind a proxy the host is the one that the proxy writes in `Host`, which
+    /// is not always the one that the client named. The `Origin` of a page stays as the browser
+    /// wrote it.
     pub hosts: Hosts,
     /// The addresses of proxies. Requests from one of these come from many clients, so the limits
     /// for one client ([`client_shares`](crate::limits::ServerLimits::client_shares)) do not count
     /// them together. Default: none. A loopback address always counts as a proxy.
     pub proxies: Vec<IpAddr>,
-    /// The path of the HTTP endpoint, from its first `/` on, without a query. Another path, also one
-    /// with a `/` more at its end, gets 404. `None`: every path is the endpoint, for a server behind
-    /// something that routes. Default `/mcp`.
+    /// The path of the HTTP endpoint, starting with its first `/`, without a query. Another path
+    /// gets 404, even one that only has an additional `/` at its end. `None`: every path is the
+    /// endpoint, for a server behind a router of HTTP requests. Default `/mcp`.
     pub path: Option<String>,
     /// Whether legacy clients get sessions over HTTP.
     pub sessions: Sessions,
     /// Whether pages of other origins may use an HTTP server from within a browser (the CORS
-    /// protocol of the WHATWG Fetch standard): those whose host is among `hosts`, which with
-    /// [`Hosts::Any`] are all pages. Default no: then no response has a CORS field.
+    /// protocol of the WHATWG Fetch standard). These are the pages whose host is among `hosts`.
+    /// With [`Hosts::Any`] these are all pages. Default no: then no response has a CORS field.
     pub cors: bool,
     /// Whether the application admits each HTTP request and each duplex connection that a listener
     /// accepted: the engine emits [`Event::Admit`](super::Event::Admit), and reads neither the body
@@ -65,11 +66,11 @@ pub struct ServerConfig {
     /// ([`PeerKind`](crate::exchange::PeerKind)). With an adapter use its `on_admit`, which sets
     /// this. Default no.
     pub admit: bool,
-    /// The time without a message after which the server writes a comment on an event stream, so
-    /// that no proxy takes it for dead. `None`: never. Default 15 s.
+    /// The time without a message after which the server writes a comment on an event stream. It
+    /// keeps proxies from closing the stream as dead. `None`: never. Default 15 s.
     pub keep_alive: Option<Duration>,
     /// The text of the comments on event streams, for people and proxies: `heartbeat` is written as
-    /// `: heartbeat`. Each of its lines becomes a comment line. Default empty: a colon alone.
+    /// `: heartbeat`. Each of its lines becomes a comment line. Default empty: only a colon.
     pub keep_alive_text: String,
     /// The `retry` of event streams: how long a client waits before it resumes one. Default 1 s.
     pub retry: Duration,

@@ -1,6 +1,6 @@
-//! Dispatch: what becomes of a request and of a notification. The only place that matches on the
-//! methods that the engine serves itself. A transport finds out which column of the matrix a
-//! request is in, and carries out what the column says.
+//! Dispatch of requests and notifications. The only place that matches on the methods that the
+//! engine serves itself. A transport determines the column of the matrix for a request, and carries
+//! out the result.
 //!
 //! The compatibility matrix (2026-07-28 versioning, backward compatibility). A request is *modern*
 //! if its `_meta` names its revision, whatever its method is. A legacy request is *open* on a
@@ -18,35 +18,41 @@
 //! An open request that has half of the metadata of 2026-07-28 is answered with -32602. So is every
 //! one on a server without a legacy revision, except `initialize`: -32022.
 
-use super::era::{Admitted, Caller, ErrorReply, Negotiated, Parts, Transport};
-use super::session::SessionRef;
+use super::env::Env;
+use super::era::{Admitted, Caller, Parts, Transport};
+use super::keys::SessionRef;
+use super::listen::Wanted;
+use super::response::ErrorReply;
+use super::session::{Negotiated, Session};
 use super::{ExchangeId, Life, Server};
 use crate::error::DiagnosticKind;
-use crate::rpc::{Id, InvalidKind, Notification, Object, Request, code};
+use crate::model::lifecycle::meta;
+use crate::rpc::{Id, InvalidKind, InvalidMessage, Message, Notification, Object, Request, code};
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
+use alloc::format;
 
-/// Where a request comes from.
+/// The origin of a request.
 #[derive(Clone, Copy)]
 pub(super) struct RequestContext {
     pub(super) exchange: ExchangeId,
-    /// The legacy session that it belongs to. On a duplex connection also that of a modern request.
+    /// The legacy session of the request. On a duplex connection also that of a modern request.
     pub(super) session: Option<SessionRef>,
     /// Whether it is an element of a batch.
     pub(super) in_batch: bool,
 }
 
-/// What becomes of a modern request.
+/// The handling of a modern request.
 pub(super) enum Modern {
-    /// The application answers it.
+    /// The application answers the request.
     Run(Box<Admitted>),
     /// The engine responds with this result.
     Reply(Object),
-    /// It opens a subscription, with these params.
+    /// The request opens a subscription, with these params.
     Listen(Object),
 }
 
-/// What becomes of a legacy request before `initialize`.
+/// The handling of a legacy request before `initialize`.
 pub(super) enum Open {
     /// The engine responds with an empty result.
     Pong,
@@ -54,30 +60,29 @@ pub(super) enum Open {
     Initialize(Object),
 }
 
-/// What becomes of a legacy request with a negotiated revision.
+/// The handling of a legacy request with a negotiated revision.
 pub(super) enum Legacy {
-    /// The application answers it.
+    /// The application answers the request.
     Run(Box<Admitted>),
     /// The engine responds with an empty result.
     Pong,
 }
 
+/// What is left to do for a message.
+pub(super) enum Element {
+    Request(Request),
+    /// Bytes that are no message.
+    Invalid(InvalidMessage),
+    /// The message was handled: it has no response.
+    Done,
+}
+
 /// Returns whether a legacy request over HTTP is open: it has no session, since it opens one.
-#[cfg(feature = "http")]
 pub(super) fn opens_session(method: &str) -> bool {
     method == "initialize"
 }
 
 impl Server {
-    /// Returns an error if the session has used this id before.
-    pub(super) fn check_id(&self, session: Option<SessionRef>, id: &Id) -> Result<(), ErrorReply> {
-        let session = session.and_then(|session| session.get(&self.env, &self.http));
-        match session.is_some_and(|session| session.has_used(id)) {
-            true => Err(invalid(DiagnosticKind::DuplicateRequestId, "a request with this id was sent before")),
-            false => Ok(()),
-        }
-    }
-
     /// The first column of the matrix.
     pub(super) fn dispatch_modern(
         &mut self,
@@ -150,12 +155,51 @@ impl Server {
         let RequestContext { exchange, session, .. } = context;
         let http_session = session.and_then(SessionRef::http);
         let client = self.env.client_on(exchange, http_session);
-        self.check_room(&client, session, exchange)?;
-        let mut caller = self.caller(exchange);
+        if self.life != Life::Serving {
+            return Err(ErrorReply::full("the server is shutting down"));
+        }
+        self.requests.check_room(&mut self.env, &mut self.http, &client, session, exchange)?;
+        let mut caller = self.env.caller(exchange);
         caller.session = http_session;
         let admitted = admit(caller)?;
-        self.check_size(&client, &admitted)?;
+        self.requests.check_size(&mut self.env, &mut self.http, &client, &admitted)?;
         Ok(Box::new(admitted))
+    }
+
+    /// Opens a subscription, if the server accepts requests.
+    pub(super) fn listen(
+        &mut self,
+        x: ExchangeId,
+        id: Id,
+        params: &Object,
+        version: ProtocolVersion,
+    ) -> Result<(), ErrorReply> {
+        let wanted = Wanted::read(&self.shared.config, x, id, params, version)?;
+        if self.life != Life::Serving {
+            return Err(ErrorReply::full("the server is shutting down"));
+        }
+        self.listens.open(&mut self.env, &mut self.http, &mut self.requests, wanted)
+    }
+
+    /// Handles a message that has no response. `session`: the legacy session that it belongs to, if
+    /// it belongs to any.
+    pub(super) fn on_element(
+        &mut self,
+        exchange: ExchangeId,
+        session: Option<SessionRef>,
+        element: Result<Message, InvalidMessage>,
+    ) -> Element {
+        match element {
+            Ok(Message::Request(request)) => return Element::Request(request),
+            Ok(Message::Notification(notification)) => self.on_notification(exchange, session, notification),
+            Ok(Message::Response(response)) => match session {
+                Some(session) => self.requests.on_response(&mut self.env, &mut self.http, session, response),
+                None => self.env.diagnose(DiagnosticKind::UnexpectedResponse, ""),
+            },
+            Ok(Message::Error(error)) => self.env.diagnose(DiagnosticKind::IdlessError, &format!("{error}")),
+            Err(defect) => return Element::Invalid(defect),
+        }
+        Element::Done
     }
 
     /// Handles a notification of a client. `session`: the legacy session that it belongs to, if it
@@ -170,18 +214,46 @@ impl Server {
         match method.as_str() {
             "notifications/initialized" => {
                 if let Some(session) = session {
-                    self.session_is_ready(session);
+                    self.listens.session_is_ready(&mut self.env, &mut self.http, session);
                 }
             }
-            "notifications/cancelled" => match self.cancelled(session, params.as_ref()) {
-                Some(key) if self.forget_listen(key) => {}
-                Some(key) => self.cancel(key, true),
-                None => {}
-            },
+            "notifications/cancelled" => {
+                match self.requests.cancelled(&mut self.env, &self.http, session, params.as_ref()) {
+                    Some(key) if self.listens.forget(&mut self.env, &mut self.http, key) => {}
+                    Some(key) => self.requests.cancel(&mut self.env, &mut self.http, key, true),
+                    None => {}
+                }
+            }
             // No request of the engine carries a progress token.
             "notifications/progress" => self.env.diagnose(DiagnosticKind::UnknownProgress, ""),
             _ => self.env.queue.notification(exchange, method, params.as_ref()),
         }
+    }
+}
+
+impl Env {
+    /// Returns the params of a request. An id above the limit is an error; a progress token above
+    /// it is dropped and reported.
+    pub(super) fn parts(&mut self, request: &Request) -> Result<Parts, ErrorReply> {
+        let max = self.config.limits.frame.max_id;
+        if request.id.size() > max {
+            let rejection = ErrorReply::new(DiagnosticKind::LongId, code::INVALID_REQUEST, "the id is too long");
+            return Err(ErrorReply { status: Some(400), ..rejection });
+        }
+        let mut parts = Parts::of(request)?;
+        if parts.meta.id(meta::PROGRESS_TOKEN).is_some_and(|token| token.size() > max) {
+            parts.meta.remove(meta::PROGRESS_TOKEN);
+            self.diagnose(DiagnosticKind::LongId, "the progress token is too long");
+        }
+        Ok(parts)
+    }
+}
+
+/// Returns an error if the session has used this id before.
+pub(super) fn check_id(session: Option<&Session>, id: &Id) -> Result<(), ErrorReply> {
+    match session.is_some_and(|session| session.has_used(id)) {
+        true => Err(invalid(DiagnosticKind::DuplicateRequestId, "a request with this id was sent before")),
+        false => Ok(()),
     }
 }
 

@@ -1,15 +1,18 @@
-//! What every part of the engine works with: the open exchanges and their outputs, the timers, the
-//! shares of the clients, and the time of the current input.
+//! The state that every part of the engine uses: the open exchanges and their outputs, the timers,
+//! the shares of the clients, and the time of the current input.
 
-use super::binding::{Binding, Duplex};
+use super::client::{Bound, Client};
+use super::era::Caller;
 use super::event::Event;
-use super::load::{Load, size};
-use super::queue::Queue;
-use super::shares::{Bound, Client, ClientKey, Full, Shares};
-use super::{Output, ServerConfig, Timer};
+use super::keys::Timer;
+use super::load::size;
+use super::shares::{Full, Shares};
+use super::transport::{Duplex, Exchange, Http};
+use super::{Output, ServerConfig};
 use crate::error::DiagnosticKind;
-use crate::exchange::{ExchangeId, Outbound, Peer};
-use crate::input::{AdmitKey, Principal, RequestKey, SessionKey};
+use crate::event_queue::EventQueue;
+use crate::exchange::{ExchangeId, Outbound};
+use crate::input::{AdmitKey, Principal, SessionKey};
 use crate::time::{Instant, Timers};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
@@ -20,9 +23,9 @@ pub(super) struct Env {
     /// The time of the latest input.
     pub(super) now: Instant,
     pub(super) exchanges: BTreeMap<ExchangeId, Exchange>,
-    pub(super) queue: Queue,
+    pub(super) queue: EventQueue<Output>,
     pub(super) timers: Timers<Timer>,
-    /// What each client takes of the shared limits.
+    /// The amount of the shared limits that each client uses.
     pub(super) shares: Shares,
     /// Exchanges that wait for admission.
     pub(super) admitting: BTreeMap<AdmitKey, ExchangeId>,
@@ -30,25 +33,13 @@ pub(super) struct Env {
     pub(super) watchers: BTreeSet<ExchangeId>,
     /// Exchanges that were answered before their request body was read. The engine ignores the body
     /// until it ends.
-    #[cfg(feature = "http")]
     pub(super) unread: BTreeSet<ExchangeId>,
-}
-
-/// An open exchange.
-#[derive(Debug)]
-pub(super) struct Exchange {
-    pub(super) peer: Peer,
-    /// The client at its other end.
-    pub(super) client: ClientKey,
-    pub(super) binding: Binding,
-    /// Its subscriptions.
-    pub(super) listens: BTreeSet<RequestKey>,
-    pub(super) load: Load,
 }
 
 impl Env {
     pub(super) fn new(config: Arc<ServerConfig>, now: Instant) -> Self {
-        let queue = Queue::new(&config.limits.server);
+        let limits = &config.limits.server;
+        let queue = EventQueue::reporting_later(limits.max_queued_events, limits.max_queued_event_bytes);
         Self {
             config,
             now,
@@ -58,13 +49,12 @@ impl Env {
             shares: Shares::default(),
             admitting: BTreeMap::new(),
             watchers: BTreeSet::new(),
-            #[cfg(feature = "http")]
             unread: BTreeSet::new(),
         }
     }
 
-    /// Removes an exchange that is over. Returns it: its requests, its subscriptions and its stream
-    /// are the business of the caller.
+    /// Removes an exchange that is over. Returns it: the caller handles its requests, its
+    /// subscriptions and its stream.
     pub(super) fn close(&mut self, x: ExchangeId) -> Option<Exchange> {
         let exchange = self.exchanges.remove(&x)?;
         if let Some(key) = exchange.binding.waits_for_admission() {
@@ -77,13 +67,12 @@ impl Env {
         for timer in [Timer::Handshake(x), Timer::Stall(x), Timer::End(x)] {
             self.timers.set(timer, None);
         }
-        #[cfg(feature = "http")]
         self.timers.set(Timer::KeepAlive(x), None);
         Some(exchange)
     }
 
-    /// Removes an exchange that was answered. Its request does not run, so nothing is left of it.
-    #[cfg(feature = "http")]
+    /// Removes an exchange that was answered. Its request does not run, so no other state refers to
+    /// it.
     pub(super) fn end(&mut self, x: ExchangeId) {
         let ended = self.close(x);
         debug_assert!(ended.is_none_or(|exchange| exchange.listens.is_empty()), "a subscription has its stream");
@@ -102,7 +91,6 @@ impl Env {
         self.watchers.clear();
         self.shares = Shares::default();
         self.timers.clear();
-        #[cfg(feature = "http")]
         self.unread.clear();
     }
 
@@ -118,7 +106,6 @@ impl Env {
     /// Sends on an open exchange. Does nothing if it is over.
     pub(super) fn send(&mut self, x: ExchangeId, outbound: Outbound) {
         let Some(exchange) = self.exchanges.get_mut(&x) else { return };
-        #[cfg(feature = "http")]
         let outbound = match exchange.binding.http() {
             Some(http) => self.config.for_page(http.head(), outbound),
             None => outbound,
@@ -127,7 +114,7 @@ impl Env {
         self.queue.push(Output::Send(x, outbound));
     }
 
-    /// Returns the next output, and counts what the driver has to write.
+    /// Returns the next output, and counts the bytes that the driver has to write.
     pub(super) fn poll_output(&mut self) -> Option<Output> {
         let output = self.queue.pop()?;
         if let Output::Send(x, outbound) = &output
@@ -160,7 +147,6 @@ impl Env {
     }
 
     /// Returns when a periodic timer fires again. Never now, or one tick would fire it forever.
-    #[cfg(feature = "http")]
     pub(super) fn again(&self, after: core::time::Duration) -> Instant {
         self.now + after.max(core::time::Duration::from_millis(1))
     }
@@ -195,5 +181,16 @@ impl Env {
             (Some(client), _) => client.clone(),
             (None, None) => Client::Exchange(x),
         }
+    }
+
+    /// Whom a request on an exchange comes from.
+    pub(super) fn caller(&self, x: ExchangeId) -> Caller {
+        let Some(exchange) = self.exchanges.get(&x) else { return Caller::default() };
+        let peer = exchange.peer.clone();
+        if let Some((head, principal)) = exchange.binding.http().map(Http::origin) {
+            return Caller { peer, http: Some(head), principal, session: None };
+        }
+        let principal = exchange.binding.duplex().and_then(Duplex::principal).cloned();
+        Caller { peer, principal, ..Caller::default() }
     }
 }

@@ -2,13 +2,13 @@
 //! itself.
 
 use super::responder::may_ask;
+use super::response::ErrorReply;
 use super::seal::Inputs;
-use super::session::SessionRef;
-use super::weight;
-use super::{Context, Incoming, RequestState, Server, ServerConfig};
+use super::session::Negotiated;
+use super::{Context, Incoming, RequestState, ServerConfig, weight};
 use crate::error::{DiagnosticKind, excerpt};
 use crate::exchange::{Peer, RequestHead};
-use crate::input::{Principal, RequestKey, SessionKey};
+use crate::input::{Principal, SessionKey};
 use crate::model::lifecycle::{ClientCapabilities, Implementation, meta};
 use crate::rpc::{ErrorObject, Id, JsonKind, Object, RawJson, Request, code};
 use crate::version::{Era, ProtocolVersion};
@@ -18,94 +18,10 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// The error response of a request.
-#[derive(Debug)]
-pub(super) struct ErrorReply {
-    pub(super) error: ErrorObject,
-    pub(super) kind: DiagnosticKind,
-    /// The HTTP status, if the code does not decide it.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has one"))]
-    pub(super) status: Option<u16>,
-}
-
-impl Server {
-    /// Returns the params of a request. An id above the limit is an error; a progress token above
-    /// it is dropped and reported.
-    pub(super) fn parts(&mut self, request: &Request) -> Result<Parts, ErrorReply> {
-        let max = self.shared.config.limits.frame.max_id;
-        if request.id.size() > max {
-            let rejection = ErrorReply::new(DiagnosticKind::LongId, code::INVALID_REQUEST, "the id is too long");
-            return Err(ErrorReply { status: Some(400), ..rejection });
-        }
-        let mut parts = Parts::of(request)?;
-        if parts.meta.id(meta::PROGRESS_TOKEN).is_some_and(|token| token.size() > max) {
-            parts.meta.remove(meta::PROGRESS_TOKEN);
-            self.env.diagnose(DiagnosticKind::LongId, "the progress token is too long");
-        }
-        Ok(parts)
-    }
-
-    /// Returns the request that a `notifications/cancelled` names. `None`, which is reported: there
-    /// is none, or the id is above the limit.
-    pub(super) fn cancelled(
-        &mut self,
-        session_ref: Option<SessionRef>,
-        params: Option<&RawJson>,
-    ) -> Option<RequestKey> {
-        let id = Object::read_opt(params).ok().and_then(|params| params.id("requestId"));
-        if id.as_ref().is_some_and(|id| id.size() > self.shared.config.limits.frame.max_id) {
-            self.env.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
-            return None;
-        }
-        let key = id.as_ref().and_then(|id| session_ref?.get(&self.env, &self.http)?.request(id));
-        if key.is_none() {
-            let detail = id.map_or_else(|| "no legible id".into(), |id| format!("{id}"));
-            self.env.diagnose(DiagnosticKind::UnknownCancel, &detail);
-        }
-        key
-    }
-}
-
-impl ErrorReply {
-    pub(super) fn new(kind: DiagnosticKind, code: i64, message: impl Into<String>) -> Self {
-        Self { error: ErrorObject::new(code, message), kind, status: None }
-    }
-
-    pub(super) fn params(message: impl Into<String>) -> Self {
-        Self::new(DiagnosticKind::BadParams, code::INVALID_PARAMS, message)
-    }
-
-    /// The error for missing or malformed metadata, which has its own status over HTTP.
-    pub(super) fn metadata(message: impl Into<String>) -> Self {
-        Self { status: Some(400), ..Self::params(message) }
-    }
-
-    /// The error for a request above a limit.
-    pub(super) fn full(why: &str) -> Self {
-        Self { status: Some(503), ..Self::new(DiagnosticKind::TooManyRequests, code::INTERNAL_ERROR, why) }
-    }
-
-    pub(super) fn method(method: &str) -> Self {
-        let message = format!("Method not found: {}", excerpt(method));
-        Self::new(DiagnosticKind::UnknownMethod, code::METHOD_NOT_FOUND, message)
-    }
-}
-
-/// What `initialize` negotiated.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) struct Negotiated {
-    pub(super) version: ProtocolVersion,
-    pub(super) client: Option<Arc<Implementation>>,
-    pub(super) capabilities: Arc<ClientCapabilities>,
-    /// The memory that it holds, in bytes, as estimated.
-    pub(super) weight: usize,
-}
-
 /// How a request travels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Transport {
     Duplex,
-    #[cfg(feature = "http")]
     Http,
 }
 

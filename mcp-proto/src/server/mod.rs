@@ -7,17 +7,27 @@
 //! versioning: backward compatibility): `_meta["io.modelcontextprotocol/protocolVersion"]` makes it
 //! modern; `initialize` begins the legacy era on its duplex connection; a later message there
 //! without that field has the negotiated revision.
+//!
+//! `Env` owns the exchanges, `Requests` the running requests, `Listens` the subscriptions, and
+//! `HttpState` the HTTP sessions and streams. Each has the methods that use its state. `Server`
+//! dispatches messages to them, and ends exchanges and sessions, which takes all of them.
+//!
+//! The files form layers, and each imports only from those below it: keys, events and limits; the
+//! states of sessions, exchanges and streams; `Env`; the methods of `HttpState`; `Requests` and
+//! `Listens`; the methods of `Server`.
 
 mod admission;
 mod ask;
 mod batch;
-mod binding;
+mod client;
 mod config;
 mod dispatch;
 mod env;
 mod era;
 mod event;
 mod hosts;
+mod incoming;
+mod keys;
 mod listen;
 mod load;
 mod notes;
@@ -25,22 +35,25 @@ mod queue;
 mod reply;
 mod requests;
 mod responder;
+mod response;
 mod revoke;
+mod running;
 mod seal;
 mod session;
 mod shares;
+mod transport;
 mod weight;
 
 #[cfg(test)]
 mod tests;
 
 pub use config::{ServerConfig, Sessions};
-pub use event::{Append, Context, Event, Incoming, RequestState, SessionEnd};
+pub use event::{Append, Event, Output, SessionEnd};
 pub use hosts::Hosts;
+pub use incoming::{Context, Incoming, RequestState};
 pub use responder::Responder;
 
-#[cfg(feature = "http")]
-pub(crate) use binding::unavailable;
+pub(crate) use transport::unavailable;
 
 use crate::error::{DiagnosticKind, Refusal, Refused};
 use crate::exchange::{ExchangeEvent, ExchangeId, Inbound, Outbound, Peer};
@@ -49,38 +62,20 @@ use crate::input::{
 };
 use crate::seed::Seed;
 use crate::time::Instant;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use binding::{Binding, Duplex, HttpState};
-#[cfg(feature = "http")]
-use binding::{Http, StreamKey};
+use client::{Bound, Client};
 use core::fmt;
 use core::time::Duration;
-use env::{Env, Exchange};
-use listen::Listen;
+use env::Env;
+use keys::{ReplyTo, Timer};
+use listen::Listens;
 use load::{Load, size};
-use reply::ReplyTo;
-use requests::Running;
+use requests::Requests;
 use responder::Shared;
-use shares::{Bound, Client, Full};
-
-/// An output of a server, for its driver (seam B).
-#[derive(PartialEq, Debug)]
-#[must_use]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most outputs are requests and answers; a box for each would be one allocation more"
-)]
-pub enum Output {
-    /// Send this on an exchange.
-    Send(ExchangeId, Outbound),
-    /// End an exchange now. The driver reports no further event of it, and the engine sends nothing
-    /// on it.
-    Abort(ExchangeId),
-    /// An event for the application.
-    Event(Event),
-}
+use shares::Full;
+use transport::{Binding, Duplex, Exchange, Http, HttpState};
 
 /// The server engine. See the [module](self) for how a driver uses it.
 ///
@@ -90,12 +85,8 @@ pub struct Server {
     shared: Arc<Shared>,
     life: Life,
     env: Env,
-    requests: BTreeMap<RequestKey, Running>,
-    next_key: u64,
-    /// Open subscriptions.
-    listens: BTreeMap<RequestKey, Listen>,
-    /// Number of published changes of the list of tools.
-    changes: u64,
+    requests: Requests,
+    listens: Listens,
     http: HttpState,
 }
 
@@ -121,34 +112,6 @@ impl fmt::Debug for Server {
     }
 }
 
-/// The timers of a server.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Timer {
-    /// Limit for the first request on a duplex connection.
-    Handshake(ExchangeId),
-    /// Limit for an exchange that accepts no byte.
-    Stall(ExchangeId),
-    /// Limit for the requests of a client that has closed its sending side.
-    End(ExchangeId),
-    /// Limit for a handler.
-    Handler(RequestKey),
-    /// Limit for the input of a client.
-    Ask(RequestKey),
-    /// The next keep-alive comment of an event stream.
-    #[cfg(feature = "http")]
-    KeepAlive(ExchangeId),
-    /// Limit for the admission of an HTTP request or a connection.
-    Admit(ExchangeId),
-    /// The end of the time for which a finished stream is kept.
-    #[cfg(feature = "http")]
-    Keep(StreamKey),
-    /// The next sweep of idle sessions.
-    #[cfg(feature = "http")]
-    Sweep,
-    /// The end of the grace period of a shutdown.
-    Grace,
-}
-
 impl Server {
     /// Creates a server without exchanges. `seed` must be unpredictable and used for no other
     /// engine. The key that seals `requestState` is derived from it, unless the configuration has
@@ -158,24 +121,39 @@ impl Server {
         let seal_key = config.state_key.unwrap_or_else(|| seed.derive("request state"));
         let nonce_key = seed.derive("nonces");
         let [a, b, c, ..] = seed.derive("request keys");
+        // The upper bits distinguish the keys of this engine from those of another. The lower 40
+        // bits count.
+        let next_key = u64::from_be_bytes([a, b, c, 0, 0, 0, 0, 0]) + 1;
         let env = Env::new(config.clone(), now);
+        let shared = Arc::new(Shared::new(config, seal_key, nonce_key));
         Self {
-            shared: Arc::new(Shared::new(config, seal_key, nonce_key)),
+            requests: Requests::new(shared.clone(), next_key),
+            listens: Listens::new(shared.clone()),
+            shared,
             life: Life::Serving,
             env,
-            requests: BTreeMap::new(),
-            // The upper bits tell this engine's keys from those of another, the lower 40 count.
-            next_key: u64::from_be_bytes([a, b, c, 0, 0, 0, 0, 0]) + 1,
-            listens: BTreeMap::new(),
-            changes: 0,
-            #[cfg(feature = "http")]
             http: HttpState::new(Seed::new(seed.derive("sessions"))),
-            #[cfg(not(feature = "http"))]
-            http: HttpState,
         }
     }
 
     /// Applies one input. The other methods that change the server are forms of this one.
+    ///
+    /// # Errors
+    /// Those of [`command`](Self::command). Events and ticks are never refused.
+    pub fn apply(&mut self, now: Instant, input: ServerInput) -> Result<Applied, Refused<ServerInput>> {
+        self.env.now = self.env.now.max(now);
+        match input {
+            Input::Event(exchange, event) => self.on_event(exchange, event),
+            Input::Command(command) => {
+                return self.command(now, command).map_err(|refused| refused.map(Input::Command));
+            }
+            Input::Tick => self.on_tick(),
+        }
+        self.end_if_drained();
+        Ok(Applied::Done)
+    }
+
+    /// Executes a command of the application.
     ///
     /// # Errors
     /// The engine refuses only notifications, and nothing has changed then: [`Refusal::Gone`] after
@@ -184,20 +162,21 @@ impl Server {
     /// [`Refusal::NotIncreasing`], [`Refusal::Unencodable`], [`Refusal::Full`] for a custom one
     /// beyond [`max_unsent`](crate::limits::ServerLimits::max_unsent), [`Refusal::Closed`] after
     /// the end.
-    pub fn apply(&mut self, now: Instant, input: ServerInput) -> Result<Applied, Refused<ServerInput>> {
+    pub fn command(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
         self.env.now = self.env.now.max(now);
-        match input {
-            Input::Event(exchange, fact) => self.on_fact(exchange, fact),
-            Input::Command(ServerCommand::Respond(answer)) => self.on_answer(answer),
-            Input::Command(ServerCommand::Notify(key, note)) => {
-                self.on_note(key, note)
-                    .map_err(|refused| refused.map(|note| Input::Command(ServerCommand::Notify(key, note))))?;
+        match command {
+            ServerCommand::Respond(answer) => {
+                let answered = self.requests.answer(&mut self.env, &mut self.http, answer);
+                answered.into_iter().for_each(|reply_to| self.end_if_quiet(reply_to));
             }
-            Input::Command(ServerCommand::Publish(change)) => self.on_publish(change),
-            Input::Command(ServerCommand::Revoke(principal)) => self.on_revoke(&principal),
-            Input::Command(ServerCommand::Admit(key, admission)) => self.on_admission(key, admission),
-            Input::Command(ServerCommand::Shutdown(grace)) => self.on_shutdown(grace),
-            Input::Tick => self.on_tick(),
+            ServerCommand::Notify(key, note) => {
+                self.on_note(key, note).map_err(|refused| refused.map(|note| ServerCommand::Notify(key, note)))?;
+            }
+            ServerCommand::Publish(_) if self.is_terminated() => {}
+            ServerCommand::Publish(change) => self.listens.publish(&mut self.env, &mut self.http, change),
+            ServerCommand::Revoke(principal) => self.on_revoke(&principal),
+            ServerCommand::Admit(key, admission) => self.on_admission(key, admission),
+            ServerCommand::Shutdown(grace) => self.on_shutdown(grace),
         }
         self.end_if_drained();
         Ok(Applied::Done)
@@ -205,8 +184,8 @@ impl Server {
 
     /// Reports an event of an exchange. Cannot fail: the engine turns a fault of the peer into
     /// error responses, aborts and diagnostics.
-    pub fn handle_event(&mut self, now: Instant, exchange: ExchangeId, fact: ExchangeEvent) {
-        self.done(now, Input::Event(exchange, fact));
+    pub fn handle_event(&mut self, now: Instant, exchange: ExchangeId, event: ExchangeEvent) {
+        self.done(now, Input::Event(exchange, event));
     }
 
     /// Answers a request, or requests input of its client. Does nothing if the request was
@@ -218,7 +197,7 @@ impl Server {
     /// Sends a notification on a request.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// As [`command`](Self::command).
     pub fn notify(&mut self, now: Instant, to: RequestKey, note: Note) -> Result<(), Refused<Note>> {
         self.env.now = self.env.now.max(now);
         self.on_note(to, note)
@@ -231,7 +210,8 @@ impl Server {
         self.done(now, Input::Command(ServerCommand::Publish(change)));
     }
 
-    /// Decides on an HTTP request or a connection of [`Event::Admit`]. Does nothing if it is gone.
+    /// Decides on an HTTP request or a connection of [`Event::Admit`]. Does nothing if that no
+    /// longer exists.
     pub fn admit(&mut self, now: Instant, to: AdmitToken, admission: Admission) {
         self.done(now, Input::Command(ServerCommand::Admit(to.key(), admission)));
     }
@@ -263,14 +243,25 @@ impl Server {
         self.requests.len()
     }
 
+    /// Returns the number of running handlers whose client has left and cannot resume.
+    pub(crate) fn unheard(&self) -> usize {
+        self.requests.unheard(&self.http)
+    }
+
+    /// Returns the estimated memory of the running requests, in bytes: never below what they hold,
+    /// and at most twice as much. Handlers may hold more. At most
+    /// [`max_running_bytes`](crate::limits::ServerLimits::max_running_bytes).
+    pub fn running_bytes(&self) -> usize {
+        match self.env.shares.all(Bound::RunningBytes) {
+            0 => 0,
+            held => weight::FIRST + held,
+        }
+    }
+
     /// Returns the number of open HTTP sessions, at most
     /// [`max_sessions`](crate::limits::ServerLimits::max_sessions). 0 without the feature `http`.
     pub fn sessions(&self) -> usize {
-        #[cfg(feature = "http")]
-        let sessions = self.http.sessions();
-        #[cfg(not(feature = "http"))]
-        let sessions = 0;
-        sessions
+        self.http.sessions()
     }
 
     /// Returns the number of streams of legacy HTTP clients: one for each POST with running
@@ -278,11 +269,12 @@ impl Server {
     /// GET. A subscription of 2026-07-28 is a request and does not count. 0 without the feature
     /// `http`.
     pub fn streams(&self) -> usize {
-        #[cfg(feature = "http")]
-        let streams = self.http.streams();
-        #[cfg(not(feature = "http"))]
-        let streams = 0;
-        streams
+        self.http.streams()
+    }
+
+    /// Returns whether the application has called [`shutdown`](Self::shutdown).
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        self.life != Life::Serving
     }
 
     /// Returns whether the server has emitted [`Event::Terminated`].
@@ -300,27 +292,22 @@ impl Server {
         debug_assert!(applied.is_ok(), "only notifications are refused");
     }
 
-    fn on_fact(&mut self, x: ExchangeId, fact: ExchangeEvent) {
+    fn on_event(&mut self, x: ExchangeId, event: ExchangeEvent) {
         if self.is_terminated() {
             return;
         }
-        match fact {
+        match event {
             ExchangeEvent::Opened(peer) => self.open_duplex(x, peer),
-            #[cfg(feature = "http")]
             ExchangeEvent::From(peer) => self.http.sender = Some((x, peer)),
-            #[cfg(not(feature = "http"))]
-            ExchangeEvent::From(_) => {}
             // Reported to clients only.
             ExchangeEvent::Waiting | ExchangeEvent::Repeated | ExchangeEvent::Unsendable { id: None, .. } => {}
             ExchangeEvent::Inbound(item) => self.on_item(x, item),
             ExchangeEvent::Unsent(unsent) => self.on_unsent(x, unsent),
-            ExchangeEvent::Unsendable { id: Some(id), reason } => self.on_unsendable(x, &id, &reason),
-            #[cfg(feature = "http")]
+            ExchangeEvent::Unsendable { id: Some(id), reason } => {
+                self.requests.on_unsendable(&mut self.env, &mut self.http, x, &id, &reason)
+            }
             ExchangeEvent::ReadClosed => self.http_read_closed(x),
-            #[cfg(not(feature = "http"))]
-            ExchangeEvent::ReadClosed => {}
             ExchangeEvent::Failed { .. } => {
-                #[cfg(feature = "http")]
                 self.env.unread.remove(&x);
                 self.drop_exchange(x);
             }
@@ -330,29 +317,38 @@ impl Server {
     fn on_item(&mut self, x: ExchangeId, item: Inbound) {
         match self.env.exchanges.get(&x).map(|exchange| &exchange.binding) {
             Some(Binding::Duplex(_)) => self.duplex_item(x, item),
-            #[cfg(feature = "http")]
             Some(Binding::Http(_)) => self.http_item(x, item),
             None => match item {
-                #[cfg(feature = "http")]
                 Inbound::Request(head) => self.open_http(x, head),
                 Inbound::End => {
-                    #[cfg(feature = "http")]
                     self.env.unread.remove(&x);
                 }
-                #[cfg(feature = "http")]
                 _ if self.env.unread.contains(&x) => {}
-                #[cfg(feature = "http")]
                 Inbound::Reject(defect) => self.env.http_reject(x, &defect),
-                // What follows an exchange that is over: its reader was not told yet.
+                // Bytes of an exchange that is over. The driver read them before it learned of the
+                // end.
                 Inbound::Body(_) => {}
                 _ => self.env.diagnose(DiagnosticKind::UnknownExchange, "an item of no open exchange"),
             },
         }
     }
 
+    /// Sends a notification of the application. A refusal changes nothing.
+    fn on_note(&mut self, key: RequestKey, note: Note) -> Result<(), Refused<Note>> {
+        if self.is_terminated() {
+            return Err(Refusal::Closed.of(note));
+        }
+        match self.requests.note(&mut self.env, &mut self.http, key, &note) {
+            Ok(left) => {
+                left.into_iter().for_each(|x| self.drop_exchange(x));
+                Ok(())
+            }
+            Err(why) => Err(why.of(note)),
+        }
+    }
+
     /// Adds an exchange, if the limits allow it.
     fn enter(&mut self, x: ExchangeId, peer: Peer, binding: Binding) -> bool {
-        #[cfg(feature = "http")]
         if self.env.exchanges.len() >= self.shared.config.limits.server.max_exchanges {
             self.http.let_go_of_untold(&mut self.env);
         }
@@ -376,14 +372,13 @@ impl Server {
     fn drop_exchange(&mut self, x: ExchangeId) {
         let Some(exchange) = self.env.close(x) else { return };
         for key in exchange.binding.duplex().into_iter().flat_map(Duplex::running) {
-            self.cancel(*key, false);
+            self.requests.cancel(&mut self.env, &mut self.http, *key, false);
         }
         for key in exchange.listens {
-            self.forget_listen(key);
+            self.listens.forget(&mut self.env, &mut self.http, key);
         }
-        #[cfg(feature = "http")]
         if let Some(stream) = exchange.binding.http().and_then(Http::open_stream) {
-            // What is not written of its end is kept for as long as the session is.
+            // The unwritten rest of its end is kept for as long as the session is.
             self.env.timers.set(Timer::Keep(stream), None);
             self.detach(stream, x);
         }
@@ -408,9 +403,10 @@ impl Server {
         } else if written || self.env.timers.get(Timer::Stall(x)).is_none() {
             self.env.timers.set(Timer::Stall(x), Some(self.env.now + limits.write_stall));
         }
-        ReplyTo::on(&self.env, x).into_iter().for_each(|reply_to| self.send_held(reply_to));
-        self.tell_changes(x);
-        #[cfg(feature = "http")]
+        ReplyTo::on(&self.env, x)
+            .into_iter()
+            .for_each(|reply_to| self.requests.send_held(&mut self.env, &mut self.http, reply_to));
+        self.listens.tell_changes(&mut self.env, &mut self.http, x);
         if unsent == 0 && self.env.exchanges.get(&x).is_some_and(|exchange| exchange.load.queued == 0) {
             self.http.stream_is_written(&mut self.env, x);
         }
@@ -423,8 +419,7 @@ impl Server {
         let end = self.env.now + grace;
         if self.life == Life::Serving || self.env.timers.get(Timer::Grace).is_some_and(|armed| armed > end) {
             // Nothing else would end these. All of them end before the server may.
-            self.end_listens();
-            #[cfg(feature = "http")]
+            self.listens.end_all(&mut self.env, &mut self.http);
             self.end_own_streams();
             self.life = Life::Draining;
             self.env.timers.set(Timer::Grace, Some(end));
@@ -436,7 +431,7 @@ impl Server {
 
     /// The grace period of the shutdown is over.
     fn on_grace(&mut self) {
-        self.end_running();
+        self.requests.end_running(&mut self.env, &mut self.http);
         self.terminate();
     }
 
@@ -452,14 +447,14 @@ impl Server {
                     self.abort(x);
                 }
                 Timer::End(x) => self.end_duplex(x),
-                Timer::Handler(key) => self.handler_deadline(key),
-                Timer::Ask(key) => self.ask_timeout(key),
-                #[cfg(feature = "http")]
-                Timer::KeepAlive(x) => self.on_keep_alive(x),
+                Timer::Handler(key) => {
+                    let answered = self.requests.handler_deadline(&mut self.env, &mut self.http, key);
+                    answered.into_iter().for_each(|reply_to| self.end_if_quiet(reply_to));
+                }
+                Timer::Ask(key) => self.requests.ask_timeout(&mut self.env, &mut self.http, key),
+                Timer::KeepAlive(x) => self.http.on_keep_alive(&mut self.env, x),
                 Timer::Admit(x) => self.on_admit_timeout(x),
-                #[cfg(feature = "http")]
                 Timer::Keep(stream) => self.http.on_keep(&mut self.env, stream),
-                #[cfg(feature = "http")]
                 Timer::Sweep => self.on_sweep(),
                 Timer::Grace => self.on_grace(),
             }
@@ -473,7 +468,6 @@ impl Server {
             return;
         }
         // Last, since it looks at all streams.
-        #[cfg(feature = "http")]
         if self.http.is_awaited() {
             return;
         }
@@ -489,15 +483,13 @@ impl Server {
         for x in open {
             match self.env.exchanges.get(&x).map(|exchange| &exchange.binding) {
                 Some(Binding::Duplex(_)) => self.env.queue.push(Output::Send(x, Outbound::End)),
-                #[cfg(feature = "http")]
-                Some(Binding::Http(_)) => self.end_http(x),
+                Some(Binding::Http(_)) => self.env.end_http(x),
                 None => {}
             }
         }
         self.env.clear();
         self.listens.clear();
-        #[cfg(feature = "http")]
-        self.clear_http();
+        self.http.clear();
         self.env.queue.terminate();
     }
 

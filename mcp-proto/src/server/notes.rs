@@ -1,8 +1,10 @@
 //! Which notifications a handler may send on its request. The engine sends its own notifications in
 //! their order and on their streams. The same method sent by a handler would contradict them.
 
-use super::Server;
-use super::requests::Running;
+use super::env::Env;
+use super::requests::Requests;
+use super::running::Running;
+use super::transport::HttpState;
 use crate::input::RequestKey;
 use crate::model::lifecycle::{ServerCapabilities, meta};
 use crate::model::logging::LogLevel;
@@ -46,38 +48,36 @@ impl Running {
     pub(super) fn log_level_in(version: ProtocolVersion, request: &Object) -> Option<LogLevel> {
         request.get(meta::LOG_LEVEL).filter(|_| version.era() == Era::Modern).and_then(LogLevel::read)
     }
-}
 
-impl Server {
-    /// Returns whether the handler of this request may send this notification.
-    pub(super) fn may_send(&self, key: RequestKey, method: &str, params: &Object) -> bool {
-        let Some(running) = self.requests.get(&key) else { return false };
-        is_allowed(method, running.version, &self.shared.config.capabilities)
-            && (method != MESSAGE || self.is_logged(running, params))
+    /// Returns whether its handler may send this notification.
+    pub(super) fn may_send(&self, env: &Env, http: &HttpState, method: &str, params: &Object) -> bool {
+        is_allowed(method, self.version, &env.config.capabilities)
+            && (method != MESSAGE || self.is_logged(env, http, params))
     }
 
     /// Returns whether the client wants a log message of this level. On 2026-07-28 the request
     /// names the level. Before, the session has it, and a client that has set none receives every
     /// message.
-    fn is_logged(&self, running: &Running, message: &Object) -> bool {
+    fn is_logged(&self, env: &Env, http: &HttpState, message: &Object) -> bool {
         let Some(level) = message.get("level").and_then(LogLevel::read) else { return false };
-        match running.version.era() {
-            Era::Modern => running.log_level.is_some_and(|least| level >= least),
+        match self.version.era() {
+            Era::Modern => self.log_level.is_some_and(|least| level >= least),
             Era::Legacy => {
-                let session =
-                    running.reply_to.session(&self.http).and_then(|session_ref| session_ref.get(&self.env, &self.http));
+                let session = self.reply_to.session(http).and_then(|session_ref| session_ref.get(env, http));
                 session.and_then(|session| session.log_level()).is_none_or(|least| level >= least)
             }
         }
     }
+}
 
+impl Requests {
     /// A request has succeeded. If it was `logging/setLevel`, its level applies from now on.
-    pub(super) fn keep_log_level(&mut self, key: RequestKey) {
-        let Some(running) = self.requests.get(&key) else { return };
+    pub(super) fn keep_log_level(&self, env: &mut Env, http: &mut HttpState, key: RequestKey) {
+        let Some(running) = self.get(key) else { return };
         let Some(request) = running.request().filter(|request| request.method == SET_LEVEL) else { return };
         let Some(level) = request.params.get("level").and_then(LogLevel::read) else { return };
         let reply_to = running.reply_to;
-        if let Some(session) = reply_to.session_mut(&mut self.env, &mut self.http) {
+        if let Some(session) = reply_to.session_mut(env, http) {
             session.set_log_level(level);
         }
     }

@@ -4,162 +4,165 @@
 //!  dispatch.rs ── run ──▶ Handler ── Event::Request ──▶ application
 //!                            ▲                              │ respond
 //!                            │ enter_again                  ▼
-//!                         Asking ◀── ask ────────────── on_answer
+//!                         Asking ◀── ask ─────────────── answer
 //!                                                           │ finish
 //!                                                           ▼
 //!                                                reply.rs: the response
 //! ```
 //!
 //! A legacy request is *asking* while its client has to respond to requests of the engine. Each
-//! further round has a new key. On 2026-07-28 a question is the response, and the client sends the
-//! request again.
+//! further round has a new key. In revision 2026-07-28 the engine sends a question as the response,
+//! and the client sends the request again with its answer.
 //!
 //! A request ends in one of three ways: `finish` with the response of the application,
-//! `finish_with_error` at a deadline or a shutdown, `cancel` without a response, since the client
-//! has cancelled or left.
+//! `finish_with_error` at a deadline, at a shutdown, or if its client can no longer be asked, and
+//! `cancel` without a response, since the client has cancelled or left.
 //!
-//! A request leaves the table in [`forget`](Server::forget) and nowhere else. Until then it has a
-//! place in three more tables: the running requests of its [`ReplyTo`], the ids of its session, the
-//! shares of its client.
+//! A request that ends leaves the table in [`forget`](Requests::forget) and nowhere else. Until
+//! then it has an entry in three more tables: the running requests of its [`ReplyTo`], the ids of
+//! its session, the shares of its client.
 
-use super::Timer;
-use super::ask::Asking;
-use super::era::{Admitted, ErrorReply};
-use super::reply::{Reply, ReplyTo};
-use super::responder::{Responder, may_ask};
+use super::client::{Bound, Client};
+use super::env::Env;
+use super::era::Admitted;
+use super::keys::{ReplyTo, SessionRef, Timer};
+use super::responder::{Responder, Shared, may_ask};
+use super::response::{ErrorReply, Reply};
+use super::running::{Entry, Running, Stage};
 use super::seal::Inputs;
-use super::session::SessionRef;
-use super::shares::{Bound, Client, ClientKey, Full};
-use super::{Event, Incoming, Life, RequestState, Server};
-use crate::error::{DiagnosticKind, Refusal, Refused};
+use super::shares::Full;
+use super::transport::HttpState;
+use super::{Event, Incoming, RequestState};
+use crate::error::{DiagnosticKind, Refusal};
 use crate::exchange::ExchangeId;
 use crate::input::{Answer, Answered, Note, RequestKey};
 use crate::model::Progress;
-use crate::model::lifecycle::meta;
-use crate::model::logging::LogLevel;
-use crate::rpc::{EncodeError, ErrorObject, Id, Object, RawJson, code, error_response, notification};
-use crate::time::Instant;
-use crate::version::{Era, ProtocolVersion};
+use crate::rpc::{ErrorObject, Object, RawJson, code, error_response, notification};
+use crate::version::Era;
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
 
-/// A request that the application handles, or that waits for its client.
-#[derive(Debug)]
-pub(super) struct Running {
-    /// The exchange that brought it. It may be over.
-    pub(super) exchange: ExchangeId,
-    /// The client that its place and its bytes count for.
-    pub(super) client: ClientKey,
-    pub(super) reply_to: ReplyTo,
-    pub(super) id: Id,
-    pub(super) version: ProtocolVersion,
-    /// The batch that its response belongs to, on a duplex connection.
-    batch: Option<u64>,
-    /// Its progress token.
-    token: Option<Id>,
-    /// The lowest level of log messages that the request wants. `None`: it wants none.
-    pub(super) log_level: Option<LogLevel>,
-    /// The last progress that the application reported.
-    progress: Option<f64>,
-    /// The newest progress notification, if it waits for room.
-    held: Option<Bytes>,
-    /// When the handler was entered last.
-    since: Instant,
-    /// How long it ran in earlier rounds.
-    spent: Duration,
-    pub(super) stage: Stage,
-    /// The request for a further round. `None` on 2026-07-28, where the client sends it again.
-    pub(super) entry: Option<Box<Entry>>,
-    /// The memory that it holds, in bytes, as estimated.
-    pub(super) size: usize,
+/// The running requests.
+pub(super) struct Requests {
+    shared: Arc<Shared>,
+    table: BTreeMap<RequestKey, Running>,
+    next_key: u64,
 }
 
-/// The state of a request.
-#[derive(Debug)]
-pub(super) enum Stage {
-    /// The application has its responder.
-    Handler,
-    /// The client has to respond to requests of the engine.
-    Asking(Asking),
-}
+impl Requests {
+    /// `next_key`: the first key that it gives out.
+    pub(super) const fn new(shared: Arc<Shared>, next_key: u64) -> Self {
+        Self { shared, table: BTreeMap::new(), next_key }
+    }
 
-/// A legacy request, for the rounds after the first.
-#[derive(Debug)]
-pub(super) struct Entry {
-    incoming: Incoming,
-    pub(super) inputs: Inputs,
-    pub(super) rounds: u32,
-}
+    /// Returns the number of running requests.
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
 
-impl Server {
-    /// Checks the limits for a further request of this exchange.
+    pub(super) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    pub(super) fn get(&self, key: RequestKey) -> Option<&Running> {
+        self.table.get(&key)
+    }
+
+    pub(super) fn get_mut(&mut self, key: RequestKey) -> Option<&mut Running> {
+        self.table.get_mut(&key)
+    }
+
+    /// Returns the running requests, the oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (RequestKey, &Running)> {
+        self.table.iter().map(|(key, running)| (*key, running))
+    }
+
+    /// Checks the limits for a further request of this exchange. Makes room like
+    /// [`make_room`](Self::make_room).
     pub(super) fn check_room(
         &mut self,
+        env: &mut Env,
+        http: &mut HttpState,
         client: &Client,
         session_ref: Option<SessionRef>,
         x: ExchangeId,
     ) -> Result<(), ErrorReply> {
         let limits = &self.shared.config.limits.server;
         let here = match session_ref {
-            Some(session_ref) => session_ref.get(&self.env, &self.http).map_or(0, |session| session.running()),
-            // Those of its batch.
-            None => ReplyTo::on(&self.env, x)
-                .and_then(|reply_to| reply_to.running(&self.env, &self.http))
-                .map_or(0, BTreeSet::len),
+            Some(session_ref) => session_ref.get(env, http).map_or(0, |session| session.running()),
+            // Without a session, count the running requests of the batch.
+            None => ReplyTo::on(env, x).and_then(|reply_to| reply_to.running(env, http)).map_or(0, BTreeSet::len),
         };
-        let backlog = self.env.unwritten(x);
-        if self.life != Life::Serving {
-            Err(ErrorReply::full("the server is shutting down"))
-        } else if backlog > limits.max_backlog {
-            // The engine refuses no response, so it refuses the requests that lead to them.
+        let backlog = env.unwritten(x);
+        if backlog > limits.max_backlog {
+            // The engine never refuses a response, so it refuses the requests that would cause
+            // more.
             Err(ErrorReply::full("the client does not read its responses"))
         } else if here >= limits.max_running_per_exchange {
             Err(ErrorReply::full("the server is busy"))
         } else {
-            self.make_room(client, Bound::Requests, 1).map_err(|full| full.reject("the server is busy"))
+            self.make_room(env, http, client, Bound::Requests, 1).map_err(|full| full.reject("the server is busy"))
         }
+    }
+
+    /// Makes room for the bytes of a request of this client.
+    pub(super) fn check_size(
+        &mut self,
+        env: &mut Env,
+        http: &mut HttpState,
+        client: &Client,
+        admitted: &Admitted,
+    ) -> Result<(), ErrorReply> {
+        let full = |full: Full| full.reject("the server has no room for the request");
+        self.make_room(env, http, client, Bound::RunningBytes, admitted.size).map_err(full)
     }
 
     /// Makes room for a client that takes `more` of a bound. If there is none, ends requests whose
     /// clients have left.
-    pub(super) fn make_room(&mut self, client: &Client, bound: Bound, more: usize) -> Result<(), Full> {
+    pub(super) fn make_room(
+        &mut self,
+        env: &mut Env,
+        http: &mut HttpState,
+        client: &Client,
+        bound: Bound,
+        more: usize,
+    ) -> Result<(), Full> {
         loop {
-            let checked = self.env.check_share(client, bound, more);
+            let checked = env.check_share(client, bound, more);
             let Err(full) = checked else { return Ok(()) };
             let of = match full {
                 Full::All => None,
                 Full::Share => Some(client),
             };
-            // No request gives way to one that is refused anyway.
+            // Never end a request for one that can never have room.
             let share = bound.share(&self.shared.config.limits.server);
-            if more > share || !self.end_unheard(of) {
+            if more > share || !self.end_unheard(env, http, of) {
                 return checked;
             }
         }
     }
 
-    /// Every exchange is duplex: a client that leaves has cancelled.
-    #[cfg(not(feature = "http"))]
-    pub(crate) const fn unheard(&self) -> usize {
-        0
-    }
-
-    #[cfg(not(feature = "http"))]
-    fn end_unheard(&mut self, _: Option<&Client>) -> bool {
-        false
-    }
-
     /// Runs a request.
-    pub(super) fn run(&mut self, reply_to: ReplyTo, x: ExchangeId, admitted: Admitted, batch: Option<u64>) {
+    pub(super) fn run(
+        &mut self,
+        env: &mut Env,
+        http: &mut HttpState,
+        reply_to: ReplyTo,
+        x: ExchangeId,
+        admitted: Admitted,
+        batch: Option<u64>,
+    ) {
         let Admitted { id, incoming, token, fault, unasked, size } = admitted;
         if unasked {
-            self.env.diagnose(DiagnosticKind::UnexpectedResponse, "answers to questions that were not asked");
+            env.diagnose(DiagnosticKind::UnexpectedResponse, "answers to questions that were not asked");
         }
-        let client = self.env.shares.take(&self.env.client_on(x, incoming.context.session), Bound::Requests, 1);
-        self.env.shares.add(client, Bound::RunningBytes, size);
+        let client = env.shares.take(&env.client_on(x, incoming.context.session), Bound::Requests, 1);
+        env.shares.add(client, Bound::RunningBytes, size);
         let version = incoming.context.version;
         let entry = (version.era() == Era::Legacy)
             .then(|| Box::new(Entry { incoming: incoming.clone(), inputs: Inputs::new(), rounds: 0 }));
@@ -175,32 +178,39 @@ impl Server {
             log_level: Running::log_level_in(version, &incoming.meta),
             progress: None,
             held: None,
-            since: self.env.now,
+            since: env.now,
             spent: Duration::ZERO,
             stage: Stage::Handler,
             entry,
             size,
         };
-        self.requests.insert(key, running);
-        if let Some(here) = reply_to.running_mut(&mut self.env, &mut self.http) {
+        self.table.insert(key, running);
+        if let Some(here) = reply_to.running_mut(env, http) {
             here.insert(key);
         }
-        if let Some(session) = reply_to.session_mut(&mut self.env, &mut self.http) {
+        if let Some(session) = reply_to.session_mut(env, http) {
             session.insert(id, key);
         }
-        self.hand_out(key, incoming, 0, fault);
+        self.hand_out(env, key, incoming, 0, fault);
     }
 
     /// Emits the request, for the first or a further round.
-    fn hand_out(&mut self, key: RequestKey, incoming: Incoming, rounds: u32, fault: Option<Box<ErrorObject>>) {
-        let Some(running) = self.requests.get_mut(&key) else { return };
-        running.since = self.env.now;
+    fn hand_out(
+        &mut self,
+        env: &mut Env,
+        key: RequestKey,
+        incoming: Incoming,
+        rounds: u32,
+        fault: Option<Box<ErrorObject>>,
+    ) {
+        let Some(running) = self.table.get_mut(&key) else { return };
+        running.since = env.now;
         if let Some(deadline) = self.shared.config.limits.server.handler_deadline {
             let left = deadline.saturating_sub(running.spent);
-            self.env.timers.set(Timer::Handler(key), Some(self.env.now + left));
+            env.timers.set(Timer::Handler(key), Some(env.now + left));
         }
         let seals = running.version.era() == Era::Modern && may_ask(&incoming.method);
-        let came = self.env.now.unix(self.shared.config.origin_unix).as_secs();
+        let came = env.now.unix(self.shared.config.origin_unix).as_secs();
         let responder = Responder {
             key,
             exchange: running.exchange,
@@ -219,94 +229,72 @@ impl Server {
             expects_structure: false,
             shared: self.shared.clone(),
         };
-        self.env.emit(Event::Request(responder, incoming));
+        env.emit(Event::Request(responder, incoming));
     }
 
     /// Starts the next round of a legacy request, under the key that it got when it asked.
-    pub(super) fn enter_again(&mut self, key: RequestKey, state: Option<RawJson>) {
-        let Some(running) = self.requests.get_mut(&key) else { return };
+    pub(super) fn enter_again(&mut self, env: &mut Env, key: RequestKey, state: Option<RawJson>) {
+        let Some(running) = self.table.get_mut(&key) else { return };
         running.stage = Stage::Handler;
         let Some(entry) = &running.entry else { return };
         let (mut incoming, rounds) = (entry.incoming.clone(), entry.rounds);
         incoming.inputs = entry.inputs.clone();
         incoming.state = state.map(RequestState::Kept);
-        self.hand_out(key, incoming, rounds, None);
+        self.hand_out(env, key, incoming, rounds, None);
     }
 
-    /// Gives a request that asks its client a new key. A responder of the last round does nothing
-    /// then.
-    pub(super) fn rekey(&mut self, old: RequestKey) -> Option<RequestKey> {
-        let mut running = self.requests.remove(&old)?;
-        self.env.timers.set(Timer::Handler(old), None);
-        running.spent += self.env.now - running.since;
+    /// Assigns a new key to a request that begins to ask its client. Responders of the previous
+    /// round have no effect from then on.
+    pub(super) fn rekey(&mut self, env: &mut Env, http: &mut HttpState, old: RequestKey) -> Option<RequestKey> {
+        let mut running = self.table.remove(&old)?;
+        env.timers.set(Timer::Handler(old), None);
+        running.spent += env.now - running.since;
         let new = self.mint_key();
-        if let Some(here) = running.reply_to.running_mut(&mut self.env, &mut self.http) {
+        if let Some(here) = running.reply_to.running_mut(env, http) {
             here.remove(&old);
             here.insert(new);
         }
-        if let Some(session) = running.reply_to.session_mut(&mut self.env, &mut self.http) {
+        if let Some(session) = running.reply_to.session_mut(env, http) {
             session.insert(running.id.clone(), new);
         }
-        self.requests.insert(new, running);
+        self.table.insert(new, running);
         Some(new)
     }
 
-    pub(super) fn mint_key(&mut self) -> RequestKey {
-        let key = RequestKey(self.next_key);
+    pub(super) const fn mint_key(&mut self) -> RequestKey {
+        let key = RequestKey::new(self.next_key);
         self.next_key += 1;
         key
     }
 
-    /// Handles the answer of the application. Drops it unless the handler of the request runs.
-    pub(super) fn on_answer(&mut self, answer: Answer) {
-        let running = self.requests.get(&answer.key).filter(|running| matches!(running.stage, Stage::Handler));
-        let Some(reply_to) = running.map(|running| running.reply_to) else { return };
-        match answer.what {
-            Answered::Message { bytes, code, diagnostic } => {
-                if let Some(diagnostic) = diagnostic {
-                    self.env.queue.report(diagnostic);
-                }
-                if code.is_none() {
-                    self.keep_log_level(answer.key);
-                }
-                self.finish(answer.key, bytes, code);
-            }
-            Answered::Ask { .. } if reply_to.has_left(&self.env) => {
-                self.finish_with_error(answer.key, "the client can no longer be asked");
-            }
-            Answered::Ask { questions, state } => self.ask(answer.key, questions, state),
-        }
-        self.end_if_quiet(reply_to);
-    }
-
     /// Ends a request with a response. Pending progress goes before it.
-    fn finish(&mut self, key: RequestKey, bytes: Bytes, code: Option<i64>) {
-        let Some(running) = self.forget(key) else { return };
+    fn finish(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey, bytes: Bytes, code: Option<i64>) {
+        let Some(running) = self.forget(env, http, key) else { return };
         if let Some(held) = running.held {
-            running.reply_to.send(&mut self.env, &mut self.http, held);
+            running.reply_to.send(env, http, held);
         }
-        self.reply_to(running.reply_to, Reply { message: bytes, code, batch: running.batch });
+        running.reply_to.reply(env, http, Reply { message: bytes, code, batch: running.batch });
     }
 
     /// Ends a request with an error of the engine.
-    fn finish_with_error(&mut self, key: RequestKey, message: &str) {
-        let Some(running) = self.requests.get(&key) else { return };
+    fn finish_with_error(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey, message: &str) {
+        let Some(running) = self.table.get(&key) else { return };
         let bytes = error_response(Some(&running.id), &ErrorObject::new(code::INTERNAL_ERROR, message));
-        self.finish(key, bytes, Some(code::INTERNAL_ERROR));
+        self.finish(env, http, key, bytes, Some(code::INTERNAL_ERROR));
     }
 
     /// Removes a request from every table.
-    fn forget(&mut self, key: RequestKey) -> Option<Running> {
-        let running = self.requests.remove(&key)?;
-        self.env.shares.give_back(running.client, Bound::RunningBytes, running.size);
-        self.env.shares.give_back(running.client, Bound::Requests, 1);
-        self.env.timers.set(Timer::Handler(key), None);
-        self.env.timers.set(Timer::Ask(key), None);
+    fn forget(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) -> Option<Running> {
+        let running = self.table.remove(&key)?;
+        env.shares.give_back(running.client, Bound::RunningBytes, running.size);
+        env.shares.give_back(running.client, Bound::Requests, 1);
+        env.timers.set(Timer::Handler(key), None);
+        env.timers.set(Timer::Ask(key), None);
         let retires = !self.shared.config.reuse_ids && running.version.era() == Era::Legacy;
-        if let Some(here) = running.reply_to.running_mut(&mut self.env, &mut self.http) {
+        if let Some(here) = running.reply_to.running_mut(env, http) {
             here.remove(&key);
         }
-        if let Some(session) = running.reply_to.session_mut(&mut self.env, &mut self.http) {
+        if let Some(session) = running.reply_to.session_mut(env, http) {
             session.remove(&running.id);
             if let Stage::Asking(asking) = &running.stage {
                 asking.close_in(session);
@@ -318,136 +306,173 @@ impl Server {
         Some(running)
     }
 
-    /// Ends a request without a response. `wire`: its exchange lives on, so the engine withdraws
-    /// its own requests on it.
-    pub(super) fn cancel(&mut self, key: RequestKey, wire: bool) {
-        let Some(running) = self.forget(key) else { return };
+    /// Ends a request without a response. `wire`: its exchange is still open, so the engine
+    /// withdraws its own requests on it.
+    pub(super) fn cancel(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey, wire: bool) {
+        let Some(running) = self.forget(env, http, key) else { return };
         match &running.stage {
-            Stage::Handler => self.env.emit(Event::Cancelled(key)),
-            Stage::Asking(asking) if wire => self.withdraw(running.reply_to, asking),
+            Stage::Handler => env.emit(Event::Cancelled(key)),
+            Stage::Asking(asking) if wire => asking.withdraw(env, http, running.reply_to),
             Stage::Asking(_) => {}
         }
         // On a connection that is over, its batch is over too.
-        self.no_reply_to(running.reply_to, running.batch.filter(|_| wire));
+        running.reply_to.no_reply(env, http, running.batch.filter(|_| wire));
     }
 
-    pub(super) fn handler_deadline(&mut self, key: RequestKey) {
-        self.env.diagnose(DiagnosticKind::HandlerDeadline, "");
-        self.env.emit(Event::Cancelled(key));
-        let reply_to = self.requests.get(&key).map(|running| running.reply_to);
-        self.finish_with_error(key, "the request took too long");
-        reply_to.into_iter().for_each(|reply_to| self.end_if_quiet(reply_to));
+    /// Returns the request that a `notifications/cancelled` names. Returns `None` and emits a
+    /// diagnostic if there is none, or if its id is invalid or too long.
+    pub(super) fn cancelled(
+        &self,
+        env: &mut Env,
+        http: &HttpState,
+        session_ref: Option<SessionRef>,
+        params: Option<&RawJson>,
+    ) -> Option<RequestKey> {
+        let id = Object::read_opt(params).ok().and_then(|params| params.id("requestId"));
+        if id.as_ref().is_some_and(|id| id.size() > env.config.limits.frame.max_id) {
+            env.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
+            return None;
+        }
+        let key = id.as_ref().and_then(|id| session_ref?.get(env, http)?.request(id));
+        if key.is_none() {
+            let detail = id.map_or_else(|| "no legible id".into(), |id| format!("{id}"));
+            env.diagnose(DiagnosticKind::UnknownCancel, &detail);
+        }
+        key
     }
 
-    pub(super) fn ask_timeout(&mut self, key: RequestKey) {
-        self.env.diagnose(DiagnosticKind::AskTimeout, "");
-        self.end_asking(key, "the client did not answer in time");
+    pub(super) fn ask_timeout(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) {
+        env.diagnose(DiagnosticKind::AskTimeout, "");
+        self.end_asking(env, http, key, "the client did not answer in time");
     }
 
     /// Ends every request, since the server shuts down.
-    pub(super) fn end_running(&mut self) {
-        let running: Vec<RequestKey> = self.requests.keys().copied().collect();
+    pub(super) fn end_running(&mut self, env: &mut Env, http: &mut HttpState) {
+        let running: Vec<RequestKey> = self.table.keys().copied().collect();
         for key in running {
-            self.end_request(key, "the server is shutting down");
+            self.end_request(env, http, key, "the server is shutting down");
         }
     }
 
     /// Ends a request with an error: cancels its handler, or withdraws the requests to its client.
-    pub(super) fn end_request(&mut self, key: RequestKey, why: &str) {
-        match self.requests.get(&key).map(|running| &running.stage) {
+    pub(super) fn end_request(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey, why: &str) {
+        match self.table.get(&key).map(|running| &running.stage) {
             Some(Stage::Handler) => {
-                self.env.emit(Event::Cancelled(key));
-                self.finish_with_error(key, why);
+                env.emit(Event::Cancelled(key));
+                self.finish_with_error(env, http, key, why);
             }
-            Some(Stage::Asking(_)) => self.end_asking(key, why),
+            Some(Stage::Asking(_)) => self.end_asking(env, http, key, why),
             None => {}
         }
     }
 
-    fn end_asking(&mut self, key: RequestKey, message: &str) {
-        let Some(running) = self.requests.get_mut(&key) else { return };
+    fn end_asking(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey, message: &str) {
+        let Some(running) = self.table.get_mut(&key) else { return };
         let reply_to = running.reply_to;
         if let Stage::Asking(asking) = &mut running.stage {
             let open = core::mem::take(asking);
-            self.settle(reply_to, &open);
-            self.withdraw(reply_to, &open);
+            open.settle(env, http, reply_to);
+            open.withdraw(env, http, reply_to);
         }
-        self.finish_with_error(key, message);
+        self.finish_with_error(env, http, key, message);
     }
 
-    /// Sends a notification of the application. A refusal changes nothing.
-    pub(super) fn on_note(&mut self, key: RequestKey, note: Note) -> Result<(), Refused<Note>> {
-        if self.is_terminated() {
-            return Err(Refusal::Closed.of(note));
+    /// Handles the answer of the application. Drops it unless the handler of the request runs.
+    /// Returns the [`ReplyTo`] of the request.
+    pub(super) fn answer(&mut self, env: &mut Env, http: &mut HttpState, answer: Answer) -> Option<ReplyTo> {
+        let reply_to = self.handled(answer.key)?.reply_to;
+        match answer.what {
+            Answered::Message { bytes, code, diagnostic } => {
+                if let Some(diagnostic) = diagnostic {
+                    env.queue.report(diagnostic);
+                }
+                if code.is_none() {
+                    self.keep_log_level(env, http, answer.key);
+                }
+                self.finish(env, http, answer.key, bytes, code);
+            }
+            Answered::Ask { .. } if reply_to.has_left(env) => {
+                self.finish_with_error(env, http, answer.key, "the client can no longer be asked");
+            }
+            Answered::Ask { questions, state } => self.ask(env, http, answer.key, questions, state),
         }
-        let Some(running) = self.requests.get_mut(&key).filter(|running| matches!(running.stage, Stage::Handler))
-        else {
-            return Err(Refusal::Gone.of(note));
-        };
+        Some(reply_to)
+    }
+
+    /// Ends a request whose handler runs for too long. Returns where its response went.
+    pub(super) fn handler_deadline(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey) -> Option<ReplyTo> {
+        env.diagnose(DiagnosticKind::HandlerDeadline, "");
+        env.emit(Event::Cancelled(key));
+        let reply_to = self.table.get(&key).map(|running| running.reply_to);
+        self.finish_with_error(env, http, key, "the request took too long");
+        reply_to
+    }
+
+    /// Returns a request whose handler runs.
+    fn handled(&mut self, key: RequestKey) -> Option<&mut Running> {
+        self.table.get_mut(&key).filter(|running| matches!(running.stage, Stage::Handler))
+    }
+
+    /// Sends progress of a request. While there is no room for it, holds the newest.
+    fn send_progress(
+        &mut self,
+        env: &mut Env,
+        http: &mut HttpState,
+        key: RequestKey,
+        progress: &Progress,
+    ) -> Result<(), Refusal> {
+        let running = self.handled(key).ok_or(Refusal::Gone)?;
+        let bytes = running.write_progress(progress)?;
         let reply_to = running.reply_to;
-        match &note {
-            Note::Progress(progress) => match running.write_progress(progress) {
-                // The newest progress replaces one that waits for room.
-                Ok(bytes) if reply_to.has_room(&self.env, &self.http, bytes.len()) => {
-                    self.hold(key, None);
-                    reply_to.send(&mut self.env, &mut self.http, bytes);
-                }
-                Ok(bytes) => self.hold(key, Some(bytes)),
-                Err(why) => return Err(why.of(note)),
-            },
-            Note::CloseStream(retry) => {
-                if !self.close_for_resumption(reply_to, *retry) {
-                    return Err(Refusal::NotWanted.of(note));
-                }
-            }
-            Note::Custom(method, params) => {
-                if !self.may_send(key, method, params) {
-                    return Err(Refusal::NotWanted.of(note));
-                }
-                let bytes = notification(method, Some(params));
-                if !reply_to.takes(&self.env, &self.http, bytes.len()) {
-                    return Err(Refusal::Full.of(note));
-                }
-                reply_to.send(&mut self.env, &mut self.http, bytes);
-            }
+        if reply_to.has_room(env, http, bytes.len()) {
+            // It replaces one that waits for room.
+            running.held = None;
+            reply_to.send(env, http, bytes);
+        } else {
+            running.held = Some(bytes);
         }
         Ok(())
     }
 
-    fn hold(&mut self, key: RequestKey, progress: Option<Bytes>) {
-        if let Some(running) = self.requests.get_mut(&key) {
-            running.held = progress;
+    /// Sends pending progress, as far as there is room.
+    pub(super) fn send_held(&mut self, env: &mut Env, http: &mut HttpState, reply_to: ReplyTo) {
+        let waiting: Vec<RequestKey> = reply_to.running(env, http).into_iter().flatten().copied().collect();
+        for key in waiting {
+            let Some(held) = self.get(key).and_then(|running| running.held_size()) else { continue };
+            if !reply_to.has_room(env, http, held) {
+                return;
+            }
+            if let Some(held) = self.get_mut(key).and_then(|running| running.take_held()) {
+                reply_to.send(env, http, held);
+            }
         }
     }
-}
 
-impl Running {
-    /// Returns the request, if it is a legacy one.
-    pub(super) fn request(&self) -> Option<&Incoming> {
-        self.entry.as_ref().map(|entry| &entry.incoming)
-    }
-
-    /// Returns the size of the pending progress notification, in bytes.
-    pub(super) fn held_size(&self) -> Option<usize> {
-        self.held.as_ref().map(Bytes::len)
-    }
-
-    /// Takes the pending progress notification.
-    pub(super) const fn take_held(&mut self) -> Option<Bytes> {
-        self.held.take()
-    }
-
-    /// Returns the notification for this progress, which must be above the last.
-    fn write_progress(&mut self, progress: &Progress) -> Result<Bytes, Refusal> {
-        let token = self.token.as_ref().ok_or(Refusal::NotWanted)?;
-        let params = Object::new().with(meta::PROGRESS_TOKEN, token);
-        let params = progress
-            .write(params, self.version.rules().progress_message)
-            .ok_or_else(|| Refusal::Unencodable(EncodeError::new("json has no such number")))?;
-        if self.progress.is_some_and(|last| progress.progress <= last) {
-            return Err(Refusal::NotIncreasing);
+    /// Sends a notification of a handler. A refusal changes nothing. Returns the exchange that has
+    /// ended, if the handler has closed its stream.
+    pub(super) fn note(
+        &mut self,
+        env: &mut Env,
+        http: &mut HttpState,
+        key: RequestKey,
+        note: &Note,
+    ) -> Result<Option<ExchangeId>, Refusal> {
+        let running = self.handled(key).ok_or(Refusal::Gone)?;
+        let reply_to = running.reply_to;
+        match note {
+            Note::Progress(progress) => self.send_progress(env, http, key, progress)?,
+            Note::CloseStream(retry) => return reply_to.close_for_resumption(env, http, *retry),
+            Note::Custom(method, params) => {
+                if !running.may_send(env, http, method, params) {
+                    return Err(Refusal::NotWanted);
+                }
+                let bytes = notification(method, Some(params));
+                if !reply_to.takes(env, http, bytes.len()) {
+                    return Err(Refusal::Full);
+                }
+                reply_to.send(env, http, bytes);
+            }
         }
-        self.progress = Some(progress.progress);
-        Ok(notification("notifications/progress", Some(&params)))
+        Ok(None)
     }
 }

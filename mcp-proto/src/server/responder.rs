@@ -1,9 +1,10 @@
-//! The right to answer one request: an outcome becomes a whole message here, outside any lock. No
-//! table of the engine is touched.
+//! The right to answer one request. An outcome is serialised to a whole message here, outside any
+//! lock, and no table of the engine is touched.
 
+use super::ServerConfig;
+use super::client::ClientKey;
+use super::incoming::{Incoming, RequestState};
 use super::seal::{self, Inputs, Memory};
-use super::shares::ClientKey;
-use super::{Incoming, RequestState, ServerConfig};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::ExchangeId;
 use crate::input::{Answer, Answered, InputRequest, Outcome, Principal, Question, RequestKey};
@@ -23,14 +24,14 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use core::fmt;
 use hmac_sha256::HMAC;
 
-/// What every responder of an engine shares.
+/// The data that the responders of an engine share.
 #[derive(PartialEq)]
 pub(super) struct Shared {
     pub(super) config: Arc<ServerConfig>,
     pub(super) seal_key: [u8; 32],
-    /// What the nonces of sealed states come from.
+    /// The key of the nonces of sealed states.
     nonce_key: [u8; 32],
-    /// Our [`Implementation`] as 2026-07-28 writes it.
+    /// The [`Implementation`] of the server as 2026-07-28 writes it.
     pub(super) server_info: RawJson,
 }
 
@@ -40,8 +41,8 @@ impl Shared {
         Self { config, seal_key, nonce_key, server_info }
     }
 
-    /// Completes a result as its revision demands (2026-07-28: `resultType`, who we are, cache
-    /// hints; before: nothing of these).
+    /// Completes a result as its revision demands. On 2026-07-28 it gets `resultType`, the server's
+    /// name and cache hints.
     pub(super) fn complete(&self, version: ProtocolVersion, method: &str, mut result: Object, kind: &str) -> Object {
         if version.era() == Era::Legacy {
             result.remove("resultType");
@@ -63,8 +64,8 @@ impl Shared {
         result
     }
 
-    /// What a complete result of this method gets where it has no cache hints of its own. `None`:
-    /// its results carry none (2026-07-28, caching: cacheable results).
+    /// Returns the cache hints for a complete result of this method without its own. `None`: its
+    /// results carry none (2026-07-28, caching: cacheable results).
     fn cache_hints(&self, method: &str) -> Option<CacheHints> {
         match method {
             "server/discover" => Some(self.config.discover_cache.clone()),
@@ -88,8 +89,8 @@ fn write_info(info: &Implementation) -> RawJson {
     info.write(ProtocolVersion::V2026_07_28).to_json()
 }
 
-/// The right to answer one request, once. It belongs to the engine that made it: on another one its
-/// answer does nothing.
+/// The right to answer one request, once. It belongs to the engine that created it: another engine
+/// ignores its answer.
 #[derive(PartialEq, Debug)]
 #[must_use = "a request whose responder is dropped is never answered"]
 pub struct Responder {
@@ -99,86 +100,87 @@ pub struct Responder {
     pub(super) id: Id,
     pub(super) version: ProtocolVersion,
     pub(super) method: String,
-    /// The params that a sealed state is bound to. Empty where no state can be sealed.
+    /// The params that a sealed state is bound to. Empty if no state can be sealed.
     pub(super) params: Object,
     pub(super) capabilities: Arc<ClientCapabilities>,
-    /// From whom the request comes: a sealed state is theirs.
+    /// The principal of the request, which a sealed state is bound to.
     pub(super) principal: Option<Principal>,
-    /// Rounds in which the request has asked.
+    /// Number of rounds in which the request has asked.
     pub(super) rounds: u32,
-    /// The answers of those rounds.
+    /// The input responses of those rounds.
     pub(super) inputs: Inputs,
-    /// Unix seconds when the request came.
+    /// The time of the request, in Unix seconds.
     pub(super) came: u64,
-    /// What is wrong with the answers that it brings, which is said once its method is known.
+    /// The error in the input responses that it brings. It is reported once the method is known.
     pub(super) fault: Option<Box<ErrorObject>>,
     /// Why the state that came with it was refused.
     pub(super) state_fault: Option<&'static str>,
-    /// The tool that is called promises structured content.
+    /// Whether the output schema of the tool promises structured content.
     pub(super) expects_structure: bool,
     pub(super) shared: Arc<Shared>,
 }
 
-/// The methods that a modern server may answer with questions.
+/// The methods that a modern server may answer with input requests.
 const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
-/// Params of this size are sealed, or a state is opened with them, within half a millisecond,
-/// whatever they are.
+/// Maximum size of params, in bytes, that are sealed or opened within half a millisecond, whatever
+/// they contain.
 const LARGE: usize = 32 << 10;
 
-/// Whether a modern server may answer this method with questions.
+/// Returns whether a modern server may answer this method with input requests.
 pub(super) fn may_ask(method: &str) -> bool {
     MAY_ASK.contains(&method)
 }
 
 impl Responder {
-    /// The key that names the request in commands and in
+    /// Returns the key of the request in commands and in
     /// [`Event::Cancelled`](super::Event::Cancelled).
     pub const fn key(&self) -> RequestKey {
         self.key
     }
 
-    /// The exchange on which the request came.
+    /// Returns the exchange that brought the request.
     pub const fn exchange(&self) -> ExchangeId {
         self.exchange
     }
 
-    /// Tells clients apart: two requests of an engine have the same number only if they are of one
-    /// client, as [`ServerLimits`](crate::limits::ServerLimits) defines it. For a driver that
-    /// shares something of its own among clients.
+    /// Returns a number of the client: two requests of an engine have the same number only if they
+    /// are of one client, as [`ServerLimits`](crate::limits::ServerLimits) defines it. For a driver
+    /// that shares a resource of its own among clients.
     pub const fn client(&self) -> u64 {
         self.client.0
     }
 
-    /// Whether [`Router::route`](crate::Router::route), [`open`](Self::open) or
+    /// Returns whether [`Router::route`](crate::Router::route), [`open`](Self::open) or
     /// [`write`](Self::write) may take longer than about half a millisecond, since the request has
-    /// large params that a sealed state is bound to. An executor should have a thread of its own do
-    /// it.
+    /// large params that a sealed state is bound to. An executor should run these on a thread of
+    /// its own.
     pub fn takes_long(&self) -> bool {
         self.params_size() > LARGE
     }
 
-    /// The revision of the request.
+    /// Returns the revision of the request.
     pub const fn version(&self) -> ProtocolVersion {
         self.version
     }
 
-    /// The configuration of the engine.
+    /// Returns the configuration of the engine.
     pub fn config(&self) -> &Arc<ServerConfig> {
         &self.shared.config
     }
 
     /// Serialises an outcome. Give the answer to [`Server::respond`](super::Server::respond).
     ///
-    /// Questions that the client cannot be asked become an error: `-32021` on a modern connection,
-    /// else a tool result with `isError` (`tools/call`) or `-32603`. Questions beyond
+    /// Input requests that the client cannot receive become an error: `-32021` on a modern
+    /// connection, otherwise a tool result with `isError` (`tools/call`) or `-32603`. Input
+    /// requests become `-32603` if they exceed
     /// [`max_rounds`](crate::limits::ServerLimits::max_rounds),
     /// [`max_questions`](crate::limits::ServerLimits::max_questions),
     /// [`max_state`](crate::limits::ServerLimits::max_state) or
-    /// [`max_state_params`](crate::limits::ServerLimits::max_state_params), with a name that stands
-    /// twice, or on a modern request of a method that cannot ask, become `-32603`. Whatever is not
-    /// an error becomes that which [`open`](Self::open) gives, if the request brought answers that
-    /// are none.
+    /// [`max_state_params`](crate::limits::ServerLimits::max_state_params). So do input requests
+    /// with a duplicate name, and those on a modern request whose method does not allow them. If
+    /// the request brought invalid input responses, any outcome other than an error becomes the
+    /// error of [`open`](Self::open).
     ///
     /// On 2026-07-28 a complete result of `server/discover`, `tools/list`, `prompts/list`,
     /// `resources/list`, `resources/templates/list` or `resources/read` gets the cache hints that
@@ -197,18 +199,18 @@ impl Responder {
         }
     }
 
-    /// Opens the state of a request of 2026-07-28: what the handler remembered, the answers of
-    /// earlier rounds and the nonce of the round come out of the seal and into `incoming`; answers
-    /// to what was not asked are dropped. Does nothing where there is no sealed state. It takes
-    /// time in proportion to the params, at most some milliseconds for the default of
-    /// [`max_state_params`](crate::limits::ServerLimits::max_state_params). Call it before the
-    /// request is handed to a handler, and once it is known that there is one:
+    /// Opens the sealed state of a request of 2026-07-28. Moves the state of the handler, the input
+    /// responses of earlier rounds and the nonce of the round into `incoming`. Drops input
+    /// responses that the server did not request. Does nothing if there is no sealed state. The
+    /// time is proportional to the size of the params, some milliseconds at most for the default of
+    /// [`max_state_params`](crate::limits::ServerLimits::max_state_params). Call it once the
+    /// handler is known, before the handler receives the request:
     /// [`Router::route`](crate::Router::route) does.
     ///
     /// # Errors
-    /// `-32602` if the request brings answers that are none, the params beside its state are larger
-    /// than [`max_state_params`](crate::limits::ServerLimits::max_state_params), or the state was
-    /// changed, has expired, or belongs to another request or server.
+    /// `-32602` if the request brings invalid input responses, or the params beside its state are
+    /// larger than [`max_state_params`](crate::limits::ServerLimits::max_state_params). Also if the
+    /// state was changed, has expired, or belongs to another request or server.
     pub fn open(&mut self, incoming: &mut Incoming) -> Result<(), ErrorObject> {
         if let Some(fault) = &self.fault {
             return Err((**fault).clone());
@@ -219,8 +221,8 @@ impl Responder {
             return Err(ErrorObject::new(code::INVALID_PARAMS, "the params beside the request state are too large"));
         }
         let memory = self.unseal(sealed).map_err(|why| {
-            // The client is not told why, which would help only whoever forges a state; the
-            // application is, by a diagnostic.
+            // The error does not contain the reason, which would help only a client that forges a
+            // state. A diagnostic contains it.
             self.state_fault = Some(why);
             ErrorObject::new(code::INVALID_PARAMS, "the request state is not valid")
         })?;
@@ -255,38 +257,39 @@ impl Responder {
         }
     }
 
-    /// Whether these params are larger than may be sealed with a state.
+    /// Returns whether these params are too large to be sealed with a state.
     fn has_large_params(&self) -> bool {
         self.params_size() > self.shared.config.limits.server.max_state_params
     }
 
-    /// Bytes of the params that a state is bound to.
+    /// Returns the size of the params that a state is bound to, in bytes.
     fn params_size(&self) -> usize {
         self.params.iter().map(|(key, value)| key.len() + value.as_bytes().len()).sum()
     }
 
-    /// The nonce of the round in which this request asks. No request of any engine asks twice under
-    /// the same key.
+    /// Returns the nonce of the round in which this request asks. No request of any engine asks
+    /// twice under the same key.
     fn mint_nonce(&self) -> String {
-        let nonce = HMAC::mac(self.key.0.to_be_bytes(), self.shared.nonce_key);
+        let nonce = HMAC::mac(self.key.number().to_be_bytes(), self.shared.nonce_key);
         URL_SAFE_NO_PAD.encode(&nonce[..16])
     }
 
-    /// From now on a complete result without structured content is sent as an error of the tool.
+    /// Requires structured content: from now on a complete result without it becomes an error of
+    /// the tool.
     pub(crate) fn expect_structure(&mut self) {
         self.expects_structure = true;
     }
 
-    /// Whether the result is complete, no error, and without the structured content that the schema
-    /// of its tool promises. A client that checks results takes such a result for a fault of the
-    /// protocol, and its model would see nothing of it.
+    /// Returns whether the result is complete, no error, and without the structured content that
+    /// the schema of its tool promises. A client that validates results treats such a result as a
+    /// protocol error, and its model would receive nothing of it.
     fn lacks_structure(&self, result: &Object) -> bool {
         let is_complete = result.get("resultType").is_none_or(|kind| *kind == "complete".into());
         let is_error = result.get("isError").is_some_and(|is_error| *is_error == true.into());
         self.expects_structure && is_complete && !is_error && result.get("structuredContent").is_none()
     }
 
-    /// The result as an error of the tool. What the tool said stays in it.
+    /// Returns the result as an error of the tool. Its content stays in it.
     fn missing_structure(self, result: Object) -> Answer {
         const WHY: &str = "the tool declares an output schema, and its result has no structured content";
         let mut content = alloc::vec![Content::text(WHY).write().into()];
@@ -304,8 +307,8 @@ impl Responder {
         let fault = self.state_fault.map(|why| Diagnostic::new(DiagnosticKind::BadState, why));
         let diagnostic = diagnostic.or(fault);
         if self.version.era() == Era::Modern {
-            // Codes of older revisions, and reserved ones without a meaning, which 2026-07-28
-            // forbids to emit.
+            // Codes of legacy revisions, and reserved ones without a meaning: 2026-07-28 forbids
+            // them.
             error.code = match error.code {
                 -32002 => code::INVALID_PARAMS,
                 known @ (code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_VERSION) => known,
@@ -383,8 +386,8 @@ impl Responder {
         }
     }
 
-    /// An `InputRequiredResult`. It carries no cache hints, and always a state: the answers of
-    /// earlier rounds travel in it.
+    /// Returns an `InputRequiredResult`. It carries no cache hints, and always a state, which holds
+    /// the input responses of earlier rounds.
     fn ask_in_result(self, requests: &[(String, InputRequest)], state: Option<RawJson>) -> Answer {
         let limits = &self.shared.config.limits.server;
         if self.has_large_params() {
@@ -412,13 +415,13 @@ impl Responder {
     }
 }
 
-/// Why questions are not asked.
+/// Why input requests are not sent.
 enum Refusal {
     Limit(&'static str),
     Missing(Object),
 }
 
-/// An object shaped like the capabilities of a client.
+/// Returns an object in the shape of the capabilities of a client.
 fn required_capabilities(requests: &[&InputRequest]) -> Object {
     let mut required = Object::new();
     for request in requests {

@@ -1,6 +1,6 @@
-//! The sealed `requestState` of 2026-07-28 (multi round-trip requests): what a handler remembers
-//! between two rounds travels through the client, which can read it and must not be able to change
-//! it. HMAC-SHA-256 over everything that it depends on.
+//! The sealed `requestState` of 2026-07-28 (multi round-trip requests): the state of a handler
+//! between two rounds goes through the client, which can read it and must not be able to change it.
+//! HMAC-SHA-256 over everything that it depends on.
 
 use crate::input::Principal;
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, canonical};
@@ -11,30 +11,30 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac_sha256::HMAC;
 
-/// The form of the sealed text. Another form gets another number.
+/// The version of the sealed text. Another format gets another number.
 const FORM: u8 = 3;
 const HEAD: usize = 1 + 8;
 const TAG: usize = 32;
 
-/// The answers of earlier rounds, by name.
+/// The input responses of earlier rounds, by name.
 pub(super) type Inputs = BTreeMap<String, Result<RawJson, ErrorObject>>;
 
-/// What is remembered between two rounds.
+/// The content of a state.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Memory {
-    /// Names the round: no other sealed state has the same.
+    /// The nonce of the round. No other sealed state has the same.
     pub(super) nonce: String,
-    /// Rounds in which the request has asked.
+    /// Number of rounds in which the request has asked.
     pub(super) rounds: u32,
-    /// The names asked in the last round.
+    /// The names of the input requests of the last round.
     pub(super) asked: Vec<String>,
-    /// The answers of the rounds before it.
+    /// The input responses of the rounds before it.
     pub(super) inputs: Inputs,
-    /// The handler's own.
+    /// The state of the handler.
     pub(super) state: Option<RawJson>,
 }
 
-/// What a sealed state is bound to: the key, whom it was made for, and the request.
+/// The binding of a sealed state: the key, the principal, and the request.
 pub(super) struct Binding<'a> {
     pub(super) key: &'a [u8; 32],
     /// The name of the server.
@@ -56,8 +56,7 @@ pub(super) fn seal(binding: &Binding<'_>, expiry: u64, memory: &Memory) -> Strin
     URL_SAFE_NO_PAD.encode(out)
 }
 
-/// Opens what [`seal`] made. The error says, for the log and not for the client, what does not
-/// hold.
+/// Opens a sealed state. The error names the mismatch, for the log and not for the client.
 pub(super) fn open(binding: &Binding<'_>, now: u64, sealed: &str) -> Result<Memory, &'static str> {
     let bytes = URL_SAFE_NO_PAD.decode(sealed).map_err(|_| "not base64url")?;
     let (head, rest) = bytes.split_at_checked(HEAD).ok_or("too short")?;
@@ -87,10 +86,10 @@ fn mac(binding: &Binding<'_>, head: &[u8], body: &[u8]) -> HMAC {
         mac.update(text);
     }
     let principal = binding.principal.map(|principal| principal.0.as_bytes());
-    // Nobody in particular is another than whoever has an empty name.
+    // No principal is not the same as an empty one.
     mac.update(principal.map_or(0, |principal| principal.len() as u64 + 1).to_be_bytes());
     mac.update(principal.unwrap_or_default());
-    // Some clients do not keep the order of members from one try to the next.
+    // Some clients change the order of members between two attempts.
     let params = canonical(binding.params);
     mac.update((params.len() as u64).to_be_bytes());
     mac.update(params);

@@ -3,18 +3,14 @@
 //! as it is open, an HTTP session for as long as it lives. Modern requests on a duplex connection
 //! use its table of ids and nothing else of it.
 
-#[cfg(feature = "http")]
-use super::binding::Http;
-use super::binding::{Duplex, HttpState};
-use super::env::Env;
-use super::era::{Caller, Negotiated};
-use super::{ExchangeId, Server};
 use crate::input::RequestKey;
-use crate::input::SessionKey;
+use crate::model::lifecycle::{ClientCapabilities, Implementation};
 use crate::model::logging::LogLevel;
 use crate::rpc::Id;
+use crate::version::ProtocolVersion;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
+use alloc::sync::Arc;
 use hmac_sha256::Hash;
 
 /// See the [module](self).
@@ -24,8 +20,8 @@ pub(super) struct Session {
     /// The running requests and subscriptions, by the id that the client chose.
     requests: BTreeMap<Id, RequestKey>,
     retired: Retired,
-    /// The engine's requests that wait for a response, by their id on the wire: the request that
-    /// asked.
+    /// The engine's requests that wait for a response, by their id on the wire. The value is the
+    /// request for which the engine sent it.
     questions: BTreeMap<i64, RequestKey>,
     next_question: i64,
     /// Whether the client has sent `notifications/initialized`. It receives no notification of a
@@ -36,44 +32,17 @@ pub(super) struct Session {
     log_level: Option<LogLevel>,
 }
 
-/// How the engine finds a [`Session`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum SessionRef {
-    /// The one of a duplex connection.
-    Duplex(ExchangeId),
-    #[cfg(feature = "http")]
-    Http(SessionKey),
+/// What `initialize` negotiated.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Negotiated {
+    pub(super) version: ProtocolVersion,
+    pub(super) client: Option<Arc<Implementation>>,
+    pub(super) capabilities: Arc<ClientCapabilities>,
+    /// The memory that it holds, in bytes, as estimated.
+    pub(super) weight: usize,
 }
 
-#[cfg_attr(not(feature = "http"), expect(unused_variables, reason = "only HTTP has a state of its own"))]
-impl SessionRef {
-    pub(super) fn get<'a>(self, env: &'a Env, http: &'a HttpState) -> Option<&'a Session> {
-        match self {
-            Self::Duplex(x) => env.duplex(x).map(|duplex| &duplex.session),
-            #[cfg(feature = "http")]
-            Self::Http(session) => http.http_session(session).map(|session| &session.session),
-        }
-    }
-
-    pub(super) fn get_mut<'a>(self, env: &'a mut Env, http: &'a mut HttpState) -> Option<&'a mut Session> {
-        match self {
-            Self::Duplex(x) => env.duplex_mut(x).map(|duplex| &mut duplex.session),
-            #[cfg(feature = "http")]
-            Self::Http(session) => http.http_session_mut(session).map(|session| &mut session.session),
-        }
-    }
-
-    /// Returns the key of an HTTP session.
-    pub(super) const fn http(self) -> Option<SessionKey> {
-        match self {
-            Self::Duplex(_) => None,
-            #[cfg(feature = "http")]
-            Self::Http(session) => Some(session),
-        }
-    }
-}
-
-/// What the id of a response refers to.
+/// The target of the id of a response.
 pub(super) enum QuestionState {
     Open(i64),
     /// A request of the engine that was answered or withdrawn.
@@ -129,17 +98,17 @@ impl Session {
         }
     }
 
-    /// Returns what `initialize` negotiated. `None` on a duplex connection without `initialize`.
+    /// Returns the result of `initialize`. `None` on a duplex connection without `initialize`.
     pub(super) const fn negotiated(&self) -> Option<&Negotiated> {
         self.negotiated.as_ref()
     }
 
-    /// Stores what `initialize` negotiated.
+    /// Stores the result of `initialize`.
     pub(super) fn negotiate(&mut self, negotiated: Negotiated) {
         self.negotiated = Some(negotiated);
     }
 
-    /// Returns the estimated bytes of what the client declared in `initialize`.
+    /// Returns the estimated size of the client's declaration in `initialize`, in bytes.
     pub(super) fn weight(&self) -> usize {
         self.negotiated.as_ref().map_or(0, |negotiated| negotiated.weight)
     }
@@ -182,7 +151,7 @@ impl Session {
         id
     }
 
-    /// Returns what the id of a response refers to. `id`: `None` if the engine sends no such ids.
+    /// Returns the target of the id of a response. `id`: `None` if the engine sends no such ids.
     pub(super) fn question(&self, id: Option<i64>) -> QuestionState {
         match id {
             Some(id) if self.questions.contains_key(&id) => QuestionState::Open(id),
@@ -230,34 +199,5 @@ impl Session {
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
         self.requests.is_empty() && self.questions.is_empty()
-    }
-}
-
-impl Server {
-    /// Whom a request on an exchange comes from.
-    pub(super) fn caller(&self, x: ExchangeId) -> Caller {
-        let Some(exchange) = self.env.exchanges.get(&x) else { return Caller::default() };
-        let peer = exchange.peer.clone();
-        #[cfg(feature = "http")]
-        if let Some((head, principal)) = exchange.binding.http().map(Http::origin) {
-            return Caller { peer, http: Some(head), principal, session: None };
-        }
-        let principal = exchange.binding.duplex().and_then(Duplex::principal).cloned();
-        Caller { peer, principal, ..Caller::default() }
-    }
-
-    /// The client is initialized: it receives notifications of changes from now on.
-    pub(super) fn session_is_ready(&mut self, session_ref: SessionRef) {
-        let Some(session) = session_ref.get_mut(&mut self.env, &mut self.http) else { return };
-        session.set_ready();
-        let carrier = match session_ref {
-            SessionRef::Duplex(x) => {
-                self.env.watchers.insert(x);
-                Some(x)
-            }
-            #[cfg(feature = "http")]
-            SessionRef::Http(session) => self.http.carrier_of_own_stream(session),
-        };
-        carrier.into_iter().for_each(|x| self.tell_changes(x));
     }
 }

@@ -1,14 +1,13 @@
-//! What a running request holds on the heap: the estimate that
-//! [`max_running_bytes`](crate::limits::ServerLimits::max_running_bytes) bounds. It follows the
-//! tables of `requests.rs` and `responder.rs`: what they copy is counted as often as they copy it.
+//! Estimates of the heap memory of a running request, which
+//! [`max_running_bytes`](crate::limits::ServerLimits::max_running_bytes) bounds. The estimates
+//! follow `running.rs`, the tables of `requests.rs` and `responder.rs`. A value counts as often as
+//! these modules copy it.
 
-use super::era::{Admitted, ErrorReply};
-use super::listen::Listen;
-use super::requests::{Entry, Running};
 use super::responder::{Responder, may_ask};
+use super::running::{Entry, Running};
 use super::seal::Inputs;
-use super::shares::{self, Bound, Client, Full};
-use super::{Exchange, Incoming, RequestState, Server};
+use super::transport::Exchange;
+use super::{Incoming, RequestState, client};
 use crate::exchange::RequestHead;
 use crate::input::RequestKey;
 use crate::model::lifecycle::{ClientCapabilities, Implementation};
@@ -16,55 +15,36 @@ use crate::rpc::{ErrorObject, Id, Object, RawJson, Request};
 use crate::version::Era;
 use alloc::string::String;
 
-/// What shared bytes cost beside their content.
+/// The memory of shared bytes beside their content.
 const SHARED: usize = 48;
 
-/// How much of the room of an ordered table its entries may leave unused: a node is at least half
-/// full.
+/// The factor for the unused room of an ordered table: a node is at least half full.
 const SPARE: usize = 2;
 
-/// What the tables hold for each request, whatever it says: its entries, and what goes to the
-/// application.
+/// The memory of the tables for each request, regardless of its content: its entries, and the event
+/// for the application.
 const TABLES: usize = SPARE
     * (size_of::<(RequestKey, Running)>() + size_of::<(Id, RequestKey)>() + size_of::<RequestKey>())
     + size_of::<Responder>()
     + size_of::<Incoming>()
-    + SPARE * shares::ENTRY;
+    + SPARE * client::ENTRY;
 
-/// What the first request takes more: a node of each table, which has room for eleven entries, and
-/// a few queues.
+/// Additional memory of the first request: a node of each table, which has room for eleven entries,
+/// and a few queues.
 pub(super) const FIRST: usize = 11
     * (size_of::<(RequestKey, Running)>()
         + size_of::<(Id, RequestKey)>()
         + size_of::<RequestKey>()
         + size_of::<Exchange>()
-        + shares::ENTRY)
+        + client::ENTRY)
     + 4096;
 
-/// What the exchange of a request over HTTP holds beside its head. Its one entry in each table has
-/// a node of its own.
+/// The memory of an HTTP exchange beside the head of its request. Its one entry in each table
+/// occupies a separate node.
 const EXCHANGE: usize = SPARE * size_of::<Exchange>() + 512;
 
-impl Server {
-    /// Memory that the requests hold which are neither answered nor cancelled, in bytes: an
-    /// estimate, never below what is held and at most twice as much. Handlers may hold more. At
-    /// most [`max_running_bytes`](crate::limits::ServerLimits::max_running_bytes).
-    pub fn running_bytes(&self) -> usize {
-        match self.env.shares.all(Bound::RunningBytes) {
-            0 => 0,
-            held => FIRST + held,
-        }
-    }
-
-    /// Makes room for what a request of this client holds.
-    pub(super) fn check_size(&mut self, client: &Client, admitted: &Admitted) -> Result<(), ErrorReply> {
-        let full = |full: Full| full.reject("the server has no room for the request");
-        self.make_room(client, Bound::RunningBytes, admitted.size).map_err(full)
-    }
-}
-
-/// What a request holds once it runs. `lasts`: what it refers to belongs to a session or a
-/// connection, which counts it.
+/// Returns the memory of a running request, in bytes. `lasts`: its context belongs to a session or
+/// a connection, which counts the context.
 pub(super) fn of_request(request: &Request, token: Option<&Id>, incoming: &Incoming, lasts: bool) -> usize {
     let context = &incoming.context;
     let text = request.params.as_ref().map_or(0, |params| params.as_bytes().len() + SHARED);
@@ -81,22 +61,22 @@ pub(super) fn of_request(request: &Request, token: Option<&Id>, incoming: &Incom
     let objects = params.heap_size() + meta.heap_size();
     let handed = method + caller + objects + inputs + of_state(incoming.state.as_ref());
     let kept = match context.version.era() {
-        // To be handed out again when its client has answered.
+        // The next round needs these copies.
         Era::Legacy => size_of::<Entry>() + method + caller + params.clone_size() + meta.clone_size(),
-        // What a sealed state is bound to.
+        // A sealed state is bound to the params.
         Era::Modern if may_ask(&incoming.method) => params.clone_size(),
         Era::Modern => 0,
     };
     let responder = method + caller + inputs;
-    // It is kept as it came, and copied twice.
+    // The server keeps the id as received, and copies it twice.
     let ids = of_id(&request.id) + 2 * request.id.size() + token.map_or(0, of_id);
     let all = TABLES + ids + text + head + declared + handed + kept + responder;
-    // What is counted is what was asked of the allocator, which may round it up.
+    // The allocator may round up the requested size.
     all + all / 32
 }
 
-/// What an answer of a client holds for as long as its request runs: in the tables, and twice in
-/// what is handed out again.
+/// Returns the memory of a response of a client while its request runs, in bytes. The tables
+/// contain it once, and the next round contains it twice.
 pub(super) fn of_input(name: &str, input: &Result<RawJson, ErrorObject>) -> usize {
     3 * (name.len() + SPARE * size_of::<(String, Result<RawJson, ErrorObject>)>()) + of_outcome(input)
 }
@@ -105,7 +85,7 @@ fn of_outcome(input: &Result<RawJson, ErrorObject>) -> usize {
     SHARED
         + match input {
             Ok(result) => result.as_bytes().len(),
-            // Its text is copied with it.
+            // A copy of an error includes its text.
             Err(error) => 3 * error.message.len() + error.data.as_ref().map_or(0, |data| data.as_bytes().len()),
         }
 }
@@ -117,7 +97,7 @@ fn of_id(id: &Id) -> usize {
     }
 }
 
-/// The values share the text of the params, but for the texts of errors.
+/// The values share the text of the params, except the texts of errors.
 fn of_inputs(inputs: &Inputs) -> usize {
     let entry = SPARE * size_of::<(String, Result<RawJson, ErrorObject>)>();
     inputs.keys().map(|name| entry + name.capacity()).sum()
@@ -126,7 +106,7 @@ fn of_inputs(inputs: &Inputs) -> usize {
 fn of_state(state: Option<&RequestState>) -> usize {
     match state {
         Some(RequestState::Sealed(text)) => text.capacity(),
-        // A slice of something that is counted.
+        // The state is a slice of a text that already counts.
         Some(RequestState::Kept(_)) | None => 0,
     }
 }
@@ -135,15 +115,16 @@ fn of_head(head: &RequestHead) -> usize {
     SHARED + size_of::<RequestHead>() + head.method.capacity() + head.target.capacity() + head.headers.heap_size()
 }
 
-/// What a client says of itself, once it is read; its text does not count.
+/// Returns the memory of a client's declaration, in bytes, without its text.
 pub(super) fn of_declared(client: Option<&Implementation>, capabilities: &ClientCapabilities) -> usize {
     SHARED + of_capabilities(capabilities) + client.map_or(0, |client| SHARED + of_implementation(client))
 }
 
-/// What a subscription holds.
-pub(super) fn of_listen(id: &Id) -> usize {
-    let tables = size_of::<(RequestKey, Listen)>() + size_of::<RequestKey>() + size_of::<(Id, RequestKey)>();
-    // The id stands in two tables.
+/// Returns the memory of a subscription, in bytes. `entry`: the memory of its entry in its own
+/// table.
+pub(super) fn of_listen(id: &Id, entry: usize) -> usize {
+    let tables = entry + size_of::<RequestKey>() + size_of::<(Id, RequestKey)>();
+    // Two tables contain the id.
     SPARE * tables + 2 * of_id(id) + EXCHANGE
 }
 

@@ -1,68 +1,74 @@
-//! A client engine over its channels (seam A): connections, the connection pool, and one queue of actions.
-//! It opens nothing, reads nothing and waits for nothing itself; no method, header or status may be known here.
+//! A client engine over its connections (seam A): the connections, their pools, and one queue of
+//! actions. No socket, no wait, no method, header or status.
 
-use super::deadlines::Deadlines;
-use super::outbox::Outbox;
-use super::pool::{Job, Pool, Turn, Use};
+use super::connections::Connections;
+use super::pool::{ConnectionUse, OriginPools, PoolStep, QueuedRequest};
 use super::tally::Counters;
 use super::{Connection, ConnectionOutput, Tape};
 use crate::call::{Call, Calling, Method};
-use crate::client::{Client, ClientConfig, Event, Output, Timer};
-use crate::error::{Diagnostic, DiagnosticKind, Refused};
+use crate::client::{Client, ClientConfig, Event, Output, Target, Timer};
+use crate::error::{Diagnostic, DiagnosticKind, Refusal, Refused};
+use crate::event_queue::EventQueue;
 use crate::exchange::*;
 use crate::frame::Kind;
 use crate::hook::Denied;
 use crate::input::*;
+use crate::rpc::Object;
 use crate::stats::ClientStats;
 use crate::time::{Instant, earliest};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::String;
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use bytes::Bytes;
 
-/// A [`Client`], its connections, and its pool of connections: facts about channels in, actions on channels out.
+/// A [`Client`] with its connections and its pool, for a loop in one thread, or behind a lock.
 ///
-/// Every call that changes it lets the engine run to the end before it returns, so when [`poll_output`](Self::poll_output) is called
-/// changes nothing. Facts of a channel that is not open any more are ignored.
+/// Every method that changes the client runs the engine to the end before it returns. The time of a
+/// call of [`poll_output`](Self::poll_output) therefore changes nothing. The client ignores events
+/// of a connection that no longer exists.
 #[derive(Debug)]
 pub struct WiredClient {
     client: Client,
-    channels: BTreeMap<ConnectionId, Channel>,
+    connections: Connections<PooledConnection>,
     routes: BTreeMap<ExchangeId, Route>,
-    pool: Pool,
-    deadlines: Deadlines,
-    /// Channels whose connections may have facts.
-    touched: BTreeSet<ConnectionId>,
-    actions: Outbox<Action<Event>>,
-    /// Channels that are gone, to be told after what their end means for calls.
+    pools: OriginPools,
+    actions: EventQueue<Action<Event>>,
+    /// Closed connections, to be reported after the effects on their calls.
     closed: Vec<(ConnectionId, Closed)>,
-    /// The last event of the client, held until every channel is closed.
+    /// The last event of the client, held until every connection is closed.
     last: Option<Event>,
     ended: bool,
     tally: Counters,
+    /// Whether the driver has opened the only connection already.
+    is_open: bool,
     next: u64,
     now: Instant,
-    /// Who is shown what goes in and out.
     tape: Option<Box<dyn Tape>>,
 }
 
-/// A channel, from the action that opens it to the fact that it is closed.
+/// The client's data of one connection, from the action that opens the connection to its end.
 #[derive(Debug)]
-struct Channel {
-    connection: Connection,
-    /// Of the pool's channels: where it leads.
+struct PooledConnection {
+    /// The origin, for a connection of a pool.
     origin: Option<Origin>,
-    /// Of the pool's channels: what the pool has it as.
-    usage: Use,
-    /// The request on it, if it is written again should the connection turn out to be dead.
-    again: Option<Job>,
-    /// The request on it was written before, to a connection that turned out to be dead.
-    second: bool,
+    /// The use as which the pool counts the connection.
+    usage: ConnectionUse,
+    /// The request, to be sent again if the connection turns out to be dead.
+    repeat: Option<QueuedRequest>,
+    /// Whether the request was sent before, on a connection that turned out to be dead.
+    repeated: bool,
 }
 
-/// Where an exchange is.
+/// A timer of a [`WiredClient`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WiredTimer {
+    /// A timer of the engine.
+    Engine(Timer),
+    /// The timer of a connection: a limit for opening, for writing, for a response, or for its end.
+    Connection(ConnectionId),
+}
+
+/// The place of an exchange.
 #[derive(Debug)]
 enum Route {
     On(ConnectionId),
@@ -70,24 +76,49 @@ enum Route {
 }
 
 impl WiredClient {
-    /// A client that has said what it wants first: an `Open` for a duplex target. `seed`: 32 bytes from the operating system's random
-    /// source, never used for another engine.
+    /// Returns a client that begins to connect: its first action is [`Action::Open`] for a duplex
+    /// endpoint. `seed` is 32 bytes from the operating system's random source, never used for
+    /// another engine.
     pub fn new(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> Self {
+        Self::start(config, seed, now, false)
+    }
+
+    /// Returns a client over one connection that is already open, and the id of that connection.
+    /// The connection is a pipe pair, a socket, or one of the two ends in a test. The client emits
+    /// no [`Action::Open`] for it and needs no [`IoEvent::Opened`].
+    ///
+    /// # Errors
+    /// [`Refusal::NotReopenable`] if the target of the configuration is not
+    /// [`ClientConfig::given`], or it has a [`restart`](ClientConfig::restart): such a connection
+    /// cannot be opened a second time.
+    pub fn over(
+        config: Arc<ClientConfig>,
+        seed: [u8; 32],
+        now: Instant,
+    ) -> Result<(Self, ConnectionId), Refused<Arc<ClientConfig>>> {
+        if config.restart.is_some() || config.target != Target::Duplex(Endpoint::Given) {
+            return Err(Refused { value: config, why: Refusal::NotReopenable });
+        }
+        let wired = Self::start(config, seed, now, true);
+        let id = ConnectionId(wired.next);
+        Ok((wired, id))
+    }
+
+    fn start(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant, is_open: bool) -> Self {
         let limits = &config.limits;
-        let pool = Pool::new(&limits.frame);
-        let actions = Outbox::new(limits.client.max_queued_events, limits.client.max_queued_event_bytes);
+        let pools = OriginPools::new(&limits.frame);
+        let actions = EventQueue::new(limits.client.max_queued_events, limits.client.max_queued_event_bytes);
         let mut wired = Self {
             client: Client::new(config, seed, now),
-            channels: BTreeMap::new(),
+            connections: Connections::new(),
             routes: BTreeMap::new(),
-            pool,
-            deadlines: Deadlines::default(),
-            touched: BTreeSet::new(),
+            pools,
             actions,
             closed: Vec::new(),
             last: None,
             ended: false,
             tally: Counters::default(),
+            is_open,
             next: 0,
             now,
             tape: None,
@@ -96,106 +127,123 @@ impl WiredClient {
         wired
     }
 
-    /// Shows everything that goes in and out from here on to `tape`, in place of an earlier one. To miss nothing, call it before
-    /// anything else. If the tape fails, it is let go, which is one diagnostic; the client itself goes on.
+    /// Passes every input and output from now on to `tape`, which replaces an earlier one. For a
+    /// complete record, call this before anything else. If the tape fails, the client drops it,
+    /// emits one diagnostic, and continues.
     pub fn show(&mut self, tape: Box<dyn Tape>) {
         self.tape = Some(tape);
     }
 
-    /// Takes one input. Every other method that changes the client is a form of this one.
+    /// Applies one input. The other methods that change the client are forms of this one.
     ///
     /// # Errors
-    /// [`Refused`] for a command that the engine refuses; nothing has changed. Facts and ticks are never refused.
+    /// Those of [`command`](Self::command). Events and ticks are never refused.
     pub fn apply(&mut self, now: Instant, input: WiredClientInput) -> Result<Applied, Refused<WiredClientInput>> {
-        if let Some(tape) = &mut self.tape {
-            tape.input(now, &input);
+        match input {
+            Input::Event(connection, event) => self.handle_io(now, connection, event),
+            Input::Command(command) => {
+                return self.command(now, command).map_err(|refused| refused.map(Input::Command));
+            }
+            Input::Tick => self.handle_timeout(now),
         }
-        self.now = self.now.max(now);
-        let applied = match input {
-            Input::Event(channel, wire) => {
-                self.handle_io(channel, wire);
-                Ok(Applied::Done)
-            }
-            Input::Command(command) => self.command(command),
-            Input::Tick => {
-                self.tick();
-                Ok(Applied::Done)
-            }
-        };
+        Ok(Applied::Done)
+    }
+
+    /// Reports an I/O event. The client ignores it if the connection no longer exists.
+    pub fn handle_io(&mut self, now: Instant, connection: ConnectionId, event: IoEvent) {
+        self.begin(now, || Input::Event(connection, event.clone()));
+        self.connections.handle_io(self.now, connection, event);
+        self.end(Ok(Applied::Done));
+    }
+
+    /// Fires the timers that are due, in the order of their deadlines. Does nothing if none is.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.begin(now, || Input::Tick);
+        let engine = self.client.poll_timeout().filter(|at| *at <= self.now);
+        while self.connections.fire(self.now, engine.unwrap_or(self.now)) {
+            self.run();
+        }
+        self.client.handle_timeout(self.now);
         self.run();
-        if let Some(tape) = &mut self.tape {
-            tape.applied(&applied);
-            let failed = tape.failed();
-            self.stop_tape(failed);
+        while self.connections.fire(self.now, self.now) {
+            self.run();
         }
+        self.end(Ok(Applied::Done));
+    }
+
+    /// Executes a command of the application.
+    ///
+    /// # Errors
+    /// [`Refused`] with the command: see [`Client::command`].
+    pub fn command(&mut self, now: Instant, command: ClientCommand) -> Result<Applied, Refused<ClientCommand>> {
+        self.begin(now, || Input::Command(command.clone()));
+        let applied = self.client.command(self.now, command);
+        self.end(applied.as_ref().copied().map_err(|refused| &refused.why));
         applied
     }
 
     /// Makes a call. Its events carry the id of the [`Calling`].
     ///
     /// # Errors
-    /// [`Refused`] if the client is closed, a limit is reached, or the call cannot be written.
+    /// [`Refused`] if the client is closed, a limit is reached, or the call cannot be encoded.
     pub fn call<M: Method>(&mut self, now: Instant, call: Call<M>) -> Result<Calling<M>, Refused<Call<M>>> {
-        match self.apply(now, Input::Command(ClientCommand::Call(call.into_raw()))) {
-            Ok(Applied::Call(id)) => Ok(Calling::new(id)),
-            Err(Refused { value: Input::Command(ClientCommand::Call(raw)), why }) => {
-                Err(Refused { value: Call::from_raw(raw), why })
-            }
-            other => unreachable!("invariant: a call has an id or is handed back: {other:?}"),
-        }
+        self.begin(now, || Input::Command(ClientCommand::Call(call.clone().into_raw())));
+        let calling = self.client.call(self.now, call);
+        self.end(calling.as_ref().map(|calling| Applied::Call(calling.id())).map_err(|refused| &refused.why));
+        calling
     }
 
-    /// Cancels a call; nothing happens if it has ended.
+    /// Cancels a call. Does nothing if it has ended.
     pub fn cancel(&mut self, now: Instant, call: CallId, reason: Option<&str>) {
-        self.tell(now, Input::Command(ClientCommand::Cancel(call, reason.map(Into::into))));
+        self.done(now, ClientCommand::Cancel(call, reason.map(Into::into)));
     }
 
-    /// Answers a question of the server; nothing happens if it was withdrawn.
+    /// Answers a request of the server for input. Does nothing if the server withdrew the request.
     pub fn answer(&mut self, now: Instant, to: InputToken, answer: InputAnswer) {
-        self.tell(now, Input::Command(ClientCommand::Answer(to.key(), answer)));
+        self.done(now, ClientCommand::Answer(to.key(), answer));
     }
 
-    /// Answers a challenge of the server; nothing happens if it was answered, or after the end.
+    /// Answers a challenge of the server. Does nothing if it was answered, or after the end.
     pub fn authorize(&mut self, now: Instant, to: AuthToken, with: Authorization) {
-        self.tell(now, Input::Command(ClientCommand::Authorize(to.key(), with)));
+        self.done(now, ClientCommand::Authorize(to.key(), with));
     }
 
-    /// Ends the client in order. Its last output is [`Event::Terminated`]. A second time: nothing.
+    /// Sends a notification of a custom method, with no report of delivery: see [`Client::notify`].
+    pub fn notify(&mut self, now: Instant, method: &str, params: Object) -> Result<(), Refused<Object>> {
+        self.begin(now, || Input::Command(ClientCommand::Notify(method.into(), params.clone())));
+        let notified = self.client.notify(self.now, method, params);
+        self.end(notified.as_ref().map(|()| Applied::Done).map_err(|refused| &refused.why));
+        notified
+    }
+
+    /// Like [`notify`](Self::notify), but [`Event::NotificationEnded`] reports the delivery: see
+    /// [`Client::notify_tracked`].
+    ///
+    /// # Errors
+    /// As [`notify`](Self::notify).
+    pub fn notify_tracked(
+        &mut self,
+        now: Instant,
+        method: &str,
+        params: Object,
+    ) -> Result<NotificationId, Refused<Object>> {
+        self.begin(now, || Input::Command(ClientCommand::NotifyTracked(method.into(), params.clone())));
+        let notified = self.client.notify_tracked(self.now, method, params);
+        self.end(notified.as_ref().map(|id| Applied::Notification(*id)).map_err(|refused| &refused.why));
+        notified
+    }
+
+    /// Stops tracking a notification: see [`Client::untrack`].
+    pub fn untrack(&mut self, now: Instant, notification: NotificationId) {
+        self.done(now, ClientCommand::Untrack(notification));
+    }
+
+    /// Shuts down in order. The last output is [`Event::Terminated`]. A second call does nothing.
     pub fn close(&mut self, now: Instant) {
-        self.tell(now, Input::Command(ClientCommand::Close));
+        self.done(now, ClientCommand::Close);
     }
 
-    /// The channel is open.
-    pub fn opened(&mut self, now: Instant, channel: ConnectionId, peer: Peer) {
-        self.tell(now, Input::Event(channel, IoEvent::Opened(peer)));
-    }
-
-    /// These bytes were read from it.
-    pub fn bytes(&mut self, now: Instant, channel: ConnectionId, bytes: Bytes) {
-        self.tell(now, Input::Event(channel, IoEvent::Bytes(bytes)));
-    }
-
-    /// Its other side will send no more.
-    pub fn eof(&mut self, now: Instant, channel: ConnectionId) {
-        self.tell(now, Input::Event(channel, IoEvent::Eof));
-    }
-
-    /// So many bytes of what was to be written to it are written.
-    pub fn written(&mut self, now: Instant, channel: ConnectionId, n: usize) {
-        self.tell(now, Input::Event(channel, IoEvent::Written(n)));
-    }
-
-    /// It is gone, or was never opened. The last fact of every channel.
-    pub fn closed(&mut self, now: Instant, channel: ConnectionId, why: Closed) {
-        self.tell(now, Input::Event(channel, IoEvent::Closed(why)));
-    }
-
-    /// Fires the timers that are due, in the order of their deadlines; early or spurious: nothing.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        self.tell(now, Input::Tick);
-    }
-
-    /// What to do next, in order.
+    /// Returns the next action for the driver, in order.
     pub fn poll_output(&mut self) -> Option<Action<Event>> {
         let action = self.actions.pop();
         if let (Some(action), Some(tape)) = (&action, &mut self.tape) {
@@ -204,36 +252,34 @@ impl WiredClient {
         action
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout).
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if self.ended { None } else { earliest(self.client.poll_timeout(), self.deadlines.first()) }
+        if self.ended { None } else { earliest(self.client.poll_timeout(), self.connections.poll_timeout()) }
     }
 
-    /// Which timer that is.
-    pub fn timeout_reason(&self) -> Option<Timer> {
-        match (self.client.poll_timeout(), self.deadlines.first()) {
-            _ if self.ended => None,
-            (engine, Some(connection)) if engine.is_none_or(|engine| connection <= engine) => Some(Timer::Connection),
-            _ => self.client.timeout_reason(),
+    /// Returns the timer of [`poll_timeout`](Self::poll_timeout).
+    pub fn timeout_reason(&self) -> Option<WiredTimer> {
+        if self.ended {
+            return None;
+        }
+        let engine = self.client.poll_timeout();
+        match self.connections.first_timeout() {
+            Some((at, id)) if engine.is_none_or(|engine| at <= engine) => Some(WiredTimer::Connection(id)),
+            _ => self.client.timeout_reason().map(WiredTimer::Engine),
         }
     }
 
-    /// Whether to read on from this channel. False before it is open, at a bound, and once it is gone.
-    pub fn wants_read(&self, channel: ConnectionId) -> bool {
-        self.channels.get(&channel).is_some_and(|channel| channel.connection.wants_read())
-    }
-
-    /// What it holds at the moment and what it has done, in numbers. Costs as much as it has channels, which are few.
+    /// Returns current sizes and counters. The cost is proportional to the number of connections.
     pub fn stats(&self) -> ClientStats {
         let (lost_notifications, lost_diagnostics) = self.actions.lost();
         ClientStats {
             calls: self.client.running(),
             calls_made: self.tally.asked,
             questions: self.client.questions(),
-            waiting: self.pool.waiting(),
-            channels: self.channels.len(),
+            waiting: self.pools.waiting(),
+            channels: self.connections.len(),
             traffic: self.tally.traffic,
-            unsent: self.channels.values().map(|channel| channel.connection.unsent()).sum(),
+            unsent: self.connections.iter().map(|entry| entry.connection.unsent()).sum(),
             queued: self.actions.len(),
             lost_notifications,
             lost_diagnostics,
@@ -245,91 +291,61 @@ impl WiredClient {
         }
     }
 
-    /// The engine, to look at.
+    /// Returns the engine, to inspect it.
     pub fn client(&self) -> &Client {
         &self.client
     }
-}
 
-/// Inputs.
-impl WiredClient {
-    fn tell(&mut self, now: Instant, input: WiredClientInput) {
-        // Facts cannot fail, and the commands that come here do nothing where they have nothing to do.
-        let _ = self.apply(now, input);
+    /// Executes a command that cannot be refused.
+    fn done(&mut self, now: Instant, command: ClientCommand) {
+        let applied = self.command(now, command);
+        debug_assert!(applied.is_ok(), "only calls and notifications are refused");
     }
 
-    /// Lets a tape go that keeps nothing more.
-    fn stop_tape(&mut self, failed: Option<String>) {
-        let Some(why) = failed else { return };
-        self.tape = None;
-        if !self.ended {
-            let diagnostic = Diagnostic::new(DiagnosticKind::RecordingEnded, why);
-            self.tally.diagnostic(diagnostic.kind);
-            self.actions.push(Action::Event(Event::Diagnostic(diagnostic)));
+    /// Passes an input to the tape, before the client applies it.
+    fn begin(&mut self, now: Instant, input: impl FnOnce() -> WiredClientInput) {
+        if let Some(tape) = &mut self.tape {
+            tape.input(now, &input());
         }
+        self.now = self.now.max(now);
     }
 
-    fn command(&mut self, command: ClientCommand) -> Result<Applied, Refused<WiredClientInput>> {
-        let applied = self.client.apply(self.now, Input::Command(command));
+    /// Runs the engine to the end, and passes the result of the input to the tape.
+    fn end(&mut self, applied: Result<Applied, &Refusal>) {
         self.tally.asked += u64::from(matches!(applied, Ok(Applied::Call(_))));
-        applied.map_err(|refused| {
-            refused.map(|input| match input {
-                Input::Command(command) => Input::Command(command),
-                Input::Event(..) | Input::Tick => unreachable!("invariant: only commands are refused"),
-            })
-        })
-    }
-
-    fn handle_io(&mut self, id: ConnectionId, wire: IoEvent) {
-        if let Some(channel) = self.channels.get_mut(&id) {
-            channel.connection.handle_io(self.now, wire);
-            self.touched.insert(id);
-        }
-    }
-
-    fn tick(&mut self) {
-        let engine = self.client.poll_timeout().filter(|at| *at <= self.now);
-        while let Some(id) = self.deadlines.due(engine.unwrap_or(self.now)) {
-            self.fire(id);
-        }
-        self.client.handle_timeout(self.now);
         self.run();
-        while let Some(id) = self.deadlines.due(self.now) {
-            self.fire(id);
+        let Some(tape) = &mut self.tape else { return };
+        tape.applied(applied);
+        if let Some(why) = tape.failed() {
+            self.tape = None;
+            if !self.ended {
+                let diagnostic = Diagnostic::new(DiagnosticKind::RecordingEnded, why);
+                self.tally.diagnostic(diagnostic.kind);
+                self.actions.push(Action::Event(Event::Diagnostic(diagnostic)));
+            }
         }
-    }
-
-    fn fire(&mut self, id: ConnectionId) {
-        self.deadlines.set(id, None);
-        if let Some(channel) = self.channels.get_mut(&id) {
-            channel.connection.handle_timeout(self.now);
-            self.touched.insert(id);
-        }
-        self.run();
     }
 }
 
 /// The pump.
 impl WiredClient {
-    /// Lets the engine and the connections talk until both are silent: what the engine says to one fact is carried out before the next fact.
+    /// Passes events and requests between the engine and the connections until both have none left.
+    /// The outputs that one event causes are carried out before the next event.
     fn run(&mut self) {
         loop {
             while let Some(output) = self.client.poll_output() {
                 self.carry_out(output);
             }
-            for (channel, why) in self.closed.drain(..) {
-                self.actions.push(Action::Event(Event::ChannelClosed { channel, why }));
+            for (connection, why) in self.closed.drain(..) {
+                self.actions.push(Action::Notice(connection, ConnectionNotice::Closed(why)));
             }
-            let Some(&id) = self.touched.first() else { break };
-            match self.channels.get_mut(&id).and_then(|channel| channel.connection.poll_fact()) {
+            let Some(id) = self.connections.changed() else { break };
+            match self.connections.poll_event(id) {
                 Some((exchange, fact)) => self.handle_event(id, exchange, fact),
-                None => {
-                    self.touched.remove(&id);
-                    self.settle(id);
-                }
+                None => self.settle(id),
             }
         }
-        if self.channels.is_empty()
+        if self.connections.is_empty()
             && let Some(event) = self.last.take()
         {
             self.ended = true;
@@ -341,8 +357,8 @@ impl WiredClient {
         match output {
             Output::Start(exchange, Start::Duplex(endpoint)) => self.start_duplex(exchange, endpoint),
             Output::Start(exchange, Start::Http { origin, head, body, repeatable, urgent }) => {
-                let job = Job { exchange, origin, head, body, repeatable, urgent, again: false };
-                self.submit(job);
+                let request = QueuedRequest { exchange, origin, head, body, repeatable, urgent, repeated: false };
+                self.submit(request);
             }
             Output::Send(exchange, outgoing) => {
                 let now = self.now;
@@ -352,7 +368,7 @@ impl WiredClient {
                 let now = self.now;
                 self.with_connection(exchange, |connection| connection.abort(now, exchange));
                 if let Some(Route::Waiting(origin)) = self.routes.remove(&exchange) {
-                    self.pool.cancel(&origin, exchange);
+                    self.pools.cancel(&origin, exchange);
                 }
             }
             Output::Event(event @ Event::Terminated(_)) => self.terminate(event),
@@ -365,92 +381,92 @@ impl WiredClient {
 
     fn with_connection(&mut self, exchange: ExchangeId, f: impl FnOnce(&mut Connection)) {
         if let Some(&Route::On(id)) = self.routes.get(&exchange)
-            && let Some(channel) = self.channels.get_mut(&id)
+            && let Some(entry) = self.connections.change(id)
         {
-            f(&mut channel.connection);
-            self.touched.insert(id);
+            f(&mut entry.connection);
             self.flush(id);
         }
     }
 
     fn handle_event(&mut self, id: ConnectionId, exchange: ExchangeId, fact: ExchangeEvent) {
-        let Some(channel) = self.channels.get_mut(&id) else { return };
+        let Some(entry) = self.connections.get_mut(id) else { return };
         let failed = matches!(fact, ExchangeEvent::Failed { .. });
-        // What was written to a dead connection may have been read there.
+        // The server may have read the bytes that were written to a dead connection.
         let fact = match fact {
-            ExchangeEvent::Failed { why, .. } if channel.second => ExchangeEvent::Failed { sent: Sent::Maybe, why },
+            ExchangeEvent::Failed { why, .. } if entry.data.repeated => {
+                ExchangeEvent::Failed { sent: Sent::Maybe, why }
+            }
             fact => fact,
         };
         let mut again = None;
-        if failed || channel.origin.is_some() && fact == ExchangeEvent::Inbound(Inbound::End) {
+        if failed || entry.data.origin.is_some() && fact == ExchangeEvent::Inbound(Inbound::End) {
             self.routes.remove(&exchange);
-            let dead = failed && self.last.is_none() && !channel.connection.is_answering();
-            again = channel.again.take_if(|job| job.exchange == exchange).filter(|_| dead);
+            let dead = failed && self.last.is_none() && !entry.connection.is_answering();
+            again = entry.data.repeat.take_if(|request| request.exchange == exchange).filter(|_| dead);
         }
-        // What the engine starts in answer to the end of a response may use its connection.
+        // A request that the engine starts at the end of a response may use the same connection.
         self.settle(id);
         match again {
-            Some(job) => {
+            Some(request) => {
                 self.client.handle_event(self.now, exchange, ExchangeEvent::Repeated);
-                self.submit(Job { again: true, ..job });
+                self.submit(QueuedRequest { repeated: true, ..request });
             }
             None if self.last.is_none() => self.client.handle_event(self.now, exchange, fact),
             None => {}
         }
     }
 
-    /// Its outputs leave, and its place in the pool, its timer and its end follow.
+    /// No further events for now: arms the timer, and reports the connection's use to the pool.
     fn settle(&mut self, id: ConnectionId) {
         self.flush(id);
-        let Some(channel) = self.channels.get_mut(&id) else { return };
-        self.tally.traffic += channel.connection.take_traffic();
-        let connection = &channel.connection;
-        let closed = connection.is_closed();
-        self.deadlines.set(id, connection.poll_timeout().filter(|_| !closed));
-        let usage = match connection {
-            _ if closed => Use::Closed,
-            connection if connection.is_ending() => Use::Ending,
-            connection if connection.is_idle() => Use::Idle,
-            connection if connection.is_streaming() => Use::Stream,
-            _ => Use::Busy,
-        };
-        let before = core::mem::replace(&mut channel.usage, usage);
+        self.connections.arm(id);
+        let Some(entry) = self.connections.get_mut(id) else { return };
+        self.tally.traffic += entry.connection.take_traffic();
+        if let Some(reads) = entry.connection.poll_read() {
+            self.actions.push(Action::Read(id, reads));
+        }
+        let usage = ConnectionUse::of(&entry.connection);
+        let before = core::mem::replace(&mut entry.data.usage, usage);
         if usage == before {
             return;
         }
-        let origin = channel.origin.clone();
-        if let Some(why) = channel.connection.closed_by().filter(|_| closed).cloned() {
-            self.channels.remove(&id);
+        let origin = entry.data.origin.clone();
+        if usage == ConnectionUse::Closed
+            && let Some(why) = entry.connection.closed_by().cloned()
+        {
+            self.connections.remove(id);
             self.closed.push((id, why));
         }
         if let Some(origin) = origin {
-            let turn = self.pool.changed(&origin, id, before, usage);
-            self.take_turn(turn);
+            let step = self.pools.changed(&origin, id, before, usage);
+            self.take_step(step);
         }
     }
 
-    /// Moves what a connection wants into the queue of actions.
+    /// Moves the outputs of a connection into the queue of actions.
     fn flush(&mut self, id: ConnectionId) {
-        let Some(channel) = self.channels.get_mut(&id) else { return };
-        // Known to the engine before a driver can have written any of it: what the engine ends until then was not sent.
-        if channel.origin.is_some()
-            && channel.connection.has_first_write()
-            && let Some(exchange) = channel.connection.exchange()
+        let Some(entry) = self.connections.get_mut(id) else { return };
+        // The engine must know this before a driver can write any of the bytes: if the engine ends
+        // the exchange before that, nothing was sent.
+        if entry.data.origin.is_some()
+            && entry.connection.has_first_write()
+            && let Some(exchange) = entry.connection.exchange()
         {
             self.client.handle_event(self.now, exchange, ExchangeEvent::Opened(Peer::default()));
         }
-        while let Some(diagnostic) = channel.connection.poll_diagnostic() {
+        while let Some(diagnostic) = entry.connection.poll_diagnostic() {
             if self.last.is_none() {
                 self.tally.diagnostic(diagnostic.kind);
                 self.actions.push(Action::Event(Event::Diagnostic(diagnostic)));
             }
         }
-        while let Some(output) = channel.connection.poll_output() {
+        while let Some(output) = entry.connection.next_output() {
             match output {
                 ConnectionOutput::Write(bytes) => self.actions.push(Action::Write(id, bytes)),
+                ConnectionOutput::Read(reads) => self.actions.push(Action::Read(id, reads)),
                 ConnectionOutput::Close(step) => {
                     self.actions.push(Action::Close(id, step));
-                    self.actions.push(Action::Event(Event::ChannelClosing { channel: id, step }));
+                    self.actions.push(Action::Notice(id, ConnectionNotice::Closing(step)));
                 }
             }
         }
@@ -458,16 +474,17 @@ impl WiredClient {
 
     fn terminate(&mut self, event: Event) {
         self.last = Some(event);
-        self.pool.clear();
+        self.pools.clear();
         self.routes.clear();
-        for (id, channel) in &mut self.channels {
-            channel.connection.close(self.now);
-            self.touched.insert(*id);
+        for id in self.connections.ids().collect::<Vec<_>>() {
+            if let Some(entry) = self.connections.change(id) {
+                entry.connection.close(self.now);
+            }
         }
     }
 }
 
-/// Channels and the requests on them.
+/// Connections and the requests on them.
 impl WiredClient {
     fn start_duplex(&mut self, exchange: ExchangeId, endpoint: Endpoint) {
         let program = matches!(endpoint, Endpoint::Program(_));
@@ -488,92 +505,90 @@ impl WiredClient {
         let connection = Connection::client(kind, program, &config.limits.frame, self.now);
         let mut connection = connection.with_hook(config.on_message.clone());
         connection.begin(exchange);
-        self.channels.insert(id, Channel { connection, origin, usage: Use::Busy, again: None, second: false });
+        let data = PooledConnection { origin, usage: ConnectionUse::Busy, repeat: None, repeated: false };
+        self.connections.insert(id, connection, data);
         self.routes.insert(exchange, Route::On(id));
-        self.touched.insert(id);
-        self.actions.push(Action::Open(id, endpoint));
+        if self.is_open {
+            self.connections.handle_io(self.now, id, IoEvent::Opened(Peer::default()));
+        } else {
+            self.actions.push(Action::Open(id, endpoint));
+        }
         id
     }
 
-    fn submit(&mut self, job: Job) {
-        if http_client().is_none() {
-            return self.refuse(job.exchange, Closed::Unreachable("built without http".into()));
+    fn submit(&mut self, request: QueuedRequest) {
+        if let Some(Denied(reason)) = self.denied(&request) {
+            return self.refuse(request.exchange, Closed::Denied(reason));
         }
-        if let Some(Denied(reason)) = self.denied(&job) {
-            return self.refuse(job.exchange, Closed::Denied(reason));
-        }
-        let exchange = job.exchange;
-        self.routes.insert(exchange, Route::Waiting(job.origin.clone()));
-        if !job.again {
+        let exchange = request.exchange;
+        self.routes.insert(exchange, Route::Waiting(request.origin.clone()));
+        if !request.repeated {
             self.client.handle_event(self.now, exchange, ExchangeEvent::Waiting);
         }
-        let turn = self.pool.submit(job);
-        // Another one could have been ended by the engine, which is not carried out yet.
+        let step = self.pools.submit(request);
+        // The engine could have ended another connection, which is not carried out yet.
         debug_assert!(
-            turn.as_ref().is_none_or(|turn| turn.exchange() == Some(exchange)),
+            step.as_ref().is_none_or(|step| step.exchange() == Some(exchange)),
             "invariant: what could have been started was started before"
         );
-        self.take_turn(turn);
+        self.take_step(step);
     }
 
-    fn take_turn(&mut self, turn: Option<Turn>) {
-        match turn {
-            Some(Turn::Reuse(id, job)) => {
-                let Some(channel) = self.channels.get_mut(&id) else { return };
-                channel.usage = Use::Busy;
-                channel.again = job.repeatable.then(|| job.clone());
-                channel.second = false;
-                channel.connection.begin(job.exchange);
-                self.routes.insert(job.exchange, Route::On(id));
-                self.write(job);
+    fn take_step(&mut self, step: Option<PoolStep>) {
+        match step {
+            Some(PoolStep::Reuse(id, request)) => {
+                let Some(entry) = self.connections.get_mut(id) else { return };
+                entry.data.usage = ConnectionUse::Busy;
+                entry.data.repeat = request.repeatable.then(|| request.clone());
+                entry.data.repeated = false;
+                entry.connection.begin(request.exchange);
+                self.routes.insert(request.exchange, Route::On(id));
+                self.write(request);
             }
-            Some(Turn::Open(job)) => {
-                let Some(kind) = http_client() else { return };
-                let origin = job.origin.clone();
-                let id = self.open(job.exchange, Endpoint::Origin(origin.clone()), kind, false, Some(origin));
-                if let Some(channel) = self.channels.get_mut(&id) {
-                    channel.second = job.again;
+            Some(PoolStep::Open(request)) => {
+                let origin = request.origin.clone();
+                let id = self.open(
+                    request.exchange,
+                    Endpoint::Origin(origin.clone()),
+                    Kind::HttpClient,
+                    false,
+                    Some(origin),
+                );
+                if let Some(entry) = self.connections.get_mut(id) {
+                    entry.data.repeated = request.repeated;
                 }
-                self.write(job);
+                self.write(request);
             }
-            Some(Turn::Close(id)) => {
-                if let Some(channel) = self.channels.get_mut(&id) {
-                    channel.connection.close(self.now);
-                    self.touched.insert(id);
+            Some(PoolStep::Close(id)) => {
+                if let Some(entry) = self.connections.change(id) {
+                    entry.connection.close(self.now);
                 }
             }
-            Some(Turn::Surplus(id)) => {
-                if let Some(channel) = self.channels.get_mut(&id) {
-                    channel.connection.mark_surplus(self.now);
-                    self.touched.insert(id);
+            Some(PoolStep::CloseSoon(id)) => {
+                if let Some(entry) = self.connections.change(id) {
+                    entry.connection.mark_surplus(self.now);
                 }
             }
             None => {}
         }
     }
 
-    fn write(&mut self, job: Job) {
-        let Job { exchange, head, body, .. } = job;
+    fn write(&mut self, request: QueuedRequest) {
+        let QueuedRequest { exchange, head, body, .. } = request;
         let now = self.now;
         self.with_connection(exchange, |connection| connection.send(now, exchange, Outbound::Request { head, body }));
     }
 
-    /// An exchange that cannot begin.
+    /// Fails an exchange that cannot begin.
     fn refuse(&mut self, exchange: ExchangeId, why: Closed) {
         self.client.handle_event(self.now, exchange, ExchangeEvent::Failed { sent: Sent::No, why });
     }
 
-    /// Why the hook refuses a request, before a connection is used for it. It was asked already about one that is repeated, and there is
-    /// nothing to ask about where there is no message: a GET, a DELETE.
-    fn denied(&self, job: &Job) -> Option<Denied> {
-        let hook = self.client.config().on_message.as_ref().filter(|_| !job.again && !job.body.is_empty())?;
-        hook.outgoing(Outbound::Message(job.body.clone())).denials.pop().map(|denial| denial.why)
+    /// Returns why the hook refuses a request, before a connection is used for it. The hook has
+    /// already checked a repeated request. A GET or a DELETE has no message to check.
+    fn denied(&self, request: &QueuedRequest) -> Option<Denied> {
+        let hook =
+            self.client.config().on_message.as_ref().filter(|_| !request.repeated && !request.body.is_empty())?;
+        hook.outgoing(Outbound::Message(request.body.clone())).denials.pop().map(|denial| denial.why)
     }
-}
-
-const fn http_client() -> Option<Kind> {
-    #[cfg(feature = "http")]
-    return Some(Kind::HttpClient);
-    #[cfg(not(feature = "http"))]
-    return None;
 }

@@ -1,42 +1,43 @@
-//! One channel: its codec, the exchange that is on it, and its timers. What only the server of an HTTP connection does is in `serving`.
-//! The ladder that ends a program is MCP 2025-11-25, lifecycle, shutdown.
-//! No engine, no pool and no socket may be known here.
+//! One connection: its codec, its current exchange, and its timers. The parts that only the server
+//! of an HTTP connection needs are in `serving`. The steps that end a program are MCP 2025-11-25,
+//! lifecycle, shutdown. This module must not know an engine, a pool or a socket.
 
 use super::room::Reservation;
 use super::tally;
 use crate::error::Diagnostic;
+use crate::exchange::IoEvent;
 use crate::exchange::*;
 use crate::frame::{Conn, Kind};
 use crate::hook::MessageHook;
-use crate::input::IoEvent;
 use crate::limits::FrameLimits;
 use crate::stats::Traffic;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use bytes::Bytes;
-use core::iter::from_fn;
 
 mod asking;
 mod ending;
+mod reading;
+mod refusing;
 mod serving;
 mod timers;
+mod turn;
 
 use timers::{Due, RateFloor};
 
-/// How many bytes of a request that was answered may be unreported: what a socket takes at once.
+/// Maximum number of unreported bytes of a request that was answered, in bytes: about as much as a
+/// socket accepts at once.
 const LATE_REPORT: usize = 64 << 10;
 
-/// A text of this size takes about a millisecond to parse in the worst case, which is brackets in a build without optimization.
-const LONG: usize = 32 << 10;
-
-/// One channel: its codec, the exchange that is on it, and its timers. It knows no engine.
+/// One connection: its codec, its current exchange, and its timers. It knows no engine.
 ///
-/// After each call that changes it, take its facts with [`poll_fact`](Self::poll_fact) until there are none, hand each to the engine and
-/// what the engine says back to [`send`](Self::send) and [`abort`](Self::abort); then take its outputs and its diagnostics. Bytes are
-/// parsed as facts are taken, so an exchange that the engine aborts in answer to one fact yields no further one.
+/// After each call that changes it, take its events with [`poll_fact`](Self::poll_fact) until there
+/// are none. Hand each event to the engine, and pass the engine's outputs to [`send`](Self::send)
+/// and [`abort`](Self::abort). Then take the outputs and diagnostics of the connection. The
+/// connection parses bytes as its events are taken, so an exchange that the engine aborts in answer
+/// to one event yields no further one.
 #[derive(Debug)]
 pub struct Connection {
     number: u64,
@@ -46,20 +47,21 @@ pub struct Connection {
     hook: Option<MessageHook>,
     limits: Arc<FrameLimits>,
     now: Instant,
-    /// Server: who is at the other end, if anything is known of it.
+    /// Server: the peer, if anything is known of it.
     peer: Option<Box<Peer>>,
     exchange: Option<ExchangeId>,
-    /// HTTP server: the exchange before, whose answer was said and is not written yet.
+    /// HTTP server: the previous exchange, if the engine has sent its response and the driver has
+    /// not yet written it.
     answered: Option<ExchangeId>,
-    /// HTTP server: how fast the body comes that is awaited, or the answer goes that was said.
+    /// HTTP server: the rate at which the awaited body comes in, or the response goes out.
     pace: RateFloor,
     /// HTTP server: the request of the exchange was read to its end, or is refused.
     asked: bool,
-    /// HTTP server: its part of what all connections may hold.
+    /// HTTP server: its reservation of the budget that all connections share.
     share: Option<Reservation>,
-    /// HTTP client: how far the answer to the latest request has come.
+    /// HTTP client: how much of the response to the latest request was received.
     answer: Answer,
-    /// HTTP client: it is idle, and more such connections are open than are kept.
+    /// HTTP client: it is idle, and more connections are open than are kept.
     surplus: bool,
     open: bool,
     eof: bool,
@@ -70,7 +72,7 @@ pub struct Connection {
     facts: VecDeque<(ExchangeId, ExchangeEvent)>,
     outputs: VecDeque<ConnectionOutput>,
     diagnostics: VecDeque<Diagnostic>,
-    /// Framed bytes that were not reported written.
+    /// Framed bytes that the driver has not reported as written.
     unsent: usize,
     /// The part of `unsent` that was taken by `poll_output`.
     taken: usize,
@@ -79,21 +81,28 @@ pub struct Connection {
     /// Bytes read since all facts were taken.
     backlog: usize,
     timer: Option<(Instant, Due)>,
-    /// What went over it since that was last taken.
+    /// Traffic since the last time it was taken.
     traffic: Traffic,
+    /// Whether a turn has reported the end of the connection.
+    left: bool,
+    /// The last instruction to the driver: whether to read.
+    reads: bool,
 }
 
-/// What a connection wants of its channel, in order.
+/// An instruction of a connection for its driver, in order.
 #[derive(Clone, PartialEq, Debug)]
 #[must_use]
 pub enum ConnectionOutput {
     /// Write these bytes.
     Write(Bytes),
-    /// End the channel in this way.
+    /// Stop reading (`false`), or read again (`true`). A driver reads from the start. Only changes
+    /// are emitted.
+    Read(bool),
+    /// Close the connection in this way.
     Close(Shutdown),
 }
 
-/// What is spoken, from which side, and how the channel is ended.
+/// The transport, the side, and the way in which the connection is closed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Side {
     DuplexClient { program: bool },
@@ -102,30 +111,34 @@ enum Side {
     HttpServer,
 }
 
-/// How far the answer to the request of an HTTP client has come.
+/// How much of the response to the request of an HTTP client was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Answer {
-    /// No byte of it came.
+    /// No byte was received.
     Awaited,
-    /// Its head is not complete.
+    /// A part of the head was received.
     Begun,
-    /// Its head came, and its body has an end.
+    /// The head was received, and the body has an end.
     Body,
-    /// Its head came, and its body is an event stream, which may rest for as long as it likes.
+    /// The head was received, and the body is an event stream, which may pause for any time.
     Stream,
 }
 
 impl Connection {
-    /// A channel of a client, to be opened. `program`: ending it goes down the ladder `WriteHalf`, `Terminate`, `Abort`; else `WriteHalf`,
-    /// `Abort`. If it is not open after [`FrameLimits::open_timeout`], its exchange fails and it is closed.
+    /// Returns the connection of a client, which is to be opened. With `program`, its end takes the
+    /// steps `WriteHalf`, `Terminate`, `Abort`; otherwise `WriteHalf`, `Abort`. If the connection
+    /// is not open after [`FrameLimits::open_timeout`], its exchange fails and the connection is
+    /// closed.
     pub fn client(kind: Kind, program: bool, limits: &FrameLimits, now: Instant) -> Self {
         let mut connection = Self::new(0, kind, Side::DuplexClient { program }, limits, now);
         connection.timer = Some((now + limits.open_timeout, Due::Connect));
         connection
     }
 
-    /// A channel that a server accepted, open already. On newline-delimited messages its exchange exists from the start, and the first
-    /// fact is [`ExchangeEvent::Opened`] with `peer`. Over HTTP each request comes after [`ExchangeEvent::From`] with `peer`, unless nothing is known of it
+    /// Returns a connection that a server accepted, which is already open. With newline-delimited
+    /// messages its exchange exists from the start, and the first event is
+    /// [`ExchangeEvent::Opened`] with `peer`. Over HTTP each request follows an
+    /// [`ExchangeEvent::From`] with `peer`, unless nothing is known of the peer
     /// ([`Peer::default`]). Two connections of one server must not have the same number.
     pub fn server(number: u64, kind: Kind, peer: Peer, limits: &FrameLimits, now: Instant) -> Self {
         let mut connection = Self::new(number, kind, Side::DuplexServer, limits, now);
@@ -143,9 +156,7 @@ impl Connection {
     fn new(number: u64, kind: Kind, duplex: Side, limits: &FrameLimits, now: Instant) -> Self {
         let side = match kind {
             Kind::Lines => duplex,
-            #[cfg(feature = "http")]
             Kind::HttpClient => Side::HttpClient,
-            #[cfg(feature = "http")]
             Kind::HttpServer => Side::HttpServer,
         };
         let limits = Arc::new(limits.clone());
@@ -179,15 +190,17 @@ impl Connection {
             backlog: 0,
             timer: None,
             traffic: Traffic::default(),
+            left: false,
+            reads: true,
         }
     }
 
-    /// The number that the ids of accepted exchanges carry; zero on a client.
+    /// Returns the number that the ids of accepted exchanges carry. Zero on a client.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// A client puts an exchange on it. The one before must be over.
+    /// Starts an exchange of a client. The exchange before must be over.
     pub fn begin(&mut self, exchange: ExchangeId) {
         debug_assert!(
             self.exchange.is_none() && self.unsent <= LATE_REPORT,
@@ -202,12 +215,13 @@ impl Connection {
         }
     }
 
-    /// The exchange that is on it; `None` between two, and after the end.
+    /// Returns the current exchange. `None` between two exchanges, and after the end.
     pub fn exchange(&self) -> Option<ExchangeId> {
         self.exchange
     }
 
-    /// Tells it what happened to its channel. After [`IoEvent::Closed`] nothing is heard any more.
+    /// Reports an I/O event of the connection. After [`IoEvent::Closed`] the connection ignores all
+    /// events.
     pub fn handle_io(&mut self, now: Instant, wire: IoEvent) {
         self.catch_up(now);
         if self.gone.is_some() {
@@ -215,22 +229,24 @@ impl Connection {
         }
         match wire {
             IoEvent::Opened(peer) => self.opened(peer),
-            IoEvent::Bytes(bytes) => {
+            IoEvent::Read(bytes) => {
                 self.traffic.bytes_in += bytes.len() as u64;
                 self.read(bytes);
             }
-            IoEvent::Eof => self.end_of_input(),
+            IoEvent::ReadClosed => self.end_of_input(),
             IoEvent::Written(n) => self.written(n),
             IoEvent::Closed(why) => self.closed(why),
         }
     }
 
-    /// Says something on the exchange. Nothing happens if the exchange is over, or after its `End`. Before the channel is open it is kept.
-    /// What cannot be written where it stands (see [`Conn::encode`]) is not written, which is a diagnostic (`out-of-place`).
+    /// Sends an output on the exchange. Does nothing if the exchange is over, or after its `End`.
+    /// Before the connection is open, the output is queued. An output that is not allowed at this
+    /// point (see [`Conn::encode`]) is not written, and causes a diagnostic (`out-of-place`).
     ///
-    /// The answer of an HTTP server ends its exchange. Until the last byte of it is written, facts still tell what becomes of it:
-    /// [`ExchangeEvent::Unsent`], at last with zero, or [`ExchangeEvent::Failed`] if the channel ends before. Both are harmless to an engine that has
-    /// forgotten the exchange.
+    /// The response of an HTTP server ends its exchange. Until the last byte of it is written,
+    /// events still report its progress: [`ExchangeEvent::Unsent`], finally with zero, or
+    /// [`ExchangeEvent::Failed`] if the connection ends before. Both are harmless to an engine that
+    /// has forgotten the exchange.
     pub fn send(&mut self, now: Instant, exchange: ExchangeId, outgoing: Outbound) {
         self.now = self.now.max(now);
         if self.exchange != Some(exchange) || self.ending.is_some() || self.gone.is_some() {
@@ -264,8 +280,9 @@ impl Connection {
         }
     }
 
-    /// Ends the exchange and the channel at once. No fact of it follows. Nothing happens if the exchange is over, for which an HTTP server
-    /// waits until its answer is written.
+    /// Ends the exchange and the connection at once. No event of the exchange follows. Does nothing
+    /// if the exchange is over. The exchange of an HTTP server is over only when its response is
+    /// written.
     pub fn abort(&mut self, now: Instant, exchange: ExchangeId) {
         self.now = self.now.max(now);
         if self.exchange == Some(exchange) || self.answered == Some(exchange) {
@@ -275,8 +292,9 @@ impl Connection {
         }
     }
 
-    /// Ends the channel in order, since the engine has ended: newline-delimited messages go down the ladder as after
-    /// [`Outbound::End`]; HTTP closes, after what was handed over is written.
+    /// Closes the connection in order, since the engine has terminated. With newline-delimited
+    /// messages, this takes the same steps as [`Outbound::End`]. HTTP closes after the queued bytes
+    /// are written.
     pub fn close(&mut self, now: Instant) {
         self.catch_up(now);
         if self.gone.is_some() || self.ending.is_some() {
@@ -291,12 +309,13 @@ impl Connection {
         }
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout). Valid once all facts were taken.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout). Valid once all events were
+    /// taken.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timer.map(|(at, _)| at)
     }
 
-    /// What became of an exchange on it.
+    /// Returns the next event of an exchange on this connection.
     pub fn poll_fact(&mut self) -> Option<(ExchangeId, ExchangeEvent)> {
         while self.facts.is_empty() && self.step() {}
         let fact = self.facts.pop_front();
@@ -306,35 +325,15 @@ impl Connection {
         fact
     }
 
-    /// What [`poll_fact`](Self::poll_fact) and [`poll_diagnostic`](Self::poll_diagnostic) give, for [`SharedServer::facts`](super::SharedServer::facts): all
-    /// of it, but that a client which waits to be asked for its body is not asked before the engine has seen the head. Call it again,
-    /// until there are none.
-    pub fn take_facts(&mut self) -> (Vec<(ExchangeId, ExchangeEvent)>, Vec<Diagnostic>) {
-        let mut facts = Vec::new();
-        while let Some(fact) = self.poll_fact() {
-            facts.push(fact);
-            // What is there already goes along: no fact of another connection comes between a request and who sends it.
-            if self.conn.expects() && self.facts.is_empty() {
-                break;
-            }
-        }
-        (facts, from_fn(|| self.poll_diagnostic()).collect())
-    }
-
-    /// Whether [`take_facts`](Self::take_facts), and telling the engine what it gives, may take longer than about a millisecond, since a
-    /// message of more than 32 KiB may be complete. An executor should have a thread of its own do both.
-    pub fn takes_long(&self) -> bool {
-        self.backlog > 0 && self.conn.buffered() > LONG
-    }
-
-    /// What went over it since this was last asked, for [`SharedServer::count`](super::SharedServer::count). What was read and not yet turned into facts is
-    /// in it as bytes, not as messages.
-    pub fn take_traffic(&mut self) -> Traffic {
-        core::mem::take(&mut self.traffic)
-    }
-
-    /// What to do with the channel next. Nothing but [`Shutdown::Abort`] comes before it is open, and nothing after it is closed.
+    /// Returns the next instruction for the driver, once all events were taken. Returns nothing but
+    /// [`Shutdown::Abort`] before the connection is open, and nothing after it is closed.
     pub fn poll_output(&mut self) -> Option<ConnectionOutput> {
+        self.next_output().or_else(|| self.poll_read().map(ConnectionOutput::Read))
+    }
+
+    /// As [`poll_output`](Self::poll_output), without changes of reading, which depend on events
+    /// that were not taken.
+    pub(super) fn next_output(&mut self) -> Option<ConnectionOutput> {
         if !self.open && self.outputs.front() != Some(&ConnectionOutput::Close(Shutdown::Abort)) {
             return None;
         }
@@ -346,45 +345,33 @@ impl Connection {
         Some(output)
     }
 
-    /// What the other side did wrong that belongs to no exchange.
+    /// Returns the next fault of the peer that belongs to no exchange.
     pub fn poll_diagnostic(&mut self) -> Option<Diagnostic> {
         self.diagnostics.pop_front()
     }
 
-    /// Whether the driver should read on. False before it is open, while a connection of lines waits for its admission, and after its end;
-    /// else only at a bound: facts that nobody takes,
-    /// requests that wait behind an unfinished answer, or a body that is held back hold [`FrameLimits::max_read_ahead`] bytes, or more than
-    /// 64 KiB while all connections together hold [`ServerLimits::max_held`](crate::limits::ServerLimits::max_held).
-    pub fn wants_read(&self) -> bool {
-        let held = if self.holds() { self.conn.buffered() } else { 0 };
-        let bound = self.limits.max_read_ahead.max(1);
-        let reads = self.open && !self.eof && self.gone.is_none() && self.ending != Some(Shutdown::Abort);
-        let reads = reads && !self.waits_for_room() && !(self.side == Side::DuplexServer && self.conn.is_held());
-        reads && self.backlog < bound && held < bound
-    }
-
-    /// Whether `closed` was told and all facts were taken: nothing follows.
+    /// Returns whether the driver has reported `Closed` and all events were taken: nothing follows.
     pub fn is_closed(&self) -> bool {
         self.gone.is_some() && self.facts.is_empty() && self.exchange.is_none()
     }
 
-    /// Framed bytes that were not reported written.
+    /// Returns the number of framed bytes that the driver has not reported as written.
     pub(super) fn unsent(&self) -> usize {
         self.unsent
     }
 
-    /// How the channel ended, once that was told.
+    /// Returns how the connection ended, once the driver has reported it.
     pub(super) fn closed_by(&self) -> Option<&Closed> {
         self.gone.as_ref()
     }
 
-    /// Whether it is being ended.
+    /// Returns whether the connection is being closed.
     pub(super) fn is_ending(&self) -> bool {
         self.ending.is_some()
     }
 }
 
-/// What happened to the channel.
+/// Handling of I/O events.
 impl Connection {
     fn opened(&mut self, peer: Peer) {
         if self.open || self.ending == Some(Shutdown::Abort) {
@@ -410,7 +397,8 @@ impl Connection {
             return;
         }
         match (self.side, self.exchange) {
-            // After a refusal the channel is read so that the client sees the answer and no reset (RFC 9112 section 9.6).
+            // After a refusal the connection continues to read, so that the client receives the
+            // response and no reset (RFC 9112 section 9.6).
             (Side::HttpServer, None) if self.ending.is_some() => return,
             (Side::HttpClient, None) => return self.late_bytes(),
             (Side::HttpClient, Some(_)) => self.answer_comes(),
@@ -428,7 +416,7 @@ impl Connection {
         self.eof = true;
         match (self.side, self.exchange) {
             (Side::HttpClient, None) => self.abort_channel(),
-            // An answer that is complete still goes out.
+            // A complete response is still written.
             (Side::HttpServer, None) if self.ending.is_none() => self.half_close(),
             (_, Some(_)) => self.conn.eof(),
             _ => {}
@@ -461,7 +449,7 @@ impl Connection {
     }
 
     fn closed(&mut self, why: Closed) {
-        // A driver may leave out `eof` where the end of the channel says it as well.
+        // A driver may leave out `Eof` where `Closed` implies it as well.
         if matches!(why, Closed::Eof | Closed::Exited(_)) && self.open && !self.eof {
             self.eof = true;
             self.conn.eof();
@@ -473,15 +461,17 @@ impl Connection {
     }
 }
 
-/// From bytes to facts.
+/// From bytes to events.
 impl Connection {
-    /// Time passes, and what was read before is understood before: when facts are taken changes nothing.
+    /// Updates the time. Parses the bytes that were read before, first: the time at which events
+    /// are taken changes nothing.
     fn catch_up(&mut self, now: Instant) {
         while self.step() {}
         self.now = self.now.max(now);
     }
 
-    /// Takes one step from what was read to facts. False: there is none before something happens.
+    /// Takes one step from the bytes that were read to events. Returns false if there is no step
+    /// before the next I/O event.
     fn step(&mut self) -> bool {
         self.understand() || self.outgrows()
     }
@@ -491,14 +481,15 @@ impl Connection {
         if !self.holds() {
             let item = self.conn.poll_item();
             self.content_comes();
-            // Reading an HTTP request may ask for its body (`100 Continue`).
+            // Reading an HTTP request may request its body (`100 Continue`).
             if self.collect() {
                 self.facts.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
             }
             if let Some(item) = item {
                 let whole = matches!(item, Inbound::Message(_) | Inbound::Batch(_) | Inbound::Invalid(_));
                 self.item(exchange, item);
-                // A JSON body ends with its message: whoever answers it, or goes on after it, does so after the end.
+                // The end of a JSON body comes with its message: the engine answers or continues
+                // only after the end.
                 if whole
                     && matches!(self.side, Side::HttpClient | Side::HttpServer)
                     && let Some(end) = self.conn.poll_item()
@@ -518,14 +509,15 @@ impl Connection {
         if self.side == Side::HttpServer && self.asked && self.eof && self.gone.is_none() {
             return self.read_closed(exchange);
         }
-        // On a duplex channel the end of the input is an item; it is over when it is closed.
+        // On a duplex connection the end of the input is an item. The exchange is over when the
+        // connection is closed.
         let cut = self.eof && matches!(self.side, Side::HttpClient | Side::HttpServer);
         let Some(why) = self.gone.clone().or(cut.then_some(Closed::Eof)) else { return false };
         self.fail(exchange, why);
         true
     }
 
-    /// Time is earned by content and not by the framing around it, which a sender can stretch.
+    /// Only content extends a timeout, not the framing around it: a sender can stretch the framing.
     fn content_comes(&mut self) {
         match (self.conn.take_content(), self.side) {
             (0, _) => {}
@@ -557,7 +549,7 @@ impl Connection {
         }
     }
 
-    /// Takes what the codec has framed; whether there was anything.
+    /// Takes the bytes that the codec has framed. Returns whether there were any.
     fn collect(&mut self) -> bool {
         let before = self.unsent;
         while let Some(bytes) = self.conn.poll_write() {
@@ -567,9 +559,10 @@ impl Connection {
         self.unsent != before
     }
 
-    /// The response to our request is complete. The report that the request was written may come after it: a few bytes are taken for
-    /// written, since a second connection for every such race would be worse. A large rest is a request that was answered early, and
-    /// until it is written the channel is not used again.
+    /// The response to our request is complete. The report that the request was written may come
+    /// after it. The connection treats a few unreported bytes as written, since a second connection
+    /// for every such race would be worse. Many unreported bytes mean that the server responded
+    /// early. Until they are written, the client does not use the connection again.
     fn complete(&mut self) {
         self.exchange = None;
         let late = self.conn.buffered();

@@ -1,4 +1,5 @@
-//! The connections of a server: how many there are in all, and of each address. No address takes more than its share of them.
+//! The number of connections of a server: in all, and for each address. No address gets more than
+//! its share of them.
 
 use crate::exchange::Peer;
 use crate::server::ServerConfig;
@@ -11,7 +12,7 @@ use core::net::IpAddr;
 pub(super) struct ConnectionCounts {
     config: Arc<ServerConfig>,
     open: usize,
-    /// The address of each, where it tells clients apart.
+    /// The address of each connection, where the address distinguishes clients.
     addresses: BTreeMap<u64, IpAddr>,
     by_address: BTreeMap<IpAddr, usize>,
 }
@@ -21,7 +22,7 @@ impl ConnectionCounts {
         Self { config, open: 0, addresses: BTreeMap::new(), by_address: BTreeMap::new() }
     }
 
-    /// Takes a connection in. False if there is no room for it.
+    /// Counts a connection. Returns false if there is no room for it.
     pub(super) fn open(&mut self, number: u64, peer: &Peer) -> bool {
         let limits = &self.config.limits.server;
         let address = self.config.address_of(peer);
@@ -37,7 +38,7 @@ impl ConnectionCounts {
         true
     }
 
-    /// A connection that was taken in is closed.
+    /// Uncounts a connection that is closed.
     pub(super) fn close(&mut self, number: u64) {
         self.open -= 1;
         let Some(address) = self.addresses.remove(&number) else { return };

@@ -1,47 +1,51 @@
-//! Seam A: engines with their connections. Bytes and ticks in, actions out.
+//! Seam A: engines with their connections. Bytes and time in, actions out.
 //!
-//! [`WiredClient`] and [`WiredServer`] are concrete values over [`Connection`]s, with no trait between
-//! them. A driver opens, reads, writes, closes and sleeps. It makes no decision.
+//! A [`WiredClient`] or a [`WiredServer`] owns its engine and its [`Connection`]s. A driver opens,
+//! reads, writes and closes sockets and processes, and sleeps. It makes no decision. Its loop:
+//! report I/O with `handle_io`, call `handle_timeout` at the instant of `poll_timeout`, and execute
+//! the actions of `poll_output`. A [`SharedServer`] is for a task or a thread for each connection,
+//! which exchanges [`Turn`]s and [`Reply`]s with it behind a lock.
 //!
 //! # What a driver may rely on
 //!
-//! * The engine emits no [`Action::Write`](crate::exchange::Action::Write) before the driver reported
-//!   `opened`.
+//! * For a connection that the driver opens, the engine emits no
+//!   [`Action::Write`](crate::exchange::Action::Write) before the driver has reported
+//!   [`IoEvent::Opened`](crate::exchange::IoEvent::Opened). An accepted connection is open already.
 //! * The engine writes to a connection through one queue, so a connection needs one writer.
 //!
 //! # What a driver must do
 //!
-//! * Report every written byte with `written`. The next HTTP request on a connection and the end of a
-//!   response wait for that report.
+//! * Report every written byte with [`IoEvent::Written`](crate::exchange::IoEvent::Written).
+//!   Without it, the engine neither starts the next HTTP request on a connection nor ends a
+//!   response.
 //! * Continue to read after a failed write: the response may already be in the socket.
-//! * Report `closed` exactly once for every connection, as its last event. That includes a connection
-//!   that never opened.
-//! * Report `closed` after it has carried out a [`Shutdown::Abort`](crate::exchange::Shutdown::Abort), or
-//!   when both sides of a socket have ended, after a
-//!   [`Shutdown::WriteHalf`](crate::exchange::Shutdown::WriteHalf). For a program, report it after the
-//!   program has exited and its output was read to the end.
+//! * Report [`IoEvent::Closed`](crate::exchange::IoEvent::Closed) exactly once for every
+//!   connection, as its last event. That includes a connection that never opened.
+//! * Report `Closed` of a socket once it has carried out a
+//!   [`Shutdown::Abort`](crate::exchange::Shutdown::Abort), or once both directions have ended: the
+//!   peer's, and this one by a [`Shutdown::WriteHalf`](crate::exchange::Shutdown::WriteHalf).
+//! * Report `Closed` of a program once it has exited and its output was read to the end.
 
 mod client;
 mod connection;
+mod connections;
 mod counts;
 mod deadlines;
-mod notify;
-mod outbox;
 mod pool;
-mod refusal;
 mod room;
 mod server;
+mod shared;
 mod tally;
 mod tape;
+mod turn;
 
-pub use crate::droppable::{Weigh, Weight};
 pub use crate::frame::Kind;
-pub use client::WiredClient;
+pub use client::{WiredClient, WiredTimer};
 pub use connection::{Connection, ConnectionOutput};
-pub use outbox::Outbox;
-pub use refusal::refusal;
-pub use server::{Mail, SharedServer, WiredServer};
+pub use server::WiredServer;
+pub use shared::SharedServer;
 pub use tape::Tape;
+pub use turn::{Mail, Reply, Turn};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,8 @@
-//! Which connection carries which HTTP request: idle connections are used again, and requests beyond the limit wait in their order
-//! (RFC 9112 section 9.3, 9.4). No connection and no engine; it only keeps count.
+//! The pools of connections of an HTTP client, one for each origin. Requests use idle connections
+//! again, and requests beyond the limit wait in their order (RFC 9112, sections 9.3 and 9.4). A
+//! pool only counts connections and owns none.
 
+use super::Connection;
 use crate::exchange::{ConnectionId, ExchangeId, Origin, RequestHead};
 use crate::limits::FrameLimits;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -9,190 +11,217 @@ use bytes::Bytes;
 
 /// A request that needs a connection.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Job {
+pub(super) struct QueuedRequest {
     pub(super) exchange: ExchangeId,
     pub(super) origin: Origin,
     pub(super) head: RequestHead,
     pub(super) body: Bytes,
     pub(super) repeatable: bool,
-    /// Others may wait for it.
+    /// Other requests may wait for its response.
     pub(super) urgent: bool,
-    /// Only a new connection will do: it was written once, to a connection that was dead.
-    pub(super) again: bool,
+    /// It was written once, to a connection that was dead. Only a new connection may carry it.
+    pub(super) repeated: bool,
 }
 
-/// What a connection is used for, as the pool counts it.
+/// What a pool counts a connection as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Use {
+pub(super) enum ConnectionUse {
     /// It is being opened, or carries a request that is not answered by an event stream.
     Busy,
     /// An event stream is open on it.
     Stream,
     /// It can carry another request.
     Idle,
-    /// It is being closed, and takes its place until it is.
+    /// It is being closed, and is counted until it is closed.
     Ending,
     /// It is closed.
     Closed,
 }
 
-/// What to do now.
-#[derive(PartialEq, Debug)]
-pub(super) enum Turn {
-    /// Write it to this idle connection.
-    Reuse(ConnectionId, Job),
-    /// Open a connection for it; the pool counts it from now on, as busy.
-    Open(Job),
-    /// Close this idle connection: there are more than may be, since streams have ended.
-    Close(ConnectionId),
-    /// Close this idle connection soon, unless it is used: there are more idle ones than are kept.
-    Surplus(ConnectionId),
-}
-
-impl Turn {
-    /// The request that it is about.
-    pub(super) const fn exchange(&self) -> Option<ExchangeId> {
-        match self {
-            Self::Reuse(_, job) | Self::Open(job) => Some(job.exchange),
-            Self::Close(_) | Self::Surplus(_) => None,
+impl ConnectionUse {
+    /// Returns the current use of a connection.
+    pub(super) fn of(connection: &Connection) -> Self {
+        match () {
+            () if connection.is_closed() => Self::Closed,
+            () if connection.is_ending() => Self::Ending,
+            () if connection.is_idle() => Self::Idle,
+            () if connection.is_streaming() => Self::Stream,
+            () => Self::Busy,
         }
     }
 }
 
-/// The connections of a client, by where they lead.
-#[derive(Debug)]
-pub(super) struct Pool {
-    bounds: Bounds,
-    origins: BTreeMap<Origin, Place>,
+/// What the client does next with a connection.
+#[derive(PartialEq, Debug)]
+pub(super) enum PoolStep {
+    /// Write the request to this idle connection.
+    Reuse(ConnectionId, QueuedRequest),
+    /// Open a connection for the request. The pool counts it as busy from now on.
+    Open(QueuedRequest),
+    /// Close this idle connection: streams have ended, and the origin has too many connections.
+    Close(ConnectionId),
+    /// Close this idle connection soon unless it is used: the origin has too many idle ones.
+    CloseSoon(ConnectionId),
 }
 
-/// The bounds for one origin.
+impl PoolStep {
+    /// Returns the exchange of the request that it carries.
+    pub(super) const fn exchange(&self) -> Option<ExchangeId> {
+        match self {
+            Self::Reuse(_, request) | Self::Open(request) => Some(request.exchange),
+            Self::Close(_) | Self::CloseSoon(_) => None,
+        }
+    }
+}
+
+/// The pools of a client.
+#[derive(Debug)]
+pub(super) struct OriginPools {
+    limits: OriginLimits,
+    pools: BTreeMap<Origin, OriginPool>,
+}
+
+/// The limits of each pool.
 #[derive(Clone, Copy, Debug)]
-struct Bounds {
+struct OriginLimits {
     connections: usize,
-    /// So many connections with an event stream are not counted as connections.
+    /// This many connections with an event stream do not count as connections.
     streams: usize,
     idle: usize,
 }
 
+/// The connections to one origin, and the requests that wait for one.
 #[derive(Debug, Default)]
-struct Place {
-    /// ConnectionCounts that were opened and not yet reported closed.
+struct OriginPool {
+    /// Number of connections that were opened and are not closed.
     connections: usize,
-    /// Those of them with an open event stream.
+    /// Number of those with an open event stream.
     streams: usize,
-    /// Those of them that are being closed.
+    /// Number of those that are being closed.
     ending: usize,
-    /// The latest used last: it is the least likely to be dead.
+    /// The one that was used last is at the end: it is the least likely to be dead.
     idle: Vec<ConnectionId>,
-    waiting: VecDeque<Job>,
+    waiting: VecDeque<QueuedRequest>,
 }
 
-impl Pool {
+impl OriginPools {
     pub(super) fn new(limits: &FrameLimits) -> Self {
         let connections = limits.max_connections_per_origin.max(1);
         let idle = limits.max_idle_per_origin;
-        let bounds = Bounds { connections, streams: limits.max_streams_per_origin, idle };
-        Self { bounds, origins: BTreeMap::new() }
+        let limits = OriginLimits { connections, streams: limits.max_streams_per_origin, idle };
+        Self { limits, pools: BTreeMap::new() }
     }
 
-    /// Takes a job. `None`: it waits, and a later call returns it.
-    pub(super) fn submit(&mut self, job: Job) -> Option<Turn> {
-        let place = self.origins.entry(job.origin.clone()).or_default();
+    /// Queues a request, and returns the next step. If that is `None`, the request waits, and a
+    /// later step carries it.
+    pub(super) fn submit(&mut self, request: QueuedRequest) -> Option<PoolStep> {
+        let pool = self.pools.entry(request.origin.clone()).or_default();
         // A repeated request is older than all that wait.
-        let before = |other: &Job| job.again || job.urgent && !other.urgent;
-        let at = place.waiting.iter().position(before).unwrap_or(place.waiting.len());
-        place.waiting.insert(at, job);
-        place.next(self.bounds)
+        let before = |other: &QueuedRequest| request.repeated || request.urgent && !other.urgent;
+        let at = pool.waiting.iter().position(before).unwrap_or(pool.waiting.len());
+        pool.waiting.insert(at, request);
+        pool.next_step(self.limits)
     }
 
-    /// A connection is used for something else than before.
-    pub(super) fn changed(&mut self, origin: &Origin, channel: ConnectionId, from: Use, to: Use) -> Option<Turn> {
-        let place = self.origins.get_mut(origin)?;
+    /// Counts a connection as something else than before, and returns the next step.
+    pub(super) fn changed(
+        &mut self,
+        origin: &Origin,
+        id: ConnectionId,
+        from: ConnectionUse,
+        to: ConnectionUse,
+    ) -> Option<PoolStep> {
+        let pool = self.pools.get_mut(origin)?;
         match from {
-            Use::Stream => place.streams -= 1,
-            Use::Idle => place.idle.retain(|idle| *idle != channel),
-            Use::Ending => place.ending -= 1,
-            Use::Busy | Use::Closed => {}
+            ConnectionUse::Stream => pool.streams -= 1,
+            ConnectionUse::Idle => pool.idle.retain(|idle| *idle != id),
+            ConnectionUse::Ending => pool.ending -= 1,
+            ConnectionUse::Busy | ConnectionUse::Closed => {}
         }
         match to {
-            Use::Stream => place.streams += 1,
-            Use::Idle if place.is_crowded(self.bounds) && !place.is_pressed() => return Some(Turn::Close(channel)),
-            Use::Idle => {
-                place.idle.push(channel);
-                let turn = place.next(self.bounds);
-                return turn.or_else(|| place.surplus(self.bounds));
+            ConnectionUse::Stream => pool.streams += 1,
+            ConnectionUse::Idle if pool.is_over_limit(self.limits) && !pool.has_urgent() => {
+                return Some(PoolStep::Close(id));
             }
-            Use::Ending => place.ending += 1,
-            Use::Closed => place.connections -= 1,
-            Use::Busy => {}
+            ConnectionUse::Idle => {
+                pool.idle.push(id);
+                let step = pool.next_step(self.limits);
+                return step.or_else(|| pool.close_surplus(self.limits));
+            }
+            ConnectionUse::Ending => pool.ending += 1,
+            ConnectionUse::Closed => pool.connections -= 1,
+            ConnectionUse::Busy => {}
         }
-        let turn = place.next(self.bounds);
-        if place.connections == 0 && place.waiting.is_empty() {
-            self.origins.remove(origin);
+        let step = pool.next_step(self.limits);
+        if pool.connections == 0 && pool.waiting.is_empty() {
+            self.pools.remove(origin);
         }
-        turn
+        step
     }
 
-    /// A waiting job is no longer wanted.
+    /// Removes a waiting request.
     pub(super) fn cancel(&mut self, origin: &Origin, exchange: ExchangeId) {
-        if let Some(place) = self.origins.get_mut(origin) {
-            place.waiting.retain(|job| job.exchange != exchange);
+        if let Some(pool) = self.pools.get_mut(origin) {
+            pool.waiting.retain(|request| request.exchange != exchange);
         }
     }
 
-    /// How many jobs wait.
+    /// Returns the number of waiting requests.
     pub(super) fn waiting(&self) -> usize {
-        self.origins.values().map(|place| place.waiting.len()).sum()
+        self.pools.values().map(|pool| pool.waiting.len()).sum()
     }
 
-    /// No job is wanted any more.
+    /// Removes all waiting requests.
     pub(super) fn clear(&mut self) {
-        self.origins.values_mut().for_each(|place| place.waiting.clear());
+        self.pools.values_mut().for_each(|pool| pool.waiting.clear());
     }
 }
 
-impl Bounds {
-    /// How many connections may be counted once there is one for this job. Urgent ones have as many again: the server may answer nothing
-    /// else before it gets them, and they are answered at once.
-    fn most(self, job: &Job) -> usize {
-        if job.urgent { self.connections.saturating_mul(2) } else { self.connections }
+impl OriginLimits {
+    /// Returns the maximum number of connections, the one for this request included. For an urgent
+    /// request it is double: the server may respond to nothing else before it, and responds to it
+    /// at once.
+    fn max_connections(self, request: &QueuedRequest) -> usize {
+        if request.urgent { self.connections.saturating_mul(2) } else { self.connections }
     }
 }
 
-impl Place {
-    fn counted(&self, bounds: Bounds) -> usize {
-        self.connections - self.streams.min(bounds.streams)
+impl OriginPool {
+    /// Returns the number of connections that count against the limit.
+    fn counted(&self, limits: OriginLimits) -> usize {
+        self.connections - self.streams.min(limits.streams)
     }
 
-    /// Whether there are too many, without those that are being closed.
-    fn is_crowded(&self, bounds: Bounds) -> bool {
-        self.counted(bounds) > bounds.connections + self.ending
+    /// Returns whether too many connections are counted, without those that are being closed.
+    fn is_over_limit(&self, limits: OriginLimits) -> bool {
+        self.counted(limits) > limits.connections + self.ending
     }
 
-    /// Whether something urgent waits that may take a connection which was used before.
-    fn is_pressed(&self) -> bool {
-        self.waiting.iter().any(|job| job.urgent && !job.again)
+    /// Returns whether an urgent request waits that may use an idle connection.
+    fn has_urgent(&self) -> bool {
+        self.waiting.iter().any(|request| request.urgent && !request.repeated)
     }
 
-    /// The latest idle connection before those that are kept; those before it are surplus already.
-    fn surplus(&self, bounds: Bounds) -> Option<Turn> {
-        let at = self.idle.len().checked_sub(bounds.idle.saturating_add(1))?;
-        self.idle.get(at).map(|channel| Turn::Surplus(*channel))
+    /// Returns the step that closes the last idle connection before those that are kept. The
+    /// connections before it already got their step.
+    fn close_surplus(&self, limits: OriginLimits) -> Option<PoolStep> {
+        let at = self.idle.len().checked_sub(limits.idle.saturating_add(1))?;
+        self.idle.get(at).map(|id| PoolStep::CloseSoon(*id))
     }
 
-    /// Each change frees at most one place, so one turn at a time is enough.
-    fn next(&mut self, bounds: Bounds) -> Option<Turn> {
-        if let Some(at) = self.waiting.iter().position(|job| !job.again)
-            && let Some(channel) = self.idle.pop()
+    /// Returns the next step for a waiting request. Each change makes room for at most one request,
+    /// so one step for each change is enough.
+    fn next_step(&mut self, limits: OriginLimits) -> Option<PoolStep> {
+        if let Some(at) = self.waiting.iter().position(|request| !request.repeated)
+            && let Some(id) = self.idle.pop()
         {
-            return self.waiting.remove(at).map(|job| Turn::Reuse(channel, job));
+            return self.waiting.remove(at).map(|request| PoolStep::Reuse(id, request));
         }
-        let counted = self.counted(bounds);
-        let at = self.waiting.iter().position(|job| counted < bounds.most(job))?;
-        let job = self.waiting.remove(at)?;
+        let counted = self.counted(limits);
+        let at = self.waiting.iter().position(|request| counted < limits.max_connections(request))?;
+        let request = self.waiting.remove(at)?;
         self.connections += 1;
-        Some(Turn::Open(job))
+        Some(PoolStep::Open(request))
     }
 }
 
@@ -205,117 +234,161 @@ mod tests {
     const B: ConnectionId = ConnectionId(2);
     const C: ConnectionId = ConnectionId(3);
 
-    fn pool(connections: usize, streams: usize) -> Pool {
+    fn pools(connections: usize, streams: usize) -> OriginPools {
         let limits = FrameLimits {
             max_connections_per_origin: connections,
             max_streams_per_origin: streams,
             ..FrameLimits::default()
         };
-        Pool::new(&limits)
+        OriginPools::new(&limits)
     }
 
     fn origin(host: &str) -> Origin {
         Origin { tls: false, host: host.into(), port: 80 }
     }
 
-    fn job(exchange: u64, host: &str) -> Job {
+    fn request(exchange: u64, host: &str) -> QueuedRequest {
         let head = RequestHead { method: "POST".into(), target: "/".into(), headers: Headers::new() };
         let exchange = ExchangeId(exchange);
-        Job { exchange, origin: origin(host), head, body: Bytes::new(), repeatable: true, urgent: false, again: false }
+        QueuedRequest {
+            exchange,
+            origin: origin(host),
+            head,
+            body: Bytes::new(),
+            repeatable: true,
+            urgent: false,
+            repeated: false,
+        }
     }
 
     #[test]
-    fn requests_beyond_the_limit_wait_in_their_order_and_origins_do_not_share() {
-        let mut pool = pool(1, 0);
-        assert_eq!(pool.submit(job(1, "a")), Some(Turn::Open(job(1, "a"))));
-        assert_eq!(pool.submit(job(2, "a")), None);
-        assert_eq!(pool.submit(job(3, "a")), None);
-        assert_eq!(pool.submit(job(4, "b")), Some(Turn::Open(job(4, "b"))));
-        pool.cancel(&origin("a"), ExchangeId(2));
-        assert_eq!(pool.changed(&origin("a"), A, Use::Busy, Use::Idle), Some(Turn::Reuse(A, job(3, "a"))));
-        assert_eq!(pool.changed(&origin("a"), A, Use::Busy, Use::Closed), None);
-        assert_eq!(pool.changed(&origin("b"), B, Use::Busy, Use::Closed), None);
-        assert!(pool.origins.is_empty());
+    fn requests_beyond_the_limit_wait_in_order_per_origin() {
+        let mut pools = pools(1, 0);
+        assert_eq!(pools.submit(request(1, "a")), Some(PoolStep::Open(request(1, "a"))));
+        assert_eq!(pools.submit(request(2, "a")), None);
+        assert_eq!(pools.submit(request(3, "a")), None);
+        assert_eq!(pools.submit(request(4, "b")), Some(PoolStep::Open(request(4, "b"))));
+        pools.cancel(&origin("a"), ExchangeId(2));
+        assert_eq!(
+            pools.changed(&origin("a"), A, ConnectionUse::Busy, ConnectionUse::Idle),
+            Some(PoolStep::Reuse(A, request(3, "a")))
+        );
+        assert_eq!(pools.changed(&origin("a"), A, ConnectionUse::Busy, ConnectionUse::Closed), None);
+        assert_eq!(pools.changed(&origin("b"), B, ConnectionUse::Busy, ConnectionUse::Closed), None);
+        assert!(pools.pools.is_empty());
     }
 
     #[test]
-    fn the_connection_used_last_is_used_first_and_a_dying_one_never() {
-        let mut pool = pool(4, 0);
+    fn connection_used_last_is_reused_first_an_ending_one_never() {
+        let mut pools = pools(4, 0);
         for n in 1..=3 {
-            let _ = pool.submit(job(n, "a"));
+            let _ = pools.submit(request(n, "a"));
         }
-        for channel in [A, B, C] {
-            assert_eq!(pool.changed(&origin("a"), channel, Use::Busy, Use::Idle), None);
+        for id in [A, B, C] {
+            assert_eq!(pools.changed(&origin("a"), id, ConnectionUse::Busy, ConnectionUse::Idle), None);
         }
-        assert_eq!(pool.changed(&origin("a"), C, Use::Idle, Use::Ending), None);
-        assert_eq!(pool.submit(job(4, "a")), Some(Turn::Reuse(B, job(4, "a"))));
+        assert_eq!(pools.changed(&origin("a"), C, ConnectionUse::Idle, ConnectionUse::Ending), None);
+        assert_eq!(pools.submit(request(4, "a")), Some(PoolStep::Reuse(B, request(4, "a"))));
     }
 
     #[test]
-    fn a_repeated_request_goes_first_and_takes_no_connection_that_was_used() {
-        let mut pool = pool(2, 0);
-        let again = Job { again: true, ..job(1, "a") };
-        let _ = pool.submit(job(1, "a"));
-        let _ = pool.submit(job(2, "a"));
-        assert_eq!(pool.submit(job(3, "a")), None);
-        assert_eq!(pool.submit(again.clone()), None);
-        assert_eq!(pool.changed(&origin("a"), B, Use::Busy, Use::Idle), Some(Turn::Reuse(B, job(3, "a"))));
-        assert_eq!(pool.changed(&origin("a"), A, Use::Busy, Use::Closed), Some(Turn::Open(again)));
+    fn repeated_request_goes_first_on_a_new_connection() {
+        let mut pools = pools(2, 0);
+        let repeated = QueuedRequest { repeated: true, ..request(1, "a") };
+        let _ = pools.submit(request(1, "a"));
+        let _ = pools.submit(request(2, "a"));
+        assert_eq!(pools.submit(request(3, "a")), None);
+        assert_eq!(pools.submit(repeated.clone()), None);
+        assert_eq!(
+            pools.changed(&origin("a"), B, ConnectionUse::Busy, ConnectionUse::Idle),
+            Some(PoolStep::Reuse(B, request(3, "a")))
+        );
+        assert_eq!(
+            pools.changed(&origin("a"), A, ConnectionUse::Busy, ConnectionUse::Closed),
+            Some(PoolStep::Open(repeated))
+        );
     }
 
     // covers: B-073
     #[test]
-    fn what_others_wait_for_waits_for_none_of_them() {
-        let urgent = |n| Job { urgent: true, ..job(n, "a") };
-        let mut pool = pool(2, 0);
+    fn urgent_requests_wait_for_no_others() {
+        let urgent = |n| QueuedRequest { urgent: true, ..request(n, "a") };
+        let mut pools = pools(2, 0);
         for n in 1..=2 {
-            assert_eq!(pool.submit(job(n, "a")), Some(Turn::Open(job(n, "a"))));
+            assert_eq!(pools.submit(request(n, "a")), Some(PoolStep::Open(request(n, "a"))));
         }
-        assert_eq!(pool.submit(job(3, "a")), None);
+        assert_eq!(pools.submit(request(3, "a")), None);
         for n in 4..=5 {
-            assert_eq!(pool.submit(urgent(n)), Some(Turn::Open(urgent(n))));
+            assert_eq!(pools.submit(urgent(n)), Some(PoolStep::Open(urgent(n))));
         }
-        assert_eq!(pool.submit(urgent(6)), None, "as many again, and no more");
-        assert_eq!(pool.submit(urgent(7)), None);
-        let reused = pool.changed(&origin("a"), A, Use::Busy, Use::Idle);
-        assert_eq!(reused, Some(Turn::Reuse(A, urgent(6))), "it goes first, on a connection that there is");
-        assert_eq!(pool.changed(&origin("a"), B, Use::Busy, Use::Closed), Some(Turn::Open(urgent(7))));
-        assert_eq!(pool.changed(&origin("a"), A, Use::Busy, Use::Idle), Some(Turn::Close(A)), "it was one too many");
-        assert_eq!(pool.changed(&origin("a"), A, Use::Idle, Use::Ending), None);
-        assert_eq!(pool.changed(&origin("a"), A, Use::Ending, Use::Closed), None);
-        assert_eq!(pool.changed(&origin("a"), C, Use::Busy, Use::Closed), None);
-        assert_eq!(pool.changed(&origin("a"), C, Use::Busy, Use::Closed), Some(Turn::Open(job(3, "a"))));
+        assert_eq!(pools.submit(urgent(6)), None, "as many again, and no more");
+        assert_eq!(pools.submit(urgent(7)), None);
+        let reused = pools.changed(&origin("a"), A, ConnectionUse::Busy, ConnectionUse::Idle);
+        assert_eq!(reused, Some(PoolStep::Reuse(A, urgent(6))), "it goes first, on an idle connection");
+        assert_eq!(
+            pools.changed(&origin("a"), B, ConnectionUse::Busy, ConnectionUse::Closed),
+            Some(PoolStep::Open(urgent(7)))
+        );
+        assert_eq!(
+            pools.changed(&origin("a"), A, ConnectionUse::Busy, ConnectionUse::Idle),
+            Some(PoolStep::Close(A)),
+            "it was one too many"
+        );
+        assert_eq!(pools.changed(&origin("a"), A, ConnectionUse::Idle, ConnectionUse::Ending), None);
+        assert_eq!(pools.changed(&origin("a"), A, ConnectionUse::Ending, ConnectionUse::Closed), None);
+        assert_eq!(pools.changed(&origin("a"), C, ConnectionUse::Busy, ConnectionUse::Closed), None);
+        assert_eq!(
+            pools.changed(&origin("a"), C, ConnectionUse::Busy, ConnectionUse::Closed),
+            Some(PoolStep::Open(request(3, "a")))
+        );
     }
 
     #[test]
-    fn a_stream_leaves_its_place_to_a_request_as_long_as_there_are_few() {
-        let mut pool = pool(1, 2);
+    fn few_streams_do_not_count_as_connections() {
+        let mut pools = pools(1, 2);
         let a = origin("a");
-        let _ = pool.submit(job(1, "a"));
-        assert_eq!(pool.submit(job(2, "a")), None);
-        assert_eq!(pool.changed(&a, A, Use::Busy, Use::Stream), Some(Turn::Open(job(2, "a"))));
-        assert_eq!(pool.submit(job(3, "a")), None);
-        assert_eq!(pool.changed(&a, B, Use::Busy, Use::Stream), Some(Turn::Open(job(3, "a"))));
-        assert_eq!(pool.submit(job(4, "a")), None);
-        assert_eq!(pool.changed(&a, C, Use::Busy, Use::Stream), None, "the third counts as any other");
-        assert_eq!(pool.changed(&a, A, Use::Stream, Use::Closed), Some(Turn::Open(job(4, "a"))));
+        let _ = pools.submit(request(1, "a"));
+        assert_eq!(pools.submit(request(2, "a")), None);
+        assert_eq!(
+            pools.changed(&a, A, ConnectionUse::Busy, ConnectionUse::Stream),
+            Some(PoolStep::Open(request(2, "a")))
+        );
+        assert_eq!(pools.submit(request(3, "a")), None);
+        assert_eq!(
+            pools.changed(&a, B, ConnectionUse::Busy, ConnectionUse::Stream),
+            Some(PoolStep::Open(request(3, "a")))
+        );
+        assert_eq!(pools.submit(request(4, "a")), None);
+        assert_eq!(
+            pools.changed(&a, C, ConnectionUse::Busy, ConnectionUse::Stream),
+            None,
+            "the third counts as any other"
+        );
+        assert_eq!(
+            pools.changed(&a, A, ConnectionUse::Stream, ConnectionUse::Closed),
+            Some(PoolStep::Open(request(4, "a")))
+        );
     }
 
     #[test]
-    fn a_stream_that_ends_is_kept_as_a_connection_only_if_there_is_room() {
+    fn connection_of_an_ended_stream_is_kept_if_there_is_room() {
         let a = origin("a");
-        let mut pool = pool(1, 8);
-        let _ = pool.submit(job(1, "a"));
-        assert_eq!(pool.changed(&a, A, Use::Busy, Use::Stream), None);
-        assert_eq!(pool.changed(&a, A, Use::Stream, Use::Idle), None);
-        assert_eq!(pool.submit(job(2, "a")), Some(Turn::Reuse(A, job(2, "a"))));
+        let mut pools = pools(1, 8);
+        let _ = pools.submit(request(1, "a"));
+        assert_eq!(pools.changed(&a, A, ConnectionUse::Busy, ConnectionUse::Stream), None);
+        assert_eq!(pools.changed(&a, A, ConnectionUse::Stream, ConnectionUse::Idle), None);
+        assert_eq!(pools.submit(request(2, "a")), Some(PoolStep::Reuse(A, request(2, "a"))));
 
-        assert_eq!(pool.changed(&a, A, Use::Busy, Use::Stream), None);
-        assert_eq!(pool.submit(job(3, "a")), Some(Turn::Open(job(3, "a"))));
-        assert_eq!(pool.submit(job(4, "a")), None);
-        assert_eq!(pool.changed(&a, A, Use::Stream, Use::Idle), Some(Turn::Close(A)));
-        assert_eq!(pool.changed(&a, A, Use::Idle, Use::Ending), None);
-        assert_eq!(pool.changed(&a, B, Use::Busy, Use::Idle), Some(Turn::Reuse(B, job(4, "a"))), "one is enough");
-        assert_eq!(pool.changed(&a, A, Use::Ending, Use::Closed), None);
+        assert_eq!(pools.changed(&a, A, ConnectionUse::Busy, ConnectionUse::Stream), None);
+        assert_eq!(pools.submit(request(3, "a")), Some(PoolStep::Open(request(3, "a"))));
+        assert_eq!(pools.submit(request(4, "a")), None);
+        assert_eq!(pools.changed(&a, A, ConnectionUse::Stream, ConnectionUse::Idle), Some(PoolStep::Close(A)));
+        assert_eq!(pools.changed(&a, A, ConnectionUse::Idle, ConnectionUse::Ending), None);
+        assert_eq!(
+            pools.changed(&a, B, ConnectionUse::Busy, ConnectionUse::Idle),
+            Some(PoolStep::Reuse(B, request(4, "a"))),
+            "one is enough"
+        );
+        assert_eq!(pools.changed(&a, A, ConnectionUse::Ending, ConnectionUse::Closed), None);
     }
 }

@@ -1,15 +1,18 @@
-//! How much of half-read requests the connections of one server hold together. Each connection has a [`Reservation`] of the [`MemoryBudget`], sets it to what it
-//! holds whenever it has read and understood all it could, and gives all of it back when it is dropped, however it ends. The count belongs
-//! to nobody: connections are owned by tasks, and no lock is taken for it.
+//! The budget of memory that the connections of one server share for requests that are not read to
+//! their end. Each connection has a [`Reservation`] of the [`MemoryBudget`]. Whenever it has parsed
+//! all it could, it sets the reservation to the bytes it holds. Dropping the reservation returns
+//! all of them, however the connection ends. The counter is atomic: tasks own the connections, and
+//! no task takes a lock for it.
 
 use alloc::sync::Arc;
 use core::mem;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a connection may hold whatever the others do, so that small requests are served while a few large ones fill the room.
+/// Bytes that a connection may hold regardless of the others, so that the server still serves small
+/// requests while a few large ones fill the budget.
 const SMALL: usize = 64 << 10;
 
-/// The room of one server. Clones are the same room.
+/// The budget of one server. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct MemoryBudget {
     held: Arc<AtomicUsize>,
@@ -24,19 +27,20 @@ pub(super) struct Reservation {
 }
 
 impl MemoryBudget {
-    /// MemoryBudget for so many bytes.
+    /// Returns a budget of `most` bytes.
     pub(super) fn new(most: usize) -> Self {
         Self { held: Arc::default(), most }
     }
 
-    /// A share for one more connection, which holds nothing.
+    /// Returns a reservation for one more connection, which holds nothing.
     pub(super) fn share(&self) -> Reservation {
         Reservation { room: self.clone(), held: 0 }
     }
 }
 
 impl Reservation {
-    /// Its connection now holds so many bytes. False: what came on top does not fit. It is counted all the same, until the connection has let go of it.
+    /// Sets the bytes that the connection now holds. Returns false if the additional bytes do not
+    /// fit. They still count, until the connection has released them.
     pub(super) fn hold(&mut self, bytes: usize) -> bool {
         let before = mem::replace(&mut self.held, bytes);
         if bytes <= before {
@@ -48,7 +52,7 @@ impl Reservation {
         bytes <= SMALL || all <= self.room.most
     }
 
-    /// Whether its connection may not hold a byte more.
+    /// Returns whether the connection may not hold any further byte.
     pub(super) fn is_full(&self) -> bool {
         self.held > SMALL && self.room.held.load(Ordering::Relaxed) >= self.room.most
     }

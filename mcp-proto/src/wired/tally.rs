@@ -1,4 +1,4 @@
-//! What is counted of a wired engine while it runs, for its snapshot.
+//! The counters of a wired engine while it runs, for its snapshot.
 
 use crate::client;
 use crate::error::DiagnosticKind;
@@ -24,7 +24,7 @@ impl Counters {
         *self.diagnostics.entry(kind).or_default() += 1;
     }
 
-    /// An event of a client's engine.
+    /// Counts an event of a client engine.
     pub(super) fn client(&mut self, event: &client::Event) {
         match event {
             client::Event::Diagnostic(diagnostic) => self.diagnostic(diagnostic.kind),
@@ -35,7 +35,7 @@ impl Counters {
         }
     }
 
-    /// An event of a server's engine.
+    /// Counts an event of a server engine.
     pub(super) fn server(&mut self, event: &server::Event) {
         match event {
             server::Event::Diagnostic(diagnostic) => self.diagnostic(diagnostic.kind),
@@ -44,7 +44,7 @@ impl Counters {
         }
     }
 
-    /// What is told of a server.
+    /// Returns the snapshot of a server.
     pub(super) fn snapshot(&self, server: &Server, channels: usize, queued: usize, lost: (u64, u64)) -> ServerStats {
         ServerStats {
             running: server.running(),
@@ -62,7 +62,7 @@ impl Counters {
     }
 }
 
-/// The messages, and what is none, in an item that was read.
+/// Counts the messages in an item that was read, or the item as malformed.
 pub(super) fn read(traffic: &mut Traffic, item: &Inbound) {
     match item {
         Inbound::Message(_) | Inbound::Event(SseEvent { data: Data::Message(_), .. }) => traffic.messages_in += 1,
@@ -76,7 +76,7 @@ pub(super) fn read(traffic: &mut Traffic, item: &Inbound) {
     }
 }
 
-/// The messages in what is said.
+/// Counts the messages in an output.
 pub(super) fn said(traffic: &mut Traffic, outgoing: &Outbound) {
     let is_message = match outgoing {
         Outbound::Message(_) => true,

@@ -1,25 +1,28 @@
-//! Who is shown everything that goes into an engine and comes out of it. What is made of it is not known here.
+//! The observer of every input and output of an engine. This module does not know how an observer
+//! uses them.
 
 use crate::client::Event;
-use crate::error::Refused;
+use crate::error::Refusal;
 use crate::exchange::Action;
 use crate::input::{Applied, WiredClientInput};
 use crate::time::Instant;
 use alloc::string::String;
 use core::fmt;
 
-/// Is shown, in the order in which it happens, every input of a [`WiredClient`](super::WiredClient), what it came to, and every output
-/// that the driver takes. [`record`](crate::record) writes it down.
+/// Receives every input of a [`WiredClient`](super::WiredClient), its result, and every output that
+/// the driver takes, in the order in which they happen. [`record`](crate::record) writes them to a
+/// recording.
 pub trait Tape: fmt::Debug + Send {
-    /// The engine is about to be told this.
+    /// The engine is about to apply this input.
     fn input(&mut self, now: Instant, input: &WiredClientInput);
 
-    /// What the last input came to.
-    fn applied(&mut self, applied: &Result<Applied, Refused<WiredClientInput>>);
+    /// The result of the last input.
+    fn applied(&mut self, applied: Result<Applied, &Refusal>);
 
-    /// The driver takes this.
+    /// The driver takes this action.
     fn output(&mut self, action: &Action<Event>);
 
-    /// Why nothing more can be kept. Asked after every input; once it gives a reason, nothing more is shown.
+    /// Returns why the tape cannot record any more. The client calls this after every input. After
+    /// the first reason it passes nothing more to the tape.
     fn failed(&mut self) -> Option<String>;
 }

@@ -1,5 +1,5 @@
-//! How connections share an executor: polled by hand or by a single-threaded executor, over streams in memory. No time passes, so what is
-//! counted depends on nothing but the order of polls.
+//! How connections share an executor: polled by hand or by a single-threaded executor, over streams
+//! in memory. No time passes, so the counts depend only on the order of polls.
 
 use super::*;
 use crate::{Router, tool};
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 
-/// Requests of each client.
+/// Number of requests of each client.
 const REQUESTS: usize = 40;
 
 /// Whether its task was woken.
@@ -25,31 +25,31 @@ impl Wake for Woken {
     }
 }
 
-/// A client over HTTP, as both ends of its connection.
+/// An HTTP client, as both ends of its connection.
 #[derive(Clone)]
 struct Client(Arc<Mutex<Talk>>);
 
 struct Talk {
     number: usize,
-    /// Bytes of the requests that were not read yet.
+    /// Bytes of the requests that the server has not read.
     unread: Vec<u8>,
     /// Requests that it sends once `unread` was read and, if it is patient, answered.
     left: usize,
     patient: bool,
-    /// It has no answer to its latest request.
+    /// Its latest request has no response.
     waits: bool,
-    /// It ends its side after its last answer.
+    /// It ends its side after its last response.
     ends: bool,
-    /// Bytes of the largest read and write.
+    /// Maximum size of a read or write, in bytes.
     at_once: usize,
     reader: Option<Waker>,
     writer: Option<Waker>,
     takes: Takes,
-    /// The numbers of the clients that were answered, in order.
+    /// The numbers of the clients that got a response, in order.
     served: Served,
 }
 
-/// What it does with answers.
+/// How it reads responses.
 #[derive(Clone, Copy, PartialEq)]
 enum Takes {
     All,
@@ -60,7 +60,7 @@ enum Takes {
 type Served = Arc<Mutex<Vec<usize>>>;
 
 impl Client {
-    /// One that sends each request once the one before it is answered.
+    /// Creates a client that sends each request after the response to the previous one.
     fn patient(number: usize, served: &Served) -> Self {
         let (unread, served) = (Vec::new(), served.clone());
         let (left, patient, waits, takes) = (REQUESTS, true, false, Takes::All);
@@ -79,7 +79,7 @@ impl Client {
         })))
     }
 
-    /// One that sends every request at once, each in a write of its own.
+    /// Creates a client that sends all requests at once, each in its own write.
     fn impatient(served: &Served) -> Self {
         let client = Self::patient(0, served);
         client.talk(|talk| talk.patient = false);
@@ -143,7 +143,7 @@ impl AsyncWrite for Client {
     }
 }
 
-/// A call of the tool `tick`.
+/// Returns a call of the tool `tick`.
 fn request() -> Vec<u8> {
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tick","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
@@ -159,10 +159,10 @@ fn server() -> Arc<Shared> {
 
 fn connection(server: &Arc<Shared>, client: &Client) -> ConnectionTask {
     let streams: (Reader, Writer) = (Box::new(client.clone()), Box::new(client.clone()));
-    ConnectionTask::join(server, Kind::HttpServer, Peer::default(), streams, true).ok().expect("room")
+    ConnectionTask::accept(server, Kind::HttpServer, Peer::default(), streams, true)
 }
 
-/// Polls a connection as an executor does, only when it was woken. Calls `polled` after each poll.
+/// Polls a connection like an executor, only when it was woken. Calls `polled` after each poll.
 fn run(mut connection: ConnectionTask, mut polled: impl FnMut()) -> Option<Closed> {
     let woken = Arc::<Woken>::default();
     let waker = Waker::from(woken.clone());
@@ -178,7 +178,7 @@ fn run(mut connection: ConnectionTask, mut polled: impl FnMut()) -> Option<Close
 }
 
 #[test]
-fn a_poll_serves_at_most_one_request() {
+fn one_poll_serves_at_most_one_request() {
     let served = Served::default();
     let mut before = 0;
     let end = run(connection(&server(), &Client::patient(0, &served)), || {
@@ -190,10 +190,10 @@ fn a_poll_serves_at_most_one_request() {
 }
 
 #[test]
-fn a_poll_answers_one_of_the_requests_of_one_read() {
+fn one_poll_answers_one_request_of_a_read() {
     let (served, mut before) = (Served::default(), 0);
     let client = Client::impatient(&served);
-    // As many as the first read takes.
+    // As many as the first read accepts.
     let requests = (4 << 10) / request().len();
     client.talk(|talk| (talk.unread, talk.left, talk.ends) = (request().repeat(requests), 0, false));
     let end = run(connection(&server(), &client), || {
@@ -227,9 +227,10 @@ fn clients_that_never_pause_are_served_in_turn() {
 
 // covers: B-277
 #[test]
-fn a_connection_that_has_used_its_turn_is_polled_again() {
+fn connection_is_polled_again_after_its_turn() {
     let served = Served::default();
-    // Nothing else wakes it: all that the client has to send is there from the start, and most parts of it are nothing to the engine yet.
+    // Nothing else wakes it: everything that the client sends is there from the start, and most
+    // parts of it mean nothing to the engine yet.
     let client = Client::impatient(&served);
     client.talk(|talk| talk.at_once = 100);
     let end = run(connection(&server(), &client), || ());
@@ -238,9 +239,9 @@ fn a_connection_that_has_used_its_turn_is_polled_again() {
 
 // covers: B-277
 #[test]
-fn a_connection_whose_answer_fails_to_be_written_ends_at_once() {
+fn connection_ends_at_once_if_its_response_cannot_be_written() {
     let (server, client, woken) = (server(), Client::impatient(&Served::default()), Arc::<Woken>::default());
-    // It sends one request, takes no answer, and says nothing any more.
+    // It sends one request, reads no response, and sends nothing more.
     client.talk(|talk| (talk.left, talk.takes) = (1, Takes::NothingYet));
     let mut connection = connection(&server, &client);
     let waker = Waker::from(woken.clone());
@@ -258,7 +259,7 @@ fn a_connection_whose_answer_fails_to_be_written_ends_at_once() {
 
 // covers: B-149, B-141
 #[test]
-fn a_connection_dropped_after_any_poll_leaves_nothing() {
+fn connection_dropped_after_any_poll_leaves_nothing() {
     for hangs in [true, false] {
         let mut states = std::collections::BTreeSet::new();
         for polls in 0..60 {
@@ -284,7 +285,7 @@ fn a_connection_dropped_after_any_poll_leaves_nothing() {
             }
             states.insert(server.lock().engine.stats().running);
             drop(connection);
-            // What the drop has cancelled ends.
+            // Tasks that the drop has cancelled end.
             while executor.try_tick() {}
             let state = server.lock();
             let stats = state.engine.stats();
@@ -297,7 +298,7 @@ fn a_connection_dropped_after_any_poll_leaves_nothing() {
     }
 }
 
-/// A server, and a client with one call that has an argument of this size.
+/// Creates a server, and a client with one call that has an argument of this size.
 fn large_call(size: usize) -> (Arc<Shared>, Client) {
     let router = Router::new("clock", "1").tool(tool("tick"), |_cx, _: BTreeMap<String, String>| async { Ok("tock") });
     let client = Client::impatient(&Served::default());
@@ -313,7 +314,7 @@ fn large_call(size: usize) -> (Arc<Shared>, Client) {
 
 // covers: B-277
 #[test]
-fn a_large_message_is_parsed_by_another_thread() {
+fn large_message_is_parsed_by_another_thread() {
     for (size, parses) in [(1 << 20, true), (16 << 10, false)] {
         let (server, client) = large_call(size);
         let (mut connection, mut parsed) = (connection(&server, &client), false);
@@ -329,7 +330,7 @@ fn a_large_message_is_parsed_by_another_thread() {
 
 // covers: B-149, B-141
 #[test]
-fn a_connection_dropped_while_a_thread_parses_leaves_nothing() {
+fn connection_dropped_during_parsing_leaves_nothing() {
     let (server, client) = large_call(1 << 20);
     let mut connection = connection(&server, &client);
     while !matches!(connection, ConnectionTask::Parsing(_)) {
@@ -337,13 +338,13 @@ fn a_connection_dropped_while_a_thread_parses_leaves_nothing() {
     }
     server.shut_down(std::time::Duration::ZERO);
     drop(connection);
-    // The thread leaves the server when it has parsed what there was.
+    // The thread leaves the server when it has parsed everything.
     smol::block_on(server.over());
     let state = server.lock();
     assert_eq!((state.engine.stats().running, state.engine.stats().channels), (0, 0));
 }
 
-/// A client that sends empty lines without end.
+/// A client that sends empty lines endlessly.
 struct EmptyLines;
 
 impl AsyncRead for EmptyLines {
@@ -361,8 +362,7 @@ fn timers_fire_between_reads_that_other_threads_parse() {
     let server = Shared::new(router.into(), None).expect("a seed");
     let client = Client::patient(0, &Served::default());
     let streams: (Reader, Writer) = (Box::new(EmptyLines), Box::new(client));
-    let mut connection =
-        ConnectionTask::join(&server, Kind::HttpServer, Peer::default(), streams, false).ok().expect("room");
+    let mut connection = ConnectionTask::accept(&server, Kind::HttpServer, Peer::default(), streams, false);
     let (mut polls, mut parsed) = (0, false);
     let end = smol::block_on(poll_fn(|cx| {
         polls += 1;

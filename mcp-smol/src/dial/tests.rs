@@ -1,4 +1,5 @@
-//! Connecting, over real sockets: addresses that refuse, addresses that never answer, and clients that end while they connect.
+//! Connecting over real sockets: addresses that refuse, unresponsive addresses, and clients that
+//! end while they connect.
 
 use super::*;
 use crate::{Client, Config, HttpServer, Router, connect, connect_driven, serve_http, tool, tools};
@@ -14,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 #[derive(Deserialize)]
 struct Nothing {}
 
-/// An address where connections are neither accepted nor refused: the queue of its listener is full.
+/// An unresponsive address: the queue of its listener is full.
 struct Hole {
     address: SocketAddr,
     _listener: OwnedFd,
@@ -34,7 +35,7 @@ impl Hole {
     }
 }
 
-/// Two addresses with one port, as a name has that is known by both.
+/// Returns two addresses with one port, like those of a name with two addresses.
 fn pair() -> (Hole, TcpListener) {
     loop {
         let live = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("listens");
@@ -46,7 +47,7 @@ fn pair() -> (Hole, TcpListener) {
     }
 }
 
-/// Runs a test; one that takes longer than the bound has failed.
+/// Runs a test, which fails if it exceeds the time limit.
 fn run<T>(test: impl Future<Output = T>) -> T {
     let bound = async {
         Timer::after(LIMIT * 2).await;
@@ -75,7 +76,7 @@ async fn one(client: &Client) -> Option<String> {
 
 // covers: B-165
 #[test]
-fn an_address_that_does_not_answer_does_not_keep_the_next_one_waiting() {
+fn unresponsive_address_does_not_block_the_next() {
     let (hole, live) = pair();
     let live_address = live.local_addr().expect("an address");
     let (address, took) = run(dialled(&[hole.address, live_address]));
@@ -85,7 +86,7 @@ fn an_address_that_does_not_answer_does_not_keep_the_next_one_waiting() {
 
 // covers: B-165
 #[test]
-fn an_address_that_refuses_is_passed_over() {
+fn refusing_address_is_skipped() {
     let dead = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an address");
     let live = TcpListener::bind("127.0.0.1:0").expect("listens");
     let live_address = live.local_addr().expect("an address");
@@ -96,17 +97,17 @@ fn an_address_that_refuses_is_passed_over() {
 }
 
 #[test]
-fn a_connection_waits_for_no_acknowledgement() {
+fn connection_disables_the_nagle_algorithm() {
     let live = TcpListener::bind("127.0.0.1:0").expect("listens");
     let addresses = [live.local_addr().expect("an address")];
     let (stream, _) = run(dial(addresses, LIMIT, || Duration::ZERO)).expect("connected");
     assert_eq!(stream.nodelay().ok(), Some(true));
 }
 
-// `localhost` has an address of either family on most systems, and the other one comes first.
+// On most systems `localhost` has an address of each family, and the other one is first.
 // covers: B-165
 #[test]
-fn a_server_on_one_family_is_found_by_a_name_that_has_both() {
+fn name_with_two_families_reaches_server_on_one() {
     run(async {
         let (_server, address) = served().await;
         let began = Instant::now();
@@ -118,14 +119,14 @@ fn a_server_on_one_family_is_found_by_a_name_that_has_both() {
 
 // covers: B-165, B-087
 #[test]
-fn where_no_address_answers_the_connect_ends_in_time() {
+fn connect_times_out_if_no_address_responds() {
     let hole = Hole::at((Ipv4Addr::LOCALHOST, 0));
     let config = Config::new().set(|config| config.limits.frame.open_timeout = Duration::from_millis(300));
     run(async {
         let began = Instant::now();
         let (client, driver) = connect_driven(format!("http://{}/mcp", hole.address), config).expect("a target");
         let _driver = smol::spawn(driver);
-        let failed = client.ready().await.expect_err("nobody answers");
+        let failed = client.ready().await.expect_err("no address accepts");
         assert!(failed.to_string().contains(&Closed::Timeout.to_string()), "{failed}");
         assert!(began.elapsed() < LIMIT / 2, "{:?}", began.elapsed());
     });
@@ -144,7 +145,7 @@ async fn stuck() -> (Hole, Client) {
 }
 
 #[test]
-fn a_connection_that_is_not_made_keeps_neither_close_nor_drop_waiting() {
+fn pending_connect_delays_neither_close_nor_drop() {
     run(async {
         let (hole, client) = stuck().await;
         let began = Instant::now();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// A server that has so many lines to say, one at a time, and then says nothing.
+/// A server that sends this many lines, one at a time, and then nothing.
 struct Flood(Arc<AtomicUsize>);
 
 impl AsyncRead for Flood {
@@ -34,7 +34,7 @@ impl Wake for Woken {
 
 // covers: B-277
 #[test]
-fn a_driver_that_has_used_its_turns_is_polled_again() {
+fn driver_is_polled_again_after_its_turns() {
     let left = Arc::new(AtomicUsize::new(2000));
     let (client, driver) =
         connect_driven((Flood(left.clone()), sink()), Config::new().stderr(Stderr::Discard)).expect("a target");
@@ -42,14 +42,14 @@ fn a_driver_that_has_used_its_turns_is_polled_again() {
     let waker = Waker::from(woken.clone());
     let (mut polls, mut most) = (0, 0);
     woken.wake_by_ref();
-    // Only when it was woken, as an executor does. Nothing but the driver itself wakes it here.
+    // Only when it was woken, like an executor. Nothing except the driver itself wakes it here.
     while woken.0.swap(false, Ordering::SeqCst) {
         let before = left.load(Ordering::SeqCst);
         assert!(driver.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         most = most.max(before - left.load(Ordering::SeqCst));
         polls += 1;
     }
-    assert_eq!(left.load(Ordering::SeqCst), 0, "after {polls} polls nobody polls it");
+    assert_eq!(left.load(Ordering::SeqCst), 0, "after {polls} polls no task polls it");
     assert!(most <= 300, "{most} lines in one poll");
     drop(client);
 }

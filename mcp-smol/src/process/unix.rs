@@ -1,4 +1,5 @@
-//! Unix: a process group of its own for each program, watched without a thread where the system can.
+//! Unix: programs in their own process groups, watched without a thread where the system supports
+//! it.
 
 use super::{Signal, Started};
 use crate::Stderr;
@@ -13,17 +14,18 @@ use std::task::Context;
 
 /// A child, and its group if it leads one.
 pub(super) struct Child {
-    /// `None` once it is reaped, since its id may name another process from then on.
+    /// `None` once it is reaped: its id may belong to another process then.
     child: Option<std::process::Child>,
     group: Group,
     watch: Watch,
 }
 
-/// How the end of a program is noticed. It is not reaped by that: until [`Child::reap`] nobody else can get its process id.
+/// Detects the exit of a program without reaping it. Until [`Child::reap`], no other process can
+/// get its process id.
 enum Watch {
     /// A process descriptor (Linux).
     Descriptor(Async<File>),
-    /// A thread of the blocking pool that waits, where there are no such descriptors.
+    /// A waiting thread of the blocking pool, on systems without such descriptors.
     Thread(Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
@@ -31,7 +33,7 @@ pub(super) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Started> {
     let mut child = program.to_piped(stderr, std::env::vars_os()).spawn()?;
     let (stdin, stdout, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let watch = Watch::new(Pid::from_child(&child));
-    // From here on whatever fails ends it.
+    // From here on, any failure ends it.
     let child = Child { child: Some(child), group: program.group, watch };
     let (Some(stdin), Some(stdout)) = (stdin, stdout) else { return Err(io::Error::other("no pipes")) };
     let errors = match errors {
@@ -42,7 +44,7 @@ pub(super) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Started> {
 }
 
 impl Child {
-    /// A process that is gone already is no error.
+    /// Succeeds if the process has already exited.
     pub(super) fn signal(&mut self, signal: Signal) {
         let Some(child) = &self.child else { return };
         let pid = Pid::from_child(child);
@@ -56,7 +58,7 @@ impl Child {
         };
     }
 
-    /// Whether it has ended; does not reap it.
+    /// Returns whether it has exited. Does not reap it.
     pub(super) fn poll_ended(&mut self, cx: &mut Context<'_>) -> bool {
         match &mut self.watch {
             Watch::Thread(ended) => ended.as_mut().poll(cx).is_ready(),
@@ -73,9 +75,10 @@ impl Child {
         }
     }
 
-    /// Ends what is left of the group, and reads the exit status; `None` if it has not ended.
+    /// Kills the rest of the group, and returns the exit status. `None` if the program has not
+    /// exited.
     pub(super) fn reap(&mut self) -> Option<ExitStatus> {
-        // The program is not reaped yet, so its id still names its group and no other.
+        // The program is not reaped, so its id still belongs to its group.
         self.signal(Signal::Kill);
         let status = self.child.as_mut()?.try_wait().ok().flatten()?;
         self.child = None;
@@ -89,7 +92,8 @@ impl Drop for Child {
         if let Some(mut child) = self.child.take()
             && !matches!(child.try_wait(), Ok(Some(_)))
         {
-            // Killed, so the wait is short; a thread of the blocking pool, since a drop must not wait.
+            // It was killed, so the wait is short. It runs in the blocking pool, since a drop must
+            // not block.
             smol::unblock(move || child.wait()).detach();
         }
     }
@@ -108,7 +112,7 @@ impl Watch {
     }
 }
 
-/// Whether the process has ended; does not reap it.
+/// Returns whether the process has exited. Does not reap it.
 fn wait(pid: Pid, options: WaitIdOptions) -> Result<bool, rustix::io::Errno> {
     match rustix::process::waitid(WaitId::Pid(pid), options) {
         Ok(status) => Ok(status.is_some()),

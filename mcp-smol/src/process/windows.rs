@@ -1,10 +1,11 @@
-//! Windows: programs found as its shell finds them, each in a job and without a window. There are no signals, and threads of the blocking
-//! pool wait, read and write: its pipes cannot be waited for otherwise.
+//! Windows: programs found as the shell finds them, each in a job and without a window. There are
+//! no signals. Threads of the blocking pool wait, read and write, since Windows pipes cannot be
+//! polled.
 
 use super::{Signal, Started};
 use crate::Stderr;
+use mcp_proto::adapter::find_launcher;
 use mcp_proto::exchange::{ExitStatus, Group, Program};
-use mcp_proto::process::find_launcher;
 use smol::future::Future;
 use smol::{Task, Unblock};
 use std::ffi::OsString;
@@ -15,15 +16,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use win32job::{ExtendedLimitInfo, Job, JobError};
 
-/// A program of a console gets no console, which would be a window.
+/// Gives a console program no console, which would be a window.
 const CREATE_NO_WINDOW: u32 = 0x0800_0000;
 
-/// A child, and the job that it runs in.
+/// A child and its job.
 pub(super) struct Child {
-    /// Waits for its end; `None` once it has ended.
+    /// Waits for its exit. `None` once it has exited.
     waits: Option<Task<io::Result<std::process::ExitStatus>>>,
     ended: Option<ExitStatus>,
-    /// Whoever closes it ends all that is in it; so does the end of this process.
+    /// Closing it ends all processes in it, as does the end of this process.
     job: Option<Job>,
 }
 
@@ -31,7 +32,7 @@ pub(super) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Started> {
     let job = job(program.group).map_err(io::Error::other)?;
     let mut command = found(program).to_piped(stderr, std::env::vars_os());
     let mut child = command.creation_flags(CREATE_NO_WINDOW).spawn()?;
-    // What the child starts before this is not in the job.
+    // Processes that the child starts before this are not in the job.
     if let Err(e) = job.assign_process(child.as_raw_handle() as isize)
         && !matches!(child.try_wait(), Ok(Some(_)))
     {
@@ -46,7 +47,7 @@ pub(super) fn spawn(program: &Program, stderr: &Stderr) -> io::Result<Started> {
     Ok(Started { child, reader: Box::new(Unblock::new(stdout)), writer: Box::new(Unblock::new(stdin)), errors })
 }
 
-/// A job for the program, and for what it starts if that is to end with it.
+/// Creates a job for the program, and for its descendants if they end with it.
 fn job(group: Group) -> Result<Job, JobError> {
     let mut limits = ExtendedLimitInfo::new();
     limits.limit_kill_on_job_close();
@@ -56,7 +57,7 @@ fn job(group: Group) -> Result<Job, JobError> {
     Job::create_with_limit_info(&limits)
 }
 
-/// The program with the path of its launcher, if it has one.
+/// Returns the program with the path of its launcher, if it has one.
 fn found(program: &Program) -> Program {
     let changed = program.env.iter().rev().find(|(name, _)| name.eq_ignore_ascii_case("PATH"));
     let path = match changed {
@@ -74,14 +75,15 @@ fn found(program: &Program) -> Program {
 }
 
 impl Child {
-    /// Ends the child, or all of its job. It cannot be asked to end: the end of its input was that.
+    /// Ends the child, or its whole job. There is no way to ask it to terminate, except for the end
+    /// of its input.
     pub(super) fn signal(&mut self, signal: Signal) {
         if signal == Signal::Kill {
             self.job = None;
         }
     }
 
-    /// Whether it has ended.
+    /// Returns whether it has exited.
     pub(super) fn poll_ended(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(waits) = &mut self.waits else { return true };
         let Poll::Ready(status) = Pin::new(waits).poll(cx) else { return false };
@@ -90,7 +92,7 @@ impl Child {
         true
     }
 
-    /// Ends what is left of the job, and reads the exit status; `None` if it has not ended.
+    /// Ends the rest of the job, and returns the exit status. `None` if the program has not exited.
     pub(super) fn reap(&mut self) -> Option<ExitStatus> {
         self.signal(Signal::Kill);
         self.ended.take()

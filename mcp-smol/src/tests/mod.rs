@@ -1,6 +1,7 @@
-//! The client, its driver and the server under a model checker: random schedules of all threads and tasks, over pipes that hold a few
-//! bytes. In every one of them each call ends, closing returns, and nobody waits for a wake-up that was lost (the checker reports that as a
-//! deadlock). Run with `RUSTFLAGS='--cfg shuttle' cargo test -p mcp-smol --lib`; `MODEL_RUNS` sets how many schedules each scenario gets.
+//! The client, its driver and the server under a model checker: random schedules of all threads and
+//! tasks, over pipes that hold a few bytes. In every schedule each call ends, closing returns, and
+//! no wake-up is lost (the checker reports that as a deadlock). Run with `RUSTFLAGS='--cfg shuttle'
+//! cargo test -p mcp-smol --lib`. `MODEL_RUNS` sets the number of schedules for each scenario.
 
 pub(crate) mod time;
 
@@ -29,21 +30,22 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Checks a scenario under so many schedules, unless the environment says how many: half of them at random, half with few preemptions.
+/// Checks a scenario under this many schedules, unless the environment sets another number: half of
+/// them at random, half with few preemptions.
 fn check(runs: usize, scenario: impl Fn() + Send + Sync + 'static) {
     let runs = std::env::var("MODEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(runs);
     let scenario = Arc::new(scenario);
     let again = scenario.clone();
     let mut config = shuttle::Config::new();
-    // The default is too little for an engine without optimisation.
+    // The default is too small for an unoptimized engine.
     config.stack_size = 256 << 10;
-    // The same schedules in every run: what is found is found again.
+    // The same schedules in every run, so that findings are reproducible.
     Runner::new(RandomScheduler::new_from_seed(1, runs / 2), config.clone()).run(move || scenario());
     Runner::new(PctScheduler::new_from_seed(2, 3, runs / 2), config).run(move || again());
     eprintln!("{} schedules", runs / 2 * 2);
 }
 
-/// One direction of a channel.
+/// One direction of a connection.
 struct Pipe {
     bytes: VecDeque<u8>,
     room: usize,
@@ -130,7 +132,7 @@ impl Drop for WriteEnd {
     }
 }
 
-/// What has happened, in steps that may be waited for from many places.
+/// The progress of a scenario, in steps that several tasks may wait for.
 #[derive(Clone, Default)]
 struct Flag(Arc<(Mutex<Step>, Watchers)>);
 
@@ -160,7 +162,7 @@ impl Flag {
 #[derive(serde::Deserialize)]
 struct Nothing {}
 
-/// `add` answers 3, `hang` never ends, `wait` ends when the flag is set.
+/// `add` returns 3, `hang` never ends, `wait` ends when the flag is set.
 fn router(flag: &Flag) -> Router {
     let flag = flag.clone();
     Router::new("model", "1")
@@ -183,14 +185,14 @@ fn config() -> Config {
     Config::new().set(|config| config.policy = Policy::Modern)
 }
 
-/// A client, its driver, and the server at the other end of two pipes.
+/// Creates a client, its driver, and the server at the other end of two pipes.
 fn pair(room: usize, config: Config, flag: &Flag) -> (Client, Driver, impl Future<Output = io::Result<()>> + use<>) {
     let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(room), pipe(room));
     let (client, driver) = connect_driven((our_reader, our_writer), config).expect("a target");
     (client, driver, serve(router(flag), their_reader, their_writer))
 }
 
-/// The same with the driver and the server running as tasks; both end.
+/// The same, with the driver and the server running as tasks. Both end.
 fn running(room: usize, config: Config, flag: &Flag) -> (Client, impl FnOnce() + use<>) {
     let (client, driver, serving) = pair(room, config, flag);
     let (driver, serving) = (shuttle::future::spawn(driver), shuttle::future::spawn(serving));
@@ -201,7 +203,7 @@ fn running(room: usize, config: Config, flag: &Flag) -> (Client, impl FnOnce() +
     (client, ended)
 }
 
-/// Does this while time passes.
+/// Runs `body` while time passes.
 fn in_time<T>(body: impl FnOnce() -> T) -> T {
     let done = Arc::new(Mutex::new(false));
     let over = done.clone();
@@ -217,7 +219,7 @@ fn in_time<T>(body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Calls `add`, on this thread.
+/// Calls `add` on this thread.
 fn add(client: &Client) -> Result<(), CallError> {
     let sum = block_on(client.call(tools::call("add")))?;
     assert_eq!(sum.first_text(), Some("3"));
@@ -238,7 +240,7 @@ fn join(threads: Vec<thread::JoinHandle<()>>) {
     threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
 }
 
-/// A future that ends after so many polls.
+/// Returns a future that ends after this many polls.
 fn after_polls(polls: usize) -> impl Future<Output = ()> {
     let mut left = polls;
     poll_fn(move |cx| {
@@ -281,13 +283,13 @@ fn pipes_of_one_byte_carry_everything() {
 
 // covers: S0-29
 #[test]
-fn a_call_that_is_dropped_at_any_point_leaves_the_others() {
+fn call_dropped_at_any_point_does_not_affect_others() {
     check(2000, || {
         let (client, ended) = running(256, config(), &Flag::default());
         let theirs = client.clone();
         let threads = threads(3, move |n| {
             let tool = ["hang", "add", "wait"][n];
-            // Whether the call or the polls end first is up to the schedule.
+            // The schedule decides whether the call or the polls end first.
             block_on(smol::future::or(async { drop(theirs.call(tools::call(tool)).await) }, after_polls(any(4))));
             add(&theirs).expect("an answer");
         });
@@ -299,7 +301,7 @@ fn a_call_that_is_dropped_at_any_point_leaves_the_others() {
 
 // covers: B-277
 #[test]
-fn closing_ends_every_call_whatever_it_meets() {
+fn closing_ends_every_call_in_any_state() {
     check(2000, || {
         let (client, ended) = running(256, config(), &Flag::default());
         let theirs = client.clone();
@@ -309,7 +311,7 @@ fn closing_ends_every_call_whatever_it_meets() {
             2 => drop(block_on(theirs.ready())),
             _ => drop(block_on(theirs.close())),
         });
-        // A server whose handler never ends is waited for, for a while.
+        // Closing waits for a server whose handler never ends, up to a limit.
         in_time(|| {
             block_on(client.close());
             join(threads);
@@ -376,7 +378,7 @@ fn dropping_the_server_at_any_point_ends_the_calls() {
     });
 }
 
-/// A client whose last handle takes its driver back, as [`connect`](crate::connect) makes it.
+/// Creates a client whose last handle takes its driver back, like [`connect`](crate::connect).
 fn owning(config: Config) -> (Client, impl FnOnce()) {
     let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
     let (shared, driver) = build((our_reader, our_writer), config).expect("a target");
@@ -393,7 +395,7 @@ fn owning(config: Config) -> (Client, impl FnOnce()) {
 
 // covers: B-133
 #[test]
-fn the_last_handle_takes_the_driver_back_from_whoever_polls_it() {
+fn last_handle_takes_the_driver_back_from_its_task() {
     check(2000, || {
         let (client, ended) = owning(config());
         let theirs = client.clone();
@@ -407,7 +409,7 @@ fn the_last_handle_takes_the_driver_back_from_whoever_polls_it() {
 
 // covers: B-277
 #[test]
-fn the_last_handle_may_be_dropped_by_a_callback() {
+fn last_handle_may_be_dropped_by_a_callback() {
     check(2000, || {
         let slot = Arc::new(Mutex::new(None::<Client>));
         let (here, there) = (slot.clone(), Flag::default());
@@ -432,7 +434,7 @@ fn the_last_handle_may_be_dropped_by_a_callback() {
 
 // covers: B-277
 #[test]
-fn who_watches_misses_no_change() {
+fn watcher_misses_no_change() {
     check(2000, || {
         let flag = Flag::default();
         let watched = flag.clone();
@@ -447,7 +449,7 @@ fn who_watches_misses_no_change() {
 
 // covers: B-277
 #[test]
-fn a_handler_that_is_woken_from_elsewhere_goes_on() {
+fn handler_woken_by_another_thread_continues() {
     check(2000, || {
         let flag = Flag::default();
         let (client, ended) = running(256, config(), &flag);
@@ -466,15 +468,14 @@ fn a_handler_that_is_woken_from_elsewhere_goes_on() {
     });
 }
 
-/// Two clients of one server; how the server is told to end is up to the caller.
+/// Runs two clients of one server. The caller decides how the server ends.
 fn two_connections(stop: impl Fn(&Arc<Shared>) + Send + Sync + 'static) {
     check(2000, move || {
         let shared = Shared::new(router(&Flag::default()).into(), None).expect("a seed");
         let connected = || {
             let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
             let streams: (Reader, Writer) = (Box::new(their_reader), Box::new(their_writer));
-            let connection =
-                ConnectionTask::join(&shared, Kind::Lines, Peer::default(), streams, true).ok().expect("room");
+            let connection = ConnectionTask::accept(&shared, Kind::Lines, Peer::default(), streams, true);
             let connection = shuttle::future::spawn(connection);
             let (client, driver) = connect_driven((our_reader, our_writer), config()).expect("a target");
             (client, shuttle::future::spawn(driver), connection)
@@ -499,26 +500,25 @@ fn two_connections(stop: impl Fn(&Arc<Shared>) + Send + Sync + 'static) {
 
 // covers: B-143
 #[test]
-fn a_server_that_is_stopped_ends_every_connection() {
+fn stopped_server_ends_every_connection() {
     two_connections(|shared| shared.end());
 }
 
 // covers: B-143
 #[test]
-fn a_server_that_is_shut_down_ends_every_connection() {
+fn shutdown_ends_every_connection() {
     two_connections(|shared| shared.shut_down(Duration::ZERO));
 }
 
 // covers: B-141, B-149
 #[test]
-fn dropping_a_connection_at_any_point_leaves_the_other() {
+fn connection_dropped_at_any_point_does_not_affect_the_other() {
     check(1000, || {
         let shared = Shared::new(router(&Flag::default()).into(), None).expect("a seed");
         let connected = |end: Pin<Box<dyn Future<Output = ()> + Send>>| {
             let ((their_reader, our_writer), (our_reader, their_writer)) = (pipe(256), pipe(256));
             let streams: (Reader, Writer) = (Box::new(their_reader), Box::new(their_writer));
-            let connection =
-                ConnectionTask::join(&shared, Kind::Lines, Peer::default(), streams, true).ok().expect("room");
+            let connection = ConnectionTask::accept(&shared, Kind::Lines, Peer::default(), streams, true);
             let connection = smol::future::or(async { drop(connection.await) }, end);
             let connection = shuttle::future::spawn(connection);
             let (client, driver) = connect_driven((our_reader, our_writer), config()).expect("a target");

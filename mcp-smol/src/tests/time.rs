@@ -1,4 +1,4 @@
-//! Time of the model: it passes only when a scenario says so.
+//! Time under the model checker: it passes only when a scenario requests it.
 
 use crate::sync::{Mutex, lock};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// Since the origin, which is the first moment that anyone asks for the time.
+/// Since the origin, which is the first time that the clock is read.
 struct Time {
     now: Instant,
     timers: u64,
@@ -22,7 +22,7 @@ pub(crate) fn now() -> Instant {
     lock(&TIME).now
 }
 
-/// Time passes until the next timer is due. Whether there was one.
+/// Advances the time to the next timer. Returns whether there was one.
 pub(super) fn pass() -> bool {
     let mut time = lock(&TIME);
     let Some(((at, _), waker)) = time.armed.pop_first() else { return false };
@@ -32,7 +32,7 @@ pub(super) fn pass() -> bool {
     true
 }
 
-/// As the one of async-io.
+/// Like the timer of async-io.
 pub(crate) struct Timer {
     number: u64,
     at: Option<Instant>,

@@ -1,4 +1,4 @@
-//! The file of a Unix domain socket: private from the moment it exists, and removed with its server.
+//! The file of a Unix domain socket: private as soon as it exists, and removed with its server.
 
 use rustix::fs::{AtFlags, CWD, Mode, chmodat};
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -16,31 +16,34 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Read and write for the owner: connecting takes the right to write.
+/// Read and write for the owner: connecting requires write permission.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// A socket with a new file that only this user may connect to. It does not listen yet, so every connection is refused.
+/// A socket with a new file that only this user may connect to. It does not listen yet, so
+/// connections are refused.
 #[derive(Debug)]
 pub(super) struct Bound {
     socket: OwnedFd,
     file: File,
 }
 
-/// The socket in the file system. Dropping it removes it, unless another has taken its place.
+/// The socket in the file system. Dropping it removes the socket, unless another file has replaced
+/// it.
 #[derive(Debug)]
 pub(super) struct File {
     path: PathBuf,
-    /// Of this file alone until it is removed; the next file may get the same.
+    /// Unique until the file is removed; the next file may get the same.
     identity: (u64, u64),
     removed: AtomicBool,
 }
 
 impl Bound {
-    /// Makes a socket and its file at this path, where nothing may be, not even a link.
+    /// Creates a socket and its file at this path. Fails if anything exists there, even a link.
     pub(super) fn at(path: &Path) -> io::Result<Self> {
         let address = SocketAddrUnix::new(path)?;
         let socket = stream_socket()?;
-        // Here `bind` gives the file the mode of the socket, less the umask. Elsewhere the mode of a socket means nothing.
+        // On these systems `bind` gives the file the mode of the socket, reduced by the umask. On
+        // others the mode of a socket has no effect.
         #[cfg(any(target_os = "linux", target_os = "android"))]
         rustix::fs::fchmod(&socket, PRIVATE)?;
         net::bind(&socket, &address)?;
@@ -48,22 +51,23 @@ impl Bound {
         Ok(Self { socket, file })
     }
 
-    /// Listens. Before the first connection can be made, the mode is what it is to be, whatever the umask is.
+    /// Listens. The mode of the file is set before the first connection is possible, with any
+    /// umask.
     pub(super) fn listen(self) -> io::Result<(UnixListener, File)> {
         restrict(&self.file.path)?;
-        // As many connections wait as the system allows.
+        // With the longest queue that the system allows.
         net::listen(&self.socket, i32::MAX)?;
         Ok((self.socket.into(), self.file))
     }
 }
 
-/// A socket that no program inherits.
+/// Creates a socket that no program inherits.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn stream_socket() -> io::Result<OwnedFd> {
     Ok(net::socket_with(AddressFamily::UNIX, SocketType::STREAM, net::SocketFlags::CLOEXEC, None)?)
 }
 
-/// As above, where not every system can do it in one step.
+/// The same, for systems that need two steps.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn stream_socket() -> io::Result<OwnedFd> {
     let socket = net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
@@ -71,10 +75,11 @@ fn stream_socket() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Makes the socket at this path private. Does not follow a link that has taken its place.
+/// Makes the socket at this path private. Does not follow a link that has replaced it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn restrict(path: &Path) -> io::Result<()> {
-    // Here no call changes the mode of a file that it opens without following a link, but a descriptor names the file itself.
+    // Linux has no call that changes the mode of a file without following a link, but a descriptor
+    // identifies the file itself.
     let file = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let mode = fstat(&file)?.st_mode;
     match FileType::from_raw_mode(mode) {
@@ -97,7 +102,7 @@ impl File {
         &self.path
     }
 
-    /// Removes it, unless that was done.
+    /// Removes the file, once.
     pub(super) fn remove(&self) {
         let ours = || identity(&self.path).is_ok_and(|found| found == self.identity);
         if !self.removed.swap(true, Ordering::Relaxed) && ours() {
@@ -113,7 +118,7 @@ impl Drop for File {
     }
 }
 
-/// The device of a file and its number there, which differ from those of a file that takes its place.
+/// Returns the device of a file and its number there. A file that replaces it has different ones.
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }
@@ -130,7 +135,7 @@ mod tests {
     /// The umask belongs to the process.
     static UMASK: Mutex<()> = Mutex::new(());
 
-    /// A path of this test's own, with nothing there.
+    /// Returns an unused path for this test.
     fn free(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("mcp-smol-file-{}-{name}", std::process::id()));
         drop(fs::remove_file(&path));
@@ -142,12 +147,12 @@ mod tests {
     }
 
     fn refused(path: &Path) -> ErrorKind {
-        UnixStream::connect(path).expect_err("nobody listens").kind()
+        UnixStream::connect(path).expect_err("nothing listens").kind()
     }
 
     // covers: S3-45
     #[test]
-    fn socket_is_private_from_bind_on_and_listens_last() {
+    fn socket_is_private_before_it_listens() {
         let path = free("private");
         let held = UMASK.lock().unwrap_or_else(PoisonError::into_inner);
         for (mask, bound) in [(0o000, 0o600), (0o077, 0o600), (0o200, 0o400)] {
@@ -167,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn mode_is_changed_through_no_link() {
+    fn mode_is_not_changed_through_a_link() {
         let (link, target) = (free("link"), free("target"));
         fs::write(&target, "a file of someone").expect("written");
         fs::set_permissions(&target, Permissions::from_mode(0o640)).expect("its owner's");

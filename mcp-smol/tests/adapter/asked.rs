@@ -1,4 +1,4 @@
-//! Requests that the application is asked about, and that nobody waits for any more.
+//! Admissions that are pending when their request or server ends.
 
 use crate::common::{run, until};
 use mcp_smol::{Admission, Router, Service, serve_http};
@@ -11,14 +11,14 @@ use std::time::Duration;
 const HEAD: &str =
     "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n";
 
-/// How often the application was asked, and how often that was let go.
+/// How often the application was asked, and how often its future was dropped.
 #[derive(Default)]
 struct Asked {
     begun: AtomicUsize,
     dropped: AtomicUsize,
 }
 
-/// One question.
+/// One pending admission.
 struct Question(Arc<Asked>);
 
 impl Drop for Question {
@@ -27,7 +27,7 @@ impl Drop for Question {
     }
 }
 
-/// A server whose application never decides, and has long to do so.
+/// Creates a server whose application never decides, with a long time limit.
 fn undecided(asked: &Arc<Asked>) -> Service {
     let router =
         Router::new("undecided", "1").configure(|config| config.limits.server.admit_timeout = Duration::from_secs(600));
@@ -44,7 +44,7 @@ fn undecided(asked: &Arc<Asked>) -> Service {
 
 // covers: B-141
 #[test]
-fn a_server_that_was_stopped_waits_for_no_decision() {
+fn stopped_server_waits_for_no_admission() {
     run(async {
         let asked = Arc::<Asked>::default();
         let server = serve_http(undecided(&asked), "127.0.0.1:0").await.expect("an address");
@@ -58,7 +58,7 @@ fn a_server_that_was_stopped_waits_for_no_decision() {
 
 // covers: B-174, B-149
 #[test]
-fn a_client_that_goes_away_is_asked_about_no_longer() {
+fn disconnect_drops_the_pending_admission() {
     run(async {
         let asked = Arc::<Asked>::default();
         let server = serve_http(undecided(&asked), "127.0.0.1:0").await.expect("an address");

@@ -26,7 +26,7 @@ pub(crate) struct Count {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Nothing {}
 
-/// What can be seen of the handlers from outside.
+/// The observable state of the handlers.
 #[derive(Clone, Default)]
 pub(crate) struct Seen {
     /// Handlers of `hang` that were entered.
@@ -52,7 +52,7 @@ pub(crate) fn router(seen: &Seen) -> Router {
         .tool(tool("echo").describe("says it again"), |_cx, say: Text| async move { Ok(say.text) })
         .tool(tool("count").describe("counts, and reports each step"), |cx, to: Count| async move {
             for n in 1..=to.count {
-                // Whoever does not want to hear of it is not told.
+                // Fails if the client did not request progress.
                 let _ = cx.progress(Progress::new(n.into()).total(to.count.into()));
                 smol::future::yield_now().await;
             }
@@ -83,7 +83,7 @@ pub(crate) fn router(seen: &Seen) -> Router {
                 pending::<Result<String, ToolError>>().await
             }
         })
-        .tool(tool("meet").describe("ends when so many are here"), move |_cx, all: Count| {
+        .tool(tool("meet").describe("ends when this many are here"), move |_cx, all: Count| {
             let meet = meet.clone();
             async move {
                 meet.fetch_add(1, Ordering::SeqCst);

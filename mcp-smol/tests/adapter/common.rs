@@ -1,4 +1,5 @@
-//! What the tests of this crate share: a bound for everything, peers made of shell, and a look at the process table.
+//! Helpers of these tests: a time limit for everything, peers as shell scripts, and the process
+//! table.
 
 use mcp_proto::client::Policy;
 use mcp_proto::exchange::Program;
@@ -7,7 +8,7 @@ use smol::Timer;
 use std::future::Future;
 use std::time::Duration;
 
-/// Runs a test; one that takes longer than the bound has failed.
+/// Runs a test, which fails if it exceeds the time limit.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let bound = async {
         Timer::after(Duration::from_secs(30)).await;
@@ -16,7 +17,7 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     smol::block_on(smol::future::or(test, bound))
 }
 
-/// Waits until `is_so`; the bound of [`run`] applies.
+/// Waits until `is_so`, within the time limit of [`run`].
 pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         Timer::after(Duration::from_millis(2)).await;
@@ -28,19 +29,20 @@ pub(crate) fn sh(script: &str) -> Program {
     Program::new("/bin/sh").args(["-c", script])
 }
 
-/// The beginning of a script: answers `initialize`, with the process id as its name, and reads the notification after it.
+/// The beginning of a script: it responds to `initialize` with the process id as its name, and
+/// reads the next notification.
 pub(crate) const HELLO: &str = r#"
     read -r line
     echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"'$$'","version":"1"}}}'
     read -r line
 "#;
 
-/// A script that has said hello.
+/// Returns a script that has completed the handshake.
 pub(crate) fn server(script: &str) -> Program {
     sh(&format!("{HELLO}{script}"))
 }
 
-/// A configuration for the servers above, which know `initialize` only.
+/// Returns a configuration for the servers above, which support only `initialize`.
 pub(crate) fn legacy() -> Config {
     Config::new().stderr(Stderr::Discard).set(|config| {
         config.policy = Policy::Legacy;
@@ -48,12 +50,12 @@ pub(crate) fn legacy() -> Config {
     })
 }
 
-/// The process group of a server that has said hello.
+/// Returns the process group of a server that has completed the handshake.
 pub(crate) fn group(client: &Client) -> u32 {
     client.server().and_then(|server| server.implementation).expect("hello").name.parse().expect("a process id")
 }
 
-/// The processes of a group that still run.
+/// Returns the running processes of a group.
 pub(crate) fn members(group: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

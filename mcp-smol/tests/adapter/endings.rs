@@ -1,4 +1,5 @@
-//! However a client or its surroundings end, nothing of its program is left, nothing waits for ever, and a panic stays where it is.
+//! However a client or its surroundings end, its program is ended, nothing waits forever, and a
+//! panic is contained.
 
 use crate::calc::{Add, Nothing, Seen, name, router};
 use crate::common::{group, legacy, members, run, server, sh, until};
@@ -22,7 +23,8 @@ fn spawned(target: impl mcp_smol::IntoTarget, config: Config) -> Client {
     client
 }
 
-/// A field of `/proc/PID/stat`, counted from the state of the process; `None` if there is no such process.
+/// Returns a field of `/proc/PID/stat`, counted from the state of the process. `None` if there is
+/// no such process.
 fn stat(pid: u32, field: usize) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit(')').next()?.split_whitespace().nth(field).map(String::from)
@@ -32,7 +34,7 @@ fn is_alive(pid: u32) -> bool {
     stat(pid, 0).is_some_and(|state| state != "Z")
 }
 
-/// The children of a process.
+/// Returns the children of a process.
 fn children(pid: u32) -> Vec<u32> {
     let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     listed.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
@@ -55,7 +57,7 @@ impl Drop for Grenade {
 
 // covers: B-133, B-134
 #[test]
-fn a_program_leads_a_group_of_its_own_or_stays_in_ours() {
+fn program_leads_its_own_group_or_inherits() {
     run(async {
         let script = "sleep 1000 >&- 2>&- <&- & trap 'exit 9' TERM; while :; do read -r line || sleep 0.01; done";
         let config = || {
@@ -87,7 +89,7 @@ fn a_program_leads_a_group_of_its_own_or_stays_in_ours() {
 
 // covers: B-133
 #[test]
-fn an_executor_that_is_dropped_ends_the_group_and_the_calls() {
+fn dropped_executor_ends_the_group_and_the_calls() {
     let executor = smol::Executor::new();
     let (client, driver) =
         connect_driven(server("trap '' TERM; sleep 1000 & while :; do read -r line || sleep 1; done"), legacy())
@@ -109,7 +111,8 @@ fn an_executor_that_is_dropped_ends_the_group_and_the_calls() {
     });
 }
 
-/// Refuses the probe, agrees on a handshake with the process id as name, and then runs the script.
+/// Returns a script that rejects the probe, completes a legacy handshake with the process id as its
+/// name, and then continues.
 fn older(script: &str) -> mcp_smol::Program {
     let hello = r#"read -r line; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"?"}}'; read -r line;
         printf '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"%s","version":"1"}}}\n' $$;"#;
@@ -118,7 +121,7 @@ fn older(script: &str) -> mcp_smol::Program {
 
 // covers: B-133
 #[test]
-fn a_panic_in_the_main_future_ends_the_group() {
+fn panic_in_the_main_future_ends_the_group() {
     let (told, pid) = std::sync::mpsc::channel();
     let main = std::thread::spawn(move || {
         run(async move {
@@ -137,12 +140,12 @@ fn a_panic_in_the_main_future_ends_the_group() {
 
 // covers: B-138
 #[test]
-fn closing_does_not_wait_for_a_grandchild_that_holds_the_pipes_from_another_session() {
+fn close_does_not_wait_for_grandchild_in_another_session() {
     run(async {
         let client = spawned(server("setsid sleep 1000 & read -r line; read -r line"), legacy());
         client.ready().await.expect("ready");
         let pid = group(&client);
-        // The shell has started it when it reads on, and `setsid` has become what it runs.
+        // The shell has started it when it reads on, and `setsid` has been replaced by its command.
         until(|| children(pid).first().is_some_and(|child| stat(*child, 2) == Some(child.to_string()))).await;
         let sleep = children(pid)[0];
         let start = Instant::now();
@@ -157,7 +160,7 @@ fn closing_does_not_wait_for_a_grandchild_that_holds_the_pipes_from_another_sess
 
 // covers: B-278
 #[test]
-fn a_panic_in_the_callback_for_events_ends_nothing() {
+fn panic_in_the_event_callback_is_caught() {
     run(async {
         let events = Arc::new(AtomicUsize::new(0));
         let count = events.clone();
@@ -177,7 +180,7 @@ fn a_panic_in_the_callback_for_events_ends_nothing() {
 
 // covers: B-278
 #[test]
-fn a_panic_in_the_callback_for_events_of_a_server_ends_nothing() {
+fn panic_in_the_event_callback_of_a_server_is_caught() {
     run(async {
         let events = Arc::new(AtomicUsize::new(0));
         let count = events.clone();
@@ -193,7 +196,8 @@ fn a_panic_in_the_callback_for_events_of_a_server_ends_nothing() {
     });
 }
 
-/// A server with a tool that never ends, and panics when it is dropped; how often it was entered, and dropped.
+/// Creates a server with a tool that never ends and panics when it is dropped. Returns how often it
+/// was entered and dropped.
 fn grenades() -> (mcp_smol::Router, Arc<AtomicUsize>, Arc<AtomicUsize>) {
     let (entered, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (enter, count) = (entered.clone(), dropped.clone());
@@ -210,7 +214,7 @@ fn grenades() -> (mcp_smol::Router, Arc<AtomicUsize>, Arc<AtomicUsize>) {
 
 // covers: B-149
 #[test]
-fn a_cancelled_handler_that_panics_when_it_is_dropped_ends_nothing() {
+fn panic_while_dropping_a_cancelled_handler_is_caught() {
     run(async {
         let (router, entered, dropped) = grenades();
         let client = connect(router).await.expect("connected");
@@ -225,7 +229,7 @@ fn a_cancelled_handler_that_panics_when_it_is_dropped_ends_nothing() {
 
 // covers: B-149
 #[test]
-fn handlers_that_panic_when_they_go_with_their_connection_end_nothing_else() {
+fn panic_while_dropping_handlers_of_a_connection_is_caught() {
     run(async {
         let (router, entered, dropped) = grenades();
         let client = connect(router).await.expect("connected");
@@ -241,7 +245,7 @@ fn handlers_that_panic_when_they_go_with_their_connection_end_nothing_else() {
 
 // covers: B-278
 #[test]
-fn an_answer_that_is_no_longer_wanted_may_panic_when_it_is_dropped() {
+fn panic_while_dropping_an_unneeded_answer_is_caught() {
     run(async {
         let (asked, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (ask, count) = (asked.clone(), dropped.clone());
@@ -266,14 +270,14 @@ fn an_answer_that_is_no_longer_wanted_may_panic_when_it_is_dropped() {
 
 // covers: B-141, B-149
 #[test]
-fn dropping_the_future_of_a_close_leaves_the_client_closing() {
+fn dropping_the_future_of_close_does_not_stop_the_close() {
     run(async {
         let (router, entered, dropped) = grenades();
         let (client, driver) = connect_driven(router, Config::new()).expect("a target");
         let driver = smol::spawn(driver);
         let held = client.start(tools::call("grenade").arguments(&Nothing {}));
         until(|| entered.load(Ordering::SeqCst) == 1).await;
-        // Polled so often that it has asked for the end, and not so often that it sees it.
+        // Polled often enough to request the end, and not often enough to see it.
         drop(smol::future::poll_once(client.close()).await);
         driver.await;
         held.await.expect_err("no answer");

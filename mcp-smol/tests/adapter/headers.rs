@@ -1,4 +1,4 @@
-//! Header fields over loopback, against a server made by hand.
+//! Header fields over loopback, with a hand-written server.
 
 use crate::calc::Add;
 use crate::common::run;
@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc;
 
-/// The head of a message, in lower case, and its body if that has a length.
+/// Returns the head of a message in lower case, and its body if it has a length.
 fn read_message(stream: &mut impl BufRead) -> Option<(String, String)> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -23,8 +23,9 @@ fn read_message(stream: &mut impl BufRead) -> Option<(String, String)> {
     Some((head, String::from_utf8(body).expect("unicode")))
 }
 
-/// A server by hand with one tool, whose argument `a` is mirrored: into `Mcp-Param-Old` as it is listed first, into `Mcp-Param-New` as it is
-/// listed from then on, and as it wants it. Every request must have the field of the application. Tells the methods that were called.
+/// A hand-written server with one tool, whose argument `a` is mirrored: into `Mcp-Param-Old` as it
+/// is listed first, and into `Mcp-Param-New`, which it requires, as it is listed later. Every
+/// request must have the field of the application. Reports the methods of its requests.
 fn renaming_server(listener: TcpListener, methods: mpsc::Sender<String>) {
     for stream in listener.incoming() {
         let methods = methods.clone();
@@ -67,7 +68,7 @@ fn serve_renamed(mut stream: TcpStream, methods: &mpsc::Sender<String>) {
 
 // covers: HDR-C-016, HDR-C-040, B-217, S2-15
 #[test]
-fn arguments_and_fields_of_the_application_are_in_the_header_and_a_stale_list_is_fetched_anew() {
+fn arguments_and_application_fields_are_sent_in_the_header() {
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
         let url = format!("http://{}", listener.local_addr().expect("an address"));

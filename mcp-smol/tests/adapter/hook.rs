@@ -1,4 +1,5 @@
-//! The message hook on either side of a real pair: it sees what goes by, redacted, and what it refuses is told to who waits.
+//! The message hooks of both sides of a real pair: they see redacted messages, and their refusals
+//! reach the waiting calls.
 
 use crate::calc::{Add, Seen, Text, router};
 use crate::common::run;
@@ -8,7 +9,8 @@ use mcp_smol::{Config, Policy, Service, Termination, connect_driven, serve, tool
 use smol::net::unix::UnixStream;
 use std::sync::{Arc, Mutex};
 
-/// Refuses calls that name a word, in one direction, and keeps what it was shown.
+/// Returns a hook that refuses calls with a word, in one direction, and keeps the messages that it
+/// sees.
 fn refusing(
     word: &'static str,
     direction: Direction,
@@ -25,7 +27,7 @@ fn refusing(
 
 // covers: S2-44
 #[test]
-fn both_sides_of_a_pair_are_asked_in_both_eras() {
+fn hooks_of_both_sides_run_in_both_eras() {
     for policy in [Policy::Modern, Policy::Legacy] {
         run(async move {
             let (ours, theirs) = UnixStream::pair().expect("a pair");

@@ -1,4 +1,4 @@
-//! HTTP over loopback: our client, and bytes by hand.
+//! HTTP over loopback, with this client and with raw bytes.
 
 use crate::calc::{Add, Count, Nothing, Seen, Text, name, router};
 use crate::common::{run, until};
@@ -50,7 +50,7 @@ async fn read_until(stream: &mut TcpStream, enough: &str) -> String {
 }
 
 #[test]
-fn notifications_can_be_awaited_over_http_and_after_the_close() {
+fn notifications_can_be_awaited_over_http_and_after_close() {
     run(async {
         let (_server, client) = connected(&Seen::default()).await;
         let note = || client.notify("custom/told", mcp_smol::Object::new());
@@ -64,7 +64,7 @@ fn notifications_can_be_awaited_over_http_and_after_the_close() {
 }
 
 #[test]
-fn notification_of_a_client_whose_driver_was_dropped_ends() {
+fn notification_ends_when_the_driver_is_dropped() {
     run(async {
         let (_server, url) = serving(&Seen::default()).await;
         let (client, driver) = connect_driven(url.as_str(), Config::new()).expect("a url");
@@ -72,7 +72,7 @@ fn notification_of_a_client_whose_driver_was_dropped_ends() {
         client.ready().await.expect("ready");
         let note = client.notify("custom/told", mcp_smol::Object::new()).expect("accepted");
         driver.cancel().await;
-        // It may have been taken before.
+        // It may have been delivered before.
         let ended = note.await;
         assert!(matches!(ended, Ok(()) | Err(CallError::Closed { .. })), "{ended:?}");
     });
@@ -80,7 +80,7 @@ fn notification_of_a_client_whose_driver_was_dropped_ends() {
 
 // covers: S0-14, S0-15
 #[test]
-fn a_client_calls_over_http() {
+fn client_makes_calls_over_http() {
     run(async {
         let (_server, client) = connected(&Seen::default()).await;
         let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
@@ -93,7 +93,7 @@ fn a_client_calls_over_http() {
 
 // covers: S0-16, S0-17, B-078
 #[test]
-fn progress_comes_as_events_before_the_answer() {
+fn progress_events_precede_the_response() {
     run(async {
         let (_server, client) = connected(&Seen::default()).await;
         let mut seen = Vec::new();
@@ -105,7 +105,7 @@ fn progress_comes_as_events_before_the_answer() {
 }
 
 #[test]
-fn a_handler_asks_the_user_over_http() {
+fn handler_requests_input_over_http() {
     run(async {
         let (_server, url) = serving(&Seen::default()).await;
         let config = Config::new().on_elicit(|_| async { ElicitResult::Accept(name("ada")) });
@@ -118,7 +118,7 @@ fn a_handler_asks_the_user_over_http() {
 
 // covers: B-149
 #[test]
-fn dropping_a_call_drops_its_handler_and_no_other() {
+fn dropping_a_call_drops_only_its_handler() {
     run(async {
         let seen = Seen::default();
         let (_server, client) = connected(&seen).await;
@@ -135,7 +135,7 @@ fn dropping_a_call_drops_its_handler_and_no_other() {
 }
 
 #[test]
-fn many_calls_share_few_connections_and_large_bodies_pass() {
+fn many_calls_with_large_bodies_share_few_connections() {
     run(async {
         let (_server, client) = connected(&Seen::default()).await;
         let text = "x".repeat(1 << 20);
@@ -151,7 +151,7 @@ fn many_calls_share_few_connections_and_large_bodies_pass() {
 
 // covers: S2-19, B-153
 #[test]
-fn calls_one_after_another_use_one_connection() {
+fn sequential_calls_use_one_connection() {
     run(async {
         let (server, client) = connected(&Seen::default()).await;
         for n in 0..20 {
@@ -163,7 +163,7 @@ fn calls_one_after_another_use_one_connection() {
 }
 
 #[test]
-fn a_handler_that_panics_answers_over_http() {
+fn panicking_handler_responds_with_an_error_over_http() {
     run(async {
         let (_server, client) = connected(&Seen::default()).await;
         let failed = client.call(tools::call("panic").arguments(&Nothing {})).await.expect_err("an error");
@@ -173,7 +173,7 @@ fn a_handler_that_panics_answers_over_http() {
 }
 
 #[test]
-fn one_connection_carries_a_json_answer_and_then_an_event_stream() {
+fn one_connection_carries_a_json_response_then_a_stream() {
     run(async {
         let (server, _) = serving(&Seen::default()).await;
         let mut stream = TcpStream::connect(server.local_addr()).await.expect("connected");
@@ -190,7 +190,7 @@ fn one_connection_carries_a_json_answer_and_then_an_event_stream() {
 }
 
 #[test]
-fn what_is_no_http_is_answered_with_400_and_closed() {
+fn non_http_bytes_get_a_400_and_a_close() {
     run(async {
         let (server, _) = serving(&Seen::default()).await;
         let mut stream = TcpStream::connect(server.local_addr()).await.expect("connected");
@@ -203,21 +203,21 @@ fn what_is_no_http_is_answered_with_400_and_closed() {
 }
 
 #[test]
-fn a_port_where_nobody_listens_fails_the_connect() {
+fn port_without_listener_fails_the_connect() {
     run(async {
         let (server, url) = serving(&Seen::default()).await;
         let address = server.local_addr();
         drop(server);
-        // The listener closes when its task has seen that.
+        // The listener closes when its task has noticed the end.
         while TcpStream::connect(address).await.is_ok() {}
-        let failed = connect(url).await.expect_err("nobody is there");
+        let failed = connect(url).await.expect_err("nothing listens");
         assert!(failed.to_string().contains("refused"), "{failed}");
         assert!(matches!(failed, ConnectError::Negotiation(_)));
     });
 }
 
 #[test]
-fn urls_that_cannot_be_reached_are_errors_at_once() {
+fn unusable_urls_fail_at_once() {
     assert!(matches!(connect_driven("ftp://localhost/", Config::new()), Err(ConnectError::Url(_))));
     run(async {
         let failed = connect("https://127.0.0.1:1/").await.expect_err("no TLS");
@@ -228,7 +228,7 @@ fn urls_that_cannot_be_reached_are_errors_at_once() {
 }
 
 #[test]
-fn stopping_lets_running_requests_end_and_then_closes_everything() {
+fn stop_lets_running_requests_end_then_closes_everything() {
     run(async {
         let seen = Seen::default();
         let (server, client) = connected(&seen).await;
@@ -246,7 +246,7 @@ fn stopping_lets_running_requests_end_and_then_closes_everything() {
 }
 
 #[test]
-fn stopping_ends_what_takes_longer_than_its_grace() {
+fn stop_ends_requests_that_exceed_the_grace_period() {
     run(async {
         let seen = Seen::default();
         let (server, client) = connected(&seen).await;
@@ -261,7 +261,7 @@ fn stopping_ends_what_takes_longer_than_its_grace() {
 }
 
 #[test]
-fn dropping_the_server_ends_its_connections_and_handlers() {
+fn dropping_the_server_ends_connections_and_handlers() {
     run(async {
         let seen = Seen::default();
         let (server, client) = connected(&seen).await;
@@ -274,7 +274,8 @@ fn dropping_the_server_ends_its_connections_and_handlers() {
     });
 }
 
-/// A server that wants credentials: answers 401 without them, and else any request with a result that fits.
+/// A server that requires credentials: it responds with 401 without them, and otherwise with a
+/// matching result.
 async fn guarded_server() -> String {
     let listener = smol::net::TcpListener::bind("127.0.0.1:0").await.expect("listens");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
@@ -325,7 +326,7 @@ async fn guarded_server() -> String {
 
 // covers: S0-45
 #[test]
-fn credentials_are_asked_for_once_and_the_request_is_made_once_more() {
+fn credentials_are_requested_once_and_the_request_repeated() {
     run(async {
         let url = guarded_server().await;
         let asked = Arc::new(AtomicUsize::new(0));
@@ -351,7 +352,7 @@ fn credentials_are_asked_for_once_and_the_request_is_made_once_more() {
 }
 
 #[test]
-fn address_that_is_in_use_is_named_in_the_error() {
+fn error_names_the_address_in_use() {
     run(async {
         let (server, _url) = serving(&Seen::default()).await;
         let in_use = serve_http(router(&Seen::default()), server.local_addr()).await.expect_err("in use");

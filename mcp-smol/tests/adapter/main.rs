@@ -1,5 +1,5 @@
-//! The adapter for real: child processes, pipes, sockets, and misbehaving peers. Nothing sleeps for a guessed time: each test waits for
-//! what it expects, and fails if that takes longer than its bound.
+//! The adapter with real child processes, pipes, sockets, and misbehaving peers. No test sleeps for
+//! a fixed time: each waits for its condition, and fails at its time limit.
 
 #[cfg(feature = "http")]
 mod asked;

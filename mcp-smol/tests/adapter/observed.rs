@@ -1,4 +1,4 @@
-//! What can be seen of a connection from outside: its numbers, and its pings.
+//! Statistics and pings of a connection.
 
 use crate::common::{legacy, run, server, until};
 use mcp_smol::{ClientEvent, Peer, Router, Server, Service, Termination, connect, connect_driven, tool, tools};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 // covers: PING-B-003
 #[test]
-fn a_program_that_hangs_misses_its_pings_and_goes_on_being_waited_for() {
+fn hanging_program_misses_pings_and_its_call_continues() {
     run(async {
         let missed = Arc::new(Mutex::new(Vec::new()));
         let told = missed.clone();
@@ -34,7 +34,7 @@ fn a_program_that_hangs_misses_its_pings_and_goes_on_being_waited_for() {
 }
 
 #[test]
-fn a_call_is_seen_in_the_numbers_of_its_client() {
+fn statistics_count_the_calls_of_a_client() {
     run(async {
         let (client, driver) = connect_driven(server("while read -r line; do :; done"), legacy()).expect("a target");
         let driver = smol::spawn(driver);
@@ -60,7 +60,7 @@ fn a_call_is_seen_in_the_numbers_of_its_client() {
 // covers: B-174, B-187
 #[cfg(unix)]
 #[test]
-fn handler_that_ignores_its_cancellation_is_counted_until_it_returns() {
+fn handler_that_ignores_cancellation_counts_until_it_returns() {
     run(async {
         let (tell, entered) = smol::channel::unbounded();
         let (open, gate) = std::sync::mpsc::channel::<()>();
@@ -68,7 +68,7 @@ fn handler_that_ignores_its_cancellation_is_counted_until_it_returns() {
         let router = Router::new("stuck", "1").tool(tool("stuck"), move |_cx, _: crate::calc::Nothing| {
             let (tell, gate) = (tell.clone(), gate.clone());
             async move {
-                // The rest runs in a task of its own, which it blocks.
+                // The rest runs in a separate task, which it blocks.
                 smol::future::yield_now().await;
                 let _ = tell.try_send(());
                 let opened = gate.lock().expect("no panic").recv_timeout(Duration::from_secs(20));
@@ -95,7 +95,7 @@ fn handler_that_ignores_its_cancellation_is_counted_until_it_returns() {
 
 #[cfg(feature = "http")]
 #[test]
-fn over_http_both_sides_have_the_same_numbers() {
+fn statistics_of_both_sides_agree_over_http() {
     run(async {
         let router = crate::calc::router(&crate::calc::Seen::default());
         let server = mcp_smol::serve_http(router, "127.0.0.1:0").await.expect("an address");
@@ -104,13 +104,14 @@ fn over_http_both_sides_have_the_same_numbers() {
         for _ in 0..3 {
             client.call(tools::call("add").arguments(&crate::calc::Add { a: 1, b: 2 })).await.expect("a sum");
         }
-        // Who has written is told of it a little later, and the last chunk of a stream comes after its answer.
+        // The writer is notified a little later, and the last chunk of a stream follows its
+        // response.
         until(|| server.stats().traffic.bytes_out == client.stats().traffic.bytes_in).await;
         let (ours, theirs) = (client.stats().traffic, server.stats());
         assert_eq!((theirs.requests, theirs.running), (3, 0));
         assert!(theirs.channels >= 1);
         until(|| client.stats().traffic.bytes_out == theirs.traffic.bytes_in).await;
-        // The probe, and three calls.
+        // The probe and three calls.
         assert_eq!((theirs.traffic.messages_in, theirs.traffic.messages_out), (4, 4));
         assert_eq!((ours.messages_in, ours.messages_out), (4, 4));
         client.close().await;

@@ -1,4 +1,4 @@
-//! Programs as servers, well behaved and not: what the user gets, and that nothing of them is left.
+//! Programs as servers, correct and faulty: the results for the user, and the cleanup.
 
 use crate::common::{group, legacy, members, run, server, sh, until};
 use mcp_proto::client::Termination;
@@ -33,7 +33,7 @@ async fn call(client: &Client) -> Result<CallToolResult, CallError> {
 
 // covers: S0-25, S0-09, S0-10
 #[test]
-fn a_program_is_started_as_described_and_answers() {
+fn program_is_started_as_described_and_responds() {
     run(async {
         let says = |text: &str| {
             format!(r#"echo '{{"jsonrpc":"2.0","id":2,"result":{{"content":[{{"type":"text","text":"'{text}'"}}]}}}}'"#)
@@ -49,7 +49,7 @@ fn a_program_is_started_as_described_and_answers() {
 
 // covers: S0-25
 #[test]
-fn a_command_of_the_standard_library_is_a_program() {
+fn std_command_is_a_program() {
     run(async {
         let mut command = std::process::Command::new("/bin/sh");
         command.args(["-c", &format!("{}read -r line; {ANSWER}; read -r line", crate::common::HELLO)]);
@@ -61,7 +61,7 @@ fn a_command_of_the_standard_library_is_a_program() {
 
 // covers: B-141, S0-27, S0-33
 #[test]
-fn a_server_that_exits_mid_call_ends_it_with_its_exit_status() {
+fn server_exit_during_a_call_ends_it_with_the_exit_status() {
     run(async {
         let (client, driver) = ready(server("read -r line; exit 3")).await;
         let ended = call(&client).await.expect_err("no answer");
@@ -74,7 +74,7 @@ fn a_server_that_exits_mid_call_ends_it_with_its_exit_status() {
 
 // covers: B-141
 #[test]
-fn a_server_that_is_killed_says_by_which_signal() {
+fn killed_server_reports_the_signal() {
     run(async {
         let (client, _driver) = ready(server("read -r line; kill -9 $$")).await;
         let ended = call(&client).await.expect_err("no answer");
@@ -85,7 +85,7 @@ fn a_server_that_is_killed_says_by_which_signal() {
 
 // covers: S0-63, B-060, B-061
 #[test]
-fn a_server_that_never_answers_times_the_call_out_and_is_told() {
+fn unresponsive_server_times_out_the_call_and_gets_a_cancel() {
     run(async {
         let script = r#"read -r line; read -r cancel; case "$cancel" in *notifications/cancelled*) text=told;; esac
             read -r line; echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"'$text'"}]}}'; read -r line"#;
@@ -99,7 +99,7 @@ fn a_server_that_never_answers_times_the_call_out_and_is_told() {
 
 // covers: S0-29
 #[test]
-fn dropping_the_future_of_a_call_tells_the_server_and_leaves_the_rest() {
+fn dropping_a_call_cancels_only_that_call_on_the_server() {
     run(async {
         let script = r#"read -r line; read -r cancel; case "$cancel" in *notifications/cancelled*'"requestId":2'*) text=told;; esac
             read -r line; echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"'$text'"}]}}'; read -r line"#;
@@ -111,7 +111,7 @@ fn dropping_the_future_of_a_call_tells_the_server_and_leaves_the_rest() {
 
 // covers: S0-64
 #[test]
-fn a_cancelled_call_ends_with_the_reason_given() {
+fn cancelled_call_ends_with_its_reason() {
     run(async {
         let (client, _driver) = ready(server("read -r line; read -r line; read -r line")).await;
         let pending = client.start(tools::call("add"));
@@ -123,7 +123,7 @@ fn a_cancelled_call_ends_with_the_reason_given() {
 
 // covers: S0-31, B-274
 #[test]
-fn garbage_is_skipped_and_reported() {
+fn invalid_lines_are_skipped_and_reported() {
     run(async {
         let script =
             format!(r#"echo garbage; printf '\377\376\n'; echo '{{"half":'; read -r line; {ANSWER}; read -r line"#);
@@ -133,7 +133,7 @@ fn garbage_is_skipped_and_reported() {
     });
 }
 
-/// A client whose diagnostics are collected.
+/// Creates a client that collects its diagnostics.
 fn observed(program: Program, config: Config) -> (Client, smol::Task<()>, Arc<Mutex<Vec<&'static str>>>) {
     let codes = Arc::new(Mutex::new(Vec::new()));
     let told = codes.clone();
@@ -148,11 +148,12 @@ fn observed(program: Program, config: Config) -> (Client, smol::Task<()>, Arc<Mu
 
 // covers: B-052, S0-13
 #[test]
-fn a_second_answer_and_one_after_the_cancel_are_ignored_and_reported() {
+fn second_and_late_responses_are_ignored_and_reported() {
     run(async {
         let again = ANSWER.replace(r#""id":2"#, r#""id":3"#);
         let last = ANSWER.replace(r#""id":2"#, r#""id":4"#);
-        // Twice to the first call; to the second only when it was cancelled; then once to the third.
+        // Twice for the first call; for the second only after its cancellation; then once for the
+        // third.
         let script =
             format!("read -r a; {ANSWER}; {ANSWER}; read -r b; read -r cancel; {again}; read -r c; {last}; read -r d");
         let (client, _driver, codes) = observed(server(&script), legacy());
@@ -165,7 +166,7 @@ fn a_second_answer_and_one_after_the_cancel_are_ignored_and_reported() {
 
 // covers: B-141
 #[test]
-fn half_a_message_before_the_end_is_reported_and_the_call_ends() {
+fn truncated_last_message_is_reported_and_ends_the_call() {
     run(async {
         let script = r#"read -r line; printf '{"jsonrpc":"2.0","id":2,"resu'; exit 6"#;
         let (client, _driver, codes) = observed(server(script), legacy());
@@ -176,7 +177,7 @@ fn half_a_message_before_the_end_is_reported_and_the_call_ends() {
 }
 
 #[test]
-fn a_server_that_never_answers_the_probe_is_an_older_one() {
+fn server_that_ignores_the_probe_is_legacy() {
     run(async {
         let hello = crate::common::HELLO.replace(r#""id":1"#, r#""id":2"#);
         let answer = ANSWER.replace(r#""id":2"#, r#""id":3"#);
@@ -190,7 +191,7 @@ fn a_server_that_never_answers_the_probe_is_an_older_one() {
 
 // covers: B-145, B-087
 #[test]
-fn a_program_that_does_not_exist_fails_the_connect_at_once_and_is_named() {
+fn missing_program_fails_the_connect_at_once_and_is_named() {
     run(async {
         let (client, driver) = connected(Program::new("/nonexistent/server"));
         let Err(ConnectError::Negotiation(failed)) = client.ready().await else { panic!("it is not there") };
@@ -206,7 +207,7 @@ fn a_program_that_does_not_exist_fails_the_connect_at_once_and_is_named() {
 
 // covers: B-087
 #[test]
-fn a_program_that_exits_at_once_fails_the_connect_with_its_exit_status() {
+fn program_that_exits_at_once_fails_connect_with_its_status() {
     run(async {
         let (client, _driver) = connected(sh("exit 7"));
         let Err(ConnectError::Negotiation(failed)) = client.ready().await else { panic!("it is gone") };
@@ -218,7 +219,7 @@ fn a_program_that_exits_at_once_fails_the_connect_with_its_exit_status() {
 
 // covers: B-133, B-134, B-137, B-272, S0-26
 #[test]
-fn closing_leaves_no_process_of_the_group_and_reaps_it() {
+fn close_ends_and_reaps_the_whole_group() {
     run(async {
         let (client, driver) = ready(server("sleep 1000 & read -r line")).await;
         let group = group(&client);
@@ -249,8 +250,9 @@ fn dropping_the_last_handle_ends_the_group() {
 
 // covers: B-133, S0-26
 #[test]
-fn a_client_of_connect_that_is_dropped_leaves_nothing_though_no_executor_runs_on() {
-    // It refuses the probe, agrees on a handshake, and then hears neither the end of its input nor SIGTERM.
+fn dropped_client_leaves_nothing_without_an_executor() {
+    // It rejects the probe, completes a handshake, and then ignores the end of its input and
+    // SIGTERM.
     let hello = r#"trap '' TERM; read -r line; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"?"}}'; read -r line;
         printf '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"%s","version":"1"}}}\n' $$;
         while :; do sleep 1000; done"#;
@@ -260,14 +262,15 @@ fn a_client_of_connect_that_is_dropped_leaves_nothing_though_no_executor_runs_on
     drop(client);
     assert!(!members(group).is_empty(), "a handle is left");
     drop(second);
-    // Here `main` might return: whatever is still there would stay. SIGKILL was sent; the system needs a moment to carry it out.
+    // `main` could return here, and whatever still runs would remain. SIGKILL was sent; the system
+    // needs a moment.
     run(async { until(|| members(group).is_empty()).await });
     assert!(!std::path::Path::new(&format!("/proc/{group}")).exists(), "it was awaited");
 }
 
 // covers: B-133
 #[test]
-fn unwinding_ends_the_group() {
+fn panic_ends_the_group() {
     run(async {
         let (client, driver) = ready(server("sleep 1000 & read -r line")).await;
         let group = group(&client);
@@ -283,7 +286,7 @@ fn unwinding_ends_the_group() {
 
 // covers: B-133, S0-26
 #[test]
-fn dropping_the_driver_kills_the_group_at_once_and_ends_calls() {
+fn dropped_driver_kills_the_group_and_ends_calls() {
     run(async {
         let (client, driver) =
             ready(server("trap '' TERM; sleep 1000 & while :; do read -r line || sleep 1000; done")).await;
@@ -298,7 +301,8 @@ fn dropping_the_driver_kills_the_group_at_once_and_ends_calls() {
     });
 }
 
-/// Notes, when it is woken, whether a group of processes is gone. Whoever wakes it goes on only after that.
+/// Records, when it is woken, whether a process group has ended. The waking thread continues only
+/// after that.
 struct Witness {
     group: u32,
     gone: Mutex<Option<bool>>,
@@ -307,7 +311,7 @@ struct Witness {
 impl Wake for Witness {
     fn wake(self: Arc<Self>) {
         let end = Instant::now() + Duration::from_secs(10);
-        // It was killed if it is gone; the system needs a moment to carry that out.
+        // If it was killed, the system needs a moment.
         while !members(self.group).is_empty() && Instant::now() < end {
             std::thread::park_timeout(Duration::from_millis(2));
         }
@@ -333,7 +337,7 @@ fn dropped_driver_kills_the_program_before_its_calls_end() {
     });
 }
 
-/// The error of a start, and the time that passed until it was there.
+/// Returns the error of a start and the time until then.
 async fn start_error(target: impl IntoTarget, config: Config) -> (mcp_proto::error::NegotiationError, Duration) {
     let began = Instant::now();
     let failed = mcp_smol::connect_with(target, config).await.expect_err("it is silent");
@@ -356,7 +360,7 @@ fn connect_timeout_ends_the_start_of_a_silent_program() {
         });
         let (e, took) = start_error(sh("exec sleep 600"), config).await;
         assert_eq!((e.stage, &e.cause), (Stage::Initialize, &NegotiationCause::StartTimeout(limit)));
-        // It is given until the first step of the ladder is over.
+        // The program has time until the first step of the shutdown is over.
         assert!(e.after >= limit + Duration::from_millis(100) && took < Duration::from_secs(10), "{e} in {took:?}");
     });
 }
@@ -382,14 +386,14 @@ fn error_of_a_program_that_dies_twice_reports_both_ends() {
         let config = Config::new().stderr(Stderr::Discard);
         let program = sh("read -r line; echo 'locked' >&2; exit 1");
         let failed = mcp_smol::connect_with(program, config).await.expect_err("it dies").to_string();
-        let twice = "started twice: exit 1 after server/discover, exit 1 after initialize; its last words: locked";
+        let twice = "started twice: exit 1 after server/discover, exit 1 after initialize; last line of its standard error: locked";
         assert!(failed.contains(twice) && failed.contains("restart_after_probe"), "{failed}");
     });
 }
 
 // covers: B-135
 #[test]
-fn connecting_that_is_closed_ends_and_leaves_no_process() {
+fn closing_during_connect_leaves_no_process() {
     run(async {
         let file = std::env::temp_dir().join(format!("mcp-smol-{}-connecting", std::process::id()));
         let script =
@@ -420,7 +424,7 @@ fn connecting_starts_nothing_before_it_is_awaited() {
         let file = std::env::temp_dir().join(format!("mcp-smol-{}-unstarted", std::process::id()));
         let program = || sh(&format!("echo started > {}", file.display()));
         let closed = connecting(program(), legacy()).expect("a target");
-        // Though nothing drives it yet.
+        // Even though nothing drives it yet.
         closed.closer().close().await;
         assert!(matches!(closed.await.expect_err("it is closed"), ConnectError::Closed(Closed::Aborted)));
         let dropped = connecting(program(), legacy()).expect("a target");
@@ -436,7 +440,7 @@ fn connecting_starts_nothing_before_it_is_awaited() {
 
 // covers: B-135, B-088
 #[test]
-fn dropping_everything_before_the_two_sides_agree_leaves_nothing() {
+fn dropping_everything_before_negotiation_leaves_nothing() {
     run(async {
         let file = std::env::temp_dir().join(format!("mcp-smol-{}-handshake", std::process::id()));
         let script =
@@ -453,7 +457,7 @@ fn dropping_everything_before_the_two_sides_agree_leaves_nothing() {
 
 // covers: B-138, B-141
 #[test]
-fn a_grandchild_that_holds_the_pipe_does_not_hide_the_exit() {
+fn grandchild_that_holds_the_pipe_does_not_hide_the_exit() {
     run(async {
         let (client, driver) = ready(server("sleep 1000 & read -r line; exit 5")).await;
         let group = group(&client);
@@ -466,11 +470,12 @@ fn a_grandchild_that_holds_the_pipe_does_not_hide_the_exit() {
 }
 
 #[test]
-fn an_answer_that_is_on_its_way_when_the_program_exits_is_read() {
+fn response_in_the_pipe_at_exit_is_read() {
     run(async {
-        // Written when the program has ended and is not reaped yet, by what it leaves behind.
+        // Written by a descendant when the program has exited and is not reaped.
         let late = format!("(while ! grep -q ') Z' /proc/$$/stat; do :; done; {ANSWER}) & exit 0");
-        // It has half a second, which a busy machine may not give it every time. Where nothing is read after the exit, no attempt succeeds.
+        // It has half a second, which a busy machine may exceed. If nothing were read after the
+        // exit, no attempt would succeed.
         for _ in 0..10 {
             let (client, _driver) = ready(server(&format!("read -r line; {late}"))).await;
             if let Ok(answer) = call(&client).await {
@@ -483,16 +488,16 @@ fn an_answer_that_is_on_its_way_when_the_program_exits_is_read() {
 
 // covers: B-138
 #[test]
-fn a_program_that_ignores_the_end_of_input_and_the_signal_is_killed() {
+fn program_that_ignores_eof_and_sigterm_is_killed() {
     run(async {
         let mut quickest = Duration::MAX;
-        // Nothing else is waited for, which a machine that is busy may not show at once.
+        // There is no other wait, but a busy machine may need several attempts to show it.
         while quickest >= Duration::from_millis(1200) {
             let config = legacy().set(|config| {
                 config.limits.frame.exit_timeout = Duration::from_millis(100);
                 config.limits.frame.terminate_timeout = Duration::from_millis(100);
             });
-            // Before it says hello, or it could be ended sooner than it ignores anything.
+            // Before the handshake; otherwise it could be ended before it ignores the signal.
             let program = sh(&format!("trap '' TERM\n{}while :; do sleep 1000; done", crate::common::HELLO));
             let (client, driver) = connect_driven(program, config).expect("a target");
             let driver = smol::spawn(driver);
@@ -510,7 +515,7 @@ fn a_program_that_ignores_the_end_of_input_and_the_signal_is_killed() {
 
 // covers: B-138
 #[test]
-fn a_program_that_ends_its_output_and_stays_is_ended() {
+fn program_that_closes_its_output_is_ended() {
     run(async {
         let config = legacy().set(|config| config.limits.frame.exit_timeout = Duration::from_millis(100));
         let (client, driver) = connect_driven(server("read -r line; exec >&-; sleep 1000"), config).expect("a target");
@@ -525,9 +530,10 @@ fn a_program_that_ends_its_output_and_stays_is_ended() {
 
 // covers: B-131
 #[test]
-fn full_pipes_both_ways_do_not_deadlock() {
+fn full_pipes_in_both_directions_do_not_deadlock() {
     run(async {
-        // When the request has begun, a mebibyte of blank before more of it is read; then the rest of it at once, then as much again.
+        // At the first byte of the request, a mebibyte of blanks before it reads more; after the
+        // rest of it, as many again.
         let blank = "head -c 1048576 /dev/zero | tr '\\0' ' '; echo";
         let (client, _driver) = ready(server(&format!(
             "head -c 1 > /dev/null; {blank}; head -n 1 > /dev/null; {blank}; {ANSWER}; cat > /dev/null"
@@ -543,7 +549,7 @@ fn full_pipes_both_ways_do_not_deadlock() {
 
 // covers: B-144
 #[test]
-fn a_broken_pipe_is_an_error_value() {
+fn broken_pipe_is_an_error_value() {
     run(async {
         let (client, driver) = ready(server("exec <&-; echo; sleep 0.2; exit 4")).await;
         let text = "x".repeat(1 << 20);
@@ -556,7 +562,7 @@ fn a_broken_pipe_is_an_error_value() {
 
 // covers: B-129, B-130
 #[test]
-fn standard_error_is_read_always_and_line_by_line() {
+fn standard_error_is_always_read_line_by_line() {
     run(async {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let told = lines.clone();
@@ -579,7 +585,7 @@ fn standard_error_is_read_always_and_line_by_line() {
 
 // covers: B-277
 #[test]
-fn a_client_may_be_closed_while_calls_wait_on_other_tasks() {
+fn client_may_be_closed_while_other_tasks_wait() {
     run(async {
         let (client, driver) = ready(server("while read -r line; do :; done")).await;
         let waiting: Vec<_> = (0..10)

@@ -1,15 +1,16 @@
-//! Programs that end by themselves and are started anew, and the steps in which one is ended, as the application is told them.
+//! Programs that exit and are restarted, and the steps of a shutdown, as events for the
+//! application.
 
 use crate::common::{HELLO, group, legacy, members, run, sh, until};
 use mcp_proto::client::{Restart, Termination};
-use mcp_proto::exchange::{Closed, ExitStatus, Program, Sent, Shutdown};
+use mcp_proto::exchange::{Closed, ConnectionNotice, ExitStatus, Program, Sent, Shutdown};
 use mcp_proto::{CallError, ClientConfig};
 use mcp_smol::{Client, ClientEvent, Config, connect_driven, tools};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A server that can be started more than once: it answers under whatever ids it is asked. `$1` is how many calls it answers; it exits
-/// with code 3 on the one after these.
+/// A server that can be started several times: it responds to any ids. `$1` is the number of calls
+/// that it answers; it exits with code 3 at the next one.
 const AGAIN: &str = r#"
     id() { id=${line#*'"id":'}; id=${id%%[,\}]*}; }
     read -r line; id
@@ -26,7 +27,8 @@ const AGAIN: &str = r#"
 
 type Told = Arc<Mutex<Vec<(Instant, ClientEvent)>>>;
 
-/// A client that starts its server anew after so many milliseconds, and everything that its application is told, and when.
+/// Creates a client that restarts its server after this many milliseconds. Returns all events of
+/// the application with their times.
 fn restarting(program: Program, config: Config, wait: u64) -> (Client, smol::Task<()>, Told) {
     let told = Told::default();
     let tell = told.clone();
@@ -48,7 +50,7 @@ fn exited(code: i32) -> Closed {
     Closed::Exited(ExitStatus::exited(code))
 }
 
-/// The starts that were announced: attempt and cause.
+/// Returns the announced starts: attempt and cause.
 fn announced(told: &Told) -> Vec<(u32, Closed)> {
     let restarting = |event: &ClientEvent| match event {
         ClientEvent::Restarting { attempt, why, .. } => Some((*attempt, why.clone())),
@@ -59,14 +61,14 @@ fn announced(told: &Told) -> Vec<(u32, Closed)> {
 
 // covers: STDIO-C-019, R-32, B-133
 #[test]
-fn a_program_that_exits_is_started_anew_and_only_what_was_in_flight_is_lost() {
+fn exited_program_is_restarted_and_loses_only_calls_in_flight() {
     run(async {
         let (client, driver, told) = restarting(sh(AGAIN).args(["sh", "1"]), legacy(), 50);
         client.ready().await.expect("hello");
         let first = group(&client);
         assert_eq!(call(&client).await.as_deref(), Ok("1"));
         assert_eq!(call(&client).await, Err(CallError::Closed { sent: Sent::Maybe, why: exited(3) }));
-        // It waits for the next server, and is sent to it.
+        // The call waits for the next server, and is sent to it.
         assert_eq!(call(&client).await.as_deref(), Ok("1"));
         let second = group(&client);
         assert_ne!(first, second);
@@ -82,7 +84,7 @@ fn a_program_that_exits_is_started_anew_and_only_what_was_in_flight_is_lost() {
 
 // covers: R-33
 #[test]
-fn a_program_that_always_exits_uses_up_its_starts_and_ends_the_client_with_its_status() {
+fn program_that_always_exits_exhausts_restarts_and_ends_client() {
     run(async {
         let file = std::env::temp_dir().join(format!("mcp-smol-starts-{}", std::process::id()));
         let script = AGAIN.replace("n=0", &format!("echo $$ >> {}; exit 7", file.display()));
@@ -100,32 +102,33 @@ fn a_program_that_always_exits_uses_up_its_starts_and_ends_the_client_with_its_s
 
 // covers: STDIO-C-015, STDIO-C-016, B-138
 #[test]
-fn a_program_that_ignores_everything_shows_each_step_of_its_end_at_its_time() {
+fn shutdown_of_unresponsive_program_reports_each_step_in_time() {
     run(async {
         let quick = legacy().set(|config| {
             config.limits.frame.exit_timeout = Duration::from_millis(100);
             config.limits.frame.terminate_timeout = Duration::from_millis(100);
         });
-        // Before it says hello, or it could be ended sooner than it ignores anything.
+        // Before the handshake; otherwise it could be ended before it ignores the signal.
         let script = format!("trap '' TERM\n{HELLO}while :; do read -r line || sleep 0.02; done");
+        let (notice, notices) = std::sync::mpsc::channel();
+        let quick = quick.on_notice(move |_, told| drop(notice.send((Instant::now(), told))));
         let (client, driver, told) = restarting(sh(&script), quick, 10);
         client.ready().await.expect("hello");
         let began = Instant::now();
         assert_eq!(client.close().await, Termination::Requested);
         driver.await;
         let (mut steps, mut ends) = (Vec::new(), Vec::new());
-        for (at, event) in told.lock().expect("no panic").iter() {
-            match event {
-                ClientEvent::ChannelClosing { step, .. } => steps.push((*step, *at - began)),
-                ClientEvent::ChannelClosed { why, .. } => ends.push(why.clone()),
-                _ => {}
+        for (at, notice) in notices.try_iter() {
+            match notice {
+                ConnectionNotice::Closing(step) => steps.push((step, at - began)),
+                ConnectionNotice::Closed(why) => ends.push(why),
             }
         }
         let order: Vec<Shutdown> = steps.iter().map(|(step, _)| *step).collect();
         assert_eq!(order, [Shutdown::WriteHalf, Shutdown::Terminate, Shutdown::Abort]);
         for ((step, at), millis) in steps.iter().zip([0, 100, 200]) {
             let due = Duration::from_millis(millis);
-            // Generous above, since the machine may be busy; exact below.
+            // With a tolerance upwards, since the machine may be busy; exact downwards.
             assert!(*at >= due && *at < due + Duration::from_secs(10), "{step:?} after {at:?}");
         }
         assert_eq!(ends, [Closed::Exited(ExitStatus::killed(9))]);
@@ -134,7 +137,7 @@ fn a_program_that_ignores_everything_shows_each_step_of_its_end_at_its_time() {
 }
 
 #[test]
-fn closing_during_the_wait_for_the_next_server_takes_no_time() {
+fn close_during_the_restart_delay_is_immediate() {
     run(async {
         let (client, driver, told) = restarting(sh(AGAIN).args(["sh", "0"]), legacy(), 600_000);
         assert_eq!(call(&client).await, Err(CallError::Closed { sent: Sent::Maybe, why: exited(3) }));
@@ -148,7 +151,7 @@ fn closing_during_the_wait_for_the_next_server_takes_no_time() {
 
 // covers: STDIO-C-019
 #[test]
-fn a_unix_socket_is_connected_to_anew_when_its_server_is_back() {
+fn unix_socket_is_reconnected_when_its_server_returns() {
     run(async {
         let path = std::env::temp_dir().join(format!("mcp-smol-restart-{}.sock", std::process::id()));
         let listen = || smol::net::unix::UnixListener::bind(&path).expect("listens");
@@ -173,7 +176,7 @@ fn a_unix_socket_is_connected_to_anew_when_its_server_is_back() {
         let driver = smol::spawn(driver);
         let add = || client.call(tools::call("add").arguments(&crate::calc::Add { a: 1, b: 2 }));
         assert_eq!(add().await.expect("a sum").first_text(), Some("3"));
-        // The server goes, and for a while nobody is there.
+        // The server ends, and for a while there is none.
         first.cancel().await;
         std::fs::remove_file(&path).expect("removed");
         until(|| announced(&told).len() >= 3).await;

@@ -1,4 +1,5 @@
-//! Serving for real: this binary again as a child over standard input and output, socket pairs, and a router in this process.
+//! Real servers: this binary as a child over standard input and output, socket pairs, and a router
+//! in this process.
 
 use crate::calc::{Add, Count, Nothing, Seen, Text, name, router};
 use crate::common::{run, until};
@@ -22,7 +23,8 @@ use std::task::{Context, Wake, Waker};
 /// Set for the child that other tests start.
 const CHILD: &str = "MCP_SMOL_TEST_CHILD";
 
-/// The server that other tests start: this binary, told to run the one test that serves in a child. Serves and exits, if this is it.
+/// The server that other tests start: this binary, which runs only this test. Serves and exits if
+/// it is that child.
 fn serve_if_child() {
     if std::env::var_os(CHILD).is_none() {
         return;
@@ -34,14 +36,15 @@ fn serve_if_child() {
     });
     let served = smol::block_on(serve_stdio(server));
     println!("standard output is ours again");
-    // At once, so that the test harness does not write to the channel.
+    // At once, so that the test harness does not write to the connection.
     std::process::exit(if served.is_ok() { 0 } else { 1 });
 }
 
-/// This binary as a server. The harness writes a line before it begins, which is garbage to a client.
+/// Returns this binary as a server. The harness first writes a line, which is an invalid message
+/// for a client.
 fn me() -> Program {
     let me = std::env::current_exe().expect("a path");
-    let args = ["--exact", "serve::a_child_negotiates_answers_and_exits", "--nocapture", "--test-threads=2"];
+    let args = ["--exact", "serve::child_negotiates_responds_and_exits", "--nocapture", "--test-threads=2"];
     Program::new(me.to_str().expect("unicode")).args(args).env(CHILD, "1")
 }
 
@@ -53,7 +56,7 @@ fn spawned(target: impl mcp_smol::IntoTarget, config: Config) -> Client {
 
 // covers: S0-25, S2-45, B-080
 #[test]
-fn a_child_negotiates_answers_and_exits() {
+fn child_negotiates_responds_and_exits() {
     serve_if_child();
     run(async {
         let client = connect(me()).await.expect("connected");
@@ -67,7 +70,7 @@ fn a_child_negotiates_answers_and_exits() {
 }
 
 #[test]
-fn the_same_child_speaks_the_older_revisions() {
+fn same_child_supports_the_legacy_revisions() {
     run(async {
         let config = Config::new().stderr(Stderr::Discard).set(|config| config.policy = Policy::Legacy);
         let client = spawned(me(), config);
@@ -79,7 +82,7 @@ fn the_same_child_speaks_the_older_revisions() {
 
 // covers: B-054
 #[test]
-fn progress_comes_in_order_before_the_answer_to_a_callback_that_borrows() {
+fn progress_precedes_the_response_and_its_callback_may_borrow() {
     run(async {
         let client = connect(me()).await.expect("connected");
         let mut seen = Vec::new();
@@ -105,7 +108,7 @@ async fn asked(policy: Policy) {
 
 // covers: B-073
 #[test]
-fn a_handler_asks_the_user_in_either_era() {
+fn handler_requests_input_in_either_era() {
     run(async {
         asked(Policy::Modern).await;
         asked(Policy::Legacy).await;
@@ -114,7 +117,7 @@ fn a_handler_asks_the_user_in_either_era() {
 
 // covers: B-073
 #[test]
-fn a_callback_may_call_the_same_client() {
+fn callback_may_call_the_same_client() {
     run(async {
         let here = Arc::new(OnceLock::<Client>::new());
         let there = here.clone();
@@ -134,7 +137,7 @@ fn a_callback_may_call_the_same_client() {
 }
 
 #[test]
-fn registering_a_callback_is_what_declares_the_capability() {
+fn registering_a_callback_declares_the_capability() {
     run(async {
         let ask = || tools::call("roots").arguments(&Nothing {});
         let client = spawned(router(&Seen::default()), Config::new().roots(["file:///home"]));
@@ -149,7 +152,7 @@ fn registering_a_callback_is_what_declares_the_capability() {
 }
 
 #[test]
-fn a_callback_that_panics_fails_its_call_and_nothing_else() {
+fn panicking_callback_fails_only_its_call() {
     run(async {
         let config = Config::new().on_elicit(|_| async { std::panic::resume_unwind(Box::new("on purpose")) });
         let client = spawned(router(&Seen::default()), config);
@@ -161,7 +164,7 @@ fn a_callback_that_panics_fails_its_call_and_nothing_else() {
 
 // covers: B-149
 #[test]
-fn cancelling_drops_the_future_of_the_handler_and_no_other() {
+fn cancelling_drops_only_the_future_of_its_handler() {
     run(async {
         let seen = Seen::default();
         let client = connect(router(&seen)).await.expect("connected");
@@ -182,7 +185,7 @@ fn cancelling_drops_the_future_of_the_handler_and_no_other() {
 
 // covers: B-149
 #[test]
-fn a_connection_that_ends_drops_its_handlers() {
+fn end_of_a_connection_drops_its_handlers() {
     run(async {
         let seen = Seen::default();
         let (ours, theirs) = UnixStream::pair().expect("a pair");
@@ -216,7 +219,7 @@ fn dropping_the_serving_future_ends_the_connection() {
 }
 
 #[test]
-fn a_handler_that_panics_answers_and_the_server_goes_on() {
+fn panicking_handler_responds_and_the_server_continues() {
     run(async {
         let client = connect(router(&Seen::default())).await.expect("connected");
         for tool in ["panic", "panic at once"] {
@@ -243,7 +246,7 @@ fn many_calls_are_handled_concurrently() {
 
 // covers: B-131
 #[test]
-fn large_messages_both_ways_at_once_do_not_deadlock() {
+fn large_messages_in_both_directions_do_not_deadlock() {
     run(async {
         let client = connect(me()).await.expect("connected");
         let text = "x".repeat(1 << 20);
@@ -258,7 +261,7 @@ fn large_messages_both_ways_at_once_do_not_deadlock() {
 
 // covers: B-143
 #[test]
-fn a_server_whose_input_and_output_are_files_answers_and_ends() {
+fn server_on_files_responds_and_ends() {
     let file = |name: &str| {
         let path = std::env::temp_dir().join(format!("mcp-smol-{}-{name}", std::process::id()));
         let file = File::options().create(true).truncate(true).read(true).write(true).open(&path).expect("a file");
@@ -282,7 +285,7 @@ fn a_server_whose_input_and_output_are_files_answers_and_ends() {
 
 // covers: B-143, B-147
 #[test]
-fn a_server_without_input_ends_at_once_and_gives_standard_output_back() {
+fn server_without_input_ends_and_restores_standard_output() {
     let mut command = me().to_command([]);
     let ended = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).output().expect("started");
     assert!(ended.status.success());
@@ -292,7 +295,7 @@ fn a_server_without_input_ends_at_once_and_gives_standard_output_back() {
 
 // covers: B-126, STDIO-S-006
 #[test]
-fn what_a_handler_or_its_child_prints_never_reaches_the_wire() {
+fn output_of_a_handler_or_its_child_never_reaches_the_wire() {
     run(async {
         let (told, events) = std::sync::mpsc::channel();
         let config = Config::new().on_event(move |event| drop(told.send(format!("{event:?}"))));
@@ -300,8 +303,7 @@ fn what_a_handler_or_its_child_prints_never_reaches_the_wire() {
         let printed = client.call(tools::call("print").arguments(&Nothing {})).await.expect("an answer");
         assert_eq!(printed.first_text(), Some("Ok(Some(0))"), "and its child found no input");
         client.close().await;
-        // Its end carries what it wrote to standard error, which is where all this belongs.
-        let events: Vec<String> = events.try_iter().filter(|event| !event.starts_with("ChannelClosed")).collect();
+        let events: Vec<String> = events.try_iter().collect();
         assert!(!events.iter().any(|event| event.contains("no message") || event.contains("not this")), "{events:?}");
     });
 }
@@ -321,14 +323,14 @@ fn client_and_server_run_on_one_thread_without_an_executor() {
     });
 }
 
-/// A task that only its wakers keep, as in executors that hold no list of their tasks.
+/// A task that only its wakers keep alive, as in executors without a list of their tasks.
 struct Loose(Mutex<Option<smol::future::Boxed<()>>>);
 
 impl Wake for Loose {
     fn wake(self: Arc<Self>) {}
 }
 
-/// Polls what `slot` holds once, in a task that also holds `kept`, and lets the task go.
+/// Polls the future in `slot` once, in a task that also holds `kept`, and drops the task.
 fn poll_once<P: Future<Output: Send> + Unpin + Send + 'static>(
     slot: &Arc<Mutex<Option<P>>>,
     kept: impl Send + 'static,
@@ -347,9 +349,9 @@ fn poll_once<P: Future<Output: Send> + Unpin + Send + 'static>(
 
 // covers: B-277
 #[test]
-fn a_waker_that_is_the_last_of_a_task_is_let_go_outside_the_lock() {
+fn last_waker_of_a_task_is_dropped_outside_the_lock() {
     let (done, ended) = std::sync::mpsc::channel();
-    // On a thread, since what would go wrong blocks it.
+    // On a thread, since a failure would block it.
     std::thread::spawn(move || {
         run(async {
             let hang = |client: &Client| client.start(tools::call("hang").arguments(&Nothing {}));
@@ -373,7 +375,7 @@ fn a_waker_that_is_the_last_of_a_task_is_let_go_outside_the_lock() {
 
 // covers: B-081
 #[test]
-fn calls_from_many_threads_end_once_each_whatever_is_dropped() {
+fn calls_from_many_threads_end_once_with_any_drops() {
     run(async {
         let (client, driver) = connect_driven(router(&Seen::default()), Config::new()).expect("a target");
         let driver = std::thread::spawn(move || smol::block_on(driver));
@@ -404,7 +406,7 @@ fn calls_from_many_threads_end_once_each_whatever_is_dropped() {
 }
 
 #[test]
-fn a_client_that_is_dropped_first_ends_its_driver() {
+fn dropped_client_ends_its_driver() {
     run(async {
         let (client, driver) = connect_driven(me(), Config::new()).expect("a target");
         drop(client);
@@ -425,14 +427,14 @@ fn notifications_and_diagnostics_reach_the_callback() {
         });
         let client = spawned(me(), config);
         client.ready().await.expect("ready");
-        // What the test harness wrote before the server began.
+        // The output of the test harness before the server began.
         assert_eq!(*events.lock().expect("no panic"), ["bad-message"]);
         client.close().await;
     });
 }
 
 #[test]
-fn an_unknown_method_and_a_wrong_argument_are_errors_of_the_server() {
+fn unknown_method_and_invalid_argument_are_server_errors() {
     run(async {
         let client = connect(router(&Seen::default())).await.expect("connected");
         let unknown = client.call(custom::<Nothing>("no/such", &Nothing {})).await;

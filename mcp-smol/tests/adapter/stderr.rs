@@ -1,4 +1,5 @@
-//! What programs write to standard error: always read, never in the way, and the end of it in the error.
+//! The standard error of programs: it is always read, never blocks, and its end is part of the
+//! error.
 
 use crate::common::{HELLO, group, legacy, members, run, server, sh, until};
 use mcp_proto::exchange::{Closed, ExitStatus, Program};
@@ -18,7 +19,7 @@ async fn call(client: &Client) -> Result<CallToolResult, CallError> {
     client.call(tools::call("add")).await
 }
 
-/// How a server ended in the middle of a call.
+/// Returns how a server ended during a call.
 async fn end(program: Program) -> ExitStatus {
     match call(&connected(program, Stderr::Discard)).await {
         Err(CallError::Closed { why: Closed::Exited(status), .. }) => status,
@@ -26,27 +27,33 @@ async fn end(program: Program) -> ExitStatus {
     }
 }
 
-/// Answers every call, after it has written 100,000 bytes to standard error.
+/// Responds to every call, after 100,000 bytes on standard error.
 const NOISY: &str = r#"id=2; while read -r line; do
     head -c 99999 /dev/zero | tr '\0' 'x' >&2; echo >&2
     echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[]}}'; id=$((id + 1)); done"#;
 
 // covers: B-141
 #[test]
-fn a_program_that_exits_at_once_is_quoted_in_the_error() {
+fn error_quotes_a_program_that_exits_at_once() {
     run(async {
         let client = connected(sh("echo starting >&2; echo 'no such file: config' >&2; exit 7"), Stderr::Discard);
         let failed = client.ready().await.expect_err("it is gone").to_string();
-        assert!(failed.ends_with("the program exited with code 7; its last words: no such file: config"), "{failed}");
+        assert!(
+            failed.ends_with("the program exited with code 7; last line of its standard error: no such file: config"),
+            "{failed}"
+        );
         let client = connected(server("read -r line; echo 'out of memory' >&2; kill -9 $$"), Stderr::Discard);
         let ended = call(&client).await.expect_err("no answer").to_string();
-        assert!(ended.ends_with("the program was killed by signal 9; its last words: out of memory"), "{ended}");
+        assert!(
+            ended.ends_with("the program was killed by signal 9; last line of its standard error: out of memory"),
+            "{ended}"
+        );
     });
 }
 
 // covers: B-141
 #[test]
-fn the_end_of_standard_error_is_complete_however_much_came_before() {
+fn end_of_standard_error_is_complete_after_any_output() {
     run(async {
         for _ in 0..10 {
             let flood = "read -r line; head -c 1048576 /dev/zero | tr '\\0' 'x' >&2; echo >&2; echo last >&2; exit 7";
@@ -60,11 +67,11 @@ fn the_end_of_standard_error_is_complete_however_much_came_before() {
 
 // covers: B-141
 #[test]
-fn what_is_said_after_the_exit_is_waited_for() {
+fn output_after_the_exit_is_read() {
     run(async {
-        // Written when the program has ended, and its output with it.
+        // Written after the program and its output have ended.
         let late = "(while ! grep -q ') Z' /proc/$$/stat; do :; done; echo late >&2) >&- & exit 3";
-        // Whoever does not wait for it may still be too slow to miss it, once.
+        // Even an implementation that does not wait may see it by chance, once.
         for _ in 0..3 {
             let status = end(server(&format!("read -r line; {late}"))).await;
             assert_eq!(status, ExitStatus::exited(3).with_stderr("late\n"));
@@ -74,7 +81,7 @@ fn what_is_said_after_the_exit_is_waited_for() {
 
 // covers: B-138, B-141
 #[test]
-fn a_grandchild_that_holds_standard_error_does_not_hide_the_exit() {
+fn grandchild_that_holds_standard_error_does_not_hide_exit() {
     run(async {
         let program = server("sleep 1000 >&- <&- & read -r line; echo gone >&2; exit 5");
         let client = connected(program, Stderr::Discard);
@@ -90,7 +97,7 @@ fn a_grandchild_that_holds_standard_error_does_not_hide_the_exit() {
 
 // covers: B-129, B-130
 #[test]
-fn a_program_that_writes_without_end_is_answered_all_the_same() {
+fn endless_standard_error_does_not_block_the_protocol() {
     run(async {
         // More than any pipe holds, before it reads its first byte.
         let early = format!("head -c 2000000 /dev/zero >&2; {HELLO} {NOISY}");
@@ -104,7 +111,7 @@ fn a_program_that_writes_without_end_is_answered_all_the_same() {
 
 // covers: B-129
 #[test]
-fn a_function_that_panics_at_every_line_costs_nothing() {
+fn function_that_panics_at_every_line_is_harmless() {
     run(async {
         let bytes = Arc::new(AtomicUsize::new(0));
         let told = bytes.clone();
@@ -123,13 +130,13 @@ fn a_function_that_panics_at_every_line_costs_nothing() {
 
 // covers: B-129
 #[test]
-fn a_function_that_gets_the_lines_may_close_the_client() {
+fn function_for_lines_may_close_the_client() {
     run(async {
         let slot = Arc::new(std::sync::Mutex::new(None::<Closer>));
         let here = slot.clone();
         let closes = Stderr::Lines(Arc::new(move |_: &str| {
             if let Some(closer) = here.lock().expect("no panic").take() {
-                // It begins at once. Its end comes when whoever calls this goes on.
+                // This begins the close. The close ends only after the function has returned.
                 drop(smol::block_on(smol::future::poll_once(closer.close())));
             }
         }));

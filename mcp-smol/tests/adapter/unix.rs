@@ -1,4 +1,4 @@
-//! Unix sockets: many clients on one, and what lies in the way.
+//! Unix sockets: many clients of one socket, and files that are in the way.
 
 use crate::calc::{Add, Count, Nothing, Seen, router};
 use crate::common::{run, until};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A path of this test's own, with nothing there.
+/// Returns an unused path for this test.
 fn free(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("mcp-smol-{}-{name}.sock", std::process::id()));
     drop(std::fs::remove_file(&path));
@@ -36,7 +36,7 @@ async fn serving(seen: &Seen, path: &Path) -> UnixServer {
 
 // covers: S2-44
 #[test]
-fn clients_of_either_era_call_over_one_socket_at_once() {
+fn clients_of_both_eras_share_one_socket() {
     run(async {
         let path = free("many");
         let server = serving(&Seen::default(), &path).await;
@@ -51,7 +51,7 @@ fn clients_of_either_era_call_over_one_socket_at_once() {
             smol::spawn(driver).detach();
             clients.push(client);
         }
-        // Each is answered only when all have asked.
+        // Each is answered only when all have called.
         let met: Vec<_> =
             clients.iter().map(|client| client.start(tools::call("meet").arguments(&Count { count: 16 }))).collect();
         for met in met {
@@ -66,7 +66,7 @@ fn clients_of_either_era_call_over_one_socket_at_once() {
 
 // covers: S2-44
 #[test]
-fn stopping_lets_what_runs_end_and_removes_the_socket() {
+fn stop_lets_running_requests_end_and_removes_the_socket() {
     run(async {
         let (seen, path) = (Seen::default(), free("stop"));
         let server = serving(&seen, &path).await;
@@ -81,17 +81,17 @@ fn stopping_lets_what_runs_end_and_removes_the_socket() {
         seen.arrived.fetch_add(1, Ordering::SeqCst);
         assert_eq!(runs.await.expect("an answer").first_text(), Some("met"));
         stopping.await;
-        connect(to(&path)).await.expect_err("nobody is there");
+        connect(to(&path)).await.expect_err("nothing listens");
     });
 }
 
 #[test]
-fn a_server_that_was_stopped_leaves_its_path_to_whoever_comes_after_it() {
+fn stopped_server_leaves_its_path_to_its_successor() {
     run(async {
         let (seen, path) = (Seen::default(), free("after"));
         let first = serving(&seen, &path).await;
         first.stop(Duration::ZERO).await;
-        // Its file may have the number that the file of the first had.
+        // Its file may have the same number as that of the first.
         let second = serving(&seen, &path).await;
         drop(first);
         let client = connect(to(&path)).await.expect("connected");
@@ -119,7 +119,7 @@ fn dropping_the_server_ends_its_connections_at_once() {
 
 // covers: S2-44
 #[test]
-fn only_a_socket_that_nobody_listens_on_is_replaced() {
+fn only_an_abandoned_socket_is_replaced() {
     run(async {
         let path = free("taken");
         drop(UnixListener::bind(&path).expect("a socket"));
@@ -130,7 +130,7 @@ fn only_a_socket_that_nobody_listens_on_is_replaced() {
         assert!(refused.to_string().contains(path.to_str().expect("unicode")), "{refused}");
         let client = connect(to(&path)).await.expect("the first still serves");
         client.close().await;
-        // Another takes the place: it is not ours to remove.
+        // Another file takes its place, which this server must not remove.
         std::fs::remove_file(&path).expect("a socket");
         let other = UnixListener::bind(&path).expect("a socket");
         drop(server);
@@ -161,7 +161,7 @@ fn link_at_the_path_is_not_followed() {
     });
 }
 
-/// The credentials that the server sees of this process.
+/// Returns the credentials that the server sees of this process.
 fn own_credentials() -> Credentials {
     let pid = std::process::id();
     Credentials { pid: Some(pid), uid: process::getuid().as_raw(), gid: process::getgid().as_raw() }
@@ -187,7 +187,8 @@ fn handler_sees_the_credentials_of_its_peer() {
     });
 }
 
-/// A server that admits connections by this function, and has a tool that says from whom a request comes.
+/// Creates a server that admits connections with this function, and has a tool that returns the
+/// principal of a request.
 async fn guarded<F, R>(path: &Path, admit: F) -> UnixServer
 where
     F: Fn(Peer) -> R + Send + Sync + 'static,
@@ -227,13 +228,13 @@ fn connection_is_admitted_by_the_user_of_its_peer() {
             let who = client.call(tools::call("who").arguments(&Nothing {})).await.expect("a result");
             assert_eq!(who.first_text(), Some("ada"));
         }
-        // From now on it is another user who may connect.
+        // From now on the principal of connections is another user.
         allowed.fetch_add(1, Ordering::SeqCst);
         let mut raw = UnixStream::connect(&path).await.expect("connected");
-        // The write may find the connection closed already.
+        // The write may fail because the connection is already closed.
         let _ = raw.write_all(format!("{INITIALIZE}\n").as_bytes()).await;
         let mut said = Vec::new();
-        // How it ends depends on whether what was written is unread.
+        // The kind of end depends on whether the written bytes were read.
         let _ = raw.read_to_end(&mut said).await;
         assert_eq!(String::from_utf8_lossy(&said), "");
         assert_eq!(server.stats().diagnostics.get(&DiagnosticKind::NotAdmitted), Some(&1));
@@ -268,24 +269,24 @@ fn connection_is_not_read_before_it_is_admitted() {
         let mut answer = [0; 16];
         client.read_exact(&mut answer).await.expect("an answer");
         assert_eq!(&answer, br#"{"jsonrpc":"2.0""#);
-        // No decision is made about the next: it is closed when its time is over.
+        // There is no decision on the next one: it is closed at the time limit.
         let mut late = UnixStream::connect(&path).await.expect("connected");
         assert_eq!(late.read(&mut [0; 8]).await.expect("an end"), 0);
     });
 }
 
-/// A request that is answered in any state.
+/// A request that is answered in every state.
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
 // covers: B-142
 #[test]
-fn a_client_that_breaks_its_channel_is_no_error_of_the_server() {
+fn broken_connection_is_not_a_server_error() {
     run(async {
         let (mut ours, theirs) = UnixStream::pair().expect("a pair");
         let serving = smol::spawn(serve(router(&Seen::default()), theirs.clone(), theirs));
         ours.write_all(format!("{INITIALIZE}\n").as_bytes()).await.expect("written");
         ours.read_exact(&mut [0; 1]).await.expect("an answer");
-        // Bytes that were not read make this a reset.
+        // The unread bytes make this a reset.
         drop(ours);
         serving.await.expect("an end in order");
     });
@@ -293,7 +294,7 @@ fn a_client_that_breaks_its_channel_is_no_error_of_the_server() {
 
 // covers: B-142
 #[test]
-fn a_client_that_resets_or_talks_nonsense_costs_nobody_else_anything() {
+fn faulty_client_does_not_affect_other_clients() {
     run(async {
         let (seen, path) = (Seen::default(), free("rude"));
         let _server = serving(&seen, &path).await;
@@ -301,7 +302,7 @@ fn a_client_that_resets_or_talks_nonsense_costs_nobody_else_anything() {
         let mut rude = UnixStream::connect(&path).await.expect("connected");
         rude.write_all(format!("nonsense\n\0\n{INITIALIZE}\n").as_bytes()).await.expect("written");
         rude.read_exact(&mut [0; 1]).await.expect("an answer");
-        // Bytes that were not read make this a reset.
+        // The unread bytes make this a reset.
         drop(rude);
         let sum = client.call(tools::call("add").arguments(&Add { a: 1, b: 2 })).await.expect("an answer");
         assert_eq!(sum.first_text(), Some("3"));

@@ -1,4 +1,5 @@
-//! Serving over HTTP: limits, admission, streams of another listener, executors, and the end. Bytes by hand.
+//! HTTP servers: limits, admission, streams of another listener, executors, and shutdown, with raw
+//! bytes.
 
 use crate::calc::{Count, Nothing, Seen, name, router};
 use crate::common::{run, until};
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A call in 2026-07-28, with further lines of its head.
+/// Returns a call of 2026-07-28, with further lines in its head.
 fn call(tool: &str, arguments: &str, fields: &str) -> String {
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}"#;
     let body = format!(
@@ -40,7 +41,7 @@ async fn read_until(stream: &mut (impl AsyncRead + Unpin), enough: &str) -> Stri
     String::from_utf8(all).expect("text")
 }
 
-/// Leaves what came unread, so that dropping the stream resets the connection.
+/// Leaves the bytes unread, so that dropping the stream resets the connection.
 async fn peek_until(stream: &TcpStream, enough: &str) -> String {
     let mut buffer = [0; 4096];
     loop {
@@ -54,7 +55,7 @@ async fn peek_until(stream: &TcpStream, enough: &str) -> String {
     }
 }
 
-/// An answer that has a length: its head and its body.
+/// Reads a response that has a length: its head and its body.
 async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let (mut all, mut buffer) = (String::new(), [0; 4096]);
     loop {
@@ -71,7 +72,7 @@ async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> String {
     }
 }
 
-/// All that comes until the end.
+/// Reads everything up to the end.
 async fn rest(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut said = String::new();
     stream.read_to_string(&mut said).await.expect("an end in order");
@@ -94,7 +95,7 @@ async fn dial(server: &HttpServer) -> TcpStream {
 
 // covers: B-189
 #[test]
-fn a_connection_beyond_the_limit_is_told_so_and_the_others_are_served() {
+fn connection_beyond_the_limit_is_refused_with_a_response() {
     run(async {
         let limited = router(&Seen::default()).configure(|config| config.limits.server.max_exchanges = 2);
         let server = serve_http(limited, "127.0.0.1:0").await.expect("an address");
@@ -103,7 +104,7 @@ fn a_connection_beyond_the_limit_is_told_so_and_the_others_are_served() {
         sum(&mut second).await;
         for _ in 0..200 {
             let mut third = dial(&server).await;
-            // What it asks is not read, and must not cost it the answer.
+            // Its request is not read, but it must still receive the response.
             say(&mut third, &add()).await;
             let told = rest(&mut third).await;
             assert!(told.starts_with("HTTP/1.1 503") && told.to_lowercase().contains("retry-after:"), "{told}");
@@ -117,7 +118,7 @@ fn a_connection_beyond_the_limit_is_told_so_and_the_others_are_served() {
 
 // covers: B-075
 #[test]
-fn clients_beyond_the_limit_that_say_nothing_are_not_kept() {
+fn silent_clients_beyond_the_limit_are_closed() {
     run(async {
         let limited = router(&Seen::default()).configure(|config| {
             config.limits.server.max_exchanges = 1;
@@ -134,7 +135,8 @@ fn clients_beyond_the_limit_that_say_nothing_are_not_kept() {
         for stream in &mut silent {
             let mut said = Vec::new();
             let ended = stream.read_to_end(&mut said).await;
-            // One that came when too many were being told is closed without a word, and perhaps reset.
+            // A connection that exceeds the limit for responses as well is closed without one, and
+            // possibly reset.
             let reset = ended.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionReset);
             assert!(ended.is_ok() || reset, "{ended:?}");
             assert!(said.is_empty() || said.starts_with(b"HTTP/1.1 503 "), "{}", String::from_utf8_lossy(&said));
@@ -148,7 +150,7 @@ fn clients_beyond_the_limit_that_say_nothing_are_not_kept() {
 
 // covers: HTTP-S-002, B-181, B-141
 #[test]
-fn on_every_address_only_the_hosts_that_are_named_are_served_and_a_stop_ends_it() {
+fn only_named_hosts_are_served_on_every_address() {
     run(async {
         let named = Hosts::Only(vec!["mcp.example".into()]);
         for (hosts, served, foreign) in
@@ -163,7 +165,7 @@ fn on_every_address_only_the_hosts_that_are_named_are_served_and_a_stop_ends_it(
                 let told = answer(&mut stream).await;
                 assert!(told.starts_with(status), "{host}: {told}");
             }
-            // Nobody connects any more who could wake it.
+            // No further connection could wake it.
             server.stop(Duration::ZERO).await;
         }
     });
@@ -176,7 +178,7 @@ fn client_on_another_address_is_refused_by_default() {
         let server = serve_http(router(&Seen::default()), "0.0.0.0:0").await.expect("an address");
         let port = server.local_addr().port();
         let mut statuses = vec![("127.0.0.1".parse().expect("an address"), "HTTP/1.1 200")];
-        // No packet is sent: the system says from where it would be.
+        // No packet is sent: the system only selects the source address.
         let route = std::net::UdpSocket::bind("0.0.0.0:0").expect("a socket");
         if route.connect("192.0.2.1:9").is_ok() {
             let own = route.local_addr().expect("an address").ip();
@@ -216,20 +218,16 @@ fn streams_of_any_listener_share_one_engine() {
         for stream in &mut streams {
             assert_eq!(rest(stream).await, "");
         }
-        // It is over, and says so to whoever comes.
+        // It is over, and closes what it is given.
         let (mut late, theirs) = UnixStream::pair().expect("a pair");
-        let told = smol::future::zip(server.serve_http(theirs, Peer::default()), async {
-            let told = read_until(&mut late, "\r\n\r\n").await;
-            drop(late);
-            told
-        });
-        assert!(told.await.1.starts_with("HTTP/1.1 503"));
+        server.serve_http(theirs, Peer::default()).await;
+        assert_eq!(rest(&mut late).await, "");
     });
 }
 
 // covers: B-141, B-149
 #[test]
-fn dropping_the_last_server_ends_its_connections_and_handlers() {
+fn dropping_the_last_server_ends_connections_and_handlers() {
     run(async {
         let seen = Seen::default();
         let server = Server::new(router(&seen)).expect("a seed");
@@ -248,7 +246,7 @@ fn dropping_the_last_server_ends_its_connections_and_handlers() {
 
 // covers: CANC-S-003, B-149
 #[test]
-fn dropping_a_serving_future_cancels_its_request_and_frees_its_place() {
+fn dropped_serving_future_cancels_its_request_and_frees_slot() {
     run(async {
         let seen = Seen::default();
         let server =
@@ -259,7 +257,7 @@ fn dropping_a_serving_future_cancels_its_request_and_frees_its_place() {
         until(|| seen.entered.load(Ordering::SeqCst) == 1).await;
         assert_eq!(server.stats().running, 1);
         serving.cancel().await;
-        // The engine knows at once; the task of the handler ends soon.
+        // The engine notices at once. The task of the handler ends soon.
         assert_eq!((server.stats().running, server.stats().channels), (0, 0));
         until(|| seen.dropped.load(Ordering::SeqCst) == 1).await;
         assert_eq!(rest(&mut ours).await, "");
@@ -271,7 +269,7 @@ fn dropping_a_serving_future_cancels_its_request_and_frees_its_place() {
 
 // covers: B-141, B-149
 #[test]
-fn dropping_the_future_of_a_stop_leaves_the_server_stopping() {
+fn dropping_the_future_of_stop_does_not_stop_the_shutdown() {
     run(async {
         let seen = Seen::default();
         let server = Server::new(router(&seen)).expect("a seed");
@@ -281,7 +279,8 @@ fn dropping_the_future_of_a_stop_leaves_the_server_stopping() {
         until(|| seen.entered.load(Ordering::SeqCst) == 1).await;
         let stop = server.stop(Duration::from_millis(50));
         assert!(smol::future::poll_once(stop).await.is_none(), "the call has not ended");
-        // Nobody waits for the stop, and it goes on: the grace ends, and with it the call and the connection.
+        // The stop continues without a waiter: the grace period ends, and with it the call and the
+        // connection.
         server.wait().await;
         serving.await;
         until(|| seen.dropped.load(Ordering::SeqCst) == 1).await;
@@ -290,7 +289,7 @@ fn dropping_the_future_of_a_stop_leaves_the_server_stopping() {
 
 // covers: CANC-S-003, B-149
 #[test]
-fn a_client_that_disconnects_cancels_its_request() {
+fn disconnect_cancels_the_request() {
     run(async {
         let seen = Seen::default();
         let server = serve_http(router(&seen), "127.0.0.1:0").await.expect("an address");
@@ -305,7 +304,7 @@ fn a_client_that_disconnects_cancels_its_request() {
 
 // covers: B-081
 #[test]
-fn a_server_runs_where_it_is_told_to() {
+fn server_runs_on_the_configured_executor() {
     run(async {
         let (executor, seen) = (Arc::new(smol::Executor::new()), Seen::default());
         let (there, spawned) = (executor.clone(), Arc::<AtomicUsize>::default());
@@ -319,7 +318,7 @@ fn a_server_runs_where_it_is_told_to() {
         let mut stream = dial(&server).await;
         say(&mut stream, &add()).await;
         executor.run(read_until(&mut stream, r#""text":"3""#)).await;
-        // A connection; a handler that waits for nothing needs no task.
+        // One for the connection. A handler that completes at once needs no task.
         assert_eq!(spawned.load(Ordering::SeqCst), before + 1);
         say(&mut stream, &call("meet", r#"{"count":2}"#, "")).await;
         executor.run(until(|| seen.arrived.load(Ordering::SeqCst) == 1)).await;
@@ -332,7 +331,7 @@ fn a_server_runs_where_it_is_told_to() {
 
 // covers: B-066, B-281
 #[test]
-fn a_handler_that_its_executor_drops_is_answered_for() {
+fn request_of_a_dropped_handler_gets_an_error() {
     run(async {
         let seen = Seen::default();
         let tasks = Arc::<AtomicUsize>::default();
@@ -352,7 +351,7 @@ fn a_handler_that_its_executor_drops_is_answered_for() {
     });
 }
 
-/// A server that lets `ada` in, and has a tool that says who asks.
+/// Creates a server that admits `ada`, and has a tool that returns the principal.
 fn guarded() -> Service {
     let router = Router::new("guarded", "1").tool(tool("who"), |cx, _: Nothing| async move {
         let context = cx.context();
@@ -375,7 +374,7 @@ fn guarded() -> Service {
 
 // covers: S3-45, HTTP-S-006, SHTTP-S-006
 #[test]
-fn a_request_is_admitted_by_its_head_or_refused() {
+fn request_is_admitted_or_refused_by_its_head() {
     run(async {
         let server = serve_http(guarded(), "127.0.0.1:0").await.expect("an address");
         for (token, status, told) in [
@@ -396,7 +395,7 @@ fn a_request_is_admitted_by_its_head_or_refused() {
 }
 
 #[test]
-fn handlers_and_whoever_admits_see_the_address_of_the_client() {
+fn handlers_and_admission_see_the_client_address() {
     run(async {
         let router = Router::new("who", "1")
             .tool(tool("who"), |cx, _: Nothing| async move { Ok(format!("{:?}", cx.context().peer.name)) });
@@ -421,7 +420,7 @@ fn handlers_and_whoever_admits_see_the_address_of_the_client() {
 
 // covers: B-141
 #[test]
-fn stopping_ends_who_says_nothing_and_who_reads_nothing() {
+fn stop_ends_silent_and_stalled_clients() {
     run(async {
         let server = serve_http(router(&Seen::default()), "127.0.0.1:0").await.expect("an address");
         let (mute, mut deaf) = (dial(&server).await, dial(&server).await);
@@ -435,7 +434,7 @@ fn stopping_ends_who_says_nothing_and_who_reads_nothing() {
     });
 }
 
-/// A request of 2025-11-25.
+/// Returns a request of 2025-11-25.
 fn older(method: &str, fields: &str, body: &str) -> String {
     let length = body.len();
     format!(
@@ -444,12 +443,12 @@ fn older(method: &str, fields: &str, body: &str) -> String {
     )
 }
 
-/// Opens a session over this connection; the field that names it.
+/// Opens a session over this connection. Returns the field with its id.
 async fn open_session(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> String {
     open_session_with(stream, "").await
 }
 
-/// The same, with these fields, which come before the one that names it.
+/// The same, with these fields before the one with the id.
 async fn open_session_with(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), fields: &str) -> String {
     let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
     say(stream, &older("POST", fields, hello)).await;
@@ -466,7 +465,7 @@ fn older_call(tool: &str, arguments: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#)
 }
 
-/// A server of the router that the tests use, which streams at once, and what it told.
+/// Starts a server with the router of these tests, which streams at once. Returns its events.
 async fn streaming(seen: &Seen) -> (HttpServer, Arc<Mutex<Vec<String>>>) {
     let heard = Arc::<Mutex<Vec<String>>>::default();
     let told = heard.clone();
@@ -488,7 +487,7 @@ async fn streaming(seen: &Seen) -> (HttpServer, Arc<Mutex<Vec<String>>>) {
 
 // covers: SHTTP-S-028, B-222, B-039, S3-13, S3-34
 #[test]
-fn a_running_call_outlives_its_connection_and_is_answered_to_who_comes_back() {
+fn running_call_outlives_its_connection_and_can_be_resumed() {
     run(async {
         let seen = Seen::default();
         let (server, heard) = streaming(&seen).await;
@@ -519,7 +518,7 @@ fn a_running_call_outlives_its_connection_and_is_answered_to_who_comes_back() {
 
 // covers: SHTTP-S-028, B-149
 #[test]
-fn a_session_that_ends_ends_its_handlers() {
+fn end_of_a_session_ends_its_handlers() {
     run(async {
         let seen = Seen::default();
         let (server, _) = streaming(&seen).await;
@@ -576,7 +575,7 @@ fn revoked_principal_loses_its_sessions_streams_and_connections() {
         let last = rest(&mut by_line).await;
         assert!(last.contains("-32603") && last.contains(r#""id":1"#), "{last}");
         let [(ada, own), (eve, _other)] = &mut opened[..] else { panic!("two") };
-        // The chunk that ends the body: the connection goes on.
+        // The chunk that ends the body: the connection stays open.
         read_until(own, "0\r\n\r\n").await;
         for (fields, status) in [(ada, "HTTP/1.1 404"), (eve, "HTTP/1.1 200")] {
             let mut stream = connection(true);
@@ -590,7 +589,7 @@ fn revoked_principal_loses_its_sessions_streams_and_connections() {
 
 // covers: B-173, S3-08
 #[test]
-fn a_change_reaches_every_stream_and_stopping_ends_them() {
+fn change_reaches_every_stream_and_stop_ends_them() {
     run(async {
         let (server, _) = streaming(&Seen::default()).await;
         let mut streams = Vec::new();
@@ -612,7 +611,7 @@ fn a_change_reaches_every_stream_and_stopping_ends_them() {
         for stream in &mut streams {
             read_until(stream, "notifications/tools/list_changed").await;
         }
-        // Nothing runs that it could wait for so long.
+        // Nothing runs, so there is nothing to wait for.
         server.stop(Duration::MAX).await;
         for stream in &mut streams {
             let said = rest(stream).await;
@@ -623,7 +622,7 @@ fn a_change_reaches_every_stream_and_stopping_ends_them() {
 
 // covers: S3-28, B-033
 #[test]
-fn the_time_of_the_engine_is_kept_while_nobody_speaks() {
+fn timers_fire_without_traffic() {
     run(async {
         let often = router(&Seen::default()).configure(|config| config.keep_alive = Some(Duration::from_millis(20)));
         let server = Server::new(often).expect("a seed");
@@ -639,7 +638,7 @@ fn the_time_of_the_engine_is_kept_while_nobody_speaks() {
 
 // covers: B-174, B-074
 #[test]
-fn clients_that_read_nothing_hold_nobody_up() {
+fn clients_that_read_nothing_delay_no_other_client() {
     run(async {
         let server = serve_http(router(&Seen::default()), "127.0.0.1:0").await.expect("an address");
         let large = call("echo", &format!(r#"{{"text":"{}"}}"#, "x".repeat(3 << 20)), "");
@@ -676,7 +675,7 @@ async fn calls_of(policy: Policy, target: impl IntoTarget) {
 
 // covers: S3-03, B-073, S3-30
 #[test]
-fn clients_of_either_era_share_one_endpoint() {
+fn clients_of_both_eras_share_one_endpoint() {
     run(async {
         let server = serve_http(router(&Seen::default()), "127.0.0.1:0").await.expect("an address");
         let url = format!("http://{}/mcp", server.local_addr());
@@ -691,7 +690,7 @@ fn clients_of_either_era_share_one_endpoint() {
 #[cfg(target_os = "linux")]
 const FEW: &str = "MCP_SMOL_TEST_FEW";
 
-/// A server that may open but few files: this binary, told to run the test below alone.
+/// A server with a low limit for open files: this binary, which runs only the test below.
 #[cfg(target_os = "linux")]
 fn few() {
     smol::block_on(async {
@@ -704,13 +703,13 @@ fn few() {
 // covers: B-189
 #[cfg(target_os = "linux")]
 #[test]
-fn a_server_without_descriptors_goes_on_when_there_are_some() {
+fn server_without_descriptors_recovers() {
     if std::env::var_os(FEW).is_some() {
         return few();
     }
     run(async {
         let mut few = smol::process::Command::new("/bin/sh")
-            .args(["-c", "ulimit -n 24; exec \"$0\" --exact web::a_server_without_descriptors_goes_on_when_there_are_some --nocapture --test-threads=1"])
+            .args(["-c", "ulimit -n 24; exec \"$0\" --exact web::server_without_descriptors_recovers --nocapture --test-threads=1"])
             .arg(std::env::current_exe().expect("a path"))
             .env(FEW, "1")
             .stdin(std::process::Stdio::piped())
@@ -728,7 +727,7 @@ fn a_server_without_descriptors_goes_on_when_there_are_some() {
             many.push(dial().await);
         }
         sum(&mut first).await;
-        // As connections end, those that waited are served.
+        // As connections end, waiting ones are served.
         let mut last = many.pop().expect("sixty");
         drop(many);
         sum(&mut last).await;

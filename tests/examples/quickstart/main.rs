@@ -1,14 +1,16 @@
-//! A tour of the engine in one program: a client and a server that talk, over a pipe or over HTTP, with threads or with smol.
+//! A tour of the engine in one program: a client and a server over a pipe or over HTTP, with
+//! threads or with smol.
 //!
 //! ```text
 //! cargo run --example quickstart                    our own server as a child process, blocking
 //! cargo run --example quickstart -- --smol          the same with smol
 //! cargo run --example quickstart -- --http          the same over HTTP on loopback
-//! cargo run --example quickstart -- --legacy        the same with a client that only knows `initialize`
+//! cargo run --example quickstart -- --legacy        the same with a legacy client
 //! cargo run --example quickstart -- npx -y @modelcontextprotocol/server-everything
-//! cargo run --example quickstart -- --tool echo --args '{"message":"hi"}' npx -y @modelcontextprotocol/server-everything
+//! cargo run --example quickstart -- --tool echo --args '{"message":"hi"}' \
+//!     npx -y @modelcontextprotocol/server-everything
 //! cargo run --example quickstart -- http://127.0.0.1:8000/mcp
-//! cargo run --example quickstart -- --serve --http  our own server over HTTP, for `curl -N` and others
+//! cargo run --example quickstart -- --serve --http  our own server over HTTP
 //! ```
 #![forbid(unsafe_code)]
 
@@ -113,8 +115,8 @@ impl Options {
         }
     }
 
-    /// Of the tools of a server that nobody here wrote, one to call: the one asked for, or the first that needs no argument and says
-    /// that it changes nothing.
+    /// Chooses the tool of an unknown server to call: the requested one, or the first read-only
+    /// tool that needs no argument.
     fn choose<'a>(&'a self, tools: &'a [Tool]) -> Option<&'a str> {
         let harmless = |tool: &&Tool| tool.annotations.read_only == Some(true) && tool.required_arguments().is_empty();
         self.tool.as_deref().or_else(|| tools.iter().find(harmless).map(|tool| tool.name.as_str()))

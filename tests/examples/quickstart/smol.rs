@@ -32,7 +32,7 @@ fn server() -> Router {
         .tool(
             tool("greet").describe("Asks for a name, and greets").input_schema(schema_for!(Nothing)),
             |cx, _: Nothing| async move {
-                // The first time, this returns: the handler is entered again when the answer is there.
+                // The first call returns here. The handler is called again with the response.
                 match cx.elicit("name", ElicitRequest::form("What is your name?").text("name"))? {
                     answer @ ElicitResult::Accept(_) => {
                         let name = answer.content::<Name>()?.map(|form| form.name).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A server on a bare loop: `bare_server` serves its standard streams, `bare_server http N` serves N connections over HTTP and prints
-//! where.
+//! A server on a bare loop: `bare_server` serves its standard streams. `bare_server http N` serves
+//! N connections over HTTP and prints its address.
 #![forbid(unsafe_code)]
 
 use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult};
@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many calls of `wait` have stopped.
+/// Number of calls of `wait` that have stopped.
 static STOPPED: AtomicU32 = AtomicU32::new(0);
 
 fn main() -> io::Result<()> {
@@ -59,7 +59,7 @@ struct Count {
 fn count(cx: &Cx) -> Result<u32, ToolError> {
     let Count { to } = cx.arguments()?;
     for n in 1..=to {
-        // Where nobody listens, nothing is lost.
+        // Fails if the client did not request progress.
         let _ = cx.progress(Progress::new(f64::from(n)).total(f64::from(to)));
     }
     Ok(to)
@@ -83,7 +83,7 @@ fn echo(cx: &Cx) -> Result<String, ToolError> {
 }
 
 fn wait(cx: &Cx) -> Option<Outcome> {
-    // Only the first time, since progress must increase.
+    // Only once, since progress must increase.
     let _ = cx.progress(Progress::new(1.0));
     if cx.is_cancelled() {
         STOPPED.fetch_add(1, Ordering::Relaxed);

@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
-//! The client that the conformance suite starts, over `mcp-blocking`. `conformance-client-blocking [--fixed] URL`; the suite says the rest in the
-//! environment. With `--fixed` it is told which revision the server speaks, in place of finding out.
+//! The client that the conformance suite starts, over `mcp-blocking`: `conformance-client-blocking
+//! [--fixed] URL`. The suite passes the rest in the environment. With `--fixed` the client gets the
+//! revision of the server instead of negotiating.
 
 use std::process::ExitCode;
 

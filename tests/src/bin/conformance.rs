@@ -1,10 +1,11 @@
 #![forbid(unsafe_code)]
-//! Installs the official conformance suite and runs it against our clients and our servers, in both adapters. What cannot be installed
-//! fails. `conformance [--adapter NAME] [WORD]`: only the scenarios whose name contains the word, each alone; `--adapter` runs only one of
-//! our adapters, `blocking` or `smol`.
+//! Installs the official conformance suite and runs it against our clients and our servers, in both
+//! adapters. A failed installation fails the run. `conformance [--adapter NAME] [WORD]` runs only
+//! the scenarios whose name contains the word, each alone. `--adapter` runs only one adapter,
+//! `blocking` or `smol`.
 //!
-//! The suite must be content with the run, and every check that is listed must have ended as listed. Of what went wrong, the end of what
-//! was said on the wire is shown.
+//! The suite must accept the run, and every listed check must have its required result. For faults,
+//! the end of the traffic is shown.
 
 use std::env;
 use std::process::ExitCode;

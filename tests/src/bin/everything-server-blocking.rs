@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
-//! The server that the conformance suite meets, over `mcp-blocking`. `everything-server-blocking [--verbose] --http ADDR | --stdio`; over HTTP it
-//! prints `LISTENING ADDR` once it listens, and its endpoint is `/mcp`. With `--verbose` it writes every message to standard error.
+//! The server for the conformance suite, over `mcp-blocking`: `everything-server-blocking
+//! [--verbose] --http ADDR | --stdio`. Over HTTP it prints `LISTENING ADDR` once it listens, and
+//! its endpoint is `/mcp`. With `--verbose` it writes every message to standard error.
 
 use std::process::ExitCode;
 

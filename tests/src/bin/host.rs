@@ -1,8 +1,9 @@
-//! A program that uses a client and then ends in one of many ways: `host ADAPTER [FLAGS] END PROGRAM ARGS...`, where the adapter is
-//! `blocking`, `smol` or `loop`.
+//! A program that uses a client and then ends in one of many ways: `host ADAPTER [FLAGS] END
+//! PROGRAM ARGS...`, where the adapter is `blocking`, `smol` or `loop`.
 //!
-//! `--inherit` runs the program in the group of the host, `--forward` closes the client on Ctrl-C and exits with 130, `--stay` lives on after the end of
-//! the client until its own standard input ends. What it says on standard output: `ready`, then `ended`, and how.
+//! `--inherit` runs the program in the group of the host. `--forward` closes the client on Ctrl-C
+//! and exits with 130. `--stay` keeps the host running after the end of the client, until its own
+//! standard input ends. It prints `ready`, then `ended` and how.
 #![forbid(unsafe_code)]
 
 use mcp_blocking as blocking;
@@ -15,7 +16,7 @@ use std::io::{self, Read, Write};
 use std::time::Duration;
 use std::{env, fs, thread};
 
-/// How long a program that must answer may take.
+/// Maximum time for a program that must respond.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 type Done = Result<(), Box<dyn Error>>;
@@ -52,23 +53,23 @@ fn say(line: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// A ladder that is quick to go down.
+/// Sets short time limits for the steps of a shutdown.
 fn quick_end(config: &mut ClientConfig) {
     let short = Duration::from_millis(200);
     (config.limits.frame.exit_timeout, config.limits.frame.terminate_timeout) = (short, short);
 }
 
-/// The same, and a short timeout for the handshake with a program that never answers it. One that answers gets all the time that a busy
-/// machine may take.
+/// The same, with a short timeout for the handshake with a program that never responds. A program
+/// that responds has all the time that a busy machine may need.
 fn quick(config: &mut ClientConfig) {
     quick_end(config);
     let patience = if env::args().any(|arg| arg == "--mute") { Duration::from_millis(200) } else { PATIENCE };
     (config.probe_timeout, config.initialize_timeout) = (patience, patience);
-    // The probe takes time, and a server that was forked is not asked twice.
+    // The probe takes time, and a forked server is not started twice.
     config.policy = Policy::Auto;
 }
 
-/// Whether a process of the program has written its id to the file that `PIDS` names.
+/// Returns whether a process of the program has written its id to the file that `PIDS` names.
 fn has_started() -> bool {
     let file = env::var_os("PIDS").and_then(|file| fs::read(file).ok());
     file.is_some_and(|ids| ids.contains(&b'\n'))
@@ -149,7 +150,7 @@ fn with_smol(end: &str, program: Program, forward: bool) -> Done {
                 Ok(call.map(drop)?)
             });
         }
-        // The connection fails, and with it everything ends.
+        // The connection fails, and everything ends with it.
         "handshake" => {
             let (client, driver) = smol_adapter::connect_driven(program, config())?;
             let driver = smol::spawn(driver);
@@ -159,7 +160,7 @@ fn with_smol(end: &str, program: Program, forward: bool) -> Done {
         }
         "abandon" => {
             let connecting = smol_adapter::connect(program);
-            // Until the program runs, and what it starts may run as well.
+            // Until the program runs, and possibly its children.
             let started = async {
                 while !has_started() {
                     smol::Timer::after(Duration::from_millis(5)).await;
@@ -181,7 +182,7 @@ fn with_smol(end: &str, program: Program, forward: bool) -> Done {
         _ => {}
     }
     smol::block_on(async {
-        // Its driver is ended by the client.
+        // The client ends its driver.
         if ["return", "error", "panic"].contains(&end) {
             let client = smol_adapter::connect(program).await?;
             client.call(tools::call("pid")).await?;
@@ -217,7 +218,7 @@ fn with_smol(end: &str, program: Program, forward: bool) -> Done {
             }
             "driver" => {
                 driver.cancel().await;
-                call.await.expect_err("nobody drives it");
+                call.await.expect_err("no driver polls it");
             }
             "exit" => std::process::exit(0),
             "wait" => smol::future::pending().await,

@@ -1,5 +1,6 @@
-//! Prints what comes of peers that misbehave: `hostile` programs, `hostile web` web servers, `hostile server` web clients, `hostile orphans`
-//! what is left. `--size BYTES` says how much a gibibyte is, `--only TEXT` which rows are run. Build the other programs of this package
+//! Prints the outcome of misbehaving peers: `hostile` for programs, `hostile web` for web servers,
+//! `hostile server` for web clients, `hostile orphans` for remaining processes. `--size BYTES` is
+//! the size of a gibibyte, `--only TEXT` selects rows. Build the other programs of this package
 //! first: it starts them.
 #![forbid(unsafe_code)]
 
@@ -12,7 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::{env, io, thread};
 
-/// How many rows of web servers, or web clients, run at once: most of them wait. A row measures its own memory, and no row is about speed.
+/// Number of rows of web servers or web clients that run at once: most of them wait. A row measures
+/// its own memory, and no row is about speed.
 const WORKERS: usize = 4;
 
 fn main() -> ExitCode {
@@ -43,7 +45,7 @@ fn run(args: &[String]) -> Result<bool, String> {
     }
 }
 
-/// A program that lies beside this one.
+/// Returns the path of a program in the directory of this one.
 fn beside(name: &str) -> Result<PathBuf, String> {
     Ok(env::current_exe().map_err(|e: io::Error| e.to_string())?.with_file_name(name))
 }
@@ -57,7 +59,7 @@ fn one(name: &str, host: &str, size: u64) -> Result<bool, String> {
     Ok(said.is_ok())
 }
 
-/// A line for each row and host, as many at once as there are workers.
+/// Prints a line for each row and host. As many run at once as there are workers.
 fn table(rows: &[Row], size: u64, only: &str, workers: usize) -> Result<bool, String> {
     let this = env::current_exe().map_err(|e| e.to_string())?;
     let rows = rows.iter().filter(|row| row.name.contains(only));
@@ -85,7 +87,7 @@ fn take<'a, T>(next: &AtomicUsize, cases: &'a [T]) -> Option<(usize, &'a T)> {
     cases.get(at).map(|case| (at, case))
 }
 
-/// Lines that were found out in any order, and are printed in theirs.
+/// Lines that are found in any order and printed in their own.
 #[derive(Default)]
 struct Told {
     width: usize,
@@ -110,7 +112,8 @@ impl Told {
     }
 }
 
-/// A line for each case: how many processes there were, how many are left, and how long the end took.
+/// Prints a line for each case: the number of processes, the number of remaining ones, and the time
+/// of the end.
 fn orphans(only: &str) -> Result<bool, String> {
     let (host, child) = (beside("host")?, beside("misbehaving")?);
     println!("{:<30}{:<66}{:>8}{:>6}{:>8}", "end of the host", "adapter, end, flags, program", "started", "left", "s");

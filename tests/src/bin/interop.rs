@@ -1,12 +1,15 @@
 #![forbid(unsafe_code)]
-//! Installs clients and servers that this project did not write, and runs ours against each, over stdio and HTTP, in both adapters and every
-//! era that the peer has. What cannot be installed fails. `interop [--steps] [--newest] [--adapter NAME] [WORDS]`: only the peers whose name,
-//! with `server` or `client` after it, contains the words. `--steps` prints all steps, `--newest` runs only the newest TypeScript and Python
-//! peers and installs nothing else, `--adapter` runs only one of our adapters, `blocking` or `smol`.
+//! Installs clients and servers of other projects, and runs ours with each, over stdio and HTTP, in
+//! both adapters and every era of the peer. A failed installation fails the run. `interop [--steps]
+//! [--newest] [--adapter NAME] [WORDS]` runs only the peers whose name, followed by `server` or
+//! `client`, contains the words. `--steps` prints all steps. `--newest` runs only the newest
+//! TypeScript and Python peers and installs nothing else. `--adapter` runs only one of our
+//! adapters, `blocking` or `smol`.
 //!
-//! Prints the matrix: a line for each peer, era and adapter, those over stdio first and one by one, since they look at all that descends from
-//! this process; those over HTTP several at once, since they wait most of the time. All steps of a line that is not as it must be are shown,
-//! with what the peer wrote to standard error; what a peer is known to get wrong is listed below with the reason.
+//! Prints the matrix: a line for each peer, era and adapter. Those over stdio come first, one by
+//! one, since they check all descendants of this process. Those over HTTP run several at once,
+//! since they mostly wait. All steps of a faulty line are shown, with the peer's standard error.
+//! The known deviations of peers are listed at the end with their reasons.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -26,25 +29,25 @@ use mcp_tests::interop::{Mark, Row, Shows, blocking, setup, smol, web};
 
 /// The adapters by name.
 const ADAPTERS: [(&str, Connect); 2] = [("mcp-blocking", blocking::connect), ("mcp-smol", smol::connect)];
-/// How many lines over HTTP are worked on at once.
+/// Number of lines over HTTP that run at once.
 const AT_ONCE: usize = 3;
 
-/// How the names of the newest TypeScript and Python peers begin.
+/// The beginnings of the newest TypeScript and Python peers' names.
 const NEWEST: [&str; 3] = ["client 2.", "server-everything", "mcp 2."];
 
-/// A line of the table that is to be.
+/// A planned line of the table.
 #[derive(Clone, Copy)]
 enum Plan<'a> {
-    /// Our client reaches this server.
+    /// Our client connects to this server.
     Reach(&'a Server, Policy, &'static str, (&'static str, Connect)),
-    /// Our client is refused by this server.
+    /// This server refuses our client.
     Refuse(&'a Server, Policy, (&'static str, Connect)),
-    /// This client reaches our server.
+    /// This client connects to our server.
     Meet(&'a Client, Reach, &'static str),
 }
 
 impl Plan<'_> {
-    /// The peer, and what it is.
+    /// Returns the peer and its role.
     fn name(&self) -> String {
         match self {
             Self::Reach(server, ..) | Self::Refuse(server, ..) => format!("{} server", server.name),
@@ -59,7 +62,7 @@ impl Plan<'_> {
         }
     }
 
-    /// How the two come together.
+    /// Returns how the two connect.
     fn how(&self) -> String {
         match self {
             Self::Reach(_, policy, ..) | Self::Refuse(_, policy, _) => format!("{policy:?}").to_lowercase(),
@@ -89,7 +92,7 @@ impl Plan<'_> {
     }
 }
 
-/// What the arguments ask for.
+/// The arguments.
 #[derive(Default)]
 struct Chosen {
     steps: bool,
@@ -177,7 +180,7 @@ fn main() -> ExitCode {
             let (done, web, next, installed) = (done.clone(), &web, &next, &installed);
             scope.spawn(move || {
                 while let Some(plan) = web.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    // Nobody hears of it only if the main thread has panicked.
+                    // There is no receiver only if the main thread has panicked.
                     let _ = done.send((*plan, plan.run(installed)));
                 }
             });
@@ -210,7 +213,7 @@ fn main() -> ExitCode {
     if sum.1 == 0 && sum.0 > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What the peer of a row got wrong as it is known to.
+/// Returns the known deviations in a row.
 fn deviations(row: &Row) -> impl Iterator<Item = (&str, &str, &str)> {
     row.steps.iter().filter_map(|(step, mark)| match mark {
         Mark::Deviates(_, reason) => Some((row.peer.as_str(), step.as_str(), *reason)),

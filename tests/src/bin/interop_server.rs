@@ -1,7 +1,8 @@
 #![forbid(unsafe_code)]
-//! Our server for other peoples' clients: `interop_server [--smol] [--legacy | --only REVISION] [--report FILE]` on standard input and output,
-//! or `interop_server [--smol] [--legacy | --only REVISION] [--stateless] --http PORT` on a port of loopback. `--legacy`: it knows only the
-//! revisions with `initialize`. `--stateless`: it has no sessions.
+//! Our server for the clients of other SDKs: `interop_server [--smol] [--legacy | --only REVISION]
+//! [--report FILE]` on standard input and output, or `interop_server [--smol] [--legacy | --only
+//! REVISION] [--stateless] --http PORT` on a loopback port. `--legacy` supports only the revisions
+//! with `initialize`. `--stateless` has no sessions.
 
 use std::env;
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
-//! Load over real sockets: `load` plays every scene with a server on each adapter and prints what it takes, and what the engine alone
-//! holds. `--only TEXT` chooses scenes by name, `engine` leaves out all of them.
+//! Load over real sockets: `load` plays every scene with a server on each adapter and prints its
+//! resource usage, and the memory of the engine alone. `--only TEXT` selects scenes by name,
+//! `engine` omits all of them.
 #![forbid(unsafe_code)]
 
 use mcp_tests::load::heap::{Meter, table};
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use std::{env, io};
 
-/// Counts what this process has of the heap, also as a server.
+/// Counts the heap of this process, also as a server.
 #[global_allocator]
 static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 

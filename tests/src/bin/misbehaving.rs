@@ -1,9 +1,10 @@
-//! A server that misbehaves as its arguments and its tools say, and is a good one otherwise.
+//! A server that misbehaves as its arguments and its tools specify, and is correct otherwise.
 //!
-//! Arguments: `--ignore-eof`, `--ignore-term`, `--grandchild` (one that holds the pipes and hears nothing), `--fork`, `--double-fork` (the
-//! process that was started exits, its child or grandchild serves), `--mute` (serves nobody), `--no-version` (agrees on none), `--exit TEXT`
-//! (says so on standard error and exits), `--crlf`, `--bom`, `--utf16`, `--logs` (on standard output). Every process of it appends its id
-//! to the file that the variable `PIDS` names.
+//! Arguments: `--ignore-eof`, `--ignore-term`, `--grandchild` (which holds the pipes and ignores
+//! everything), `--fork`, `--double-fork` (the started process exits, and its child or grandchild
+//! serves), `--mute` (never responds), `--no-version` (supports no revision), `--exit TEXT` (writes
+//! the text to standard error and exits), `--crlf`, `--bom`, `--utf16`, `--logs` (on standard
+//! output). Each of its processes appends its id to the file that the variable `PIDS` names.
 #![forbid(unsafe_code)]
 
 use mcp_blocking::{Router, serve, tool};
@@ -44,7 +45,7 @@ fn main() -> io::Result<()> {
         again(["--linger".to_string()])?;
     }
     if has("--mute") {
-        // What is said to it is read, so that the end of input is seen.
+        // It reads its input in order to notice the end.
         io::copy(&mut io::stdin(), &mut io::sink())?;
     } else {
         serve_badly(&args)?;
@@ -55,7 +56,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Becomes the same program with `SIGTERM` ignored: what ignores it may be inherited.
+/// Becomes the same program with `SIGTERM` ignored, since an ignored signal may be inherited.
 fn deaf_to_term(args: &[String]) -> io::Error {
     match env::current_exe() {
         Ok(this) => Command::new("/bin/sh").args(["-c", r#"trap "" TERM; exec "$0" "$@""#]).arg(this).args(args).exec(),
@@ -67,8 +68,8 @@ fn without(args: &[String], flag: &str) -> Vec<String> {
     args.iter().filter(|arg| *arg != flag).cloned().collect()
 }
 
-/// Starts another process of this program, with the same streams. Returns once the file that `PIDS` names has its id, so that a count of
-/// the processes does not miss it.
+/// Starts another process of this program with the same streams. Returns once the file that `PIDS`
+/// names has its id, so that a count of the processes does not miss it.
 fn again(args: impl IntoIterator<Item = String>) -> io::Result<()> {
     let mut next = Command::new(env::current_exe()?).args(args).spawn()?;
     let Some(path) = env::var_os("PIDS") else { return Ok(()) };
@@ -81,7 +82,7 @@ fn again(args: impl IntoIterator<Item = String>) -> io::Result<()> {
 
 fn tell_pid() -> io::Result<()> {
     let Some(path) = env::var_os("PIDS") else { return Ok(()) };
-    // In one write, since others append as well.
+    // In one write, since other processes append as well.
     let line = format!("{}\n", std::process::id());
     File::options().append(true).create(true).open(path)?.write_all(line.as_bytes())
 }
@@ -96,7 +97,7 @@ fn serve_badly(args: &[String]) -> io::Result<()> {
     let has = |flag: &str| args.iter().any(|arg| arg == flag);
     let style = Style { crlf: has("--crlf"), utf16: has("--utf16"), logs: has("--logs") };
     let output = Output { pipe: Arc::new(Mutex::new(Some(io::stdout().as_fd().try_clone_to_owned()?.into()))), style };
-    // The only descriptor of the pipe is the one above from here on.
+    // From here on, the only descriptor of the pipe is the one above.
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     if has("--bom") {
         output.raw(|pipe| pipe.write_all(b"\xef\xbb\xbf"))?;
@@ -173,7 +174,7 @@ fn router(output: &Output, deaf: Arc<AtomicBool>) -> Router {
         })
 }
 
-/// Writes `pattern` again and again, so many bytes in all.
+/// Writes `pattern` repeatedly, up to this number of bytes.
 fn fill(to: &mut impl Write, pattern: &[u8], amount: u64) -> io::Result<()> {
     let block = pattern.repeat((64 << 10) / pattern.len());
     let mut left = amount;
@@ -185,7 +186,7 @@ fn fill(to: &mut impl Write, pattern: &[u8], amount: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Standard input, as long as anyone wants to hear.
+/// Standard input, while it is needed.
 struct Input {
     pipe: File,
     deaf: Arc<AtomicBool>,
@@ -207,7 +208,7 @@ struct Style {
     logs: bool,
 }
 
-/// The pipe to the client, and how it is written to. Cloned for those who write past the server.
+/// The pipe to the client, and how to write to it. Cloned for writes that bypass the server.
 #[derive(Clone)]
 struct Output {
     pipe: Arc<Mutex<Option<File>>>,
@@ -215,7 +216,7 @@ struct Output {
 }
 
 impl Output {
-    /// Writes to the pipe itself; nobody else does meanwhile.
+    /// Writes to the pipe itself, exclusively.
     fn raw(&self, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
         match self.pipe.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             Some(pipe) => write(pipe),

@@ -1,4 +1,5 @@
-//! `mcp-blocking` for measurements: `peer-blocking serve stdio|http`, `peer-blocking drive stdio|http`. See [`mcp_tests::peer`].
+//! `mcp-blocking` for measurements: `peer-blocking serve stdio|http`, `peer-blocking drive
+//! stdio|http`. See [`mcp_tests::peer`].
 #![forbid(unsafe_code)]
 
 use mcp_tests::peer;

@@ -1,4 +1,5 @@
-//! `mcp-smol` for measurements: `peer-smol serve stdio|http`, `peer-smol drive stdio|http`. See [`mcp_tests::peer`].
+//! `mcp-smol` for measurements: `peer-smol serve stdio|http`, `peer-smol drive stdio|http`. See
+//! [`mcp_tests::peer`].
 #![forbid(unsafe_code)]
 
 use mcp_tests::peer;

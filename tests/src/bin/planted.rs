@@ -1,11 +1,14 @@
 #![forbid(unsafe_code)]
-//! Plants faults of `tests/planted` in a copy of the tree, each with a run of the test that must fail. Fails when one passes, when a fault no
-//! longer applies, and when the broken code does not compile.
+//! Plants faults of `tests/planted` in a copy of the tree, and runs the test that must fail for
+//! each. Fails if a test passes, if a fault no longer applies, and if the broken code does not
+//! compile.
 //!
-//! * `planted`: all faults. If all were caught and nothing of the tree is uncommitted, `tests/planted/PROVED` then names this commit.
-//! * `planted NAME...`: those.
-//! * `planted --gate`: those for which the patched file, the file of the test or the fault itself was changed since the commit of `PROVED`, and a twelfth of the
-//!   others, which the hash of the tree of HEAD chooses; at most 30 in all.
+//! * `planted`: all faults. If all were caught and nothing in the tree is uncommitted,
+//!   `tests/planted/PROVED` then names this commit.
+//! * `planted NAME...`: those faults.
+//! * `planted --gate`: faults whose patched file, test file or own file has changed since the
+//!   commit of `PROVED`, and a twelfth of the others, which the hash of the tree of HEAD selects;
+//!   at most 30 in all.
 //! * `planted --share K/N`: part K of N, counted from 1.
 
 use std::collections::BTreeSet;
@@ -20,10 +23,10 @@ use mcp_tests::planted::field::{End, Field, Queue};
 use mcp_tests::planted::{Fault, Verdict};
 use mcp_tests::sources;
 
-/// The commit at which all faults were last caught.
+/// The latest commit at which all faults were caught.
 const PROVED: &str = "tests/planted/PROVED";
 
-/// What only this tree has compiled.
+/// The packages of this tree, which are not copied in compiled form.
 const OURS: [&str; 4] = ["mcp-proto", "mcp-smol", "mcp-blocking", "mcp-tests"];
 
 fn main() -> ExitCode {
@@ -84,14 +87,15 @@ fn run() -> Result<bool, String> {
     }
 }
 
-/// Plants these, in two copies of the tree side by side: compiling a crate keeps little more than one core busy.
+/// Plants these in two copies of the tree in parallel, since compiling a crate uses little more
+/// than one core.
 fn plant(faults: Vec<&Fault>) -> Result<bool, String> {
     let root = sources::root();
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let files = tree()?;
     let told = Mutex::new(Told::default());
     let tell = |fault: &Fault, verdict: &Verdict, time: Duration| {
-        told.lock().expect("invariant: nobody panics while telling").tell(fault, verdict, time);
+        told.lock().expect("invariant: no thread panics under the lock").tell(fault, verdict, time);
     };
     let queue = Queue::new(faults);
     let work = |place: &str, end: End| {
@@ -104,7 +108,7 @@ fn plant(faults: Vec<&Fault>) -> Result<bool, String> {
         work("back", End::Back)?;
         front.join().unwrap_or_else(|_| Err("one half panicked".to_owned()))
     })?;
-    let Told { caught, others } = told.into_inner().expect("invariant: nobody panics while telling");
+    let Told { caught, others } = told.into_inner().expect("invariant: no thread panics under the lock");
     for line in &others {
         println!("{line}");
     }
@@ -112,11 +116,11 @@ fn plant(faults: Vec<&Fault>) -> Result<bool, String> {
     Ok(others.is_empty() && caught > 0)
 }
 
-/// What was said so far.
+/// The output so far.
 #[derive(Default)]
 struct Told {
     caught: usize,
-    /// Lines of faults that were not caught. They are said again at the end, where a reader of a long log finds them.
+    /// Lines of faults that were not caught. They are repeated at the end of a long log.
     others: Vec<String>,
 }
 
@@ -153,7 +157,7 @@ fn faults(folder: &Path) -> Result<Vec<Fault>, String> {
     paths.iter().map(read).collect()
 }
 
-/// What git says.
+/// Returns the output of git.
 fn git(args: &[&str]) -> Result<String, String> {
     let output =
         Command::new("git").current_dir(sources::root()).args(args).output().map_err(|why| format!("git: {why}"))?;
@@ -163,13 +167,14 @@ fn git(args: &[&str]) -> Result<String, String> {
     }
 }
 
-/// The commit that the tree is at; `None` if something is not committed.
+/// Returns the current commit. `None` if something is not committed.
 fn clean_commit() -> Result<Option<String>, String> {
     let clean = git(&["status", "--porcelain"])?.is_empty();
     Ok(clean.then_some(git(&["rev-parse", "HEAD"])?.trim().to_owned()))
 }
 
-/// The files that differ from those of the commit of `PROVED`; `None` if there is no such commit here.
+/// Returns the files that differ from the commit of `PROVED`. `None` if that commit does not exist
+/// here.
 fn changed() -> Result<Option<BTreeSet<String>>, String> {
     let commit = fs::read_to_string(sources::root().join(PROVED)).unwrap_or_default();
     let commit = format!("{}^{{commit}}", commit.trim());
@@ -182,7 +187,8 @@ fn changed() -> Result<Option<BTreeSet<String>>, String> {
     Ok(Some(differing.split('\0').chain(new.split('\0')).map(str::to_owned).collect()))
 }
 
-/// What git knows of the tree, changes not committed yet included, and the lock file, which it does not.
+/// Returns the files that git knows, with uncommitted changes, and the lock file, which git
+/// ignores.
 fn tree() -> Result<Vec<PathBuf>, String> {
     let root = sources::root();
     let names = git(&["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;

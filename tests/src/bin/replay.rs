@@ -1,14 +1,19 @@
-//! Repeats a run, or makes many. `replay FILE` repeats a recorded client, or the scenario of a simulation with everything that happens
-//! printed; `replay --shrink FILE` makes a scenario that fails smaller.
+//! Repeats a run, or makes many. `replay FILE` repeats a recorded client, or the scenario of a
+//! simulation, and prints everything that happens. `replay --shrink FILE` reduces a failing
+//! scenario.
 //!
-//! `replay [--web | --both] (--steps N | --runs N) [--seed S | --fresh] [--threads N] [--failures FOLDER]` simulates many scenarios, of the
-//! seeds from S (1) on, or from a random one, which is printed. It runs them all, writes those that violate a property to the folder
-//! (`target/sim-failures`), counts them by kind, and makes one of each kind smaller. It fails if there were any, and with `--steps` also if
-//! a kind of fault or a pair of state and input occurred too seldom.
+//! `replay [--web | --both] (--steps N | --runs N) [--seed S | --fresh] [--threads N] [--failures
+//! FOLDER]` simulates many scenarios, for the seeds from S (1) on, or from a random one, which is
+//! printed. It runs all of them, writes those that violate a property to the folder
+//! (`target/sim-failures`), counts them by kind, and reduces one of each kind. It fails if there
+//! are any. With `--steps` it also fails if a kind of fault, or a pair of state and input, occurred
+//! too seldom.
 //!
-//! `replay --digest FOLDER` tells engines again what those of many simulations were told, and compares hashes of what they do with the ones
-//! in `digests.txt`: see `mcp_tests::sim::digest`. With `--record` it records the simulations first, with `--show WORLD SEED` it prints what
-//! the engines of one seed are told and do, with `--diff WORLD SEED` the first difference to the program that recorded.
+//! `replay --digest FOLDER` applies the recorded inputs of many simulations to engines, and
+//! compares hashes of their outputs with those in `digests.txt`: see `mcp_tests::sim::digest`. With
+//! `--record` it records the simulations first. `--show WORLD SEED` prints the inputs and outputs
+//! of one seed's engines, and `--diff WORLD SEED` the first difference from the program that
+//! recorded.
 #![forbid(unsafe_code)]
 
 use mcp_proto::record::{self, Summary};
@@ -23,14 +28,15 @@ use std::time::{Duration, Instant};
 
 const USAGE: &str = "usage: replay [--shrink] FILE | replay [--web | --both] (--steps N | --runs N) [--seed S | --fresh] \
                      [--threads N] [--failures FOLDER]";
-/// How often a kind of fault, and a pair of state and input, must occur in the runs of `--steps`.
+/// Minimum number of occurrences of a kind of fault, and of a pair of state and input, in the runs
+/// of `--steps`.
 const OFTEN: (u64, u64) = (1000, 100);
-/// How many runs it may take to make a scenario smaller.
+/// Maximum number of runs for the reduction of a scenario.
 const SHRINK_RUNS: u32 = 600;
-/// How often a campaign prints how far it is.
+/// Interval of the progress output of a campaign.
 const PROGRESS: Duration = Duration::from_secs(60);
 
-/// What the command line says.
+/// The command line.
 #[derive(Default)]
 struct Options {
     world: Option<String>,
@@ -43,7 +49,7 @@ struct Options {
 }
 
 impl Options {
-    /// `None` if an argument is unknown, or its value is missing.
+    /// Parses the arguments. `None` if one is unknown, or its value is missing.
     fn read(mut args: impl Iterator<Item = String>) -> Option<Self> {
         let mut options = Self::default();
         while let Some(arg) = args.next() {
@@ -108,7 +114,7 @@ fn one(file: &[u8], shrink: bool) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Runs one scenario and prints what happens, or makes it smaller and prints the smaller one.
+/// Runs one scenario and prints what happens, or reduces it and prints the result.
 fn repeat<S: Simulation>(scenario: &S, shrink: bool) -> ExitCode
 where
     S::Report: std::fmt::Debug,
@@ -132,7 +138,7 @@ where
     }
 }
 
-/// Makes many runs, and prints what they came to.
+/// Makes many runs, and prints the results.
 fn many<S: Simulation>(options: &Options, tell: impl Fn(&S::Report)) -> ExitCode {
     let (Some(until), begun) = (options.until, Instant::now()) else { return ExitCode::FAILURE };
     let first = options.seed.unwrap_or(1);
@@ -195,7 +201,8 @@ fn tell_both(report: &both::Report) {
     println!("pairs of state and input: {}", report.pairs.len() + report.server_pairs.len());
 }
 
-/// Tells a client of the same configuration and seed the same as the recorded one, and compares what it does.
+/// Applies the recorded inputs to a client with the same configuration and seed, and compares its
+/// outputs.
 fn recorded(file: &[u8]) -> ExitCode {
     let recording = match record::read(file) {
         Ok(recording) => recording,

@@ -1,4 +1,5 @@
-//! Turns transcripts of the quickstart into seeds for the fuzz targets: `seeds FOLDER TRANSCRIPT...`.
+//! Converts transcripts of the quickstart to seeds for the fuzz targets: `seeds FOLDER
+//! TRANSCRIPT...`.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -49,7 +50,8 @@ fn seeds(folder: &Path, file: &Path) -> io::Result<()> {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
     put("http", format!("{stem}-events"), &[&[0, 0, 2, 2, 2, 1][..], head.as_bytes(), events.as_bytes()].concat())?;
     for policy in 0..3 {
-        // A program, asked for elicitation; the channel opens, calls are made, and the server says what it said.
+        // A program with elicitation: the connection opens, calls are made, and the server sends
+        // its lines.
         let mut script = vec![0, policy, 1, 8];
         for line in &server {
             script.extend([1, 3]);
@@ -65,7 +67,7 @@ fn seeds(folder: &Path, file: &Path) -> io::Result<()> {
     put("server", stem, &script)
 }
 
-/// The line as steps that read bytes from the newest channel, each at most 255.
+/// Returns the line as steps that read bytes from the newest connection, at most 255 each.
 fn said(script: &mut Vec<u8>, step: u8, line: &str) {
     for piece in format!("{line}\n").as_bytes().chunks(255) {
         script.extend([step, piece.len() as u8]);

@@ -1,5 +1,6 @@
-//! Very many calls with cancellations, reconnections and restarts, in both adapters over stdio and HTTP, and what is held after them:
-//! `soak [--calls N] [--only TEXT]`, N of all scenes together. `soak serve ADAPTER` is the server over stdio.
+//! Very many calls with cancellations, reconnections and restarts, in both adapters over stdio and
+//! HTTP, and the resources in use after them: `soak [--calls N] [--only TEXT]`, with N calls in all
+//! scenes together. `soak serve ADAPTER` is the server over stdio.
 #![forbid(unsafe_code)]
 
 use mcp_tests::soak::{SCENES, blocking, smol};
@@ -8,7 +9,7 @@ use std::alloc::System;
 use std::env;
 use std::process::ExitCode;
 
-/// Counts what this process has of the heap.
+/// Counts the heap of this process.
 #[global_allocator]
 static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 

@@ -1,18 +1,13 @@
 #![forbid(unsafe_code)]
-//! Measures a source tree.
-//!
-//! * `survey [ROOT]`: prints a table about the checkout at ROOT, by default this one.
-//! * `survey --prose`: writes `tests/prose.txt` from what this tree has.
+//! Measures a source tree: `survey [ROOT]` prints a table about the checkout at ROOT, by default
+//! this one.
 
 use std::env;
-use std::path::Path;
+use std::path::PathBuf;
 
-use mcp_tests::{prose, sources, survey};
+use mcp_tests::{sources, survey};
 
 fn main() {
-    match env::args().nth(1).as_deref() {
-        Some("--prose") => prose::keep(&sources::root()),
-        Some(root) => print!("{}", survey::survey(Path::new(root))),
-        None => print!("{}", survey::survey(&sources::root())),
-    }
+    let root = env::args_os().nth(1).map_or_else(sources::root, PathBuf::from);
+    print!("{}", survey::survey(&root));
 }

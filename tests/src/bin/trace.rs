@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
-//! Lists per area which requirements have tests and which do not. Fails when one that binds has neither a test nor a waiver, and
-//! when a mark names what does not exist.
+//! Lists for each area which requirements have tests and which do not. Fails if a binding
+//! requirement has neither a test nor a waiver, and if a mark names an unknown id.
 
 use std::fs;
 use std::process::ExitCode;

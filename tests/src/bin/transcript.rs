@@ -1,5 +1,6 @@
-//! Stands between a client and a server over stdio and writes down what they say: `transcript FILE REVISION COMMAND...`.
-//! Lines of the client begin with `> `, lines of the server with `< `; the first line names the revision for `validate`.
+//! Relays a client and a server over stdio and records their messages: `transcript FILE REVISION
+//! COMMAND...`. Lines of the client begin with `> `, lines of the server with `< `. The first line
+//! names the revision for `validate`.
 #![forbid(unsafe_code)]
 
 use std::fs::File;
@@ -33,7 +34,8 @@ fn run() -> io::Result<()> {
         let log = Arc::clone(&log);
         move || copy(BufReader::new(from_server), io::stdout(), "< ", &log)
     });
-    // This ends when the client closes its side; the server hears it, and ends its own.
+    // This ends when the client closes its side. The server then gets the end of its input and
+    // closes its own side.
     copy(io::stdin().lock(), to_server, "> ", &log)?;
     down.join().map_err(|_| io::Error::other("the reader died"))??;
     child.wait()?;

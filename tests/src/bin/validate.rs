@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
-//! `validate [--schema FOLDER] [--revision REVISION] FILE...`: checks transcripts against the official schema, line by line. The folder
-//! holds `REVISION/schema.json`; without the option it is `../shared/schema` beside the workspace.
+//! `validate [--schema FOLDER] [--revision REVISION] FILE...` checks transcripts against the
+//! official schema, line by line. The folder contains `REVISION/schema.json`. The default is
+//! `../shared/schema` beside the workspace.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

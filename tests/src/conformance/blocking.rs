@@ -10,7 +10,7 @@ use super::client::{ROOT, Session, Task, fill, model};
 /// Connects to the server of the suite.
 ///
 /// # Errors
-/// Why it is not connected.
+/// Why it cannot connect.
 pub fn connect(task: &Task) -> Result<Box<dyn Session>, String> {
     let (settings, form) = (task.clone(), task.plan.form.clone());
     let config = Config::new()

@@ -1,7 +1,8 @@
-//! What the suite writes of a scenario, against the list of what it must have written.
+//! Compares the checks that the suite reports for a scenario with the list of required ones.
 //!
-//! The lists are `client-checks.tsv` and `server-checks.tsv` in `tests/conformance`: every check of every scenario, and how it ends. So a
-//! scenario that passes because nothing happened in it does not pass here, nor does one whose checks have changed.
+//! The lists are `client-checks.tsv` and `server-checks.tsv` in `tests/conformance`: every check of
+//! every scenario, with its result. A scenario that passes because nothing happened in it fails
+//! here, as does one whose checks have changed.
 
 use std::fs;
 use std::path::Path;
@@ -15,17 +16,17 @@ use super::setup::folder;
 pub struct Expected {
     /// The scenario.
     pub scenario: String,
-    /// The revision that is spoken in it.
+    /// The revision used in it.
     pub revision: String,
-    /// How the check must end: `SUCCESS`, or `SKIPPED` for what there is nothing to check of.
+    /// The required result of the check: `SUCCESS`, or `SKIPPED` if there is nothing to check.
     pub status: String,
-    /// The id of the check. Several checks may have the same.
+    /// The id of the check. Several checks may share it.
     pub id: String,
     /// The name of the check.
     pub name: String,
 }
 
-/// One check, as the suite writes it.
+/// One check, as reported by the suite.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Check {
     id: String,
@@ -35,13 +36,13 @@ pub struct Check {
     message: Option<String>,
 }
 
-/// What is told of what happened, and judges nothing.
+/// The status of information that is not a result.
 const TOLD: &str = "INFO";
 
-/// Reads a list: of what our clients are checked for, or our servers.
+/// Reads the list for our clients or our servers.
 ///
 /// # Errors
-/// It cannot be read, or a line of it is none.
+/// It cannot be read, or a line is malformed.
 pub fn expected(leg: &str) -> Result<Vec<Expected>, String> {
     let path = folder().join(format!("{leg}-checks.tsv"));
     let text = fs::read_to_string(&path).map_err(|why| format!("{}: {why}", path.display()))?;
@@ -51,7 +52,7 @@ pub fn expected(leg: &str) -> Result<Vec<Expected>, String> {
         .collect()
 }
 
-/// The scenarios of the list, each with each of its revisions, in their order.
+/// Returns the scenarios of the list with each of their revisions, in order.
 pub fn scenarios(expected: &[Expected]) -> Vec<(&str, &str)> {
     let mut scenarios: Vec<_> = expected.iter().map(|line| (line.scenario.as_str(), line.revision.as_str())).collect();
     scenarios.dedup();
@@ -66,17 +67,17 @@ impl Expected {
     }
 }
 
-/// Reads what the suite wrote of a scenario into this folder.
+/// Reads the report of the suite about a scenario from this folder.
 ///
 /// # Errors
-/// It wrote nothing, or it is not of the shape.
+/// There is none, or it is malformed.
 pub fn written(folder: &Path) -> Result<Vec<Check>, String> {
     let path = folder.join("checks.json");
     let text = fs::read(&path).map_err(|why| format!("{}: {why}", path.display()))?;
     serde_json::from_slice(&text).map_err(|why| format!("{}: {why}", path.display()))
 }
 
-/// How many checks of a scenario went as they must, and a sentence for each that did not.
+/// Returns the number of checks with their required result, and a sentence for each of the others.
 pub fn judge(expected: &[Expected], (scenario, revision): (&str, &str), checks: &[Check]) -> (usize, Vec<String>) {
     let of_it = |line: &&Expected| line.scenario == scenario && line.revision == revision;
     let mut awaited: Vec<&Expected> = expected.iter().filter(of_it).collect();
@@ -103,17 +104,17 @@ pub fn judge(expected: &[Expected], (scenario, revision): (&str, &str), checks: 
 }
 
 impl Check {
-    /// Whether a server that does not do yet what is checked fails it.
+    /// Returns whether a server that lacks the checked feature fails it.
     pub fn is_failure(&self) -> bool {
         ["FAILURE", "WARNING"].contains(&self.status.as_str())
     }
 
-    /// Whether it says that something is as it must be.
+    /// Returns whether it is a success.
     pub fn is_success(&self) -> bool {
         self.status == "SUCCESS"
     }
 
-    /// Its id.
+    /// Returns its id.
     pub fn id(&self) -> &str {
         &self.id
     }

@@ -1,4 +1,5 @@
-//! A client that the suite starts: what it is told, what it does, and how it ends. An adapter adds how to connect and to wait.
+//! A client for the suite: its input, its actions, and its end. An adapter adds how to connect and
+//! to wait.
 
 use std::process::{ExitCode, exit};
 use std::time::Duration;
@@ -16,55 +17,56 @@ use super::plan::{Plan, Step, plan};
 
 /// A root that the client declares.
 pub const ROOT: &str = "file:///conformance";
-/// After this the program ends by itself: the suite stops only the shell that started it, and waits for its output to close.
+/// Time after which the program exits by itself: the suite stops only the shell that started it,
+/// and waits for its output to close.
 const WATCHDOG: Duration = Duration::from_secs(25);
-/// How long a call may take, so that what hangs is told by the client, and not by the watchdog.
+/// Maximum time of a call, so that the client reports what hangs, and not the watchdog.
 const CALL: Duration = Duration::from_secs(20);
 
-/// What the suite asks of the program.
+/// The input of the program.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// Where its server is.
+    /// The URL of its server.
     pub url: String,
-    /// What the server speaks.
+    /// The revision of the server.
     pub revision: ProtocolVersion,
-    /// Whether the client is told which era and revision that is, in place of finding out.
+    /// Whether the client gets the era and the revision instead of negotiating.
     pub fixed: bool,
-    /// What to do.
+    /// The actions.
     pub plan: Plan,
 }
 
 /// A connected client.
 pub trait Session {
-    /// The revision that was agreed on.
+    /// Returns the negotiated revision.
     fn revision(&self) -> Option<ProtocolVersion>;
 
-    /// All tools.
+    /// Returns all tools.
     ///
     /// # Errors
-    /// What failed.
+    /// The failure.
     fn tools(&mut self) -> Result<Vec<Tool>, String>;
 
     /// Makes these calls at once, and waits for all of them.
     ///
     /// # Errors
-    /// What failed.
+    /// The failure.
     fn calls(&mut self, calls: Vec<Call<tools::CallTool>>) -> Result<Vec<CallToolResult>, String>;
 
     /// Makes a request of any method.
     ///
     /// # Errors
-    /// What failed.
+    /// The failure.
     fn ask(&mut self, call: Call<Custom<Value>>) -> Result<Value, String>;
 
     /// Closes the client in order.
     ///
     /// # Errors
-    /// What is left.
+    /// What remains.
     fn close(self: Box<Self>) -> Result<(), String>;
 }
 
-/// Does what the suite asks, and says how it went: with the exit code, and what happened to standard error.
+/// Carries out the plan. Returns the exit code, and writes the traffic to standard error.
 pub fn run(connect: impl FnOnce(&Task) -> Result<Box<dyn Session>, String>) -> ExitCode {
     thread::spawn(|| {
         thread::sleep(WATCHDOG);
@@ -95,7 +97,7 @@ impl Task {
         Ok(Self { url, revision, fixed, plan: plan(&scenario, context.as_ref())? })
     }
 
-    /// How the client is to be.
+    /// Configures the client.
     pub fn configure(&self, config: &mut ClientConfig) {
         config.info = Implementation::new("conformance-client", env!("CARGO_PKG_VERSION"));
         config.timeout = Some(CALL);
@@ -146,7 +148,7 @@ impl Step {
     }
 }
 
-/// Makes these calls; a tool that fails is a failure.
+/// Makes these calls. A failed tool is a failure.
 fn call(session: &mut dyn Session, calls: Vec<Call<tools::CallTool>>) -> Result<(), String> {
     let results = session.calls(calls)?;
     match results.iter().find(|result| result.is_error) {
@@ -155,7 +157,8 @@ fn call(session: &mut dyn Session, calls: Vec<Call<tools::CallTool>>) -> Result<
     }
 }
 
-/// The user's answer to a form: what the user enters, where the form has such a field; the rest is left as it is.
+/// Returns the user's response to a form: the entered values of the fields that the form has, and
+/// the defaults of the others.
 pub fn fill(entered: &Value, question: &ElicitRequest) -> ElicitResult {
     let Ok(fields) = question.fields() else { return ElicitResult::Decline };
     let mut content = Object::new();
@@ -168,7 +171,7 @@ pub fn fill(entered: &Value, question: &ElicitRequest) -> ElicitResult {
     ElicitResult::accept(question, content)
 }
 
-/// What a language model says to whatever it is asked.
+/// Returns the response of the language model to any request.
 pub fn model() -> Object {
     let text = Object::new().with("type", "text").with("text", "forty-two");
     Object::new().with("role", "assistant").with("model", "none").with("content", text)

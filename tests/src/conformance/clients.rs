@@ -1,7 +1,7 @@
-//! Our clients before the suite.
+//! Runs the suite with our clients.
 //!
-//! Each scenario runs alone, with a client that finds out what its server speaks (`auto`) and with one that is told (`fixed`); then all
-//! scenarios of a revision run at once (`together`).
+//! Each scenario runs alone, with a client that negotiates (`auto`) and with one that gets the
+//! revision (`fixed`). Then all scenarios of a revision run at once (`together`).
 
 use std::fs;
 
@@ -9,9 +9,10 @@ use super::checks::{Expected, expected, scenarios};
 use super::suite::{Ended, Tested, alone, together};
 use super::table::{Row, Table, discontent};
 
-/// A client that does nothing. The suite is content with it where it has nothing to check; the list must not be.
+/// A client that does nothing. The suite accepts it if there is nothing to check, but the list must
+/// not.
 const NOTHING: &str = "true";
-/// Scenarios with which the suite is content all the same.
+/// Scenarios in which the suite accepts it.
 const VACUOUS: [(&str, &str); 2] = [("initialize", "2025-11-25"), ("http-standard-headers", "2026-07-28")];
 
 /// Runs the scenarios whose name contains the word.
@@ -42,7 +43,7 @@ pub fn run(table: &mut Table, word: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A scenario alone.
+/// Runs one scenario alone.
 fn one(table: &mut Table, listed: &[Expected], row: Row<'_>, scenario: (&str, &str), client: &str) {
     let ended = alone(&table.installed, Tested::Client(client), scenario, &table.folder(&row));
     let (passed, mut faults) = row.judge(listed, ended.as_ref());
@@ -52,7 +53,7 @@ fn one(table: &mut Table, listed: &[Expected], row: Row<'_>, scenario: (&str, &s
     table.show(&row, passed, &faults, &said(ended.as_ref(), scenario.0));
 }
 
-/// All scenarios of a revision, and what the suite says of them as a whole.
+/// Runs all scenarios of a revision, and checks the overall result of the suite.
 fn all_of(table: &mut Table, listed: &[Expected], client: &str, adapter: &str, revision: &str) {
     let row = |scenario| Row::begin(scenario, revision, adapter, "together");
     let whole = row("(all that a client must)");
@@ -66,7 +67,7 @@ fn all_of(table: &mut Table, listed: &[Expected], client: &str, adapter: &str, r
     }
 }
 
-/// A client that does nothing: that the suite is content, and the list is not.
+/// Runs a client that does nothing: the suite accepts it, and the list must not.
 fn nothing(table: &mut Table, listed: &[Expected], (scenario, revision): (&str, &str)) {
     let row = Row::begin(scenario, revision, "none", "nothing");
     let ended = alone(&table.installed, Tested::Client(NOTHING), (scenario, revision), &table.folder(&row));
@@ -81,7 +82,7 @@ fn nothing(table: &mut Table, listed: &[Expected], (scenario, revision): (&str, 
     table.show(&row, usize::from(wrong.is_empty()), &wrong, "");
 }
 
-/// What the client of a scenario wrote to standard error, as the suite kept it.
+/// Returns the standard error of a scenario's client, as kept by the suite.
 fn said(ended: Result<&Ended, &String>, scenario: &str) -> String {
     let folder = ended.ok().and_then(|ended| ended.folder(scenario).ok());
     folder.and_then(|folder| fs::read_to_string(folder.join("stderr.txt")).ok()).unwrap_or_default()

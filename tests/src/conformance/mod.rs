@@ -1,8 +1,9 @@
 //! The official conformance suite against our client and our server, in both adapters.
 //!
-//! `tests/conformance` pins the suite and lists what must come of it. The client programs are [`client`] on one adapter each, and do what
-//! [`plan`] says; the server programs are [`server`]. [`suite`] runs the suite, and [`checks`] judges what it writes down: of clients in
-//! [`clients`], of servers in [`servers`].
+//! `tests/conformance` pins the suite and lists the required results. The client programs are
+//! [`client`] on one adapter each, and carry out a [`plan`]. The server programs are [`server`].
+//! [`suite`] runs the suite, and [`checks`] compares its reports: for clients in [`clients`], for
+//! servers in [`servers`].
 
 pub mod blocking;
 pub mod checks;

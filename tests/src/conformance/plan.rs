@@ -1,43 +1,43 @@
-//! What the client does in each scenario: which calls it makes and what it answers, as data.
+//! The actions of the client in each scenario, as data: its calls and its answers.
 
 use serde_json::{Value, json};
 
-/// What a client does once it is connected.
+/// The actions of a connected client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// In this order.
     pub steps: Vec<Step>,
-    /// What the user enters in a form, by the name of the field. Fields that a form does not have are not sent; the others have their
-    /// defaults.
+    /// The values that the user enters in a form, by field name. Fields that a form lacks are not
+    /// sent. Other fields have their defaults.
     pub form: Value,
 }
 
-/// One thing to do.
+/// One action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Lists the tools, all pages of them, and keeps them for later steps.
+    /// Lists the tools, with all pages, and keeps them for later steps.
     List,
-    /// Calls tools by name, with arguments. All are begun before the first is waited for.
+    /// Calls tools by name, with arguments. All calls are started before the first is awaited.
     Call(Vec<(String, Value)>),
-    /// Calls each tool that was listed with these arguments, one after the other.
+    /// Calls each listed tool with these arguments, one after the other.
     CallListed(Value),
-    /// Calls `to`, with the schema of the listed tool `of` as it was received for its argument `argument`.
+    /// Calls `to`, with the received schema of the listed tool `of` as its argument `argument`.
     Echo {
-        /// Whose schema.
+        /// The tool of the schema.
         of: &'static str,
-        /// Which tool is called.
+        /// The tool to call.
         to: &'static str,
-        /// What its argument is called.
+        /// The name of its argument.
         argument: &'static str,
     },
     /// Makes a request that the library has no type for, with these params.
     Ask(&'static str, Value),
 }
 
-/// The plan of a scenario; `context` is what the suite tells besides its name.
+/// Returns the plan of a scenario. `context` is the further input of the suite.
 ///
 /// # Errors
-/// There is none for it, or its context is not as it must be.
+/// There is none, or its context is malformed.
 pub fn plan(scenario: &str, context: Option<&Value>) -> Result<Plan, String> {
     let call = |name: &str, arguments| Step::Call(vec![(name.to_owned(), arguments)]);
     let steps = match scenario {
@@ -72,7 +72,7 @@ pub fn plan(scenario: &str, context: Option<&Value>) -> Result<Plan, String> {
         "json-schema-2020-12-preservation" => {
             vec![Step::List, Step::Echo { of: "json_schema_2020_12_tool", to: "json_schema_echo", argument: "schema" }]
         }
-        // As far as a client without authorization comes.
+        // As far as a client without authorization gets.
         _ if scenario.starts_with("auth/") => vec![Step::List, call("test-tool", json!({}))],
         _ => return Err(format!("no plan for the scenario {scenario:?}")),
     };

@@ -1,4 +1,5 @@
-//! A web server that refuses everything: 404, and the JSON-RPC error -32601. Where the suite is content with it, a pass proves nothing.
+//! A web server that refuses everything with 404 and the JSON-RPC error -32601. If the suite
+//! accepts it in a scenario, a pass of that scenario proves nothing.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -6,23 +7,23 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// Serves on a thread of its own until the process ends; returns where.
+/// Serves on its own thread until the process ends. Returns the URL.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn serve() -> io::Result<String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = listener.local_addr()?;
     thread::spawn(move || {
         for connection in listener.incoming().flatten() {
-            // One that breaks off has its answer, or wants none.
+            // A client that disconnects needs no response.
             thread::spawn(move || refuse(&connection));
         }
     });
     Ok(format!("http://{address}/mcp"))
 }
 
-/// Answers one request, and closes.
+/// Responds to one request, and closes.
 fn refuse(connection: &TcpStream) -> io::Result<()> {
     let mut reader = BufReader::new(connection);
     let mut length = 0;

@@ -1,8 +1,9 @@
-//! Our servers before the suite.
+//! Runs the suite with our servers.
 //!
-//! Each adapter's server is started once, and serves both revisions. Each scenario runs alone (`alone`), then all of a revision
-//! (`together`), where those that are not listed must be among the expected failures, and fail. A server that refuses everything
-//! (`refusing`) must pass in none of them.
+//! Each adapter's server is started once, and serves both revisions. Each scenario runs alone
+//! (`alone`), then all scenarios of a revision run (`together`). Unlisted scenarios must be among
+//! the expected failures, and fail. A server that refuses everything (`refusing`) must pass in none
+//! of them.
 
 use super::checks::{Expected, expected, scenarios, written};
 use super::failures::Failures;
@@ -14,8 +15,8 @@ use super::table::{Row, Table, discontent};
 
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
-/// Scenarios that a server passes with every check that also refuses everything, and the scenario that shows that it does not: in both the
-/// same is asked for, and must be there.
+/// Scenarios in which a server passes every check by refusing everything, each with the scenario
+/// that rules this out: both make the same request, which must succeed.
 pub(super) const LEAN: [(&str, &str); 2] = [
     ("input-required-result-unsupported-methods", "tools-list"),
     ("input-required-result-validate-input", "input-required-result-basic-elicitation"),
@@ -50,12 +51,12 @@ pub fn run(table: &mut Table, word: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a scenario runs: it is meant, or one that is leans on it.
+/// Returns whether a scenario runs: it is selected, or a selected one depends on it.
 fn is_chosen(scenario: &str, word: &str) -> bool {
     scenario.contains(word) || LEAN.iter().any(|(leaning, on)| leaning.contains(word) && *on == scenario)
 }
 
-/// An adapter's server, and what is expected of it.
+/// The server of an adapter, and its required results.
 struct Leg<'a> {
     server: Started,
     adapter: &'a str,
@@ -98,7 +99,8 @@ impl Leg<'_> {
         }
     }
 
-    /// What is wrong with the scenarios that are not listed. The suite judges those alone that it scores.
+    /// Returns the faults of the unlisted scenarios. The suite itself only checks those that it
+    /// scores.
     fn others(&self, ended: &Ended, revision: &str, failures: &Failures) -> Result<Vec<String>, String> {
         let mut faults = Vec::new();
         for (scenario, folder) in ended.folders()? {
@@ -110,7 +112,7 @@ impl Leg<'_> {
     }
 }
 
-/// A server that refuses everything: that no scenario passes.
+/// Runs a server that refuses everything, which must pass in no scenario.
 fn refused(table: &mut Table, listed: &[Expected], url: &str, revision: &str) {
     let row = |scenario| Row::begin(scenario, revision, "none", "refusing");
     let ended =
@@ -125,7 +127,7 @@ fn refused(table: &mut Table, listed: &[Expected], url: &str, revision: &str) {
     }
 }
 
-/// Judges a scenario of a run of many, and what it leans on.
+/// Checks one scenario of a run of many, and the one that it depends on.
 fn judge(
     listed: &[Expected],
     revision: &str,
@@ -138,7 +140,7 @@ fn judge(
     (passed, faults)
 }
 
-/// Why a scenario does not count, if it leans on one that `failed`.
+/// Returns why a scenario does not count, if it depends on one that `failed`.
 fn leaning(scenario: &str, failed: impl Fn(&str) -> bool) -> Option<String> {
     let (_, on) = LEAN.iter().find(|(leaning, on)| *leaning == scenario && failed(on))?;
     Some(format!("it proves nothing where {on} fails"))

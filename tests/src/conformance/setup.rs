@@ -7,26 +7,26 @@ use std::process::Command;
 use crate::interop::setup::{build, copy, execute, install_once, place};
 use crate::sources;
 
-/// The adapters, by the ends of the names of their programs.
+/// The adapters, by the suffixes of their programs.
 pub const ADAPTERS: [&str; 2] = ["blocking", "smol"];
 
-/// What was installed.
+/// The installation.
 #[derive(Clone, Debug)]
 pub struct Installed {
     /// The program that runs JavaScript.
     pub node: PathBuf,
     /// The suite.
     pub suite: PathBuf,
-    /// The folder of our clients and servers.
+    /// The directory of our clients and servers.
     pub programs: PathBuf,
-    /// Those of [`ADAPTERS`] that run.
+    /// The selected [`ADAPTERS`].
     pub adapters: Vec<&'static str>,
 }
 
 /// Installs what is missing, and builds our programs for these adapters.
 ///
 /// # Errors
-/// What could not be installed, and what the installer said.
+/// The part that could not be installed, and the output of the installer.
 pub fn install(adapters: Vec<&'static str>) -> Result<Installed, String> {
     let place = place("conformance")?;
     let from = folder();
@@ -45,12 +45,12 @@ pub fn install(adapters: Vec<&'static str>) -> Result<Installed, String> {
     Ok(Installed { node: node.unwrap_or_else(|| "node".into()), suite, programs, adapters })
 }
 
-/// The folder of what is pinned and listed.
+/// Returns the directory of the pinned versions and the lists.
 pub fn folder() -> PathBuf {
     sources::root().join("tests/conformance")
 }
 
-/// The folder of our clients and servers.
+/// Returns the directory of our clients and servers.
 fn programs(adapters: &[&str]) -> Result<PathBuf, String> {
     let of = |adapter: &&str| [format!("conformance-client-{adapter}"), format!("everything-server-{adapter}")];
     let programs: Vec<String> = adapters.iter().flat_map(of).collect();

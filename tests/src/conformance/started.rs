@@ -1,4 +1,4 @@
-//! A server of ours as a process, while the suite asks it.
+//! One of our servers as a process, while the suite uses it.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -8,10 +8,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// How long a server may take to listen.
+/// Maximum time until a server listens.
 const START: Duration = Duration::from_secs(30);
 
-/// A process that listens. Dropping it kills the process.
+/// A listening process. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Started {
     child: Child,
@@ -20,11 +20,11 @@ pub struct Started {
 }
 
 impl Started {
-    /// Starts a program on a port of loopback that is free, and waits until it says that it listens. What it writes to standard error goes
-    /// to a file.
+    /// Starts a program on a free loopback port, and waits until it reports that it listens. Its
+    /// standard error goes to a file.
     ///
     /// # Errors
-    /// It does not say so.
+    /// It does not listen in time.
     pub fn start(program: &Path, log: PathBuf) -> Result<Self, String> {
         let told = |why: std::io::Error| format!("{}: {why}", program.display());
         let unwritten = |why: std::io::Error| format!("{}: {why}", log.display());
@@ -33,12 +33,12 @@ impl Started {
         command.args(["--verbose", "--http", "127.0.0.1:0"]).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.stderr(File::create(&log).map_err(unwritten)?).spawn().map_err(told)?;
         let output = child.stdout.take();
-        // From here on it is killed whatever happens.
+        // From here on it is killed in any case.
         let mut started = Self { child, address: String::new(), log };
         let (say, said) = mpsc::channel();
         thread::spawn(move || {
             for line in output.into_iter().flat_map(|output| BufReader::new(output).lines()).map_while(Result::ok) {
-                // Nobody listens once the first line was said.
+                // There is no receiver after the first line.
                 let _ = say.send(line);
             }
         });
@@ -50,17 +50,17 @@ impl Started {
         Ok(started)
     }
 
-    /// Where its endpoint is.
+    /// Returns the URL of its endpoint.
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    /// What it has written to standard error so far.
+    /// Returns its standard error so far.
     pub fn said(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
-    /// What is wrong with it: it has ended, or something in it panicked.
+    /// Returns its fault: it has exited, or a panic occurred in it.
     pub fn fault(&mut self) -> Option<String> {
         match self.child.try_wait() {
             Ok(None) => {}
@@ -74,7 +74,7 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // It may have ended by itself, which was told.
+        // It may have exited by itself, which was reported.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

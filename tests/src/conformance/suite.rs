@@ -9,40 +9,42 @@ use std::time::{Duration, Instant};
 
 use super::setup::{Installed, folder};
 
-/// How long a run of one scenario may take; it stops a client by itself after 30 s.
+/// Maximum time of a run of one scenario. The suite stops a client by itself after 30 s.
 const ALONE: Duration = Duration::from_secs(60);
-/// How long a run of all scenarios of a revision may take: of clients at once, of a server one after the other.
+/// Maximum time of a run of all scenarios of a revision: of clients at once, of a server one after
+/// the other.
 const TOGETHER: Duration = Duration::from_secs(240);
-/// How often it is looked whether it has ended.
+/// Interval of the checks for its end.
 const LOOK: Duration = Duration::from_millis(5);
-/// What the names of the folders of results end with: the time, of this form.
+/// The suffix of the folders of results: the time, in this form.
 const TIME: &str = "-2026-07-28T00-00-00-000Z";
 
-/// Who is tested.
+/// The tested side.
 #[derive(Clone, Copy, Debug)]
 pub enum Tested<'a> {
-    /// A client, by its command: the suite starts it, one for each scenario.
+    /// A client, by its command. The suite starts it once for each scenario.
     Client(&'a str),
-    /// A server, by its URL: it runs already.
+    /// A server, by its URL. It is already running.
     Server(&'a str),
 }
 
-/// A run that has ended.
+/// A completed run.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// Whether the suite is content: no check failed, and of a client no check warned, and it neither failed nor hung.
+    /// Whether the suite accepts it: no check failed, no check of a client warned, and the suite
+    /// neither failed nor hung.
     pub content: bool,
-    /// What the suite printed.
+    /// The output of the suite.
     pub output: String,
     into: PathBuf,
-    /// What the names of the folders of results begin with.
+    /// The prefix of the folders of results.
     before: &'static str,
 }
 
-/// Runs one scenario, and writes what came of it below `into`, a folder that is made anew.
+/// Runs one scenario, and writes its results below `into`, a new folder.
 ///
 /// # Errors
-/// The suite could not be run, or did not end.
+/// The suite could not run, or did not end.
 pub fn alone(
     installed: &Installed,
     tested: Tested<'_>,
@@ -53,7 +55,8 @@ pub fn alone(
     run(installed, tested, &what, into, ALONE)
 }
 
-/// Runs all scenarios that a revision requires. The failures that `expected-failures.yml` lists must happen, and no others.
+/// Runs all scenarios that a revision requires. The failures in `expected-failures.yml` must occur,
+/// and no others.
 ///
 /// # Errors
 /// As [`alone`].
@@ -93,7 +96,8 @@ fn run(
     }
 }
 
-/// Waits for the end of a program; none: it was killed after the limit. Clients that it leaves end by themselves.
+/// Waits for the end of a program. `None` if it was killed after the limit. Clients that it leaves
+/// behind exit by themselves.
 pub(super) fn wait(command: &mut Command, limit: Duration) -> io::Result<Option<ExitStatus>> {
     let mut child = command.spawn()?;
     let until = Instant::now() + limit;
@@ -109,10 +113,10 @@ pub(super) fn wait(command: &mut Command, limit: Duration) -> io::Result<Option<
 }
 
 impl Ended {
-    /// The folder in which the suite left what came of a scenario: its name and the time.
+    /// Returns the folder with the results of a scenario: its name and the time.
     ///
     /// # Errors
-    /// There is none, or several.
+    /// There is none, or there are several.
     pub fn folder(&self, scenario: &str) -> Result<PathBuf, String> {
         let folders = self.folders()?.into_iter().filter(|(of, _)| of == scenario);
         match folders.map(|(_, folder)| folder).collect::<Vec<_>>().as_slice() {
@@ -121,10 +125,11 @@ impl Ended {
         }
     }
 
-    /// What the suite left: each scenario, and its folder. Scenarios whose name has a `/` are not among them.
+    /// Returns each scenario with the folder of its results, except for scenarios whose name has a
+    /// `/`.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The error of the operating system.
     pub fn folders(&self) -> Result<Vec<(String, PathBuf)>, String> {
         let told = |why: io::Error| format!("{}: {why}", self.into.display());
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! The table that a run prints: a line for each scenario, and below it what went wrong.
+//! The printed table: a line for each scenario, followed by its faults.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -7,19 +7,19 @@ use super::checks::{Expected, judge, written};
 use super::setup::Installed;
 use super::suite::Ended;
 
-/// How much is shown of what a program of ours said.
+/// Maximum number of lines of a program's output that are shown.
 const LINES: usize = 12;
-/// How much is shown of a line.
+/// Maximum length of a line that is shown.
 const WIDTH: usize = 400;
 
-/// What a run has come to so far.
+/// The results of a run so far.
 #[derive(Debug)]
 pub struct Table {
-    /// What the suite was installed as.
+    /// The installation.
     pub installed: Installed,
-    /// How many checks went as they must.
+    /// Number of checks with their required result.
     pub passed: usize,
-    /// How many did not.
+    /// Number of other checks.
     pub failed: usize,
     scratch: PathBuf,
 }
@@ -35,12 +35,13 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// A scenario that begins now.
+    /// Begins the line of a scenario.
     pub fn begin(scenario: &'a str, revision: &'a str, adapter: &'a str, how: &'a str) -> Self {
         Self { scenario, revision, adapter, how, began: Instant::now() }
     }
 
-    /// How many checks of it went as the list says, and a sentence for each that did not.
+    /// Returns the number of checks with their required result, and a sentence for each of the
+    /// others.
     pub fn judge(&self, listed: &[Expected], ended: Result<&Ended, &String>) -> (usize, Vec<String>) {
         let ended = ended.map_err(String::clone);
         match ended.and_then(|ended| ended.folder(self.scenario)).and_then(|folder| written(&folder)) {
@@ -51,23 +52,24 @@ impl<'a> Row<'a> {
 }
 
 impl Table {
-    /// An empty one; prints its head.
+    /// Creates an empty table, and prints its header.
     pub fn new(installed: Installed) -> Self {
         println!("{:<46} {:<11} {:<9} {:<9} time    checks", "scenario", "revision", "adapter", "how");
         Self { scratch: installed.programs.join("conformance-results"), installed, passed: 0, failed: 0 }
     }
 
-    /// Where the suite writes what comes of a line.
+    /// Returns the folder for the results of a line.
     pub fn folder(&self, row: &Row<'_>) -> PathBuf {
         self.scratch.join(format!("{}-{}-{}-{}", row.scenario, row.revision, row.adapter, row.how).replace(' ', "-"))
     }
 
-    /// Where a program of ours writes what it says.
+    /// Returns the log file of one of our programs.
     pub fn log(&self, name: &str) -> PathBuf {
         self.scratch.join(format!("{name}.log"))
     }
 
-    /// Ends a line: how many checks went as they must, what went wrong, and, if anything did, the end of what a program of ours said.
+    /// Ends a line: prints the number of passed checks and the faults, and with faults the end of a
+    /// program's output.
     pub fn show(&mut self, row: &Row<'_>, passed: usize, faults: &[String], said: &str) {
         let Row { scenario, revision, adapter, how, began } = row;
         let time = began.elapsed().as_secs_f64();
@@ -87,7 +89,7 @@ impl Table {
     }
 }
 
-/// What is wrong with a run of many scenarios as a whole.
+/// Returns the faults of a run of many scenarios as a whole.
 pub fn discontent(ended: Result<&Ended, &String>) -> Vec<String> {
     match ended {
         Ok(ended) if ended.content => Vec::new(),
@@ -96,7 +98,8 @@ pub fn discontent(ended: Result<&Ended, &String>) -> Vec<String> {
     }
 }
 
-/// What the suite printed last: of a run of many scenarios, those that passed or failed against what was expected.
+/// Returns the last output of the suite: in a run of many scenarios, those with an unexpected
+/// result.
 fn summary(output: &str) -> &str {
     let parts = ["Stale baseline entries", "Unexpected failures", "=== SUITE SUMMARY", "=== SUMMARY"];
     let at = parts.iter().find_map(|part| output.find(part));

@@ -1,4 +1,4 @@
-//! What judges must itself be right: a run that proves nothing must not pass.
+//! Tests of the checks themselves: a run that proves nothing must not pass.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ use super::setup::folder;
 use super::started::Started;
 use super::suite::wait;
 
-/// What a client must pass, in each revision.
+/// Required checks of a client, in each revision.
 const MUST: [(&str, &[&str]); 11] = [
     ("initialize", &["2025-11-25"]),
     ("tools_call", &["2025-11-25", "2026-07-28"]),
@@ -35,7 +35,7 @@ const MUST: [(&str, &[&str]); 11] = [
     ("json-schema-2020-12-preservation", &["2025-11-25", "2026-07-28"]),
 ];
 
-/// What a server of 2025-11-25 must pass.
+/// Required scenarios of a server of 2025-11-25.
 const MUST_2025: [&str; 18] = [
     "server-initialize",
     "ping",
@@ -57,7 +57,7 @@ const MUST_2025: [&str; 18] = [
     "json-schema-2020-12",
 ];
 
-/// What a server of 2026-07-28 must pass.
+/// Required scenarios of a server of 2026-07-28.
 const MUST_2026: [&str; 27] = [
     "server-stateless",
     "tools-list",
@@ -105,7 +105,7 @@ fn written(lines: &[(&str, &str)]) -> Vec<Check> {
 }
 
 #[test]
-fn only_what_is_listed_passes_and_all_of_it() {
+fn only_listed_scenarios_pass_and_all_of_them() {
     let judged = |list: &[(&str, &str)], suite: &[(&str, &str)]| {
         let (passed, faults) = judge(&listed(list), ("s", "2026-07-28"), &written(suite));
         (passed, faults.len())
@@ -137,12 +137,12 @@ fn every_scenario_that_must_pass_is_listed_and_has_a_plan() {
         let plan = plan(scenario, Some(&context)).expect("a plan");
         assert_eq!(plan.steps.first(), Some(&Step::List), "{scenario}");
     }
-    plan("another", None).expect_err("nobody has planned it");
+    plan("another", None).expect_err("it is not planned");
     plan("http-custom-headers", None).expect_err("it needs to be told the calls");
 }
 
 #[test]
-fn every_scenario_that_a_server_must_pass_is_listed_and_succeeds() {
+fn every_required_server_scenario_is_listed_and_succeeds() {
     let list = expected("server").expect("the list can be read");
     let listed = scenarios(&list);
     let must = MUST_2025.map(|scenario| (scenario, "2025-11-25")).into_iter();
@@ -158,7 +158,7 @@ fn every_scenario_that_a_server_must_pass_is_listed_and_succeeds() {
     assert_eq!(skipped.collect::<Vec<_>>(), ["ServerSendsPromptsListChangedOnSubscription"]);
     let polling = |line: &Expected| line.scenario == "server-sse-polling" && line.id == "server-sse-disconnect-resume";
     assert!(list.iter().any(|line| polling(line) && line.status == "SUCCESS"), "the rest of the stream is awaited");
-    // What a scenario leans on is judged before it.
+    // The scenario that another one depends on precedes it.
     for (leaning, on) in LEAN {
         let at = |scenario| listed.iter().position(|(of, revision)| *of == scenario && *revision == "2026-07-28");
         assert!(at(on) < at(leaning) && at(on).is_some(), "{leaning} leans on {on}");
@@ -166,7 +166,7 @@ fn every_scenario_that_a_server_must_pass_is_listed_and_succeeds() {
 }
 
 #[test]
-fn what_is_expected_to_fail_must_fail_and_nothing_else() {
+fn only_expected_failures_may_fail() {
     let text = "server:\n  # why\n  - whole\n  - part:id\nclient:\n  - other\n";
     let failures = Failures::of(text);
     let judge = |scenario, lines: &[(&str, &str)]| failures.judge(scenario, &written(lines)).is_none();
@@ -186,7 +186,7 @@ fn what_is_expected_to_fail_must_fail_and_nothing_else() {
 }
 
 #[test]
-fn the_server_that_refuses_everything_does() {
+fn refusing_server_refuses_every_request() {
     let url = refusing::serve().expect("loopback");
     let address = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).expect("of this form");
     for body in [r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#, ""] {
@@ -204,7 +204,7 @@ fn the_server_that_refuses_everything_does() {
 }
 
 #[test]
-fn a_program_that_does_not_listen_is_no_server() {
+fn program_that_does_not_listen_is_not_a_server() {
     let log = || env::temp_dir().join(format!("mcp-conformance-{}.log", process::id()));
     let why = Started::start(Path::new("true"), log()).expect_err("it ends at once");
     assert!(why.contains("does not listen"), "{why}");
@@ -214,7 +214,7 @@ fn a_program_that_does_not_listen_is_no_server() {
 }
 
 #[test]
-fn a_form_is_filled_with_its_defaults_and_with_what_is_entered() {
+fn form_is_filled_with_defaults_and_entered_values() {
     let schema = json!({ "type": "object", "properties": {
         "age": { "type": "integer", "default": 30 },
         "score": { "type": "number", "default": 95.5 },
@@ -230,7 +230,7 @@ fn a_form_is_filled_with_its_defaults_and_with_what_is_entered() {
 }
 
 #[test]
-fn a_run_that_hangs_is_ended() {
+fn hanging_run_is_ended() {
     let began = Instant::now();
     let status = wait(Command::new("sleep").arg("60"), Duration::from_millis(20)).expect("there is `sleep`");
     assert_eq!(status, None);

@@ -1,4 +1,5 @@
-//! A client told anything: the first bytes configure it, the rest are steps of its application, its driver and its server.
+//! A client with arbitrary input: the first bytes configure it, the rest are steps of its
+//! application, its driver and its server.
 
 use super::script::{Script, pieces};
 use super::talk;
@@ -7,10 +8,10 @@ use bytes::Bytes;
 use mcp_proto::client::{CancelSignal, Event, Malformed, Policy};
 use mcp_proto::error::DiagnosticKind;
 use mcp_proto::exchange::{
-    Action, Body, Closed, ConnectionId, Headers, Inbound, Outbound, Peer, Program, ResponseHead, Shutdown,
+    Action, Body, Closed, ConnectionId, Headers, Inbound, IoEvent, Outbound, Peer, Program, ResponseHead, Shutdown,
 };
 use mcp_proto::frame::{Conn, Kind};
-use mcp_proto::input::{Applied, CallId, ClientCommand, Input, InputAnswer, InputKey, IoEvent, WiredClientInput};
+use mcp_proto::input::{Applied, CallId, ClientCommand, Input, InputAnswer, InputKey, WiredClientInput};
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::{Id, Message, Object, code};
 use mcp_proto::wired::WiredClient;
@@ -19,11 +20,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Steps of one script; what a longer one says, a shorter one can say too.
+/// Maximum steps of one script. A shorter script finds the same faults.
 const STEPS: usize = 200;
 
-/// Whatever a client is told, every call ends exactly once, nothing follows the end, limits hold, nothing is left, and a replay says the
-/// same, however its bytes are cut and whenever its outputs are taken.
+/// For any input, every call ends exactly once, nothing follows the end, limits hold, no state is
+/// left, and a replay has the same outputs, for any pieces of the bytes and any times of taking the
+/// outputs.
 ///
 /// # Panics
 /// If not.
@@ -82,21 +84,21 @@ fn config(script: &mut Script<'_>) -> ClientConfig {
         limits.frame.max_connections_per_origin = 2;
         limits.frame.max_streams_per_origin = 1;
     }
-    // What is dropped there depends on when the outputs are taken, by its meaning.
+    // The events dropped there depend on the times of taking the outputs.
     limits.client.max_queued_events = usize::MAX;
     config
 }
 
 struct Channel {
-    /// Reads what the client writes, as a server would.
+    /// Reads the output of the client, as a server would.
     reads: Conn,
     opened: bool,
     closed: bool,
-    /// Handed over and not yet reported as written.
+    /// Written and not yet reported as such.
     unwritten: usize,
 }
 
-/// A request that the client wrote, with the channel it is on.
+/// A request of the client, with its connection.
 struct Asked {
     channel: ConnectionId,
     id: Id,
@@ -115,9 +117,10 @@ struct Run {
     calls: BTreeMap<CallId, bool>,
     questions: BTreeSet<InputKey>,
     terminated: bool,
-    /// Bytes came after a response. Had they come in two reads, the first could have freed the connection for another request.
+    /// Bytes came after a response. In two reads, the first could have freed the connection for
+    /// another request.
     late: bool,
-    /// Channels that the client wants ended at once; a driver does it soon.
+    /// Connections that the client wants aborted. A driver does it soon.
     aborted: Vec<ConnectionId>,
 }
 
@@ -168,18 +171,18 @@ impl Run {
                 let text = talk::of_server(script);
                 let bytes = self.wrap(script, text);
                 let channel = self.channel(script);
-                self.handle_event(channel, IoEvent::Bytes(bytes.into()));
+                self.handle_event(channel, IoEvent::Read(bytes.into()));
             }
             12 => {
                 let bytes = Bytes::copy_from_slice(script.chunk());
                 let channel = self.channel(script);
-                self.handle_event(channel, IoEvent::Bytes(bytes));
+                self.handle_event(channel, IoEvent::Read(bytes));
             }
             13 => self.write_all(),
             14 => {
                 let channel = self.channel(script);
                 let wire = match script.below(4) {
-                    0 => IoEvent::Eof,
+                    0 => IoEvent::ReadClosed,
                     1 => IoEvent::Opened(Peer::default()),
                     2 => IoEvent::Written(usize::from(script.byte()) * 7),
                     _ => IoEvent::Closed(talk::closed(script)),
@@ -193,7 +196,7 @@ impl Run {
         }
     }
 
-    /// Everybody is polite from here on: the application closes, the driver does what it is told, time passes.
+    /// From here on everything is orderly: the application closes, the driver obeys, time passes.
     fn end(&mut self) {
         let _ = self.tell(Input::Command(ClientCommand::Close));
         for _ in 0..10_000 {
@@ -204,7 +207,7 @@ impl Run {
             match self.engine.poll_timeout() {
                 Some(at) => self.now = self.now.max(at),
                 None => {
-                    // Nothing is timed: the other side ends.
+                    // There is no timer: the other side ends.
                     let open: Vec<_> = self.channels.iter().filter(|(_, channel)| !channel.closed).collect();
                     let Some(id) = open.first().map(|(id, _)| **id) else { break };
                     self.handle_event(id, IoEvent::Closed(Closed::Eof));
@@ -219,8 +222,8 @@ impl Run {
         assert_eq!(self.engine.poll_timeout(), None);
         for wire in [
             IoEvent::Opened(Peer::default()),
-            IoEvent::Bytes(Bytes::from_static(b"{}\n")),
-            IoEvent::Eof,
+            IoEvent::Read(Bytes::from_static(b"{}\n")),
+            IoEvent::ReadClosed,
             IoEvent::Written(1),
         ] {
             self.handle_event(ConnectionId(1), wire);
@@ -230,15 +233,15 @@ impl Run {
         self.tick();
     }
 
-    /// The same inputs, cut otherwise and their outputs taken late, give the same outputs.
+    /// The same inputs, in other pieces and with outputs taken late, give the same outputs.
     fn replays(&self, cut: u64) {
         let mut engine = WiredClient::new(self.config.clone(), [7; 32], Instant::ZERO);
         let mut said = Transcript::default();
         for (at, input) in &self.log {
             match input {
-                Input::Event(channel, IoEvent::Bytes(bytes)) if !self.late => {
+                Input::Event(channel, IoEvent::Read(bytes)) if !self.late => {
                     for piece in pieces(bytes, cut) {
-                        engine.bytes(*at, *channel, piece);
+                        engine.handle_io(*at, *channel, IoEvent::Read(piece));
                     }
                 }
                 other => drop(engine.apply(*at, other.clone())),
@@ -269,8 +272,8 @@ impl Run {
 
     fn answer(&mut self, script: &mut Script<'_>) {
         let key = match script.below(4) {
-            3 => InputKey(script.below(5) as u64),
-            n => self.questions.iter().nth(n).copied().unwrap_or(InputKey(1)),
+            3 => InputKey::new(script.below(5) as u64),
+            n => self.questions.iter().nth(n).copied().unwrap_or(InputKey::new(1)),
         };
         let answer = match script.below(5) {
             0 => InputAnswer::Elicitation(ElicitResult::Accept(Object::new())),
@@ -311,7 +314,7 @@ impl Run {
                 IoEvent::Opened(_) => known.opened = true,
                 IoEvent::Closed(_) => known.closed = true,
                 IoEvent::Written(n) => known.unwritten = known.unwritten.saturating_sub(*n),
-                IoEvent::Bytes(_) | IoEvent::Eof => {}
+                IoEvent::Read(_) | IoEvent::ReadClosed => {}
             }
         }
         let _ = self.tell(Input::Event(channel, wire));
@@ -326,7 +329,7 @@ impl Run {
         );
     }
 
-    /// One of the newest channels, mostly.
+    /// Returns one of the newest connections, mostly.
     fn channel(&self, script: &mut Script<'_>) -> ConnectionId {
         let back = script.below(4);
         self.channels.keys().rev().nth(back).or(self.channels.keys().next_back()).copied().unwrap_or(ConnectionId(9))
@@ -364,7 +367,7 @@ impl Run {
         let asked = self.asked.remove(at);
         let text = talk::answer(script, &asked.id, &asked.method);
         let bytes = self.wrap(script, text);
-        self.handle_event(asked.channel, IoEvent::Bytes(bytes.into()));
+        self.handle_event(asked.channel, IoEvent::Read(bytes.into()));
     }
 
     fn wrap(&self, script: &mut Script<'_>, text: String) -> Vec<u8> {
@@ -395,6 +398,8 @@ impl Run {
                         self.aborted.push(id);
                     }
                 }
+                Action::Read(id, _) => assert!(self.channels.contains_key(&id), "{id:?} was never opened"),
+                Action::Notice(..) => {}
                 Action::Event(event) => self.event(event),
             }
         }

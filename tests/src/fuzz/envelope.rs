@@ -1,4 +1,4 @@
-//! The envelope, with serde_json as the judge of what JSON is and what it says.
+//! The envelope, compared with serde_json.
 
 use bytes::Bytes;
 use mcp_proto::limits::FrameLimits;
@@ -7,10 +7,12 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use std::fmt;
 
-/// What we accept as a message, serde_json accepts with equal parts; what it calls a JSON-RPC message, we accept.
+/// Every message that this crate accepts is accepted by serde_json with equal parts. Every JSON-RPC
+/// message of serde_json is accepted by this crate.
 ///
-/// Exceptions: serde_json refuses numbers beyond a double and stops at 127 levels where we stop at 128; a key of the envelope that stands
-/// twice is refused by us alone; of an integer that is written as a fraction it cannot tell the value, only that what we read is near it.
+/// Exceptions: serde_json refuses numbers beyond a double, and stops at 127 levels, not 128. Only
+/// this crate refuses a duplicate key of the envelope. For an integer that is written as a fraction
+/// serde_json has no exact value, so the check only compares approximately.
 ///
 /// # Panics
 /// If not.
@@ -39,7 +41,7 @@ pub fn check(data: &[u8]) {
     batch(bytes, &theirs, ours.ok());
 }
 
-/// An array is its elements; anything else is what it is alone.
+/// An array is its elements. Any other value is a single element.
 fn batch(bytes: Bytes, theirs: &serde_json::Result<Value>, alone: Option<Message>) {
     let mut limits = FrameLimits::default();
     limits.max_batch = 8;
@@ -62,7 +64,7 @@ fn batch(bytes: Bytes, theirs: &serde_json::Result<Value>, alone: Option<Message
     }
 }
 
-/// The parts of the message are those that the value shows.
+/// The parts of the message must equal those of the value.
 fn agree(message: &Message, value: &Value) {
     assert_eq!(value["jsonrpc"], "2.0");
     match message {
@@ -119,7 +121,7 @@ fn same_error(error: &rpc::ErrorObject, value: &Value) {
     same_or_null(error.data.as_ref(), &value["data"]);
 }
 
-/// JSON-RPC 2.0 as MCP uses it, judged by what serde_json read.
+/// JSON-RPC 2.0 as MCP uses it, for a value that serde_json has read.
 fn is_message(value: &Value) -> bool {
     let Value::Object(members) = value else { return false };
     let id = members.get("id");
@@ -144,12 +146,13 @@ fn legal(id: &Value) -> bool {
     id.is_string() || integral(id)
 }
 
-/// Certainly an integer of 64 bits. What serde_json holds as a double may have been rounded to one: `1e-7222` is none.
+/// Certainly an integer of 64 bits. A double of serde_json may have been rounded to one: `1e-7222`
+/// is none.
 fn integral(value: &Value) -> bool {
     value.is_i64()
 }
 
-/// What was read and is written again is read as the same.
+/// A message that is read, written and read again stays the same.
 fn written_back(message: &Message) {
     let object = |json: &RawJson| Object::read(json).expect("an object");
     let text = match message {
@@ -169,7 +172,7 @@ fn written_back(message: &Message) {
     assert!(!text.contains(&b'\n') && !text.contains(&b'\r'), "it can be framed by line");
 }
 
-/// Whether a key stands twice at the top level, or in the error object.
+/// Returns whether a key is repeated at the top level, or in the error object.
 fn repeats(data: &[u8]) -> bool {
     serde_json::from_slice::<Keys>(data).is_ok_and(|keys| {
         let mut known = keys.0;

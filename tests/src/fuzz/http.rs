@@ -1,5 +1,5 @@
-//! HTTP/1.1 and event streams: the first bytes choose the side, the limits, the request that was sent, or whether a server looks at heads
-//! first, and how the rest is cut.
+//! HTTP/1.1 and event streams: the first bytes choose the side, the limits, the sent request or
+//! whether a server holds bodies back, and the cuts of the rest.
 
 use super::script::{Script, pieces};
 use bytes::Bytes;
@@ -7,7 +7,8 @@ use mcp_proto::exchange::{Body, Headers, Inbound, Outbound, RequestHead, Respons
 use mcp_proto::frame::{Conn, Kind};
 use mcp_proto::limits::FrameLimits;
 
-/// Any cut of an HTTP stream gives the same items and answers as the whole stream, and holds no more than the limits allow.
+/// Any cut of an HTTP stream gives the same items and answers as the whole stream, and holds no
+/// more than the limits allow.
 ///
 /// # Panics
 /// If not.
@@ -31,11 +32,11 @@ pub fn check(data: &[u8]) {
 struct Case {
     kind: Kind,
     limits: FrameLimits,
-    /// A client asks with `GET`; a server wants a body only once its head was looked at.
+    /// A client sends `GET`. A server needs a body only after a decision about its head.
     other: bool,
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Debug, PartialEq)]
 struct Read {
     items: Vec<Inbound>,
@@ -61,7 +62,8 @@ impl Case {
                 assert!(conn.buffered() <= most + 4096, "{} bytes are held", conn.buffered());
             }
         }
-        // What is answered depends on whether the end was heard before, so it is not heard before the rest was read.
+        // The answer depends on the end of the input, so the end is reported only after the rest
+        // was read.
         self.poll(&mut conn, &mut items, &mut written);
         conn.eof();
         self.poll(&mut conn, &mut items, &mut written);
@@ -75,7 +77,7 @@ impl Case {
         Outbound::Request { head, body: Bytes::new() }
     }
 
-    /// Takes all items, and answers each request when it has ended. Pieces of a body are one.
+    /// Takes all items, and answers each request when it has ended. Joins the pieces of a body.
     fn poll(&self, conn: &mut Conn, items: &mut Vec<Inbound>, written: &mut Vec<u8>) {
         while let Some(item) = conn.poll_item() {
             if let Inbound::Request(_) = &item

@@ -1,4 +1,5 @@
-//! Responses of HTTP/1.1, read by somebody else too: the first bytes choose the method that was asked with, and how the rest is cut.
+//! Responses of HTTP/1.1, compared with another reader: the first bytes choose the request method
+//! and the cuts of the rest.
 
 use super::script::{Script, pieces};
 use bytes::Bytes;
@@ -18,37 +19,41 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// What we refuse and hyper lets pass, by a part of the reason that we give.
+/// Responses that we refuse and hyper accepts, by a part of our reason.
 const STRICTER: &[&str] = &[
-    // RFC 9112 section 6.3 lets a reader choose the coding; whoever sends both may mean to be read in two ways.
+    // RFC 9112 section 6.3 lets a reader choose the coding. A sender of both fields may intend two
+    // readings.
     "both a content-length and a transfer-encoding",
-    // It compares the elements of a list as numbers: `02, 2`. RFC 9110 section 8.6 lets a reader refuse any list.
+    // It compares the elements of a list as numbers: `02, 2`. RFC 9110 section 8.6 lets a reader
+    // refuse any list.
     "content-lengths differ",
     // It reads such a body up to the end of the connection.
     "the transfer-encoding is not known",
     // httparse takes a bare LF for the end of a line (RFC 9112 section 2.2 lets it).
     "does not end with CR LF",
-    // It does not look into bodies.
+    // It does not parse bodies.
     "content-encoding",
-    // It is told to take more than we do.
+    // Its limits are set higher than ours.
     "the head has too many fields",
-    // It passes over what stands behind the size of a chunk.
+    // It skips bytes after the size of a chunk.
     "in the extensions of a chunk",
     "the chunk extensions are too long",
     "too many blanks after the size of a chunk",
     // Zeros before it do not count.
     "the size of a chunk has too many digits",
-    // It passes over empty lines before the status line.
-    "the answer is not HTTP",
-    // It hands the connection over.
+    // It skips empty lines before the status line.
+    "the response is not HTTP",
+    // It passes the connection on.
     "the server switched protocols",
 ];
 
-/// It counts the fields of a trailer like those of a head; we count the bytes of a trailer. No input has so many.
+/// It counts the fields of a trailer like those of a head; we count the bytes of a trailer. No
+/// input reaches either limit.
 const MOST_FIELDS: usize = 1100;
 
-/// Any cut of a response gives the items of the whole one; what we read as a whole response, hyper reads as the same, and it keeps the
-/// connection if we do; what we do not, it does not either, but for where we are stricter.
+/// Any cut of a response gives the items of the whole one. A complete response is read by hyper in
+/// the same way, and hyper keeps the connection if we do. An invalid response is invalid for hyper
+/// too, except where our rules are stricter.
 ///
 /// # Panics
 /// If not.
@@ -70,12 +75,12 @@ pub fn check(data: &[u8]) {
     let Some(why) = &ours.broken else {
         return assert!(ours.items.is_empty() && theirs.head.is_none(), "{}", show());
     };
-    // Of a response that has no body it does not read the length.
+    // It does not read the length of a response without a body.
     let unread = ["content-length", "transfer-encoding"].iter().any(|field| why.contains(field));
     let unread = unread && theirs.head.as_ref().is_some_and(|head| bodiless(method, head));
     let stricter = unread || STRICTER.iter().any(|reason| why.contains(reason));
     assert!(stricter || theirs.end != End::Complete, "{}", show());
-    // Both have read the same until one of them gave up.
+    // Both have the same items until one of them stops.
     if theirs.head.is_some() {
         assert!(agree(&ours.items, &expected), "{}", show());
     }
@@ -87,7 +92,7 @@ fn bodiless(method: &str, head: &ResponseHead) -> bool {
 
 fn agree(ours: &[Inbound], theirs: &[Inbound]) -> bool {
     let ours = match ours {
-        // A time that is told at a cut is no part of the body.
+        // The `retry` time of an event at a cut is not part of the body.
         [before @ .., Inbound::Event(SseEvent { id: None, retry: Some(_), data: Data::None })] => before,
         all => all,
     };
@@ -97,7 +102,7 @@ fn agree(ours: &[Inbound], theirs: &[Inbound]) -> bool {
     })
 }
 
-/// What we make of it.
+/// Our outcome.
 #[derive(Debug, PartialEq)]
 struct Ours {
     items: Vec<Inbound>,
@@ -127,7 +132,7 @@ impl Ours {
     }
 }
 
-/// Takes all items. Pieces of a body are one.
+/// Takes all items. Joins the pieces of a body.
 pub(super) fn collect(items: &mut Vec<Inbound>, mut poll: impl FnMut() -> Option<Inbound>) {
     for item in from_fn(&mut poll) {
         match (items.last_mut(), item) {
@@ -137,7 +142,7 @@ pub(super) fn collect(items: &mut Vec<Inbound>, mut poll: impl FnMut() -> Option
     }
 }
 
-/// What hyper makes of it.
+/// The outcome of hyper.
 #[derive(Debug)]
 struct Theirs {
     head: Option<ResponseHead>,
@@ -159,7 +164,7 @@ impl Theirs {
         let waker = Waker::from(woken.clone());
         let cx = &mut Context::from_waker(&waker);
         let ended = Rc::new(Cell::new(false));
-        let wire = IoEvent { rest: Bytes::copy_from_slice(bytes), asked: false, ended: ended.clone() };
+        let wire = Stream { rest: Bytes::copy_from_slice(bytes), asked: false, ended: ended.clone() };
         let handshake = http1::Builder::new().max_headers(MOST_FIELDS).handshake::<_, String>(wire);
         let Poll::Ready(Ok((mut sender, connection))) = pin!(handshake).poll(cx) else {
             unreachable!("a handshake waits for nothing")
@@ -208,12 +213,12 @@ impl Theirs {
         seen
     }
 
-    /// The items of what it has read.
+    /// The items that it has read.
     fn items(&self, method: &str) -> Vec<Inbound> {
         let Some(head) = &self.head else { return Vec::new() };
         let mut items = vec![Inbound::Response(head.clone())];
         if bodiless(method, head) {
-            // That there is no body is not that it is empty: nothing is read as JSON.
+            // An absent body is not an empty one: neither is read as JSON.
             items.push(Inbound::End);
             return items;
         }
@@ -227,13 +232,13 @@ impl Theirs {
     }
 }
 
-/// Their head as we tell it.
+/// Their head in our form.
 fn head_of(head: &hyper::http::response::Parts) -> ResponseHead {
     let fields = head.headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes())));
     ResponseHead { status: head.status.as_u16(), headers: sorted(fields.collect()) }
 }
 
-/// A value as we tell it.
+/// A value in our form.
 pub(super) fn text(value: &[u8]) -> String {
     match std::str::from_utf8(value) {
         Ok(value) => value.to_owned(),
@@ -241,7 +246,7 @@ pub(super) fn text(value: &[u8]) -> String {
     }
 }
 
-/// They know neither the case of names nor the order of fields with different names.
+/// They ignore the case of names and the order of fields with different names.
 pub(super) fn sorted(mut fields: Vec<(String, String)>) -> Headers {
     fields.iter_mut().for_each(|(name, _)| name.make_ascii_lowercase());
     fields.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -256,17 +261,17 @@ impl Wake for Flag {
     }
 }
 
-/// A connection that answers what is asked, and ends when it is told to.
-struct IoEvent {
+/// A connection that answers requests, and ends on request.
+struct Stream {
     rest: Bytes,
     asked: bool,
     ended: Rc<Cell<bool>>,
 }
 
-impl Read for IoEvent {
+impl Read for Stream {
     fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, mut buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         if self.rest.is_empty() || !self.asked {
-            // The end is no bytes.
+            // Zero bytes are the end.
             return if self.ended.get() { Poll::Ready(Ok(())) } else { Poll::Pending };
         }
         let count = buf.remaining().min(self.rest.len());
@@ -275,7 +280,7 @@ impl Read for IoEvent {
     }
 }
 
-impl Write for IoEvent {
+impl Write for Stream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.asked = true;
         cx.waker().wake_by_ref();

@@ -1,4 +1,4 @@
-//! Requests of HTTP/1.1, read by somebody else too: the first byte chooses how the rest is cut.
+//! Requests of HTTP/1.1, compared with another reader: the first byte chooses the cuts of the rest.
 
 use super::http_client::{Flag, collect, sorted, text};
 use super::script::{Script, pieces};
@@ -21,39 +21,41 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
-/// What we refuse and hyper lets pass, by a part of the reason that we give.
+/// Requests that we refuse and hyper accepts, by a part of our reason.
 const STRICTER: &[&str] = &[
-    // It lets the coding win (RFC 9112 section 6.3 lets it); whoever sends both may mean to be read in two ways.
+    // It gives the coding precedence (RFC 9112 section 6.3 permits it). A sender of both fields may
+    // intend two readings.
     "both a content-length and a transfer-encoding",
-    // Any coding is fine with it if `chunked` is the last. If another is, it refuses the request as we do.
+    // It accepts any coding if `chunked` is the last. Otherwise it refuses the request as we do.
     "the transfer-encoding is not known",
-    // It compares numbers, we compare what is written.
+    // It compares numbers, we compare the text.
     "content-lengths differ",
     // httparse takes a bare LF for the end of a line (RFC 9112 section 2.2 lets it).
     "does not end with CR LF",
     // It leaves the host to the application, and most of the target.
     "host",
     "the request target",
-    // It takes that for an empty body.
+    // It reads that as an empty body.
     "the length of the body is missing",
-    // It does not look into bodies, or at what is expected.
+    // It does not parse bodies or expectations.
     "content-encoding",
     "the expectation is not known",
-    // It passes over what stands behind the size of a chunk, and over zeros before it.
+    // It skips bytes after the size of a chunk, and zeros before it.
     "in the extensions of a chunk",
     "the chunk extensions are too long",
     "too many blanks after the size of a chunk",
     "the size of a chunk has too many digits",
-    // It is told to take more than we do.
+    // Its limits are set higher than ours.
     "the head has too many fields",
     "larger than the limit",
 ];
 
-/// It counts the fields of a trailer like those of a head; we count the bytes of a trailer. No input has so many.
+/// It counts the fields of a trailer like those of a head; we count the bytes of a trailer. No
+/// input reaches either limit.
 const MOST_FIELDS: usize = 1100;
 
-/// Any cut of a connection gives the requests of the whole one; what we read as a whole request, hyper reads as the same; where we stop, it
-/// stops too, but for where we are stricter.
+/// Any cut of a connection gives the requests of the whole one. A complete request is read by hyper
+/// in the same way. Where we stop, hyper stops too, except where our rules are stricter.
 ///
 /// # Panics
 /// If not.
@@ -70,7 +72,7 @@ pub fn check(data: &[u8]) {
         assert!(theirs.head == ours.head && (!theirs.whole || theirs.items() == ours.items), "{}", show());
     }
     if whole < ours.requests.len() {
-        // It sees no word where one character is not ASCII, so HTTP/1.0 may end for it.
+        // It reads no option after a character other than ASCII, so HTTP/1.0 may end for it.
         let unread =
             whole > 0 && ours.requests[whole - 1].head.headers.all("connection").any(|value| !value.is_ascii());
         return assert!(unread || theirs.is_stricter(&ours.requests[whole]), "{}", show());
@@ -78,42 +80,42 @@ pub fn check(data: &[u8]) {
     let goes_on = whole > ours.requests.len();
     let may = match &ours.stop {
         Stop::Refused(why) => STRICTER.iter().any(|reason| why.contains(reason)),
-        // With several words it heeds the last.
+        // With several options it uses the last.
         Stop::Closed => ours.requests.last().is_some_and(|last| words(&last.head, "connection") > 1),
         Stop::Cut | Stop::End => false,
     };
     assert!(!goes_on || may, "{}", show());
 }
 
-/// How many words the fields of that name have.
+/// Returns the number of options in the fields of that name.
 fn words(head: &RequestHead, name: &str) -> usize {
     head.headers.all(name).map(|value| value.split(',').count()).sum()
 }
 
-/// A request that we have read whole.
+/// A complete request.
 #[derive(Debug, PartialEq)]
 struct Request {
     head: RequestHead,
     items: Vec<Inbound>,
-    /// How often its length was said.
+    /// The number of its length fields.
     lengths: usize,
 }
 
-/// What we make of it.
+/// Our outcome.
 #[derive(Debug, PartialEq)]
 struct Ours {
     requests: Vec<Request>,
     stop: Stop,
 }
 
-/// Why we read no further.
+/// Why we stopped.
 #[derive(Debug, PartialEq)]
 enum Stop {
-    /// There is nothing more.
+    /// The end of the input.
     End,
-    /// The last request is cut short.
+    /// The last request is truncated.
     Cut,
-    /// The last answer ends the connection.
+    /// The last response ends the connection.
     Closed,
     Refused(String),
 }
@@ -163,7 +165,7 @@ impl Ours {
     }
 }
 
-/// With what both know of a head: names without case, in any order, and of equal lengths one.
+/// In the form of both: names without case, in any order, and equal lengths once.
 fn tidied(head: RequestHead) -> RequestHead {
     let mut fields: Vec<(String, String)> =
         head.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.into())).collect();
@@ -175,7 +177,7 @@ fn tidied(head: RequestHead) -> RequestHead {
     RequestHead { headers: sorted(fields), ..head }
 }
 
-/// A request that hyper has read, or begun to.
+/// A request that hyper has read completely or in part.
 #[derive(Debug)]
 struct Theirs {
     requests: Vec<Seen>,
@@ -190,12 +192,12 @@ struct Seen {
 }
 
 impl Seen {
-    /// The items of what it has read.
+    /// The items that it has read.
     fn items(&self) -> Vec<Inbound> {
         let headers = &self.head.headers;
         let none = headers.get("transfer-encoding").is_none() && self.body.is_empty() && self.head.method != "POST";
         if none {
-            // Where nothing follows, the type says nothing.
+            // Without a body, the type does not matter.
             return vec![Inbound::End];
         }
         let mut body = Body::of_request(&self.head, &FrameLimits::default());
@@ -213,7 +215,7 @@ impl Theirs {
         let waker = Waker::from(woken.clone());
         let cx = &mut Context::from_waker(&waker);
         let ended = Rc::new(Cell::new(false));
-        let wire = IoEvent { rest: Bytes::copy_from_slice(bytes), ended: ended.clone() };
+        let wire = Stream { rest: Bytes::copy_from_slice(bytes), ended: ended.clone() };
         let requests = Rc::new(RefCell::new(Vec::new()));
         let service = service_fn(|request: hyper::Request<Incoming>| {
             let requests = requests.clone();
@@ -259,36 +261,36 @@ impl Theirs {
         Self { requests, why }
     }
 
-    /// Whether it refuses this request, which we read.
+    /// Returns whether it refuses this request, which we read.
     fn is_stricter(&self, request: &Request) -> bool {
         self.why.as_deref().is_some_and(|why| {
-            // Characters that many clients write as they are.
+            // Characters that many clients send unencoded.
             why.contains("invalid URI")
-                // RFC 9112 section 6.3 lets a list of equal lengths pass.
+                // RFC 9112 section 6.3 permits a list of equal lengths.
                 || why.contains("content-length") && request.lengths > 1
         })
     }
 }
 
-/// Their head as we tell it.
+/// Their head in our form.
 fn head_of(head: &hyper::http::request::Parts) -> RequestHead {
     let fields = head.headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes())));
     let target = head.uri.path_and_query().map_or("/", |path| path.as_str());
-    // It does not give a path to a query that stands behind a host.
+    // It gives no path to a query directly after a host.
     let target = if target.starts_with('?') { format!("/{target}") } else { target.into() };
     RequestHead { method: head.method.to_string(), target, headers: sorted(fields.collect()) }
 }
 
-/// A connection on which these bytes come, and which ends when it is told to.
-struct IoEvent {
+/// A connection that delivers these bytes, and ends on request.
+struct Stream {
     rest: Bytes,
     ended: Rc<Cell<bool>>,
 }
 
-impl Read for IoEvent {
+impl Read for Stream {
     fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, mut buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         if self.rest.is_empty() {
-            // The end is no bytes.
+            // Zero bytes are the end.
             return if self.ended.get() { Poll::Ready(Ok(())) } else { Poll::Pending };
         }
         let count = buf.remaining().min(self.rest.len());
@@ -297,7 +299,7 @@ impl Read for IoEvent {
     }
 }
 
-impl Write for IoEvent {
+impl Write for Stream {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Poll::Ready(Ok(buf.len()))
     }

@@ -1,4 +1,4 @@
-//! Lines: the first byte chooses the limit, the second how the rest is cut.
+//! Lines: the first byte chooses the limit, the second the cuts of the rest.
 
 use super::script::{Script, pieces};
 use bytes::Bytes;
@@ -7,7 +7,8 @@ use mcp_proto::frame::{Conn, Kind};
 use mcp_proto::limits::FrameLimits;
 use mcp_proto::rpc::{InvalidKind, InvalidMessage, parse, parse_batch_or_message};
 
-/// Any cut of a stream of lines gives the same items as the whole stream and as a naive twin, and holds no more than one line.
+/// Any cut of a stream of lines gives the same items as the whole stream and as a naive twin, and
+/// holds no more than one line.
 ///
 /// # Panics
 /// If not.
@@ -41,7 +42,7 @@ fn read(pieces: impl IntoIterator<Item = Bytes>, limits: &FrameLimits, polls: bo
     items
 }
 
-/// The same by hand: the whole stream at once, one line after the other.
+/// An independent parser: the whole stream at once, one line after the other.
 fn twin(bytes: &[u8], limits: &FrameLimits) -> Vec<Inbound> {
     let mut items = Vec::new();
     for (n, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
@@ -59,7 +60,7 @@ fn twin(bytes: &[u8], limits: &FrameLimits) -> Vec<Inbound> {
             items.push(parse_batch_or_message(Bytes::copy_from_slice(text), limits).into());
         }
     }
-    // A last line that was cut is nobody's.
+    // A truncated last line is dropped.
     let cut = bytes.rsplit(|&byte| byte == b'\n').next().is_some_and(|last| !last.trim_ascii().is_empty());
     if let Some(Inbound::Invalid(defect)) = items.last_mut().filter(|_| cut)
         && defect.kind == InvalidKind::Truncated

@@ -1,5 +1,6 @@
-//! What the fuzz targets check. Each module has one `check`, which panics if its invariant is violated; the targets in `fuzz/` feed it
-//! what a fuzzer makes up, `tests/corpus.rs` feeds it the corpus that is kept.
+//! The checks of the fuzz targets. Each module has one `check`, which panics if its invariant is
+//! violated. The targets in `fuzz/` pass it the inputs of a fuzzer, and `tests/corpus.rs` passes it
+//! the kept corpus.
 
 pub mod client;
 pub mod envelope;
@@ -14,7 +15,7 @@ pub mod server;
 pub mod sse;
 pub mod talk;
 
-/// Checks one input; panics where an invariant does not hold.
+/// Checks one input. Panics if an invariant is violated.
 pub type Check = fn(&[u8]);
 
 /// The targets by the names of their folders in `fuzz/corpus`.

@@ -1,4 +1,4 @@
-//! What the redactor leaves of a channel: any bytes, and channels whose secrets are known.
+//! The redactor on any bytes, and on connections with known secrets.
 
 use super::script::{Script, pieces};
 use crate::sim::app::SECRET;
@@ -8,7 +8,8 @@ use mcp_proto::limits::FrameLimits;
 use mcp_proto::redact::Redactor;
 use std::fmt::Write;
 
-/// What comes before the bytes of a fuzzer and behind them, from a server and from a client, and what is left of the latter.
+/// The bytes before and after those of the fuzzer, from a server and from a client, and the masked
+/// form of the latter.
 const AROUND: [(Kind, [&str; 3]); 2] = [
     (
         Kind::HttpClient,
@@ -28,8 +29,9 @@ const AROUND: [(Kind, [&str; 3]); 2] = [
     ),
 ];
 
-/// Whatever goes by, as many bytes come out as go in, the same at every cut, and twice is once. A channel of the protocol loses its
-/// secrets and keeps its ids; one that the HTTP codec refuses shows nothing from there on, and one that it takes is read by the same rules.
+/// For any input, the output has the same length, is the same at every cut, and does not change
+/// when redacted again. A protocol connection loses its secrets and keeps its ids. After an error
+/// of the HTTP codec nothing more is shown, and valid input is masked by the same rules.
 ///
 /// # Panics
 /// If not.
@@ -42,7 +44,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// Redacts, and checks what holds for any bytes.
+/// Redacts, and checks the invariants for any bytes.
 fn redacted(bytes: &[u8], choice: u64) -> Vec<u8> {
     let whole = Redactor::new().redact(bytes);
     assert_eq!(whole.len(), bytes.len(), "as many bytes");
@@ -58,7 +60,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-// ---- any bytes, beside the codec
+// ---- any bytes, compared with the codec
 
 fn beside_the_codec(script: &mut Script<'_>) {
     let (kind, [first, next, left]) = *script.pick(&AROUND);
@@ -72,7 +74,8 @@ fn beside_the_codec(script: &mut Script<'_>) {
     }
 }
 
-/// Whether the codec takes the bytes as one whole message; `None` if they are half of one or more than one.
+/// Whether the codec reads the bytes as one whole message. `None` for an incomplete message or for
+/// several ones.
 fn accepts(kind: Kind, bytes: &[u8]) -> Option<bool> {
     let mut conn = Conn::new(kind, &FrameLimits::default());
     if kind == Kind::HttpClient {
@@ -90,21 +93,22 @@ fn accepts(kind: Kind, bytes: &[u8]) -> Option<bool> {
         }
     }
     match conn.broken() {
-        // Bytes behind a whole response belong to no request; to the redactor they are the next one.
+        // Bytes after a whole response belong to no request. The redactor reads them as the next
+        // response.
         Some(_) => (ended == 0).then_some(false),
         None => ((begun, ended) == (1, 1) && conn.at_boundary()).then_some(true),
     }
 }
 
-/// The redactor takes a method of other than capital letters for a sign that it has lost its place.
+/// The redactor takes a method with lower-case letters as a sign of a lost position.
 fn has_known_method(message: &[u8]) -> bool {
     let method = message.trim_ascii_start().split(|byte| *byte == b' ').next().unwrap_or_default();
     method.starts_with(b"HTTP/") || method.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'-')
 }
 
-// ---- channels of the protocol
+// ---- connections of the protocol
 
-/// What goes over a channel, and what must be left of it.
+/// The bytes of a connection, and their required masked form.
 struct Channel {
     text: String,
     /// Ids and methods, as long as the framing holds.
@@ -187,7 +191,7 @@ impl Channel {
             return self.rest(script, message);
         }
         let end = *script.pick(&["\n", "\r", "\r\n"]);
-        // An event that is cut hides nothing of the next one.
+        // A truncated event hides nothing of the next one.
         let cut = script.pick(&["", "data: {\"token\":{\"a\":\"", "data: {\"a\\"]);
         self.text += "Content-Type: text/event-stream\r\n";
         let events = format!("id: 7{end}{cut}{end}{end}: {end}data: {message}{end}{end}");
@@ -229,7 +233,7 @@ impl Channel {
 
     fn chunks(&mut self, script: &mut Script<'_>, body: &str) {
         self.text += "Transfer-Encoding: chunked\r\n\r\n";
-        // What is cut by a chunk is not whole any more.
+        // Text that is cut by a chunk need not be kept.
         let is_whole = script.below(2) == 0;
         let size = if is_whole { body.len() } else { 1 + usize::from(script.byte()) };
         if !is_whole && body.len() > size {
@@ -251,10 +255,10 @@ impl Channel {
         self.lose_if(!is_legal);
     }
 
-    /// The codec refuses what was added: from here on nothing is shown.
+    /// The codec refuses the added bytes: from here on nothing is shown.
     fn lose_if(&mut self, is_lost: bool) {
         if is_lost && !self.is_broken {
-            // The body behind a head that is not legal is masked as well; what of a body went before is shown.
+            // The body after an invalid head is masked as well. Earlier parts of a body are shown.
             self.kept.clear();
             self.is_broken = true;
         }

@@ -1,9 +1,10 @@
-//! Replay files: recorded clients, and what a failed run of the simulator leaves behind.
+//! Replay files: recorded clients, and failed runs of the simulator.
 
 use crate::sim::{Report, Scenario, World};
 use mcp_proto::record;
 
-/// Any bytes are read as a replay file or refused; what is read is written back the same (a scenario), and runs the same twice.
+/// Any bytes are read as a replay file or refused. A valid file is written back unchanged, as a
+/// scenario, and runs the same twice.
 ///
 /// # Panics
 /// If not, or if the run violates a standing property.
@@ -16,7 +17,7 @@ pub fn check(data: &[u8]) {
     }
     let Some(mut scenario) = std::str::from_utf8(data).ok().and_then(Scenario::parse) else { return };
     assert_eq!(Scenario::parse(&scenario.to_string()).as_ref(), Some(&scenario), "written down and read back");
-    // So that a run takes milliseconds.
+    // Limits a run to milliseconds.
     scenario.clients = scenario.clients.min(2);
     scenario.operations = scenario.operations.min(12);
     scenario.faults = scenario.faults.min(100);

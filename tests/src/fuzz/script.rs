@@ -1,8 +1,9 @@
-//! Bytes as a script: each step reads what it needs from the front. At the end everything is zero, so that any bytes are a script.
+//! Bytes as a script: each step reads its parameters from the front. After the end all values are
+//! zero, so that any bytes are a script.
 
 use bytes::Bytes;
 
-/// What is left of the script.
+/// The rest of the script.
 #[derive(Clone, Debug)]
 pub struct Script<'a>(&'a [u8]);
 
@@ -12,7 +13,7 @@ impl<'a> Script<'a> {
         Self(data)
     }
 
-    /// Whether nothing is left.
+    /// Returns whether the script is at its end.
     pub const fn is_over(&self) -> bool {
         self.0.is_empty()
     }
@@ -34,7 +35,7 @@ impl<'a> Script<'a> {
         &of[self.below(of.len())]
     }
 
-    /// A byte says how many bytes follow; at most as many as are left.
+    /// Returns the number of bytes that the next byte states, at most all that are left.
     pub fn chunk(&mut self) -> &'a [u8] {
         let count = usize::from(self.byte());
         self.split(count)

@@ -1,12 +1,16 @@
-//! A server told anything: the first byte configures it, the rest are steps of its handlers, its driver and its clients.
+//! A server with arbitrary input: the first byte configures it, the rest are steps of its handlers,
+//! its driver and its clients.
 
 use super::script::Script;
 use super::talk;
 use crate::sim::app::{self, Deed, Handler, Task};
+use crate::sim::{accept, is_of_refused};
 use bytes::Bytes;
-use mcp_proto::exchange::{Action, Closed, ConnectionId, Headers, Inbound, Outbound, Peer, RequestHead, Shutdown};
+use mcp_proto::exchange::{
+    Action, Closed, ConnectionId, Headers, Inbound, IoEvent, Outbound, Peer, RequestHead, Shutdown,
+};
 use mcp_proto::frame::{Conn, Kind};
-use mcp_proto::input::{Input, IoEvent, Note, RequestKey, ServerCommand};
+use mcp_proto::input::{Input, Note, RequestKey, ServerCommand};
 use mcp_proto::limits::FrameLimits;
 use mcp_proto::server::Event;
 use mcp_proto::wired::WiredServer;
@@ -15,11 +19,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Steps of one script; what a longer one says, a shorter one can say too.
+/// Maximum steps of one script. A shorter script finds the same faults.
 const STEPS: usize = 200;
 
-/// Whatever a server is told, no request is handed out, cancelled or answered twice, what it writes is well formed, nothing follows the
-/// end, limits hold, and nothing is left. The same script gives the same bytes.
+/// For any input, no request is handed out, cancelled or answered twice, the output is well formed,
+/// nothing follows the end, limits hold, and no state is left. The same script gives the same
+/// bytes.
 ///
 /// # Panics
 /// If not.
@@ -64,7 +69,7 @@ fn config(script: &mut Script<'_>, mut config: ServerConfig) -> ServerConfig {
     config
 }
 
-/// The state that a message of the server asks to send back.
+/// The state that a message of the server requires in the retry.
 fn state(bytes: &[u8]) -> Option<String> {
     let text = str::from_utf8(bytes).ok()?;
     let (_, rest) = text.split_once("\"requestState\":\"")?;
@@ -73,9 +78,9 @@ fn state(bytes: &[u8]) -> Option<String> {
 
 struct Channel {
     kind: Kind,
-    /// Reads what the server writes, as a client would.
+    /// Reads the output of the server, as a client would.
     reads: Conn,
-    /// Whether a request is under way on `reads`, if it is HTTP.
+    /// Whether a request is in progress on `reads`, for HTTP.
     asked: bool,
     closed: bool,
     unwritten: usize,
@@ -91,9 +96,9 @@ struct Run {
     keys: BTreeSet<RequestKey>,
     terminated: bool,
     aborted: Vec<ConnectionId>,
-    /// Everything that was written.
+    /// The whole output.
     text: Vec<u8>,
-    /// What clients said and were sent.
+    /// The messages of the clients in both directions.
     said: talk::Said,
 }
 
@@ -130,12 +135,12 @@ impl Run {
                     Kind::Lines => text + "\n",
                     _ => talk::request(script, method, &text),
                 };
-                self.handle_event(channel, IoEvent::Bytes(text.into()));
+                self.handle_event(channel, IoEvent::Read(text.into()));
             }
             7 => {
                 let bytes = Bytes::copy_from_slice(script.chunk());
                 let channel = self.channel(script);
-                self.handle_event(channel, IoEvent::Bytes(bytes));
+                self.handle_event(channel, IoEvent::Read(bytes));
             }
             8 | 9 => self.act(script),
             10 => self.tick(),
@@ -143,7 +148,7 @@ impl Run {
             12 => {
                 let channel = self.channel(script);
                 let wire = match script.below(4) {
-                    0 => IoEvent::Eof,
+                    0 => IoEvent::ReadClosed,
                     1 => IoEvent::Opened(Peer::default()),
                     2 => IoEvent::Written(usize::from(script.byte()) * 7),
                     _ => IoEvent::Closed(talk::closed(script)),
@@ -151,8 +156,8 @@ impl Run {
                 self.handle_event(channel, wire);
             }
             13 => {
-                // Of a request that may never have been, or is over.
-                let key = RequestKey(script.below(6) as u64);
+                // The request may never have existed, or has ended.
+                let key = RequestKey::new(script.below(6) as u64);
                 let note = Note::Custom("acme/note".into(), mcp_proto::Object::new());
                 self.tell(Input::Command(ServerCommand::Notify(key, note)));
             }
@@ -162,7 +167,7 @@ impl Run {
         }
     }
 
-    /// Everybody goes home.
+    /// All clients disconnect.
     fn end(&mut self) {
         self.drive_tasks();
         self.tell(Input::Command(ServerCommand::Shutdown(Duration::from_secs(1))));
@@ -183,9 +188,9 @@ impl Run {
         }
         assert!(self.terminated, "it never ends: {:?}", self.engine);
         assert_eq!((self.engine.running(), self.engine.poll_timeout()), (0, None));
-        assert!(self.tasks.is_empty(), "requests that nobody cancelled: {:?}", self.tasks.keys());
-        assert_eq!(self.engine.accept(self.now, Kind::Lines, Peer::default()), None);
-        for wire in [IoEvent::Bytes(Bytes::from_static(b"{}\n")), IoEvent::Eof, IoEvent::Closed(Closed::Eof)] {
+        assert!(self.tasks.is_empty(), "requests that were not cancelled: {:?}", self.tasks.keys());
+        assert_eq!(accept(&mut self.engine, self.now, Kind::Lines), None);
+        for wire in [IoEvent::Read(Bytes::from_static(b"{}\n")), IoEvent::ReadClosed, IoEvent::Closed(Closed::Eof)] {
             self.handle_event(ConnectionId(1), wire);
         }
         self.tick();
@@ -193,7 +198,7 @@ impl Run {
 
     // ---- the handlers
 
-    /// One of the tasks does what it does next.
+    /// One of the tasks makes its next step.
     fn act(&mut self, script: &mut Script<'_>) {
         let n = script.below(3);
         if let Some(key) = self.tasks.keys().nth(n).copied() {
@@ -223,8 +228,7 @@ impl Run {
     fn accept(&mut self, script: &mut Script<'_>) {
         let kind = *script.pick(&[Kind::Lines, Kind::HttpServer]);
         let open = self.open().count();
-        let accepted = self.engine.accept(self.now, kind, Peer::default());
-        if let Some(id) = accepted {
+        if let Some(id) = accept(&mut self.engine, self.now, kind) {
             assert!(open < self.config.limits.server.max_exchanges, "one channel too many");
             let reads = Conn::new(if kind == Kind::Lines { kind } else { Kind::HttpClient }, &FrameLimits::default());
             let channel = Channel { kind, reads, asked: false, closed: false, unwritten: 0 };
@@ -250,7 +254,7 @@ impl Run {
             match &wire {
                 IoEvent::Closed(_) => known.closed = true,
                 IoEvent::Written(n) => known.unwritten = known.unwritten.saturating_sub(*n),
-                IoEvent::Opened(_) | IoEvent::Bytes(_) | IoEvent::Eof => {}
+                IoEvent::Opened(_) | IoEvent::Read(_) | IoEvent::ReadClosed => {}
             }
         }
         self.tell(Input::Event(channel, wire));
@@ -265,7 +269,7 @@ impl Run {
         self.channels.iter().filter(|(_, channel)| !channel.closed).map(|(id, _)| *id)
     }
 
-    /// One of the newest channels, mostly.
+    /// Returns one of the newest connections, mostly.
     fn channel(&self, script: &mut Script<'_>) -> ConnectionId {
         let back = script.below(4);
         self.channels.keys().rev().nth(back).or(self.channels.keys().next_back()).copied().unwrap_or(ConnectionId(9))
@@ -290,8 +294,12 @@ impl Run {
     fn drain(&mut self) {
         while let Some(action) = self.engine.poll_output() {
             assert!(!self.terminated, "after the end: {action:?}");
+            if is_of_refused(&action) {
+                continue;
+            }
             match action {
-                Action::Open(..) => panic!("a server opens nothing"),
+                Action::Open(..) | Action::Notice(..) => panic!("a server emits no {action:?}"),
+                Action::Read(id, _) => assert!(self.channels.contains_key(&id), "{id:?} was never accepted"),
                 Action::Write(id, bytes) => self.wrote(id, bytes),
                 Action::Close(id, how) => {
                     assert!(self.channels.contains_key(&id), "{id:?} was never accepted");
@@ -355,7 +363,8 @@ impl Run {
 mod tests {
     use super::*;
 
-    /// A client of 2026-07-28 that calls a tool which asks once, and then sends back the state in this way.
+    /// A client of 2026-07-28 that calls a tool which asks once, and then returns the state in this
+    /// way.
     fn rounds(way: u8) -> String {
         let call = [2, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0];
         let again = [2, 0, 1, 0, 1, 5, way, 1, 0];
@@ -365,7 +374,7 @@ mod tests {
 
     // covers: B-281
     #[test]
-    fn a_script_sends_back_what_the_server_sealed() {
+    fn script_returns_the_sealed_state() {
         let (whole, spoilt) = (rounds(0), rounds(2));
         for said in [&whole, &spoilt] {
             assert!(said.contains("\"requestState\":\""), "{said}");

@@ -1,4 +1,4 @@
-//! Event streams, read by somebody else too: the first byte chooses how the rest is cut.
+//! Event streams, compared with another reader: the first byte chooses the cuts of the rest.
 
 use super::script::{Script, pieces};
 use bytes::Bytes;
@@ -12,8 +12,8 @@ use std::convert::Infallible;
 use std::iter::from_fn;
 use std::time::Duration;
 
-/// Any cut of an event stream gives the items of the whole stream, its events are those that the crate `sse-stream` reads, and no more is
-/// held than the stream is long.
+/// Any cut of an event stream gives the items of the whole stream, its events are those of the
+/// crate `sse-stream`, and the reader holds no more bytes than the stream has.
 ///
 /// # Panics
 /// If not.
@@ -29,22 +29,25 @@ pub fn check(data: &[u8]) {
         .filter_map(|item| if let Inbound::Event(event) = item { Some(event) } else { None })
         .collect();
     let (mut theirs, whole) = theirs(bytes);
-    // A time that does not fit is the longest one to us, and none to them.
+    // A time out of range is the longest one for us, and none for them.
     if ours.iter().any(|event| event.retry == Some(Duration::from_millis(u64::MAX))) {
         ours.iter_mut().chain(&mut theirs).for_each(|event| event.retry = None);
     }
-    // They tell an event that has no more than a type, or empty data, in the same way as we do, but for one with such a time.
+    // They treat an event with only a type, or with empty data, like we do, except with such a
+    // time.
     for events in [&mut ours, &mut theirs] {
         events.retain(|event| event.id.is_some() || event.retry.is_some() || event.data != Data::None);
     }
     if !whole {
-        // Bytes that are no UTF-8 end their stream; to us they are replaced in ids and types, and a defect in data.
+        // Bytes other than UTF-8 end their stream. We replace them in ids and types, and report
+        // them as a defect in data.
         ours.truncate(theirs.len());
     }
     assert_eq!(ours, theirs);
 }
 
-/// The items that come before the stream ends. At its end nothing is left but the time that an unfinished event has told.
+/// The items before the end of the stream. At the end only the `retry` time of an unfinished event
+/// is left.
 fn read(pieces: impl IntoIterator<Item = Bytes>, polls: bool) -> Vec<Inbound> {
     let headers = Headers::new().with("content-type", "text/event-stream");
     let mut body = Body::of_response(&ResponseHead { status: 200, headers }, &FrameLimits::default());
@@ -68,7 +71,7 @@ fn read(pieces: impl IntoIterator<Item = Bytes>, polls: bool) -> Vec<Inbound> {
     items
 }
 
-/// What they read, as we would tell it, and whether they came to the end.
+/// Their items in our form, and whether they reached the end.
 fn theirs(bytes: &[u8]) -> (Vec<SseEvent>, bool) {
     let mut stream = SseByteStream::new(iter([Ok::<_, Infallible>(Bytes::copy_from_slice(bytes))]));
     let mut events = Vec::new();

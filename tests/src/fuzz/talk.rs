@@ -1,11 +1,12 @@
-//! What a peer may say, so that a fuzzer gets past the handshake: texts of messages with a hole or two, and the wrappings of HTTP.
+//! The messages of a peer, so that a fuzzer gets past the handshake: texts of messages with a gap
+//! or two, and the HTTP framing.
 
 use super::script::Script;
 use crate::sim::app::SECRET;
 use mcp_proto::limits::FrameLimits;
 use mcp_proto::rpc::{Id, RawJson};
 
-/// Results that a server may send, whatever was asked. The first that fits its method is [`right`].
+/// Results of a server for any request. The first that fits its method is [`right`].
 const RESULTS: [&str; 12] = [
     "{}",
     "null",
@@ -21,7 +22,7 @@ const RESULTS: [&str; 12] = [
     r#"{"resultType":"later"}"#,
 ];
 
-/// Errors that a server may answer with.
+/// Errors of a server.
 const ERRORS: [&str; 6] = [
     r#"{"code":-32601,"message":"no such method"}"#,
     r#"{"code":-32022,"message":"no","data":{"supported":["2026-07-28"],"requested":"x"}}"#,
@@ -31,7 +32,7 @@ const ERRORS: [&str; 6] = [
     r#"{"code":1,"message":""}"#,
 ];
 
-/// Methods that either side may name.
+/// Methods of either side.
 const METHODS: [&str; 14] = [
     "tools/call",
     "tools/list",
@@ -51,7 +52,7 @@ const METHODS: [&str; 14] = [
 
 const META: &str = r#""_meta":{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"roots":{}}}"#;
 
-/// The answer that a server gives if all goes well.
+/// Returns the correct result of a server.
 fn right(method: &str) -> &'static str {
     match method {
         "server/discover" => RESULTS[7],
@@ -62,7 +63,7 @@ fn right(method: &str) -> &'static str {
     }
 }
 
-/// An answer to a request with this id.
+/// Returns a response to a request with this id.
 pub fn answer(script: &mut Script<'_>, id: &Id, method: &str) -> String {
     let id = RawJson::from(id);
     let id = id.as_str();
@@ -102,16 +103,16 @@ pub fn of_server(script: &mut Script<'_>) -> String {
     }
 }
 
-/// What a client may send again.
+/// Values that a client may return.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
-    /// The state that the server sealed last, in base64url.
+    /// The latest sealed state of the server, in base64url.
     pub sealed: String,
     /// Name and arguments of the last call, to which a sealed state is bound.
     work: String,
 }
 
-/// An id or a progress token: numbers, texts, and texts about as long as ids may be.
+/// An id or a progress token: numbers, texts, and texts of about the maximum length of an id.
 fn id(script: &mut Script<'_>) -> String {
     let longest = FrameLimits::default().max_id;
     match script.below(8) {
@@ -121,7 +122,7 @@ fn id(script: &mut Script<'_>) -> String {
     }
 }
 
-/// A state that a client sends back: the one that the server sealed last, whole or spoilt, or any text.
+/// A state from a client: the latest sealed one, unchanged or damaged, or any text.
 fn state(script: &mut Script<'_>, sealed: &str) -> String {
     let at = script.below(sealed.len());
     match script.below(6) {
@@ -158,7 +159,7 @@ fn work(script: &mut Script<'_>, said: &mut Said) -> String {
     said.work.clone()
 }
 
-/// What a client may say: its method, for the header, and the text.
+/// Returns a message of a client: its method, for the header, and the text.
 pub fn of_client(script: &mut Script<'_>, said: &mut Said) -> (&'static str, String) {
     if script.below(8) < 7 {
         return of_client_alone(script, said);
@@ -255,7 +256,7 @@ pub fn request(script: &mut Script<'_>, method: &str, text: &str) -> String {
     format!("{verb} /mcp HTTP/1.1\r\nHost: {host}\r\n{fields}{length}\r\n\r\n{body}")
 }
 
-/// How a channel ends.
+/// Returns an end of a connection.
 pub fn closed(script: &mut Script<'_>) -> mcp_proto::exchange::Closed {
     use mcp_proto::exchange::{Closed, ExitStatus};
     match script.below(9) {
@@ -271,7 +272,7 @@ pub fn closed(script: &mut Script<'_>) -> mcp_proto::exchange::Closed {
     }
 }
 
-/// How much time passes.
+/// Returns an amount of time.
 pub fn time(script: &mut Script<'_>) -> std::time::Duration {
     let millis = [0, 1, 100, 500, 2_000, 5_000, 10_000, 30_000, 60_000, 600_000];
     std::time::Duration::from_millis(*script.pick(&millis))
@@ -284,7 +285,7 @@ mod tests {
 
     // covers: B-281
     #[test]
-    fn a_client_says_long_ids_states_batches_and_repeated_lengths() {
+    fn client_sends_long_ids_states_batches_and_lengths() {
         const SEALED: &str = "c2VhbGVkIGJ5IHRoZSBzZXJ2ZXI";
         let longest = FrameLimits::default().max_id;
         let (within, beyond) = ("i".repeat(longest), "i".repeat(longest + 1));

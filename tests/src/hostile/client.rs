@@ -1,10 +1,11 @@
-//! One face for the clients of the three drivers, and a count of what they were told.
+//! A common interface of the clients of the three drivers, and counters of their events.
 
 use super::{Bench, Host};
 use crate::orphans::Adapter;
 use crate::poll_loop::PollLoop;
+use mcp_proto::adapter::ConnectError;
 use mcp_proto::client::{Event, Policy};
-use mcp_proto::driver::ConnectError;
+use mcp_proto::exchange::ConnectionNotice;
 use mcp_proto::process::Stderr;
 use mcp_proto::rpc::Object;
 use mcp_proto::tools::CallTool;
@@ -22,11 +23,11 @@ pub(super) struct Client {
 enum Driver {
     Blocking(mcp_blocking::Client),
     Smol(mcp_smol::Client, smol::Task<()>),
-    /// Whether anyone takes its events.
+    /// Whether the application takes its events.
     Loop(Box<PollLoop>, bool),
 }
 
-/// What a client was told.
+/// The counted events of a client.
 #[derive(Clone, Default)]
 pub(super) struct Seen(Arc<Mutex<Counts>>);
 
@@ -39,9 +40,9 @@ pub(super) struct Counts {
     pub(super) lost_diagnostics: u64,
     /// Connections and pipes that were closed.
     pub(super) closed: u64,
-    /// The waits before the rest of a stream is asked for.
+    /// The waits before the resumptions of a stream.
     pub(super) waits: Vec<Duration>,
-    /// How often the listener was given up.
+    /// The number of lost listeners.
     pub(super) lost_listeners: u64,
 }
 
@@ -59,41 +60,44 @@ impl Seen {
                 counts.lost_notes += notifications;
                 counts.lost_diagnostics += diagnostics;
             }
-            Event::ChannelClosed { .. } => counts.closed += 1,
             Event::Reconnecting { wait, .. } => counts.waits.push(*wait),
             Event::ListenerLost { .. } => counts.lost_listeners += 1,
             _ => {}
         }
     }
 
-    /// How many diagnostics of this code were told.
+    fn notice(&self, notice: &ConnectionNotice) {
+        self.counts().closed += u64::from(matches!(notice, ConnectionNotice::Closed(_)));
+    }
+
+    /// Returns the number of diagnostics with this code.
     pub(super) fn of(&self, code: &str) -> u64 {
         self.counts().diagnostics.get(code).copied().unwrap_or_default()
     }
 }
 
-/// Where a client connects to.
+/// The target of a client.
 pub(super) enum Place {
     Program(Program),
     Url(String),
 }
 
-/// How a client is made.
+/// The setup of a client.
 pub(super) struct Setup {
     pub(super) stderr: Stderr,
-    /// Whether anyone listens to events.
+    /// Whether the application listens to events.
     pub(super) listens: bool,
     pub(super) timeout: Option<Duration>,
     pub(super) policy: Policy,
-    /// How long the handshake may take.
+    /// The timeout of the handshake.
     pub(super) handshake: Duration,
-    /// What else is not as usual.
+    /// Further changes of the configuration.
     pub(super) change: fn(&mut ClientConfig),
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        // A server that answers is given the time that it may need on a busy machine to be loaded and run.
+        // A server that answers gets the time that a busy machine may need to load and run it.
         let (timeout, handshake) = (Some(Duration::from_secs(60)), Duration::from_secs(30));
         Self { stderr: Stderr::Discard, listens: true, timeout, policy: Policy::Legacy, handshake, change: |_| () }
     }
@@ -106,13 +110,13 @@ impl Bench {
         self.connect(Program::new(child).args(args.iter().copied()), setup)
     }
 
-    /// Connects, and waits until the two sides have agreed.
+    /// Connects, and waits for the end of negotiation.
     pub(super) fn connect(&self, program: Program, setup: Setup) -> Result<Client, String> {
         let seen = Seen::default();
         self.open(Place::Program(program), setup, &seen).map_err(|e| failed(&e, &seen))
     }
 
-    /// Connects, and waits until the two sides have agreed.
+    /// Connects, and waits for the end of negotiation.
     pub(super) fn open(&self, place: Place, setup: Setup, seen: &Seen) -> Result<Client, ConnectError> {
         let (told, listens) = (seen.clone(), setup.listens);
         let configure = move |config: &mut ClientConfig| {
@@ -127,7 +131,10 @@ impl Bench {
             Host::Driver(Adapter::Blocking) => {
                 let mut config = mcp_blocking::Config::new().stderr(setup.stderr).set(configure);
                 if listens {
-                    config = config.on_event(move |event| told.note(&event));
+                    let noticed = told.clone();
+                    config = config
+                        .on_event(move |event| told.note(&event))
+                        .on_notice(move |_, notice| noticed.notice(&notice));
                 }
                 Driver::Blocking(match place {
                     Place::Program(program) => mcp_blocking::connect_with(program, config)?,
@@ -137,7 +144,10 @@ impl Bench {
             Host::Driver(Adapter::Smol) => {
                 let mut config = mcp_smol::Config::new().stderr(setup.stderr).set(configure);
                 if listens {
-                    config = config.on_event(move |event| told.note(&event));
+                    let noticed = told.clone();
+                    config = config
+                        .on_event(move |event| told.note(&event))
+                        .on_notice(move |_, notice| noticed.notice(&notice));
                 }
                 let (client, driver) = match place {
                     Place::Program(program) => mcp_smol::connect_driven(program, config)?,
@@ -174,7 +184,7 @@ fn system(e: &std::io::Error) -> ConnectError {
     ConnectError::System(e.to_string())
 }
 
-/// What a failed connection says, and what was told before it.
+/// Returns the error of a failed connection, and the events before it.
 pub(super) fn failed(why: &impl std::fmt::Display, seen: &Seen) -> String {
     let told: Vec<String> = seen.counts().diagnostics.iter().map(|(code, n)| format!("{n} {code}")).collect();
     if told.is_empty() { why.to_string() } else { format!("{why}; {}", told.join(", ")) }
@@ -190,7 +200,8 @@ impl Client {
         }
     }
 
-    /// Makes a call while the application takes no event, where that does not hold up the client itself: with smol it does.
+    /// Makes a call while the application takes no event, unless that blocks the client itself, as
+    /// with smol.
     pub(super) fn call_unheard(&mut self, call: Call<CallTool>) -> Result<CallToolResult, CallError> {
         match &mut self.driver {
             Driver::Blocking(client) => {
@@ -230,7 +241,7 @@ impl Client {
         }
     }
 
-    /// Closes it, and says how long that took.
+    /// Closes it, and returns the duration.
     pub(super) fn close(self) -> Result<Duration, String> {
         let began = Instant::now();
         match self.driver {

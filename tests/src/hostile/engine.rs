@@ -1,8 +1,9 @@
-//! Hostile bytes for an engine alone: a great many small messages in one read, and nobody who takes what comes of them.
+//! Hostile bytes for an engine alone: a great number of small messages in one read, while no
+//! outputs are taken.
 
 use bytes::Bytes;
 use mcp_proto::client::{Event, Policy};
-use mcp_proto::exchange::{Action, ConnectionId, Peer, Shutdown};
+use mcp_proto::exchange::{Action, ConnectionId, IoEvent, Peer, Shutdown};
 use mcp_proto::server::Event as ServerEvent;
 use mcp_proto::wired::{Kind, WiredClient, WiredServer};
 use mcp_proto::{ClientConfig, Implementation, Instant, ServerConfig, ping};
@@ -16,7 +17,7 @@ const GREETING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params"
 const NOTE: &str = "{\"jsonrpc\":\"2.0\",\"method\":\"custom/tick\"}\n";
 const NOW: Instant = Instant::ZERO;
 
-/// So many notifications in one read of a client, then a call.
+/// This number of notifications in one read of a client, then a call.
 pub(super) fn client_notes(count: u64) -> Result<String, String> {
     let (notifications, _, lost, _) = client(&NOTE.repeat(usize::try_from(count).unwrap_or(0)))?;
     if notifications + lost != count {
@@ -25,7 +26,7 @@ pub(super) fn client_notes(count: u64) -> Result<String, String> {
     Ok(format!("{notifications} told, {lost} counted as lost; the next call is answered"))
 }
 
-/// So many lines that are no messages in one read of a client whose outputs nobody takes, then a call.
+/// This number of invalid lines in one read of a client whose outputs are not taken, then a call.
 pub(super) fn client_nonsense(count: u64) -> Result<String, String> {
     let (_, diagnostics, _, lost) = client(&"?\n".repeat(usize::try_from(count).unwrap_or(0)))?;
     if diagnostics + lost != count || lost == 0 {
@@ -34,7 +35,8 @@ pub(super) fn client_nonsense(count: u64) -> Result<String, String> {
     Ok(format!("{diagnostics} told, {lost} counted as lost; the next call is answered"))
 }
 
-/// What a client of which nobody takes anything tells in the end: notifications, diagnostics, and how many of both it lost.
+/// The final events of a client whose outputs were not taken: notifications, diagnostics, and the
+/// lost ones of both.
 fn client(hostile: &str) -> Result<(u64, u64, u64, u64), String> {
     let mut config = ClientConfig::given();
     config.policy = Policy::Legacy;
@@ -44,12 +46,16 @@ fn client(hostile: &str) -> Result<(u64, u64, u64, u64), String> {
         _ => None,
     });
     let channel = channel.ok_or("it opens nothing")?;
-    engine.opened(NOW, channel, Peer::default());
-    engine.bytes(NOW, channel, Bytes::from(format!("{HELLO}\n")));
+    engine.handle_io(NOW, channel, IoEvent::Opened(Peer::default()));
+    engine.handle_io(NOW, channel, IoEvent::Read(Bytes::from(format!("{HELLO}\n"))));
     while engine.poll_output().is_some() {}
-    engine.bytes(NOW, channel, Bytes::copy_from_slice(hostile.as_bytes()));
+    engine.handle_io(NOW, channel, IoEvent::Read(Bytes::copy_from_slice(hostile.as_bytes())));
     engine.call(NOW, ping()).map_err(|_| "it is refused")?;
-    engine.bytes(NOW, channel, Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n"));
+    engine.handle_io(
+        NOW,
+        channel,
+        IoEvent::Read(Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n")),
+    );
     let (mut told, mut answered) = ((0, 0, 0, 0), false);
     while let Some(action) = engine.poll_output() {
         match action {
@@ -66,25 +72,29 @@ fn client(hostile: &str) -> Result<(u64, u64, u64, u64), String> {
     if answered { Ok(told) } else { Err("the next call is not answered".into()) }
 }
 
-/// A server that has been greeted.
+/// A server after `initialize`.
 fn server() -> Result<(WiredServer, ConnectionId), String> {
     let config = ServerConfig::new(Implementation::new("s", "1"));
     let mut engine = WiredServer::new(Arc::new(config), [7; 32], NOW);
-    let channel = engine.accept(NOW, Kind::Lines, Peer::default()).ok_or("it has no room")?;
-    engine.bytes(NOW, channel, Bytes::from_static(GREETING.as_bytes()));
+    let channel = engine.accept(NOW, Kind::Lines, Peer::default());
+    engine.handle_io(NOW, channel, IoEvent::Read(Bytes::from_static(GREETING.as_bytes())));
     while let Some(action) = engine.poll_output() {
         if let Action::Write(channel, bytes) = action {
-            engine.written(NOW, channel, bytes.len());
+            engine.handle_io(NOW, channel, IoEvent::Written(bytes.len()));
         }
     }
     Ok((engine, channel))
 }
 
-/// So many notifications in one read of a server, then a ping.
+/// This number of notifications in one read of a server, then a ping.
 pub(super) fn server_notes(count: u64) -> Result<String, String> {
     let (mut engine, channel) = server()?;
-    engine.bytes(NOW, channel, Bytes::from(NOTE.repeat(usize::try_from(count).unwrap_or(0))));
-    engine.bytes(NOW, channel, Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n"));
+    engine.handle_io(NOW, channel, IoEvent::Read(Bytes::from(NOTE.repeat(usize::try_from(count).unwrap_or(0)))));
+    engine.handle_io(
+        NOW,
+        channel,
+        IoEvent::Read(Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n")),
+    );
     let (mut told, mut lost, mut answered) = (0, 0, false);
     while let Some(action) = engine.poll_output() {
         match action {
@@ -100,14 +110,14 @@ pub(super) fn server_notes(count: u64) -> Result<String, String> {
     }
 }
 
-/// So many pings in one read of a server, by a client that reads no answer.
+/// This number of pings in one read of a server, from a client that reads no response.
 pub(super) fn server_pings(count: u64) -> Result<String, String> {
     let (mut engine, channel) = server()?;
     let mut pings = String::new();
     for id in 1..=count {
         writeln!(pings, r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#).map_err(|e| e.to_string())?;
     }
-    engine.bytes(NOW, channel, Bytes::from(pings));
+    engine.handle_io(NOW, channel, IoEvent::Read(Bytes::from(pings)));
     let (mut bytes, mut cut) = (0, false);
     while let Some(action) = engine.poll_output() {
         match action {

@@ -1,4 +1,4 @@
-//! The rows, and what must come of each.
+//! The rows, and the required outcome of each.
 
 use super::client::{Counts, Setup};
 use super::{Bench, Host, engine};
@@ -19,15 +19,15 @@ use std::time::{Duration, Instant};
 pub struct Row {
     /// Its name.
     pub name: &'static str,
-    /// Who meets it.
+    /// The hosts for this peer.
     pub hosts: &'static [Host],
-    /// The most memory that the host may take, in MiB, at any time of its life; without hostility it takes 5 to 15.
+    /// The maximum memory of the host, in MiB, at any time. Without hostile input it takes 5 to 15.
     pub peak: u64,
     pub(super) run: fn(&Bench) -> Result<String, String>,
 }
 
 const DRIVERS: &[Host] = &[BLOCKING, SMOL, Host::Driver(Adapter::Loop)];
-/// Those that read standard error themselves.
+/// The hosts that read standard error themselves.
 const READERS: &[Host] = &[BLOCKING, SMOL];
 const ENGINE: &[Host] = &[Host::Engine];
 const BLOCKING: Host = Host::Driver(Adapter::Blocking);
@@ -37,13 +37,13 @@ const SMOL: Host = Host::Driver(Adapter::Smol);
 const MILLION: u64 = 1_000_000;
 const NONSENSE: u64 = 100_000;
 
-/// What a terminal takes for commands. It is one line: the last words of a program are its last line.
+/// Terminal control sequences, in one line: the last words of a program are its last line.
 pub(super) const OBEYED: &str = "\u{1b}]0;owned\u{7}\rall is well\u{9b}31m";
 
-/// What comes by itself comes within this time, also on a machine that is busy.
+/// Maximum time of an event without a request, also on a busy machine.
 const SOON: Duration = Duration::from_secs(10);
 
-/// How long a server may take to be loaded and to answer, or to end, on a busy machine.
+/// Maximum time of a server to load and respond, or to end, on a busy machine.
 const LONG: Duration = Duration::from_secs(30);
 
 /// All rows, in the order of the table.
@@ -51,7 +51,7 @@ pub const ROWS: &[Row] = &[
     row("a line of 1 GiB", DRIVERS, 48, long_line),
     row("1,000,000 notifications", DRIVERS, 32, notes),
     row("208 notifications of 4 MiB, not taken", DRIVERS, 64, heavy_notes),
-    // The buffer itself is 40 MB, and it stands twice: as it is made, and as it is given.
+    // The buffer itself is 40 MB, and exists twice: in the making, and as given.
     row("1,000,000 notifications in one read of a client", ENGINE, 140, |bench| timed(bench, engine::client_notes)),
     row("1,000,000 notifications in one read of a server", ENGINE, 140, |bench| timed(bench, engine::server_notes)),
     row("1,000,000 pings in one read of a server", ENGINE, 260, |bench| timed(bench, engine::server_pings)),
@@ -72,7 +72,7 @@ pub const ROWS: &[Row] = &[
     }),
     row("never answers", DRIVERS, 32, |bench| {
         let wait = Duration::from_secs(1);
-        fails(bench, wait, &["--mute"], &["initialize", "no answer"])
+        fails(bench, wait, &["--mute"], &["initialize", "no response"])
     }),
     row("agrees on no revision", DRIVERS, 32, |bench| fails(bench, LONG, &["--no-version"], &["initialize"])),
     row("exits at once with a message", READERS, 32, |bench| {
@@ -100,9 +100,9 @@ pub(super) const fn row(
     Row { name, hosts, peak, run }
 }
 
-/// Says how much more four times as much takes.
+/// Prints the ratio of the times for four times the input.
 fn timed(bench: &Bench, run: fn(u64) -> Result<String, String>) -> Result<String, String> {
-    // Of the processor: how long this thread waits for one is not up to the engine.
+    // Processor time, since the engine cannot affect the wait for a processor.
     let time = |count| {
         let began = spent(ClockId::ThreadCPUTime);
         run(count).map(|outcome| (outcome, (spent(ClockId::ThreadCPUTime) - began).as_secs_f64()))
@@ -110,7 +110,7 @@ fn timed(bench: &Bench, run: fn(u64) -> Result<String, String>) -> Result<String
     let (_, quarter) = time(bench.scaled(MILLION) / 4)?;
     let (outcome, whole) = time(bench.scaled(MILLION))?;
     let factor = whole / quarter;
-    // Twice what is linear: caches and the allocator take their part.
+    // Twice the linear time, for the effects of caches and the allocator.
     if factor > 8.0 {
         return Err(format!("four times as many take {factor:.1} times as long"));
     }
@@ -131,7 +131,7 @@ pub(super) fn expect(is_so: bool, what: impl FnOnce() -> String) -> Result<(), S
     if is_so { Ok(()) } else { Err(what()) }
 }
 
-/// A call that must be answered as by any good server.
+/// Makes a call that must succeed as with any good server.
 fn echo(client: &mut super::client::Client) -> Result<(), String> {
     let answer = client.call(call("echo", &json!({"text": "still here"})));
     let is_so = answer.as_ref().is_ok_and(|answer| answer.first_text() == Some("still here"));
@@ -163,7 +163,7 @@ fn notes(bench: &Bench) -> Result<String, String> {
     echo(&mut client)?;
     let seen = client.seen.clone();
     client.close()?;
-    // A thread of its own tells them.
+    // A separate thread reports them.
     let sum = || {
         let counts = seen.counts();
         counts.notes + counts.lost_notes
@@ -174,7 +174,7 @@ fn notes(bench: &Bench) -> Result<String, String> {
     Ok(format!("{} told, {} counted as lost; calls are answered", counts.notes, counts.lost_notes))
 }
 
-/// Those that are not taken are bounded by their bytes.
+/// Events that are not taken are bounded by their bytes.
 fn heavy_notes(bench: &Bench) -> Result<String, String> {
     let count = bench.scaled(208);
     let mut client = bench.start(&[], Setup { timeout: None, ..Setup::default() })?;
@@ -195,7 +195,7 @@ fn heavy_notes(bench: &Bench) -> Result<String, String> {
     Ok(format!("{told} told, {lost} counted as lost; calls are answered"))
 }
 
-/// A text for people has nothing in it that a terminal or a log obeys.
+/// A message for people contains no control characters for a terminal or a log.
 pub(super) fn harmless(text: &str) -> Result<(), String> {
     expect(!text.contains(char::is_control), || format!("it is shown with control characters: {text:?}"))
 }
@@ -208,7 +208,8 @@ fn nonsense(bench: &Bench, listens: bool) -> Result<String, String> {
     let seen = client.seen.clone();
     let sum = || seen.of("bad-message") + seen.counts().lost_diagnostics;
     if listens {
-        // Before the end, which is told in steps: one that finds the queue full counts as a lost diagnostic too.
+        // Before the end, which is reported in steps. A step that finds the queue full counts as a
+        // lost diagnostic too.
         soon(|| sum() >= count);
     }
     client.close()?;
@@ -236,10 +237,10 @@ fn lines(bench: &Bench) -> Result<String, String> {
     }));
     errors(bench, stderr)?;
     let told = || told.load(Ordering::Relaxed);
-    // The last line has no newline. A thread of its own may still read what the pipe holds.
+    // The last line has no newline. A separate thread may still read the rest of the pipe.
     soon(|| told() >= bench.size);
     expect(told().abs_diff(bench.size) <= 1, || format!("{} bytes of {}", told(), bench.size))?;
-    Ok("every byte is told; the call and later ones are answered".into())
+    Ok("every byte is reported; the call and later ones are answered".into())
 }
 
 fn deaf(bench: &Bench) -> Result<String, String> {
@@ -248,7 +249,7 @@ fn deaf(bench: &Bench) -> Result<String, String> {
     client.call(tools::call("deaf")).map_err(|e| e.to_string())?;
     let text = "x".repeat(1 << 20);
     let (mut timeouts, after) = (0, Duration::from_millis(50));
-    // The first may still be read, and is thrown away.
+    // The first may still be read, and is dropped.
     let refused = loop {
         match client.call(call("echo", &json!({"text": text})).timeout(after)) {
             Err(CallError::Timeout { .. }) if timeouts < 64 => timeouts += 1,
@@ -281,7 +282,7 @@ fn logs(bench: &Bench) -> Result<String, String> {
     echo(&mut client)?;
     let seen = client.seen.clone();
     client.close()?;
-    // The line after the last answer may come too late.
+    // The line after the last response may come too late.
     soon(|| seen.of("bad-message") >= 2);
     let bad = seen.of("bad-message");
     expect(bad >= 2, || format!("{bad} bad messages"))?;
@@ -298,7 +299,7 @@ fn good(bench: &Bench, style: &str) -> Result<String, String> {
     Ok("understood".into())
 }
 
-/// The handshake fails, and what is told says why. `handshake`: how long a server that is silent is waited for.
+/// The handshake fails with a reported cause. `handshake`: the timeout for a silent server.
 fn fails(bench: &Bench, handshake: Duration, args: &[&str], says: &[&str]) -> Result<String, String> {
     let Err(failed) = bench.start(args, Setup { handshake, ..Setup::default() }) else {
         return Err("it connects".into());
@@ -329,7 +330,7 @@ fn cannot_start(bench: &Bench, program: &str, says: &[&str]) -> Result<String, S
         return Err("it connects".into());
     };
     expect(says.iter().all(|part| failed.contains(part)), || failed.clone())?;
-    // At once, and not when the handshake times out.
+    // At once, and not at the timeout of the handshake.
     expect(began.elapsed() < SOON, || format!("after {:?}", began.elapsed()))?;
     Ok(failed)
 }
@@ -348,13 +349,13 @@ fn pid(client: &mut super::client::Client) -> Result<String, String> {
     pid.first_text().map(str::to_string).ok_or_else(|| "it does not say".into())
 }
 
-/// Whether a program is gone, or soon is.
+/// Returns whether a program has ended, or ends soon.
 fn gone(pid: &str) -> Result<(), String> {
     soon(|| !fs::exists(format!("/proc/{pid}")).unwrap_or(true));
     expect(!fs::exists(format!("/proc/{pid}")).unwrap_or(true), || format!("{pid} is still there"))
 }
 
-/// Waits until it is so, for a while: some things are told on a thread of their own.
+/// Waits for a while until this holds: a separate thread reports some events.
 pub(super) fn soon(is_so: impl Fn() -> bool) {
     let end = Instant::now() + SOON;
     while !is_so() && Instant::now() < end {

@@ -1,7 +1,8 @@
-//! Web clients that misbehave, against our own server on every driver: what they get, that a good client beside them is served meanwhile
-//! and afterwards, that nothing they tried to slip in has run, and how much memory it takes.
+//! Hostile web clients against our own server on every driver: the responses, the service for a
+//! modest client meanwhile and afterwards, the absence of smuggled calls, and the memory.
 //!
-//! The server is in the same process as they are, and they hold next to nothing: a peak of memory is that of both.
+//! The server runs in the process of the clients, which hold next to nothing. A peak of memory is
+//! that of both.
 
 mod ask;
 mod bodies;
@@ -40,9 +41,9 @@ mod tests {
     use crate::hostile::{ROWS, SERVER, WEB};
     use std::collections::BTreeSet;
 
-    /// A row is found by its name.
+    /// Rows are looked up by name.
     #[test]
-    fn no_two_rows_have_one_name() {
+    fn rows_have_different_names() {
         let mut seen = BTreeSet::new();
         for row in ROWS.iter().chain(WEB.iter().chain(SERVER).copied().flatten()) {
             assert!(seen.insert(row.name), "{:?} stands twice", row.name);

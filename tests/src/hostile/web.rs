@@ -1,6 +1,8 @@
-//! Web servers that misbehave, against every driver: what a call comes to, what the server is asked, and that nothing else suffers.
+//! Hostile web servers against every driver: the outcome of a call, the requests to the server, and
+//! the absence of side effects.
 //!
-//! The server is a stub in the same process, since it holds next to nothing: a peak of memory is that of both.
+//! The server is a stub in the same process, which holds next to nothing. A peak of memory is that
+//! of both.
 
 mod answers;
 mod doors;

@@ -13,7 +13,7 @@ use super::{Answer, BEFORE_CANCEL, EXIT, Ear, Place, Plan, SOON, Session};
 /// Connects to a server.
 ///
 /// # Errors
-/// Why it is not connected.
+/// Why it cannot connect.
 pub fn connect(plan: Plan<'_>) -> Result<Box<dyn Session>, String> {
     let ear = Ear::new(&plan.root);
     let [user, model, roots, events, lines] = [(); 5].map(|()| ear.clone());

@@ -1,5 +1,6 @@
-//! The clients that meet our server over HTTP: the programs of [`clients`](super::clients), given a URL. Beyond the steps over stdio they
-//! come back for the rest of a stream that our server closes or that is cut, and go on once it was killed and started anew.
+//! The clients that use our server over HTTP: the programs of [`clients`](super::clients), with a
+//! URL. Beyond the steps over stdio they resume streams that our server closes or that are cut, and
+//! continue after our server was killed and restarted.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -18,9 +19,10 @@ use super::setup::Installed;
 use super::web::SECOND;
 use super::{Deviation, Mark, Row, Shows, judge};
 
-/// The further steps over HTTP, in their order, before the last of [`STEPS`].
+/// The further steps over HTTP, in order, before the last of [`STEPS`].
 const WEB: &[&str] = &["resumed", "cut", "changed again", "gone", "restarted", "changed still"];
-/// Those that need a session, of the eras that have some: nothing tells of which request a cancellation is without one.
+/// Steps that need a session in eras with sessions: without one, nothing links a cancellation to
+/// its request.
 const IN_SESSION: &[&str] = &[
     "form",
     "declined",
@@ -36,9 +38,10 @@ const IN_SESSION: &[&str] = &[
     "changed still",
 ];
 
-/// What a program says that wants our server to be killed and started anew. It goes on at the next line of its standard input.
+/// The line with which a program requests that our server is killed and restarted. It continues at
+/// the next line of its standard input.
 const RESTART: &str = "restart";
-/// What it says that wants all its connections to be cut.
+/// The line with which it requests that all its connections are cut.
 const CUT: &str = "cut";
 
 /// As over stdio.
@@ -60,7 +63,7 @@ const OLD: &[Reach] = &[
     Reach { mode: "stateless", ours: Ours::Stateless, revision: LEGACY },
 ];
 
-/// The table.
+/// Returns the table.
 pub fn callers(installed: &Installed) -> Vec<Client> {
     let mut callers = clients(installed);
     for caller in &mut callers {
@@ -70,7 +73,7 @@ pub fn callers(installed: &Installed) -> Vec<Client> {
             "sdk 1.32.2 (TypeScript)" => ("sdk 1.32.2 (TypeScript), HTTP", &[], DROPPED, OLD),
             "mcp 2.3.0 (Python)" => ("mcp 2.3.0 (Python), HTTP", &[], &[], BOTH),
             "mcp 1.30.0 (Python)" => ("mcp 1.30.0 (Python), HTTP", &[], &[], OLD),
-            // It begins a new session by itself.
+            // It opens a new session by itself.
             _ => ("rmcp 3.9.0 (Rust), HTTP", &["no fault", "gone"], NEWER, BOTH),
         };
         (caller.name, caller.lacks, caller.deviations, caller.reached) = known;
@@ -78,7 +81,7 @@ pub fn callers(installed: &Installed) -> Vec<Client> {
     callers
 }
 
-/// Runs one client against our server over one adapter.
+/// Runs one client with our server over one adapter.
 pub fn run(client: &Client, reach: Reach, adapter: &'static str, installed: &Installed) -> Row {
     let mut row = Row::new(client.name, "client", reach.revision, adapter);
     let mut note = |name: &str, result| {
@@ -96,7 +99,7 @@ pub fn run(client: &Client, reach: Reach, adapter: &'static str, installed: &Ins
             return row;
         }
     };
-    // Where a client can come back for the rest of a stream, its connections are cut.
+    // If a client can resume a stream, its connections are cut.
     let relay = (reach.mode == "legacy" && reach.revision == LEGACY).then(|| Relay::to(listening.port()));
     let played = relay.transpose().map_err(|why| why.to_string()).and_then(|relay| {
         let url = relay.as_ref().map_or(listening.url(), Relay::url);
@@ -133,11 +136,11 @@ pub fn run(client: &Client, reach: Reach, adapter: &'static str, installed: &Ins
     row
 }
 
-/// Whether a step is taken.
+/// Returns whether a step applies.
 pub(super) fn applies(step: &str, reach: Reach) -> bool {
     let modern = reach.revision == MODERN;
     match step {
-        // What a server prints is no matter of this transport.
+        // The output of a server does not concern this transport.
         "print" => false,
         "ping" => !modern,
         step if reach.ours == Ours::Stateless && IN_SESSION.contains(&step) => false,
@@ -147,7 +150,8 @@ pub(super) fn applies(step: &str, reach: Reach) -> bool {
     }
 }
 
-/// Whether the client has begun a session of our server's last life where its revision has sessions, and ended all that it began.
+/// Checks that the client has opened a session after the latest restart of our server, if its
+/// revision has sessions, and has ended all that it opened.
 fn sessions(listening: &Listening, restarted: usize, reach: Reach) -> Result<String, String> {
     let count = |what: &str| {
         let lines = listening.lines();
@@ -167,17 +171,18 @@ fn sessions(listening: &Listening, restarted: usize, reach: Reach) -> Result<Str
     }
 }
 
-/// Judges what our server complained of, beside what must come: `restarted` lines are of the life before.
+/// Checks the diagnostics of our server, beyond the expected ones. `restarted` lines precede the
+/// restart.
 pub(super) fn complaints(client: &Client, lines: &[String], restarted: usize, reach: Reach) -> Mark {
     let complaint = |(at, line): (usize, &'_ String)| {
         let text = line.strip_prefix("diagnostic ")?;
         let is = |complaint: &str| text.starts_with(complaint);
         let must = match reach.ours {
-            // A client that tries the newer era first.
+            // A client that tries the modern era first.
             Ours::Older if is("unsupported-version:") => true,
-            // One that asks for a stream of its own.
+            // A client that requests a listener stream.
             Ours::Stateless if is("http-defect: the method is not served here") => true,
-            // One whose session is from before.
+            // A client with a session from before the restart.
             _ => at >= restarted && is("bad-session:"),
         };
         (!must).then(|| text.to_owned())
@@ -192,7 +197,7 @@ pub(super) fn complaints(client: &Client, lines: &[String], restarted: usize, re
     }
 }
 
-/// A client that runs.
+/// A running client.
 struct Program {
     child: Child,
     lines: Receiver<String>,
@@ -200,14 +205,14 @@ struct Program {
     stderr: PathBuf,
 }
 
-/// What a program left behind.
+/// The result of a program.
 struct Ended {
-    /// None: it did not end in time.
+    /// `None` if it did not exit in time.
     status: Option<ExitStatus>,
     /// Its lines.
     said: Vec<String>,
     stderr: String,
-    /// How many lines our server had said when it was started anew.
+    /// Number of lines of our server before its restart.
     restarted: usize,
 }
 
@@ -220,7 +225,7 @@ impl Program {
         installed: &Installed,
     ) -> Result<Self, String> {
         let told = |why: std::io::Error| why.to_string();
-        // No other server that runs has the port.
+        // No other running server has the port.
         let stderr = installed.scratch.join(format!("caller-{}.stderr", listening.port()));
         let (program, arguments) = client.command.split_first().ok_or("no program")?;
         let mut child = Command::new(program)
@@ -243,7 +248,7 @@ impl Program {
         Ok(Self { child, lines, stdin, stderr })
     }
 
-    /// Lets it take its steps, to their end.
+    /// Lets it take its steps to their end.
     fn play(mut self, listening: &mut Listening, relay: Option<&Relay>) -> Result<Ended, String> {
         let told = |why: std::io::Error| why.to_string();
         let until = Instant::now() + LIMIT;
@@ -258,7 +263,7 @@ impl Program {
                 listening.restart()?;
             }
             if [RESTART, CUT].contains(&line.as_str()) {
-                // It fails if the program has ended meanwhile, which shows otherwise.
+                // Fails if the program has exited meanwhile, which is detected elsewhere.
                 let _ = self.stdin.write_all(b"\n");
             }
             said.push(line);
@@ -275,7 +280,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It fails only if the process has ended, which is what is wanted.
+        // Fails only if the process has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

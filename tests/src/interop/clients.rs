@@ -1,4 +1,5 @@
-//! The clients that meet our server. Each is a small program on another SDK that takes the same steps, and says in a line how each went.
+//! The clients that use our server. Each is a small program with another SDK that takes the same
+//! steps and prints a line with the result of each.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -11,53 +12,54 @@ use super::servers::{LEGACY, MODERN};
 use super::setup::{Installed, programs};
 use super::{Deviation, Row, Shows, judge};
 
-/// A client that this project did not write.
+/// A client of another project.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// What it is called in the table.
+    /// Its name in the table.
     pub name: &'static str,
-    /// The program and its first arguments; how to negotiate, the revision and our server follow.
+    /// The program and its first arguments. The mode of negotiation, the revision and our server
+    /// follow.
     pub command: Vec<OsString>,
-    /// How it can be told to negotiate, and with what.
+    /// The modes in which it can negotiate.
     pub reached: &'static [Reach],
-    /// It starts our server once more to probe it, and kills that process.
+    /// Whether it starts our server once more to probe it, and kills that process.
     pub probes: fn(&str) -> bool,
-    /// Steps that it has no means for.
+    /// Steps that it does not support.
     pub lacks: &'static [&'static str],
-    /// What it is known to get wrong.
+    /// Its known deviations.
     pub deviations: &'static [Deviation],
-    /// It reaches our server over HTTP.
+    /// It uses our server over HTTP.
     pub web: bool,
-    /// What our server complains of, by the code of the diagnostic, and why that is the peer's doing.
+    /// Diagnostics of our server by code, with the reason why the peer causes them.
     pub faults: &'static [(&'static str, &'static str)],
 }
 
-/// How a client is told to negotiate, and with what.
+/// How a client negotiates, and with which server.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach {
-    /// `auto`, `modern` or `legacy`; `stateless` is `legacy` without what needs a session.
+    /// `auto`, `modern` or `legacy`. `stateless` is `legacy` without the steps that need a session.
     pub mode: &'static str,
-    /// What our server is.
+    /// The variant of our server.
     pub ours: Ours,
-    /// The revision that this leads to.
+    /// The resulting revision.
     pub revision: &'static str,
 }
 
-/// What our server is for a client.
+/// A variant of our server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ours {
-    /// It has all that it can have.
+    /// All features.
     Whole,
-    /// It knows only the revisions with `initialize`.
+    /// Only the revisions with `initialize`.
     Older,
-    /// It knows only this revision.
+    /// Only this revision.
     Only(&'static str),
-    /// It has no sessions.
+    /// No sessions.
     Stateless,
 }
 
 impl Ours {
-    /// The arguments that make it so.
+    /// Returns its arguments.
     pub(super) fn flags(self) -> Vec<OsString> {
         match self {
             Self::Whole => Vec::new(),
@@ -68,7 +70,7 @@ impl Ours {
     }
 }
 
-/// The steps that every program takes, in their order.
+/// The steps of every program, in order.
 pub(super) const STEPS: &[&str] = &[
     "revision",
     "list",
@@ -97,17 +99,19 @@ pub(super) const STEPS: &[&str] = &[
     "close",
 ];
 
-/// How long a program may take for all of them.
+/// Maximum time of a program for all of them.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
-/// How often it is looked whether it has ended.
+/// Interval of the checks for its exit.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
 
-/// A server that knows only older revisions answers a request of 2026-07-28 with -32022 and their names, one of which this client knows too.
+/// A server with only legacy revisions responds to a request of 2026-07-28 with -32022 and their
+/// names. This client supports one of them too.
 pub(super) const OLDER: &str = "it does not use `initialize` where -32022 names older revisions only";
-/// Both SDKs hand a notification to its listener in a later turn of the event loop than an answer, at which they drop the listener.
+/// Both SDKs pass a notification to its listener in a later turn of the event loop than a response,
+/// which removes the listener.
 pub(super) const BURST: &str = "progress that is read together with the answer is dropped";
 
-/// The table.
+/// Returns the table.
 pub fn clients(installed: &Installed) -> Vec<Client> {
     let node = |program: &str| vec![installed.node.clone().into(), installed.modules.join(program).into()];
     let python = |interpreter: &std::path::PathBuf, program: &str| {
@@ -174,7 +178,7 @@ pub fn clients(installed: &Installed) -> Vec<Client> {
     ]
 }
 
-/// Runs one client against our server over one adapter.
+/// Runs one client with our server over one adapter.
 pub fn run(client: &Client, reach: Reach, adapter: &'static str, installed: &Installed) -> Row {
     let Reach { mode, revision, .. } = reach;
     let mut row = Row::new(client.name, "client", revision, adapter);
@@ -205,7 +209,7 @@ pub fn run(client: &Client, reach: Reach, adapter: &'static str, installed: &Ins
     row
 }
 
-/// What a line says of a step, if it is of this one.
+/// Returns the result in a line, if it is that of this step.
 pub(super) fn verdict(line: &str, step: &str) -> Option<Result<String, String>> {
     if line.strip_prefix("ok ") == Some(step) {
         return Some(Ok("ok".to_owned()));
@@ -213,9 +217,9 @@ pub(super) fn verdict(line: &str, step: &str) -> Option<Result<String, String>> 
     Some(Err(line.strip_prefix("FAIL ")?.strip_prefix(step)?.strip_prefix(": ")?.to_owned()))
 }
 
-/// What a program left behind.
+/// The result of a program.
 struct Ended {
-    /// None: it did not end in time.
+    /// `None` if it did not exit in time.
     status: Option<ExitStatus>,
     stdout: String,
     stderr: String,
@@ -258,7 +262,7 @@ fn play(client: &Client, reach: Reach, adapter: &str, installed: &Installed) -> 
 }
 
 impl Ended {
-    /// The ids of our servers that began.
+    /// Returns the ids of our servers that started.
     fn started(&self) -> Vec<u32> {
         self.ids("started ")
     }
@@ -267,7 +271,7 @@ impl Ended {
         self.report.lines().filter_map(|line| line.strip_prefix(prefix)?.parse().ok()).collect()
     }
 
-    /// Whether the server that was used ended in order; one that was only probed need not have.
+    /// Checks that the used server exited in order. One that was only probed need not.
     fn server(&self, probed: bool) -> Result<String, String> {
         let (started, ended) = (self.started(), self.ids("ended "));
         let expected = if probed { 2 } else { 1 };

@@ -1,4 +1,4 @@
-//! A server that listens on a port of loopback, as a child process.
+//! A server that listens on a loopback port, as a child process.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
@@ -12,17 +12,17 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::SOON;
 
-/// In an argument or a variable of the environment of a server: the port that it is to listen on.
+/// Placeholder for the port in the arguments and the environment of a server.
 pub const PORT: &str = "{port}";
 
-/// How often it is looked whether it listens, or has ended.
+/// Interval of the checks for its listener and its exit.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a server may take to listen: an interpreter reads its libraries first.
+/// Maximum time until a server listens: an interpreter first loads its libraries.
 const START: Duration = Duration::from_secs(60);
-/// On how many ports it is tried: another process may take one that was free.
+/// Number of ports to try: another process may take a port that was free.
 const PORTS: usize = 5;
 
-/// A child process that listens. Dropping it ends the process.
+/// A listening child process. Dropping it ends the process.
 #[derive(Debug)]
 pub struct Listening {
     child: Child,
@@ -32,15 +32,15 @@ pub struct Listening {
     said: Said,
 }
 
-/// The lines that a process writes, to standard output and to standard error.
+/// The lines of a process on standard output and standard error.
 #[derive(Clone, Debug, Default)]
 struct Said(Arc<(Mutex<Vec<String>>, Condvar)>);
 
 impl Listening {
-    /// Starts a program with a free port in the place of [`PORT`], and waits until it listens.
+    /// Starts a program with a free port for [`PORT`], and waits until it listens.
     ///
     /// # Errors
-    /// It does not, and what it said.
+    /// It does not listen, with its output.
     pub fn start(command: &[OsString], env: &[(&'static str, OsString)]) -> Result<Self, String> {
         let mut last = String::new();
         for _ in 0..PORTS {
@@ -62,40 +62,40 @@ impl Listening {
         Err(last)
     }
 
-    /// Kills it, and starts it anew on the same port: what it knew is lost.
+    /// Kills it, and restarts it on the same port, without its state.
     ///
     /// # Errors
-    /// It does not listen again, and what it said.
+    /// It does not listen again, with its output.
     pub fn restart(&mut self) -> Result<(), String> {
         self.kill();
         self.child = spawn(&self.command, &self.env, self.port, &self.said)?;
         self.until_it_listens()
     }
 
-    /// Where it is reached.
+    /// Returns its URL.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
-    /// The port that it listens on.
+    /// Returns its port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The id of the process.
+    /// Returns its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// All that it has said, in every life of it.
+    /// Returns its output so far, including that before restarts.
     pub fn lines(&self) -> Vec<String> {
         self.said.lock().clone()
     }
 
-    /// Waits until it has said so many lines that begin with this.
+    /// Waits for this number of lines that begin with `prefix`.
     ///
     /// # Errors
-    /// It does not: how many there are.
+    /// The number of these lines, if there are too few.
     pub fn said(&self, prefix: &str, times: usize) -> Result<String, String> {
         let count = |lines: &[String]| lines.iter().filter(|line| line.starts_with(prefix)).count();
         let waited = self.said.0.1.wait_timeout_while(self.said.lock(), SOON, |lines| count(lines) < times);
@@ -106,11 +106,11 @@ impl Listening {
         }
     }
 
-    /// Asks it to end as one does at a terminal, and waits until it has. A server that waits for its connections to be closed ends only if
-    /// none was left open.
+    /// Asks it to exit as a terminal does, and waits for the exit. A server that waits for its
+    /// connections to close exits only if none was left open.
     ///
     /// # Errors
-    /// It does not end, and was killed.
+    /// It did not exit, and was killed.
     pub fn end(&mut self) -> Result<String, String> {
         let begun = Instant::now();
         let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw).ok_or("no process id")?;
@@ -142,7 +142,7 @@ impl Listening {
     }
 
     fn kill(&mut self) {
-        // It fails only if the process has ended, which is what is wanted.
+        // Fails only if the process has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -159,7 +159,7 @@ impl Said {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in the lines of a stream, until its end.
+    /// Reads the lines of a stream up to its end.
     fn hear(&self, stream: impl Read + Send + 'static) {
         let said = self.clone();
         thread::spawn(move || {

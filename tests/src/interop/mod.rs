@@ -1,9 +1,10 @@
-//! Other peoples' clients and servers, over stdio and over HTTP: how they are installed and started, and what must happen between them and
-//! ours.
+//! Clients and servers of other SDKs, over stdio and HTTP: their installation, their start, and the
+//! required results with ours.
 //!
-//! `tests/interop` holds exact versions. They are installed below the target folder, once for each content of the lock files; what cannot be
-//! installed is a failure, never a reason to skip. [`servers`] is the table of servers that our client meets over stdio, [`web`] that of those it
-//! meets over HTTP, [`clients`] that of clients that meet our server ([`offer`]).
+//! `tests/interop` has exact versions. They are installed below the target directory, once for each
+//! content of the lock files. A failed installation is a failure, never a reason to skip.
+//! [`servers`] is the table of servers for our client over stdio, [`web`] that over HTTP,
+//! [`clients`] that of clients for our server ([`offer`]).
 
 pub mod blocking;
 pub mod callers;
@@ -29,34 +30,37 @@ use mcp_proto::client::{Event, Policy, Verdict};
 use mcp_proto::{CallToolResult, ElicitResult, ErrorObject, Object, RawJson};
 use serde_json::{Value, json};
 
-/// How long a call runs before it is cancelled, so that the server has begun it. What it would take by itself is far more.
+/// Time between the start and the cancellation of a call, so that the server has begun it. The call
+/// itself takes far longer.
 const BEFORE_CANCEL: Duration = Duration::from_millis(200);
-/// How long a server may take to exit after the end of its input: an interpreter takes more than a second on a busy machine.
+/// Maximum time of a server's exit after the end of its input: an interpreter takes more than a
+/// second on a busy machine.
 const EXIT: Duration = Duration::from_secs(8);
-/// How long anything may take that should be at once: machines are slow at times.
+/// Maximum time of anything that should be immediate, on a slow machine.
 const SOON: Duration = Duration::from_secs(10);
 
-/// What became of a step.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
-    /// It went as it must; what happened.
+    /// It passed, with a description.
     Passed(String),
-    /// It did not; why.
+    /// It failed, with the reason.
     Failed(String),
-    /// It did not, which is known: what happened, and why that is the peer's doing.
+    /// It failed in a known way: the result, and why the peer causes it.
     Deviates(String, &'static str),
 }
 
-/// A step that a peer is known to get wrong: the revision, the step, why it is the peer's doing, and whether it shows in every run. An entry
-/// that is to show in every run, and shows in no row of one, is stale and fails it.
+/// A step that a peer is known to fail: the revision, the step, why the peer causes it, and whether
+/// it occurs in every run. An entry that has to occur in every run, and occurs in no row, is stale
+/// and fails the run.
 pub type Deviation = (&'static str, &'static str, &'static str, Shows);
 
 /// Whether a deviation depends on chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows {
-    /// It does not.
+    /// It occurs in every run.
     Always,
-    /// It depends on what is read together.
+    /// It depends on which messages are read together.
     AtTimes,
 }
 
@@ -65,22 +69,22 @@ pub enum Shows {
 pub struct Row {
     /// The peer and its version.
     pub peer: String,
-    /// What the peer is: `server` or `client`.
+    /// The role of the peer: `server` or `client`.
     pub role: &'static str,
-    /// The revision that was spoken.
+    /// The revision in use.
     pub revision: &'static str,
     /// Our adapter.
     pub adapter: &'static str,
-    /// The steps in their order.
+    /// The steps, in order.
     pub steps: Vec<(String, Mark)>,
-    /// What the peer wrote to standard error.
+    /// The standard error of the peer.
     pub stderr: Vec<String>,
-    /// How long it all took.
+    /// The total time.
     pub time: Duration,
 }
 
 impl Row {
-    /// A row without steps.
+    /// Creates a row without steps.
     fn new(peer: &str, role: &'static str, revision: &'static str, adapter: &'static str) -> Self {
         Self {
             peer: peer.to_owned(),
@@ -93,7 +97,7 @@ impl Row {
         }
     }
 
-    /// How many steps passed, failed, and are known to deviate.
+    /// Returns the numbers of passed, failed and deviating steps.
     pub fn count(&self) -> (usize, usize, usize) {
         let of = |wanted: fn(&Mark) -> bool| self.steps.iter().filter(|(_, mark)| wanted(mark)).count();
         (
@@ -104,7 +108,7 @@ impl Row {
     }
 }
 
-/// Judges a step with the list of known deviations at hand.
+/// Returns the result of a step, given the list of known deviations.
 pub fn judge(known: &[Deviation], revision: &str, step: &str, result: Result<String, String>) -> Mark {
     let known = known.iter().find(|(of, name, ..)| *of == revision && *name == step);
     match (result, known) {
@@ -114,7 +118,7 @@ pub fn judge(known: &[Deviation], revision: &str, step: &str, result: Result<Str
     }
 }
 
-/// What a call returned.
+/// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// The texts of the result, joined by line feeds.
@@ -123,9 +127,9 @@ pub struct Answer {
     pub structured: Option<Value>,
     /// Whether the tool failed.
     pub is_error: bool,
-    /// The progress values in the order they came.
+    /// The progress values in the order of arrival.
     pub progress: Vec<f64>,
-    /// What was asked meanwhile.
+    /// The requests of the server during the call.
     pub asked: Vec<&'static str>,
 }
 
@@ -137,39 +141,40 @@ impl Answer {
     }
 }
 
-/// Where a server is.
+/// The location of a server.
 #[derive(Debug)]
 pub enum Place {
-    /// At the other end of the pipes of this program.
+    /// A program with pipes.
     Program(Command),
-    /// At this URL.
+    /// A URL.
     Url(String),
 }
 
 /// How a client connects.
 #[derive(Debug)]
 pub struct Plan<'a> {
-    /// To what.
+    /// The location of the server.
     pub place: Place,
-    /// Which eras it tries.
+    /// The policy for the era.
     pub policy: Policy,
-    /// The revision that it is to speak; if that is an older one of its era, the client knows no other.
+    /// The intended revision. If it is not the newest of its era, the client supports no other.
     pub revision: &'a str,
-    /// What an earlier client has found out.
+    /// The findings of an earlier client.
     pub verdict: Option<Verdict>,
-    /// The root that it declares.
+    /// The root that the client declares.
     pub root: String,
 }
 
-/// A client of one adapter, connected to a peer. The same steps are run with each.
+/// A client of one adapter, connected to a peer. Every adapter runs the same steps.
 pub trait Session {
-    /// The revision in use.
+    /// Returns the revision in use.
     fn revision(&self) -> String;
-    /// What was found out about the server.
+    /// Returns what the client found out about the server.
     fn verdict(&self) -> Option<Verdict>;
-    /// The names of all tools, through all pages.
+    /// Returns the names of all tools, from all pages.
     fn tools(&mut self) -> Result<Vec<String>, String>;
-    /// Calls a tool, and tells each progress as it comes. A question for the user is accepted with `form`, or declined without one.
+    /// Calls a tool, and reports progress as it arrives. A request to the user is accepted with
+    /// `form`, or declined without one.
     fn call_told(
         &mut self,
         tool: &str,
@@ -181,28 +186,29 @@ pub trait Session {
     fn call(&mut self, tool: &str, arguments: &Value, form: Option<&Value>) -> Result<Answer, String> {
         self.call_told(tool, arguments, form, &mut |_| ())
     }
-    /// Calls a tool with a limit of time. `Ok` only if the call ended because of it.
+    /// Calls a tool with a timeout. `Ok` only if the call ended because of it.
     fn time_out(&mut self, tool: &str, arguments: &Value, limit: Duration) -> Result<(), String>;
-    /// Begins all the calls of a tool before it waits for the first. The answers, in the order of the arguments.
+    /// Starts all calls of a tool before it waits for the first. Returns the results in the order
+    /// of the arguments.
     fn many(&mut self, tool: &str, arguments: &[Value]) -> Result<Vec<Answer>, String>;
     /// Calls a tool, cancels the call, and waits for its end. `Ok` only if it ended as cancelled.
     fn cancel(&mut self, tool: &str, arguments: &Value) -> Result<(), String>;
-    /// Asks whether the server is there.
+    /// Checks that the server responds.
     fn ping(&mut self) -> Result<(), String>;
-    /// What was heard.
+    /// Returns the events so far.
     fn ear(&self) -> &Ear;
-    /// Ends the session. `Ok` only if nothing of it is left in this process.
+    /// Closes the session. `Ok` only if nothing of it remains in this process.
     fn close(self: Box<Self>) -> Result<(), String>;
 }
 
-/// What the callbacks of a session share with its steps. A clone hears and says the same.
+/// The state that the callbacks of a session share with its steps. Clones share it too.
 #[derive(Clone, Default)]
 pub struct Ear(Arc<(Mutex<Heard>, Condvar)>);
 
-/// What was heard, and what is to be answered.
+/// The received events, and the answers to give.
 #[derive(Default)]
 struct Heard {
-    /// What the user fills in; none declines.
+    /// The content of the user. `None` declines.
     form: Option<Object>,
     /// The URI of the one root.
     root: String,
@@ -216,7 +222,7 @@ struct Heard {
 }
 
 impl Ear {
-    /// Knows this root.
+    /// Creates the state with this root.
     pub fn new(root: &str) -> Self {
         let ear = Self::default();
         root.clone_into(&mut ear.lock().root);
@@ -227,7 +233,7 @@ impl Ear {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call begins: what the user will fill in.
+    /// Begins a call with the content of the user.
     fn begin(&self, form: Option<&Value>) -> Result<(), String> {
         let form = form.map(Object::encode).transpose().map_err(|why| why.to_string())?;
         let mut heard = self.lock();
@@ -236,7 +242,7 @@ impl Ear {
         Ok(())
     }
 
-    /// What was asked since it began.
+    /// Returns the requests of the server since the beginning of the call.
     fn asked(&self) -> Vec<&'static str> {
         self.lock().asked.clone()
     }
@@ -279,12 +285,12 @@ impl Ear {
         self.lock().stderr.push(line.to_owned());
     }
 
-    /// How often the tools have changed.
+    /// Returns how often the tools have changed.
     pub fn changes(&self) -> usize {
         self.lock().tools_changed
     }
 
-    /// Waits until the tools have changed more often than that.
+    /// Waits until the tools have changed more often than `before`.
     pub fn changed(&self, before: usize) -> Result<usize, String> {
         let waited = self.0.1.wait_timeout_while(self.lock(), SOON, |heard| heard.tools_changed <= before);
         let (heard, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -294,22 +300,22 @@ impl Ear {
         }
     }
 
-    /// What was told of a listener or a subscription that was given up.
+    /// Returns the reason why a listener or a subscription was given up.
     pub fn lost(&self) -> Option<String> {
         self.lock().lost.clone()
     }
 
-    /// How often the rest of a stream was to be asked for.
+    /// Returns how often a stream was resumed.
     pub fn reconnected(&self) -> usize {
         self.lock().reconnected
     }
 
-    /// What the peer did wrong, as our client sees it.
+    /// Returns the diagnostics of our client about the peer.
     pub fn diagnostics(&self) -> Vec<String> {
         self.lock().diagnostics.clone()
     }
 
-    /// What the peer wrote to standard error.
+    /// Returns the standard error of the peer.
     pub fn stderr(&self) -> Vec<String> {
         self.lock().stderr.clone()
     }

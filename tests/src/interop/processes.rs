@@ -1,24 +1,24 @@
-//! Which processes there are, by their ids.
+//! The existing processes, by id.
 
 use std::time::{Duration, Instant};
 use std::{fs, process, thread};
 
 use super::SOON;
 
-/// How often it is looked whether a process is gone.
+/// Interval of the checks for an exit.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Processes that must be gone in the end.
+/// Processes that must have exited in the end.
 #[derive(Clone, Debug)]
 pub struct Watch(Vec<u32>);
 
 impl Watch {
-    /// These.
+    /// Watches these processes.
     pub fn these(ids: Vec<u32>) -> Self {
         Self(ids)
     }
 
-    /// All that descend from this process at the moment.
+    /// Watches all current descendants of this process.
     pub fn children() -> Self {
         let parents = parents();
         let mut found = vec![process::id()];
@@ -31,18 +31,18 @@ impl Watch {
         Self(found)
     }
 
-    /// Waits a little until nothing descends from this process.
+    /// Waits briefly until this process has no descendants.
     ///
     /// # Errors
-    /// What is left.
+    /// The remaining ones.
     pub fn none() -> Result<String, String> {
         wait(|| Self::children().0).map(|()| "none".to_owned())
     }
 
-    /// Waits a little until none of them is left. One that has ended and that nobody has waited for counts as left.
+    /// Waits briefly until all of them have exited. A zombie counts as remaining.
     ///
     /// # Errors
-    /// What is left.
+    /// The remaining ones.
     pub fn gone(&self) -> Result<String, String> {
         if self.0.is_empty() {
             return Err("no process was seen at all".to_owned());
@@ -50,7 +50,7 @@ impl Watch {
         wait(|| self.left()).map(|()| format!("{} gone", self.0.len()))
     }
 
-    /// Those that are there.
+    /// Returns the existing ones.
     pub fn left(&self) -> Vec<u32> {
         parents().into_iter().map(|(id, _)| id).filter(|id| self.0.contains(id)).collect()
     }
@@ -70,7 +70,7 @@ fn wait(left: impl Fn() -> Vec<u32>) -> Result<(), String> {
     }
 }
 
-/// Every process and its parent.
+/// Returns every process with its parent.
 fn parents() -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());

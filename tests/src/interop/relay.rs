@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// Passes bytes on, both ways and each end on its own, until it is dropped.
+/// Forwards bytes in both directions independently, until it is dropped.
 #[derive(Debug)]
 pub struct Relay {
     address: SocketAddr,
@@ -15,16 +15,16 @@ pub struct Relay {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Both ends of every connection there ever was.
+    /// Both ends of every connection so far.
     ends: Mutex<Vec<TcpStream>>,
     over: AtomicBool,
 }
 
 impl Relay {
-    /// Listens on a free port, and connects to a port for every connection that it takes.
+    /// Listens on a free port, and connects to `port` for every accepted connection.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The error of the operating system.
     pub fn to(port: u16) -> io::Result<Self> {
         let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = socket.local_addr()?;
@@ -35,22 +35,23 @@ impl Relay {
                 if inner.over.load(Ordering::SeqCst) {
                     break;
                 }
-                // A server that is away is a connection that ends at once.
+                // If the server is down, the connection ends at once.
                 let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).and_then(|server| inner.join(&client, &server));
             }
         });
         Ok(Self { address, shared })
     }
 
-    /// Where a client finds the server.
+    /// Returns the URL for a client.
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    /// Cuts all connections there are, at once and without an end of what they carry; further ones are passed on.
+    /// Cuts all current connections at once, in the middle of their streams. Later ones are
+    /// forwarded.
     pub fn cut(&self) {
         for end in self.shared.lock().drain(..) {
-            // It fails if that end is gone already.
+            // Fails if that end is already closed.
             let _ = end.shutdown(Shutdown::Both);
         }
     }
@@ -76,7 +77,7 @@ impl Shared {
             let (mut from, mut to) = (from.try_clone()?, to.try_clone()?);
             to.set_nodelay(true)?;
             thread::spawn(move || {
-                // The end of one way is not that of the other.
+                // The end of one direction is not that of the other.
                 let _ = pass(&mut from, &mut to);
                 let _ = to.shutdown(Shutdown::Write);
             });

@@ -1,4 +1,4 @@
-//! The servers that our client meets.
+//! The servers for our client.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,30 +14,30 @@ use super::steps::{Does, Expect, Step, call, step};
 use super::web::Web;
 use super::{Deviation, Shows};
 
-/// A server that this project did not write.
+/// A server of another project.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// What it is called in the table.
+    /// Its name in the table.
     pub name: &'static str,
     /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// What is added to its environment.
+    /// Additions to its environment.
     pub env: Vec<(&'static str, OsString)>,
-    /// The policies it can be reached with, and the revision that each leads to.
+    /// The policies that work with it, and the resulting revisions.
     pub reached: &'static [(Policy, &'static str)],
     /// Names of tools that it must list.
     pub tools: &'static [&'static str],
-    /// What to do and what comes of it, in a revision.
+    /// Returns the steps and their required results, for a revision.
     pub steps: fn(&Server, &str) -> Vec<Step>,
-    /// Policies that it cannot be reached with.
+    /// Policies that do not work with it.
     pub refuses: &'static [Policy],
-    /// What it is known to get wrong.
+    /// Its known deviations.
     pub deviations: &'static [Deviation],
-    /// What our client complains of, by the code of the diagnostic, and why that is the peer's doing.
+    /// Diagnostics of our client by code, with the reason why the peer causes them.
     pub faults: &'static [(&'static str, &'static str)],
-    /// A folder of this server alone. Our client declares it as its root.
+    /// The directory of this server. Our client declares it as its root.
     pub folder: PathBuf,
-    /// What it is over HTTP; none is a server over stdio.
+    /// Its properties over HTTP. `None` for a server over stdio.
     pub web: Option<Web>,
 }
 
@@ -49,7 +49,8 @@ pub(super) const MODERN: &str = "2026-07-28";
 /// The first revision of all.
 pub const OLDEST: &str = "2024-11-05";
 
-/// What our client knows that is to speak a revision: all, unless it is an older one of its era.
+/// Returns the supported revisions of our client for an intended revision: all, unless it is not
+/// the newest of its era.
 pub fn versions(revision: &str) -> Versions {
     match ProtocolVersion::parse(revision) {
         Some(older) if ![LEGACY, MODERN].contains(&revision) => Versions::new([older]),
@@ -58,11 +59,11 @@ pub fn versions(revision: &str) -> Versions {
 }
 
 impl Server {
-    /// How our client reaches it: what starts it, with an empty folder, and so that its exit code can be asked for later: a client tells
-    /// nobody how its server ended.
+    /// Returns the command that starts it, with an empty directory, so that its exit code is
+    /// available later: a client does not report the exit of its server.
     ///
     /// # Errors
-    /// The folder is not writable.
+    /// The directory is not writable.
     pub fn command(&self) -> Result<Command, String> {
         let told = |why: std::io::Error| format!("{}: {why}", self.folder.display());
         empty(&self.folder).map_err(told)?;
@@ -75,12 +76,12 @@ impl Server {
         Ok(command)
     }
 
-    /// The root that our client declares.
+    /// Returns the root that our client declares.
     pub fn root(&self) -> String {
         format!("file://{}", self.folder.display())
     }
 
-    /// How it ended: it must have exited by itself, with success.
+    /// Checks that it exited by itself, with success.
     ///
     /// # Errors
     /// It was killed, or exited with another code.
@@ -97,10 +98,10 @@ impl Server {
     }
 }
 
-/// Its tool sleeps on, and nothing else ends the program at the end of its input.
+/// Its tool continues to sleep, and nothing else ends the program at the end of its input.
 const TIMER: &str = "the timer of a call that was cancelled keeps it alive";
 
-/// The table.
+/// Returns the table.
 pub fn servers(installed: &Installed) -> Vec<Server> {
     let node = |package: &str| -> Vec<OsString> {
         let program = installed.modules.join("node_modules/@modelcontextprotocol").join(package).join("dist/index.js");
@@ -214,18 +215,18 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
     ]
 }
 
-/// The tools of the servers that this project writes on another SDK.
+/// The tools of the servers that this project writes with other SDKs.
 pub(super) const OFFERED: &[&str] =
     &["add", "echo", "count", "greet", "sample", "roots", "fail", "wait", "cancelled", "note"];
 
-/// Leaves out what a revision does not have.
+/// Removes the steps that a revision does not support.
 pub(super) fn fit(steps: &mut Vec<Step>, revision: &str) {
-    // Structured results, questions for the user.
+    // Structured results, and requests to the user.
     let since = ["structured", "form", "declined"];
     steps.retain(|step| revision >= "2025-06-18" || !since.contains(&step.name));
 }
 
-/// What they do.
+/// Returns the steps of these servers.
 pub(super) fn offered(revision: &str) -> Vec<Step> {
     let ann = || json!({ "name": "Ann" });
     let mut steps = vec![

@@ -7,22 +7,22 @@ use std::{env, fs, io, thread};
 
 use crate::sources;
 
-/// What was installed.
+/// The installation.
 #[derive(Clone, Debug)]
 pub struct Installed {
     /// The program that runs JavaScript.
     pub node: PathBuf,
-    /// The folder of the packages for it.
+    /// The directory of its packages.
     pub modules: PathBuf,
-    /// The interpreter that has `mcp` 2.x.
+    /// The interpreter with `mcp` 2.x.
     pub python2: PathBuf,
-    /// The interpreter that has `mcp` 1.x.
+    /// The interpreter with `mcp` 1.x.
     pub python1: PathBuf,
-    /// Our programs on `rmcp`.
+    /// Our programs with `rmcp`.
     pub rmcp: PathBuf,
     /// Our server.
     pub server: PathBuf,
-    /// An empty folder for what a run writes.
+    /// An empty directory for the files of a run.
     pub scratch: PathBuf,
 }
 
@@ -31,14 +31,14 @@ pub struct Installed {
 pub enum Which {
     /// All.
     All,
-    /// The newest on TypeScript and Python. The paths of the others lead nowhere.
+    /// The newest ones for TypeScript and Python. The paths of the others are empty.
     Newest,
 }
 
 /// Installs what is missing.
 ///
 /// # Errors
-/// What could not be installed, and what the installer said.
+/// The part that could not be installed, and the output of the installer.
 pub fn install(which: Which) -> Result<Installed, String> {
     let all = which == Which::All;
     let scratch = place("scratch")?;
@@ -57,12 +57,13 @@ pub fn install(which: Which) -> Result<Installed, String> {
     })
 }
 
-/// The folder of the programs of this project for the SDKs.
+/// Returns the directory of this project's programs for the SDKs.
 pub fn programs() -> PathBuf {
     sources::root().join("tests/interop")
 }
 
-/// The program that runs it, and the folder of the packages. What runs must lie beside the packages to find them.
+/// Returns the program that runs JavaScript, and the directory of the packages. A script must be
+/// beside the packages to find them.
 fn install_node() -> Result<(PathBuf, PathBuf), String> {
     let node = env::var_os("NODE").unwrap_or_else(|| "node".into());
     let place = place("node")?;
@@ -79,7 +80,7 @@ fn install_node() -> Result<(PathBuf, PathBuf), String> {
     Ok((node.into(), place))
 }
 
-/// The interpreter that has the packages of a list, each checked against the hash in it.
+/// Returns the interpreter with the packages of a list. Each is checked against the hash in it.
 fn install_python(list: &str) -> Result<PathBuf, String> {
     let system = env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     let place = place(list.trim_end_matches(".txt"))?;
@@ -94,7 +95,8 @@ fn install_python(list: &str) -> Result<PathBuf, String> {
     Ok(python)
 }
 
-/// Our programs on the other Rust SDK. They are no part of the workspace, so that it does not depend on what they depend on.
+/// Builds our programs with the other Rust SDK. They are not part of the workspace, which must not
+/// depend on their dependencies.
 fn install_rmcp() -> Result<PathBuf, String> {
     let place = place("rmcp")?;
     let manifest = programs().join("rmcp/Cargo.toml");
@@ -102,14 +104,14 @@ fn install_rmcp() -> Result<PathBuf, String> {
     Ok(place.join("debug/interop-rmcp"))
 }
 
-/// Our server.
+/// Builds our server.
 fn ours() -> Result<PathBuf, String> {
     Ok(build(&["interop_server"])?.join("interop_server"))
 }
 
-/// Builds programs of this package, of the same profile as this program, and returns the folder that all of them lie in. With `PROGRAMS_BUILT`
-/// in the environment they are there: built for themselves they would be compiled anew, since cargo then chooses other features of
-/// the crates that they use.
+/// Builds programs of this package with the profile of this program, and returns their directory.
+/// With `PROGRAMS_BUILT` in the environment they exist: a separate build would compile them again,
+/// since cargo selects other features of the shared crates.
 pub(crate) fn build(programs: &[&str]) -> Result<PathBuf, String> {
     let folder = target()?;
     if env::var_os("PROGRAMS_BUILT").is_some() {
@@ -125,7 +127,7 @@ pub(crate) fn build(programs: &[&str]) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// The folder that this program lies in: the target folder's, for its profile.
+/// Returns the directory of this program: that of the target directory for its profile.
 pub(crate) fn target() -> Result<PathBuf, String> {
     let me = env::current_exe().map_err(|why| format!("our own path: {why}"))?;
     me.parent().map(Path::to_path_buf).ok_or_else(|| "our own path has no folder".to_owned())
@@ -135,7 +137,7 @@ pub(crate) fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Where something is installed: below the target folder.
+/// Returns the directory of an installation, below the target directory.
 pub(crate) fn place(name: &str) -> Result<PathBuf, String> {
     Ok(target()?.with_file_name("interop").join(name))
 }
@@ -144,10 +146,10 @@ pub(crate) fn copy(from: &Path, to: &Path, file: &str) -> Result<(), String> {
     fs::copy(from.join(file), to.join(file)).map(drop).map_err(|why| format!("{file}: {why}"))
 }
 
-/// Makes the folder anew.
+/// Creates the directory again, empty.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn empty(folder: &Path) -> io::Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
@@ -155,7 +157,8 @@ pub fn empty(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
-/// Runs `steps` in a fresh folder unless it was done before for the same list. The mark is written last, so what broke off is done again.
+/// Runs `steps` in a new directory unless this was done before for the same list. The mark is
+/// written last, so an interrupted installation is repeated.
 pub(crate) fn install_once(
     place: &Path,
     list: &Path,

@@ -1,4 +1,4 @@
-//! What our client does with a server: the steps, and what must come of each.
+//! The steps of our client with a server, and their required results.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -11,107 +11,109 @@ use super::processes::Watch;
 use super::servers::{LEGACY, MODERN, Server};
 use super::{Answer, Mark, Place, Plan, Row, Session, judge};
 
-/// How many calls are under way at once in [`Does::Many`].
+/// Number of concurrent calls in [`Does::Many`].
 pub const MANY: usize = 100;
-/// The length of the text that goes both ways in [`Does::Large`].
+/// Length of the text that goes in both directions in [`Does::Large`].
 pub const LARGE: usize = 1 << 20;
 
-/// The limit of time in [`Does::TimeOut`]; the tool takes far longer.
+/// The timeout in [`Does::TimeOut`]. The tool takes far longer.
 const LIMIT: Duration = Duration::from_millis(300);
 
-/// A step of the other table.
+/// The error of a step that belongs to the other table.
 const PIPED: &str = "this server does not listen";
 
-/// How an adapter reaches a server.
+/// How an adapter connects to a server.
 pub type Connect = fn(Plan<'_>) -> Result<Box<dyn Session>, String>;
 
-/// One thing to do.
+/// One step.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What it is called in the table.
+    /// Its name in the table.
     pub name: &'static str,
-    /// What is done.
+    /// The action.
     pub does: Does,
 }
 
-/// What is done.
+/// The action of a step.
 #[derive(Clone, Debug)]
 pub enum Does {
     /// Calls this tool with these arguments.
     Call(&'static str, Value, Box<Expect>),
-    /// Calls this tool; the answer is a JSON-RPC error whose text contains this.
+    /// Calls this tool. The response is a JSON-RPC error whose text contains this.
     Refused(&'static str, Value, &'static str),
-    /// Calls this tool [`MANY`] times at once, each with another text in this argument that must come back.
+    /// Calls this tool [`MANY`] times at once, each with another text in this argument, which must
+    /// be returned.
     Many(&'static str, &'static str),
-    /// Calls this tool with a text of [`LARGE`] bytes in this argument that must come back.
+    /// Calls this tool with a text of [`LARGE`] bytes in this argument, which must be returned.
     Large(&'static str, &'static str),
     /// Calls this tool, which takes far longer, and cancels the call.
     Cancel(&'static str, Value),
-    /// Calls this tool, which takes far longer, with a limit of time.
+    /// Calls this tool, which takes far longer, with a timeout.
     TimeOut(&'static str, Value),
-    /// Asks whether the server is there.
+    /// Checks that the server responds.
     Ping,
-    /// Our client has told that the tools have changed, or does.
+    /// Waits until our client has reported that the tools have changed.
     HasChanged,
-    /// Calls this tool, whereupon our client tells that the tools have changed.
+    /// Calls this tool, after which our client must report that the tools have changed.
     Changed(&'static str),
-    /// Calls this tool, whereupon our client tells that the tools have changed, or has told that it does not hear of it for a while.
+    /// Calls this tool, after which our client must report that the tools have changed, or has
+    /// reported that it receives no changes for a while.
     Regained(&'static str),
-    /// The server has said so many lines that begin with this, or says them.
+    /// Waits for this number of lines of the server that begin with this text.
     Said(&'static str, usize),
 }
 
-/// What must come of a call.
+/// The required result of a call.
 #[derive(Clone, Debug, Default)]
 pub struct Expect {
     /// The text contains this.
     text: &'static str,
-    /// The data is this.
+    /// The data equals this.
     structured: Option<Value>,
     /// The tool fails.
     fails: bool,
-    /// So many progress notifications, which rise.
+    /// Number of progress notifications, with increasing values.
     progress: usize,
-    /// What is asked.
+    /// The requests of the server.
     asks: &'static [&'static str],
-    /// What the user fills in; none declines.
+    /// The content of the user. `None` declines.
     form: Option<Value>,
 }
 
 impl Expect {
-    /// A success whose text contains this.
+    /// Requires a success whose text contains this.
     pub fn text(text: &'static str) -> Self {
         Self { text, ..Self::default() }
     }
 
-    /// And whose data is this.
+    /// Requires this data.
     pub fn structured(self, json: Value) -> Self {
         Self { structured: Some(json), ..self }
     }
 
-    /// But of a tool that fails.
+    /// Requires a failed tool.
     pub fn fails(self) -> Self {
         Self { fails: true, ..self }
     }
 
-    /// After so many notifications.
+    /// Requires this number of notifications.
     pub fn progress(self, progress: usize) -> Self {
         Self { progress, ..self }
     }
 
-    /// After these were asked.
+    /// Requires these requests of the server.
     pub fn asks(self, asks: &'static [&'static str]) -> Self {
         Self { asks, ..self }
     }
 
-    /// And the user filled this in.
+    /// Lets the user respond with this content.
     pub fn form(self, form: Value) -> Self {
         Self { form: Some(form), ..self }
     }
 
     pub(super) fn check(&self, answer: &Answer) -> Result<String, String> {
         let rising = answer.progress.windows(2).all(|pair| pair[0] < pair[1]);
-        // A server asks for the roots when it likes.
+        // A server may request the roots at any time.
         let asked = answer.asked.iter().copied().filter(|what| *what != "roots" || self.asks.contains(what));
         let same = answer.is_error == self.fails
             && answer.progress.len() == self.progress
@@ -125,12 +127,12 @@ impl Expect {
     }
 }
 
-/// A call.
+/// Creates a call.
 pub fn call(name: &'static str, tool: &'static str, arguments: Value, expect: Expect) -> Step {
     Step { name, does: Does::Call(tool, arguments, Box::new(expect)) }
 }
 
-/// Anything else.
+/// Creates any other step.
 pub fn step(name: &'static str, does: Does) -> Step {
     Step { name, does }
 }
@@ -156,7 +158,7 @@ impl Step {
                 }
             }
             Does::Large(tool, argument) => {
-                // No two parts of it are the same, and not every character is one byte.
+                // All parts of it differ, and not every character is one byte.
                 let mut text = String::new();
                 for n in 0.. {
                     if text.len() >= LARGE {
@@ -194,7 +196,7 @@ impl Step {
     }
 }
 
-/// Tries to reach one server over one adapter with a policy that it refuses.
+/// Tries to connect to a server with a policy that it refuses.
 pub fn refuse(server: &Server, policy: Policy, adapter: &'static str, connect: Connect) -> Row {
     let mut row = Row::new(server.name, "server", "none", adapter);
     let refused = match plan(server, policy, MODERN).and_then(connect) {
@@ -259,12 +261,12 @@ pub(super) fn talk(
     }
 }
 
-/// The complaints that tell of the older era, and the others.
+/// Separates the diagnostics about the legacy era from the others.
 fn fell_back(complaints: Vec<String>) -> (Vec<String>, Vec<String>) {
     complaints.into_iter().partition(|fault| fault.starts_with("fell-back-to-legacy:"))
 }
 
-/// Judges what our client complained of.
+/// Checks the diagnostics of our client.
 pub(super) fn complaints(server: &Server, diagnostics: &[String], row: &mut Row) {
     let (_, faults) = fell_back(diagnostics.to_vec());
     let reason = |fault: &String| server.faults.iter().find(|(code, _)| fault.starts_with(&format!("{code}:")));
@@ -278,12 +280,12 @@ pub(super) fn complaints(server: &Server, diagnostics: &[String], row: &mut Row)
 }
 
 impl Row {
-    /// Notes a step of a server, judged with what is known of it at hand.
+    /// Records the result of a step, given the known deviations of the server.
     pub(super) fn note(&mut self, server: &Server, step: &str, result: Result<String, String>) {
         self.steps.push((step.to_owned(), judge(server.deviations, self.revision, step, result)));
     }
 
-    /// Ends a session.
+    /// Closes a session.
     pub(super) fn close(&mut self, server: &Server, session: Box<dyn Session>) {
         let closing = Instant::now();
         let closed = session.close();

@@ -1,4 +1,4 @@
-//! What judges other people must itself be right.
+//! Tests of the checks themselves.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -18,12 +18,12 @@ use super::steps::Expect;
 use super::{Answer, Mark, Shows, judge};
 
 #[test]
-fn a_process_is_left_until_it_has_ended_and_was_waited_for() {
+fn process_exists_until_it_is_reaped() {
     let mut child = Command::new("sleep").arg("60").spawn().expect("there is `sleep`");
     let watch = Watch::these(vec![child.id()]);
     assert_eq!(watch.left(), [child.id()]);
     child.kill().expect("it runs");
-    // Nobody has waited for it: it is still in the table of processes.
+    // It was not reaped, so it is still in the table of processes.
     assert_eq!(watch.left(), [child.id()]);
     child.wait().expect("it has ended");
     watch.gone().expect("it is gone");
@@ -50,14 +50,14 @@ fn a_deviation_is_known_for_its_revision_and_step_only() {
 }
 
 #[test]
-fn an_answer_is_what_was_expected_in_every_part() {
+fn response_must_match_in_every_part() {
     let expect = Expect::text("5").structured(json!({ "sum": 5 })).progress(2).asks(&["user"]);
     let right = Answer {
         text: "it is 5".to_owned(),
         structured: Some(json!({ "sum": 5 })),
         is_error: false,
         progress: vec![1.0, 2.0],
-        // A server may ask for the roots whenever it likes.
+        // A server may request the roots at any time.
         asked: vec!["roots", "user"],
     };
     expect.check(&right).expect("all of it is right");
@@ -78,7 +78,7 @@ fn an_answer_is_what_was_expected_in_every_part() {
 }
 
 #[test]
-fn a_program_that_does_not_listen_is_told_of_with_what_it_said() {
+fn program_that_does_not_listen_is_reported_with_its_output() {
     let command = |script: &str| ["sh", "-c", script, "sh", PORT].map(OsString::from);
     let why = Listening::start(&command("echo out $1; echo err >&2; exit 3"), &[]).expect_err("it ends at once");
     assert!(why.contains("exit status: 3"), "{why}");
@@ -86,7 +86,7 @@ fn a_program_that_does_not_listen_is_told_of_with_what_it_said() {
 }
 
 #[test]
-fn a_relay_passes_each_way_on_its_own_until_it_is_cut() {
+fn relay_forwards_each_direction_until_it_is_cut() {
     let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     let port = server.local_addr().expect("it is bound").port();
     let echo = thread::spawn(move || {
@@ -96,7 +96,7 @@ fn a_relay_passes_each_way_on_its_own_until_it_is_cut() {
             stream.read_exact(&mut line).expect("the line");
             stream.write_all(&line).expect("the way back is open");
             let mut rest = Vec::new();
-            // The end of the client's way, which is not that of the server's.
+            // The end of the client's direction, which is not that of the server's.
             stream.read_to_end(&mut rest).expect("an end in order");
             let _ = stream.write_all(b"bye");
         }
@@ -123,7 +123,7 @@ fn a_relay_passes_each_way_on_its_own_until_it_is_cut() {
 }
 
 #[test]
-fn a_complaint_of_our_server_is_excused_only_where_it_must_come() {
+fn diagnostic_of_our_server_is_excused_only_if_expected() {
     let client = Client {
         name: "a client",
         command: Vec::new(),
@@ -152,7 +152,7 @@ fn a_complaint_of_our_server_is_excused_only_where_it_must_come() {
 }
 
 #[test]
-fn a_step_is_taken_where_there_is_what_it_needs() {
+fn step_runs_only_with_its_prerequisites() {
     let reach = |mode, ours, revision| Reach { mode, ours, revision };
     let whole = reach("legacy", Ours::Whole, LEGACY);
     let older = reach("auto", Ours::Older, LEGACY);

@@ -1,4 +1,4 @@
-//! The servers that our client meets over HTTP, and what it does with each.
+//! The servers for our client over HTTP, with the steps of each.
 
 use std::ffi::OsString;
 
@@ -14,47 +14,47 @@ use super::setup::{Installed, programs};
 use super::steps::{Connect, Does, Expect, Step, call, complaints, step, talk};
 use super::{Deviation, Place, Plan, Row, Session, Shows};
 
-/// What a server is over HTTP.
+/// The properties of a server over HTTP.
 #[derive(Clone, Copy, Debug)]
 pub struct Web {
-    /// Up to 2025-11-25 it has sessions: it remembers its clients.
+    /// Up to 2025-11-25 it has sessions: it keeps state for its clients.
     pub sessions: bool,
-    /// It says 404 to a request of a session that it does not know, as one that was started anew must.
+    /// It responds with 404 to a request of an unknown session, as a restarted server must.
     pub renews: bool,
-    /// It answers with a JSON text in place of a stream of events.
+    /// It responds with JSON instead of an event stream.
     pub json: bool,
-    /// It can send the rest of a stream that was cut.
+    /// It can resume a stream that was cut.
     pub store: bool,
-    /// How the line begins with which it tells that its client has ended the session.
+    /// The prefix of the line that reports the end of a session by the client.
     pub ended: &'static str,
-    /// What is done once it was killed and started anew, and what comes of it, in a revision.
+    /// Returns the steps after it was killed and restarted, for a revision.
     pub restarted: fn(&Web, &str) -> Vec<Step>,
-    /// Calls during which every connection is cut at the first progress, in a revision.
+    /// Returns calls during which every connection is cut at the first progress, for a revision.
     pub cuts: fn(&Web, &str) -> Vec<Cut>,
 }
 
 /// A call during which every connection is cut.
 #[derive(Clone, Debug)]
 pub struct Cut {
-    /// What the step is called in the table.
+    /// The name of the step in the table.
     pub name: &'static str,
     /// The tool, which reports progress.
     pub tool: &'static str,
     /// Its arguments.
     pub arguments: Value,
-    /// What the answer, or otherwise the error, contains.
+    /// The text that the result, or otherwise the error, contains.
     pub outcome: Result<&'static str, &'static str>,
 }
 
 /// The first revision with this transport.
 const FIRST: &str = "2025-03-26";
-/// The first revision whose requests name it, and with questions for the user.
+/// The first revision whose requests name it, and which has requests to the user.
 pub(super) const SECOND: &str = "2025-06-18";
 
 const UNHEARD: &str = "where it answers with JSON, it does not notice that the client has left";
 const DEAF: &[Deviation] =
     &[(MODERN, "cancelled", UNHEARD, Shows::Always), (MODERN, "timeout told", UNHEARD, Shows::Always)];
-/// Nor does it know of which call a notification tells where every request is a server of its own.
+/// If every request is a separate server, it does not know the call of a notification either.
 const DEAF_ALWAYS: &[Deviation] = &[
     (MODERN, "cancelled", UNHEARD, Shows::Always),
     (MODERN, "timeout told", UNHEARD, Shows::Always),
@@ -63,10 +63,10 @@ const DEAF_ALWAYS: &[Deviation] = &[
     (FIRST, "cancelled", UNHEARD, Shows::Always),
     (FIRST, "timeout told", UNHEARD, Shows::Always),
 ];
-/// 404 is what says that a session is gone; 400 may mean anything.
+/// 404 means that a session has ended; 400 may mean anything.
 const NO_404: &str = "it answers 400 to a session that it does not know, where 404 makes a client begin a new one";
 
-/// What becomes of a call whose answer is lost.
+/// The error of a call whose response is lost.
 const LOST: &str = "Transport closed";
 
 const ALL: &[(Policy, &str)] = &[
@@ -77,14 +77,14 @@ const ALL: &[(Policy, &str)] = &[
     (Policy::Legacy, FIRST),
 ];
 
-/// Of a server that knows nothing newer.
+/// The policies of a server that supports only legacy revisions.
 const LEGACY_ALL: &[(Policy, &str)] =
     &[(Policy::Auto, LEGACY), (Policy::Legacy, LEGACY), (Policy::Legacy, SECOND), (Policy::Legacy, FIRST)];
 const LEGACY_SOME: &[(Policy, &str)] = &[(Policy::Auto, LEGACY), (Policy::Legacy, FIRST)];
 
 const SOME: &[(Policy, &str)] = &[(Policy::Auto, MODERN), (Policy::Legacy, LEGACY), (Policy::Legacy, FIRST)];
 
-/// The table.
+/// Returns the table.
 pub fn servers(installed: &Installed) -> Vec<Server> {
     let python = |name: &'static str, program: &str, flags: &'static [&'static str]| {
         let second = program == "web2.py";
@@ -211,12 +211,12 @@ fn everything_cuts(_: &Web, _: &str) -> Vec<Cut> {
 
 fn python(server: &Server, revision: &str) -> Vec<Step> {
     let Some(web) = server.web else { return Vec::new() };
-    // What is known to be in vain need not take long.
+    // A wait that is known to fail can be short.
     let patience = if web.json { 1 } else { 5 };
     let mut steps = offered(revision);
     steps.retain(|step| step.name != "changed");
     if web.json {
-        // A JSON text has no room for it.
+        // A JSON response cannot carry it.
         replace(&mut steps, call("progress", "count", json!({ "steps": 3 }), Expect::text("counted to 3")));
         replace(&mut steps, call("cancelled", "cancelled", json!({ "within": patience }), Expect::text("1 cancelled")));
     }
@@ -248,10 +248,10 @@ fn python(server: &Server, revision: &str) -> Vec<Step> {
     steps
 }
 
-/// What asks the client.
+/// The steps in which the server requests input.
 const ASKING: [&str; 4] = ["form", "declined", "model", "roots"];
 
-/// This SDK waits for ever for what it has asked where nobody can hear it.
+/// This SDK waits forever for the answer to a request that it cannot deliver.
 fn python1(server: &Server, revision: &str) -> Vec<Step> {
     let mut steps = python(server, revision);
     steps.retain(|step| server.web.is_some_and(|web| web.sessions && !web.json) || !ASKING.contains(&step.name));
@@ -262,7 +262,7 @@ fn rmcp(server: &Server, revision: &str) -> Vec<Step> {
     let Some(web) = server.web else { return Vec::new() };
     let mut steps = offered(revision);
     let hears = web.sessions || revision == MODERN;
-    // Where every request is a server of its own, the answer to a question finds nobody.
+    // If every request is a separate server, the answer to a request for input reaches no handler.
     steps.retain(|step| step.name != "changed" && (hears || !ASKING.contains(&step.name)));
     steps.push(step("unknown", Does::Refused("no-such-tool", json!({}), "no-such-tool")));
     steps.push(step("timeout", Does::TimeOut("wait", json!({}))));
@@ -274,7 +274,7 @@ fn rmcp(server: &Server, revision: &str) -> Vec<Step> {
     steps
 }
 
-/// Another step of the same name, in the same place.
+/// Replaces the step of the same name, at the same position.
 fn replace(steps: &mut [Step], other: Step) {
     if let Some(step) = steps.iter_mut().find(|step| step.name == other.name) {
         *step = other;
@@ -295,12 +295,13 @@ fn python_cuts(web: &Web, revision: &str) -> Vec<Cut> {
         Web { json: true, .. } => Vec::new(),
         Web { store: true, .. } if revision != MODERN => vec![cut("resumed", "tally", Ok("counted to 3"))],
         _ if revision == MODERN => vec![cut("repeated", "count", Ok("counted to 3")), cut("lost", "tally", Err(LOST))],
-        // There is no more of a stream without a cursor, and what a call does twice is for the application to say.
+        // A stream without event ids cannot be resumed, and whether a call may run twice is up to
+        // the application.
         _ => vec![cut("lost", "tally", Err(LOST))],
     }
 }
 
-/// One server, and how it is reached.
+/// One server, and how to connect to it.
 struct Visit<'a> {
     server: &'a Server,
     web: &'a Web,
@@ -329,7 +330,7 @@ pub fn run(server: &Server, policy: Policy, revision: &'static str, adapter: &'s
     row
 }
 
-/// Tries to reach one server over one adapter with a policy that it refuses.
+/// Tries to connect to a server with a policy that it refuses.
 pub fn refuse(server: &Server, policy: Policy, adapter: &'static str, connect: Connect) -> Row {
     let mut row = Row::new(server.name, "server", "none", adapter);
     let mut listening = match Listening::start(&server.command, &server.env) {
@@ -350,7 +351,7 @@ pub fn refuse(server: &Server, policy: Policy, adapter: &'static str, connect: C
     row
 }
 
-/// Ends a server, which no connection of ours may keep from it.
+/// Ends a server, which no connection of ours may delay.
 fn leave(server: &Server, listening: &mut Listening, row: &mut Row) {
     let watch = Watch::these(vec![listening.id()]);
     row.note(server, "exit", listening.end());
@@ -364,7 +365,7 @@ impl Visit<'_> {
         (self.connect)(Plan { place: Place::Url(url), policy, revision, verdict, root })
     }
 
-    /// All that is done with a server, in several sessions.
+    /// Takes all steps with a server, in several sessions.
     fn converse(&self, mut session: Box<dyn Session>, listening: &mut Listening, row: &mut Row) {
         let (server, mut sessions) = (self.server, usize::from(self.web.renews));
         talk(server, self.policy, self.revision, session.as_mut(), Some(listening), row);
@@ -374,8 +375,9 @@ impl Visit<'_> {
             Ok(()) => {
                 for step in (self.web.restarted)(self.web, self.revision) {
                     let mut done = step.run(session.as_mut(), Some(&mut *listening));
-                    // If another message hears first that the session is gone, a call that is on its way may have run for all that the client
-                    // knows. Whoever made it decides, and these may run twice.
+                    // If another message first learns that the session has ended, the client cannot
+                    // know whether a pending call has run. The caller decides, and these calls may
+                    // run twice.
                     if done.as_ref().is_err_and(|why| *why == CallError::SessionEnded.to_string()) {
                         done = step.run(session.as_mut(), Some(&mut *listening));
                     }
@@ -386,7 +388,7 @@ impl Visit<'_> {
         }
         row.close(server, session);
         sessions += 1;
-        row.note(server, "verdict", self.anew(listening.url(), verdict));
+        row.note(server, "verdict", self.connect_again(listening.url(), verdict));
         for cut in (self.web.cuts)(self.web, self.revision) {
             sessions += 1;
             row.note(server, cut.name, self.cut(&cut, listening));
@@ -403,8 +405,8 @@ impl Visit<'_> {
         row.note(server, "sessions ended", ended);
     }
 
-    /// Connects with what was found out, so that nothing is tried that need not be.
-    fn anew(&self, url: String, verdict: Option<Verdict>) -> Result<String, String> {
+    /// Connects with the findings of an earlier client, so that no unnecessary probe is made.
+    fn connect_again(&self, url: String, verdict: Option<Verdict>) -> Result<String, String> {
         let known = verdict.ok_or("none")?;
         let mut session = self.connect(url, Some(known))?;
         let (revision, listed, ear) = (session.revision(), session.tools(), session.ear().clone());
@@ -420,7 +422,7 @@ impl Visit<'_> {
     fn cut(&self, cut: &Cut, listening: &Listening) -> Result<String, String> {
         let relay = Relay::to(listening.port()).map_err(|why| why.to_string())?;
         let mut session = self.connect(relay.url(), None)?;
-        // It learns which tools may be called twice.
+        // The client learns which tools may be called twice.
         session.tools()?;
         let mut once = true;
         let answer = session.call_told(cut.tool, &cut.arguments, None, &mut |_| {

@@ -1,4 +1,4 @@
-//! The server of a scene: a process that says how it is when it is asked.
+//! The server of a scene: a process that prints its state on request.
 
 use super::{Adapter, Setup};
 use crate::peer::usage::Usage;

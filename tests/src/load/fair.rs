@@ -1,7 +1,9 @@
-//! Whether callers that never pause are served in turn: each makes its next call as soon as it has its answer.
+//! Whether callers that never pause are served in turn: each makes its next call when it has its
+//! response.
 //!
-//! Client and server share one core, so that a server that goes on with the same caller finds its next request there. How long a call waits
-//! is counted in answers to others, which no other process of the machine can change; its time is told as well.
+//! Client and server share one core, so that a server that continues with the same caller finds its
+//! next request there. The wait of a call is counted in responses to others, which no other process
+//! of the machine can change. Its time is printed as well.
 
 use super::child::Child;
 use super::raw::{self, SILENCE};
@@ -26,11 +28,11 @@ use std::{fs, thread};
 /// How many times the wait of half the calls 99 of 100 may take at most.
 const MOST: f64 = 20.0;
 
-/// Each round is judged by the order of its answers, the best one by its times: a core that is busy with something else for a moment delays
-/// all callers at once, which are more than one in a hundred.
+/// Each round is judged by the order of its responses, the best one by its times: other work on the
+/// core delays all callers at once, which are more than one in a hundred.
 const ROUNDS: usize = 3;
 
-/// What a caller sends and expects back.
+/// The request of a caller, and its expected response.
 const TEXT: &str = "the same words again";
 
 /// How long a call waited for its answer.
@@ -48,7 +50,8 @@ pub(super) fn connections(child: &mut Child, scale: &Scale) -> Result<Shown, Str
     })
 }
 
-/// Callers that share one client, of the same adapter as the server: its calls are answered in turn.
+/// Callers that share one client, of the same adapter as the server: its calls are answered in
+/// turn.
 pub(super) fn calls(child: &mut Child, scale: &Scale) -> Result<Shown, String> {
     let url = format!("http://{}/mcp", child.address);
     rounds(child, scale, |child| match child.adapter {
@@ -101,12 +104,13 @@ fn rounds(
     Ok(shown)
 }
 
-/// The element of a sorted list that so many of a hundred do not exceed.
+/// Returns the percentile of a sorted list.
 pub(super) fn quantile(sorted: &[Wait], hundredths: usize) -> &Wait {
     &sorted[(sorted.len() - 1) * hundredths / 100]
 }
 
-/// This thread, and all of another process, on one core for as long as this lives. Threads and processes that they start stay there too.
+/// Keeps this thread, and all of another process, on one core while this value lives. Threads and
+/// processes that they start inherit it.
 struct OneCore(CpuSet);
 
 impl OneCore {
@@ -117,7 +121,7 @@ impl OneCore {
         one.set(first);
         let threads = fs::read_dir(format!("/proc/{process}/task")).map_err(|e| format!("its threads: {e}"))?;
         for id in threads.flatten().filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)) {
-            // One that has ended meanwhile needs no core.
+            // An ended process needs no core.
             let _ = sched_setaffinity(Some(id), &one);
         }
         sched_setaffinity(None, &one).map_err(|e| format!("to one core: {e}"))?;
@@ -156,14 +160,14 @@ impl Caller {
         Ok(Self { stream, request, answer: Vec::new(), asked: (Instant::now(), 0) })
     }
 
-    /// Asks, when so many calls were answered.
+    /// Asks after this number of answered calls.
     fn ask(&mut self, answered: u64) -> Result<(), String> {
         self.asked = (Instant::now(), answered);
         // A socket whose last answer was read has room for one request.
         self.stream.write_all(self.request.as_bytes()).map_err(|e| format!("not written: {e}"))
     }
 
-    /// Reads what is there. How long the call has waited, if that is all of its answer.
+    /// Reads the available bytes. Returns the wait of the call if its response is complete.
     fn read(&mut self, answered: u64) -> Result<Option<Wait>, String> {
         let mut buffer = [0; 4096];
         match self.stream.read(&mut buffer) {
@@ -187,8 +191,8 @@ impl Caller {
     }
 }
 
-/// Makes so many calls, one on each connection at any time. Whatever this does between an answer and the next call is time in which a server
-/// may turn to another connection, so it is little.
+/// Makes this number of calls, at any time one on each connection. The work between a response and
+/// the next call gives the server time to turn to another connection, so it is small.
 pub(super) fn keep_asking(mut callers: Vec<Caller>, calls: usize) -> Result<Vec<Wait>, String> {
     let system = |e: Errno| e.to_string();
     let ready = epoll::create(CreateFlags::CLOEXEC).map_err(system)?;

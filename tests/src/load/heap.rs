@@ -1,9 +1,9 @@
-//! What the engine alone holds, in bytes of heap: a [`WiredServer`] in this process, no socket and no thread. What a driver adds, the scenes
-//! show.
+//! The heap of the engine alone, in bytes: a [`WiredServer`] in this process, without a socket or a
+//! thread. The scenes measure the drivers.
 
 use super::raw;
 use bytes::Bytes;
-use mcp_proto::exchange::{Action, Closed, ConnectionId, Peer};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer};
 use mcp_proto::route::{Cx, Routed};
 use mcp_proto::server::Event;
 use mcp_proto::wired::{Kind, WiredServer};
@@ -41,7 +41,7 @@ const ROWS: &[Row] = &[
     Row { name: "subscription", most: 8192, make: subscription },
 ];
 
-/// A line for each row, and one for what a call takes.
+/// A line for each row, and one for the memory of a call.
 ///
 /// # Errors
 /// What takes more than it may, or stays when it is gone.
@@ -60,7 +60,7 @@ impl Row {
         self.come_and_go(meter, &mut engine, &mut open, 1);
         let before = used();
         let during = self.come_and_go(meter, &mut engine, &mut open, COUNT);
-        // Queues that grew for so many are kept; a second time nothing may stay.
+        // Queues that grew for this number are kept. A second time nothing may stay.
         let after = used();
         self.come_and_go(meter, &mut engine, &mut open, COUNT);
         let each = |bytes: i64| bytes / COUNT as i64;
@@ -68,11 +68,11 @@ impl Row {
         match each {
             _ if left != 0 => Err(format!("{left} bytes of each stay")),
             _ if each > self.most => Err(format!("{each} bytes each, more than {}", self.most)),
-            _ => Ok(format!("{each:>8} bytes each, of which {kept} are kept for the next, and none is lost")),
+            _ => Ok(format!("{each:>8} bytes each: {kept} are kept for the next, and none is lost")),
         }
     }
 
-    /// Makes so many, and ends them; how much of the heap was in use meanwhile.
+    /// Makes this number of them, and ends them. Returns the heap in use meanwhile.
     fn come_and_go(&self, meter: Meter, engine: &mut Engine, open: &mut Vec<ConnectionId>, count: usize) -> i64 {
         (0..count as u64).for_each(|n| open.push((self.make)(engine, n)));
         let during = (meter.used)() as i64;
@@ -144,7 +144,7 @@ fn begun(engine: &mut Engine, id: u64) -> (ConnectionId, String) {
     (channel, session)
 }
 
-/// A server, and what it says.
+/// A server and its output.
 struct Engine {
     server: WiredServer,
     router: Router<fn(&Cx) -> Outcome>,
@@ -162,18 +162,18 @@ impl Engine {
 
     fn open(&mut self) -> ConnectionId {
         let peer = Peer::tcp(([127, 0, 0, 1], 50_000).into());
-        self.server.accept(self.now, Kind::HttpServer, peer).expect("there is room")
+        self.server.accept(self.now, Kind::HttpServer, peer)
     }
 
-    /// Says something, and gives what is answered at once.
+    /// Feeds bytes, and returns the immediate output.
     fn tell(&mut self, channel: ConnectionId, text: &str) -> String {
-        self.server.bytes(self.now, channel, Bytes::copy_from_slice(text.as_bytes()));
+        self.server.handle_io(self.now, channel, IoEvent::Read(Bytes::copy_from_slice(text.as_bytes())));
         self.carry_out();
         String::from_utf8(std::mem::take(&mut self.said)).expect("it is unicode")
     }
 
     fn close(&mut self, channel: ConnectionId) {
-        self.server.closed(self.now, channel, Closed::Eof);
+        self.server.handle_io(self.now, channel, IoEvent::Closed(Closed::Eof));
         self.carry_out();
     }
 
@@ -188,7 +188,7 @@ impl Engine {
             match action {
                 Action::Write(channel, bytes) => {
                     self.said.extend_from_slice(&bytes);
-                    self.server.written(self.now, channel, bytes.len());
+                    self.server.handle_io(self.now, channel, IoEvent::Written(bytes.len()));
                 }
                 Action::Event(Event::Request(responder, incoming)) => {
                     let answer = match self.router.route(responder, incoming) {

@@ -1,6 +1,7 @@
-//! Load over real sockets, on loopback and bounded: connections that never finish what they begin, connections and streams that rest,
-//! callers beside readers that never read, callers that never pause, and one client that takes all it can beside a thousand others. Each scene meets each adapter as a server in a process of its own, and tells what it takes of
-//! memory, what went wrong, and that nothing was lost.
+//! Load over real sockets, on loopback and bounded: connections that never complete a request, idle
+//! connections and streams, callers beside readers that never read, callers that never pause, and
+//! one greedy client beside a thousand others. Each scene runs with each adapter as a server in a
+//! separate process. It reports the memory, the errors, and that nothing was lost.
 
 mod child;
 mod fair;
@@ -44,9 +45,9 @@ impl Adapter {
 /// How the server of a scene is set up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Setup {
-    /// Nobody is asked who a request comes from.
+    /// Without admission.
     Plain,
-    /// Each request comes from the principal that its token names.
+    /// The token of each request names its principal.
     Principals,
     /// The same, with bounds that are soon reached.
     Small,
@@ -79,20 +80,21 @@ pub struct Scale {
     pub calls: usize,
     /// Readers that never read.
     pub readers: usize,
-    /// Clients beside one that takes all it can.
+    /// Clients beside a greedy one.
     pub others: usize,
     /// Calls of each of them in one round.
     pub calls_of_others: usize,
     /// Calls of callers that never pause, of all together, in one round.
     pub unpaused: usize,
-    /// Whether the times of those are judged, which are those of the machine as well; the order in which they are answered always is.
+    /// Whether their times are judged, which also depend on the machine. The order of their
+    /// responses is always judged.
     pub timed: bool,
     /// How long the server is patient with each of those: for a head, for a body, for a write.
     pub patience: Duration,
 }
 
 impl Scale {
-    /// What is promised.
+    /// The promised limits.
     pub const FULL: Self = Self {
         half_open: 1000,
         resting: 500,
@@ -106,7 +108,7 @@ impl Scale {
         patience: Duration::from_secs(4),
     };
 
-    /// Enough to see that the scenes do what they say.
+    /// Enough to check the scenes themselves.
     pub const SMALL: Self = Self {
         half_open: 30,
         resting: 12,
@@ -131,7 +133,7 @@ impl Scale {
 /// One thing that is done to a server.
 #[derive(Clone, Copy)]
 pub struct Scene {
-    /// What it is.
+    /// Its name.
     pub name: &'static str,
     /// The most memory that the server may take, in MiB, at [`Scale::FULL`].
     peak: u64,
@@ -146,18 +148,18 @@ impl fmt::Debug for Scene {
     }
 }
 
-/// What a scene showed.
+/// The results of a scene.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
-    /// How many there were of what the scene is about.
+    /// The number of items of the scene.
     count: usize,
     /// What each of them takes of the heap of the server while it is there, in bytes.
     heap: Option<i64>,
     /// What each takes of its resident memory, in bytes: with the stacks of threads.
     resident: Option<i64>,
-    /// What is left of each in the heap once it is gone.
+    /// Heap bytes left of each after its end.
     left: Option<i64>,
-    /// What was seen.
+    /// The findings.
     outcome: String,
 }
 
@@ -165,7 +167,7 @@ impl Scene {
     /// Runs it with a server of its own, which the program `load` is started as.
     ///
     /// # Errors
-    /// What is not as it should be.
+    /// The faults.
     pub fn show(&self, load: &Path, adapter: Adapter, scale: &Scale) -> Result<String, String> {
         descriptors(scale.descriptors())?;
         let began = Instant::now();
@@ -196,7 +198,7 @@ impl Scene {
     }
 }
 
-/// Sees to it that this process and its children may have so many descriptors.
+/// Raises the limit of descriptors for this process and its children to this number.
 fn descriptors(needed: u64) -> Result<(), String> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_none_or(|current| current >= needed) {

@@ -1,5 +1,6 @@
-//! One client beside a thousand others: it takes all that one client may take of a bound, and goes on asking for more. Each call of each other
-//! client is answered, and takes hardly longer than without it. Every client is a principal of its own.
+//! One greedy client beside a thousand others: it takes its maximum share of a limit, and keeps
+//! asking for more. Each call of each other client is answered, and takes hardly longer than
+//! without it. Every client is a principal.
 
 use super::child::Child;
 use super::fair::{self, quantile};
@@ -13,24 +14,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How many times the time of 99 of 100 calls without the one client they may take at most beside it.
+/// The maximum ratio of the 99th percentile beside the greedy client to the one without it.
 const MOST: f64 = 10.0;
 
 /// The principal of the one client.
 const ONE: &str = "one";
 
-/// How often the measurement is made, of which the best counts: a core that is busy with something else for a moment delays all callers.
+/// The number of measurements. The best one counts, since other work on a core delays all callers.
 const ROUNDS: usize = 3;
 
-/// What the one client has taken, and holds until this is dropped.
+/// The resources of the greedy client, held until this is dropped.
 #[derive(Default)]
 struct Taken {
-    /// What it is, for people.
+    /// Its description, for people.
     what: String,
     conns: Vec<Conn>,
-    /// What it says at last.
+    /// Its final result.
     last: Option<String>,
-    /// What goes on for as long as this lives.
+    /// The thread that runs while this value exists.
     goes_on: Option<GoesOn>,
 }
 
@@ -67,7 +68,7 @@ impl GoesOn {
     }
 }
 
-/// Requests that run: a share of them, and one that is refused.
+/// Running requests: a share of them, and one that is refused.
 pub(super) fn requests(child: &mut Child, scale: &Scale) -> Result<Shown, String> {
     beside(child, scale, |child| {
         let taken = until_refused(child, &by(ONE, &raw::call(1, "wait", json!({}))))?;
@@ -84,7 +85,7 @@ pub(super) fn bytes(child: &mut Child, scale: &Scale) -> Result<Shown, String> {
     })
 }
 
-/// Requests that are admitted, and whose bodies do not come.
+/// Admitted requests without their bodies.
 pub(super) fn exchanges(child: &mut Child, scale: &Scale) -> Result<Shown, String> {
     beside(child, scale, |child| {
         let request = by(ONE, &raw::call(1, "echo", json!({ "text": "never" })));
@@ -97,7 +98,7 @@ pub(super) fn exchanges(child: &mut Child, scale: &Scale) -> Result<Shown, Strin
             match conn.head()?.status {
                 100 => conns.push(conn),
                 503 => refused = true,
-                status => return Err(format!("it is told {status}")),
+                status => return Err(format!("it gets {status}")),
             }
         }
         Ok(Taken { what: format!("{} requests without a body", conns.len()), conns, ..Taken::default() })
@@ -126,7 +127,7 @@ pub(super) fn sessions(child: &mut Child, scale: &Scale) -> Result<Shown, String
     })
 }
 
-/// What a client says of itself.
+/// The capabilities and the name of a client.
 pub(super) fn client_data(child: &mut Child, scale: &Scale) -> Result<Shown, String> {
     beside(child, scale, |child| {
         let much = json!({ "experimental": { "x": "x".repeat(15 << 10) } });
@@ -143,7 +144,7 @@ pub(super) fn client_data(child: &mut Child, scale: &Scale) -> Result<Shown, Str
     })
 }
 
-/// Events that are kept for a client that does not come for them.
+/// Stored events of a client that does not resume its streams.
 pub(super) fn histories(child: &mut Child, scale: &Scale) -> Result<Shown, String> {
     beside(child, scale, |child| {
         let mut conn = Conn::open(child.address)?;
@@ -155,7 +156,7 @@ pub(super) fn histories(child: &mut Child, scale: &Scale) -> Result<Shown, Strin
         for request in &sessions {
             let mut conn = Conn::open(child.address)?;
             conn.send(request)?;
-            // What is said once it is gone is kept.
+            // Messages after its disconnect are stored.
             conn.head()?;
         }
         let more = GoesOn::start(child.address, vec![by(ONE, &raw::call(1, "echo", json!({ "text": "and again" })))])?;
@@ -217,7 +218,7 @@ pub(super) fn held(child: &mut Child, scale: &Scale) -> Result<Shown, String> {
         let mut conns = Vec::new();
         for _ in 0..80 {
             let mut conn = Conn::open(child.address)?;
-            // One that finds no more room is told so, and its connection closed.
+            // A connection above the limit gets an error and is closed.
             let _ = conn.send(&request[..request.len() - 1]);
             conns.push(conn);
         }
@@ -225,7 +226,8 @@ pub(super) fn held(child: &mut Child, scale: &Scale) -> Result<Shown, String> {
     })
 }
 
-/// Sends a request on a connection of its own each time, until one is refused. One that runs is answered later, if at all.
+/// Sends requests, each on a new connection, until one is refused. The accepted ones are answered
+/// later or not at all.
 fn until_refused(child: &mut Child, request: &str) -> Result<Vec<Conn>, String> {
     let mut conns = Vec::new();
     while conns.len() < 2000 {
@@ -242,7 +244,7 @@ fn until_refused(child: &mut Child, request: &str) -> Result<Vec<Conn>, String> 
             match conn.head()?.status {
                 200 => {}
                 503 => return Ok(conns),
-                status => return Err(format!("it is told {status}")),
+                status => return Err(format!("it gets {status}")),
             }
         }
         conns.push(conn);
@@ -299,7 +301,8 @@ fn measure(child: &mut Child, scale: &Scale) -> Result<Duration, String> {
         let mut callers = Vec::with_capacity(scale.others);
         for n in 0..scale.others {
             callers.push(fair::Caller::open_as(child, &format!("other-{n}"))?);
-            // The queue of connections that are not accepted yet has a bound of its own. One that is answered was behind these.
+            // The queue of connections to accept has its own limit. An answered connection was
+            // behind these.
             if callers.len() % 50 == 0 {
                 echo(&mut Conn::open(child.address)?, 1, "accepted")?;
             }

@@ -1,16 +1,16 @@
-//! A client over HTTP made by hand, so that it can do what none should: one socket, and the text that goes over it.
+//! A raw client over HTTP for invalid behaviour: one socket, and the text on it.
 
 use serde_json::{Value, json};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long a socket may be silent where something must come.
+/// Maximum silence of a socket before an expected byte.
 pub(super) const SILENCE: Duration = Duration::from_secs(20);
 
 pub(super) struct Conn {
     input: BufReader<TcpStream>,
-    /// Of an event stream what came after the last whole event.
+    /// The bytes of an event stream after the last complete event.
     rest: String,
 }
 
@@ -86,7 +86,8 @@ impl Conn {
         Ok(!self.input.buffer().is_empty() || look().map_err(|e| format!("no input: {e}"))?)
     }
 
-    /// Says something, and reads the answer to its end: its head, and the message in it that has an id or is the only one.
+    /// Sends a request, and reads the response to its end: its head, and the message in it that has
+    /// an id or is the only one.
     pub(super) fn ask(&mut self, text: &str) -> Result<(Head, Value), String> {
         self.send(text)?;
         let head = self.head()?;
@@ -141,7 +142,7 @@ impl Conn {
         Ok((size > 0).then_some(chunk))
     }
 
-    /// Says no more, and reads what still comes until the other side has closed as well.
+    /// Closes the writing side, and reads until the other side has closed as well.
     pub(super) fn finish(mut self) -> Result<Vec<u8>, String> {
         let _ = self.stream().shutdown(Shutdown::Write);
         self.until_closed()

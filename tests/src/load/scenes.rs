@@ -1,4 +1,4 @@
-//! What is done to a server.
+//! The scenes of load on a server.
 
 use super::child::{Child, Look};
 use super::raw::{self, Conn};
@@ -42,7 +42,7 @@ const fn shared(name: &'static str, peak: u64, run: Run) -> Scene {
     Scene { name, peak, principals: true, run }
 }
 
-/// How long what the server does by itself may take beyond its patience.
+/// Maximum delay of a server's own action after its timeout.
 pub(super) const MARGIN: Duration = Duration::from_secs(10);
 
 /// What connections begin and never finish: nothing, half a head, half a body.
@@ -60,7 +60,8 @@ const BIG: usize = 4 << 20;
 /// Answers that are asked for at once by a reader that never reads.
 const PIPELINED: u64 = 4;
 
-/// Connections that never finish what they begin: each is ended in its time, and others are served meanwhile.
+/// Connections that never complete a request: each is closed at its timeout, and others are served
+/// meanwhile.
 fn half_open(child: &mut Child, scale: &Scale) -> Result<Shown, String> {
     let before = at_rest(child)?;
     let began = Instant::now();
@@ -69,7 +70,8 @@ fn half_open(child: &mut Child, scale: &Scale) -> Result<Shown, String> {
         let mut conn = Conn::open(child.address)?;
         conn.send(begun)?;
         open.push(conn);
-        // A queue of connections that are not accepted yet has its own bound, at which the system makes them wait.
+        // The queue of connections to accept has its own limit, at which the system makes them
+        // wait.
         if open.len() % 50 == 0 {
             child.until("are these open", MARGIN, |look| look.connections == open.len())?;
         }
@@ -84,7 +86,7 @@ fn half_open(child: &mut Child, scale: &Scale) -> Result<Shown, String> {
         match conn.until_closed()? {
             rest if rest.is_empty() => closed += 1,
             rest if rest.starts_with(b"HTTP/1.1 408 ") => told += 1,
-            rest => return Err(format!("a connection is told {}", String::from_utf8_lossy(&rest))),
+            rest => return Err(format!("a connection gets {}", String::from_utf8_lossy(&rest))),
         }
     }
     let after = child.until("are they gone", MARGIN, |look| look.connections == 0)?;
@@ -118,7 +120,8 @@ fn resting(child: &mut Child, scale: &Scale) -> Result<Shown, String> {
     Ok(shown(scale.resting, before, during, after, format!("{twice} calls, 0 errors")))
 }
 
-/// Callers beside readers that never read: those delay only themselves, and are cut off in their time.
+/// Callers beside readers that never read: such readers delay only themselves, and are closed at
+/// their timeout.
 fn callers(child: &mut Child, scale: &Scale) -> Result<Shown, String> {
     let before = at_rest(child)?;
     let mut readers = Vec::with_capacity(scale.readers);
@@ -184,7 +187,8 @@ struct Tally {
     median: Duration,
 }
 
-/// Lets all callers make so many calls, each of which must be answered once, with its own text, having run once.
+/// Each caller makes this number of calls. Each must be answered once, with its own text, having
+/// run once.
 fn call(child: &mut Child, scale: &Scale, calls: usize) -> Result<Tally, String> {
     let before = child.look()?.echoed;
     let address = child.address;

@@ -1,5 +1,6 @@
-//! The server that the scenes are played with, on either adapter: it serves over HTTP, and says on standard output how it is whenever it is
-//! asked on standard input: bytes of heap in use, connections, requests, calls of `echo`. At the end of its input it stops.
+//! The server of the scenes, on either adapter. It serves over HTTP, and prints its state on
+//! standard output for each line on standard input: bytes of heap in use, connections, requests,
+//! calls of `echo`. At the end of its input it stops.
 
 use super::{Adapter, Setup};
 use mcp_blocking as blocking;
@@ -104,7 +105,7 @@ fn run(cx: &Cx, tool: Tool) -> Outcome {
     cx.outcome(tool(cx))
 }
 
-/// Whose a request is: whoever its token names.
+/// The principal of a request is the one named by its token.
 fn admission(head: Option<&RequestHead>) -> Admission {
     let token = head.and_then(|head| head.headers.get("Authorization")?.strip_prefix("Bearer "));
     Admission::Accept(token.map(|name| Principal(name.into())))
@@ -124,7 +125,7 @@ struct Notes {
     size: usize,
 }
 
-/// Says so many notifications of this size.
+/// Sends this number of notifications of this size.
 fn notes(cx: &Cx) -> Result<String, ToolError> {
     let Notes { count, size } = cx.arguments()?;
     let params = Object::new().with("text", "n".repeat(size).as_str());
@@ -159,16 +160,17 @@ struct Size {
     size: usize,
 }
 
-/// Returns so many characters.
+/// Returns this number of characters.
 fn big(cx: &Cx) -> Result<String, ToolError> {
     let Size { size } = cx.arguments()?;
     Ok("x".repeat(size))
 }
 
-/// Tells progress a thousand times, a kilobyte each, then returns so many characters.
+/// Sends a thousand progress notifications of a kilobyte each, then returns this number of
+/// characters.
 fn flood(cx: &Cx) -> Result<String, ToolError> {
     for n in 0..1000 {
-        // It is refused once too much is unsent, and the flood goes on.
+        // It is refused once too much is unsent, and the flood continues.
         let _ = cx.progress(Progress::new(f64::from(n)).message("y".repeat(1024)));
     }
     big(cx)

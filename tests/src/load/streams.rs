@@ -6,7 +6,7 @@ use super::scenes::{MARGIN, at_rest, echo, shown};
 use super::{Scale, Shown};
 use serde_json::json;
 
-/// What a stream brings when the tools have changed.
+/// The message on a stream when the tools have changed.
 const CHANGED: &str = "notifications/tools/list_changed";
 
 /// Sessions without a stream. One connection makes them all, so that none is counted with it.
@@ -67,7 +67,7 @@ fn begin(child: &Child, request: &str) -> Result<Conn, String> {
     }
 }
 
-/// Lets the tools change twice, reads what each stream brings of it, and closes them.
+/// Changes the tools twice, reads the notifications on each stream, and closes them.
 fn news(control: &mut Conn, mut streams: Vec<Conn>) -> Result<String, String> {
     for id in 1..=2 {
         let (head, answer) = control.ask(&raw::call(id, "change", json!({})))?;
@@ -85,7 +85,7 @@ fn news(control: &mut Conn, mut streams: Vec<Conn>) -> Result<String, String> {
     for stream in streams {
         let rest = stream.finish()?;
         if String::from_utf8_lossy(&rest).contains(CHANGED) {
-            return Err("a change is told once more".into());
+            return Err("a change is reported once more".into());
         }
     }
     Ok(format!("{} news, each once", 2 * count))

@@ -1,11 +1,11 @@
-//! The cases, in groups by how the host ends, and how many processes may be left of each.
+//! The cases, grouped by how the host ends, with the number of processes that may remain.
 
 use super::{Adapter, Case, Found, Kind, Signalled};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// How many hosts run at once.
+/// Number of hosts that run at once.
 const AT_ONCE: usize = 8;
 
 /// Cases of one kind.
@@ -14,15 +14,15 @@ pub struct Group {
     pub name: &'static str,
     /// The cases.
     pub cases: Vec<Case>,
-    /// How many processes are to be left of a case.
+    /// Returns the number of processes that remain after a case.
     pub stays: fn(&Case) -> usize,
 }
 
 impl Group {
-    /// Runs its cases, a few at a time. `host` and `child`: the two programs.
+    /// Runs its cases, a few at a time. `host` and `child` are the two programs.
     ///
     /// # Errors
-    /// Of each case: what is not as it should be.
+    /// The fault of each case.
     pub fn run(&self, host: &Path, child: &Path) -> Vec<(Case, Result<Found, String>)> {
         let run = |case: &Case| {
             let stays = (self.stays)(case);
@@ -44,7 +44,7 @@ impl Group {
     }
 }
 
-/// What is started: names, and arguments of `misbehaving`.
+/// The started programs: names, and arguments of `misbehaving`.
 const CHILDREN: [Kind; 8] = [
     kind("well-behaved", &[]),
     kind("ignores end of input", &["--ignore-eof"]),
@@ -56,7 +56,7 @@ const CHILDREN: [Kind; 8] = [
     Kind { name: "stubborn, behind a shell", args: &["--ignore-eof", "--ignore-term"], shell: true },
 ];
 
-/// Programs with which no connection comes to be.
+/// Programs that never complete a connection.
 const UNWILLING: [Kind; 6] = [
     kind("exits at once", &["--exit", "no such file"]),
     kind("agrees on no revision", &["--no-version", "--ignore-eof", "--ignore-term"]),
@@ -72,10 +72,10 @@ const fn kind(name: &'static str, args: &'static [&'static str]) -> Kind {
     Kind { name, args, shell: false }
 }
 
-/// All groups.
+/// Returns all groups.
 pub fn groups() -> Vec<Group> {
     let group = |name, cases: Vec<Case>, stays| Group { name, cases, stays };
-    // Of the living hosts zombies count as well.
+    // For the living hosts, zombies count as well.
     let living = |end, adapters: &[Adapter]| with(&["--stay"], None, cases(adapters, end, &CHILDREN));
     let deadly = &CHILDREN[..4];
     let interrupted = |flags| with(flags, Some(Signalled::Interrupt), cases(&BOTH, "wait", deadly));
@@ -130,12 +130,13 @@ fn nothing(_: &Case) -> usize {
     0
 }
 
-/// The host can do nothing any more: its children see the end of their input. Those that heed it are gone, the others stay.
+/// The host cannot act any more. Its children see the end of their input: those that ignore it
+/// remain.
 fn heedless(case: &Case) -> usize {
     usize::from(!case.child.args.is_empty())
 }
 
-/// In the group of the host only the program itself is ended.
+/// In the group of the host, only the program itself is ended.
 fn grandchildren(case: &Case) -> usize {
     usize::from(case.child.args.contains(&"--grandchild"))
 }

@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use std::{env, thread};
 
-/// Does what it is told.
+/// Carries out the task.
 ///
 /// # Errors
-/// Whatever keeps it from that; also an answer that is no echo.
+/// The error of the task. Also a response that is not an echo.
 pub fn run(task: Task) -> Result<(), Failure> {
     match task {
         Task::ServeStdio => serve_stdio(router())?,
@@ -42,7 +42,7 @@ fn busy(drive: &Drive) -> Result<Report, Failure> {
     let echo = Echo::of(drive.payload);
     let window = drive.inflight > 1 && env::var("CALLS").is_ok_and(|calls| calls == "window");
     let clock = if window { from_one_thread(&client, drive, &echo)? } else { from_threads(&client, drive, &echo)? };
-    // While the server is there: what it used is asked of the system.
+    // While the server exists, since the system reports its usage.
     let report = clock.report()?;
     client.close();
     Ok(report)

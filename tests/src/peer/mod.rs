@@ -1,19 +1,23 @@
-//! Peers for measurements: for each adapter one program that is a server, or a client that keeps one busy. Both take the same arguments,
-//! so whatever measures can put any two together, and programs of other implementations that take them too.
+//! Peers for measurements: each adapter has a program that is a server, or a client that keeps one
+//! busy. Both have the same arguments, so that a measurement can combine any two of them, and also
+//! programs of other implementations with these arguments.
 //!
 //! ```text
 //! PEER serve stdio
 //! PEER serve http  [--style json|sse|session]       prints `LISTENING ADDRESS`
 //! PEER drive stdio --era legacy|modern --inflight N --secs S --payload BYTES -- SERVER...
-//! PEER drive http  --era … --inflight … --secs … --payload … --url URL --server-pid PID [--client default|tuned]
+//! PEER drive http  --era … --inflight … --secs … --payload … --url URL --server-pid PID
+//!     [--client default|tuned]
 //! ```
 //!
-//! A server has one tool, `echo`, which returns its argument `text`. A client calls it, with so many calls under way at any time, for so
-//! long after a short warm-up, checks each answer, and prints one line that begins with `REPORT`.
+//! A server has one tool, `echo`, which returns its argument `text`. A client calls it with a
+//! constant number of concurrent calls for some time after a short warm-up, checks each response,
+//! and prints one line that begins with `REPORT`.
 //!
-//! Variables of the environment choose between ways in which a program may use the crates. `RT=current`: the client of `peer-smol` runs
-//! its driver on the thread of the calls, not on the global executor. `CALLS=window`: the client of `peer-blocking` has its calls under
-//! way from one thread, which waits for the oldest, not from a thread for each.
+//! Environment variables select how a program uses the crates. `RT=current`: the client of
+//! `peer-smol` runs its driver on the thread of the calls, not on the global executor.
+//! `CALLS=window`: the client of `peer-blocking` makes its calls from one thread, which waits for
+//! the oldest, not from a thread for each.
 
 pub mod blocking;
 pub mod smol;
@@ -31,18 +35,19 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use usage::Usage;
 
-/// What the programs fail with.
+/// The error of the programs.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The arguments of the tool `echo`.
 #[derive(Clone, Serialize, Deserialize, Debug)]
 pub struct Echo {
-    /// What is returned.
+    /// The returned text.
     pub text: String,
 }
 
 impl Echo {
-    /// A text of so many characters, none of which JSON escapes; the same one every time.
+    /// Returns a text of this many characters, without characters that JSON escapes. It is always
+    /// the same.
     fn of(length: usize) -> Self {
         Self { text: "the same words again ".chars().cycle().take(length).collect() }
     }
@@ -60,8 +65,9 @@ pub fn main(run: fn(Task) -> Result<(), Failure>) -> ExitCode {
 }
 
 impl Style {
-    /// How a server answers in this style. Whether an answer is one JSON object or an event stream is decided by the engine, from what a
-    /// request needs; `sse` is as near to "always a stream" as it gets, and concerns sessions.
+    /// Configures how a server responds in this style. The engine decides per request between one
+    /// JSON object and an event stream. `sse` is the closest to "always a stream", and affects
+    /// sessions.
     fn configure(self, config: &mut ServerConfig) {
         match self {
             Self::Json => config.sessions = Sessions::Off,
@@ -90,7 +96,7 @@ impl Drive {
         }
     }
 
-    /// The process of the server. That of a program is known once it was started.
+    /// Returns the process of the server. For a program it is known once it was started.
     fn server(&self) -> Option<u32> {
         match self.to {
             To::Program(_) => usage::child(),
@@ -99,7 +105,7 @@ impl Drive {
     }
 }
 
-/// The clock of one run: a warm-up, then the time that counts.
+/// The clock of one run: a warm-up, then the measured time.
 #[derive(Debug)]
 struct Clock {
     warm: Instant,
@@ -124,12 +130,12 @@ impl Clock {
             length: drive.length,
             server: drive.server(),
             began: None,
-            // Enough for most runs, so that growing it falls into none.
+            // Enough for most runs, so that it does not grow during one.
             latencies: Vec::with_capacity(1 << 20),
         }
     }
 
-    /// A call that began then has ended now; whether to make another.
+    /// Records the end of a call that began at `call`. Returns whether to make another.
     fn ended(&mut self, call: Instant) -> bool {
         let now = Instant::now();
         match &self.began {
@@ -170,13 +176,13 @@ fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// The element of a sorted list below which this part of it lies.
+/// Returns the element of a sorted list below which this part of it lies.
 fn quantile(sorted: &[Duration], part: f64) -> Duration {
     let at = (sorted.len().saturating_sub(1) as f64 * part).round() as usize;
     sorted.get(at).copied().unwrap_or_default()
 }
 
-/// What a run came to. Its text is the line that is printed.
+/// The result of a run. Its text is the printed line.
 #[derive(Clone, PartialEq, Debug)]
 struct Report {
     ops: f64,

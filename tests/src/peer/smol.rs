@@ -8,10 +8,10 @@ use std::env;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// Does what it is told.
+/// Carries out the task.
 ///
 /// # Errors
-/// Whatever keeps it from that; also an answer that is no echo.
+/// The error of the task. Also a response that is not an echo.
 pub fn run(task: Task) -> Result<(), Failure> {
     match task {
         Task::ServeStdio => smol::block_on(serve_stdio(router()))?,
@@ -33,7 +33,8 @@ async fn serve(style: Style) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Keeps the server busy. The calls are made on this thread; the driver runs on the global executor, unless it is to run here too.
+/// Keeps the server busy. This thread makes the calls. The driver runs on the global executor,
+/// unless it has to run here too.
 fn busy(drive: &Drive) -> Result<Report, Failure> {
     let config = Config::new().set(drive.configure());
     let (client, driver) = match &drive.to {
@@ -55,7 +56,7 @@ fn busy(drive: &Drive) -> Result<Report, Failure> {
         for caller in callers {
             caller.await?;
         }
-        // While the server is there: what it used is asked of the system.
+        // While the server exists, since the system reports its usage.
         let report = Rc::into_inner(clock).ok_or("a caller is left")?.into_inner().report()?;
         client.close().await;
         driver.await;

@@ -1,17 +1,18 @@
-//! What a process uses, as `/proc` has it. Where there is none, everything is zero.
+//! The resource usage of a process, from `/proc`. Without `/proc`, everything is zero.
 
 use std::fs;
 use std::time::Duration;
 
-/// The unit of processor time in `/proc`: it is the same on every machine that matters, whatever the kernel counts in.
+/// The unit of processor time in `/proc`, which is the same on every relevant machine, whatever the
+/// kernel uses.
 const TICK: Duration = Duration::from_millis(10);
 
-/// What a process uses.
+/// The resource usage of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
     /// Resident memory, in KiB.
     pub resident: u64,
-    /// The most that it ever was, in KiB.
+    /// Peak of the resident memory, in KiB.
     pub peak: u64,
     /// Threads.
     pub threads: u64,
@@ -20,12 +21,12 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// That of this process.
+    /// Returns the usage of this process.
     pub fn own() -> Self {
         Self::of(Some(std::process::id()))
     }
 
-    /// That of the process of this id; of one that is not there it is zero.
+    /// Returns the usage of the process with this id. Zero if there is none.
     pub fn of(pid: Option<u32>) -> Self {
         let Some(pid) = pid else { return Self::default() };
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -41,7 +42,7 @@ impl Usage {
     }
 }
 
-/// The process that this one has started, if it is one.
+/// Returns the process that this one has started, if there is exactly one.
 pub fn child() -> Option<u32> {
     let own = std::process::id().to_string();
     let all = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -49,7 +50,8 @@ pub fn child() -> Option<u32> {
     children.next().filter(|_| children.next().is_none())
 }
 
-/// The fields of `/proc/PID/stat` after the name, which may hold anything: the state, the parent, and so on.
+/// Returns the fields of `/proc/PID/stat` after the name, which may contain anything: the state,
+/// the parent, and so on.
 fn stat(pid: u32) -> Option<Vec<String>> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(')')?;

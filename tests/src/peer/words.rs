@@ -1,49 +1,49 @@
-//! The words that a peer is started with.
+//! The arguments of a peer.
 
 use super::Failure;
 use std::time::Duration;
 
-/// What a peer is to do.
+/// The task of a peer.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Task {
-    /// Serve whoever started it.
+    /// Serve standard input and output.
     ServeStdio,
-    /// Serve over HTTP, on a port of loopback that it chooses.
+    /// Serve HTTP, on a free loopback port.
     ServeHttp(Style),
     /// Keep a server busy.
     Drive(Drive),
 }
 
-/// How a server over HTTP answers.
+/// How an HTTP server responds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
     /// With one JSON object, without sessions.
     Json,
     /// With event streams, where the engine lets a server choose.
     Sse,
-    /// With a session for every client that wants one.
+    /// With a session for every client that requests one.
     Session,
 }
 
-/// Which revision a client speaks.
+/// The era of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Era {
-    /// That of `initialize`.
+    /// With `initialize`.
     Legacy,
-    /// That of self-contained requests.
+    /// With self-contained requests.
     Modern,
 }
 
-/// How a server is kept busy.
+/// How to keep a server busy.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Drive {
-    /// The revision.
+    /// The era.
     pub era: Era,
-    /// How many calls are under way at any time; at least one.
+    /// Number of concurrent calls, at least one.
     pub inflight: usize,
-    /// For how long, after the warm-up.
+    /// The duration, after the warm-up.
     pub length: Duration,
-    /// How many characters are echoed.
+    /// Number of echoed characters.
     pub payload: usize,
     /// The server.
     pub to: To,
@@ -54,20 +54,20 @@ pub struct Drive {
 pub enum To {
     /// A program and its arguments.
     Program(Vec<String>),
-    /// A server over HTTP, in a process of this id. `tuned`: with a connection for every call that is under way, not with the number that
-    /// a client has by default.
+    /// An HTTP server, in a process with this id. `tuned` uses a connection for every concurrent
+    /// call, not the default maximum of a client.
     Url {
-        /// Where it is.
+        /// Its URL.
         url: String,
         /// Its process.
         pid: u32,
-        /// Whether the client may have more connections than by default.
+        /// Whether the client may open more connections than by default.
         tuned: bool,
     },
 }
 
 impl Task {
-    /// Reads the arguments of a program.
+    /// Parses the arguments of a program.
     pub(super) fn read(args: impl Iterator<Item = String>) -> Result<Self, Failure> {
         let Args { words, values, rest } = Args::read(args)?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -115,7 +115,7 @@ fn number<T: std::str::FromStr>(value: Option<&str>, or: T) -> Result<T, Failure
     }
 }
 
-/// Words, `--key value` pairs in any place, and what stands after `--`.
+/// Words, `--key value` pairs anywhere, and the words after `--`.
 #[derive(Default)]
 struct Args {
     words: Vec<String>,
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(drive.length, Duration::from_millis(500));
         let words = ["server", "serve", "--style", "stdio"].map(String::from);
         assert_eq!(drive.to, To::Program(words.into()));
-        // What measures gives an empty word where it has no wish.
+        // The measuring program passes an empty word for an option that it does not set.
         let line = "drive http --url http://h/mcp --server-pid 7 --client ''";
         let Task::Drive(drive) = read(line).unwrap() else { panic!("it is to drive") };
         assert_eq!(drive.to, To::Url { url: "http://h/mcp".into(), pid: 7, tuned: false });

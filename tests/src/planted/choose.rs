@@ -1,25 +1,26 @@
-//! Which faults a run plants.
+//! Selects the faults of a run.
 
 use super::Fault;
 
-/// The most faults that the gate plants.
+/// Maximum number of faults that the gate plants.
 pub const MOST: usize = 30;
 
-/// Of the faults that nothing has changed for, the gate plants one in so many.
+/// The gate plants one in this many of the faults without a change.
 const ONE_IN: usize = 12;
 
-/// What the gate plants, and what it would have planted if there were no [`MOST`].
+/// The faults of the gate, and those that it omits because of [`MOST`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice<'a> {
     /// The faults to plant.
     pub planted: Vec<&'a Fault>,
-    /// Faults that something was changed for, and that are not planted.
+    /// Faults with a change that are not planted.
     pub left_out: Vec<&'a Fault>,
 }
 
-/// The faults of the gate: those for which a file was changed since all of them were caught, and a twelfth of the others, at most [`MOST`]
-/// in all. Where there are more, those that were changed come first, and the hash of the tree chooses among them. A fault whose test is
-/// compiled [apart](Fault::is_apart), which takes minutes, is planted here only if something was changed for it.
+/// Returns the faults of the gate: those with a changed file since all of them were caught, and a
+/// twelfth of the others, at most [`MOST`] in all. If there are more, changed ones come first, and
+/// the hash of the tree selects among them. A fault whose test is compiled
+/// [apart](Fault::is_apart), which takes minutes, is only planted after a change.
 pub fn gate<'a>(faults: &'a [Fault], is_changed: impl Fn(&Fault) -> bool, tree: &str) -> Choice<'a> {
     let (mut changed, mut others): (Vec<&Fault>, Vec<&Fault>) = faults.iter().partition(|fault| is_changed(fault));
     for part in [&mut changed, &mut others] {
@@ -32,8 +33,9 @@ pub fn gate<'a>(faults: &'a [Fault], is_changed: impl Fn(&Fault) -> bool, tree: 
     Choice { planted: changed, left_out }
 }
 
-/// Part `part` of `parts`, counted from 1: every fault is in one of them, and faults that share a test binary are spread evenly. Those whose
-/// test is compiled [apart](Fault::is_apart) are all in the last part, so that one alone compiles for them.
+/// Returns part `part` of `parts`, counted from 1. Every fault is in one part, and faults that
+/// share a test binary are spread evenly. Those whose test is compiled [apart](Fault::is_apart) are
+/// all in the last part, so that only one part compiles for them.
 pub fn share(faults: &[Fault], part: usize, parts: usize) -> Vec<&Fault> {
     let (apart, mut sorted): (Vec<&Fault>, Vec<&Fault>) = faults.iter().partition(|fault| fault.is_apart());
     sorted.sort_by_key(|fault| (fault.build(), fault.name.as_str()));
@@ -41,7 +43,8 @@ pub fn share(faults: &[Fault], part: usize, parts: usize) -> Vec<&Fault> {
     own.chain(apart.into_iter().filter(|_| part == parts)).collect()
 }
 
-/// A number that looks random and is the same for the same tree and name (FNV-1a, its bits mixed).
+/// Returns a pseudorandom number that depends only on the tree and the name (FNV-1a, with its bits
+/// mixed).
 fn rank(tree: &str, name: &str) -> u64 {
     let bytes = tree.bytes().chain([0]).chain(name.bytes());
     let hash =
@@ -68,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_twelfth_is_planted_where_nothing_changed_another_for_another_tree() {
+    fn without_changes_a_twelfth_is_chosen_by_the_tree() {
         let all = faults(120);
         let first = gate(&all, |_| false, "tree 1");
         assert_eq!((first.planted.len(), first.left_out.len()), (10, 0));
@@ -82,17 +85,17 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_is_planted_and_the_rest_of_the_places_are_the_twelfths() {
+    fn changed_faults_come_before_those_of_the_twelfth() {
         let all = faults(240);
         let changed = |fault: &Fault| fault.name.ends_with('7');
         let choice = gate(&all, changed, "tree");
         assert!(all.iter().filter(|fault| changed(fault)).all(|fault| choice.planted.contains(&fault)));
-        // 24 were changed; of the 216 others 18 are a twelfth, and 6 places are left.
+        // 24 have changed. A twelfth of the 216 others is 18, and 6 slots are left.
         assert_eq!((choice.planted.len(), choice.left_out.len()), (30, 0));
     }
 
     #[test]
-    fn of_too_many_changed_ones_the_tree_chooses_and_the_others_are_named() {
+    fn too_many_changed_faults_are_chosen_by_the_tree() {
         let all = faults(100);
         let choice = gate(&all, |_| true, "tree 1");
         assert_eq!((choice.planted.len(), choice.left_out.len()), (MOST, 70));
@@ -101,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compiled_apart_is_planted_if_it_was_changed_and_in_the_last_share() {
+    fn separate_crates_are_planted_if_changed_or_in_last_share() {
         let text =
             "# test: --config build.rustflags=\"x\" -p a --lib b\n# breaks: b\na.rs\n<<<<<<<\nold\n=======\n>>>>>>>\n";
         let all = vec![Fault::parse("apart", text).unwrap()];

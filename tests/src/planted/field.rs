@@ -1,8 +1,9 @@
 //! A copy of a tree in which faults are planted.
 //!
-//! It has its own target folder, since cargo would take artefacts of the copy for those of the tree. Each fault costs one compilation and
-//! one run of one test, so nothing else may cost much: the tests of all faults that share a test binary are run once, together, before the
-//! first of them is planted, test binaries are run without cargo, and other people's crates are taken over compiled.
+//! It has its own target directory, since cargo would confuse artefacts of the copy with those of
+//! the tree. Each fault needs one compilation and one run of one test, so everything else must be
+//! cheap: the tests of all faults that share a test binary run once, together, before the first
+//! fault is planted; test binaries run without cargo; and dependencies are copied in compiled form.
 
 use super::{Edit, Fault, Verdict};
 use serde_json::Value;
@@ -16,11 +17,12 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long one test may run. A test that takes longer waits without a bound, which is a fault of the test.
+/// Maximum time of one test. A test that takes longer waits without a limit, which is a fault of
+/// the test.
 const TEST_TIME: Duration = Duration::from_secs(120);
 
-/// The faults of a run. Two copies of the tree take them from its two ends until they meet, so that neither compiles much of what the other
-/// compiles.
+/// The faults of a run. Two copies of the tree take them from both ends until they meet, so that
+/// neither compiles much of what the other compiles.
 #[derive(Debug)]
 pub struct Queue<'a> {
     all: Vec<&'a Fault>,
@@ -30,14 +32,15 @@ pub struct Queue<'a> {
 /// An end of a [`Queue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// From the first on.
+    /// From the first one.
     Front,
-    /// From the last back.
+    /// From the last one, backwards.
     Back,
 }
 
 impl<'a> Queue<'a> {
-    /// A queue of these faults, those that share a test binary or a patched file beside each other.
+    /// Creates a queue of these faults. Those that share a test binary or a patched file are
+    /// adjacent.
     pub fn new(mut faults: Vec<&'a Fault>) -> Self {
         faults.sort_by_key(|fault| (fault.build(), fault.edits.first().map(|edit| edit.path.clone())));
         Self { waiting: Mutex::new(faults.iter().copied().collect()), all: faults }
@@ -57,16 +60,16 @@ impl<'a> Queue<'a> {
 pub struct Field {
     tree: PathBuf,
     target: PathBuf,
-    /// What was found out without a fault, by the arguments that build the test binary.
+    /// The results without a fault, by the arguments that build the test binary.
     sound: RefCell<BTreeMap<Vec<String>, Sound>>,
 }
 
-/// The path of the test of each fault, by the fault's name, or why the fault cannot be planted.
+/// The path of each fault's test by the name of the fault, or why the fault cannot be planted.
 type Sound = BTreeMap<String, Result<String, Verdict>>;
 
 impl Field {
-    /// Copies `files`, given relative to `from`, below `place`. Files that are there and equal stay untouched, so that a second run compiles
-    /// little; files that are there and not in the list are removed.
+    /// Copies `files`, which are relative to `from`, below `place`. Equal files stay untouched, so
+    /// that a second run compiles little. Files that are not listed are removed.
     pub fn new(from: &Path, files: &[PathBuf], place: &Path) -> Result<Self, String> {
         let field = Self { tree: place.join("tree"), target: place.join("target"), sound: RefCell::default() };
         let mut stale = Vec::new();
@@ -84,8 +87,8 @@ impl Field {
         Ok(field)
     }
 
-    /// Takes over what a target folder has compiled of other people's crates, unless this copy has compiled something before: all packages
-    /// but `ours`. Cargo compiles again what it cannot use.
+    /// Copies the compiled dependencies of a target directory, which are all packages except
+    /// `ours`, unless this copy has compiled something before. Cargo recompiles what it cannot use.
     pub fn take_over(&self, from: &Path, ours: &[&str]) -> Result<(), String> {
         let (from, to) = (from.join("debug"), self.target.join("debug"));
         if to.exists() {
@@ -116,7 +119,8 @@ impl Field {
         Ok(())
     }
 
-    /// Plants the faults of a queue one after the other, from one of its ends. `tell` hears of each verdict as soon as it stands.
+    /// Plants the faults of a queue one after the other, from one of its ends. `tell` receives each
+    /// result at once.
     pub fn run(
         &self,
         queue: &Queue<'_>,
@@ -134,7 +138,8 @@ impl Field {
         Ok(())
     }
 
-    /// The path of the test of a fault, which is one test and passes in the unbroken copy.
+    /// Returns the path of a fault's test, which must be a single test that passes in the unbroken
+    /// copy.
     fn sound(&self, fault: &Fault, all: &[&Fault]) -> Result<Result<String, Verdict>, String> {
         let build: Vec<String> = fault.build().into_iter().map(str::to_owned).collect();
         let mut sound = self.sound.borrow_mut();
@@ -170,7 +175,7 @@ impl Field {
         wanted.sort();
         wanted.dedup();
         if binary.run(&wanted, group[0])? != Some(Counts { passed: wanted.len(), failed: 0 }) {
-            // One by one, to name the one.
+            // One by one, to find the failing one.
             for fault in group {
                 let Some(Ok(test)) = named.get(&fault.name) else { continue };
                 let verdict = match binary.run(std::slice::from_ref(test), fault)? {
@@ -184,7 +189,7 @@ impl Field {
         Ok(named)
     }
 
-    /// Breaks the copy, runs the test, mends the copy.
+    /// Breaks the copy, runs the test, and restores the copy.
     fn plant(&self, fault: &Fault, test: &str) -> Result<Verdict, String> {
         let mut before: Vec<(PathBuf, String)> = Vec::new();
         let mut verdict = None;
@@ -203,7 +208,7 @@ impl Field {
             Some(verdict) => Ok(verdict),
             None => self.judge(fault, test),
         };
-        // The first text of a file that is edited twice is the one to go back to.
+        // If a file is edited twice, the first text is the original.
         for (path, text) in before.iter().rev() {
             put(path, text.as_bytes())?;
         }
@@ -223,7 +228,7 @@ impl Field {
         })
     }
 
-    /// The test binary of a fault. The inner error is the compiler's.
+    /// Returns the test binary of a fault. The inner error is the compiler's.
     fn compile(&self, fault: &Fault) -> Result<Result<Binary, String>, String> {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.arg("test").args(fault.build()).args([
@@ -232,7 +237,7 @@ impl Field {
             "--message-format=json-render-diagnostics",
         ]);
         command.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.target).stdin(Stdio::null());
-        // Each fault costs one compilation: what it is spent on is neither debugged nor thrown away.
+        // Each fault needs one compilation, of a binary that is neither debugged nor kept.
         command.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_DEV_DEBUG", "0");
         let output = command.output().map_err(|why| format!("cargo: {why}"))?;
         if !output.status.success() {
@@ -261,12 +266,12 @@ impl Field {
 /// A compiled test binary.
 struct Binary {
     program: PathBuf,
-    /// The folder of its package, where cargo would run it.
+    /// The directory of its package, where cargo would run it.
     folder: PathBuf,
 }
 
 impl Binary {
-    /// The paths of all tests in it.
+    /// Returns the paths of all tests in it.
     fn list(&self) -> Result<Vec<String>, String> {
         let output =
             self.command().args(["--list", "--format", "terse"]).output().map_err(|why| format!("test: {why}"))?;
@@ -274,11 +279,11 @@ impl Binary {
         Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
     }
 
-    /// What the runner counted of these tests; `None` when it had to be stopped.
+    /// Returns the test runner's counts for these tests. `None` if it had to be killed.
     fn run(&self, tests: &[String], fault: &Fault) -> Result<Option<Counts>, String> {
         let mut command = self.command();
         command.args(tests).arg("--exact").stdout(Stdio::piped()).stderr(Stdio::null());
-        // What `--config env.NAME="VALUE"` tells cargo to set.
+        // The variables that `--config env.NAME="VALUE"` sets.
         for (name, value) in fault.test.iter().filter_map(|word| word.strip_prefix("env.")?.split_once('=')) {
             command.env(name, value.trim_matches('"'));
         }
@@ -288,7 +293,7 @@ impl Binary {
         let mut stdout = child.stdout.take().expect("invariant: the output is piped");
         let reader = thread::spawn(move || {
             let mut text = Vec::new();
-            // What was read before an error still counts.
+            // Output before an error still counts.
             let _ = stdout.read_to_end(&mut text);
             String::from_utf8_lossy(&text).into_owned()
         });
@@ -305,7 +310,7 @@ impl Binary {
         let status = child.wait().map_err(|why| format!("test: {why}"))?;
         let mut counts = Counts::of(&text);
         if !status.success() {
-            // A test that takes the whole process with it is not counted.
+            // A test that ends the whole process is not counted.
             counts.failed = counts.failed.max(1);
         }
         Ok(Some(counts))
@@ -336,7 +341,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Adds up the closing lines of the runner: `test result: ok. 1 passed; 0 failed; …`.
+    /// Adds up the last lines of the test runner: `test result: ok. 1 passed; 0 failed; …`.
     fn of(text: &str) -> Self {
         let number = |line: &str, word: &str| {
             let (before, _) = line.split_once(word)?;
@@ -350,11 +355,11 @@ impl Counts {
 }
 
 fn put(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    let folder = path.parent().expect("invariant: a file stands in a folder");
+    let folder = path.parent().expect("invariant: a file is in a folder");
     fs::create_dir_all(folder).and_then(|()| fs::write(path, bytes)).map_err(|why| format!("{}: {why}", path.display()))
 }
 
-/// Copies a file or a folder with the times of its files, which cargo looks at.
+/// Copies a file or a directory, with the modification times that cargo checks.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     if from.is_dir() {
         fs::create_dir_all(to)?;

@@ -1,11 +1,12 @@
-//! One channel: the descriptors behind it, what waits to be written, and its child. All that the loop knows of the operating system.
+//! One channel: its descriptors, its write queue, and its child. This is all that the loop knows of
+//! the operating system.
 
 use super::Shutdown;
 use bytes::{Buf, Bytes};
-use mcp_proto::driver::not_opened;
+use mcp_proto::adapter::{DRAIN, not_opened};
+use mcp_proto::exchange::IoEvent;
 use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, ExitStatus, Group, Program};
-use mcp_proto::input::IoEvent;
-use mcp_proto::process::{DRAIN, Stderr};
+use mcp_proto::process::Stderr;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketType};
@@ -20,41 +21,44 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 use std::vec;
 
-/// How often a child is looked at that has exited or whose output has ended, but not both.
+/// Interval at which a child is checked that has exited or closed its output, but not both.
 const EXIT_LOOK: Duration = Duration::from_millis(5);
 
-/// How much is read at once.
+/// Maximum size of a read, in bytes.
 const READ: usize = 64 << 10;
 
 pub(super) struct Channel {
     connecting: Option<Connecting>,
-    /// `None` once the other side has ended, or the channel was cut.
+    /// `None` once the peer has ended, or the channel was cut.
     reader: Option<File>,
-    /// `None` once we have ended, or writing failed.
+    /// `None` once this side has ended, or a write has failed.
     writer: Option<File>,
     queue: VecDeque<Bytes>,
-    /// It was accepted to serve HTTP: once writing has failed there is nothing to read for.
+    /// It was accepted to serve HTTP: once a write has failed, there is no reason to read.
     serves: bool,
-    /// Nothing is written after what is queued.
+    /// Nothing is written after the queue.
     finishing: bool,
     cut: Option<Closed>,
     process: Option<Process>,
+    /// Whether the engine takes what is read.
+    reads: bool,
 }
 
-/// A connection that is being made, and the addresses that are tried if this one fails.
+/// A connection in progress, and the addresses to try if it fails.
 struct Connecting {
     socket: OwnedFd,
     others: vec::IntoIter<SocketAddr>,
 }
 
 impl Channel {
-    /// Begins to open it. `given`: what [`Endpoint::Given`] stands for.
+    /// Begins to open it. `given` is the channel for [`Endpoint::Given`].
     pub(super) fn open(endpoint: &Endpoint, given: &mut Option<[OwnedFd; 2]>) -> Result<Self, Closed> {
         match endpoint {
             Endpoint::Program(program) => Self::start(program).map_err(|e| not_opened(&program.command, &e)),
             Endpoint::Origin(origin) if origin.tls => Err(Closed::Unreachable("this loop has no tls".into())),
             Endpoint::Origin(origin) => {
-                // The one thing here that blocks: a loop for more than one server has a resolver of its own.
+                // The only blocking call here. A loop for more than one server has its own
+                // resolver.
                 let addresses =
                     (origin.host.as_str(), origin.port).to_socket_addrs().map_err(|_| Closed::Unresolved)?;
                 let addresses = addresses.collect::<Vec<_>>().into_iter();
@@ -71,10 +75,10 @@ impl Channel {
         }
     }
 
-    /// A channel that is open: where to read, and where to write.
+    /// Creates an open channel from its reading and its writing end.
     pub(super) fn of(pair: [OwnedFd; 2]) -> io::Result<Self> {
-        // Each end of a pipe has this mode for itself. A terminal has it for all that use it, so a program that people start by hand
-        // should rather wait for each read and write.
+        // Each end of a pipe has this mode for itself. All users of a terminal share it, so a
+        // program that people start by hand should rather wait for each read and write.
         for end in &pair {
             rustix::io::ioctl_fionbio(end, true)?;
         }
@@ -82,7 +86,7 @@ impl Channel {
         Ok(Self { reader: Some(reader.into()), writer: Some(writer.into()), ..Self::unopened() })
     }
 
-    /// The same, of somebody who asks over HTTP.
+    /// The same, for an accepted HTTP client.
     pub(super) fn accepted(pair: [OwnedFd; 2]) -> io::Result<Self> {
         Self::of(pair).map(|channel| Self { serves: true, ..channel })
     }
@@ -100,7 +104,17 @@ impl Channel {
 
     fn unopened() -> Self {
         let (connecting, reader, writer, cut, process) = (None, None, None, None, None);
-        Self { connecting, reader, writer, queue: VecDeque::new(), serves: false, finishing: false, cut, process }
+        Self {
+            connecting,
+            reader,
+            writer,
+            queue: VecDeque::new(),
+            serves: false,
+            finishing: false,
+            cut,
+            process,
+            reads: true,
+        }
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -109,10 +123,16 @@ impl Channel {
 
     /// Queues bytes, to be written when there is room.
     pub(super) fn write(&mut self, bytes: Bytes) {
-        // Once writing has failed nothing more can be written. Reading goes on, since the answer may be there.
+        // Once a write has failed, nothing more can be written. Reading continues, since the
+        // response may be there.
         if self.writer.is_some() {
             self.queue.push_back(bytes);
         }
+    }
+
+    /// Stops reading, or reads again.
+    pub(super) fn set_reading(&mut self, reads: bool) {
+        self.reads = reads;
     }
 
     pub(super) fn close(&mut self, how: Shutdown) {
@@ -136,18 +156,19 @@ impl Channel {
     }
 
     /// Reads and writes what can be without waiting, and says what came of it.
-    pub(super) fn transfer(&mut self, wants_read: bool) -> Vec<IoEvent> {
+    pub(super) fn transfer(&mut self) -> Vec<IoEvent> {
         let mut facts = Vec::new();
         self.connect(&mut facts);
         self.flush(&mut facts);
-        if wants_read {
+        if self.reads {
             self.read(&mut facts);
         }
         facts
     }
 
-    /// Whether it is over, and how. A program is gone when it has exited and its output was read to the end, or for long enough if another
-    /// process holds it open; anything else when both directions have ended.
+    /// Returns how the channel ended, once it has. A program has ended when it has exited and its
+    /// output was read to the end, or for some time if another process holds it open. Anything else
+    /// has ended when both directions have.
     pub(super) fn closed(&mut self) -> Option<Closed> {
         if self.connecting.is_some() {
             return None;
@@ -203,22 +224,22 @@ impl Channel {
         match reader.read(&mut buffer) {
             Ok(0) => {
                 self.reader = None;
-                facts.push(IoEvent::Eof);
+                facts.push(IoEvent::ReadClosed);
             }
             // A copy, since the engine may keep what it is given.
-            Ok(n) => facts.push(IoEvent::Bytes(Bytes::copy_from_slice(&buffer[..n]))),
+            Ok(n) => facts.push(IoEvent::Read(Bytes::copy_from_slice(&buffer[..n]))),
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => self.end(Closed::Reset),
         }
     }
 
-    /// Ends the direction in which we write, if we are done.
+    /// Ends the writing side if everything is written.
     fn finish(&mut self) {
         if self.finishing
             && self.queue.is_empty()
             && let Some(writer) = self.writer.take()
         {
-            // Half-closes a socket. On a pipe this fails, and closing it, which happens next, is what ends it.
+            // Half-closes a socket. On a pipe this fails, and closing it next ends it.
             let _ = net::shutdown(&writer, net::Shutdown::Write);
         }
     }
@@ -230,11 +251,11 @@ impl Channel {
     }
 
     /// What to wait for.
-    fn interest(&self, wants_read: bool) -> impl Iterator<Item = PollFd<'_>> {
+    fn interest(&self) -> impl Iterator<Item = PollFd<'_>> {
         let connecting = self.connecting.as_ref().map(|connecting| PollFd::new(&connecting.socket, PollFlags::OUT));
-        let reader = self.reader.as_ref().filter(|_| wants_read).map(|reader| PollFd::new(reader, PollFlags::IN));
+        let reader = self.reader.as_ref().filter(|_| self.reads).map(|reader| PollFd::new(reader, PollFlags::IN));
         let writer = self.writer.as_ref().filter(|_| !self.queue.is_empty());
-        // Once it is known, it is no news any more.
+        // Once it is known, it is not waited for any more.
         let exit =
             self.process.as_ref().filter(|process| process.ended.is_none()).and_then(|process| process.exit.as_ref());
         let exit = exit.map(|exit| PollFd::new(exit, PollFlags::IN));
@@ -242,16 +263,16 @@ impl Channel {
     }
 }
 
-/// Sleeps until a channel can go on, somebody connects to the listener, or the time is over. Gives the channels that can go on.
+/// Sleeps until a channel is ready, a client connects to the listener, or the time is over. Returns
+/// the ready channels.
 pub(super) fn wait(
     channels: &BTreeMap<ConnectionId, Channel>,
-    wants_read: impl Fn(ConnectionId) -> bool,
     listener: Option<&TcpListener>,
     sleep: Option<Duration>,
 ) -> io::Result<Vec<ConnectionId>> {
     let (mut ids, mut fds) = (Vec::new(), Vec::new());
     for (id, channel) in channels {
-        fds.extend(channel.interest(wants_read(*id)));
+        fds.extend(channel.interest());
         ids.resize(fds.len(), *id);
     }
     fds.extend(listener.map(|listener| PollFd::new(listener, PollFlags::IN)));
@@ -260,18 +281,19 @@ pub(super) fn wait(
     };
     let dying = channels.values().any(dying);
     let sleep = if dying { Some(sleep.unwrap_or(EXIT_LOOK).min(EXIT_LOOK)) } else { sleep };
-    // A time too long to be told is as good as none.
+    // A time that is too long to represent is no limit.
     let sleep = sleep.and_then(|sleep| Timespec::try_from(sleep).ok());
     match poll(&mut fds, sleep.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(e) => return Err(e.into()),
     }
-    // A channel may stand there twice, to read and to write. The second time it finds nothing to do.
+    // A channel may occur twice, for reading and for writing. The second time there is nothing to
+    // do.
     Ok(ids.into_iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(id, _)| id).collect())
 }
 
 impl Connecting {
-    /// Begins with the next address for which that is possible. `why`: what to say if there is none.
+    /// Begins with the next possible address. `why` is the error if there is none.
     fn next(mut others: vec::IntoIter<SocketAddr>, mut why: Closed) -> Result<Self, Closed> {
         while let Some(address) = others.next() {
             match connect(address) {
@@ -282,7 +304,7 @@ impl Connecting {
         Err(why)
     }
 
-    /// It has come to something: a connection, or the next address, or the end.
+    /// Checks the result: a connection, the next address, or the end.
     fn finish(self) -> Result<Result<[OwnedFd; 2], Self>, Closed> {
         match net::sockopt::socket_error(&self.socket) {
             Ok(Ok(())) => match self.socket.try_clone() {
@@ -294,14 +316,14 @@ impl Connecting {
     }
 }
 
-/// A socket that is connecting.
+/// Creates a socket that is connecting.
 fn connect(address: SocketAddr) -> Result<OwnedFd, Errno> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = net::socket(family, SocketType::STREAM, None)?;
-    // No child inherits it, and nothing on it waits.
+    // No child inherits it, and nothing on it blocks.
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&socket, true)?;
-    // Small writes leave at once: the engine writes a message as a whole.
+    // Small writes are sent at once: the engine writes a message as a whole.
     net::sockopt::set_tcp_nodelay(&socket, true)?;
     match net::connect(socket.as_fd(), &address) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
@@ -316,24 +338,24 @@ fn refused(e: Errno) -> Closed {
 /// A child, and the right to signal it.
 struct Process {
     child: Child,
-    /// It leads a process group, and is signalled with all of it.
+    /// It leads a process group, which is signalled as a whole.
     group: bool,
-    /// What `poll` can wait on for its exit.
+    /// A descriptor for `poll` to wait for its exit.
     exit: Option<OwnedFd>,
-    /// When it was seen to have exited.
+    /// When its exit was noticed.
     ended: Option<Instant>,
-    /// Its id may name another process by now.
+    /// Its id may belong to another process now.
     reaped: bool,
 }
 
 impl Process {
     fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
-        // It fails if all of them have ended, which is what is wanted.
+        // Fails if all of them have exited already.
         let _ = if self.group { process::kill_process_group(pid, signal) } else { process::kill_process(pid, signal) };
     }
 
-    /// Whether it has exited, and its output was read for as long as that is done.
+    /// Returns whether it has exited and its output was read for long enough.
     fn is_drained(&mut self) -> bool {
         if self.ended.is_none() && self.has_exited() {
             self.ended = Some(Instant::now());
@@ -347,12 +369,13 @@ impl Process {
         matches!(process::waitid(pid, options), Ok(Some(_)))
     }
 
-    /// Reaps it if it has exited; does not wait.
+    /// Reaps it if it has exited. Does not wait.
     fn exited(&mut self) -> Option<ExitStatus> {
         if !self.has_exited() {
             return None;
         }
-        // What it left behind in its group ends with it. That is safe until it is reaped: its id is not used again before.
+        // The rest of its group ends with it. This is safe until it is reaped, since its id is not
+        // reused before.
         if self.group {
             self.signal(Signal::KILL);
         }
@@ -362,7 +385,7 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// No path out of the loop leaves a child behind, nor what a child that has ended has left behind.
+    /// The loop never leaves a child behind, nor the descendants of an exited one.
     fn drop(&mut self) {
         if !self.reaped {
             self.signal(Signal::KILL);

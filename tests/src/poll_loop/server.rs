@@ -1,12 +1,13 @@
-//! The same loop in the other role: a server over its standard streams, or over TCP. Handlers are plain functions that run on the loop.
+//! The same loop in the other role: a server over its standard streams, or over TCP. Handlers are
+//! plain functions that run on the loop.
 
 use super::channel::{self, Channel};
 use super::{Clock, seed};
-use mcp_proto::exchange::{Action, ConnectionId, Peer, RequestHead, Shutdown};
-use mcp_proto::input::{Admission, Input, IoEvent, Note};
+use mcp_proto::exchange::{Action, ConnectionId, IoEvent, Peer, RequestHead};
+use mcp_proto::input::{Admission, Note};
 use mcp_proto::route::{Cx, Port, Routed};
 use mcp_proto::server::{Event, Responder};
-use mcp_proto::wired::{Kind, WiredServer, refusal};
+use mcp_proto::wired::{Kind, WiredServer};
 use mcp_proto::{Outcome, Refusal, Router};
 use std::collections::BTreeMap;
 use std::io;
@@ -16,33 +17,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A handler. It runs on the loop, so nothing else happens before it returns. `None` means "not yet": it is entered again soon, and once
-/// more after its request was cancelled, so that it can stop what it has begun.
+/// A handler. It runs on the loop, so nothing else happens before it returns. `None` means "not
+/// yet": it runs again soon, and once more after its request was cancelled, so that it can stop
+/// what it has begun.
 pub type Handler = fn(&Cx) -> Option<Outcome>;
 
-/// What a loop that serves HTTP asks and tells the application. Both run on the loop.
+/// Callbacks of a loop that serves HTTP. Both run on the loop.
 #[derive(Clone, Copy)]
 pub struct Hooks {
-    /// Decides about a request from its head, if the configuration asks for that.
+    /// Decides on a request by its head, if the configuration requires it.
     pub admit: fn(&RequestHead) -> Admission,
-    /// Is told after each turn what the server holds.
+    /// Receives the server after each turn.
     pub watch: fn(&WiredServer),
 }
 
 impl Default for Hooks {
-    /// Lets everyone in, and tells nobody.
+    /// Admits everyone.
     fn default() -> Self {
         Self { admit: |_| Admission::Accept(None), watch: |_| {} }
     }
 }
 
-/// How soon a handler that is not done is entered again.
+/// Delay before a pending handler runs again.
 const AGAIN: Duration = Duration::from_millis(5);
 
-/// Serves whoever started this program, until they are done.
+/// Serves the program that started this one, until its end.
 ///
 /// # Errors
-/// The operating system cannot wait; or there is no randomness, or no standard stream.
+/// The operating system cannot wait, or provides no randomness or no standard stream.
 pub fn serve_stdio(router: &Router<Handler>) -> io::Result<()> {
     let streams = [rustix::stdio::stdin(), rustix::stdio::stdout()];
     let [input, output] = streams.map(|stream| stream.try_clone_to_owned());
@@ -51,7 +53,7 @@ pub fn serve_stdio(router: &Router<Handler>) -> io::Result<()> {
     server.run()
 }
 
-/// Serves that many connections, then ends.
+/// Serves this many connections, then ends.
 ///
 /// # Errors
 /// As [`serve_stdio`].
@@ -75,12 +77,6 @@ pub fn serve_http_with(
     server.run()
 }
 
-/// The channels from here on are those of connections that were one too many: the engine does not know them.
-const REFUSED: ConnectionId = ConnectionId(1 << 63);
-
-/// How many of them there are while they read what they are told. Then the oldest goes.
-const MAX_REFUSED: usize = 64;
-
 struct ServeLoop<'a> {
     engine: WiredServer,
     router: &'a Router<Handler>,
@@ -91,10 +87,9 @@ struct ServeLoop<'a> {
     /// Connections still to be accepted.
     left: usize,
     hooks: Hooks,
-    refused: u64,
 }
 
-/// A request whose handler is not done.
+/// A request with a pending handler.
 struct Job {
     handler: Handler,
     cx: Cx,
@@ -109,7 +104,7 @@ impl<'a> ServeLoop<'a> {
         config.origin_unix = clock.origin_unix;
         let engine = WiredServer::new(Arc::new(config), seed()?, clock.now());
         let (channels, jobs, hooks) = (BTreeMap::new(), Vec::new(), Hooks::default());
-        Ok(Self { engine, router, clock, channels, jobs, listener, left, hooks, refused: 0 })
+        Ok(Self { engine, router, clock, channels, jobs, listener, left, hooks })
     }
 
     fn run(mut self) -> io::Result<()> {
@@ -123,7 +118,7 @@ impl<'a> ServeLoop<'a> {
         }
     }
 
-    /// Lets the handlers go on that are not done, and does what the engine wants until it wants nothing more.
+    /// Runs the pending handlers, and carries out the actions of the engine until there are none.
     fn carry_out(&mut self) {
         for job in std::mem::take(&mut self.jobs) {
             self.work(job);
@@ -135,13 +130,18 @@ impl<'a> ServeLoop<'a> {
             let ended = |(id, channel): (&ConnectionId, &mut Channel)| channel.closed().map(|why| (*id, why));
             let Some((id, why)) = self.channels.iter_mut().find_map(ended) else { break };
             self.channels.remove(&id);
-            self.tell(id, IoEvent::Closed(why));
+            self.engine.handle_io(self.clock.now(), id, IoEvent::Closed(why));
         }
     }
 
     fn act(&mut self, action: Action<Event>) {
         match action {
-            Action::Open(..) => unreachable!("a server opens nothing"),
+            Action::Open(..) | Action::Notice(..) => unreachable!("a server opens nothing"),
+            Action::Read(id, reads) => {
+                if let Some(channel) = self.channels.get_mut(&id) {
+                    channel.set_reading(reads);
+                }
+            }
             Action::Write(id, bytes) => {
                 if let Some(channel) = self.channels.get_mut(&id) {
                     channel.write(bytes);
@@ -168,21 +168,21 @@ impl<'a> ServeLoop<'a> {
                 }
             }
             Action::Event(Event::Admit(token, head)) => {
-                // This loop accepts connections over HTTP alone.
+                // This loop accepts only HTTP connections.
                 let admission = head.map_or(Admission::Forbidden(None), |head| (self.hooks.admit)(&head));
                 self.engine.admit(self.clock.now(), token, admission);
             }
-            // Notifications and diagnostics: a server that logs does so here.
+            // Notifications and diagnostics: a server would log them here.
             Action::Event(_) => {}
         }
     }
 
-    /// Enters a handler. What it told on the way goes out before its answer.
+    /// Runs a handler. Its notifications are sent before its response.
     fn work(&mut self, job: Job) {
         let now = self.clock.now();
         let outcome = (job.handler)(&job.cx);
         for note in job.port.take() {
-            // Refused where nobody asked for it, or the request is over: nothing is lost by that.
+            // A refusal is harmless: the client did not ask for it, or the request is over.
             let _ = self.engine.notify(now, job.responder.key(), note);
         }
         match outcome {
@@ -195,13 +195,11 @@ impl<'a> ServeLoop<'a> {
     fn wait(&mut self) -> io::Result<()> {
         let timer = self.engine.poll_timeout().map(|at| at - self.clock.now());
         let sleep = if self.jobs.is_empty() { timer } else { Some(timer.unwrap_or(AGAIN).min(AGAIN)) };
-        let wants_read = |id: ConnectionId| id >= REFUSED || self.engine.wants_read(id);
         let listener = self.listener.as_ref().filter(|_| self.left > 0);
-        for id in channel::wait(&self.channels, wants_read, listener, sleep)? {
-            let wants_read = id >= REFUSED || self.engine.wants_read(id);
-            let facts = self.channels.get_mut(&id).map(|channel| channel.transfer(wants_read));
+        for id in channel::wait(&self.channels, listener, sleep)? {
+            let facts = self.channels.get_mut(&id).map(Channel::transfer);
             for fact in facts.into_iter().flatten() {
-                self.tell(id, fact);
+                self.engine.handle_io(self.clock.now(), id, fact);
             }
         }
         while self.left > 0
@@ -214,30 +212,15 @@ impl<'a> ServeLoop<'a> {
         Ok(())
     }
 
-    /// Takes a channel in. If the engine has no room for it, it is told so and closed, once its other side has heard it.
+    /// Serves an open channel. A server without room lets its connection refuse the client.
     fn accept(&mut self, kind: Kind, pair: [OwnedFd; 2], peer: Peer) -> io::Result<()> {
-        let mut channel = if kind == Kind::HttpServer { Channel::accepted(pair)? } else { Channel::of(pair)? };
-        if let Some(id) = self.engine.accept(self.clock.now(), kind, peer) {
-            self.channels.insert(id, channel);
-        } else if let Some(word) = refusal(kind) {
-            channel.write(word);
-            channel.close(Shutdown::WriteHalf);
-            let refused: Vec<ConnectionId> = self.channels.range(REFUSED..).map(|(id, _)| *id).collect();
-            if let (true, Some(oldest)) = (refused.len() >= MAX_REFUSED, refused.first()) {
-                self.channels.remove(oldest);
-            }
-            self.channels.insert(ConnectionId(REFUSED.0 + self.refused), channel);
-            self.refused += 1;
-        }
+        let channel = if kind == Kind::HttpServer { Channel::accepted(pair)? } else { Channel::of(pair)? };
+        self.channels.insert(self.engine.accept(self.clock.now(), kind, peer), channel);
         Ok(())
-    }
-
-    fn tell(&mut self, id: ConnectionId, fact: IoEvent) {
-        self.engine.apply(self.clock.now(), Input::Event(id, fact)).expect("facts are never refused");
     }
 }
 
-/// What a handler has told and not yet been heard, and whether it should stop.
+/// The pending notifications of a handler, and whether it should stop.
 #[derive(Default)]
 struct Desk {
     notes: Mutex<Vec<Note>>,

@@ -1,4 +1,5 @@
-//! The applications of a run: what the server's tools do, and what the clients remember of their calls.
+//! The applications of a run: the tools of the server, and the records of the clients about their
+//! calls.
 
 use mcp_proto::input::{CallId, Note, RequestKey};
 use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult};
@@ -9,17 +10,17 @@ use mcp_proto::{CallError, Instant, Outcome, Router, tool};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What stands wherever a secret may stand.
+/// The marker of every secret.
 pub const SECRET: &str = "sk-very-secret";
 
 /// The arguments of the tool `work`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Work {
-    /// What comes back, so that an answer is known to be the right one.
+    /// The returned text, which identifies the right response.
     pub tag: u64,
     /// How long it takes, in milliseconds.
     pub millis: u64,
-    /// How often it tells its progress.
+    /// The number of its progress notifications.
     pub ticks: u64,
     /// How many questions it asks, one after the other.
     pub questions: u64,
@@ -29,7 +30,7 @@ pub struct Work {
     pub api_key: String,
 }
 
-/// What a tool's handler is in a run.
+/// The handler of a tool in a run.
 pub type Handler = fn(&Cx) -> Outcome;
 
 /// The server of a run: one tool, several pages of others.
@@ -70,10 +71,10 @@ pub struct Task {
     step: Duration,
 }
 
-/// What a task does.
+/// A step of a task.
 #[derive(Debug)]
 pub enum Deed {
-    /// It tells its progress.
+    /// It sends progress.
     Note(RequestKey, Note),
     /// It answers.
     Answer(Box<Responder>, Outcome),
@@ -115,7 +116,7 @@ impl Task {
     }
 }
 
-/// What a client remembers of a call.
+/// The record of a client about a call.
 #[derive(Debug)]
 pub struct Made {
     /// The call.

@@ -1,5 +1,5 @@
-//! Runs many scenarios on several threads. A violation does not stop the campaign: its scenario is written to a file, counted by kind,
-//! and made smaller at the end.
+//! Runs many scenarios on several threads. A violation does not stop the campaign: its scenario is
+//! written to a file, counted by kind, and made smaller at the end.
 
 use super::less::Less;
 use std::any::Any;
@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Scenario files written for one kind of violation. Later ones are only counted.
 const FILES: u64 = 20;
 
-/// A kind of simulated world: what a seed stands for, and how it runs.
+/// A kind of simulated world: the scenario of a seed, and the run of a scenario.
 pub trait Simulation: Clone + fmt::Display + Send + Sync {
     /// The name of the kind, used in file names.
     const NAME: &'static str;
     /// What its runs add up to.
     type Report: Tally;
 
-    /// The scenario that a seed stands for.
+    /// The scenario of a seed.
     fn from_seed(seed: u64) -> Self;
     /// The seed.
     fn seed(&self) -> u64;
@@ -32,7 +32,7 @@ pub trait Simulation: Clone + fmt::Display + Send + Sync {
     fn attempt(&self, trace: bool) -> Result<Self::Report, Violation>;
     /// How many operations the applications make.
     fn operations(&mut self) -> &mut u64;
-    /// What the run leaves out.
+    /// The omissions of the run.
     fn less(&mut self) -> &mut Less;
     /// Scenarios that are simpler in one of the other numbers.
     fn simpler(&self) -> Vec<Self>;
@@ -44,25 +44,27 @@ pub trait Tally: Default + Send {
     fn steps(&self) -> u64;
     /// Adds the numbers of another run.
     fn add(&mut self, other: &Self);
-    /// Faults that occurred less than `faults` times, pairs of a state and an input that occurred less than `pairs` times.
+    /// Faults that occurred less than `faults` times, pairs of a state and an input that occurred
+    /// less than `pairs` times.
     fn missing(&self, faults: u64, pairs: u64) -> Vec<String>;
 }
 
 /// A standing property that did not hold.
 #[derive(Clone, Debug)]
 pub struct Violation {
-    /// What the check says.
+    /// The message of the check.
     pub message: String,
     /// The line of the check, if [`quiet`] was called.
     pub place: String,
-    /// Faults that were drawn by lot until then.
+    /// The number of random faults until then.
     pub faults: u64,
     /// Operations that were made until then.
     pub operations: u64,
 }
 
 impl Violation {
-    /// The message without what differs from run to run: numbers, quoted text, and the fields of printed values.
+    /// The message without the parts that differ from run to run: numbers, quoted text, and the
+    /// fields of printed values.
     pub fn kind(&self) -> String {
         let line = self.message.trim_start_matches("assertion `left == right` failed: ");
         let mut kind = String::new();
@@ -102,7 +104,7 @@ pub fn quiet() {
     }));
 }
 
-/// Runs a world, whose checks panic. `drawn` returns how many faults were drawn and how many operations were made.
+/// Runs a world, whose checks panic. `drawn` returns the number of faults and of operations.
 pub(super) fn attempt<W, R>(
     new: impl FnOnce() -> W,
     run: impl FnOnce(&mut W) -> R,
@@ -130,7 +132,8 @@ fn text(panic: &(dyn Any + Send)) -> String {
 /// Runs one scenario to its end and adds what happened to `report`.
 ///
 /// # Panics
-/// If a standing property is violated. The scenario is written to a file first, and the command that repeats it is printed.
+/// If a standing property is violated. The scenario is written to a file first, and the command
+/// that repeats it is printed.
 pub(super) fn run<S: Simulation>(scenario: &S, report: &mut S::Report, trace: bool) {
     match scenario.attempt(trace) {
         Ok(done) => report.add(&done),
@@ -168,9 +171,9 @@ pub struct Campaign {
 /// When a campaign ends.
 #[derive(Clone, Copy, Debug)]
 pub enum Until {
-    /// After so many runs.
+    /// After this number of runs.
     Runs(u64),
-    /// After the run with which so many steps counted.
+    /// After the run that reaches this number of counted steps.
     Steps(u64),
 }
 
@@ -185,7 +188,7 @@ pub struct Found {
     pub violation: Violation,
 }
 
-/// What a campaign came to.
+/// The results of a campaign.
 #[derive(Debug, Default)]
 pub struct Summary<R> {
     /// Runs that were made.
@@ -197,11 +200,13 @@ pub struct Summary<R> {
 }
 
 impl Campaign {
-    /// Makes the runs. Writes and prints each violation when it occurs, and calls `progress` after each run that counts.
+    /// Makes the runs. Writes and prints each violation when it occurs, and calls `progress` after
+    /// each run that counts.
     pub fn run<S: Simulation>(&self, progress: impl Fn(&Summary<S::Report>) + Sync) -> Summary<S::Report> {
         let next = AtomicU64::new(self.first);
         let is_over = AtomicBool::new(matches!(self.until, Until::Runs(0) | Until::Steps(0)));
-        // Results wait for those of lower seeds, so that the runs that count do not depend on the threads.
+        // Results wait for those of lower seeds, so that the counted runs do not depend on the
+        // threads.
         let state = Mutex::new((Summary::default(), BTreeMap::new()));
         std::thread::scope(|scope| {
             for _ in 0..self.threads.max(1) {
@@ -250,7 +255,7 @@ impl Campaign {
         }
     }
 
-    /// Makes the first scenario of each kind smaller and writes it beside the one that was found.
+    /// Makes the first scenario of each kind smaller and writes it beside the original one.
     pub fn shrink<S: Simulation>(&self, summary: &Summary<S::Report>, most: u32) {
         for found in summary.found.values() {
             let (smaller, violation) = shrink(&S::from_seed(found.seed), &found.violation, most);
@@ -324,7 +329,8 @@ impl<S: Simulation> Smallest<S> {
         changed
     }
 
-    /// Leaves out what has the numbers below `end`, the last first: what comes before it stays the same.
+    /// Leaves out the items with the numbers below `end`, the last first: the earlier ones stay the
+    /// same.
     fn skip(&mut self, end: u64, set: impl Fn(&mut Less) -> &mut std::collections::BTreeSet<u64>) -> bool {
         let mut changed = false;
         let mut size = end.div_ceil(2);

@@ -1,9 +1,9 @@
-//! The lots of a run: what goes wrong, and how often it did.
+//! The random choices of a run: the faults, and their numbers.
 
 use super::rng::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who decides by lot whether something goes wrong, and counts what did.
+/// Chooses faults at random, and counts them.
 #[derive(Clone, Debug)]
 pub struct Chaos<F> {
     /// The generator of all choices of a run.
@@ -14,14 +14,14 @@ pub struct Chaos<F> {
     pub steps: u64,
     /// Faults injected.
     pub faults: BTreeMap<F, u64>,
-    /// How many faults were drawn by lot.
+    /// The number of random faults.
     pub drawn: u64,
     /// Which of these are left out.
     pub skip: BTreeSet<u64>,
 }
 
 impl<F: Copy + Ord> Chaos<F> {
-    /// One that takes so many of a thousand chances.
+    /// A generator that takes this number of a thousand chances.
     pub const fn new(rng: Rng, rate: u64) -> Self {
         Self { rng, rate, steps: 0, faults: BTreeMap::new(), drawn: 0, skip: BTreeSet::new() }
     }

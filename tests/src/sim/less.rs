@@ -1,12 +1,13 @@
-//! What a run leaves out, so that a scenario that fails can be made smaller.
+//! The omissions of a run, which make a failing scenario smaller.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Faults and operations that a run leaves out, each by its number in the order of the run, from zero.
+/// Faults and operations that a run leaves out, each by its number in the order of the run, from
+/// zero.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Less {
-    /// Faults drawn by lot that are not injected.
+    /// Random faults that are not injected.
     pub faults: BTreeSet<u64>,
     /// Operations of the applications that are not made.
     pub operations: BTreeSet<u64>,

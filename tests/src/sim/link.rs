@@ -1,4 +1,5 @@
-//! One link between a client and the server: two pipes with virtual time. It does no I/O and knows no engine.
+//! One link between a client and the server: two pipes with virtual time. It does no I/O and does
+//! not depend on an engine.
 
 use super::rng::Rng;
 use bytes::Bytes;
@@ -13,21 +14,21 @@ pub enum Fault {
     Cut,
     /// Bytes arrive later.
     Delay,
-    /// A direction stands still for a while, and its writer with it.
+    /// A direction stalls for a while, and its writer with it.
     Stall,
-    /// One side hears the end of the other's stream.
+    /// One side sees the end of the other's stream.
     HalfClose,
     /// The link is gone.
     Reset,
-    /// Nobody listens, or nobody answers.
+    /// The connection is refused, or the attempt gets no response.
     Connect,
     /// A line that is no message is slipped in.
     Garbage,
     /// A message is lost.
     Drop,
-    /// A message comes twice.
+    /// A message arrives twice.
     Duplicate,
-    /// The id of an answer comes back as a string.
+    /// The id of a response comes back as a string.
     TextId,
     /// A message is cut short, and the link ends.
     Truncate,
@@ -70,7 +71,7 @@ pub struct Pipe {
     pub ended: bool,
 }
 
-/// What a pipe has for its reader.
+/// The result of a read.
 #[derive(Debug)]
 pub enum Arrival {
     /// Bytes.
@@ -101,12 +102,13 @@ impl Pipe {
         }
     }
 
-    /// The writer has said all.
+    /// Ends the output of the writer.
     pub fn end(&mut self) {
         self.ending = true;
     }
 
-    /// Takes what fits; returns how many bytes the writer got rid of. With `cut`, in a piece of random size.
+    /// Takes as many bytes as fit. Returns the number of bytes that the writer delivered. With
+    /// `cut`, in a piece of random size.
     pub fn accept(&mut self, now: Instant, cut: bool, rng: &mut Rng) -> usize {
         if now < self.stalled_until {
             return 0;
@@ -160,7 +162,7 @@ impl Pipe {
         }
     }
 
-    /// Whatever comes next comes later.
+    /// Delays the next bytes.
     pub fn delay(&mut self, by: Duration) {
         if let Some((at, _)) = self.flying.front_mut() {
             *at = *at + by;
@@ -172,7 +174,7 @@ impl Pipe {
         self.stalled_until = self.stalled_until.max(until);
     }
 
-    /// Drops what has not been accepted, and ends.
+    /// Drops the bytes that were not accepted, and ends.
     pub fn truncate(&mut self) {
         self.waiting.clear();
         self.ending = true;

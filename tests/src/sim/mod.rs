@@ -1,8 +1,9 @@
-//! A deterministic simulation: real clients and a real server over links with virtual time and faults.
+//! A deterministic simulation: real clients and a real server over links with virtual time and
+//! faults.
 //!
-//! Nothing here sleeps or reads a clock. A run is a function of its [`Scenario`]; a failing one is written down as such, and
-//! `cargo run -p mcp-tests --bin replay FILE` repeats it with everything that happens printed.
-//! A step counts only if it delivered bytes, fired a timer or injected a fault.
+//! Nothing here sleeps or reads a clock. A run is a function of its [`Scenario`]. A failing
+//! scenario is written to a file, and `cargo run -p mcp-tests --bin replay FILE` repeats it and
+//! prints every step. A step counts only if it delivered bytes, fired a timer or injected a fault.
 
 pub mod app;
 pub mod both;
@@ -22,10 +23,47 @@ pub use world::World;
 
 use campaign::{Simulation, Tally, Violation};
 use less::Less;
+use mcp_proto::Instant;
 use mcp_proto::client::{Policy, State};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent};
+use mcp_proto::wired::{Kind, WiredServer};
 use std::fmt;
 
-/// What is spoken on the links of a run.
+/// The number of the first connection that a server refuses.
+const FIRST_REFUSED: u64 = 1 << 40;
+
+/// Returns whether a server refused the connection of this number.
+pub(crate) const fn is_refused(connection: u64) -> bool {
+    connection >= FIRST_REFUSED
+}
+
+/// Returns whether an action is one of a connection that a server refuses.
+pub(crate) const fn is_of_refused<E>(action: &Action<E>) -> bool {
+    match action {
+        Action::Open(id, _)
+        | Action::Write(id, _)
+        | Action::Read(id, _)
+        | Action::Close(id, _)
+        | Action::Notice(id, _) => is_refused(id.0),
+        Action::Event(_) => false,
+    }
+}
+
+/// Accepts a connection. `None` if the server refuses it: the caller reads no response.
+pub(crate) fn accept(server: &mut WiredServer, now: Instant, kind: Kind) -> Option<ConnectionId> {
+    let is_over = server.is_terminated();
+    let id = server.accept(now, kind, Default::default());
+    if !is_refused(id.0) {
+        return Some(id);
+    }
+    server.handle_io(now, id, IoEvent::Closed(Closed::Aborted));
+    while is_over && let Some(action) = server.poll_output() {
+        assert!(is_of_refused(&action), "{action:?} after the end");
+    }
+    None
+}
+
+/// The protocol on the links of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {
     /// Lines, to a program that can be started again.
@@ -39,7 +77,7 @@ pub enum Transport {
 pub struct Scenario {
     /// The seed of all choices.
     pub seed: u64,
-    /// What is spoken.
+    /// The protocol.
     pub transport: Transport,
     /// How the clients negotiate.
     pub policy: Policy,
@@ -51,16 +89,16 @@ pub struct Scenario {
     pub faults: u64,
     /// Bytes that a link holds in one direction.
     pub capacity: usize,
-    /// Whether a server that ends is started anew.
+    /// Whether a server that ends is restarted.
     pub restart: bool,
     /// Whether the clients ping the server.
     pub ping: bool,
-    /// What the run leaves out.
+    /// The omissions of the run.
     pub less: Less,
 }
 
 impl Scenario {
-    /// The scenario that a seed stands for.
+    /// The scenario of a seed.
     pub fn from_seed(seed: u64) -> Self {
         let mut rng = rng::Rng::new(seed ^ 0x5ce_a210);
         let transport = if rng.per_mille(300) { Transport::Http } else { Transport::Lines };
@@ -87,8 +125,8 @@ impl Scenario {
         }
     }
 
-    /// Reads what [`Display`](fmt::Display) wrote. `None` also for a world that cannot be: without clients, or over
-    /// links that hold nothing.
+    /// Reads the output of [`Display`](fmt::Display). `None` also for an impossible world: without
+    /// clients, or over links without capacity.
     pub fn parse(text: &str) -> Option<Self> {
         let mut scenario = Self::from_seed(0);
         for line in text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
@@ -138,10 +176,12 @@ impl fmt::Display for Scenario {
     }
 }
 
-/// Runs one scenario to its end, and adds what happened to `report`. With `trace`, everything that happens is printed.
+/// Runs one scenario to its end, and adds its results to `report`. With `trace`, every step is
+/// printed.
 ///
 /// # Panics
-/// If a standing property is violated. The scenario is written to a file first, and the command that repeats it is printed.
+/// If a standing property is violated. The scenario is written to a file first, and the command
+/// that repeats it is printed.
 pub fn run(scenario: &Scenario, report: &mut Report, trace: bool) {
     campaign::run(scenario, report, trace);
 }

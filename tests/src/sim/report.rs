@@ -1,13 +1,14 @@
-//! What runs came to (steps, calls, faults, and which client was told what in which state), and what was said in them.
+//! The results of runs (steps, calls, faults, and the inputs of clients in each state), and their
+//! messages.
 
 use super::link::Fault;
 use mcp_proto::client::{self, State};
-use mcp_proto::exchange::{Action, ConnectionId};
-use mcp_proto::input::{ClientCommand, Input, IoEvent, WiredClientInput};
+use mcp_proto::exchange::{Action, ConnectionId, IoEvent};
+use mcp_proto::input::{ClientCommand, Input, WiredClientInput};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-/// What a run, or many, came to.
+/// The results of one or many runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Steps that counted.
@@ -16,13 +17,13 @@ pub struct Report {
     pub calls: u64,
     /// Calls that ended with a result.
     pub completed: u64,
-    /// Servers that ended and were started anew.
+    /// Servers that ended and were restarted.
     pub restarts: u64,
     /// Pings that were missed.
     pub pings_missed: u64,
     /// Faults injected.
     pub faults: BTreeMap<Fault, u64>,
-    /// What a client was told in which state.
+    /// The inputs of a client in each state.
     pub pairs: BTreeMap<(State, InputKind), u64>,
 }
 
@@ -62,8 +63,8 @@ impl InputKind {
     pub(super) fn of(input: &WiredClientInput) -> Self {
         match input {
             Input::Event(_, IoEvent::Opened(_)) => Self::Opened,
-            Input::Event(_, IoEvent::Bytes(_)) => Self::Bytes,
-            Input::Event(_, IoEvent::Eof) => Self::Eof,
+            Input::Event(_, IoEvent::Read(_)) => Self::Bytes,
+            Input::Event(_, IoEvent::ReadClosed) => Self::Eof,
             Input::Event(_, IoEvent::Written(_)) => Self::Written,
             Input::Event(_, IoEvent::Closed(_)) => Self::Closed,
             Input::Command(ClientCommand::Call(_)) => Self::Call,
@@ -134,7 +135,8 @@ pub(super) fn add_up<K: Copy + Ord>(to: &mut BTreeMap<K, u64>, more: &BTreeMap<K
     }
 }
 
-/// What a client said, consecutive writes to one channel joined: where bytes are cut is nobody's business.
+/// The messages of a client, with consecutive writes to one connection joined: the cuts of the
+/// bytes do not matter.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Transcript(Vec<Said>);
 
@@ -145,9 +147,11 @@ enum Said {
 }
 
 impl Transcript {
-    /// Adds what a client said.
+    /// Adds a message of a client.
     pub fn push(&mut self, action: &Action<client::Event>) {
         match (action, self.0.last_mut()) {
+            // When reading stops depends on how the bytes are cut.
+            (Action::Read(..), _) => {}
             (Action::Write(channel, bytes), Some(Said::Write(last, text))) if last == channel => {
                 text.extend_from_slice(bytes);
             }
@@ -156,7 +160,7 @@ impl Transcript {
         }
     }
 
-    /// How many things were said.
+    /// Returns the number of messages.
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,4 +1,4 @@
-//! The world of one run: who is linked to whom, what happens next, and the properties that must hold whatever happens.
+//! The world of one run: its links, its next steps, and the invariants of every run.
 
 pub(super) mod config;
 mod links;
@@ -14,15 +14,15 @@ use super::rng::Rng;
 use super::{Scenario, Transport};
 use config::{configure, configure_server};
 use mcp_proto::client::{self, State, Termination, Timer};
-use mcp_proto::exchange::{Action, Closed, ConnectionId, ExitStatus, Shutdown};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, ConnectionNotice, ExitStatus, IoEvent, Shutdown};
 use mcp_proto::input::Input;
 use mcp_proto::input::{
-    CallId, ClientCommand, InputAnswer, InputKey, InputToken, IoEvent, NotificationId, RequestKey, WiredClientInput,
+    CallId, ClientCommand, InputAnswer, InputKey, InputToken, NotificationId, RequestKey, WiredClientInput,
 };
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::record::Redaction;
 use mcp_proto::rpc::Object;
-use mcp_proto::wired::{WiredClient, WiredServer};
+use mcp_proto::wired::{WiredClient, WiredServer, WiredTimer};
 use mcp_proto::{Call, CallError, ClientConfig, Instant, Router, server, tools};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -36,20 +36,20 @@ struct Side {
     /// Tracked notifications that have not ended.
     notes: BTreeSet<NotificationId>,
     terminated: Option<Termination>,
-    /// Channels whose opening nobody answers.
+    /// Connections whose opening gets no response.
     hanging: BTreeSet<ConnectionId>,
     closing: bool,
     config: Arc<ClientConfig>,
     seed: [u8; 32],
-    /// Every input and when it came, to be fed again.
+    /// Every input with its time, for a replay.
     log: Vec<(Instant, WiredClientInput)>,
     said: Transcript,
     seen: Seen,
-    /// What the recorder wrote.
+    /// The output of the recorder.
     tape: Arc<Mutex<Vec<u8>>>,
 }
 
-/// What was seen of a client, to be held against its own numbers.
+/// The observations of a client, for the comparison with its own numbers.
 #[derive(Default)]
 struct Seen {
     opened: u64,
@@ -59,7 +59,7 @@ struct Seen {
     restarts: u64,
     pings_missed: u64,
     diagnostics: u64,
-    /// Bytes that it was told, and bytes that it wrote.
+    /// Bytes that it received, and bytes that it wrote.
     told: u64,
     written: u64,
 }
@@ -72,6 +72,8 @@ struct Link {
     down: Pipe,
     /// Whether the last byte written ended a line, so that a line can be slipped in.
     boundary: [bool; 2],
+    /// Whether the server and the client read.
+    reads: [bool; 2],
     /// When the program behind it exits.
     exit: Option<Instant>,
 }
@@ -100,7 +102,7 @@ pub struct World {
     links: Vec<Link>,
     opening: Vec<(Instant, usize, ConnectionId)>,
     operations: u64,
-    /// How many faults were drawn by lot.
+    /// The number of random faults.
     faults: u64,
     next_operation: Instant,
     tag: u64,
@@ -110,9 +112,9 @@ pub struct World {
     record: bool,
     tape: Option<Redaction>,
     quiet: bool,
-    /// What the engines are told, if that is kept.
+    /// The inputs of the engines, if they are recorded.
     pub(super) log: Log,
-    /// What has happened so far.
+    /// The results so far.
     pub report: Report,
 }
 
@@ -122,7 +124,7 @@ impl World {
         Self::with(scenario, trace, false, None, Log::default())
     }
 
-    /// A world that keeps what its clients are told and say, for [`refeed`](Self::refeed).
+    /// A world that records the inputs and outputs of its clients, for [`refeed`](Self::refeed).
     pub fn recorded(scenario: &Scenario) -> Self {
         Self::with(scenario, false, true, None, Log::default())
     }
@@ -132,7 +134,7 @@ impl World {
         Self::with(scenario, false, false, Some(redaction), Log::default())
     }
 
-    /// A world that keeps what its engines are told.
+    /// A world that records the inputs of its engines.
     pub(super) fn logged(scenario: &Scenario) -> Self {
         Self::with(scenario, false, false, None, Log::on())
     }
@@ -202,7 +204,8 @@ impl World {
         self.clients.len()
     }
 
-    /// Runs to the end: the operations, then everyone closes, then nothing may be left.
+    /// Runs to the end: the operations, then the close of all clients. After that no state may be
+    /// left.
     pub fn run(&mut self) {
         self.drive_bounded(1_000_000);
         self.quiet = true;
@@ -236,7 +239,7 @@ impl World {
         panic!("still busy after {most} steps at {:?}", self.now);
     }
 
-    /// Lets the next thing happen; false if there is none.
+    /// Executes the next step. Returns false if there is none.
     pub fn step(&mut self) -> bool {
         let Some(next) = self.choose() else { return false };
         match next {
@@ -264,7 +267,7 @@ impl World {
         true
     }
 
-    /// Of all that can happen first in time, one by lot.
+    /// Of all steps at the earliest time, a random one comes first.
     fn choose(&mut self) -> Option<Next> {
         let mut options: Vec<(Instant, Next)> = Vec::new();
         if self.has_operations() {
@@ -277,14 +280,10 @@ impl World {
             if let Some(at) = link.exit {
                 options.push((at, Next::Exit(n)));
             }
-            for (up, pipe) in [(true, &link.up), (false, &link.down)] {
+            for (up, pipe, reads) in [(true, &link.up, link.reads[0]), (false, &link.down, link.reads[1])] {
                 if pipe.may_accept() {
                     options.push((pipe.stalled_until(), Next::Accept { link: n, up }));
                 }
-                let reads = match up {
-                    true => self.server.wants_read(link.at_server),
-                    false => self.clients[link.client].engine.wants_read(link.at_client),
-                };
                 if let (Some(at), true) = (pipe.next_arrival(), reads) {
                     options.push((at, Next::Arrive { link: n, up }));
                 }
@@ -292,8 +291,8 @@ impl World {
         }
         for (n, client) in self.clients.iter().enumerate() {
             if let Some(at) = client.engine.poll_timeout() {
-                // Pings go on for ever; a run does not.
-                if self.has_operations() || client.engine.timeout_reason() != Some(Timer::Ping) {
+                // Pings never end, but a run does.
+                if self.has_operations() || client.engine.timeout_reason() != Some(WiredTimer::Engine(Timer::Ping)) {
                     options.push((at, Next::ClientTimer(n)));
                 }
             }
@@ -315,7 +314,7 @@ impl World {
         self.operations < self.scenario.operations
     }
 
-    /// How many faults were drawn by lot, and how many operations were made.
+    /// Returns the number of random faults, and of operations.
     pub(super) const fn drawn(&self) -> (u64, u64) {
         (self.faults, self.operations)
     }
@@ -406,7 +405,7 @@ impl World {
 
     fn act(&mut self, key: RequestKey) {
         let Some(task) = self.tasks.get_mut(&key) else { return };
-        self.log.push(Engine::Server, self.now, || Op::Act(key.0));
+        self.log.push(Engine::Server, self.now, || Op::Act(key.number()));
         match task.act(self.now) {
             Deed::Note(key, note) => {
                 let _ = self.server.notify(self.now, key, note);
@@ -428,7 +427,7 @@ impl World {
         if self.trace {
             println!("{:>12?} client {client} {state:?} <- {input:?}", self.now);
         }
-        if let Input::Event(_, IoEvent::Bytes(bytes)) = &input {
+        if let Input::Event(_, IoEvent::Read(bytes)) = &input {
             side.seen.told += bytes.len() as u64;
         }
         side.closing |= input == Input::Command(ClientCommand::Close);
@@ -476,6 +475,13 @@ impl World {
                     self.clients[client].seen.steps_taken += 1;
                     self.close(client, channel, how);
                 }
+                Action::Read(channel, reads) => {
+                    if let Some(n) = self.link_of(client, channel) {
+                        self.links[n].reads[1] = reads;
+                    }
+                }
+                Action::Notice(_, ConnectionNotice::Closing(_)) => self.clients[client].seen.steps_told += 1,
+                Action::Notice(_, ConnectionNotice::Closed(_)) => self.clients[client].seen.closed += 1,
                 Action::Event(event) => self.on_client_event(client, event),
             }
         }
@@ -502,7 +508,7 @@ impl World {
                     assert!(right, "{call:?} with tag {tag} got {text}");
                     self.report.completed += 1;
                 }
-                // Where nothing is broken or slow, an answer that takes a moment to make is never lost.
+                // Without errors and delays, a slow response is never lost.
                 let clean = self.scenario.faults == 0 && self.scenario.transport == Transport::Lines;
                 if clean && self.scenario.capacity >= 1024 && made.brief {
                     assert!(!matches!(outcome, Err(CallError::Timeout { .. })), "{call:?} was never answered");
@@ -522,8 +528,6 @@ impl World {
                 self.report.pings_missed += 1;
                 assert!(self.scenario.faults > 0 || self.scenario.capacity < 1024, "a server that is there is heard");
             }
-            client::Event::ChannelClosing { .. } => side.seen.steps_told += 1,
-            client::Event::ChannelClosed { .. } => side.seen.closed += 1,
             client::Event::Diagnostic(_) => side.seen.diagnostics += 1,
             client::Event::InputNeeded { token, .. } => {
                 let key = token.key();
@@ -536,7 +540,7 @@ impl World {
                 assert_eq!(open, 0, "calls that never ended");
                 assert!(side.notes.is_empty(), "notifications that never ended");
                 match &why {
-                    Termination::Requested => assert!(side.closing, "nobody asked client {client} to end"),
+                    Termination::Requested => assert!(side.closing, "client {client} ended without a request to end"),
                     Termination::Closed(Closed::Broken(what)) => {
                         panic!("client {client} ended by what it read: {what}")
                     }
@@ -555,7 +559,11 @@ impl World {
             }
             assert!(!self.server_terminated, "nothing follows the end of the server");
             match action {
-                Action::Open(..) => panic!("a server opens nothing"),
+                Action::Open(..) | Action::Notice(..) => panic!("a server emits no {action:?}"),
+                Action::Read(channel, reads) => {
+                    let links = self.links.iter_mut().filter(|link| link.at_server == channel);
+                    links.for_each(|link| link.reads[0] = reads);
+                }
                 Action::Write(channel, bytes) => {
                     let link = self.links.iter().position(|link| link.at_server == channel);
                     self.write(link, false, bytes);

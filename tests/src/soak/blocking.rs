@@ -8,7 +8,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// How often a tool looks whether its call was cancelled.
+/// Interval at which a tool checks whether its call was cancelled.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The tools of every server.

@@ -1,25 +1,26 @@
-//! What this process holds: heap, descriptors, threads.
+//! The resources of this process: heap, descriptors, threads.
 
 use crate::peer::usage::Usage;
 use std::time::{Duration, Instant};
 use std::{fmt, fs, thread};
 
-/// How long descriptors and threads may take to be gone.
+/// Maximum time for descriptors and threads to be released.
 const SOON: Duration = Duration::from_secs(60);
-/// What has not changed for so long is at rest: longer than any thread of a pool waits for more to do.
+/// Time without a change after which a number is stable: longer than any idle thread of a pool
+/// lives.
 const STILL: Duration = Duration::from_secs(12);
-/// How often it is looked.
+/// Interval of the checks.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Tells how many bytes of the heap of this process are in use.
+/// Returns the number of bytes in use on the heap of this process.
 pub type Heap = fn() -> usize;
 
-/// What is held at rest.
+/// The resources in use when idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Held {
     /// In bytes.
     pub(super) heap: i64,
-    /// The heap of the server over stdio, in bytes.
+    /// Heap of the server over stdio, in bytes.
     pub(super) server: i64,
     pub(super) descriptors: usize,
     pub(super) threads: u64,
@@ -31,7 +32,8 @@ impl Held {
         Self { heap: heap() as i64, server: 0, descriptors, threads: Usage::own().threads }
     }
 
-    /// Whether it is more than `before`, of either heap by more than `slack`.
+    /// Returns whether it exceeds `before`: in the number of descriptors or threads, or in either
+    /// heap by more than `slack`.
     pub(super) fn exceeds(&self, before: &Self, slack: i64) -> bool {
         self.heap > before.heap + slack
             || self.server > before.server + slack
@@ -47,7 +49,8 @@ impl fmt::Display for Held {
     }
 }
 
-/// Waits until no more descriptors and threads are held than `wanted`, or, without it, until their number rests; for a bounded time.
+/// Waits until at most `wanted` descriptors and threads are in use, or, without it, until their
+/// number is stable; for a limited time.
 pub(super) fn settle(heap: Heap, wanted: Option<Held>) -> Held {
     let (mut last, mut since, end) = (Held::now(heap), Instant::now(), Instant::now() + SOON);
     loop {

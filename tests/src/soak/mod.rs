@@ -1,9 +1,11 @@
-//! Very many calls over real pipes and sockets, with everything that makes and ends something: calls that are cancelled or dropped, clients
-//! that come and go, servers that stop and start again, programs that exit. At the end heap, descriptors and threads must be where they
-//! were after the first rounds: what is kept of each call, however little, shows in a million of them.
+//! Very many calls over real pipes and sockets, with everything that creates and ends resources:
+//! calls that are cancelled or dropped, clients that connect and close, servers that stop and
+//! restart, programs that exit. At the end heap, descriptors and threads must have their values
+//! after the first rounds: a leak per call, however small, shows in a million calls.
 //!
-//! Each scene is one adapter as client and server. Over HTTP both are in this process; over stdio the server is a process of its own, and one
-//! of those lives as long as the scene and tells how much heap it holds.
+//! Each scene uses one adapter as client and server. Over HTTP both are in this process. Over stdio
+//! the server is a separate process, and one server lives as long as the scene and reports its
+//! heap.
 
 pub mod blocking;
 mod meter;
@@ -21,20 +23,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many calls one client makes before it is closed and another one connects.
+/// Number of calls of one client before it is closed and another one connects.
 const ROUND: u64 = 1000;
-/// How many threads make them.
+/// Number of threads that make the calls.
 const CALLERS: u64 = 4;
-/// After so many rounds everything that is made once has been made.
+/// Number of rounds after which everything that is created once exists.
 const WARM: u64 = 3;
-/// How long a call may fail after its server has started again, and how often that is tried.
+/// Maximum time for which calls may fail after a restart of their server, and the interval of the
+/// attempts.
 const AGAIN: Duration = Duration::from_secs(10);
-/// How much more heap may be held at the end than after the first rounds, in bytes: queues and tables that have grown once.
+/// Maximum growth of the heap after the first rounds, in bytes: queues and tables that have grown
+/// once.
 const SLACK: i64 = 64 << 10;
-/// Of how many calls one is made on the connection that lives as long as the scene.
+/// One in this many calls uses the connection that lives as long as the scene.
 const OF_LASTING: u64 = 20;
 
-/// Which adapter is client and server.
+/// The adapter of client and server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Adapter {
     /// `mcp-blocking`.
@@ -43,12 +47,12 @@ pub enum Adapter {
     Smol,
 }
 
-/// What connects the two.
+/// The transport between the two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Link {
     /// Pipes to a program.
     Stdio,
-    /// A socket of loopback.
+    /// A loopback socket.
     Http,
 }
 
@@ -70,7 +74,7 @@ pub const SCENES: [Scene; 4] = [
 ];
 
 impl Adapter {
-    /// Its name, as the arguments of the program have it.
+    /// Returns its name in the arguments of the program.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Blocking => "blocking",
@@ -99,12 +103,12 @@ impl fmt::Display for Scene {
     }
 }
 
-/// What a client connects to.
+/// The target of a client.
 #[derive(Clone, Copy, Debug)]
 enum To<'a> {
-    /// The program `soak` as a server, which is started again when it exits.
+    /// The program `soak` as a server, which is restarted when it exits.
     Program(&'a Path, Adapter),
-    /// A server at this address; `true`: in a session of the older era.
+    /// A server at this address. `true` uses a legacy session.
     Url(SocketAddr, bool),
 }
 
@@ -118,50 +122,50 @@ struct Echo {
 #[derive(Clone, Copy, Serialize, Deserialize, Debug)]
 struct Nothing {}
 
-/// A table that is filled within the first rounds does not grow after them.
+/// Lets tables fill up within the first rounds, so that they do not grow after them.
 fn fill_soon(config: &mut ClientConfig) {
     config.limits.client.max_retired = 64;
 }
 
 /// A client of one adapter.
 trait Client: Send + Sync {
-    /// Calls `echo`, and returns what it returned.
+    /// Calls `echo`, and returns its result.
     fn echo(&self, text: &str) -> Result<String, String>;
     /// Calls `wait`, cancels the call, and waits for its end.
     fn cancel(&self) -> Result<(), String>;
     /// Calls `wait` and drops the call.
     fn forget(&self) -> Result<(), String>;
-    /// Calls `exit`, after which there is no answer.
+    /// Calls `exit`, which has no response.
     fn exit(&self) -> Result<(), String>;
-    /// Calls `held`: the heap that the server holds, in bytes.
+    /// Calls `held`, which returns the heap of the server in bytes.
     fn held(&self) -> Result<i64, String>;
-    /// Ends the client in order.
+    /// Closes the client in order.
     fn close(self: Box<Self>);
 }
 
-/// A server over HTTP of one adapter.
+/// An HTTP server of one adapter.
 trait Server: Send + Sync {
     fn address(&self) -> SocketAddr;
-    /// Ends it, with every connection and session.
+    /// Stops it, with every connection and session.
     fn stop(self: Box<Self>);
 }
 
-/// What happened in a scene.
+/// The counts of a scene.
 #[derive(Default)]
 struct Tally {
     calls: AtomicU64,
     cancelled: AtomicU64,
-    /// Calls that were made again, since their server had gone.
+    /// Calls that were repeated because their server had exited.
     repeated: AtomicU64,
     clients: u64,
     restarts: u64,
 }
 
 impl Scene {
-    /// Makes so many calls. `soak`: the program that is started as a server.
+    /// Makes this many calls. `soak` is the program to start as a server.
     ///
     /// # Errors
-    /// What is not as it should be: a call that fails, heap, descriptors or threads that are left.
+    /// The fault: a failed call, or remaining heap, descriptors or threads.
     pub fn play(self, calls: u64, soak: &Path, heap: Heap) -> Result<String, String> {
         let began = Instant::now();
         let mut run = Run::new(self, soak)?;
@@ -190,7 +194,7 @@ impl Scene {
     }
 }
 
-/// A scene that is being played.
+/// A running scene.
 struct Run {
     scene: Scene,
     soak: PathBuf,
@@ -211,7 +215,7 @@ impl Run {
         Ok(Self { scene, soak, server, lasting, tally: Tally::default() })
     }
 
-    /// One client from its beginning to its end, with a restart of the server in the middle.
+    /// Runs one client from its connect to its close, with a restart of the server in between.
     fn round(&mut self, round: u64) -> Result<(), String> {
         let adapter = self.scene.adapter;
         let to = match &self.server {
@@ -235,7 +239,7 @@ impl Run {
         Ok(())
     }
 
-    /// Half of the calls of a client, from its call number `first` on.
+    /// Makes half of the calls of a client, beginning with call number `first`.
     fn half(&self, client: &dyn Client, first: u64) -> Result<(), String> {
         let share = ROUND / 2 / CALLERS;
         let caller = |caller: u64| {
@@ -255,7 +259,8 @@ impl Run {
         })
     }
 
-    /// One call. `early`: the server may just have started again, so that the call may have gone to the one before it.
+    /// Makes one call. With `early` the server may just have restarted, so that the call may have
+    /// been sent to the previous one.
     fn call(&self, client: &dyn Client, n: u64, early: bool) -> Result<(), String> {
         self.tally.calls.fetch_add(1, Ordering::Relaxed);
         if let Some(lasting) = self.lasting.as_ref().filter(|_| n.is_multiple_of(OF_LASTING)) {
@@ -280,7 +285,8 @@ impl Run {
         .map_err(|why| format!("call {n}: {why}"))
     }
 
-    /// What is held, with the heap of the server that lives as long as the scene.
+    /// Returns the resources in use, including the heap of the server that lives as long as the
+    /// scene.
     fn held(&self, held: Held) -> Result<Held, String> {
         let server = self.lasting.as_ref().map_or(Ok(0), |lasting| lasting.held())?;
         Ok(Held { server, ..held })

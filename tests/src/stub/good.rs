@@ -1,11 +1,11 @@
-//! What a good server answers, for all that a script does not care about.
+//! The responses of a correct server, for requests that do not matter to a script.
 
 use super::{Ask, Step, json, whole};
 
-/// The session that [`good_legacy`] begins.
+/// The session that [`good_legacy`] opens.
 pub const SESSION: &str = "b7a1c2";
 
-/// A server of 2026-07-28. Its tools return their name.
+/// Responds like a server of 2026-07-28. Its tools return their name.
 pub fn good_modern(ask: &Ask) -> Vec<Step> {
     match ask.what.as_str() {
         "server/discover" => vec![json(concat!(
@@ -16,7 +16,7 @@ pub fn good_modern(ask: &Ask) -> Vec<Step> {
     }
 }
 
-/// A server of 2025-11-25 with sessions, and without a stream of its own.
+/// Responds like a server of 2025-11-25 with sessions, and without a listener stream.
 pub fn good_legacy(ask: &Ask) -> Vec<Step> {
     match ask.what.as_str() {
         "initialize" => vec![whole(
@@ -43,7 +43,7 @@ fn good(ask: &Ask) -> Vec<Step> {
     }
 }
 
-/// The result of a call: the name of the tool.
+/// Returns the result of a call: the name of the tool.
 fn answer(ask: &Ask) -> Step {
     let name = ask.body["params"]["name"].as_str().unwrap_or_default();
     let start = r#"{"jsonrpc":"2.0","id":{id},"result":{"resultType":"complete","content":[{"type":"text","text":""#;

@@ -1,4 +1,5 @@
-//! The smallest heap that gives memory back: size classes of powers of two, each with a list of free blocks.
+//! A minimal heap that frees memory: size classes of powers of two, each with a list of free
+//! blocks.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
@@ -27,7 +28,8 @@ fn class(layout: Layout) -> usize {
     (size.trailing_zeros() - 4) as usize
 }
 
-// SAFETY: a block is as long as its class says, aligned to its length up to a page, and on no list while it is in use.
+// SAFETY: a block has the length of its class, is aligned to its length up to a page, and is on no
+// list while in use.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: one thread, and nothing below calls back into the heap.

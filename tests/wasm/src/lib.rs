@@ -1,10 +1,11 @@
-//! The engine as a WebAssembly module without an operating system: a client and a server, driven from outside through numbers.
+//! The engine as a WebAssembly module without an operating system: a client and a server, driven
+//! from outside through numbers.
 //!
-//! The module imports nothing. Whoever loads it is the driver: it writes bytes into the module's memory, tells what happened and when,
-//! and asks what to do next.
+//! The module imports nothing. The host is the driver: it writes bytes into the module's memory,
+//! reports events with their times, and asks for the next output.
 //!
-//! This is the one crate of the project with unsafe code, since the seams of the platform are made of it: exported names, an
-//! allocator, and memory that the host writes to. `mcp-proto` itself forbids it.
+//! This is the one crate of the project with unsafe code, since its platform requires it: exported
+//! names, an allocator, and memory that the host writes to. `mcp-proto` itself forbids it.
 #![no_std]
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -21,7 +22,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
 use mcp_proto::client::{self, Policy};
-use mcp_proto::exchange::{Action, ConnectionId, Closed, Peer, Shutdown};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Shutdown};
 use mcp_proto::input::CallId;
 use mcp_proto::route::Routed;
 use mcp_proto::wired::{Kind, WiredClient, WiredServer};
@@ -32,7 +33,8 @@ fn panicked(_: &core::panic::PanicInfo<'_>) -> ! {
     core::arch::wasm32::unreachable()
 }
 
-/// What comes next: the answer of the `poll` functions. Its bytes, if it has any, lie at `text` and `text_len`.
+/// The next output: the result of the `poll` functions. Its bytes, if any, are at `text` and
+/// `text_len`.
 #[derive(Clone, Copy)]
 enum Next {
     Nothing = 0,
@@ -91,7 +93,8 @@ unsafe fn taken(ptr: *mut u8, len: usize) -> Bytes {
     Bytes::from(whole).slice(..len)
 }
 
-/// A client; `legacy` is not zero for one that only knows `initialize`. The 32 bytes of the seed are handed over.
+/// A client. `legacy` is not zero for one that only knows `initialize`. The 32 bytes of the seed
+/// are passed in.
 ///
 /// # Safety
 /// `seed` came from `buffer(32)`.
@@ -119,7 +122,7 @@ fn seed_of(bytes: &Bytes) -> [u8; 32] {
 pub unsafe extern "C" fn client_opened(client: *mut ClientPort, now: u64) {
     // SAFETY: as promised by the caller; the module has one thread.
     let client = unsafe { &mut *client };
-    client.engine.opened(at(now), client.channel, Peer::default());
+    client.engine.handle_io(at(now), client.channel, IoEvent::Opened(Peer::default()));
 }
 
 /// Bytes were read; they are handed over.
@@ -130,7 +133,7 @@ pub unsafe extern "C" fn client_opened(client: *mut ClientPort, now: u64) {
 pub unsafe extern "C" fn client_bytes(client: *mut ClientPort, ptr: *mut u8, len: usize, now: u64) {
     // SAFETY: as promised by the caller.
     let (client, bytes) = unsafe { (&mut *client, taken(ptr, len)) };
-    client.engine.bytes(at(now), client.channel, bytes);
+    client.engine.handle_io(at(now), client.channel, IoEvent::Read(bytes));
 }
 
 /// The channel is gone.
@@ -141,7 +144,7 @@ pub unsafe extern "C" fn client_bytes(client: *mut ClientPort, ptr: *mut u8, len
 pub unsafe extern "C" fn client_closed(client: *mut ClientPort, now: u64) {
     // SAFETY: as promised by the caller.
     let client = unsafe { &mut *client };
-    client.engine.closed(at(now), client.channel, Closed::Eof);
+    client.engine.handle_io(at(now), client.channel, IoEvent::Closed(Closed::Eof));
 }
 
 /// Time has passed.
@@ -204,7 +207,7 @@ pub unsafe extern "C" fn client_poll(client: *mut ClientPort, now: u64) -> u32 {
         }
         Some(Action::Write(channel, bytes)) => {
             // The host takes everything.
-            client.engine.written(at(now), channel, bytes.len());
+            client.engine.handle_io(at(now), channel, IoEvent::Written(bytes.len()));
             (Next::Write, bytes)
         }
         Some(Action::Close(_, how)) => (Next::Close, named(how)),
@@ -214,6 +217,7 @@ pub unsafe extern "C" fn client_poll(client: *mut ClientPort, now: u64) -> u32 {
             Err(why) => (Next::Ended, format!("error: {why}").into()),
         },
         Some(Action::Event(client::Event::Terminated(_))) => (Next::Terminated, Bytes::new()),
+        Some(Action::Read(..) | Action::Notice(..)) => (Next::Other, Bytes::new()),
         Some(Action::Event(other)) => (Next::Other, format!("{other:?}").into()),
     };
     client.text = text;
@@ -265,7 +269,7 @@ pub unsafe extern "C" fn server_new(seed: *mut u8, now: u64) -> *mut ServerPort 
     let seed = unsafe { taken(seed, 32) };
     let router: Router<fn(&Cx) -> Outcome> = Router::new("wasm", "1.0").add(tool("add").describe("adds"), add);
     let mut engine = WiredServer::new(Arc::new(router.config()), seed_of(&seed), at(now));
-    let channel = engine.accept(at(now), Kind::Lines, Peer::default()).unwrap_or(ConnectionId(0));
+    let channel = engine.accept(at(now), Kind::Lines, Peer::default());
     Box::into_raw(Box::new(ServerPort { engine, router, channel, text: Bytes::new() }))
 }
 
@@ -277,10 +281,11 @@ pub unsafe extern "C" fn server_new(seed: *mut u8, now: u64) -> *mut ServerPort 
 pub unsafe extern "C" fn server_bytes(server: *mut ServerPort, ptr: *mut u8, len: usize, now: u64) {
     // SAFETY: as promised by the caller.
     let (server, bytes) = unsafe { (&mut *server, taken(ptr, len)) };
-    server.engine.bytes(at(now), server.channel, bytes);
+    server.engine.handle_io(at(now), server.channel, IoEvent::Read(bytes));
 }
 
-/// What the server wants next: [`Next::Write`] with its bytes, or nothing. Requests are answered inside.
+/// The next output of the server: [`Next::Write`] with its bytes, or nothing. Requests are answered
+/// inside.
 ///
 /// # Safety
 /// `server` is live.
@@ -292,7 +297,7 @@ pub unsafe extern "C" fn server_poll(server: *mut ServerPort, now: u64) -> u32 {
     loop {
         match engine.poll_output() {
             Some(Action::Write(channel, bytes)) => {
-                engine.written(at(now), channel, bytes.len());
+                engine.handle_io(at(now), channel, IoEvent::Written(bytes.len()));
                 *text = bytes;
                 return Next::Write as u32;
             }

@@ -1,99 +1,194 @@
-//! The duplex exchange: stdio, a socket, a pair of streams.
+//! The link over one duplex exchange: stdio, a socket, a pair of streams.
 
-use super::{Duplex, Exchange};
-use crate::client::era::Phase;
-use crate::client::outbox::Outbox;
-use crate::client::{Client, State, Timer};
-use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Inbound, Outbound, Sent};
+use super::event::LinkEvent;
+use crate::client::State;
+use crate::client::env::Env;
+use crate::error::DiagnosticKind;
+use crate::exchange::{Endpoint, ExchangeEvent, ExchangeId, Inbound, Outbound, Start};
+use crate::rpc::{InvalidMessage, Message};
+use alloc::collections::VecDeque;
+use alloc::format;
+use bytes::Bytes;
 
-impl Client {
-    pub(super) fn on_duplex(&mut self, exchange: ExchangeId, fact: ExchangeEvent) {
-        match fact {
-            ExchangeEvent::Opened(_) => self.exchanges.mark_opened(exchange),
-            ExchangeEvent::Unsent(n) => {
-                let Some(duplex) = self.exchanges.duplex_mut(exchange) else { return };
-                duplex.written += duplex.unsent.saturating_sub(n) as u64;
-                duplex.unsent = n;
-                let written = duplex.written;
-                self.on_written(written, written.saturating_add(n as u64));
+/// The exchange and its state. There is at most one at a time.
+#[derive(Debug, Default)]
+pub(in crate::client) struct DuplexLink {
+    exchange: Option<Exchange>,
+    /// The id of the latest exchange.
+    last: u64,
+    events: VecDeque<LinkEvent>,
+    /// The elements of a batch that are not handled yet.
+    batch: VecDeque<Result<Message, InvalidMessage>>,
+}
+
+#[derive(Debug)]
+struct Exchange {
+    id: ExchangeId,
+    /// Whether it was ever open. If not, the server has seen nothing.
+    opened: bool,
+    /// Bytes that the driver holds and has not written.
+    unsent: usize,
+    /// Bytes written, according to the driver's reports.
+    written: u64,
+    /// Whether the client has ended its sending side.
+    sent_end: bool,
+}
+
+impl DuplexLink {
+    /// Starts an exchange with this endpoint.
+    pub(super) fn open(&mut self, env: &mut Env, endpoint: Endpoint) {
+        self.batch.clear();
+        self.last += 1;
+        let id = ExchangeId(self.last);
+        self.exchange = Some(Exchange { id, opened: false, unsent: 0, written: 0, sent_end: false });
+        env.out.start(id, Start::Duplex(endpoint));
+    }
+
+    /// Returns the exchange.
+    pub(in crate::client) fn exchange(&self) -> Option<ExchangeId> {
+        self.exchange.as_ref().map(|exchange| exchange.id)
+    }
+
+    /// Returns the id of the exchange. Without an exchange, returns an unused id, on which the link
+    /// sends nothing.
+    pub(super) fn next_exchange(&mut self) -> ExchangeId {
+        match &self.exchange {
+            Some(exchange) => exchange.id,
+            None => {
+                self.last += 1;
+                ExchangeId(self.last)
             }
-            ExchangeEvent::Unsendable { id: Some(id), reason } => self.deny(exchange, &id, Sent::No, reason),
-            ExchangeEvent::Unsendable { id: None, reason } => self.on_notification_denied(reason),
-            ExchangeEvent::Inbound(Inbound::End) => self.on_duplex_end(exchange),
+        }
+    }
+
+    pub(super) fn events(&mut self) -> &mut VecDeque<LinkEvent> {
+        &mut self.events
+    }
+
+    /// Handles the next element of a batch. Returns whether there was one.
+    pub(super) fn step(&mut self, env: &Env) -> bool {
+        let Some(exchange) = self.exchange().filter(|_| hears(env.state())) else {
+            // An element has ended the connection, or the negotiation.
+            self.batch.clear();
+            return false;
+        };
+        let Some(element) = self.batch.pop_front() else { return false };
+        self.events.push_back(match element {
+            Ok(message) => LinkEvent::Message(exchange, message),
+            Err(defect) => LinkEvent::Invalid(exchange, defect),
+        });
+        true
+    }
+
+    /// Handles an event of the exchange.
+    pub(super) fn handle(&mut self, env: &mut Env, id: ExchangeId, event: ExchangeEvent) {
+        let Some(exchange) = self.exchange.as_mut().filter(|exchange| exchange.id == id) else {
+            // The driver reported the event before it learned that the exchange had ended.
+            if id.0 > self.last {
+                env.diagnose(DiagnosticKind::UnknownExchange, format!("{id:?}"));
+            }
+            return;
+        };
+        match event {
+            ExchangeEvent::Opened(_) => exchange.opened = true,
+            ExchangeEvent::Unsent(n) => {
+                exchange.written += exchange.unsent.saturating_sub(n) as u64;
+                exchange.unsent = n;
+                let written = exchange.written;
+                let with_unsent = written.saturating_add(n as u64);
+                self.events.push_back(LinkEvent::Written { written, with_unsent });
+            }
+            ExchangeEvent::Unsendable { id: Some(request), reason } => {
+                self.events.push_back(LinkEvent::RequestDenied(id, request, reason));
+            }
+            ExchangeEvent::Unsendable { id: None, reason } => {
+                self.events.push_back(LinkEvent::NotificationDenied(reason));
+            }
+            ExchangeEvent::Inbound(Inbound::End) => self.events.push_back(LinkEvent::OutputEnded),
             ExchangeEvent::Inbound(item) => {
-                // An item proves that it is open, also where a driver of seam B does not say so.
-                self.exchanges.mark_opened(exchange);
-                match self.state() {
-                    State::Probing | State::Initializing | State::Ready => self.on_items(exchange, item),
-                    // Everything was settled when the end was decided.
-                    State::Lapsed | State::Ending | State::Restarting | State::Closing | State::Terminated => {}
+                // An item proves that the exchange is open, even if a driver of seam B did not
+                // report that.
+                exchange.opened = true;
+                // A client that is ending has settled everything, and ignores the item.
+                if hears(env.state()) {
+                    self.on_item(env, id, item);
                 }
             }
-            ExchangeEvent::Failed { why, .. } => self.on_duplex_failed(exchange, why),
-            // Sent to servers only, or over HTTP only.
+            ExchangeEvent::Failed { why, .. } => {
+                let opened = exchange.opened;
+                self.exchange = None;
+                self.events.push_back(LinkEvent::Failed { opened, why });
+            }
+            // The driver reports these to servers only, or over HTTP only.
             ExchangeEvent::From(_) | ExchangeEvent::ReadClosed | ExchangeEvent::Repeated | ExchangeEvent::Waiting => {}
         }
     }
 
-    /// The server will say no more. Nothing can be answered now, but a program's exit status usually follows at once and says why.
-    fn on_duplex_end(&mut self, exchange: ExchangeId) {
-        match core::mem::replace(&mut self.phase, Phase::Terminated) {
-            Phase::Ready(info) => self.phase = Phase::Ending(info),
-            phase @ (Phase::Probing { .. } | Phase::Initializing { .. }) => {
-                self.timers.set(Timer::Handshake, None);
-                self.phase = phase;
+    fn on_item(&mut self, env: &mut Env, exchange: ExchangeId, item: Inbound) {
+        match item {
+            Inbound::Message(message) => self.events.push_back(LinkEvent::Message(exchange, message)),
+            Inbound::Invalid(defect) => self.events.push_back(LinkEvent::Invalid(exchange, defect)),
+            Inbound::Batch(batch) => {
+                if !env.version().is_none_or(|version| version.rules().batches) {
+                    env.diagnose(DiagnosticKind::UnexpectedBatch, format!("{} messages", batch.len()));
+                }
+                self.batch.extend(batch);
             }
-            phase @ (Phase::Lapsed | Phase::Ending(_) | Phase::Restarting | Phase::Closing(_) | Phase::Terminated) => {
-                return self.phase = phase;
+            Inbound::Request(_)
+            | Inbound::Response(_)
+            | Inbound::Body(_)
+            | Inbound::Event(_)
+            | Inbound::Comment
+            | Inbound::End
+            | Inbound::Reject(_) => {
+                env.diagnose(DiagnosticKind::BadEvent, "an item that this exchange cannot have");
             }
-        }
-        if let Some(Exchange::Duplex(duplex)) = self.exchanges.get_mut(&exchange) {
-            duplex.send_end(exchange, &mut self.out);
-        }
-        self.end_pings();
-        self.end_watching();
-        // No answer could be sent any more.
-        self.withdraw_all();
-        let grace = self.config.limits.client.exit_grace;
-        self.timers.set(Timer::ExitGrace, Some(self.now + grace));
-    }
-
-    /// The exit status did not come in time.
-    pub(in crate::client) fn on_exit_grace(&mut self) {
-        match self.state() {
-            State::Probing | State::Initializing => {
-                let Some(exchange) = self.duplex() else { return };
-                self.exchanges.remove(&exchange);
-                self.out.abort(exchange);
-                self.on_handshake_closed(true, Closed::Eof);
-            }
-            State::Ready | State::Ending => self.lost(Closed::Eof),
-            State::Lapsed | State::Restarting | State::Closing | State::Terminated => {}
         }
     }
 
-    fn on_duplex_failed(&mut self, exchange: ExchangeId, why: Closed) {
-        let Some(state) = self.exchanges.remove(&exchange) else { return };
-        self.timers.set(Timer::ExitGrace, None);
-        self.end_notifications(&why);
-        match self.state() {
-            State::Probing | State::Initializing => {
-                let opened = matches!(state, Exchange::Duplex(Duplex { opened: true, .. }));
-                self.on_handshake_closed(opened, why);
-            }
-            State::Ready | State::Ending => self.lost(why),
-            State::Restarting => self.restart_if_due(),
-            State::Closing => self.terminate_if_done(),
-            State::Lapsed | State::Terminated => {}
+    /// Sends a message, unless the client has ended its sending side: the server would not read the
+    /// message.
+    pub(super) fn send(&self, env: &mut Env, id: ExchangeId, message: Bytes) {
+        if self.exchange.as_ref().is_some_and(|exchange| exchange.id == id && !exchange.sent_end) {
+            env.out.send(id, Outbound::Message(message));
         }
+    }
+
+    /// Ends the sending side.
+    pub(in crate::client) fn send_end(&mut self, env: &mut Env) {
+        if let Some(exchange) = &mut self.exchange
+            && !core::mem::replace(&mut exchange.sent_end, true)
+        {
+            env.out.send(exchange.id, Outbound::End);
+        }
+    }
+
+    /// Aborts the exchange. Returns whether there was one.
+    pub(in crate::client) fn abort(&mut self, env: &mut Env) -> bool {
+        let exchange = self.exchange.take();
+        if let Some(exchange) = &exchange {
+            env.out.abort(exchange.id);
+        }
+        exchange.is_some()
+    }
+
+    /// Returns whether the driver holds the maximum number of unwritten bytes. An exchange whose
+    /// sending side has ended does not count.
+    pub(super) fn is_full(&self, env: &Env) -> bool {
+        let max = env.config.limits.client.max_unsent;
+        self.exchange.as_ref().is_some_and(|exchange| !exchange.sent_end && exchange.unsent >= max)
+    }
+
+    /// Returns whether the server may have seen the exchange. True if there is none.
+    pub(in crate::client) fn has_reached_server(&self) -> bool {
+        self.exchange.as_ref().is_none_or(|exchange| exchange.opened)
     }
 }
 
-impl Duplex {
-    /// We have said all: once.
-    pub(super) fn send_end(&mut self, exchange: ExchangeId, out: &mut Outbox) {
-        if !core::mem::replace(&mut self.sent_end, true) {
-            out.send(exchange, Outbound::End);
-        }
+/// Returns whether a client in this state handles messages of the server.
+const fn hears(state: State) -> bool {
+    match state {
+        State::Probing | State::Initializing | State::Ready => true,
+        State::Lapsed | State::Ending | State::Restarting | State::Closing | State::Terminated => false,
     }
 }

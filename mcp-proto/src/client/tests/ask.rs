@@ -36,7 +36,7 @@ fn roots() -> InputAnswer {
     InputAnswer::Roots(Object::new().with("roots", Vec::<RawJson>::new()))
 }
 
-/// The answer to the last request: more input is needed.
+/// Answers the last request with a result that requires more input.
 fn need(rig: &mut Rig, requests: Option<Value>, state: Option<&str>) {
     let mut result = json!({"resultType": "input_required"});
     if let Some(requests) = requests {
@@ -50,7 +50,7 @@ fn need(rig: &mut Rig, requests: Option<Value>, state: Option<&str>) {
 
 // covers: PING-B-001, B-068, RPC-B-028, S0-04
 #[test]
-fn a_ping_is_answered_at_any_point_of_the_legacy_life() {
+fn legacy_ping_is_answered_in_every_state() {
     let mut rig = Rig::new(ClientConfig { policy: Policy::Legacy, ..ClientConfig::given() });
     rig.open();
     for id in [json!("p"), json!(0), json!(i64::MIN)] {
@@ -66,7 +66,7 @@ fn a_ping_is_answered_at_any_point_of_the_legacy_life() {
 
 // covers: S0-12, B-050, INIT-B-014, ELIC-C-001, RPC-B-031
 #[test]
-fn what_was_not_declared_or_is_not_known_is_answered_with_method_not_found() {
+fn undeclared_or_unknown_method_is_method_not_found() {
     let mut rig = Rig::legacy();
     for method in ["roots/list", "sampling/createMessage", "elicitation/create", "acme/ask", "tools/list", ""] {
         ask(&mut rig, json!(method), method, form());
@@ -75,7 +75,7 @@ fn what_was_not_declared_or_is_not_known_is_answered_with_method_not_found() {
     }
     assert!(rig.questions().is_empty());
     assert_eq!(rig.diagnostics().len(), 6);
-    // Declared, but the revision does not have it.
+    // Declared, but missing in the revision.
     let mut rig = Rig::ready(ProtocolVersion::V2025_03_26, capable());
     ask(&mut rig, json!(1), "elicitation/create", form());
     assert_eq!(rig.sent.last().unwrap()["error"]["code"], -32601);
@@ -83,7 +83,7 @@ fn what_was_not_declared_or_is_not_known_is_answered_with_method_not_found() {
 
 // covers: ELIC-C-002, ELIC-C-003, ELIC-C-007, ELIC-C-020, RPC-B-009
 #[test]
-fn a_legacy_question_is_asked_and_answered_under_its_own_id() {
+fn legacy_input_request_is_answered_with_its_id() {
     let mut rig = legacy();
     ask(&mut rig, json!("q"), "elicitation/create", form());
     let (key, request) = rig.questions().pop().unwrap();
@@ -102,7 +102,7 @@ fn a_legacy_question_is_asked_and_answered_under_its_own_id() {
 
 // covers: ELIC-C-021, B-228
 #[test]
-fn decline_and_cancel_travel_without_content_in_both_eras() {
+fn decline_and_cancel_have_no_content() {
     for (result, action) in [(ElicitResult::Decline, "decline"), (ElicitResult::Cancel, "cancel")] {
         let mut rig = legacy();
         ask(&mut rig, json!(1), "elicitation/create", form());
@@ -120,7 +120,7 @@ fn decline_and_cancel_travel_without_content_in_both_eras() {
 
 // covers: ELIC-C-023, ELIC-B-025
 #[test]
-fn content_that_does_not_fit_the_form_is_never_sent() {
+fn content_that_does_not_fit_the_schema_is_never_sent() {
     for answer in [
         InputAnswer::Elicitation(ElicitResult::Accept(Object::new())),
         InputAnswer::Elicitation(ElicitResult::Accept(Object::new().with("name", 1i64))),
@@ -145,7 +145,7 @@ fn content_that_does_not_fit_the_form_is_never_sent() {
 
 // covers: B-048
 #[test]
-fn a_question_whose_id_is_in_use_is_refused_and_the_first_one_untouched() {
+fn request_with_an_id_in_use_is_refused() {
     let mut rig = legacy();
     ask(&mut rig, json!(1), "roots/list", json!({}));
     ask(&mut rig, json!(1), "roots/list", json!({}));
@@ -161,7 +161,7 @@ fn a_question_whose_id_is_in_use_is_refused_and_the_first_one_untouched() {
 
 // covers: B-187
 #[test]
-fn a_request_of_the_server_with_a_long_id_is_refused_and_not_kept() {
+fn server_request_with_a_long_id_is_refused() {
     let mut rig = legacy();
     let long = "i".repeat(1025);
     for method in ["roots/list", "ping", "unknown"] {
@@ -178,7 +178,7 @@ fn a_request_of_the_server_with_a_long_id_is_refused_and_not_kept() {
 }
 
 #[test]
-fn a_diagnostic_of_a_client_stays_small_whatever_the_server_sent() {
+fn client_diagnostics_stay_small() {
     let mut rig = legacy();
     rig.say(json!({"jsonrpc": "2.0", "id": "i".repeat(100_000), "result": {}}));
     rig.say(json!({"jsonrpc": "2.0", "id": 1, "method": "m".repeat(100_000)}));
@@ -193,7 +193,7 @@ fn a_diagnostic_of_a_client_stays_small_whatever_the_server_sent() {
 
 // covers: CANC-B-010, CANC-B-011, CANC-B-015
 #[test]
-fn a_question_that_the_server_cancels_is_withdrawn_and_not_answered() {
+fn cancelled_input_request_is_not_answered() {
     let mut rig = legacy();
     ask(&mut rig, json!("q"), "sampling/createMessage", json!({"messages": [], "maxTokens": 1}));
     let (key, request) = rig.questions().pop().unwrap();
@@ -213,7 +213,7 @@ fn a_question_that_the_server_cancels_is_withdrawn_and_not_answered() {
 
 // covers: B-073, TIME-B-001
 #[test]
-fn the_clock_stands_still_while_an_answer_is_owed_but_the_total_runs() {
+fn timeout_pauses_for_input_but_the_total_does_not() {
     let mut rig = legacy();
     let call = rig.call(tools::call("x").timeout(ms(1000)));
     let bounded = rig.call(tools::call("y").timeout(ms(1000)).max_total(ms(60_000)));
@@ -236,7 +236,7 @@ fn the_clock_stands_still_while_an_answer_is_owed_but_the_total_runs() {
 }
 
 #[test]
-fn in_the_modern_era_the_clock_of_the_asking_call_alone_stands_still() {
+fn modern_input_pauses_only_its_own_call() {
     let mut rig = modern();
     let other = rig.echo();
     let call = rig.echo();
@@ -255,7 +255,7 @@ fn in_the_modern_era_the_clock_of_the_asking_call_alone_stands_still() {
 
 // covers: MRTR-C-014, MRTR-C-016, MRTR-C-017, MRTR-C-019, MRTR-C-020, MRTR-C-021, RPC-C-027, B-219
 #[test]
-fn a_round_asks_all_its_questions_and_repeats_the_request_under_a_new_id() {
+fn round_answers_all_requests_and_retries_with_a_new_id() {
     let mut rig = modern();
     let bystander = rig.call(tools::call("bystander"));
     let call = rig.call(tools::call("x").arguments(&json!({"a": 1})).progress());
@@ -303,7 +303,7 @@ fn a_round_asks_all_its_questions_and_repeats_the_request_under_a_new_id() {
 
 // covers: MRTR-C-016, MRTR-C-017
 #[test]
-fn the_state_is_echoed_byte_for_byte() {
+fn request_state_is_echoed_exactly() {
     let mut rig = modern();
     rig.echo();
     let raw = r#""\u0041\/ \ud83d\ude00 \"""#;
@@ -322,7 +322,7 @@ fn the_state_is_echoed_byte_for_byte() {
 
 // covers: MRTR-C-018
 #[test]
-fn a_round_without_a_state_is_answered_without_one() {
+fn round_without_a_state_is_answered_without_one() {
     let mut rig = modern();
     rig.echo();
     need(&mut rig, Some(json!({"r": {"method": "roots/list"}})), Some("one"));
@@ -337,7 +337,7 @@ fn a_round_without_a_state_is_answered_without_one() {
 
 // covers: MRTR-C-015, B-218
 #[test]
-fn a_round_without_questions_is_repeated_after_a_short_growing_wait() {
+fn round_without_input_requests_is_retried_with_backoff() {
     let mut rig = modern();
     let call = rig.call(tools::call("x").timeout(None));
     for round in 1..=4u32 {
@@ -358,7 +358,7 @@ fn a_round_without_questions_is_repeated_after_a_short_growing_wait() {
 
 // covers: B-219, B-220
 #[test]
-fn the_result_of_the_last_round_is_returned_and_one_more_question_ends_the_call() {
+fn too_many_rounds_end_the_call() {
     for more in [false, true] {
         let mut rig = modern();
         let call = rig.echo();
@@ -382,7 +382,7 @@ fn the_result_of_the_last_round_is_returned_and_one_more_question_ends_the_call(
 
 // covers: MRTR-C-026, ELIC-C-020
 #[test]
-fn a_round_that_cannot_be_answered_ends_the_call() {
+fn round_that_cannot_be_answered_ends_the_call() {
     let wrong = [
         (json!({"resultType": "input_required"}), false),
         (json!({"resultType": "input_required", "inputRequests": {}}), false),
@@ -407,7 +407,7 @@ fn a_round_that_cannot_be_answered_ends_the_call() {
         assert!(rig.questions().is_empty());
         rig.assert_at_rest();
     }
-    // Undeclared, and on a method that cannot ask.
+    // Undeclared, and on a method that cannot ask for input.
     let mut rig = Rig::modern();
     let call = rig.echo();
     need(&mut rig, Some(json!({"r": {"method": "roots/list"}})), None);
@@ -420,7 +420,7 @@ fn a_round_that_cannot_be_answered_ends_the_call() {
 }
 
 #[test]
-fn the_end_of_a_call_withdraws_its_questions() {
+fn end_of_a_call_cancels_its_input_requests() {
     let mut rig = modern();
     let call = rig.echo();
     need(&mut rig, Some(json!({"a": {"method": "roots/list"}, "b": {"method": "roots/list"}})), None);
@@ -434,7 +434,7 @@ fn the_end_of_a_call_withdraws_its_questions() {
 }
 
 #[test]
-fn open_questions_are_bounded_in_both_eras() {
+fn open_input_requests_are_bounded() {
     let mut config = capable();
     config.limits.client.max_inputs = 2;
     let mut rig = Rig::ready(ProtocolVersion::V2025_11_25, config.clone());

@@ -18,7 +18,7 @@ fn timed_out(rig: &Rig, call: CallId) -> Duration {
 
 // covers: RPC-B-001, RPC-B-003, RPC-B-004, RPC-B-005, RPC-C-006, S0-08, S0-10, S2-01, B-048
 #[test]
-fn answers_in_any_order_reach_their_calls_and_no_id_is_used_twice() {
+fn responses_in_any_order_reach_their_calls() {
     let mut rig = Rig::legacy();
     let calls: Vec<CallId> = (0..3).map(|_| rig.echo()).collect();
     let ids: Vec<Value> = rig.sent.iter().map(|m| m["id"].clone()).collect();
@@ -37,7 +37,7 @@ fn answers_in_any_order_reach_their_calls_and_no_id_is_used_twice() {
 
 // covers: S0-48, S2-03, RPC-B-039, RPC-B-034, B-275
 #[test]
-fn an_error_of_the_server_is_told_from_errors_made_here() {
+fn server_errors_differ_from_local_errors() {
     let mut rig = Rig::legacy();
     let call = rig.echo();
     let id = rig.last_id();
@@ -54,7 +54,7 @@ fn an_error_of_the_server_is_told_from_errors_made_here() {
 
 // covers: B-044, B-047, RPC-B-009
 #[test]
-fn an_id_of_another_type_or_value_is_not_an_answer() {
+fn response_id_must_match_in_type_and_value() {
     let mut rig = Rig::new(ClientConfig { match_text_ids: false, ..ClientConfig::given() });
     rig.open();
     let id = rig.last_id().as_i64().unwrap();
@@ -68,7 +68,7 @@ fn an_id_of_another_type_or_value_is_not_an_answer() {
 
 // covers: B-045
 #[test]
-fn a_decimal_string_matches_a_pending_number_and_is_reported_once() {
+fn decimal_string_id_matches_a_pending_number() {
     let mut rig = Rig::legacy();
     let calls = [rig.echo(), rig.echo()];
     let ids: Vec<i64> = rig.sent.iter().map(|m| m["id"].as_i64().unwrap()).collect();
@@ -84,7 +84,7 @@ fn a_decimal_string_matches_a_pending_number_and_is_reported_once() {
 }
 
 #[test]
-fn snowflakes_are_unique_increasing_strings_that_carry_time_and_node() {
+fn snowflake_ids_are_unique_increasing_strings() {
     let ids = IdPolicy::Snowflake { node: 5 };
     let config = ClientConfig { ids, origin_unix: Duration::from_secs(1_800_000_000), ..ClientConfig::given() };
     let mut rig = Rig::ready(ProtocolVersion::V2025_11_25, config);
@@ -98,9 +98,10 @@ fn snowflakes_are_unique_increasing_strings_that_carry_time_and_node() {
     assert_eq!(ids[2] >> 12 & 0x3ff, 5);
 }
 
-// covers: TIME-B-001, TIME-B-002, TIME-B-003, S0-28, S0-42, S0-63, B-059, B-060, CANC-C-001, CANC-C-002, S2-43
+// covers: TIME-B-001, TIME-B-002, TIME-B-003, S0-28, S0-42, S0-63, B-059, B-060, CANC-C-001,
+// CANC-C-002, S2-43
 #[test]
-fn a_call_times_out_exactly_at_its_limit_and_cancels_on_the_wire_once() {
+fn call_times_out_exactly_and_is_cancelled_once() {
     for mut rig in [Rig::legacy(), Rig::modern()] {
         let default = rig.echo();
         let own = rig.call(tools::call("slow").timeout(ms(61_500)));
@@ -124,7 +125,7 @@ fn a_call_times_out_exactly_at_its_limit_and_cancels_on_the_wire_once() {
 
 // covers: B-059
 #[test]
-fn a_timeout_of_zero_fires_at_the_next_tick_and_one_of_the_maximum_never() {
+fn zero_timeout_fires_at_once_and_the_maximum_never() {
     let mut rig = Rig::legacy();
     let zero = rig.call(tools::call("x").timeout(Duration::ZERO));
     let max = rig.call(tools::call("x").timeout(Duration::MAX));
@@ -136,7 +137,7 @@ fn a_timeout_of_zero_fires_at_the_next_tick_and_one_of_the_maximum_never() {
 }
 
 #[test]
-fn an_answer_that_comes_before_the_tick_wins_over_the_timer() {
+fn response_before_the_tick_wins_over_the_timer() {
     let mut rig = Rig::legacy();
     let call = rig.echo();
     let id = rig.last_id();
@@ -147,14 +148,15 @@ fn an_answer_that_comes_before_the_tick_wins_over_the_timer() {
     assert!(cancelled(&rig).is_empty());
 }
 
-// covers: CANC-B-012, CANC-B-013, CANC-C-006, CANC-B-007, CANC-B-014, B-052, B-065, S0-29, S0-43, S0-64, S0-13
+// covers: CANC-B-012, CANC-B-013, CANC-C-006, CANC-B-007, CANC-B-014, B-052, B-065, S0-29, S0-43,
+// S0-64, S0-13
 #[test]
-fn a_cancelled_call_ends_at_once_with_its_reason_and_the_late_answer_is_ignored() {
+fn cancelled_call_ends_at_once_and_ignores_its_response() {
     for mut rig in [Rig::legacy(), Rig::modern()] {
         let call = rig.echo();
         let other = rig.echo();
         let id = rig.sent[0]["id"].clone();
-        // Nothing is being written, and cancelling does not wait for it.
+        // Nothing is being written, and the cancellation does not wait for it.
         rig.handle_event(rig.exchange(), ExchangeEvent::Unsent(usize::MAX));
         rig.client.cancel(rig.now, call, Some("changed my mind"));
         rig.client.cancel(rig.now, call, None);
@@ -173,7 +175,7 @@ fn a_cancelled_call_ends_at_once_with_its_reason_and_the_late_answer_is_ignored(
 
 // covers: S0-30
 #[test]
-fn local_only_cancels_tell_nobody() {
+fn local_only_cancellation_sends_nothing() {
     let config = ClientConfig { cancel_signal: CancelSignal::LocalOnly, ..ClientConfig::given() };
     let mut rig = Rig::ready(ProtocolVersion::V2025_11_25, config);
     let call = rig.echo();
@@ -184,7 +186,7 @@ fn local_only_cancels_tell_nobody() {
 }
 
 #[test]
-fn a_call_cancelled_before_it_was_sent_leaves_no_trace_on_the_wire() {
+fn call_cancelled_before_it_was_sent_sends_nothing() {
     let mut rig = Rig::program();
     let call = rig.echo();
     rig.client.cancel(rig.now, call, None);
@@ -196,7 +198,7 @@ fn a_call_cancelled_before_it_was_sent_leaves_no_trace_on_the_wire() {
 
 // covers: PROG-B-002
 #[test]
-fn calls_that_run_have_different_progress_tokens() {
+fn running_calls_have_different_progress_tokens() {
     for mut rig in [Rig::legacy(), Rig::modern()] {
         let first = rig.call(tools::call("x").progress());
         for _ in 0..20 {
@@ -214,7 +216,7 @@ fn calls_that_run_have_different_progress_tokens() {
 
 // covers: PROG-B-001, PROG-B-004, PROG-B-005, PROG-B-008, B-058, B-288
 #[test]
-fn progress_reaches_the_call_whose_token_it_carries() {
+fn progress_reaches_the_call_with_its_token() {
     for mut rig in [Rig::legacy(), Rig::modern()] {
         let quiet = rig.echo();
         assert_eq!(rig.sent[0].pointer("/params/_meta/progressToken"), None, "nobody listens");
@@ -243,7 +245,7 @@ fn progress_reaches_the_call_whose_token_it_carries() {
 
 // covers: B-053, B-054, PROG-B-003, PROG-B-006, PROG-B-010, B-064
 #[test]
-fn progress_that_is_unknown_stale_late_or_unreadable_is_reported_and_harms_nothing() {
+fn invalid_progress_is_only_reported() {
     let mut rig = Rig::legacy();
     let call = rig.call(tools::call("a").progress());
     let token = rig.last_id();
@@ -272,7 +274,7 @@ fn progress_that_is_unknown_stale_late_or_unreadable_is_reported_and_harms_nothi
 
 // covers: B-056, B-057, TIME-B-004, TIME-B-005
 #[test]
-fn reset_on_progress_attaches_a_token_restarts_the_clock_and_is_bounded_in_total() {
+fn progress_resets_the_timeout_within_the_total() {
     let mut rig = Rig::legacy();
     let call = rig.call(tools::call("a").timeout(ms(1000)).reset_on_progress(true).max_total(ms(2500)));
     let plain = rig.call(tools::call("b").timeout(ms(1000)).progress());
@@ -297,7 +299,7 @@ fn reset_on_progress_attaches_a_token_restarts_the_clock_and_is_bounded_in_total
 
 // covers: B-057, TIME-B-005
 #[test]
-fn a_call_that_has_ended_leaves_no_timer() {
+fn ended_call_leaves_no_timer() {
     let mut rig = Rig::legacy();
     let total = || tools::call("a").timeout(ms(1000)).reset_on_progress(true).max_total(ms(2500));
     let answered = rig.call(total());
@@ -316,7 +318,7 @@ fn a_call_that_has_ended_leaves_no_timer() {
 
 // covers: B-071, B-051, RPC-B-013, RPC-B-014, RPC-B-010
 #[test]
-fn an_answer_with_a_known_id_and_a_broken_body_fails_that_call_at_once() {
+fn malformed_response_fails_its_call_at_once() {
     let broken = |id: &Value| {
         [
             format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":["#),
@@ -339,7 +341,7 @@ fn an_answer_with_a_known_id_and_a_broken_body_fails_that_call_at_once() {
 }
 
 #[test]
-fn a_broken_request_of_the_server_does_not_fail_our_call_with_the_same_id() {
+fn malformed_server_request_fails_no_call_with_its_id() {
     let mut rig = Rig::legacy();
     let call = rig.echo();
     let id = rig.last_id();
@@ -350,7 +352,7 @@ fn a_broken_request_of_the_server_does_not_fail_our_call_with_the_same_id() {
 
 // covers: RPC-C-022, RPC-C-023, RPC-B-025, B-221
 #[test]
-fn a_result_type_that_is_unknown_makes_the_answer_invalid_and_an_absent_one_is_complete() {
+fn unknown_result_type_is_invalid() {
     let outcome = |result: Value| {
         let mut rig = Rig::modern();
         let call = rig.echo();
@@ -366,7 +368,7 @@ fn a_result_type_that_is_unknown_makes_the_answer_invalid_and_an_absent_one_is_c
 
 // covers: RPC-B-012, RPC-B-011, B-287, S2-02, TOOL-B-018, TOOL-B-019, TOOL-C-026, TOOL-C-027
 #[test]
-fn results_are_read_by_their_method_leniently_and_without_loss() {
+fn results_are_decoded_leniently_and_without_loss() {
     let mut rig = Rig::modern();
     let calling = rig.client.call(rig.now, tools::call("x")).unwrap();
     let failing = rig.client.call(rig.now, tools::call("x")).unwrap();
@@ -389,7 +391,7 @@ fn results_are_read_by_their_method_leniently_and_without_loss() {
 
 // covers: PAGE-C-001, PAGE-C-003, PAGE-C-004, PAGE-C-006, B-284, B-285, B-286
 #[test]
-fn pages_follow_any_cursor_unchanged_and_stop_on_a_repeated_one_and_on_the_cap() {
+fn paging_stops_at_a_repeated_cursor_and_at_the_limit() {
     let page = |names: &[&str], cursor: Option<&str>| {
         let tools: Vec<Value> = names.iter().map(|n| json!({"name": n, "inputSchema": {"type": "object"}})).collect();
         match cursor {
@@ -420,14 +422,15 @@ fn pages_follow_any_cursor_unchanged_and_stop_on_a_repeated_one_and_on_the_cap()
     assert_eq!(cursors, [Value::Null, json!(""), json!("x\u{7f}/=")]);
     assert!(whole);
     let (_, error, whole) = walk(&[page(&["a"], Some("k")), page(&["b"], Some("k"))], 1000);
-    assert_eq!((error, whole), (vec![json!("the answer cannot be read: the server repeats a page cursor")], false));
+    assert_eq!((error, whole), (vec![json!("the result cannot be decoded: the server repeats a page cursor")], false));
     for (most, text) in [(1, "the list has more than 1 page"), (2, "the list has more than 2 pages")] {
         let (_, error, whole) = walk(&[page(&["a"], Some("1")), page(&["b"], Some("2"))], most);
         assert_eq!((error, whole), (vec![json!(text)], false));
     }
 }
 
-/// Whether a key of `_meta` is what the grammar allows: labels and dots and a slash, or nothing, before a name.
+/// Returns whether a key of `_meta` fits the grammar: an optional prefix of labels with dots and a
+/// slash, then a name.
 fn is_meta_key(key: &str) -> bool {
     let (prefix, name) = key.rsplit_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let edge = |c: char| c.is_ascii_alphanumeric();
@@ -442,7 +445,7 @@ fn is_meta_key(key: &str) -> bool {
 
 // covers: META-B-001, META-B-002, META-B-004, META-B-021
 #[test]
-fn every_key_of_metadata_that_we_invent_is_well_formed_and_reserved() {
+fn own_metadata_keys_are_well_formed_and_reserved() {
     const BARE: [&str; 4] = ["progressToken", "traceparent", "tracestate", "baggage"];
     let mut count = 0;
     for mut rig in [Rig::legacy(), Rig::modern()] {
@@ -465,7 +468,7 @@ fn every_key_of_metadata_that_we_invent_is_well_formed_and_reserved() {
 
 // covers: META-B-008, META-B-023
 #[test]
-fn metadata_that_we_do_not_know_is_handed_over_as_it_came() {
+fn unknown_metadata_is_passed_on_unchanged() {
     let odd = json!({"io.modelcontextprotocol/later": [null, {"a": 1}], "com.mcp.tools/x": 7, "traceparent": false, "own": "x"});
     let mut rig = Rig::modern();
     let calling = rig.client.call(rig.now, tools::call("x")).unwrap();
@@ -493,7 +496,7 @@ fn metadata_that_we_do_not_know_is_handed_over_as_it_came() {
 }
 
 #[test]
-fn custom_methods_are_calls_like_any_other() {
+fn custom_methods_are_ordinary_calls() {
     let mut rig = Rig::modern();
     let calling = rig.client.call(rig.now, custom::<Value>("acme/sum", &json!({"a": 1}))).unwrap();
     rig.drain();
@@ -510,7 +513,7 @@ fn custom_methods_are_calls_like_any_other() {
 
 // covers: PING-B-001, PING-S-006
 #[test]
-fn a_ping_of_ours_is_a_call_and_what_the_era_has_for_it() {
+fn ping_uses_the_method_of_its_era() {
     let mut rig = Rig::legacy();
     let call = rig.call(ping());
     assert_eq!(rig.methods(), ["ping"]);

@@ -4,7 +4,7 @@ use crate::error::{NegotiationCause, Stage};
 const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-11-25";
 
-/// Why the two sides did not agree; the exchange is closed first, if there still is one.
+/// Returns the cause of the failed negotiation. Closes the exchange first, if it is still open.
 fn cause(rig: &mut Rig) -> (Stage, NegotiationCause) {
     if rig.client.state() == State::Closing {
         rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Aborted });
@@ -15,7 +15,7 @@ fn cause(rig: &mut Rig) -> (Stage, NegotiationCause) {
     }
 }
 
-/// A client in the phase `Initializing` after a probe that was refused.
+/// A client in the state `Initializing`, after a refused probe.
 fn fallen_back() -> Rig {
     let mut rig = Rig::program();
     rig.open();
@@ -25,9 +25,10 @@ fn fallen_back() -> Rig {
     rig
 }
 
-// covers: VER-C-022, VER-C-027, VER-C-023, DISC-C-003, META-C-009, META-C-010, META-C-024, VER-C-018, RPC-B-030
+// covers: VER-C-022, VER-C-027, VER-C-023, DISC-C-003, META-C-009, META-C-010, META-C-024,
+// VER-C-018, RPC-B-030
 #[test]
-fn a_modern_server_is_found_by_the_probe_and_every_request_carries_the_metadata() {
+fn probe_detects_a_modern_server() {
     let mut rig = Rig::program();
     assert_eq!(rig.methods(), ["server/discover"]);
     let meta = rig.sent[0]["params"]["_meta"].clone();
@@ -44,9 +45,10 @@ fn a_modern_server_is_found_by_the_probe_and_every_request_carries_the_metadata(
     assert_ne!(rig.sent[1]["id"], rig.sent[0]["id"]);
 }
 
-// covers: VER-C-025, VER-C-026, VER-C-020, INIT-B-001, INIT-C-002, INIT-C-004, INIT-C-007, INIT-C-008, B-093, S0-02, RPC-B-031
+// covers: VER-C-025, VER-C-026, VER-C-020, INIT-B-001, INIT-C-002, INIT-C-004, INIT-C-007,
+// INIT-C-008, B-093, S0-02, RPC-B-031
 #[test]
-fn any_other_error_to_the_probe_means_initialize_with_the_latest_legacy_revision() {
+fn other_probe_errors_fall_back_to_initialize() {
     for code in [-32601, -32602, -32600, -32000, -32001, 1, -32700] {
         let mut rig = Rig::program();
         rig.open();
@@ -72,7 +74,7 @@ fn any_other_error_to_the_probe_means_initialize_with_the_latest_legacy_revision
 
 // covers: VER-C-025, B-094
 #[test]
-fn a_probe_that_goes_unanswered_means_initialize_and_its_late_answer_is_ignored() {
+fn unanswered_probe_falls_back_to_initialize() {
     let mut rig = Rig::program();
     rig.open();
     let probe = rig.last_id();
@@ -88,7 +90,7 @@ fn a_probe_that_goes_unanswered_means_initialize_and_its_late_answer_is_ignored(
 }
 
 #[test]
-fn a_server_that_exits_on_the_probe_is_started_again_once_and_gets_initialize() {
+fn server_that_exits_on_the_probe_is_started_again_once() {
     let mut rig = Rig::program();
     rig.open();
     let first = rig.exchange();
@@ -105,7 +107,7 @@ fn a_server_that_exits_on_the_probe_is_started_again_once_and_gets_initialize() 
 }
 
 #[test]
-fn a_server_that_closes_its_output_on_the_probe_and_lives_on_is_ended_and_started_again() {
+fn end_of_output_on_the_probe_starts_the_server_again() {
     let mut rig = Rig::program();
     rig.open();
     let first = rig.exchange();
@@ -119,7 +121,7 @@ fn a_server_that_closes_its_output_on_the_probe_and_lives_on_is_ended_and_starte
 
 // covers: B-087, B-094
 #[test]
-fn a_program_that_never_started_is_not_started_again() {
+fn program_that_never_started_is_not_started_again() {
     let mut rig = Rig::program();
     let call = rig.call(tools::list());
     let why = Closed::Unreachable("no such file".into());
@@ -132,7 +134,7 @@ fn a_program_that_never_started_is_not_started_again() {
 }
 
 #[test]
-fn a_given_channel_that_ends_on_the_probe_cannot_be_opened_again() {
+fn given_connection_that_ends_on_the_probe_fails() {
     let mut rig = Rig::new(ClientConfig::given());
     rig.open();
     rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Eof });
@@ -141,7 +143,7 @@ fn a_given_channel_that_ends_on_the_probe_cannot_be_opened_again() {
 
 // covers: VER-C-003, VER-C-024, VER-C-020
 #[test]
-fn an_unsupported_version_error_is_followed_and_leads_to_the_same_request_once() {
+fn unsupported_version_error_retries_the_probe_once() {
     let mut rig = Rig::program();
     rig.open();
     let refuse = |rig: &mut Rig, supported: Value| {
@@ -164,7 +166,7 @@ fn an_unsupported_version_error_is_followed_and_leads_to_the_same_request_once()
     refuse(&mut rig, json!([MODERN]));
     assert!(matches!(cause(&mut rig), (Stage::Discover, NegotiationCause::NoMutualVersion(_))));
 
-    // A list that cannot be read proves nothing: any other error.
+    // An unreadable list proves nothing. It counts as any other error.
     let mut rig = Rig::program();
     rig.open();
     refuse(&mut rig, json!("2025-06-18"));
@@ -173,7 +175,7 @@ fn an_unsupported_version_error_is_followed_and_leads_to_the_same_request_once()
 
 // covers: VER-C-024
 #[test]
-fn a_recognised_modern_error_never_leads_to_initialize() {
+fn modern_error_never_leads_to_initialize() {
     for code in [-32020, -32021] {
         let mut rig = Rig::program();
         rig.open();
@@ -185,7 +187,7 @@ fn a_recognised_modern_error_never_leads_to_initialize() {
 }
 
 #[test]
-fn a_modern_server_with_only_legacy_revisions_in_common_gets_initialize_with_the_newest_of_them() {
+fn common_legacy_revision_is_used_for_initialize() {
     let mut rig = Rig::program();
     rig.open();
     rig.answer(&rig.last_id(), discover(&["2099-01-01", "2025-03-26", "2024-11-05"]));
@@ -195,7 +197,7 @@ fn a_modern_server_with_only_legacy_revisions_in_common_gets_initialize_with_the
 
 // covers: INIT-S-010, INIT-C-012, B-090, INIT-B-015
 #[test]
-fn the_answer_to_initialize_may_name_another_revision_of_ours_and_no_other() {
+fn initialize_result_must_name_a_supported_revision() {
     for version in ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] {
         let mut rig = fallen_back();
         rig.answer(&rig.last_id(), initialized(version));
@@ -212,7 +214,7 @@ fn the_answer_to_initialize_may_name_another_revision_of_ours_and_no_other() {
 
 // covers: INIT-S-016
 #[test]
-fn an_initialize_refused_with_a_list_of_revisions_is_sent_again_with_one_of_them_once() {
+fn refused_initialize_is_retried_once_from_the_list() {
     let mut rig = fallen_back();
     let refuse = |rig: &mut Rig| {
         let error =
@@ -227,7 +229,7 @@ fn an_initialize_refused_with_a_list_of_revisions_is_sent_again_with_one_of_them
 
 // covers: INIT-B-015, CANC-C-008, B-062, B-094
 #[test]
-fn initialize_is_given_up_after_its_timeout_and_never_cancelled() {
+fn initialize_times_out_and_is_never_cancelled() {
     let mut rig = fallen_back();
     rig.tick(ms(30_000));
     assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::Timeout(ms(30_000))));
@@ -239,7 +241,7 @@ fn initialize_is_given_up_after_its_timeout_and_never_cancelled() {
 }
 
 #[test]
-fn policies_try_one_era_alone() {
+fn policies_try_only_their_era() {
     let legacy = ClientConfig { policy: Policy::Legacy, ..ClientConfig::given() };
     let mut rig = Rig::new(legacy);
     assert_eq!(rig.methods(), ["initialize"]);
@@ -259,7 +261,7 @@ fn policies_try_one_era_alone() {
 
 // covers: VER-C-019
 #[test]
-fn a_verdict_is_tried_first_and_probed_anew_when_it_proves_wrong() {
+fn remembered_era_is_tried_first_and_probed_again_if_wrong() {
     let verdict = Some(Verdict { version: ProtocolVersion::V2025_06_18 });
     let mut rig = Rig::new(ClientConfig { verdict, ..ClientConfig::given() });
     assert_eq!(rig.methods(), ["initialize"]);
@@ -271,7 +273,7 @@ fn a_verdict_is_tried_first_and_probed_anew_when_it_proves_wrong() {
     rig.answer(&rig.last_id(), discover(&[MODERN]));
     assert_eq!(rig.client.verdict().unwrap().version.as_str(), MODERN);
 
-    // Refused in both eras: an end, not a circle.
+    // Refused in both eras, the client terminates and does not loop.
     let mut rig = Rig::new(ClientConfig { verdict, ..ClientConfig::given() });
     rig.open();
     for _ in 0..2 {
@@ -282,7 +284,7 @@ fn a_verdict_is_tried_first_and_probed_anew_when_it_proves_wrong() {
 }
 
 #[test]
-fn an_error_without_an_id_answers_the_probe_and_nothing_else() {
+fn error_without_an_id_answers_only_the_probe() {
     let mut rig = Rig::program();
     rig.open();
     rig.say(json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "what?"}}));
@@ -292,7 +294,7 @@ fn an_error_without_an_id_answers_the_probe_and_nothing_else() {
 }
 
 #[test]
-fn an_answer_to_the_probe_that_cannot_be_read_means_initialize() {
+fn malformed_probe_result_falls_back_to_initialize() {
     for result in
         [json!({}), json!({"supportedVersions": "x", "capabilities": {}}), json!(null), json!({"resultType": "odd"})]
     {
@@ -301,7 +303,7 @@ fn an_answer_to_the_probe_that_cannot_be_read_means_initialize() {
         rig.answer(&rig.last_id(), result);
         assert_eq!(rig.client.state(), State::Initializing);
     }
-    // And one to `initialize` is the end.
+    // An invalid response to `initialize` terminates the client.
     let mut rig = fallen_back();
     rig.answer(&rig.last_id(), json!({"capabilities": {}}));
     assert!(matches!(cause(&mut rig), (Stage::Initialize, NegotiationCause::Decode(_))));
@@ -309,7 +311,7 @@ fn an_answer_to_the_probe_that_cannot_be_read_means_initialize() {
 
 // covers: INIT-C-018, ELIC-C-001, INIT-B-014, INIT-B-013
 #[test]
-fn capabilities_are_declared_as_the_revision_has_them() {
+fn declared_capabilities_follow_the_revision() {
     let config = || ClientConfig { policy: Policy::Legacy, ..ClientConfig::given().with_elicitation() };
     let mut form = config();
     form.capabilities.elicitation = Some(Object::new().with("form", Object::new()));
@@ -326,7 +328,7 @@ fn capabilities_are_declared_as_the_revision_has_them() {
 }
 
 #[test]
-fn no_revision_at_all_is_an_error_and_starts_nothing() {
+fn config_without_revisions_is_an_error() {
     let mut rig = Rig::new(ClientConfig { versions: Versions::new([]), ..ClientConfig::given() });
     assert!(rig.starts.is_empty());
     assert!(matches!(cause(&mut rig), (Stage::Connect, NegotiationCause::NoMutualVersion(_))));
@@ -334,7 +336,7 @@ fn no_revision_at_all_is_an_error_and_starts_nothing() {
 
 // covers: B-201
 #[test]
-fn an_initialize_refused_for_its_revision_after_a_slow_probe_leads_back_to_the_probe_once() {
+fn refused_revision_after_a_slow_probe_probes_once_more() {
     let refuse = |rig: &mut Rig| {
         let data = json!({"supported": [MODERN], "requested": LEGACY});
         let id = rig.last_id();
@@ -353,7 +355,7 @@ fn an_initialize_refused_for_its_revision_after_a_slow_probe_leads_back_to_the_p
     rig.answer(&rig.last_id(), discover(&[MODERN]));
     assert_eq!(rig.client.server_info().unwrap().version.as_str(), MODERN);
 
-    // A server that never agrees with itself is left, whatever it says to the second probe.
+    // A server that contradicts itself is given up, regardless of its response to the second probe.
     let mut rig = slow();
     refuse(&mut rig);
     rig.answer(&rig.last_id(), discover(&[LEGACY]));
@@ -364,7 +366,7 @@ fn an_initialize_refused_for_its_revision_after_a_slow_probe_leads_back_to_the_p
 
 // covers: B-199
 #[test]
-fn a_server_that_answers_the_probe_and_exits_is_started_again_once() {
+fn server_that_exits_after_the_probe_is_started_again_once() {
     let mut rig = Rig::program();
     rig.open();
     let first = rig.exchange();
@@ -382,7 +384,7 @@ fn a_server_that_answers_the_probe_and_exits_is_started_again_once() {
     assert_eq!(rig.starts.len(), 2, "only once");
 }
 
-/// A client whose program has exited on the probe with this status.
+/// A client whose program exited with this status during the probe.
 fn exited_on_probe(config: ClientConfig, status: Closed) -> Rig {
     let mut rig = Rig::new(config);
     rig.open();
@@ -394,7 +396,7 @@ fn program() -> ClientConfig {
     ClientConfig::program(Program::new("server"))
 }
 
-/// What the error says of why the two sides did not agree.
+/// Returns the text of the negotiation error.
 fn text(rig: &Rig) -> String {
     match rig.termination() {
         Some(Termination::Negotiation(e)) => e.to_string(),
@@ -440,7 +442,7 @@ fn error_of_a_silent_program_names_stage_and_elapsed_time() {
         rig.exchange(),
         ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Exited(ExitStatus::killed(15)) },
     );
-    assert_eq!(text(&rig), "initialize failed after 42000 ms: no answer within 30000 ms");
+    assert_eq!(text(&rig), "initialize failed after 42000 ms: no response within 30000 ms");
 }
 
 // covers: B-094, B-135
@@ -448,7 +450,7 @@ fn error_of_a_silent_program_names_stage_and_elapsed_time() {
 fn connect_timeout_bounds_retries_and_the_second_start() {
     let config = || ClientConfig { connect_timeout: ms(15_000), ..program() };
     let expired = |rig: &Rig| text(rig) == "initialize failed after 15000 ms: the start took longer than 15000 ms";
-    // A probe that is not answered, then `initialize`: 40 s by their own limits.
+    // An unanswered probe, then `initialize`: 40 s by their own limits.
     let mut rig = Rig::new(config());
     rig.open();
     rig.tick(ms(10_000));
@@ -458,7 +460,7 @@ fn connect_timeout_bounds_retries_and_the_second_start() {
     assert_eq!(cause(&mut rig), (Stage::Initialize, NegotiationCause::StartTimeout(ms(15_000))));
     assert!(expired(&rig), "{}", text(&rig));
     rig.assert_at_rest();
-    // The clock does not begin again with the second process.
+    // The second process does not restart the timeout.
     let mut rig = Rig::new(config());
     rig.open();
     rig.tick(ms(9_000));
@@ -513,7 +515,7 @@ fn program_is_started_once_where_a_second_start_is_forbidden() {
         assert_eq!(cause(&mut rig), (stage, NegotiationCause::Closed(exited(1))));
         assert_eq!(text(&rig), format!("{stage} failed after 0 ms: the program exited with code 1"));
     }
-    // Nor after an answer to the probe.
+    // The same holds after a response to the probe.
     let mut rig = Rig::new(ClientConfig { restart_after_probe: false, ..program() });
     rig.open();
     let id = rig.last_id();

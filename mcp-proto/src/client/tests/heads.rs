@@ -1,10 +1,10 @@
-//! Responses whose head says enough, and whose body breaks, stalls or never ends.
+//! Responses with a decisive head and an invalid, stalled or endless body.
 
 use super::*;
 use crate::client::ListenerStart;
 use crate::exchange::{Headers, ResponseHead};
 
-/// A client of an older server over HTTP that has agreed with it, with an empty record.
+/// A client over HTTP after negotiation with a legacy server. Its recorded outputs are cleared.
 fn agreed() -> Rig {
     let mut config = ClientConfig::url("http://127.0.0.1:8000/mcp").unwrap();
     (config.policy, config.listener) = (Policy::Legacy, ListenerStart::Never);
@@ -44,7 +44,7 @@ fn broken() -> ExchangeEvent {
 
 // covers: B-014, S0-46
 #[test]
-fn a_status_of_failure_is_told_though_its_body_breaks_or_stalls_or_does_not_end() {
+fn error_status_is_reported_despite_an_invalid_body() {
     let mut rig = agreed();
     let call = rig.call(tools::call("x"));
     let exchange = rig.exchange();
@@ -57,7 +57,7 @@ fn a_status_of_failure_is_told_though_its_body_breaks_or_stalls_or_does_not_end(
     let exchange = rig.exchange();
     head(&mut rig, exchange, 503, "text/html");
     piece(&mut rig, exchange, b"busy");
-    rig.tick(rig.client.config.limits.client.drain_time);
+    rig.tick(rig.client.env.config.limits.client.drain_time);
     assert_eq!(error(&rig, call).to_string(), "HTTP 503: busy");
     assert!(rig.aborted.contains(&exchange));
 
@@ -73,7 +73,7 @@ fn a_status_of_failure_is_told_though_its_body_breaks_or_stalls_or_does_not_end(
 
 // covers: B-024
 #[test]
-fn a_success_of_another_type_is_told_by_its_head_and_its_body_is_not_read() {
+fn success_of_another_type_is_refused_by_its_head() {
     let mut rig = agreed();
     let call = rig.call(tools::call("x"));
     let exchange = rig.exchange();
@@ -82,7 +82,7 @@ fn a_success_of_another_type_is_told_by_its_head_and_its_body_is_not_read() {
     assert_eq!(error(&rig, call), told);
     assert!(rig.aborted.contains(&exchange));
 
-    // Without a type it may be empty, which is the same to the call, or not.
+    // Without a type the body may be empty or not. The call cannot distinguish the two.
     let call = rig.call(tools::call("x"));
     let exchange = rig.exchange();
     head(&mut rig, exchange, 200, "");
@@ -94,7 +94,7 @@ fn a_success_of_another_type_is_told_by_its_head_and_its_body_is_not_read() {
 }
 
 #[test]
-fn an_empty_success_is_told_as_one_whatever_type_it_has() {
+fn empty_success_is_reported_regardless_of_its_type() {
     let mut rig = agreed();
     for kind in ["", "application/json"] {
         let call = rig.call(tools::call("x"));
@@ -103,14 +103,14 @@ fn an_empty_success_is_told_as_one_whatever_type_it_has() {
         rig.handle_event(exchange, ExchangeEvent::Inbound(Inbound::End));
         let told = error(&rig, call);
         assert_eq!(told, CallError::ContentType { status: 200, content_type: None });
-        assert_eq!(told.to_string(), "HTTP 200 without an answer");
+        assert_eq!(told.to_string(), "HTTP 200 without a response body");
     }
     rig.assert_at_rest();
 }
 
 // covers: B-150
 #[test]
-fn a_success_is_enough_for_a_notification_whatever_its_body_is_and_does() {
+fn notification_succeeds_by_status_alone() {
     let mut rig = agreed();
     let notify = |rig: &mut Rig, kind: &str| {
         rig.client.notify(rig.now, "custom/told", Object::new()).unwrap();
@@ -128,9 +128,9 @@ fn a_success_is_enough_for_a_notification_whatever_its_body_is_and_does() {
     rig.handle_event(exchange, ExchangeEvent::Inbound(Inbound::Invalid(null)));
     rig.handle_event(exchange, ExchangeEvent::Inbound(Inbound::End));
 
-    // One that is held open is let go of.
+    // An open response is aborted.
     let exchange = notify(&mut rig, "text/event-stream");
-    rig.tick(rig.client.config.limits.client.drain_time);
+    rig.tick(rig.client.env.config.limits.client.drain_time);
     assert!(rig.aborted.contains(&exchange));
     assert_eq!(rig.events, []);
     rig.assert_at_rest();

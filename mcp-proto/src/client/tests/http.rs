@@ -11,7 +11,7 @@ mod streams;
 mod subscription;
 mod whatever_happens;
 
-/// A client of a URL, and the POSTs it has started.
+/// A client of a URL, and the POST requests that it has started.
 struct Http {
     rig: Rig,
 }
@@ -39,7 +39,7 @@ impl Http {
     fn posts(&self) -> Vec<(ExchangeId, RequestHead, Value, bool)> {
         let post = |(exchange, start): &(ExchangeId, Start)| match start {
             Start::Http { head, body, repeatable, .. } => {
-                // A GET has none.
+                // A GET has no body.
                 let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(body).unwrap() };
                 (*exchange, head.clone(), body, *repeatable)
             }
@@ -48,7 +48,7 @@ impl Http {
         self.rig.starts.iter().map(post).collect()
     }
 
-    /// The exchange and the id of the last POST.
+    /// Returns the exchange and the id of the last POST.
     fn last(&self) -> (ExchangeId, Value) {
         let (exchange, _, body, _) = self.posts().pop().unwrap();
         (exchange, body["id"].clone())
@@ -62,7 +62,7 @@ impl Http {
         self.item(exchange, Inbound::Response(ResponseHead { status, headers: Headers::new() }));
     }
 
-    /// A client of a server of 2025-11-25 that has a session `s1`; `initialize` was answered, and nothing after it.
+    /// A client with a session `s1` of a server of 2025-11-25. Only `initialize` was answered.
     fn initialized(set: impl FnOnce(&mut ClientConfig)) -> Self {
         let mut http = Self::with(|config| {
             config.policy = Policy::Legacy;
@@ -72,7 +72,8 @@ impl Http {
         http
     }
 
-    /// As before, and all is open: `initialized` was taken and the listener answered, by an event stream if it is wanted.
+    /// Like [`Self::initialized`], with everything open: `initialized` was accepted, and an enabled
+    /// listener has its event stream.
     fn legacy(set: impl FnOnce(&mut ClientConfig)) -> Self {
         let mut http = Self::initialized(set);
         let note = http.last().0;
@@ -96,13 +97,14 @@ impl Http {
         self.item(exchange, Inbound::End);
     }
 
-    /// An answer without a body.
+    /// Sends a response without a body.
     fn refuse(&mut self, exchange: ExchangeId, status: u16) {
         self.head(exchange, status);
         self.item(exchange, Inbound::End);
     }
 
-    /// What was started after the first `from` exchanges, as `METHOD what`: the method of the message, or the last event id of a GET.
+    /// Returns the exchanges after the first `from`, as `METHOD detail`: the method of the message,
+    /// or the last event id of a GET.
     fn lines(&self, from: usize) -> Vec<String> {
         let line = |(_, head, body, _): &(ExchangeId, RequestHead, Value, bool)| {
             let what = match body["method"].as_str() {
@@ -115,13 +117,13 @@ impl Http {
         self.posts()[from..].iter().map(line).collect()
     }
 
-    /// An event with an id, and perhaps a `retry` and a message.
+    /// Sends an event with an id, and optionally a `retry` and a message.
     fn numbered(&mut self, exchange: ExchangeId, id: &str, retry: Option<u64>, body: Option<&Value>) {
         let data = body.map_or(Data::None, |body| Data::Message(parse(body.to_string().into(), 128).unwrap()));
         self.item(exchange, Inbound::Event(SseEvent { id: Some(id.into()), retry: retry.map(ms), data }));
     }
 
-    /// The waits of the attempts that were told.
+    /// Returns the waits of the reported attempts.
     fn waits(&self) -> Vec<u64> {
         let wait = |event: &Event| match event {
             Event::Reconnecting { wait, .. } => Some(wait.as_millis() as u64),
@@ -130,14 +132,14 @@ impl Http {
         self.rig.events.iter().filter_map(wait).collect()
     }
 
-    /// A whole JSON answer.
+    /// Sends a complete JSON response.
     fn answer(&mut self, exchange: ExchangeId, status: u16, body: &Value) {
         self.head(exchange, status);
         self.item(exchange, Inbound::Message(parse(body.to_string().into(), 128).unwrap()));
         self.item(exchange, Inbound::End);
     }
 
-    /// The head of an event stream.
+    /// Sends the head of an event stream.
     fn stream(&mut self, exchange: ExchangeId) {
         let headers = Headers::new().with("content-type", "text/event-stream");
         self.item(exchange, Inbound::Response(ResponseHead { status: 200, headers }));
@@ -150,7 +152,7 @@ impl Http {
 
     fn assert_at_rest(&self) {
         self.rig.assert_at_rest();
-        assert!(self.rig.client.exchanges.is_empty());
+        assert!(self.rig.client.link.is_empty());
     }
 }
 
@@ -166,9 +168,10 @@ fn note(token: &Value, n: u64) -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": n}})
 }
 
-// covers: HTTP-C-007, HTTP-C-008, HTTP-C-009, HTTP-C-010, HDR-C-001, HDR-C-002, HDR-C-004, HDR-C-005, VER-C-028, S0-14, S3-04
+// covers: HTTP-C-007, HTTP-C-008, HTTP-C-009, HTTP-C-010, HDR-C-001, HDR-C-002, HDR-C-004,
+// HDR-C-005, VER-C-028, S0-14, S3-04
 #[test]
-fn each_request_is_a_post_of_its_own_with_the_metadata_headers_equal_to_the_body() {
+fn each_request_is_a_post_with_matching_headers() {
     let mut http = Http::ready();
     http.rig.call(tools::call("tool ü"));
     http.rig.call(tools::list());
@@ -192,7 +195,7 @@ fn each_request_is_a_post_of_its_own_with_the_metadata_headers_equal_to_the_body
 
 // covers: HTTP-C-016, S0-15, S0-16, S0-17, B-078, B-016
 #[test]
-fn an_answer_may_be_json_or_events_and_the_call_ends_on_the_matching_id() {
+fn response_may_be_json_or_a_stream() {
     let mut http = Http::ready();
     let json_call = http.rig.echo();
     let (exchange, id) = http.last();
@@ -214,7 +217,7 @@ fn an_answer_may_be_json_or_events_and_the_call_ends_on_the_matching_id() {
 
 // covers: S0-20, R-05
 #[test]
-fn what_follows_the_response_is_read_for_a_while_and_then_dropped() {
+fn data_after_the_response_is_read_for_a_limited_time() {
     let mut http = Http::ready();
     http.rig.echo();
     let (exchange, id) = http.last();
@@ -237,7 +240,7 @@ fn what_follows_the_response_is_read_for_a_while_and_then_dropped() {
     assert_eq!(http.rig.aborted.last(), Some(&exchange));
     http.assert_at_rest();
 
-    // Or too much of it.
+    // The same holds for too many bytes.
     http.rig.echo();
     let (exchange, id) = http.last();
     http.stream(exchange);
@@ -249,7 +252,7 @@ fn what_follows_the_response_is_read_for_a_while_and_then_dropped() {
     }
     assert_eq!(http.rig.aborted.last(), Some(&exchange));
     http.assert_at_rest();
-    // Or nothing at all.
+    // The same holds for silence.
     let mut http = Http::with(|config| config.limits.client.drain_time = Duration::ZERO);
     let (exchange, id) = http.last();
     http.answer(exchange, 200, &discover_body(&id, &["2026-07-28"]));
@@ -263,7 +266,7 @@ fn what_follows_the_response_is_read_for_a_while_and_then_dropped() {
 
 // covers: HTTP-C-011, HTTP-C-017, CANC-C-001, TIME-B-002, B-222
 #[test]
-fn cancelling_ends_the_exchange_and_posts_nothing() {
+fn cancellation_aborts_the_exchange_without_a_post() {
     let mut http = Http::ready();
     let (cancelled, timed_out) = (http.rig.echo(), http.rig.echo());
     let exchanges: Vec<ExchangeId> = http.posts()[1..].iter().map(|post| post.0).collect();
@@ -280,7 +283,7 @@ fn cancelling_ends_the_exchange_and_posts_nothing() {
 
 // covers: S0-19, S0-49, S2-17, B-014, B-017, HTTP-C-027
 #[test]
-fn an_exchange_that_ends_without_the_response_ends_the_call_with_the_reason() {
+fn exchange_that_ends_early_ends_its_call_with_the_cause() {
     let mut http = Http::ready();
     let mut ended = |steps: &dyn Fn(&mut Http, ExchangeId, &Value)| {
         let call = http.rig.echo();
@@ -333,7 +336,7 @@ fn an_exchange_that_ends_without_the_response_ends_the_call_with_the_reason() {
 }
 
 #[test]
-fn an_answer_by_text_on_another_exchange_ends_no_call() {
+fn text_id_matches_only_on_its_own_exchange() {
     let mut http = Http::ready();
     let calls = [http.rig.echo(), http.rig.echo()];
     let posts = http.posts();
@@ -353,7 +356,7 @@ fn an_answer_by_text_on_another_exchange_ends_no_call() {
 
 // covers: B-100
 #[test]
-fn a_call_lost_in_a_later_round_may_have_run() {
+fn call_lost_in_a_later_round_may_have_run() {
     let mut http = Http::ready();
     let call = http.rig.echo();
     let (exchange, id) = http.last();
@@ -367,7 +370,7 @@ fn a_call_lost_in_a_later_round_may_have_run() {
 }
 
 #[test]
-fn an_http_error_carries_retry_after_in_seconds() {
+fn http_error_has_retry_after_in_seconds() {
     let mut http = Http::ready();
     let date = "Fri, 31 Dec 1999 23:59:59 GMT";
     for (value, taken) in
@@ -387,7 +390,7 @@ fn an_http_error_carries_retry_after_in_seconds() {
 
 // covers: S0-46, S0-47
 #[test]
-fn the_text_of_a_status_is_one_line_of_some_length() {
+fn status_text_is_one_line_of_bounded_length() {
     let text = |body: &str| HttpError { body_head: body.to_string().into(), ..HttpError::new(500) }.to_string();
     assert_eq!(text(""), "HTTP 500");
     assert_eq!(text("oh\r\n\u{1b}[2J no\n"), r"HTTP 500: oh\r\n\u{1b}[2J no");
@@ -396,7 +399,7 @@ fn the_text_of_a_status_is_one_line_of_some_length() {
 
 // covers: VER-C-029, VER-C-030
 #[test]
-fn the_probe_over_http_tells_what_it_met() {
+fn probe_over_http_reports_its_cause() {
     let probe = |status: u16, body: Option<Value>| {
         let mut http = Http::with(|config| config.policy = Policy::Modern);
         let (exchange, id) = http.last();
@@ -431,7 +434,7 @@ fn the_probe_over_http_tells_what_it_met() {
 
 // covers: S0-22, S0-44
 #[test]
-fn a_notification_is_posted_and_its_failure_is_only_reported() {
+fn failed_notification_is_only_reported() {
     let mut http = Http::ready();
     http.rig.client.notify(http.rig.now, "acme/note", Object::new().with("a", 1i64)).unwrap();
     http.rig.drain();
@@ -456,7 +459,7 @@ fn a_notification_is_posted_and_its_failure_is_only_reported() {
 
 // covers: B-105, B-098
 #[test]
-fn close_ends_all_exchanges_and_terminates_at_once() {
+fn close_aborts_all_exchanges_and_terminates() {
     let mut http = Http::ready();
     let calls = [http.rig.echo(), http.rig.echo()];
     http.rig.client.close(http.rig.now);
@@ -470,7 +473,7 @@ fn close_ends_all_exchanges_and_terminates_at_once() {
 }
 
 #[test]
-fn a_request_of_the_server_on_a_response_stream_is_ignored() {
+fn modern_server_request_on_a_response_stream_is_ignored() {
     let mut http = Http::ready();
     let call = http.rig.echo();
     let (exchange, id) = http.last();
@@ -482,7 +485,7 @@ fn a_request_of_the_server_on_a_response_stream_is_ignored() {
 }
 
 #[test]
-fn urls_are_taken_apart_and_bad_ones_refused() {
+fn urls_are_parsed_and_invalid_ones_refused() {
     let parse = |url: &str| HttpTarget::parse(url).map(|t| (t.origin.tls, t.origin.host, t.origin.port, t.path));
     assert_eq!(parse("http://Example.com"), Ok((false, "Example.com".into(), 80, "/".into())));
     assert_eq!(parse("https://[::1]:8443/a/b?c=d#e"), Ok((true, "::1".into(), 8443, "/a/b?c=d".into())));
@@ -508,7 +511,7 @@ fn urls_are_taken_apart_and_bad_ones_refused() {
 
 // covers: B-066
 #[test]
-fn notifications_that_nobody_answers_are_bounded() {
+fn unanswered_notifications_are_bounded() {
     let mut config = ClientConfig::url("http://127.0.0.1:8000/mcp").unwrap();
     config.limits.client.max_calls = 3;
     config.timeout = None;
@@ -529,7 +532,7 @@ fn notifications_that_nobody_answers_are_bounded() {
 
 // covers: HTTP-C-011, RPC-C-027
 #[test]
-fn a_request_of_the_server_in_the_answer_to_the_probe_is_ignored() {
+fn server_request_in_the_probe_response_is_ignored() {
     let mut http = Http::new();
     let (exchange, id) = http.last();
     http.head(exchange, 200);
@@ -545,7 +548,7 @@ fn a_request_of_the_server_in_the_answer_to_the_probe_is_ignored() {
 
 // covers: PING-B-003
 #[test]
-fn over_http_a_ping_is_an_exchange_of_its_own_and_missed_when_that_ends_without_an_answer() {
+fn http_ping_without_a_response_is_missed() {
     let missed = |http: &Http| {
         let waited = |event: &Event| match event {
             Event::PingMissed { waited, in_a_row } => Some((waited.as_secs(), *in_a_row)),
@@ -564,7 +567,7 @@ fn over_http_a_ping_is_an_exchange_of_its_own_and_missed_when_that_ends_without_
     assert_eq!(http.posts().pop().unwrap().2["method"], "server/discover");
     http.answer(exchange, 200, &discover_body(&id, &["2026-07-28"]));
     assert_eq!(missed(&http), []);
-    // Unanswered in time.
+    // Not answered in time.
     http.rig.tick(period);
     let (exchange, _) = http.last();
     http.rig.tick(patience);
@@ -576,13 +579,13 @@ fn over_http_a_ping_is_an_exchange_of_its_own_and_missed_when_that_ends_without_
     http.head(exchange, 502);
     http.item(exchange, Inbound::End);
     assert_eq!(missed(&http), [(5, 1), (1, 2)]);
-    // Nobody is there.
+    // The connection is refused.
     http.rig.tick(period);
     let (exchange, _) = http.last();
     http.rig.handle_event(exchange, ExchangeEvent::Failed { sent: Sent::No, why: Closed::Refused });
     assert_eq!(missed(&http), [(5, 1), (1, 2), (0, 3)]);
     assert_eq!(http.rig.client.state(), State::Ready);
-    // And the end, while one is out.
+    // The server ends during a ping.
     http.rig.tick(period);
     http.rig.client.close(http.rig.now);
     http.rig.drain();

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 // covers: S0-27, S0-33, S2-13, B-066, B-067, B-095, S0-60
 #[test]
-fn the_end_of_the_server_ends_every_call_once_with_the_exit_status_and_then_the_client() {
+fn server_exit_ends_every_call_and_then_the_client() {
     let mut rig = Rig::modern();
     let calls = [rig.echo(), rig.echo()];
     let exchange = rig.exchange();
@@ -24,7 +24,7 @@ fn the_end_of_the_server_ends_every_call_once_with_the_exit_status_and_then_the_
 }
 
 #[test]
-fn an_exit_status_that_does_not_come_is_not_waited_for_long() {
+fn wait_for_the_exit_status_is_bounded() {
     let mut rig = Rig::legacy();
     let call = rig.echo();
     rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::End));
@@ -40,7 +40,7 @@ fn an_exit_status_that_does_not_come_is_not_waited_for_long() {
 
 // covers: INIT-B-017, B-272, B-070, S0-26, CANC-C-008
 #[test]
-fn close_is_idempotent_ends_calls_and_lets_the_channel_end() {
+fn close_is_idempotent_and_ends_calls() {
     for close_at in 0..3 {
         let mut rig = Rig::new(ClientConfig { policy: Policy::Legacy, ..ClientConfig::given() });
         rig.open();
@@ -75,7 +75,7 @@ fn close_is_idempotent_ends_calls_and_lets_the_channel_end() {
 
 // covers: S0-31, S0-35, B-120, B-121, B-124, B-290
 #[test]
-fn malformed_input_is_reported_and_skipped_or_fatal_if_so_configured() {
+fn malformed_input_is_reported_or_fatal_if_configured() {
     let bad = || Inbound::Invalid(parse(Bytes::from_static(b"hello, I am a banner"), 128).unwrap_err());
     let mut rig = Rig::legacy();
     let call = rig.echo();
@@ -96,7 +96,7 @@ fn malformed_input_is_reported_and_skipped_or_fatal_if_so_configured() {
 
 // covers: RPC-B-042, RPC-B-043, RPC-B-045, RPC-B-046
 #[test]
-fn a_batch_is_read_element_by_element_and_reported_where_the_revision_has_none() {
+fn batch_is_read_and_reported_where_unsupported() {
     for (version, reported) in [(ProtocolVersion::V2025_03_26, 0), (ProtocolVersion::V2025_11_25, 1)] {
         let mut rig = Rig::ready(version, ClientConfig::given());
         let calls = [rig.echo(), rig.echo()];
@@ -111,7 +111,7 @@ fn a_batch_is_read_element_by_element_and_reported_where_the_revision_has_none()
 
 // covers: S0-03
 #[test]
-fn a_client_offers_requests_notifications_and_an_end_and_tells_of_what_the_server_does() {
+fn client_sends_requests_and_reports_server_events() {
     let mut rig = Rig::ready(ProtocolVersion::V2025_11_25, ClientConfig::given().with_elicitation());
     let call = rig.call(custom::<Value>("acme/sum", &json!({"a": 1})));
     rig.client.notify(rig.now, "acme/note", Object::new().with("b", 2i64)).unwrap();
@@ -145,7 +145,7 @@ fn a_client_offers_requests_notifications_and_an_end_and_tells_of_what_the_serve
 
 // covers: RPC-B-007
 #[test]
-fn no_notification_of_a_client_carries_an_id() {
+fn client_notifications_have_no_id() {
     for mut rig in [Rig::legacy(), Rig::modern()] {
         let call = rig.echo();
         rig.client.cancel(rig.now, call, Some("late"));
@@ -163,7 +163,7 @@ fn no_notification_of_a_client_carries_an_id() {
 
 // covers: B-064, S0-11, S0-23, RPC-B-008, B-289
 #[test]
-fn notifications_are_surfaced_and_never_answered() {
+fn notifications_are_reported_and_never_answered() {
     for mut rig in [Rig::legacy(), Rig::modern()] {
         for method in ["notifications/resources/list_changed", "acme/news", "$/x", ""] {
             rig.say(json!({"jsonrpc": "2.0", "method": method, "params": {"a": [null]}}));
@@ -176,7 +176,7 @@ fn notifications_are_surfaced_and_never_answered() {
 }
 
 #[test]
-fn limits_refuse_calls_and_count_what_nobody_fetches() {
+fn limits_refuse_calls_and_count_lost_events() {
     let mut config = ClientConfig::given();
     config.limits.client.max_calls = 2;
     config.limits.client.max_unsent = 1000;
@@ -210,7 +210,7 @@ fn limits_refuse_calls_and_count_what_nobody_fetches() {
 }
 
 #[test]
-fn calls_made_before_the_two_sides_agree_are_bounded_in_bytes() {
+fn calls_before_negotiation_are_bounded_in_bytes() {
     let mut config = ClientConfig::given();
     config.limits.client.max_unsent = 100;
     let mut rig = Rig::new(config);
@@ -231,7 +231,7 @@ fn time_never_moves_back() {
 }
 
 #[test]
-fn facts_of_unknown_exchanges_are_reported_and_those_of_past_ones_ignored() {
+fn events_of_unknown_exchanges_are_reported() {
     let mut rig = Rig::legacy();
     rig.handle_event(ExchangeId(0), ExchangeEvent::Opened(Peer::default()));
     assert!(rig.events.is_empty());
@@ -239,7 +239,7 @@ fn facts_of_unknown_exchanges_are_reported_and_those_of_past_ones_ignored() {
     assert_eq!(rig.diagnostics(), [DiagnosticKind::UnknownExchange]);
 }
 
-/// Something that can happen to a client.
+/// An input of a client.
 #[derive(Clone, Debug)]
 enum Step {
     Say(String),
@@ -300,7 +300,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     // covers: B-281, B-283, B-066, S0-27
     #[test]
-    fn whatever_happens_every_call_ends_once_nothing_follows_the_end_and_a_replay_is_identical(
+    fn random_runs_end_every_call_once_and_replay_identically(
         steps in prop::collection::vec(step(), 0..60),
         restart in any::<bool>(),
     ) {
@@ -333,7 +333,7 @@ proptest! {
                         continue;
                     }
                     Step::Answer(n) => {
-                        rig.reply(InputKey(*n), InputAnswer::Roots(Object::new().with("roots", Vec::<RawJson>::new())));
+                        rig.reply(InputKey::new(*n), InputAnswer::Roots(Object::new().with("roots", Vec::<RawJson>::new())));
                         continue;
                     }
                     Step::Tick(n) => {
@@ -363,8 +363,9 @@ proptest! {
 
 // covers: B-272
 #[test]
-fn after_our_end_nothing_more_is_said_on_the_exchange() {
-    // The server has closed its output, and its exit status is awaited: calls time out and are cancelled meanwhile.
+fn nothing_is_sent_on_an_exchange_after_its_end() {
+    // The server has closed its output, and its exit status is awaited. Meanwhile calls time out
+    // and are cancelled.
     let mut config = ClientConfig::given();
     config.capabilities.roots = Some(Object::new());
     let mut rig = Rig::ready(ProtocolVersion::V2025_11_25, config);
@@ -385,7 +386,7 @@ fn after_our_end_nothing_more_is_said_on_the_exchange() {
 
 // covers: B-272, B-066
 #[test]
-fn an_element_of_a_batch_that_ends_the_client_is_the_last_that_is_read() {
+fn batch_is_not_read_after_the_end_of_the_client() {
     let bad = || parse(Bytes::from_static(b"{"), 128);
     let ping = || parse(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string().into(), 128);
     let config = ClientConfig { malformed: Malformed::Fatal, ..ClientConfig::given() };
@@ -405,18 +406,18 @@ fn an_element_of_a_batch_that_ends_the_client_is_the_last_that_is_read() {
 
 // covers: B-059
 #[test]
-fn no_instant_overflows_an_id() {
+fn instants_do_not_overflow_ids() {
     let ids = IdPolicy::Snowflake { node: u16::MAX };
     let config = ClientConfig { ids, origin_unix: Duration::from_secs(1), ..ClientConfig::given() };
     let mut client = Client::new(Arc::new(config), [7; 32], Instant::new(Duration::MAX));
     assert_eq!(client.state(), State::Probing);
-    // All that is due at the end of time is due at once.
+    // At the end of time, every timer is due at once.
     client.handle_timeout(Instant::new(Duration::MAX));
     assert_eq!(client.state(), State::Terminated);
 }
 
 #[test]
-fn a_diagnostic_holds_no_more_of_what_the_server_said_than_a_person_reads() {
+fn diagnostics_quote_a_bounded_part_of_a_message() {
     let mut rig = Rig::legacy();
     let long = "ü".repeat(1 << 20);
     rig.say(json!({"jsonrpc": "2.0", "id": long, "result": {}}));

@@ -1,23 +1,20 @@
-//! The client engine on its own: facts in, outputs out, no wire.
+//! The client engine alone: events in, outputs out, no bytes.
 
 mod ask;
 mod calls;
 mod era;
-#[cfg(feature = "http")]
 mod heads;
-#[cfg(feature = "http")]
 mod http;
 mod hygiene;
 mod notifications;
 mod pings;
-#[cfg(feature = "http")]
 mod refresh;
 mod restart;
 mod subscription;
 
 use super::*;
 use crate::call::{Custom, Pages, custom, ping};
-use crate::error::{Awaited, Refusal};
+use crate::error::{Awaited, DiagnosticKind, Refusal};
 use crate::exchange::{Endpoint, ExitStatus, Inbound, Peer, Program, Sent};
 use crate::model::tools;
 use crate::rpc::{Message, parse};
@@ -29,7 +26,7 @@ use bytes::Bytes;
 use core::time::Duration;
 use serde_json::{Value, json};
 
-/// A client, and what it has said so far.
+/// A client and its recorded outputs.
 struct Rig {
     client: Client,
     now: Instant,
@@ -37,10 +34,10 @@ struct Rig {
     sent: Vec<Value>,
     events: Vec<Event>,
     starts: Vec<(ExchangeId, Start)>,
-    /// Exchanges on which `End` was said.
+    /// Exchanges whose `End` was sent.
     ended: Vec<ExchangeId>,
     aborted: Vec<ExchangeId>,
-    /// HTTP exchanges of which the driver has said all.
+    /// HTTP exchanges whose last event the driver has reported.
     over: Vec<ExchangeId>,
 }
 
@@ -59,7 +56,7 @@ impl Rig {
         Self::new(ClientConfig::program(Program::new("server")))
     }
 
-    /// A client that has agreed with a server of this revision, with an empty record.
+    /// A client after negotiation of this revision. Its recorded outputs are cleared.
     fn ready(version: ProtocolVersion, config: ClientConfig) -> Self {
         let mut rig = Self::new(ClientConfig { versions: Versions::new([version]), ..config });
         rig.open();
@@ -112,7 +109,7 @@ impl Rig {
         self.events.clear();
     }
 
-    /// The exchange that was started last.
+    /// Returns the exchange that was started last.
     fn exchange(&self) -> ExchangeId {
         self.starts.last().unwrap().0
     }
@@ -130,7 +127,7 @@ impl Rig {
         self.drain();
     }
 
-    /// The server says this on the duplex exchange.
+    /// Receives a message of the server on the duplex exchange.
     fn say(&mut self, message: Value) {
         let bytes = Bytes::from(message.to_string());
         let item = match parse(bytes, 128) {
@@ -160,7 +157,7 @@ impl Rig {
         self.call(tools::call("echo"))
     }
 
-    /// The id of the last request sent.
+    /// Returns the id of the last request sent.
     fn last_id(&self) -> Value {
         self.sent.iter().rev().find(|m| m.get("method").is_some() && m.get("id").is_some()).unwrap()["id"].clone()
     }
@@ -169,7 +166,7 @@ impl Rig {
         self.sent.iter().filter_map(|m| m["method"].as_str()).collect()
     }
 
-    /// How `call` ended; panics unless it ended exactly once.
+    /// Returns the outcome of `call`. Panics unless it ended exactly once.
     fn outcome(&self, call: CallId) -> &Result<RawResult, CallError> {
         let mut found = self.events.iter().filter_map(|event| match event {
             Event::Ended { call: c, outcome } if *c == call => Some(outcome),
@@ -192,7 +189,7 @@ impl Rig {
         self.events.iter().filter_map(kind).collect()
     }
 
-    /// The questions asked so far, their keys in order.
+    /// Returns the input requests so far, in the order of their keys.
     fn questions(&self) -> Vec<(InputKey, InputRequest)> {
         let question = |event: &Event| match event {
             Event::InputNeeded { token, request, .. } => Some((token.key(), request.clone())),
@@ -214,12 +211,12 @@ impl Rig {
         })
     }
 
-    /// Nothing is left of calls, questions and timers.
+    /// Asserts that no call, input request or timer is left.
     fn assert_at_rest(&self) {
-        assert!(self.client.calls.is_empty());
-        assert!(self.client.inputs.is_empty());
+        assert!(self.client.calls.first().is_none());
+        assert!(self.client.questions.len() == 0);
         assert_eq!(self.client.poll_timeout(), None);
-        assert_eq!(self.client.ids.pending(), 0);
+        assert_eq!(self.client.env.ids.pending(), 0);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Notifications whose end is reported, and what becomes of those that are on their way when the client is closed.
+//! Notifications with a reported end, and pending notifications when the client is closed.
 
 use super::*;
 use crate::input::NotificationId;
@@ -10,7 +10,7 @@ impl Rig {
         id
     }
 
-    /// How notifications ended, in order.
+    /// Returns the ends of notifications, in order.
     pub(super) fn notified(&self) -> Vec<(u64, Result<(), CallError>)> {
         let end = |event: &Event| match event {
             Event::NotificationEnded { notification, outcome } => Some((notification.0, outcome.clone())),
@@ -33,7 +33,7 @@ fn duplex_notification_ends_when_its_bytes_are_written() {
     rig.unsent(50);
     assert_eq!(rig.notified(), [], "what was queued before it is written");
     let second = rig.tracked();
-    // Another 50 bytes, of which the driver reports only together with the next write.
+    // Another 50 bytes. The driver reports them only together with the next write.
     rig.unsent(80);
     rig.unsent(60);
     assert_eq!(rig.notified(), [], "20 bytes of the first are left");
@@ -48,7 +48,7 @@ fn duplex_notification_the_driver_has_not_taken_has_not_ended() {
     let mut rig = Rig::modern();
     rig.unsent(10);
     let id = rig.client.notify_tracked(rig.now, "acme/note", Object::new()).expect("it is accepted");
-    // A report of earlier bytes, before the driver takes the notification.
+    // The driver reports earlier bytes before it takes the notification.
     rig.client.handle_event(rig.now, rig.exchange(), ExchangeEvent::Unsent(0));
     rig.drain();
     assert_eq!(rig.notified(), []);

@@ -1,4 +1,4 @@
-//! Pings of a client's own.
+//! The periodic pings of a client.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn config() -> ClientConfig {
 }
 
 impl Rig {
-    /// What was told of pings that were missed.
+    /// Returns the reported missed pings.
     fn missed(&self) -> Vec<(Duration, u32)> {
         let missed = |event: &Event| match event {
             Event::PingMissed { waited, in_a_row } => Some((*waited, *in_a_row)),
@@ -24,7 +24,7 @@ impl Rig {
 
 // covers: PING-B-003
 #[test]
-fn the_server_is_asked_once_a_period_and_nobody_hears_of_its_answers() {
+fn ping_is_sent_once_a_period_without_events() {
     for (version, method) in [(LEGACY, "ping"), (MODERN, "server/discover")] {
         let mut rig = Rig::ready(version, config());
         for n in 1..=3 {
@@ -35,7 +35,7 @@ fn the_server_is_asked_once_a_period_and_nobody_hears_of_its_answers() {
             assert_eq!(rig.methods().len(), n);
             assert_eq!(rig.methods().last(), Some(&method));
             assert_eq!(rig.sent[n - 1]["params"]["_meta"].is_object(), version == MODERN);
-            // The period begins with the answer.
+            // The period begins with the response.
             rig.tick(ms(700));
             let id = rig.last_id();
             match n {
@@ -56,7 +56,7 @@ fn the_server_is_asked_once_a_period_and_nobody_hears_of_its_answers() {
 
 // covers: PING-B-003
 #[test]
-fn a_missed_ping_is_told_and_ends_nothing() {
+fn missed_ping_is_reported_and_ends_nothing() {
     let mut rig = Rig::ready(LEGACY, config());
     let call = rig.call(tools::call("slow").timeout(None));
     for n in 1..=3 {
@@ -68,7 +68,7 @@ fn a_missed_ping_is_told_and_ends_nothing() {
     }
     assert_eq!(rig.methods()[1..], ["ping", "notifications/cancelled"].repeat(3), "each is given up before the next");
     assert_eq!((rig.client.state(), rig.has_ended(call)), (State::Ready, false));
-    // A late answer is nobody's; an answer in time is a new beginning.
+    // A late response is dropped. A response in time resets the count.
     let id = rig.last_id();
     rig.answer(&id, json!({}));
     assert_eq!(rig.diagnostics(), [DiagnosticKind::LateAnswer]);
@@ -81,7 +81,7 @@ fn a_missed_ping_is_told_and_ends_nothing() {
 }
 
 #[test]
-fn a_server_that_takes_nothing_is_not_asked_again_and_again() {
+fn server_that_does_not_read_gets_one_ping() {
     let mut limited = config();
     limited.limits.client.max_unsent = 100;
     let mut rig = Rig::ready(LEGACY, limited);
@@ -96,7 +96,7 @@ fn a_server_that_takes_nothing_is_not_asked_again_and_again() {
 }
 
 #[test]
-fn pings_are_off_by_default_and_never_come_without_a_pause() {
+fn pings_are_off_by_default_and_have_a_minimum_period() {
     let mut rig = Rig::ready(LEGACY, ClientConfig::given());
     assert_eq!(rig.client.poll_timeout(), None);
     rig.tick(Duration::from_secs(1_000_000));
@@ -109,7 +109,7 @@ fn pings_are_off_by_default_and_never_come_without_a_pause() {
 }
 
 #[test]
-fn pings_end_with_the_server_and_begin_anew_with_the_next() {
+fn pings_restart_with_the_next_server() {
     let mut rig = Rig::ready(LEGACY, ClientConfig { restart: Some(Restart::default()), ..config() });
     rig.tick(PERIOD);
     rig.tick(PATIENCE);
@@ -119,7 +119,7 @@ fn pings_end_with_the_server_and_begin_anew_with_the_next() {
     assert_eq!(rig.client.timeout_reason(), Some(Timer::ExitGrace));
     rig.handle_event(rig.exchange(), ExchangeEvent::Failed { sent: Sent::Maybe, why: exited(1) });
     assert_eq!(rig.client.timeout_reason(), Some(Timer::Restart));
-    assert_eq!(rig.client.ids.pending(), 0);
+    assert_eq!(rig.client.env.ids.pending(), 0);
     rig.tick(ms(500));
     rig.open();
     let id = rig.last_id();

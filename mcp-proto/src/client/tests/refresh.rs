@@ -1,16 +1,16 @@
-//! Tools over HTTP: header fields of arguments, tools that are left out, and the list that is fetched anew.
+//! Tools over HTTP: header fields of arguments, invalid tools, and the refresh of the list.
 
 use super::*;
 use crate::error::Refusal;
 use crate::exchange::{Closed, Headers, RequestHead, ResponseHead};
 use crate::model::elicitation::ElicitResult;
 
-/// A client that has agreed with an HTTP server of 2026-07-28.
+/// A client after negotiation with an HTTP server of 2026-07-28.
 struct Shop {
     rig: Rig,
 }
 
-/// One POST.
+/// A POST request.
 struct Post {
     exchange: ExchangeId,
     head: RequestHead,
@@ -32,7 +32,7 @@ impl Shop {
         Self::with(ClientConfig::url("http://127.0.0.1:8000/mcp").unwrap())
     }
 
-    /// One whose server has listed these tools.
+    /// A client whose server has listed these tools.
     fn knowing(tools: &Value) -> Self {
         let mut shop = Self::new();
         shop.list(tools);
@@ -56,7 +56,7 @@ impl Shop {
         self.posts().pop().unwrap()
     }
 
-    /// The POSTs of this method, in order.
+    /// Returns the POST requests of this method, in order.
     fn of(&self, method: &str) -> Vec<Post> {
         self.posts().into_iter().filter(|post| post.body["method"] == method).collect()
     }
@@ -78,7 +78,7 @@ impl Shop {
         self.reply(to.exchange, 400, &error(&to.body["id"], -32020));
     }
 
-    /// The application lists the tools; returns what it got.
+    /// The application lists the tools. Returns the names in the result.
     fn list(&mut self, tools: &Value) -> Value {
         let call = self.rig.call(tools::list());
         let post = self.last();
@@ -100,7 +100,7 @@ impl Shop {
 
     fn assert_at_rest(&self) {
         self.rig.assert_at_rest();
-        assert!(self.rig.client.exchanges.is_empty());
+        assert!(self.rig.client.link.is_empty());
         assert_eq!(self.rig.client.running(), 0);
     }
 }
@@ -125,7 +125,7 @@ fn field(name: &str, value: &str) -> Vec<(String, String)> {
 
 // covers: HDR-C-016, HDR-C-028, HDR-C-029, HDR-C-039, HDR-C-004, HDR-B-008, SEPX-C-001, B-215
 #[test]
-fn a_call_of_a_listed_tool_shows_its_annotated_arguments_in_the_header() {
+fn call_of_a_listed_tool_mirrors_its_arguments() {
     let mut shop = Shop::new();
     shop.call("t", &json!({"a": "x"}));
     assert_eq!(params_of(&shop.last()), [], "the schema is not known");
@@ -144,7 +144,7 @@ fn a_call_of_a_listed_tool_shows_its_annotated_arguments_in_the_header() {
         assert_eq!(post.head.headers.get("mcp-name"), Some(name));
         assert_eq!(post.body["params"]["arguments"], arguments);
     }
-    // Nothing but `tools/call` has such fields, and methods are told apart by case.
+    // Only `tools/call` has such fields, and method names are case-sensitive.
     for method in ["prompts/get", "Tools/Call"] {
         shop.rig.call(custom::<Value>(method, &json!({"name": "t", "arguments": {"a": "x"}})));
         assert_eq!(params_of(&shop.last()), []);
@@ -154,7 +154,7 @@ fn a_call_of_a_listed_tool_shows_its_annotated_arguments_in_the_header() {
 
 // covers: TASKX-C-034, HDR-C-005
 #[test]
-fn a_request_about_a_task_names_it() {
+fn request_about_a_task_has_its_name_header() {
     let mut shop = Shop::new();
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         shop.rig.call(custom::<Value>(method, &json!({"taskId": "job ü"})));
@@ -164,7 +164,7 @@ fn a_request_about_a_task_names_it() {
 
 // covers: HDR-C-025, HDR-C-026
 #[test]
-fn a_tool_with_a_bad_annotation_is_left_out_of_the_list_with_a_diagnostic_and_the_rest_stays() {
+fn tool_with_an_invalid_annotation_is_left_out() {
     let mut shop = Shop::new();
     let bad = tool("bad", json!({"type": "number", "x-mcp-header": "A"}));
     let good = mirrored("good", "A");
@@ -178,7 +178,7 @@ fn a_tool_with_a_bad_annotation_is_left_out_of_the_list_with_a_diagnostic_and_th
 
 // covers: HDR-C-027
 #[test]
-fn elsewhere_than_on_modern_http_annotations_mean_nothing() {
+fn annotations_apply_only_to_modern_http() {
     let bad = json!([tool("bad", json!({"type": "number", "x-mcp-header": ""})), mirrored("good", "A")]);
     for mut rig in [Rig::modern(), Rig::legacy()] {
         let call = rig.call(tools::list());
@@ -187,7 +187,7 @@ fn elsewhere_than_on_modern_http_annotations_mean_nothing() {
         let listed: Value = rig.outcome(call).as_ref().unwrap().json.decode().unwrap();
         assert_eq!(listed["tools"], bad);
         assert_eq!(rig.diagnostics(), []);
-        // Nor does a mismatch of header fields, where there are none.
+        // A header mismatch also has no meaning without header fields.
         let call = rig.call(tools::call("good").arguments(&json!({"a": "x"})));
         let id = rig.last_id();
         rig.say(error(&id, -32020));
@@ -198,7 +198,7 @@ fn elsewhere_than_on_modern_http_annotations_mean_nothing() {
 
 // covers: HDR-B-022
 #[test]
-fn a_call_whose_argument_no_field_can_carry_is_not_sent() {
+fn call_with_an_argument_unfit_for_a_field_is_not_sent() {
     let mut shop = Shop::knowing(&json!([tool("t", json!({"type": "integer", "x-mcp-header": "N"}))]));
     let before = shop.posts().len();
     let call = shop.call("t", &json!({"a": 9_007_199_254_740_992_i64}));
@@ -212,7 +212,7 @@ fn a_call_whose_argument_no_field_can_carry_is_not_sent() {
 
 // covers: B-100
 #[test]
-fn call_sent_before_its_argument_fits_no_field_may_have_run() {
+fn repeated_call_with_an_unfit_argument_may_have_run() {
     let number = |annotation: Value| json!([tool("t", annotation)]);
     let mut shop = Shop::knowing(&number(json!({"type": "integer"})));
     let call = shop.call("t", &json!({"a": 9_007_199_254_740_992_i64}));
@@ -223,13 +223,13 @@ fn call_sent_before_its_argument_fits_no_field_may_have_run() {
     shop.result(&page, json!({"tools": number(json!({"type": "integer", "x-mcp-header": "N"}))}));
     let e = shop.rig.outcome(call).as_ref().unwrap_err();
     assert!(matches!(e, CallError::NotRepeated(_)) && e.sent() == Sent::Maybe, "{e:?}");
-    assert!(e.to_string().starts_with("a later request of the call cannot be written: "), "{e}");
+    assert!(e.to_string().starts_with("a later request of the call cannot be serialized: "), "{e}");
     shop.assert_at_rest();
 }
 
 // covers: HDR-C-040, B-217
 #[test]
-fn a_mismatch_fetches_all_pages_of_the_list_once_and_makes_the_calls_once_more() {
+fn mismatch_refreshes_the_list_and_repeats_the_calls() {
     let mut shop = Shop::knowing(&json!([mirrored("t", "Old"), mirrored("u", "U")]));
     shop.rig.clear();
     let (first, second) = (shop.call("t", &json!({"a": "1"})), shop.call("u", &json!({"a": "2"})));
@@ -265,7 +265,7 @@ fn a_mismatch_fetches_all_pages_of_the_list_once_and_makes_the_calls_once_more()
         assert!(shop.rig.outcome(call).is_ok());
     }
     assert_eq!(shop.of("tools/list").len(), listed + 2);
-    // Nothing of the list is told.
+    // The application sees nothing of the list.
     assert_eq!(shop.rig.events.len(), 3, "{:?}", shop.rig.events);
     shop.assert_at_rest();
 }
@@ -276,7 +276,7 @@ fn call_index(call: CallId, first: CallId) -> usize {
 
 // covers: HDR-C-040
 #[test]
-fn the_second_mismatch_of_a_call_ends_it_and_another_error_does_so_at_once() {
+fn second_mismatch_ends_the_call() {
     let mut shop = Shop::new();
     let call = shop.call("t", &json!({}));
     let post = shop.last();
@@ -289,7 +289,7 @@ fn the_second_mismatch_of_a_call_ends_it_and_another_error_does_so_at_once() {
     assert!(matches!(shop.rig.outcome(call), Err(CallError::Rpc(e)) if e.code == -32020));
     assert_eq!((shop.of("tools/list").len(), shop.of("tools/call").len()), (1, 2));
     shop.assert_at_rest();
-    // A later call has its own second time.
+    // A later call can be repeated again.
     let call = shop.call("t", &json!({}));
     let post = shop.last();
     shop.mismatch(&post);
@@ -312,9 +312,9 @@ fn the_second_mismatch_of_a_call_ends_it_and_another_error_does_so_at_once() {
     shop.assert_at_rest();
 }
 
-// In an older revision the code is the server's own, and the tool may have run.
+// In an older revision the code is defined by the server, and the tool may have run.
 #[test]
-fn an_older_server_that_uses_the_code_of_a_mismatch_is_not_called_a_second_time() {
+fn legacy_error_with_the_mismatch_code_ends_the_call() {
     let config = ClientConfig { policy: Policy::Legacy, ..ClientConfig::url("http://127.0.0.1:8000/mcp").unwrap() };
     let mut shop = Shop { rig: Rig::new(ClientConfig { listener: ListenerStart::Never, ..config }) };
     let post = shop.last();
@@ -335,7 +335,7 @@ fn an_older_server_that_uses_the_code_of_a_mismatch_is_not_called_a_second_time(
 }
 
 #[test]
-fn a_list_that_cannot_be_fetched_leaves_each_call_its_error() {
+fn failed_refresh_ends_each_call_with_its_own_error() {
     let config = || ClientConfig::url("http://127.0.0.1:8000/mcp").unwrap();
     type Step = fn(&mut Shop);
     let steps: [(Step, &str); 5] = [
@@ -399,7 +399,7 @@ fn a_list_that_cannot_be_fetched_leaves_each_call_its_error() {
 
 // covers: HDR-C-040
 #[test]
-fn the_clock_of_a_call_runs_while_the_list_is_fetched_and_the_last_to_go_ends_that() {
+fn calls_time_out_during_a_refresh() {
     let mut shop = Shop::new();
     let (slow, gone) = (shop.call("t", &json!({})), shop.call("t", &json!({})));
     let calls = shop.of("tools/call");
@@ -420,7 +420,7 @@ fn the_clock_of_a_call_runs_while_the_list_is_fetched_and_the_last_to_go_ends_th
 }
 
 #[test]
-fn a_call_in_its_second_round_takes_its_answers_along() {
+fn repeated_round_keeps_its_input_responses() {
     let config = ClientConfig::url("http://127.0.0.1:8000/mcp").unwrap().with_elicitation();
     let mut shop = Shop::with(config);
     let call = shop.call("t", &json!({"a": "x"}));
@@ -441,7 +441,7 @@ fn a_call_in_its_second_round_takes_its_answers_along() {
     for member in ["inputResponses", "requestState", "arguments"] {
         assert_eq!(again.body["params"][member], second.body["params"][member], "{member}");
     }
-    // A third round brings answers of its own, and none of the second.
+    // A third round has its own responses, and none of the second round.
     shop.result(&again, json!({"resultType": "input_required", "requestState": "t"}));
     shop.rig.tick(ms(1000));
     let third = shop.last();
@@ -455,7 +455,7 @@ fn a_call_in_its_second_round_takes_its_answers_along() {
 }
 
 #[test]
-fn closing_ends_calls_that_wait_for_the_list_as_closed() {
+fn close_ends_calls_that_wait_for_a_refresh() {
     let mut shop = Shop::new();
     let call = shop.call("t", &json!({}));
     let post = shop.last();
@@ -469,7 +469,7 @@ fn closing_ends_calls_that_wait_for_the_list_as_closed() {
 }
 
 #[test]
-fn a_challenge_to_the_list_is_put_to_the_application_and_names_no_call() {
+fn challenge_to_the_refresh_names_no_call() {
     let mut config = ClientConfig::url("http://127.0.0.1:8000/mcp").unwrap();
     config.authorize = true;
     let mut shop = Shop::with(config);
@@ -491,7 +491,7 @@ fn a_challenge_to_the_list_is_put_to_the_application_and_names_no_call() {
         .collect();
     let [(key, targets)] = &keys[..] else { panic!("{keys:?}") };
     assert_eq!(targets, &[]);
-    // The clock of the call stands still as well.
+    // The timeout of the call is paused as well.
     shop.rig.tick(ms(60_000));
     assert!(!shop.rig.has_ended(call));
     let credentials = Authorization::Headers(Headers::new().with("Authorization", "Bearer x"));
@@ -510,7 +510,7 @@ fn a_challenge_to_the_list_is_put_to_the_application_and_names_no_call() {
 }
 
 #[test]
-fn the_list_that_the_engine_fetches_takes_no_place_of_a_call() {
+fn refresh_does_not_count_as_a_call() {
     let mut config = ClientConfig::url("http://127.0.0.1:8000/mcp").unwrap();
     config.limits.client.max_calls = 2;
     let mut shop = Shop::with(config);
@@ -525,7 +525,7 @@ fn the_list_that_the_engine_fetches_takes_no_place_of_a_call() {
 
 // covers: R-29
 #[test]
-fn a_call_of_a_tool_that_reads_or_is_idempotent_may_be_repeated() {
+fn read_only_or_idempotent_tool_may_be_repeated() {
     let hinted = |name: &str, hint: &str| json!({"name": name, "inputSchema": {}, "annotations": {hint: true}});
     let mut shop = Shop::knowing(&json!([
         hinted("reads", "readOnlyHint"),
@@ -539,7 +539,7 @@ fn a_call_of_a_tool_that_reads_or_is_idempotent_may_be_repeated() {
     shop.rig.call(tools::call("breaks").repeatable());
     assert!(shop.last().repeatable);
 
-    // The answer is lost on its way.
+    // The response is lost.
     let (reads, breaks) = (shop.call("reads", &json!({"a": 1})), shop.call("breaks", &json!({})));
     let lost = shop.posts().split_off(shop.posts().len() - 2);
     for post in &lost {
@@ -555,7 +555,7 @@ fn a_call_of_a_tool_that_reads_or_is_idempotent_may_be_repeated() {
 
 // covers: S2-15, B-158, B-162
 #[test]
-fn fields_of_the_application_go_with_every_request_and_replace_none_of_ours() {
+fn fields_of_the_application_are_sent_and_replace_none() {
     let config = ClientConfig::url("http://127.0.0.1:8000/mcp").unwrap();
     let mut config = config.header("Authorization", "Bearer x").unwrap().header("X-User", "José").unwrap();
     config.headers.push("accept", "*/*");

@@ -1,4 +1,4 @@
-//! A server that ends and is started anew.
+//! A server that exits and is restarted.
 
 use super::*;
 
@@ -19,7 +19,7 @@ impl Rig {
         self.handle_event(self.exchange(), failed(exited(3)));
     }
 
-    /// The server that was started last opens and says hello.
+    /// The latest server opens and answers the handshake.
     fn agrees(&mut self, version: ProtocolVersion) {
         self.open();
         let id = self.last_id();
@@ -30,7 +30,7 @@ impl Rig {
         assert_eq!(self.client.state(), State::Ready);
     }
 
-    /// The starts that were announced: attempt, wait in milliseconds, cause.
+    /// Returns the announced starts: attempt, wait in milliseconds, cause.
     fn announced(&self) -> Vec<(u32, u64, Closed)> {
         let restarting = |event: &Event| match event {
             Event::Restarting { attempt, wait, why } => Some((*attempt, wait.as_millis() as u64, why.clone())),
@@ -46,7 +46,7 @@ impl Rig {
 
 // covers: STDIO-C-019, R-32, R-33
 #[test]
-fn a_server_that_ends_takes_its_calls_with_it_and_is_started_anew() {
+fn server_that_exits_ends_its_calls_and_is_restarted() {
     for version in [LEGACY, MODERN] {
         let mut rig = Rig::ready(version, config());
         let (first, second) = (rig.echo(), rig.echo());
@@ -72,7 +72,7 @@ fn a_server_that_ends_takes_its_calls_with_it_and_is_started_anew() {
         assert_eq!(rig.readies(), 1);
         assert_eq!(rig.methods().last(), Some(&"tools/call"), "what waited is sent, and nothing is repeated");
         assert_eq!(rig.methods().iter().filter(|method| **method == "tools/call").count(), 1);
-        // What the dead server still had to say is nobody's business.
+        // Late messages of the dead server are dropped.
         let before = rig.events.len();
         rig.handle_event(dead, ExchangeEvent::Opened(Peer::default()));
         rig.handle_event(dead, ExchangeEvent::Inbound(Inbound::End));
@@ -91,7 +91,7 @@ fn a_server_that_ends_takes_its_calls_with_it_and_is_started_anew() {
 
 // covers: S0-33
 #[test]
-fn without_the_wish_for_it_nothing_is_started_anew() {
+fn no_restart_unless_configured() {
     let given = ClientConfig { target: ClientConfig::given().target, ..config() };
     let unwanted = ClientConfig { restart: None, ..config() };
     for config in [given, unwanted] {
@@ -106,7 +106,7 @@ fn without_the_wish_for_it_nothing_is_started_anew() {
 }
 
 #[test]
-fn a_socket_is_connected_to_anew_also_while_nobody_listens() {
+fn socket_is_reconnected_until_a_server_listens() {
     let mut rig = Rig::ready(LEGACY, ClientConfig { target: ClientConfig::unix("/run/it").target, ..config() });
     rig.handle_event(rig.exchange(), failed(Closed::Eof));
     rig.tick(ms(500));
@@ -119,7 +119,7 @@ fn a_socket_is_connected_to_anew_also_while_nobody_listens() {
 
 //
 #[test]
-fn a_server_that_always_exits_uses_up_its_starts() {
+fn server_that_always_exits_exhausts_its_restarts() {
     for hello in [true, false] {
         let mut rig = Rig::ready(LEGACY, config());
         let mut waiting = None;
@@ -146,7 +146,7 @@ fn a_server_that_always_exits_uses_up_its_starts() {
 
 //
 #[test]
-fn a_server_that_ran_for_a_while_is_waited_for_as_at_the_beginning() {
+fn long_run_resets_the_backoff() {
     let mut rig = Rig::ready(LEGACY, config());
     for _ in 0..20 {
         rig.tick(Duration::from_secs(31));
@@ -159,7 +159,7 @@ fn a_server_that_ran_for_a_while_is_waited_for_as_at_the_beginning() {
 }
 
 #[test]
-fn the_wait_is_as_configured() {
+fn restart_wait_is_configurable() {
     let restart = |waits: Vec<Duration>, jitter| Restart { waits, jitter, max_starts: 100, ..Restart::default() };
     let waits = |restart| {
         let mut rig = Rig::ready(LEGACY, ClientConfig { restart: Some(restart), ..config() });
@@ -179,7 +179,7 @@ fn the_wait_is_as_configured() {
 }
 
 #[test]
-fn a_close_during_the_wait_ends_at_once() {
+fn close_during_the_wait_terminates_at_once() {
     let mut rig = Rig::ready(LEGACY, config());
     rig.exits();
     let call = rig.echo();
@@ -193,7 +193,7 @@ fn a_close_during_the_wait_ends_at_once() {
 }
 
 #[test]
-fn a_call_during_the_wait_has_its_own_time_limit() {
+fn call_during_the_wait_has_its_own_timeout() {
     let mut rig = Rig::ready(LEGACY, config());
     rig.exits();
     let (call, cancelled) = (rig.call(tools::call("echo").timeout(ms(300))), rig.echo());
@@ -208,7 +208,7 @@ fn a_call_during_the_wait_has_its_own_time_limit() {
 }
 
 #[test]
-fn the_questions_of_a_server_end_with_it() {
+fn input_requests_end_with_their_server() {
     let mut rig = Rig::ready(LEGACY, config().with_elicitation());
     let call = rig.echo();
     rig.say(json!({"jsonrpc": "2.0", "id": 9, "method": "elicitation/create", "params": {"message": "?",
@@ -221,14 +221,14 @@ fn the_questions_of_a_server_end_with_it() {
     rig.clear();
     rig.reply(key, InputAnswer::internal("late"));
     assert!(rig.sent.is_empty(), "the new server asked nothing");
-    // Nothing holds the clocks any more.
+    // No timeout is paused any more.
     let call = rig.call(tools::call("echo").timeout(ms(100)));
     rig.tick(ms(100));
     assert!(rig.has_ended(call));
 }
 
 #[test]
-fn a_server_that_closes_its_output_and_lives_on_is_gone_before_the_next_one_comes() {
+fn old_server_exits_before_the_next_one_starts() {
     let mut rig = Rig::ready(LEGACY, config());
     let call = rig.echo();
     rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::End));
@@ -247,8 +247,9 @@ fn a_server_that_closes_its_output_and_lives_on_is_gone_before_the_next_one_come
 }
 
 #[test]
-fn a_new_server_may_be_another_one() {
-    // What was learnt is tried first; a server of another revision is found out as at the first start.
+fn restarted_server_may_have_another_revision() {
+    // The remembered era is tried first. A server of another revision is detected as at the first
+    // start.
     let mut rig = Rig::new(config());
     rig.open();
     let id = rig.last_id();
@@ -264,7 +265,7 @@ fn a_new_server_may_be_another_one() {
     rig.agrees(MODERN);
     assert_eq!(rig.methods(), ["initialize", "server/discover"]);
     assert_eq!(rig.client.verdict(), Some(Verdict { version: MODERN }));
-    // And one that can no longer be agreed with is the end.
+    // A failed negotiation terminates the client.
     let mut rig = Rig::ready(MODERN, config());
     rig.exits();
     rig.tick(ms(500));
@@ -277,7 +278,7 @@ fn a_new_server_may_be_another_one() {
 }
 
 #[test]
-fn a_new_server_that_is_silent_is_one_that_ended() {
+fn silent_restarted_server_counts_as_failed() {
     let mut rig = Rig::ready(LEGACY, config());
     rig.exits();
     rig.tick(ms(500));
@@ -291,19 +292,19 @@ fn a_new_server_that_is_silent_is_one_that_ended() {
 }
 
 #[test]
-fn a_new_modern_server_that_dies_of_nothing_in_particular_counts() {
+fn exit_during_the_probe_after_a_restart_counts() {
     let mut rig = Rig::new(config());
     rig.agrees(MODERN);
     rig.exits();
     rig.tick(ms(500));
     rig.open();
     rig.exits();
-    // It has known the probe before, so it is not probed in another way at once.
+    // It has answered the probe before, so the client does not fall back at once.
     assert_eq!((rig.client.state(), rig.announced().len(), rig.starts.len()), (State::Restarting, 2, 2));
 }
 
 #[test]
-fn the_process_that_did_not_survive_the_probe_is_no_restart() {
+fn exit_on_the_first_probe_is_no_restart() {
     let mut rig = Rig::new(config());
     rig.open();
     rig.exits();
@@ -314,10 +315,10 @@ fn the_process_that_did_not_survive_the_probe_is_no_restart() {
 }
 
 #[test]
-fn a_wait_that_is_over_shortens_no_later_one() {
+fn finished_wait_does_not_shorten_later_ones() {
     let mut rig = Rig::ready(LEGACY, config());
     for (starts, wait) in [(1, 500), (2, 1000)] {
-        // It closes its output, lives on, and is gone at the end of the ladder.
+        // The server closes its output, keeps running, and exits after the last shutdown step.
         rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::End));
         rig.tick(ms(500));
         if starts == 2 {

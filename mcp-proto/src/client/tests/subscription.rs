@@ -1,17 +1,17 @@
-//! The subscription to changes of the tools, on a duplex connection.
+//! The subscription to tool list changes on a duplex connection.
 
 use super::*;
 use crate::error::StreamEnd;
 
-/// What a server says of a subscription.
+/// Messages of a server about a subscription.
 type Says<'a> = &'a dyn Fn(&Value) -> Vec<Value>;
 
-/// What happens to one.
+/// A step of a test, with the id of the subscription.
 type Step<'a> = &'a dyn Fn(&mut Rig, &Value);
 
 const ID: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// What a modern server of tools says to the probe; `told` is what it declares of their changes.
+/// The probe result of a modern server with tools. `told` is its `listChanged` capability.
 pub(super) fn hello(told: bool) -> Value {
     let mut hello = discover(&["2026-07-28"]);
     hello["capabilities"] = json!({"tools": {"listChanged": told}});
@@ -27,7 +27,7 @@ pub(super) fn changed(id: &Value) -> Value {
     told("notifications/tools/list_changed", id)
 }
 
-/// The acknowledgement, with this filter.
+/// The acknowledgement with this filter.
 pub(super) fn acknowledged(id: &Value, filter: Value) -> Value {
     let mut ack = told("notifications/subscriptions/acknowledged", id);
     ack["params"]["notifications"] = filter;
@@ -59,7 +59,8 @@ fn listens(rig: &Rig) -> usize {
     rig.methods().iter().filter(|method| **method == "subscriptions/listen").count()
 }
 
-/// A client that wants to know of changes, of a program that has said hello; the id of the subscription is the last one.
+/// A client of a program that watches tools, after the probe. Returns it with the id of the
+/// subscription.
 fn watching(set: impl FnOnce(&mut ClientConfig)) -> (Rig, Value) {
     let mut config = ClientConfig { watch_tools: true, ..ClientConfig::program(Program::new("server")) };
     set(&mut config);
@@ -71,7 +72,7 @@ fn watching(set: impl FnOnce(&mut ClientConfig)) -> (Rig, Value) {
     (rig, id)
 }
 
-/// As before, and the server has acknowledged it.
+/// Like [`watching`], with an acknowledged subscription.
 fn subscribed() -> (Rig, Value) {
     let (mut rig, id) = watching(|_| {});
     rig.say(yes(&id));
@@ -80,7 +81,7 @@ fn subscribed() -> (Rig, Value) {
 
 // covers: SUB-C-002, SUB-C-007
 #[test]
-fn it_is_opened_only_where_it_is_wanted_and_the_server_tells_of_changes() {
+fn subscription_opens_only_if_enabled_and_supported() {
     let (rig, id) = watching(|_| {});
     assert_eq!(rig.methods(), ["server/discover", "subscriptions/listen"]);
     let listen = rig.sent.last().unwrap();
@@ -93,7 +94,7 @@ fn it_is_opened_only_where_it_is_wanted_and_the_server_tells_of_changes() {
         rig.answer(&id, hello(told));
         assert_eq!((rig.client.state(), listens(&rig)), (State::Ready, 0));
     }
-    // Older servers say it unasked.
+    // Older servers send changes without a subscription.
     let mut rig = Rig::ready(ProtocolVersion::V2025_11_25, ClientConfig { watch_tools: true, ..ClientConfig::given() });
     rig.say(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
     assert_eq!((listens(&rig), changes(&rig)), (0, 1));
@@ -101,11 +102,12 @@ fn it_is_opened_only_where_it_is_wanted_and_the_server_tells_of_changes() {
 
 // covers: SUB-C-009, STDIO-C-011, SUB-B-005, B-226
 #[test]
-fn only_what_the_server_has_agreed_to_tell_of_this_subscription_is_believed() {
+fn only_acknowledged_changes_of_the_subscription_count() {
     let (mut rig, id) = watching(|_| {});
     let text = json!(id.to_string());
     let before = [
-        // Before the acknowledgement, of another subscription, of one that another id type names, of none.
+        // Before the acknowledgement, of another subscription, with another id type, and without a
+        // subscription.
         changed(&id),
         yes(&json!(99)),
         yes(&text),
@@ -131,7 +133,7 @@ fn only_what_the_server_has_agreed_to_tell_of_this_subscription_is_believed() {
         yes(&id),
         changed(&text),
         changed(&json!(99)),
-        // It was not asked for.
+        // It was not requested.
         told("notifications/prompts/list_changed", &id),
         told("notifications/resources/updated", &id),
         told("notifications/resources/list_changed", &json!(99)),
@@ -142,14 +144,14 @@ fn only_what_the_server_has_agreed_to_tell_of_this_subscription_is_believed() {
     }
     assert_eq!(changes(&rig), 1);
     assert!(!rig.events.iter().any(|event| matches!(event, Event::Notification { .. })));
-    // What belongs to no subscription goes its way.
+    // Messages without a subscription are handled as usual.
     rig.say(json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": 1}}));
     assert!(matches!(rig.events.last(), Some(Event::Notification { method, .. }) if method == "notifications/message"));
 }
 
 // covers: SUB-C-010, SUB-C-009, SUB-B-005, STDIO-C-011
 #[test]
-fn a_subscription_of_the_applications_own_goes_beside_it() {
+fn subscription_of_the_application_is_independent() {
     let (mut rig, ours) = subscribed();
     let filter = json!({"notifications": {"toolsListChanged": true, "promptsListChanged": true}});
     rig.call(custom::<Value>("subscriptions/listen", &filter));
@@ -179,7 +181,7 @@ fn a_subscription_of_the_applications_own_goes_beside_it() {
 
 // covers: SUB-C-007, SUB-C-011, B-226
 #[test]
-fn a_server_that_agrees_to_less_is_told_that_it_is_not_wanted() {
+fn reduced_acknowledgement_cancels_the_subscription() {
     for filter in [json!({}), json!({"toolsListChanged": false}), json!({"promptsListChanged": true}), json!(7)] {
         let (mut rig, id) = watching(|_| {});
         rig.say(acknowledged(&id, filter.clone()));
@@ -196,7 +198,7 @@ fn a_server_that_agrees_to_less_is_told_that_it_is_not_wanted() {
 
 // covers: R-30, B-223, B-225, SUB-C-013
 #[test]
-fn a_server_that_ends_it_in_whatever_way_is_asked_again_after_a_while() {
+fn ended_subscription_is_opened_again_after_a_wait() {
     let cancelled =
         |id: &Value| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
     let ways: [Says<'_>; 4] =
@@ -226,7 +228,7 @@ fn a_server_that_ends_it_in_whatever_way_is_asked_again_after_a_while() {
         assert_eq!((changes(&rig), rig.diagnostics()), (1, vec![DiagnosticKind::BadSubscription]));
         assert!(!rig.has_ended(call), "no call is touched");
     }
-    // A cancellation of something else means what it meant.
+    // A cancellation of another request keeps its meaning.
     let (mut rig, _) = subscribed();
     rig.say(cancelled(&json!(99)));
     assert_eq!(rig.diagnostics(), [DiagnosticKind::UnknownCancel]);
@@ -234,7 +236,7 @@ fn a_server_that_ends_it_in_whatever_way_is_asked_again_after_a_while() {
 
 // covers: B-225, SUB-C-013
 #[test]
-fn it_is_tried_with_growing_waits_told_of_once_and_never_given_up_for_good() {
+fn subscription_is_retried_forever_with_backoff() {
     let (mut rig, mut id) = watching(|_| {});
     let (mut times, mut seen) = (vec![], 1);
     for _ in 0..1200 {
@@ -243,22 +245,22 @@ fn it_is_tried_with_growing_waits_told_of_once_and_never_given_up_for_good() {
             (id, seen) = (rig.last_id(), listens(&rig));
             times.push(rig.now);
         }
-        if !rig.sent.is_empty() && seen > 0 && rig.client.ids.pending() == 1 {
+        if !rig.sent.is_empty() && seen > 0 && rig.client.env.ids.pending() == 1 {
             rig.say(error(&id, -32603));
         }
     }
     assert!((7..=11).contains(&seen), "{seen} attempts in two minutes");
     let [(StreamEnd::Error(e), Some(30))] = &lost(&rig)[..] else { panic!("{:?}", lost(&rig)) };
     assert_eq!(e.code, -32603);
-    // One that works is the end of it, and the next end is told anew.
-    while rig.client.ids.pending() == 0 {
+    // A successful attempt ends the backoff, and the next end is reported again.
+    while rig.client.env.ids.pending() == 0 {
         rig.tick(ms(100));
     }
     id = rig.last_id();
     rig.say(yes(&id));
     assert_eq!(changes(&rig), 1, "nobody would have told of a change before");
     for _ in 0..600 {
-        if rig.client.ids.pending() == 1 {
+        if rig.client.env.ids.pending() == 1 {
             id = rig.last_id();
             rig.say(error(&id, -32603));
         }
@@ -272,7 +274,7 @@ fn it_is_tried_with_growing_waits_told_of_once_and_never_given_up_for_good() {
 
 // covers: B-209, SUB-C-013
 #[test]
-fn a_server_that_does_not_have_it_is_not_asked_again() {
+fn unsupported_subscription_is_not_retried() {
     for code in [-32601, -32600, -32602, -32020, -32021, -32022] {
         let (mut rig, id) = watching(|_| {});
         rig.say(error(&id, code));
@@ -282,7 +284,7 @@ fn a_server_that_does_not_have_it_is_not_asked_again() {
         assert_eq!(rig.client.state(), State::Ready);
         rig.assert_at_rest();
     }
-    // One that had it is, whatever it says now.
+    // A server that supported it before is asked again, regardless of the error.
     let (mut rig, id) = subscribed();
     rig.say(closing(&id));
     rig.tick(ms(1100));
@@ -290,7 +292,7 @@ fn a_server_that_does_not_have_it_is_not_asked_again() {
     rig.say(error(&id, -32601));
     rig.tick(Duration::from_secs(60));
     assert_eq!(listens(&rig), 3);
-    // A result that cannot be read is an end like any other.
+    // An unreadable result is an end as well.
     let (mut rig, id) = subscribed();
     rig.say(json!({"jsonrpc": "2.0", "id": id, "result": {}, "error": {}}));
     rig.tick(ms(1100));
@@ -299,7 +301,7 @@ fn a_server_that_does_not_have_it_is_not_asked_again() {
 
 // covers: SUB-C-014, STDIO-C-020, B-225
 #[test]
-fn a_server_that_is_started_anew_is_asked_anew() {
+fn restarted_server_gets_a_new_subscription() {
     let (mut rig, id) = watching(|config| config.restart = Some(Restart::default()));
     rig.say(yes(&id));
     for round in 1..=3 {
@@ -329,7 +331,7 @@ fn a_server_that_is_started_anew_is_asked_anew() {
 
 // covers: TIME-B-001, SUB-C-011, B-225
 #[test]
-fn no_timeout_of_a_request_ends_it_but_its_acknowledgement_must_come() {
+fn only_the_acknowledgement_has_a_timeout() {
     let (mut rig, id) = subscribed();
     rig.tick(Duration::from_secs(1 << 30));
     rig.say(changed(&id));
@@ -351,7 +353,7 @@ fn no_timeout_of_a_request_ends_it_but_its_acknowledgement_must_come() {
 
 // covers: B-105, SUB-C-011
 #[test]
-fn it_ends_with_the_client() {
+fn subscription_ends_with_the_client() {
     let steps: [Step<'_>; 3] = [&|_, _| {}, &|rig, id| rig.say(yes(id)), &|rig, id| rig.say(closing(id))];
     for (step, is_open) in steps.into_iter().zip([true, true, false]) {
         let (mut rig, id) = watching(|_| {});
@@ -372,9 +374,9 @@ fn it_ends_with_the_client() {
         assert!(rig.termination().is_some());
         rig.assert_at_rest();
     }
-    // And with the output of the server.
+    // It also ends with the output of the server.
     let (mut rig, id) = subscribed();
     rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::End));
     rig.say(changed(&id));
-    assert_eq!((changes(&rig), rig.client.ids.pending()), (0, 0));
+    assert_eq!((changes(&rig), rig.client.env.ids.pending()), (0, 0));
 }

@@ -1,6 +1,7 @@
-//! What a client knows of the tools of the server it is connected to: which arguments each wants mirrored into header fields (2026-07-28
-//! transports, custom headers from tool parameters), and which may run twice. Learnt from every `tools/list` that passes, asked for by
-//! whomever; forgotten with the connection.
+//! The client's knowledge of the tools of its server: which arguments of a tool it mirrors into
+//! header fields (2026-07-28 transports, custom headers from tool parameters), and which tools may
+//! run twice. The client learns from every `tools/list` response, whichever part of it sent the
+//! request. It forgets everything with the connection.
 
 #[cfg(test)]
 mod tests;
@@ -13,14 +14,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// So many bytes of names count as one more tool.
+/// Bytes of names that count as one more tool.
 const WEIGHT: usize = 1 << 10;
 
-/// The tools of one connection of which there is anything to know.
+/// The tools of one connection with a mirrored argument or a hint.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     known: BTreeMap<String, Known>,
-    /// Their names in the order in which they were listed last.
+    /// Their names, in the order in which they were last listed.
     order: BTreeMap<u64, String>,
     listed: u64,
     weight: usize,
@@ -35,19 +36,19 @@ struct Known {
     mirror: Mirror,
 }
 
-/// What there was in one page of `tools/list`.
+/// The result of reading one page of `tools/list`.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Page {
-    /// The page without the tools that are left out; `None` if it stands as it is.
+    /// The page without the tools that are left out. `None` if no tool is left out.
     pub(super) without: Option<RawJson>,
-    /// The tools that are left out, and why.
+    /// The tools that are left out, and the reasons.
     pub(super) invalid: Vec<(String, String)>,
 }
 
 impl Tools {
-    /// Takes a page of `tools/list` to knowledge: of at most `max` tools, the one that was listed longest ago being forgotten first. If
-    /// arguments are mirrored on this connection, tools that are annotated against the rules are left out of the page. What is no tool
-    /// stays for whoever reads the page.
+    /// Learns from a page of `tools/list`. Keeps at most `max` tools, and first evicts the one that
+    /// was listed longest ago. If the connection mirrors arguments, the page loses the tools with
+    /// an invalid annotation. Elements that are not tools stay in the page for its reader.
     pub(super) fn learn(&mut self, result: &RawJson, mirrored: bool, max: usize) -> Page {
         let mut page = Page::default();
         let Ok(mut object) = Object::read(result) else { return page };
@@ -81,17 +82,19 @@ impl Tools {
         page
     }
 
-    /// Whether the server says of the tool that these params of `tools/call` name that it may run twice: that it only reads, or that a
-    /// second run changes nothing more.
+    /// Returns whether the server declares that the tool in these params of `tools/call` may run
+    /// twice: it only reads, or a second run has no further effect.
     pub(super) fn is_repeatable(&self, params: &Object) -> bool {
         self.called(params).is_some_and(|known| known.repeatable)
     }
 
-    /// The fields that mirror arguments of these params of `tools/call`. None for a tool that was not listed.
+    /// Returns the fields that mirror arguments of these params of `tools/call`. Returns none for a
+    /// tool that was not listed.
     ///
     /// # Errors
-    /// [`EncodeError`] if an argument that must be mirrored cannot be: it is no string, boolean or integer, or an integer beyond what a
-    /// field may carry. A server must refuse such a call, since the field is missing.
+    /// [`EncodeError`] if an argument that must be mirrored cannot be. It is not a string, boolean
+    /// or integer, or it is an integer beyond the range of a field. A server must refuse such a
+    /// call, since the field is missing.
     pub(super) fn headers(&self, params: &Object) -> Result<Vec<(String, String)>, EncodeError> {
         let mut fields = Vec::new();
         if let Some(known) = self.called(params)
@@ -111,7 +114,7 @@ impl Tools {
         Ok(fields)
     }
 
-    /// The connection is another one.
+    /// Forgets all tools, since the connection is another one.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -123,7 +126,7 @@ impl Tools {
 
     fn keep(&mut self, name: String, mirror: Mirror, repeatable: bool, max: usize) {
         self.forget(&name);
-        // Of most tools there is nothing to know.
+        // Most tools have neither a mirrored argument nor a hint.
         if mirror.is_empty() && !repeatable {
             return;
         }
@@ -153,7 +156,7 @@ fn is_repeatable(tool: &Object) -> bool {
     ["readOnlyHint", "idempotentHint"].iter().any(|hint| annotations.get(hint) == Some(&true.into()))
 }
 
-/// Bytes of names in a mirror, and of what holds them.
+/// Returns the bytes of the names in a mirror, and of the tables that hold them.
 fn weigh(mirror: &Mirror) -> usize {
     let inner: usize = mirror.inner.iter().map(|(name, inner)| name.len() + weigh(inner)).sum();
     size_of::<Mirror>() + mirror.header.as_ref().map_or(0, String::len) + inner

@@ -9,7 +9,7 @@ fn raw(value: &Value) -> RawJson {
     RawJson::parse(value.to_string()).unwrap()
 }
 
-/// The header fields of one schema, as paths and names.
+/// Returns the header fields of one schema, as paths and names.
 fn annotated(schema: &Value) -> Result<Vec<(String, String)>, String> {
     fn walk(mirror: &Mirror, path: &str, found: &mut Vec<(String, String)>) {
         for (name, inner) in &mirror.inner {
@@ -44,7 +44,7 @@ fn call(name: &str, arguments: &Value) -> Object {
     Object::new().with("name", name).with("arguments", raw(arguments))
 }
 
-/// The tools of a server that has one, with this schema.
+/// The tools of a server with one tool, which has this schema.
 fn knowing(schema: &Value) -> Tools {
     let mut tools = Tools::default();
     assert_eq!(tools.learn(&page(&[tool("t", schema)]), true, MAX), Page::default());
@@ -61,7 +61,7 @@ fn pairs<const N: usize>(pairs: [(&str, &str); N]) -> Vec<(String, String)> {
 
 // covers: HDR-C-016, HDR-C-039, SEPX-C-007
 #[test]
-fn annotations_are_found_on_properties_at_any_depth() {
+fn annotations_on_properties_are_found_at_any_depth() {
     let schema = with(json!({
         "region": text("Region"),
         "count": {"x-mcp-header": "Count", "type": "integer"},
@@ -86,7 +86,7 @@ fn annotations_are_found_on_properties_at_any_depth() {
 
 // covers: HDR-C-025, HDR-B-007
 #[test]
-fn an_annotation_against_the_rules_is_named_with_its_place() {
+fn invalid_annotation_is_reported_with_its_path() {
     let one = |property: Value| with(json!({"a": property}));
     let named = |header: Value| one(json!({"type": "string", "x-mcp-header": header}));
     let typed = |kind: Value| one(json!({"type": kind, "x-mcp-header": "A"}));
@@ -100,17 +100,17 @@ fn an_annotation_against_the_rules_is_named_with_its_place() {
         (named(json!(1)), "is not a string"),
         (named(json!(null)), "is not a string"),
         (named(json!({"name": "A"})), "is not a string"),
-        (typed(json!("number")), "stands on what"),
-        (typed(json!("object")), "stands on what"),
-        (typed(json!("array")), "stands on what"),
-        (typed(json!("null")), "stands on what"),
-        (typed(json!(["string", "number"])), "stands on what"),
-        (typed(json!(["null"])), "stands on what"),
-        (typed(json!([])), "stands on what"),
-        (typed(json!({"string": "string"})), "stands on what"),
-        (one(json!({"x-mcp-header": "A"})), "stands on what"),
-        (one(json!({"anyOf": [{"type": "string"}, {"type": "null"}], "x-mcp-header": "A"})), "stands on what"),
-        (with(json!({"a": text("Region"), "b": with(json!({"a": text("REGION")}))})), "stands twice"),
+        (typed(json!("number")), "is on a type other than"),
+        (typed(json!("object")), "is on a type other than"),
+        (typed(json!("array")), "is on a type other than"),
+        (typed(json!("null")), "is on a type other than"),
+        (typed(json!(["string", "number"])), "is on a type other than"),
+        (typed(json!(["null"])), "is on a type other than"),
+        (typed(json!([])), "is on a type other than"),
+        (typed(json!({"string": "string"})), "is on a type other than"),
+        (one(json!({"x-mcp-header": "A"})), "is on a type other than"),
+        (one(json!({"anyOf": [{"type": "string"}, {"type": "null"}], "x-mcp-header": "A"})), "is on a type other than"),
+        (with(json!({"a": text("Region"), "b": with(json!({"a": text("REGION")}))})), "occurs twice"),
     ];
     for (schema, why) in cases {
         let fault = annotated(&schema).unwrap_err();
@@ -120,7 +120,7 @@ fn an_annotation_against_the_rules_is_named_with_its_place() {
 
 // covers: HDR-C-025
 #[test]
-fn an_annotation_that_properties_alone_do_not_lead_to_is_against_the_rules() {
+fn annotation_outside_of_properties_is_invalid() {
     let inner = with(json!({"a": text("A")}));
     let holders = [
         "items",
@@ -147,19 +147,19 @@ fn an_annotation_that_properties_alone_do_not_lead_to_is_against_the_rules() {
     keyword.extend(maps.map(|map| json!({map: {"x": inner}})));
     keyword.extend(maps.map(|map| json!({map: {"x": text("A")}})));
     for schema in keyword {
-        assert!(annotated(&schema).unwrap_err().contains("do not lead"), "{schema}");
-        // Below a property that is fine, and beside a reference to it.
+        assert!(annotated(&schema).unwrap_err().contains("not reachable"), "{schema}");
+        // Below a valid property, and next to a reference to it.
         assert!(annotated(&with(json!({"p": schema}))).is_err(), "{schema}");
         let mut schema = schema;
         schema["properties"] = json!({"r": {"$ref": "#/$defs/x"}, "ok": text("Ok")});
         assert!(annotated(&schema).is_err(), "{schema}");
     }
     let root = json!({"type": "string", "x-mcp-header": "A"});
-    assert!(annotated(&root).unwrap_err().contains("do not lead"));
+    assert!(annotated(&root).unwrap_err().contains("not reachable"));
 }
 
 #[test]
-fn names_and_data_are_no_annotations() {
+fn names_and_data_are_not_annotations() {
     let looks = json!({"x-mcp-header": ""});
     let schema = json!({
         "type": "object",
@@ -178,13 +178,13 @@ fn names_and_data_are_no_annotations() {
 }
 
 #[test]
-fn of_a_property_that_stands_twice_the_last_counts() {
+fn last_of_duplicate_properties_counts() {
     let text = r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"},"a":{"type":"number"}}}"#;
     assert!(mirror::read(&RawJson::parse(text).unwrap()).unwrap().is_empty());
 }
 
 #[test]
-fn a_schema_as_deep_and_as_large_as_a_message_may_be_is_read_in_one_pass() {
+fn schema_of_maximum_depth_and_size_is_read_in_one_pass() {
     let deep = format!(
         "{}{}{}",
         r#"{"properties":{"a":"#.repeat(60),
@@ -192,16 +192,16 @@ fn a_schema_as_deep_and_as_large_as_a_message_may_be_is_read_in_one_pass() {
         "}}".repeat(60)
     );
     assert_eq!(annotated(&serde_json::from_str(&deep).unwrap()).unwrap().len(), 1);
-    // Read anew at each level this would be 6 GB.
+    // Reading again at each level would take 6 GB.
     let wide = vec![r#""some text of no meaning""#; 2_000_000].join(",");
     let leaf = format!(r#"{{"examples":[{wide}],"not":{{"x-mcp-header":"A"}}}}"#);
     let both = format!("{}{leaf}{}", r#"{"properties":{"a":"#.repeat(60), "}}".repeat(60));
-    assert!(mirror::read(&RawJson::parse(both).unwrap()).unwrap_err().contains("do not lead"));
+    assert!(mirror::read(&RawJson::parse(both).unwrap()).unwrap_err().contains("not reachable"));
 }
 
 // covers: HDR-C-028, HDR-C-029, HDR-C-034, HDR-C-035, HDR-C-036, HDR-C-039, HDR-B-022
 #[test]
-fn arguments_are_mirrored_from_their_exact_places() {
+fn arguments_are_mirrored_from_their_exact_paths() {
     let tools = knowing(&with(json!({
         "s": text("S"),
         "n": {"type": "integer", "x-mcp-header": "N"},
@@ -250,7 +250,7 @@ fn arguments_are_mirrored_from_their_exact_places() {
 
 // covers: HDR-B-022
 #[test]
-fn an_argument_that_no_field_can_carry_is_an_error_that_names_it() {
+fn argument_unfit_for_a_field_is_an_error_with_its_name() {
     let tools = knowing(&with(json!({"n": {"type": "integer", "x-mcp-header": "N"}})));
     for number in ["9007199254740992", "-9007199254740992", "1e300", "1.5", "18446744073709551616", "[1]", "{}"] {
         let params = Object::new().with("name", "t");
@@ -262,7 +262,7 @@ fn an_argument_that_no_field_can_carry_is_an_error_that_names_it() {
 
 // covers: HDR-C-025, HDR-C-026
 #[test]
-fn invalid_tools_are_left_out_one_by_one_and_the_others_stay_as_they_stood() {
+fn only_invalid_tools_are_left_out() {
     let good =
         r#"{ "name":"good" , "inputSchema":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}},"x":[1 ,2] }"#;
     let bad = r#"{"name":"bad","inputSchema":{"properties":{"a":{"type":"number","x-mcp-header":"A"}}}}"#;
@@ -292,7 +292,7 @@ fn invalid_tools_are_left_out_one_by_one_and_the_others_stay_as_they_stood() {
 
 // covers: HDR-C-027
 #[test]
-fn where_nothing_is_mirrored_annotations_are_ignored_and_hints_are_not() {
+fn hints_count_without_header_mirroring() {
     let mut bad = tool("t", &with(json!({"a": text("")})));
     bad["annotations"] = json!({"readOnlyHint": true});
     let mut tools = Tools::default();
@@ -303,7 +303,7 @@ fn where_nothing_is_mirrored_annotations_are_ignored_and_hints_are_not() {
 
 // covers: B-217
 #[test]
-fn the_newest_listing_of_a_tool_counts() {
+fn newest_listing_of_a_tool_counts() {
     let mut tools = knowing(&with(json!({"a": text("Old")})));
     let arguments = json!({"a": "1"});
     tools.learn(&page(&[tool("t", &with(json!({"a": text("New")})))]), true, MAX);
@@ -320,7 +320,7 @@ fn the_newest_listing_of_a_tool_counts() {
 }
 
 #[test]
-fn a_tool_may_run_twice_if_the_server_says_that_it_only_reads_or_is_idempotent() {
+fn read_only_or_idempotent_tools_may_run_twice() {
     let mut tools = Tools::default();
     let cases = [
         (json!({"readOnlyHint": true}), true),
@@ -339,7 +339,7 @@ fn a_tool_may_run_twice_if_the_server_says_that_it_only_reads_or_is_idempotent()
 }
 
 #[test]
-fn beyond_the_limit_the_tool_that_was_listed_longest_ago_is_forgotten() {
+fn tool_listed_longest_ago_is_evicted_beyond_the_limit() {
     let mut tools = Tools::default();
     let known = |tools: &Tools| tools.order.values().cloned().collect::<Vec<_>>();
     let list = |names: &[&str]| {
@@ -349,10 +349,10 @@ fn beyond_the_limit_the_tool_that_was_listed_longest_ago_is_forgotten() {
     tools.learn(&list(&["a", "b", "c"]), true, 3);
     tools.learn(&list(&["a", "d"]), true, 3);
     assert_eq!(known(&tools), ["c", "a", "d"]);
-    // Of what needs no place none is taken.
+    // A listing that needs no place evicts nothing.
     tools.learn(&page(&[tool("e", &json!({}))]), true, 3);
     assert_eq!(known(&tools), ["c", "a", "d"]);
-    // A long name takes the place of several, and one that is too long has none.
+    // A long name occupies several places, and one that is too long gets none.
     let long = "x".repeat(WEIGHT / 2);
     tools.learn(&list(&[&long]), true, 3);
     assert_eq!(known(&tools), ["d", &long]);
@@ -362,7 +362,8 @@ fn beyond_the_limit_the_tool_that_was_listed_longest_ago_is_forgotten() {
     assert!(tools.known.is_empty());
 }
 
-/// The rules once more, over a tree: the fields of a schema by path, or that it is against the rules.
+/// A second implementation of the rules, over a tree: returns the fields of a schema by path, or an
+/// error.
 fn by_the_book(schema: &Value) -> Result<BTreeMap<String, String>, ()> {
     fn look(schema: &Value, path: &str, reachable: bool, found: &mut Vec<(String, String)>) -> Result<(), ()> {
         let Value::Object(members) = schema else {
@@ -391,7 +392,7 @@ fn by_the_book(schema: &Value) -> Result<BTreeMap<String, String>, ()> {
                         look(schema, &format!("{path}/{name}"), reachable && keyword == "properties", found)?;
                     }
                 }
-                // Not a map of schemas, so there is none in it.
+                // Not a map of schemas, so it contains none.
                 ("properties" | "$defs", _) => {}
                 (_, value) => look(value, path, false, found)?,
             }
@@ -404,7 +405,7 @@ fn by_the_book(schema: &Value) -> Result<BTreeMap<String, String>, ()> {
     if names.len() == found.len() { Ok(found.into_iter().collect()) } else { Err(()) }
 }
 
-/// Schemas, mostly legal, of few words.
+/// Schemas, mostly valid, with few words.
 fn schemas() -> impl Strategy<Value = Value> {
     let kind = prop::sample::select(vec![
         json!("string"),
@@ -434,7 +435,7 @@ fn schemas() -> impl Strategy<Value = Value> {
 proptest! {
     // covers: HDR-C-025
     #[test]
-    fn a_schema_is_read_as_by_the_book(schema in schemas()) {
+    fn schema_is_read_like_by_the_reference(schema in schemas()) {
         let read = annotated(&schema).map(|found| found.into_iter().collect::<BTreeMap<_, _>>());
         prop_assert_eq!(read.map_err(drop), by_the_book(&schema), "{}", schema);
     }

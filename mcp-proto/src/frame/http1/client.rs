@@ -1,9 +1,10 @@
-//! The client's side: a request out, its response in, one after the other.
+//! The client side: one request out and its response in, then the next.
 
 use super::head::{self, Gather, Writer};
 use super::length::{Declared, Length, declared};
 use super::{Body, BodyError, Framed, Input};
 use crate::exchange::{BadRequest, Inbound, Outbound, RequestHead, ResponseHead, is_token};
+use crate::http_support::HttpSupport;
 use crate::limits::FrameLimits;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -14,37 +15,39 @@ use bytes::Bytes;
 
 #[derive(Debug)]
 pub(in super::super) struct Client {
+    _support: HttpSupport,
     limits: Arc<FrameLimits>,
     input: Input,
     reading: Reading,
     eof: bool,
     broken: Option<String>,
     keep_alive: bool,
-    /// The request said that it is the last.
+    /// The request declared itself the last one.
     last: bool,
 }
 
 #[derive(Debug)]
 enum Reading {
-    /// No request is out.
+    /// No request is in flight.
     Idle,
     Head {
         gather: Gather,
         /// The request was a `HEAD`: its response has no body.
         head_only: bool,
-        /// The bytes of the interim responses that have come: what follows them is owed.
+        /// Bytes of the interim responses so far. The final response is still due.
         interim: usize,
     },
     Body(Box<Framed>),
 }
 
-/// How every response begins.
+/// The beginning of every response.
 const HTTP: &[u8] = b"HTTP/";
-const NOT_HTTP: &str = "the answer is not HTTP";
+const NOT_HTTP: &str = "the response is not HTTP";
 
 impl Client {
-    pub(in super::super) fn new(limits: Arc<FrameLimits>) -> Self {
+    pub(in super::super) fn new(limits: Arc<FrameLimits>, support: HttpSupport) -> Self {
         Self {
+            _support: support,
             limits,
             input: Input::default(),
             reading: Reading::Idle,
@@ -78,7 +81,7 @@ impl Client {
             }
     }
 
-    /// Bytes of content of the current body that were read since this was last called.
+    /// Returns the number of content bytes of the current body that were read since the last call.
     pub(in super::super) fn take_content(&mut self) -> usize {
         match &mut self.reading {
             Reading::Body(framed) => framed.take_content(),
@@ -94,7 +97,7 @@ impl Client {
         }
     }
 
-    /// Bytes that came after the response belong to nothing: such a connection carries no further exchange.
+    /// Bytes after a response belong to no exchange. Such a connection carries no further exchange.
     pub(in super::super) fn keep_alive(&self) -> bool {
         let stray = matches!(self.reading, Reading::Idle) && !self.input.is_empty();
         self.keep_alive && !stray && !self.eof && self.broken.is_none()
@@ -139,7 +142,7 @@ impl Client {
         }
     }
 
-    /// `None` for an interim response, which means nothing here.
+    /// Returns `None` for an interim response, which is ignored.
     fn begin(&mut self, bytes: &[u8], head_only: bool, interim: usize) -> Result<Option<ResponseHead>, String> {
         if !bytes.starts_with(HTTP) {
             return Err(NOT_HTTP.into());
@@ -193,7 +196,7 @@ impl Client {
         None
     }
 
-    /// The error says what is written by no client.
+    /// The error names a part that a client does not send.
     pub(in super::super) fn encode(
         &mut self,
         outgoing: Outbound,
@@ -215,7 +218,7 @@ impl Client {
             return;
         }
         if !self.at_boundary() || !matches!(self.reading, Reading::Idle) {
-            // Whatever is there would be taken for the response to this request.
+            // Any bytes that are there would count as the response to this request.
             self.fail("a request on a connection that is not free".into());
             return;
         }
@@ -229,7 +232,8 @@ impl Client {
             writer.field("content-length", &body.len().to_string());
         }
         if request.headers.get("accept-encoding").is_none() {
-            // Without it a server may use any coding (RFC 9110 section 12.5.3), and none is understood here.
+            // Without it, a server may use any coding (RFC 9110 section 12.5.3), and this crate
+            // supports none.
             writer.field("accept-encoding", "identity");
         }
         if head::has_token(&request.headers, "connection", "close") {

@@ -1,4 +1,5 @@
-//! Heads: bytes to fields and back. `httparse` reads the lines; what it lets pass and we do not is checked here.
+//! HTTP heads: bytes to fields and back. `httparse` parses the lines. This module rejects what it
+//! accepts and this crate does not.
 
 use super::super::conn::write;
 use super::Input;
@@ -11,17 +12,18 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::mem;
 
-/// What may stand around the target in the first line: a method, the version, blanks and the line end.
+/// Maximum number of bytes around the target in the first line: a method, the version, spaces and
+/// the line end.
 const AROUND_TARGET: usize = 64;
 
 const LONG_TARGET: &str = "the request target is too long";
 const LARGE_HEAD: &str = "the head is too large";
 
-/// Collects one head.
+/// Collects the bytes of one head.
 #[derive(Debug, Default)]
 pub(super) struct Gather {
     head: Vec<u8>,
-    /// Where the line begins that is not finished.
+    /// The start of the incomplete line.
     line: usize,
 }
 
@@ -30,7 +32,7 @@ impl Gather {
         self.head.is_empty()
     }
 
-    /// Whether nothing of a head is there, but perhaps half of an empty line before it, which means nothing.
+    /// Returns whether the head has not begun. Half of an empty line before it does not count.
     pub(super) fn is_blank(&self) -> bool {
         self.head.is_empty() || self.head == b"\r"
     }
@@ -39,14 +41,15 @@ impl Gather {
         self.head.capacity()
     }
 
-    /// Whether what there is of the head begins like this, as far as it goes.
+    /// Returns whether the head so far matches this start.
     pub(super) fn begins_with(&self, start: &[u8]) -> bool {
         let there = start.len().min(self.head.len());
-        // An empty line that is dropped may be half there.
+        // It may be half of an empty line, which is dropped.
         self.head == b"\r" || self.head[..there] == start[..there]
     }
 
-    /// The bytes of a request's head up to and with its empty line. A line that is too long for a target of the longest is refused as such.
+    /// Returns the bytes of a request head, up to and including its empty line. Rejects a first
+    /// line that is too long for any permitted target.
     pub(super) fn poll_request(
         &mut self,
         input: &mut Input,
@@ -56,12 +59,13 @@ impl Gather {
         self.gather(input, (longest, defect(414, LONG_TARGET)), limits.max_head)
     }
 
-    /// The bytes of a response's head up to and with its empty line.
+    /// Returns the bytes of a response head, up to and including its empty line.
     pub(super) fn poll(&mut self, input: &mut Input, limits: &FrameLimits) -> Result<Option<Vec<u8>>, BadRequest> {
         self.gather(input, (limits.max_head, defect(431, LARGE_HEAD)), limits.max_head)
     }
 
-    /// Empty lines before the head are dropped (RFC 9112 section 2.2). `first`: how long its first line may be, and what a longer one is.
+    /// Drops empty lines before the head (RFC 9112 section 2.2). `first` is the maximum length of
+    /// the first line, and the error for a longer one.
     fn gather(
         &mut self,
         input: &mut Input,
@@ -119,7 +123,7 @@ pub(super) fn read_request(head: &[u8], limits: &FrameLimits) -> Result<(Request
     Ok((line, headers(request.headers)))
 }
 
-/// Whether the first line is that of a request of some version of HTTP.
+/// Returns whether the first line is that of an HTTP request, of any version.
 fn names_version(head: &[u8]) -> bool {
     let line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
     let mut parts = line.split(|&byte| byte == b' ').skip(2);
@@ -128,8 +132,9 @@ fn names_version(head: &[u8]) -> bool {
     number.first().is_some_and(u8::is_ascii_digit) && number.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
 }
 
-/// The path and query that a request asks for. It names one host, and two only if they are the same: a target in absolute form is accepted
-/// with the `Host` that goes with it (RFC 9112 section 3.2.2), since whoever sends another may mean to be read in two ways.
+/// Returns the path and query of the target. A request names one host. A target in absolute form is
+/// accepted only with a matching `Host` (RFC 9112 section 3.2.2): if they differ, two readers may
+/// disagree about the host.
 pub(super) fn path_of(line: &RequestLine, headers: &Headers) -> Result<String, BadRequest> {
     let mut hosts = headers.all("host");
     let host = match (hosts.next(), hosts.next()) {
@@ -158,7 +163,7 @@ pub(super) fn path_of(line: &RequestLine, headers: &Headers) -> Result<String, B
     Ok(if path.starts_with('/') { path.into() } else { format!("/{path}") })
 }
 
-/// The status, whether it is HTTP/1.0, and the fields.
+/// Returns the status, whether the response is HTTP/1.0, and the fields.
 pub(super) fn read_response(head: &[u8], limits: &FrameLimits) -> Result<(u16, bool, Headers), BadRequest> {
     let mut fields = alloc::vec![httparse::EMPTY_HEADER; limits.max_headers];
     let mut response = httparse::Response::new(&mut fields);
@@ -173,23 +178,23 @@ pub(super) fn read_response(head: &[u8], limits: &FrameLimits) -> Result<(u16, b
     Ok((status, version == 0, headers(response.headers)))
 }
 
-/// The comma-separated members of all fields of that name. What surrounds them is a space or a tab: another reader may hold other white
-/// space of Unicode to be a part of them.
+/// Returns the comma-separated members of all fields of this name. Only spaces and tabs around them
+/// are removed: another reader may consider other Unicode white space a part of a member.
 pub(super) fn members<'a>(headers: &'a Headers, name: &'a str) -> impl Iterator<Item = &'a str> {
     headers.all(name).flat_map(|value| value.split(',')).map(|member| member.trim_matches([' ', '\t']))
 }
 
-/// Whether one of the members of the field is `token`, without case.
+/// Returns whether one of the members of the field is `token`. Case does not matter.
 pub(super) fn has_token(headers: &Headers, name: &str, token: &str) -> bool {
     members(headers, name).any(|member| member.eq_ignore_ascii_case(token))
 }
 
-/// What the body is coded with, if with anything.
+/// Returns the content coding of the body, if there is one.
 pub(super) fn content_coding(headers: &Headers) -> Option<&str> {
     members(headers, "content-encoding").find(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))
 }
 
-/// Whether the sender of these fields keeps the connection (RFC 9112 section 9.3).
+/// Returns whether the sender of these fields keeps the connection open (RFC 9112 section 9.3).
 pub(super) fn persists(headers: &Headers, old: bool) -> bool {
     !has_token(headers, "connection", "close") && (!old || has_token(headers, "connection", "keep-alive"))
 }
@@ -205,14 +210,15 @@ impl Writer {
         Self(out)
     }
 
-    /// Adds one field that is known to be legal.
+    /// Adds one field that is known to be valid.
     pub(super) fn field(&mut self, name: &str, value: &str) {
         for part in [name, ": ", value, "\r\n"] {
             self.0.extend_from_slice(part.as_bytes());
         }
     }
 
-    /// Adds the fields of the engine, but for those that are the codec's to say. `None` if one of them could break out of its line.
+    /// Adds the fields of the engine, without those that the codec sets. `None` if one of them
+    /// could inject a line.
     pub(super) fn fields(&mut self, headers: &Headers) -> Option<()> {
         for (name, value) in headers.iter() {
             if !is_token(name) || value.bytes().any(|byte| byte != b'\t' && byte.is_ascii_control()) {
@@ -232,14 +238,15 @@ impl Writer {
     }
 }
 
-/// Whether a line, its CR LF included, is one legal field.
+/// Returns whether a line, including its CR LF, is one valid field.
 pub(super) fn is_field(line: &[u8]) -> bool {
     let mut fields = [httparse::EMPTY_HEADER];
     let lines = [line, b"\r\n"].concat();
     matches!(httparse::parse_headers(&lines, &mut fields), Ok(httparse::Status::Complete(_)))
 }
 
-/// Nothing in it ends the target or the line, or is more than visible ASCII (RFC 9112 section 3.2): what is, other readers may change.
+/// Returns whether `text` is visible ASCII without `#`, so that it cannot end the target or the
+/// line (RFC 9112 section 3.2). Other readers may change other characters.
 pub(super) fn is_target(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')
 }
@@ -258,7 +265,7 @@ fn read_fault(e: httparse::Error) -> BadRequest {
     }
 }
 
-/// Values that are not UTF-8 are read as Latin-1, which is what they were (RFC 9110 section 5.5).
+/// A value that is not UTF-8 is Latin-1, as it was historically (RFC 9110 section 5.5).
 fn headers(fields: &[httparse::Header<'_>]) -> Headers {
     let mut headers = Headers::new();
     for field in fields {

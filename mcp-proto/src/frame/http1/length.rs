@@ -1,4 +1,4 @@
-//! Where a body ends (RFC 9112 sections 6 and 7).
+//! The end of a body (RFC 9112 sections 6 and 7).
 
 use super::Input;
 use super::head::{is_field, members};
@@ -9,38 +9,39 @@ use bytes::Bytes;
 /// Maximum number of digits in the size of a chunk: as many as 64 bits need.
 const MAX_DIGITS: usize = 16;
 
-/// Maximum number of blanks between the size of a chunk in a response and what follows it.
+/// Maximum number of blanks after the size of a chunk in a response.
 const MAX_BLANKS: usize = 16;
 
-/// Maximum size of the chunk extensions of one message in all, in bytes. They mean nothing here and are dropped.
+/// Maximum total size of the chunk extensions of one message, in bytes. They are dropped.
 const MAX_EXTENSIONS: usize = 16 << 10;
 
-/// Maximum size of the trailer fields of one message in all, in bytes. They are dropped.
+/// Maximum total size of the trailer fields of one message, in bytes. They are dropped.
 const MAX_TRAILER: usize = 16 << 10;
 
-/// What is still to come of a body.
+/// The rest of a body.
 #[derive(Debug)]
 pub(super) enum Length {
-    /// So many bytes.
+    /// This many bytes.
     Known(u64),
     /// Chunks.
     Chunked(Chunks),
-    /// All up to the end of the connection.
+    /// Everything up to the end of the connection.
     Close,
 }
 
-/// A body in chunks, and what its framing may still have. Without these totals a sender could hold a connection with framing that carries
-/// no content (CVE-2024-22019).
+/// A body in chunks, with the amount of framing that it may still have. Without these totals, a
+/// sender could hold a connection with framing that carries no content (CVE-2024-22019).
 #[derive(Debug)]
 pub(super) struct Chunks {
     at: Chunk,
-    /// How many bytes of extensions may still come.
+    /// Bytes of extensions that may still arrive.
     extensions: usize,
-    /// How many blanks may follow a size. RFC 9112 section 7.1 allows none; some servers pad the size.
+    /// Number of blanks that may follow a size. RFC 9112 section 7.1 allows none, but some servers
+    /// pad the size.
     blanks: usize,
 }
 
-/// Where in the chunks.
+/// The position in the chunks.
 #[derive(Debug)]
 enum Chunk {
     Size(Vec<u8>),
@@ -50,31 +51,33 @@ enum Chunk {
     Done,
 }
 
-/// The next part of a body.
+/// The next piece of a body.
 #[derive(Debug)]
 pub(super) enum Piece {
     Data(Bytes),
-    /// Nothing without more bytes.
+    /// More bytes are needed.
     More,
-    /// Nothing will come, and the end is not reached.
+    /// The connection ended before the body did.
     Cut,
     End,
 }
 
-/// What the fields say of the length.
+/// The length according to the fields.
 #[derive(Debug, PartialEq)]
 pub(super) enum Declared {
     Nothing,
     Known(u64),
     Chunked,
-    /// Codings of which the last is `chunked`, and it is not the only one.
+    /// Several codings with `chunked` at the end.
     Unknown,
-    /// Codings of which the last is not `chunked`: a request has no end that way (RFC 9112 section 6.3).
+    /// Codings without `chunked` at the end. The end of a request would be unknown (RFC 9112
+    /// section 6.3).
     Unfinished,
     Invalid(&'static str),
 }
 
-/// Reads `Content-Length` and `Transfer-Encoding`. Equal lengths that are repeated count once (RFC 9112 section 6.3).
+/// Reads `Content-Length` and `Transfer-Encoding`. Repeated equal lengths count once (RFC 9112
+/// section 6.3).
 pub(super) fn declared(headers: &Headers, old: bool) -> Declared {
     let mut lengths = members(headers, "content-length");
     let mut codings = members(headers, "transfer-encoding");
@@ -86,7 +89,7 @@ pub(super) fn declared(headers: &Headers, old: bool) -> Declared {
                 return Declared::Invalid("content-lengths differ");
             }
             match length.parse() {
-                // `parse` lets a plus pass.
+                // `parse` accepts a plus sign.
                 Ok(number) if !length.starts_with('+') => Declared::Known(number),
                 _ => Declared::Invalid("the content-length is not a number"),
             }
@@ -116,7 +119,7 @@ impl Length {
         Self::Chunked(Chunks { at: Chunk::Size(Vec::new()), extensions: MAX_EXTENSIONS, blanks })
     }
 
-    /// Bytes held of framing that is half read.
+    /// Returns the number of bytes held of incomplete framing.
     pub(super) fn buffered(&self) -> usize {
         match self {
             Self::Chunked(chunks) => match &chunks.at {
@@ -127,7 +130,7 @@ impl Length {
         }
     }
 
-    /// The next part; the text of an error is for people.
+    /// Returns the next piece. The text of an error is for people.
     pub(super) fn next(&mut self, input: &mut Input, eof: bool) -> Result<Piece, &'static str> {
         match self {
             Self::Known(0) => Ok(Piece::End),
@@ -153,7 +156,7 @@ impl Chunks {
             self.at = match &mut self.at {
                 Chunk::Size(line) => match input.line(line, MAX_DIGITS + self.blanks + self.extensions + 2) {
                     None => return Ok(Piece::More),
-                    // Extensions of earlier chunks have made the room for this line smaller.
+                    // Extensions of earlier chunks have reduced the room for this line.
                     Some(false) if line.contains(&b';') => return Err("the chunk extensions are too long"),
                     Some(false) => return Err("the line of a chunk's size is too long"),
                     Some(true) => {
@@ -198,14 +201,14 @@ fn take(input: &mut Input, left: &mut u64) -> Piece {
     }
 }
 
-/// What stands in the line before the bytes of a chunk.
+/// The line before the bytes of a chunk.
 struct SizeLine {
     size: u64,
-    /// The length of the extensions, with the semicolon before them.
+    /// Length of the extensions, including the semicolon before them.
     extensions: usize,
 }
 
-/// Hexadecimal digits, perhaps blanks, and perhaps extensions (RFC 9112 section 7.1).
+/// Parses hexadecimal digits, optional blanks and optional extensions (RFC 9112 section 7.1).
 fn size_line(line: &[u8], most_blanks: usize) -> Result<SizeLine, &'static str> {
     const FAULT: &str = "the size of a chunk is not a number";
     let line = line.strip_suffix(b"\r\n").ok_or("the line of a chunk's size does not end with CR LF")?;
@@ -232,7 +235,8 @@ fn size_line(line: &[u8], most_blanks: usize) -> Result<SizeLine, &'static str> 
     Ok(SizeLine { size, extensions: extensions.len() })
 }
 
-/// Refuses what could make another reader end the line elsewhere: a control character, or a quoted string that is still open.
+/// Rejects extensions in which another reader could find the line end elsewhere: those with a
+/// control character or an unterminated quoted string.
 fn check_extensions(extensions: &[u8]) -> Result<(), &'static str> {
     if extensions.iter().any(|byte| *byte != b'\t' && byte.is_ascii_control()) {
         return Err("a control character in the extensions of a chunk");
@@ -242,7 +246,7 @@ fn check_extensions(extensions: &[u8]) -> Result<(), &'static str> {
     while let Some(byte) = rest.next() {
         match byte {
             b'"' => quoted = !quoted,
-            // The next one is itself, whatever it is (RFC 9110 section 5.6.4).
+            // A backslash quotes the next byte, whatever it is (RFC 9110 section 5.6.4).
             b'\\' if quoted => drop(rest.next()),
             _ => {}
         }

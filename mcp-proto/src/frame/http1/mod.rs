@@ -1,5 +1,6 @@
-//! HTTP/1.1 (RFC 9112), as much as one exchange after another needs. Strict where two readers could disagree about where a message ends:
-//! a line ends with CRLF and nothing else, `Content-Length` and `Transfer-Encoding` exclude each other, and only `chunked` is a coding.
+//! HTTP/1.1 (RFC 9112) for sequential exchanges. It is strict wherever two readers could disagree
+//! about the end of a message: only CRLF ends a line, `Content-Length` and `Transfer-Encoding`
+//! exclude each other, and `chunked` is the only coding.
 
 mod client;
 mod head;
@@ -16,23 +17,24 @@ use alloc::string::String;
 use core::mem;
 use length::Length;
 
-/// A body with the framing around it.
+/// A body and its framing.
 #[derive(Debug)]
 struct Framed {
     length: Length,
     body: Body,
-    /// Bytes of content that were read and not yet taken by [`take_content`](Self::take_content): the framing around them is none.
+    /// Content bytes that were read since the last [`take_content`](Self::take_content). Framing
+    /// does not count.
     content: usize,
 }
 
-/// Why a body cannot be read on.
+/// Why the rest of a body cannot be read.
 #[derive(Debug)]
 enum BodyError {
-    /// The framing makes no sense.
+    /// The framing is invalid.
     Framing(&'static str),
     /// The connection ended too early.
     Cut,
-    /// A limit is passed.
+    /// A limit is exceeded.
     Limit(String),
 }
 
@@ -41,17 +43,18 @@ impl Framed {
         Self { length, body, content: 0 }
     }
 
-    /// Bytes held that are not yet items.
+    /// Returns the number of bytes that are held and not parsed.
     fn buffered(&self) -> usize {
         self.length.buffered() + self.body.buffered()
     }
 
-    /// Bytes of content that were read since this was last called.
+    /// Returns the number of content bytes that were read since the last call.
     fn take_content(&mut self) -> usize {
         mem::take(&mut self.content)
     }
 
-    /// The next item of the body; `None` when more bytes are needed. With `eof` none will come.
+    /// Returns the next part of the body. `None` if more bytes are needed. With `eof` there are
+    /// none.
     fn poll_item(&mut self, input: &mut Input, eof: bool) -> Result<Option<Inbound>, BodyError> {
         loop {
             if let Some(item) = self.body.poll_item() {

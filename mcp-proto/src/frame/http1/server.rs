@@ -1,4 +1,4 @@
-//! The server's side: request heads and bodies in, responses out.
+//! The server side: request heads and bodies in, responses out.
 
 use super::head::{self, Gather, Writer, defect};
 use super::length::{Declared, Length, declared};
@@ -7,6 +7,7 @@ use crate::exchange::{self, BadRequest, Inbound, Outbound, RequestHead, Response
 use crate::frame::conn::write;
 use crate::frame::input::LARGE;
 use crate::frame::sse;
+use crate::http_support::HttpSupport;
 use crate::limits::FrameLimits;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -19,22 +20,23 @@ use core::mem;
 
 #[derive(Debug)]
 pub(in super::super) struct Server {
+    _support: HttpSupport,
     limits: Arc<FrameLimits>,
     input: Input,
     reading: Reading,
     eof: bool,
     broken: Option<String>,
-    /// The current request is HTTP/1.0: no chunks.
+    /// The current request is HTTP/1.0, which has no chunks.
     old: bool,
-    /// The current request wants no body in its answer.
+    /// The response to the current request has no body.
     head_only: bool,
     keep_alive: bool,
     stream: Stream,
-    /// Whether the body of a request is read only once it is wanted.
+    /// Whether the body of a request is read only after `Continue`.
     holding: bool,
-    /// The body of the current request is not wanted yet.
+    /// The body of the current request is held back.
     held: bool,
-    /// The client waits to be told that its body is wanted.
+    /// The client waits for `100 Continue`.
     expects: bool,
 }
 
@@ -42,25 +44,26 @@ pub(in super::super) struct Server {
 enum Reading {
     Head(Gather),
     Body(Box<Framed>),
-    /// After a `Reject`: nothing that follows can be trusted.
+    /// After a `Reject`: no byte that follows can be trusted.
     Nothing,
 }
 
-/// How events are written.
+/// The framing of the current streamed response.
 #[derive(Debug, PartialEq)]
 enum Stream {
     /// No response is streaming.
     None,
-    /// One is, and its body must not be written.
+    /// A response is streaming, and its body must not be written.
     Silent,
     Chunked,
-    /// To the end of the connection, for HTTP/1.0.
+    /// Up to the end of the connection, for HTTP/1.0.
     Close,
 }
 
 impl Server {
-    pub(in super::super) fn new(limits: Arc<FrameLimits>) -> Self {
+    pub(in super::super) fn new(limits: Arc<FrameLimits>, support: HttpSupport) -> Self {
         Self {
+            _support: support,
             limits,
             input: Input::default(),
             reading: Reading::Head(Gather::default()),
@@ -111,7 +114,7 @@ impl Server {
             }
     }
 
-    /// Bytes of content of the current body that were read since this was last called.
+    /// Returns the number of content bytes of the current body that were read since the last call.
     pub(in super::super) fn take_content(&mut self) -> usize {
         match &mut self.reading {
             Reading::Body(framed) => framed.take_content(),
@@ -136,7 +139,7 @@ impl Server {
             return None;
         }
         if matches!(self.reading, Reading::Body(_)) && !self.held {
-            // Not before: whoever answers the head alone wants no body.
+            // Not before: a server that responds to the head alone does not read the body.
             self.ask(out);
         }
         match &mut self.reading {
@@ -194,21 +197,22 @@ impl Server {
         }
         let request = RequestHead { method: line.method, target, headers };
         let empty = matches!(length, Length::Known(0)) && request.method != "POST";
-        // Where nothing follows, the type says nothing.
+        // For an empty body, the type does not matter.
         let body = if empty { Body::none(&self.limits) } else { Body::of_request(&request, &self.limits) };
         self.reading = Reading::Body(Box::new(Framed::new(length, body)));
         self.held = self.holding;
         Ok(Inbound::Request(request))
     }
 
-    /// Tells a client that waits for it to send its body (RFC 9110 section 10.1.1).
+    /// Sends `100 Continue` to a client that waits for it (RFC 9110 section 10.1.1).
     fn ask(&mut self, out: &mut VecDeque<Bytes>) {
         if mem::take(&mut self.expects) {
             out.push_back(Bytes::from_static(b"HTTP/1.1 100 Continue\r\n\r\n"));
         }
     }
 
-    /// Rejects the request that is half read. Of one whose head is not complete nothing is known.
+    /// Rejects the request that was received in part. If its head is incomplete, nothing is known
+    /// of it.
     pub(in super::super) fn give_up(&mut self, defect: BadRequest) -> Inbound {
         if matches!(self.reading, Reading::Head(_)) {
             (self.old, self.head_only) = (false, false);
@@ -231,7 +235,7 @@ impl Server {
         None
     }
 
-    /// The error says what stands in a place where it cannot be written.
+    /// The error names a part that cannot be sent at this point.
     pub(in super::super) fn encode(
         &mut self,
         outgoing: Outbound,
@@ -286,7 +290,7 @@ impl Server {
         let mut writer = Writer::new(&["HTTP/1.1 ", &format!("{:03}", response.status), " ", reason(response.status)]);
         if writer.fields(&response.headers).is_none() || !(200..1000).contains(&response.status) {
             self.keep_alive = false;
-            // What was to follow in place of that response has no place.
+            // The events of that response must not be written.
             self.stream = if streams { Stream::Silent } else { Stream::None };
             let mut writer = Writer::new(&["HTTP/1.1 500 ", reason(500)]);
             writer.field("content-length", "0");
@@ -314,7 +318,8 @@ impl Server {
         }
         match (self.keep_alive, self.old) {
             (false, _) => writer.field("connection", "close"),
-            // HTTP/1.1 goes without saying, but there are proxies that look for it before they let a stream rest.
+            // It is the default of HTTP/1.1, but some proxies keep an idle stream open only if they
+            // see it.
             (true, old) if old || streams => writer.field("connection", "keep-alive"),
             (true, _) => {}
         }
@@ -343,7 +348,8 @@ impl Server {
     }
 }
 
-/// The reason phrase, which means nothing and helps people. Empty for a status that we do not use.
+/// Returns the reason phrase, which has no meaning and helps people. Empty for a status that this
+/// crate does not use.
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",

@@ -1,4 +1,5 @@
-//! What never ends, or is too much, for a client: a reason, and no more held than the limits allow.
+//! Input that never ends or exceeds a limit, on a client: the connection breaks with a reason, and
+//! the codec holds no more than the limits allow.
 
 use super::http::get;
 use super::*;
@@ -8,10 +9,10 @@ use crate::rpc::{InvalidKind, InvalidMessage};
 const HEAD: usize = 4000;
 const BODY: usize = 6000;
 const EVENT: usize = 3000;
-/// What the codec allows of its own for the line of a chunk's size, and for all trailers.
+/// The codec's own limits: for the line of a chunk's size, and for all trailers.
 const SIZE: usize = (16 << 10) + 100;
 const TRAILER: usize = 16 << 10;
-/// How many bytes come at once, and what holding them costs.
+/// Bytes per read, and what holding them costs.
 const PIECE: usize = 1000;
 const OVERHEAD: usize = 200;
 
@@ -25,8 +26,8 @@ fn limits() -> FrameLimits {
     }
 }
 
-/// Says `more` again and again, at least a megabyte of it. Checks after each piece that no more than twice `most` is held, as buffers grow
-/// by doubling, and at the end why it broke, if it did.
+/// Reads `more` repeatedly, at least a megabyte in all. Checks after each read that the codec holds
+/// at most twice `most`, since buffers double, and at the end why it broke, if it did.
 fn endless(begin: &str, more: &str, most: usize, why: Option<&str>) {
     let mut conn = Conn::new(Kind::HttpClient, &limits());
     conn.encode(get());
@@ -47,7 +48,7 @@ fn endless(begin: &str, more: &str, most: usize, why: Option<&str>) {
 
 // covers: B-013, B-166
 #[test]
-fn what_never_ends_is_refused_and_never_held() {
+fn endless_input_is_refused_and_not_held() {
     let large_head = Some("the head is too large");
     endless("HTTP/1.1 200 ", "x", HEAD, large_head);
     endless("HTTP/1.1 200 OK\r\na: ", "x", HEAD, large_head);
@@ -83,9 +84,9 @@ fn what_never_ends_is_refused_and_never_held() {
     endless(&format!("{chunked}text/event-stream\r\n\r\n"), "8\r\ndata: x\n\r\n", EVENT, large_event);
 }
 
-/// What may go on for ever, since a timer ends it, takes no room meanwhile.
+/// Input that a timer ends uses no memory meanwhile.
 #[test]
-fn what_may_go_on_holds_nothing() {
+fn input_ended_by_a_timer_holds_no_memory() {
     endless("", "\r\n", 100, None);
     let events = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
     for more in [":", "\n", ":\n", "x", "data: 1\n\n", "id: 1\n"] {
@@ -96,7 +97,7 @@ fn what_may_go_on_holds_nothing() {
 }
 
 #[test]
-fn a_hundred_thousand_fields_are_too_many_whatever_the_head_may_hold() {
+fn hundred_thousand_fields_exceed_any_head_limit() {
     let head = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(100_000));
     for (max_head, why) in [(64 << 10, "the head is too large"), (64 << 20, "the head has too many fields")] {
         for size in [1000, head.len()] {
@@ -113,7 +114,7 @@ fn a_hundred_thousand_fields_are_too_many_whatever_the_head_may_hold() {
 }
 
 #[test]
-fn a_response_may_be_as_large_as_its_limits_and_no_larger() {
+fn response_limits_are_exact() {
     let body = "x".repeat(50);
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 50\r\na: b\r\nContent-Type: text/plain\r\n\r\n";
     let bytes = format!("{head}{body}");
@@ -132,7 +133,7 @@ fn a_response_may_be_as_large_as_its_limits_and_no_larger() {
 
 // covers: B-003
 #[test]
-fn bytes_that_are_not_utf_8_are_a_defect_of_their_message_and_of_nothing_else() {
+fn invalid_utf_8_affects_only_its_message() {
     let (json, events) = ("application/json", "text/event-stream");
     let text = |bytes: &[u8]| [br#"{"jsonrpc":"2.0","method":""#, bytes, br#""}"#].concat();
     let is_utf8 = |defect: &InvalidMessage| defect.kind == InvalidKind::Utf8;

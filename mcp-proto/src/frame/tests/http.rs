@@ -32,7 +32,7 @@ pub(super) fn fields(headers: &[(&str, &str)]) -> Headers {
     headers.iter().fold(Headers::new(), |all, (name, value)| all.with(name, *value))
 }
 
-/// Checks a request alone and with another behind it.
+/// Checks a request alone, and with another one after it.
 pub(super) fn check_request(bytes: &str, items: &[Inbound], keep_alive: bool) {
     let seen = server(bytes.as_bytes(), false);
     assert_eq!((&seen.items[..], &seen.broken), (items, &None), "{bytes}");
@@ -44,7 +44,7 @@ pub(super) fn check_request(bytes: &str, items: &[Inbound], keep_alive: bool) {
 }
 
 #[test]
-fn requests_are_read_with_their_bodies() {
+fn requests_are_parsed_with_their_bodies() {
     let m = note_text("m");
     let length = m.len().to_string();
     let json = [("Host", "h"), ("Content-Type", "application/json"), ("Content-Length", &length)];
@@ -121,7 +121,7 @@ fn requests_are_read_with_their_bodies() {
 }
 
 #[test]
-fn a_request_that_http_forbids_to_serve_is_rejected_once_and_nothing_after_it_is_read() {
+fn invalid_request_is_rejected_once_and_ends_parsing() {
     let big = "x".repeat(400);
     let many = "a: b\r\n".repeat(9);
     let cases: &[(&str, u16)] = &[
@@ -172,7 +172,7 @@ fn a_request_that_http_forbids_to_serve_is_rejected_once_and_nothing_after_it_is
 }
 
 #[test]
-fn a_head_may_be_as_large_as_its_limits_and_no_larger() {
+fn head_limits_are_exact() {
     let head = format!("GET / HTTP/1.1\r\nHost: h\r\n{}\r\n", "a: b\r\n".repeat(7));
     let rejected = |max_head, max_headers| {
         let limits = FrameLimits { max_head, max_headers, ..FrameLimits::default() };
@@ -186,7 +186,7 @@ fn a_head_may_be_as_large_as_its_limits_and_no_larger() {
     assert!(!rejected(head.len(), 8));
     assert!(rejected(head.len() - 1, 8));
     assert!(rejected(head.len(), 7));
-    // What is held stays within the limit, however much comes.
+    // The codec holds no more than the limit, however much it reads.
     let mut conn = Conn::new(Kind::HttpServer, &limits());
     conn.bytes("GET / HTTP/1.1\r\na: ".into());
     while conn.poll_item().is_none() {
@@ -197,7 +197,7 @@ fn a_head_may_be_as_large_as_its_limits_and_no_larger() {
 }
 
 #[test]
-fn a_chunked_body_is_read_strictly_and_within_its_limit() {
+fn chunked_body_is_parsed_strictly_within_its_limit() {
     let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let chunks = |body: &str| server(format!("{head}{body}").as_bytes(), false);
     let status = |seen: &Seen| match seen.items.last() {
@@ -229,7 +229,7 @@ fn a_chunked_body_is_read_strictly_and_within_its_limit() {
 }
 
 #[test]
-fn a_request_that_the_end_of_the_connection_cuts_is_broken_and_none_at_all_is_not() {
+fn truncated_request_is_broken_and_absent_one_is_not() {
     let whole = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n";
     for cut in 1..whole.len() {
         let case = Case { kind: Kind::HttpServer, limits: limits(), sent: None, eof: true, bytes: &[] };
@@ -243,7 +243,7 @@ fn a_request_that_the_end_of_the_connection_cuts_is_broken_and_none_at_all_is_no
 
 // covers: B-194
 #[test]
-fn heads_cannot_carry_anything_but_themselves() {
+fn heads_cannot_inject_anything() {
     let evil = ["a\r\nb", "a\nb", "a\rb", "a\0b", "a\u{7f}"];
     let good = || Headers::new().with("host", "h");
     let mut heads = vec![
@@ -282,7 +282,7 @@ fn heads_cannot_carry_anything_but_themselves() {
     }
 }
 
-/// A server that has read this request.
+/// Returns a server that has read this request.
 pub(super) fn asked(request: &str) -> Conn {
     let mut conn = Conn::new(Kind::HttpServer, &limits());
     conn.bytes(Bytes::copy_from_slice(request.as_bytes()));
@@ -295,14 +295,14 @@ pub(super) fn answer(conn: &mut Conn, status: u16, headers: &[(&str, &str)], bod
 }
 
 #[test]
-fn responses_are_written_with_their_length_and_say_when_they_are_the_last() {
+fn responses_have_their_length_and_announce_the_last_one() {
     let full = || Body::Full("{}".into());
     let cases: &[(&str, &str, bool)] = &[
         ("GET / HTTP/1.1\r\nHost: h\r\n\r\n", "", true),
         ("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", "connection: close\r\n", false),
         ("GET / HTTP/1.0\r\n\r\n", "connection: close\r\n", false),
         ("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", "connection: keep-alive\r\n", true),
-        // Answered before all of it was read, and refused.
+        // The response precedes the end of the request.
         ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{", "connection: close\r\n", false),
         ("POST / HTTP/1.1\r\nHost: h\r\n\r\n", "connection: close\r\n", false),
     ];
@@ -335,7 +335,7 @@ fn responses_are_written_with_their_length_and_say_when_they_are_the_last() {
 }
 
 #[test]
-fn a_streamed_response_reads_back_as_its_events() {
+fn streamed_response_reads_back_as_its_events() {
     let mut conn = asked("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
     answer(&mut conn, 200, &[("content-type", "text/event-stream")], Body::Stream);
     let event =
@@ -359,7 +359,7 @@ fn a_streamed_response_reads_back_as_its_events() {
     assert_eq!(written(&mut conn), format!("{:x}\r\ndata: {large}\n\n\r\n0\r\n\r\n", large.len() + 8));
     assert!(conn.keep_alive());
 
-    // One that is the last on its connection says that alone.
+    // The last response of a connection has `close` and no `keep-alive`.
     let mut conn = asked("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
     answer(&mut conn, 200, &[], Body::Stream);
     assert_eq!(written(&mut conn), "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n");
@@ -374,13 +374,13 @@ fn a_streamed_response_reads_back_as_its_events() {
 }
 
 #[test]
-fn a_client_that_waits_for_it_is_told_to_send_its_body() {
+fn client_that_expects_100_continue_receives_it() {
     let head = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: ";
     assert_eq!(written(&mut asked(&format!("{head}2\r\n\r\n"))), "HTTP/1.1 100 Continue\r\n\r\n");
     assert_eq!(written(&mut asked(&format!("{head}0\r\n\r\n"))), "");
     assert_eq!(written(&mut asked(&format!("{head}101\r\n\r\n"))), "");
     assert_eq!(written(&mut asked("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n")), "");
-    // Not one whose head is answered.
+    // No `100 Continue` if the server responds to the head.
     let mut conn = Conn::new(Kind::HttpServer, &limits());
     conn.bytes(Bytes::from(format!("{head}2\r\n\r\n")));
     assert!(matches!(conn.poll_item(), Some(Inbound::Request(_))));
@@ -390,7 +390,7 @@ fn a_client_that_waits_for_it_is_told_to_send_its_body() {
 }
 
 #[test]
-fn pipelined_requests_stay_bytes_until_they_are_asked_for() {
+fn pipelined_requests_stay_unparsed_until_polled() {
     let mut conn = Conn::new(Kind::HttpServer, &limits());
     let one = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
     conn.bytes(Bytes::from(one.repeat(3)));
@@ -430,7 +430,7 @@ const PIECES: &[&str] = &[
 proptest! {
     // covers: B-010
     #[test]
-    fn any_bytes_in_any_pieces_have_the_same_outcome(
+    fn any_split_of_any_bytes_has_the_same_outcome(
         pieces in proptest::collection::vec(prop::sample::select(PIECES), 0..16),
         cut in 1..9_usize,
         eof in any::<bool>(),

@@ -38,7 +38,7 @@ fn bad(kind: InvalidKind, text: &[u8]) -> Inbound {
 
 // covers: STDIO-B-002, S0-35, S2-06, S2-11, S3-01, B-116, B-122, B-125
 #[test]
-fn lines_are_framed_however_they_end_and_are_cut() {
+fn lines_are_framed_with_any_end_and_any_split() {
     let (a, b) = (Inbound::Message(note("é😀")), Inbound::Message(note("b")));
     let text = note_text("é😀");
     let b_text = note_text("b");
@@ -59,7 +59,7 @@ fn lines_are_framed_however_they_end_and_are_cut() {
 
 // covers: S0-31, S2-12, B-120, B-121, B-123, B-124, B-128
 #[test]
-fn a_bad_line_costs_itself_and_no_other() {
+fn invalid_line_affects_no_other_line() {
     check(200, b"npm notice\n", &[bad(InvalidKind::Syntax, b"npm notice")]);
     check(200, b"\xff\xfe\n", &[bad(InvalidKind::Utf8, b"\xff\xfe")]);
     check(
@@ -79,7 +79,7 @@ fn a_bad_line_costs_itself_and_no_other() {
 
 // covers: B-141
 #[test]
-fn a_line_that_the_end_cuts_is_nobodys() {
+fn truncated_last_line_is_dropped() {
     let bytes: &[u8] = br#"{"jsonrpc":"2.0","id":7,"result":{"x"#;
     let seen = Case { kind: Kind::Lines, limits: limits(200), sent: None, eof: true, bytes }.seen();
     assert_eq!(seen.items, [bad(InvalidKind::Truncated, bytes), Inbound::End]);
@@ -87,7 +87,7 @@ fn a_line_that_the_end_cuts_is_nobodys() {
 
 // covers: B-118
 #[test]
-fn a_line_over_the_limit_is_one_defect_with_what_was_legible() {
+fn line_over_the_limit_is_one_invalid_message_with_its_id() {
     let text = note_text("mm");
     check(text.len(), format!("{text}\n").as_bytes(), &[Inbound::Message(note("mm"))]);
     let cut = &text.as_bytes()[..text.len() - 1];
@@ -104,7 +104,7 @@ fn a_line_over_the_limit_is_one_defect_with_what_was_legible() {
 
 // covers: B-118
 #[test]
-fn the_rest_of_a_long_line_is_not_held() {
+fn rest_of_a_long_line_is_not_held() {
     let mut conn = Conn::new(Kind::Lines, &limits(10_000));
     let mut found = Vec::new();
     for _ in 0..10_000 {
@@ -120,7 +120,7 @@ fn the_rest_of_a_long_line_is_not_held() {
 
 // covers: B-119
 #[test]
-fn a_large_line_in_small_reads_is_looked_at_once_and_then_let_go() {
+fn large_line_in_small_reads_is_scanned_once_and_released() {
     const SIZE: usize = 1 << 20;
     let mut lines = Lines::new(alloc::sync::Arc::new(limits(SIZE)));
     let text = format!(r#"{{"jsonrpc":"2.0","method":"m","x":"{}"}}"#, "x".repeat(SIZE - 37));
@@ -137,7 +137,7 @@ fn a_large_line_in_small_reads_is_looked_at_once_and_then_let_go() {
     assert!(lines.at_boundary());
 }
 
-/// Whether a part of the item lies within the buffer.
+/// Returns whether the params of the item are a part of the buffer.
 fn shares(item: &Inbound, buffer: &Bytes) -> bool {
     let Inbound::Message(Message::Notification(note)) = item else { panic!("{item:?}") };
     buffer.as_ptr_range().contains(&note.params.as_ref().unwrap().as_bytes().as_ptr())
@@ -145,7 +145,7 @@ fn shares(item: &Inbound, buffer: &Bytes) -> bool {
 
 // covers: B-119
 #[test]
-fn small_lines_are_copied_out_of_their_buffer_and_large_ones_take_it() {
+fn small_lines_are_copied_and_large_ones_share_the_buffer() {
     let line = |size: usize| {
         format!("{{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{{\"x\":\"{}\"}}}}\n", "x".repeat(size))
     };
@@ -164,7 +164,7 @@ fn small_lines_are_copied_out_of_their_buffer_and_large_ones_take_it() {
 
 // covers: S0-35
 #[test]
-fn nothing_is_parsed_before_it_is_asked_for() {
+fn nothing_is_parsed_before_it_is_polled() {
     let mut conn = Conn::new(Kind::Lines, &FrameLimits::default());
     let line = note_text("m") + "\n";
     conn.bytes(Bytes::from(line.repeat(3)));
@@ -181,7 +181,7 @@ fn nothing_is_parsed_before_it_is_asked_for() {
 
 // covers: STDIO-B-002, S2-09, S2-10, B-122
 #[test]
-fn a_message_is_written_as_a_whole_and_a_large_one_uncopied() {
+fn message_is_written_whole_and_large_one_without_copy() {
     let mut conn = Conn::new(Kind::Lines, &FrameLimits::default());
     conn.encode(Outbound::Message(Bytes::from_static(b"{}")));
     let large = Bytes::from(vec![b' '; 5000]);
@@ -193,7 +193,7 @@ fn a_message_is_written_as_a_whole_and_a_large_one_uncopied() {
     assert_eq!(conn.poll_write(), None);
 }
 
-/// The same by hand: the whole stream at once, one line after the other.
+/// An independent parser: it takes the whole stream at once, line by line.
 fn twin(max_line: usize, bytes: &[u8]) -> Vec<Inbound> {
     let mut items = Vec::new();
     for (n, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
@@ -211,7 +211,7 @@ fn twin(max_line: usize, bytes: &[u8]) -> Vec<Inbound> {
             items.push(parse_batch_or_message(Bytes::copy_from_slice(text), &limits(max_line)).into());
         }
     }
-    // A last line that was cut is nobody's.
+    // A truncated last line is dropped.
     let cut = bytes.rsplit(|&byte| byte == b'\n').next().is_some_and(|last| !last.trim_ascii().is_empty());
     if let Some(Inbound::Invalid(defect)) = items.last_mut().filter(|_| cut)
         && defect.kind == InvalidKind::Truncated
@@ -243,7 +243,7 @@ const PIECES: &[&[u8]] = &[
 proptest! {
     // covers: B-116, B-118, B-122, B-123, B-125, B-128
     #[test]
-    fn any_stream_in_any_pieces_is_read_as_the_twin_reads_it(
+    fn any_split_of_any_stream_matches_the_independent_parser(
         pieces in proptest::collection::vec(prop::sample::select(PIECES), 0..20),
         cuts in proptest::collection::vec(1..9_usize, 1..20),
     ) {

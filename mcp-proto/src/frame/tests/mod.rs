@@ -1,15 +1,10 @@
-//! The codecs, each case fed whole, at every split, byte by byte, and with bytes after it.
+//! The codecs. Each case is read whole, at every split, byte by byte, and with bytes after it.
 
-#[cfg(feature = "http")]
 mod bounds;
-#[cfg(feature = "http")]
 mod http;
 mod lines;
-#[cfg(feature = "http")]
 mod request;
-#[cfg(feature = "http")]
 mod response;
-#[cfg(feature = "http")]
 mod sse;
 
 use super::{Conn, Kind};
@@ -21,18 +16,18 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use bytes::Bytes;
 
-/// One case: a codec, what it has written before, and what it reads.
+/// One case: a codec, what it has sent before, and what it reads.
 struct Case<'a> {
     kind: Kind,
     limits: FrameLimits,
     /// The request that a client has sent.
     sent: Option<Outbound>,
-    /// Whether the channel ends behind the bytes.
+    /// Whether the connection ends after the bytes.
     eof: bool,
     bytes: &'a [u8],
 }
 
-/// What came out.
+/// The result.
 #[derive(Debug, PartialEq)]
 struct Seen {
     items: Vec<Inbound>,
@@ -42,7 +37,7 @@ struct Seen {
 }
 
 impl Case<'_> {
-    /// Feeds the pieces, polling after each or only at the end.
+    /// Reads the pieces. Polls after each of them, or only at the end.
     fn feed<'p>(&self, pieces: impl IntoIterator<Item = &'p [u8]>, polls_late: bool) -> Seen {
         let mut conn = Conn::new(self.kind, &self.limits);
         if let Some(sent) = self.sent.clone() {
@@ -63,7 +58,8 @@ impl Case<'_> {
         Seen { items, broken: conn.broken().cloned(), at_boundary: conn.at_boundary(), keep_alive: conn.keep_alive() }
     }
 
-    /// What the bytes give, however they are cut and whenever the codec is polled.
+    /// Returns the parts, which must not depend on how the bytes are split and when the codec is
+    /// polled.
     fn seen(&self) -> Seen {
         let bytes = self.bytes;
         let seen = self.feed([bytes], false);
@@ -77,7 +73,7 @@ impl Case<'_> {
     }
 }
 
-/// Takes all items. Pieces of a body are one: where they are cut is nobody's business.
+/// Polls all parts. Joins adjacent pieces of a body, whose boundaries do not matter.
 fn poll(conn: &mut Conn, items: &mut Vec<Inbound>) {
     while let Some(item) = conn.poll_item() {
         match (items.last_mut(), item) {
@@ -95,7 +91,6 @@ fn note_text(method: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#)
 }
 
-#[cfg(feature = "http")]
 fn written(conn: &mut Conn) -> String {
     let mut all = Vec::new();
     while let Some(bytes) = conn.poll_write() {

@@ -1,4 +1,4 @@
-//! Requests, written by a client and read by a server: what is refused, and with which status.
+//! Requests, written by a client and read by a server: which are rejected, and with which status.
 
 use super::http::{answer, asked, check_request, get, limits, request, server};
 use super::*;
@@ -7,7 +7,7 @@ use crate::rpc::Message;
 use proptest::prelude::*;
 
 #[test]
-fn a_part_out_of_its_place_is_refused_and_not_written() {
+fn misplaced_part_is_refused_and_not_written() {
     let event = || Outbound::Event { id: None, retry: None, data: "{}".into() };
     let head = || ResponseHead { status: 200, headers: Headers::new() };
     let stream = || Outbound::Response { head: head(), body: Body::Stream };
@@ -47,7 +47,7 @@ fn a_part_out_of_its_place_is_refused_and_not_written() {
     check(Kind::Lines, &[message()], Outbound::Message("{\n}".into()), Some("a message with a line feed"));
     check(Kind::Lines, &[message()], Outbound::End, None);
 
-    // The events of an answer to HEAD, and of one without a body, have their place and are not written.
+    // Events of a response to HEAD, or of one without a body, are accepted and not written.
     for (request, status) in [("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n", 200), ("GET / HTTP/1.1\r\nHost: h\r\n\r\n", 204)] {
         let mut conn = Conn::new(Kind::HttpServer, &limits());
         conn.bytes(request.into());
@@ -79,19 +79,20 @@ fn requests_are_written_with_their_length() {
     peer.bytes("POST /mcp HTTP/1.1\r\nhost: h:1\r\na: b\tc é\r\ncontent-length: 2\r\n\r\n{}".into());
     let Some(Inbound::Request(read)) = peer.poll_item() else { panic!() };
     assert_eq!(read.headers.get("a"), Some("b\tc é"));
-    // A body in flight is not the place for another request.
+    // No other request may be sent while a body is in flight.
     conn.encode(get());
     assert!(conn.broken().is_some() && conn.poll_write().is_none());
 }
 
-/// The status of the defect that this is refused with, however it is cut. Nothing of it is a whole request, and nothing after it is read.
+/// Returns the status of the rejection, which must not depend on how the bytes are split. The codec
+/// returns no complete request, and nothing after it.
 fn refused(bytes: &[u8]) -> u16 {
     let shown = bytes.escape_ascii().to_string();
     let seen = server(bytes, false);
     assert!(!seen.items.contains(&Inbound::End), "{shown}: {seen:?}");
     assert_eq!((&seen.broken, seen.keep_alive, seen.at_boundary), (&None, false, true), "{shown}");
     let Some(Inbound::Reject(BadRequest { status, .. })) = seen.items.last() else { panic!("{shown}: {seen:?}") };
-    // Nor is another one behind it.
+    // Nor is another one after it.
     let next = b"GET /next HTTP/1.1\r\nHost: h\r\n\r\n";
     let with_next = server(&[bytes, next].concat(), true);
     assert_eq!((&with_next.items, &with_next.broken), (&seen.items, &None), "{shown}");
@@ -104,7 +105,7 @@ fn post(fields: &str) -> String {
 }
 
 #[test]
-fn a_request_that_two_readers_could_end_at_different_bytes_is_refused() {
+fn request_with_ambiguous_end_is_refused() {
     let cases: &[(u16, &[&str])] = &[
         (
             400,
@@ -114,7 +115,7 @@ fn a_request_that_two_readers_could_end_at_different_bytes_is_refused() {
                 "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n",
                 "Transfer-Encoding: identity\r\nContent-Length: 2\r\n",
                 "transfer-encoding:\r\ncontent-length: 2\r\n",
-                // Lengths that differ, and what is no length.
+                // Lengths that differ, and invalid lengths.
                 "Content-Length: 2\r\nContent-Length: 3\r\n",
                 "Content-Length: 2\r\ncontent-length: 02\r\n",
                 "Content-Length: 2, 3\r\n",
@@ -132,7 +133,7 @@ fn a_request_that_two_readers_could_end_at_different_bytes_is_refused() {
                 "Content-Length: \u{ff12}\r\n",
                 "Content-Length: 2\u{a0}\r\n",
                 "Content-Length: 18446744073709551618\r\n",
-                // A field that one reader may take for another's, or for none.
+                // A field that one reader may take for another field, or for none.
                 "Content-Length : 2\r\n",
                 "Content-Length\t: 2\r\n",
                 "Content-Length\u{b}: 2\r\n",
@@ -147,13 +148,13 @@ fn a_request_that_two_readers_could_end_at_different_bytes_is_refused() {
                 ": 2\r\n",
                 "(: 2\r\n",
                 "a b: 2\r\n",
-                // A line that goes on.
+                // A folded line.
                 "Content-Length:\r\n 2\r\n",
                 "Content-Length: 2\r\n 3\r\n",
                 "Content-Length: 2\r\n\t3\r\n",
                 "Content-Length: 2\r\n \r\n",
                 "Transfer-Encoding:\r\n chunked\r\n",
-                // A line that ends with something else, or has it within.
+                // A line with another line end, at its end or inside.
                 "Content-Length: 2\n",
                 "Content-Length: 2\r\r\n",
                 "a: b\nContent-Length: 2\r\n",
@@ -161,7 +162,7 @@ fn a_request_that_two_readers_could_end_at_different_bytes_is_refused() {
                 "a: b\n\r\nContent-Length: 2\r\n",
                 "\nContent-Length: 2\r\n",
                 "\rContent-Length: 2\r\n",
-                // Characters that end a line, or a text, for somebody.
+                // Characters that some readers take for the end of a line or a text.
                 "a: b\0\r\nContent-Length: 2\r\n",
                 "a: \u{1}\r\nContent-Length: 2\r\n",
                 "a: \u{b}\r\nContent-Length: 2\r\n",
@@ -180,7 +181,7 @@ fn a_request_that_two_readers_could_end_at_different_bytes_is_refused() {
             ],
         ),
         (
-            // Codings that leave open where the body ends (RFC 9112 section 6.3).
+            // Codings that leave the end of the body undefined (RFC 9112 section 6.3).
             400,
             &[
                 "Transfer-Encoding: gzip\r\n",
@@ -203,15 +204,15 @@ fn a_request_that_two_readers_could_end_at_different_bytes_is_refused() {
             assert_eq!(refused(post(fields).as_bytes()), *status, "{fields:?}");
         }
     }
-    // A value that is not even UTF-8.
+    // A value that is not UTF-8.
     assert_eq!(refused(b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\xff\r\n\r\n"), 400);
     assert_eq!(refused(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\xa0\r\n\r\n{}"), 400);
-    // HTTP/1.0 has no codings, so whoever passes one on may not know where the body ends.
+    // HTTP/1.0 has no codings, so an intermediary may not know where the body ends.
     assert_eq!(refused(b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 400);
 }
 
 #[test]
-fn a_first_line_and_a_host_that_can_be_read_in_two_ways_are_refused() {
+fn ambiguous_first_line_or_host_is_refused() {
     let lines: &[(u16, &[&str])] = &[
         (
             400,
@@ -304,7 +305,7 @@ fn one_byte_order_mark_before_a_json_body_is_ignored() {
 }
 
 #[test]
-fn chunks_that_are_not_what_they_say_are_refused() {
+fn malformed_chunks_are_refused() {
     for body in [
         // Sizes.
         "\r\n",
@@ -329,7 +330,7 @@ fn chunks_that_are_not_what_they_say_are_refused() {
         "1\t\r\na\r\n0\r\n\r\n",
         "1 ;x\r\na\r\n0\r\n\r\n",
         "1\r\na\r\n0 \r\n\r\n",
-        // Their lines and extensions.
+        // Line ends and extensions.
         "1\na\r\n",
         "1\r\r\na\r\n",
         "1\ra\r\n",
@@ -342,7 +343,7 @@ fn chunks_that_are_not_what_they_say_are_refused() {
         "5;a=\"b\\\"\r\nhello\r\n0\r\n\r\n",
         "5;a=\"b\";\"\r\nhello\r\n0\r\n\r\n",
         "1\r\na\r\n0;\"\r\n\r\n",
-        // What follows the bytes of a chunk.
+        // Bytes after the data of a chunk.
         "1\r\nab\r\n",
         "1\r\na\n",
         "1\r\na\r0\r\n\r\n",
@@ -367,9 +368,9 @@ fn chunks_that_are_not_what_they_say_are_refused() {
 
 // covers: B-186
 #[test]
-fn chunk_framing_over_its_bound_in_all_is_refused() {
+fn chunk_framing_over_its_total_limit_is_refused() {
     let head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
-    // Not at every split: there are too many.
+    // In large pieces, since there are too many splits.
     let read = |bytes: &str| {
         let case = Case { kind: Kind::HttpServer, limits: limits(), sent: None, eof: false, bytes: &[] };
         case.feed(bytes.as_bytes().chunks(1000), false).items
@@ -381,7 +382,7 @@ fn chunk_framing_over_its_bound_in_all_is_refused() {
     };
     let x = |count: usize| "x".repeat(count);
     let most = 16 << 10;
-    // The semicolon counts, and the last chunk counts too.
+    // The semicolon counts, and so does the last chunk.
     let once = |length: usize| ends(&format!("1;{}\r\na\r\n0\r\n\r\n", x(length - 1)));
     assert_eq!((once(most), once(most + 1)), (200, 400));
     let last = |length: usize| ends(&format!("1\r\na\r\n0;{}\r\n\r\n", x(length - 1)));
@@ -392,7 +393,7 @@ fn chunk_framing_over_its_bound_in_all_is_refused() {
     let trailer = |length: usize| ends(&format!("1\r\na\r\n0\r\na: {}\r\n\r\n", x(length - 5)));
     assert_eq!((trailer(most - 2), trailer(most)), (200, 400));
     assert_eq!(ends("0000000000000001\r\na\r\n0000000000000000\r\n\r\n"), 200, "16 digits");
-    // Each message has the whole bound.
+    // Each message has the whole limit.
     let twice = format!("{head}1;{}\r\na\r\n0\r\n\r\n", x(most - 1)).repeat(2);
     assert_eq!(read(&twice).iter().filter(|item| **item == Inbound::End).count(), 2);
 }
@@ -426,7 +427,7 @@ fn each_limit_has_its_status_and_is_exact() {
     let fields = |count: usize| status(&format!("GET / HTTP/1.1\r\nHost: h\r\n{}\r\n", "a: b\r\n".repeat(count - 1)));
     assert_eq!((fields(3), fields(4)), (200, 431));
 
-    // A length that is declared is refused before the body is there, one that is not as it is counted.
+    // A declared length is rejected before the body arrives, another one while it is counted.
     let declared =
         |length: usize| status(&format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n{}", x(10)));
     assert_eq!((declared(10), declared(11)), (200, 413));
@@ -442,7 +443,7 @@ fn each_limit_has_its_status_and_is_exact() {
 }
 
 #[test]
-fn other_things_that_a_server_does_not_do_have_their_status() {
+fn unsupported_requests_have_their_status() {
     for (status, fields) in [
         (415, "Content-Length: 2\r\nContent-Encoding: gzip\r\n"),
         (415, "Content-Length: 2\r\nContent-Encoding: identity, br\r\n"),
@@ -455,7 +456,7 @@ fn other_things_that_a_server_does_not_do_have_their_status() {
 }
 
 #[test]
-fn what_is_unusual_and_means_one_thing_is_read() {
+fn unusual_but_unambiguous_requests_are_parsed() {
     let host = ("Host", "h");
     for (target, path) in [
         ("http://h", "/"),
@@ -490,7 +491,7 @@ fn what_is_unusual_and_means_one_thing_is_read() {
 }
 
 #[test]
-fn a_body_is_held_back_until_it_is_wanted() {
+fn body_is_held_back_until_continue() {
     let text = |expect: &str| format!("POST / HTTP/1.1\r\nHost: h\r\n{expect}Content-Length: 2\r\n\r\n{{}}");
     for (expect, asked) in [("", ""), ("Expect: 100-Continue\r\n", "HTTP/1.1 100 Continue\r\n\r\n")] {
         let mut conn = Conn::new(Kind::HttpServer, &limits());
@@ -511,7 +512,7 @@ fn a_body_is_held_back_until_it_is_wanted() {
             assert!(conn.keep_alive());
             written(&mut conn);
         }
-        // Refused for its head: the answer is the last, and the body is never read.
+        // Rejected for its head: the response is the last one, and the body is never read.
         conn.bytes(Bytes::from(text(expect)));
         conn.poll_item();
         answer(&mut conn, 401, &[], Body::Full("{}".into()));
@@ -521,7 +522,7 @@ fn a_body_is_held_back_until_it_is_wanted() {
 }
 
 #[test]
-fn a_request_that_is_given_up_is_rejected_and_nothing_more_of_it_is_read() {
+fn abandoned_request_is_rejected_and_ends_parsing() {
     let whole = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}";
     for cut in 1..whole.len() {
         let mut conn = Conn::new(Kind::HttpServer, &limits());
@@ -541,7 +542,7 @@ fn a_request_that_is_given_up_is_rejected_and_nothing_more_of_it_is_read() {
 }
 
 #[test]
-fn what_the_request_before_wanted_says_nothing_of_one_that_is_refused() {
+fn previous_request_does_not_affect_a_rejection() {
     for before in ["HEAD / HTTP/1.1\r\nHost: h\r\n\r\n", "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"] {
         for bad in ["hello\r\n\r\n", "\n", "GET / HTTP/1.1\r\nHost : h\r\n\r\n"] {
             let mut conn = asked(before);
@@ -557,9 +558,9 @@ fn what_the_request_before_wanted_says_nothing_of_one_that_is_refused() {
 }
 
 proptest! {
-    /// A request is written so that a server reads what was meant, or not at all.
+    /// A server reads what the client meant, or nothing.
     #[test]
-    fn no_text_in_a_head_means_more_than_itself(
+    fn no_text_in_a_head_can_inject_anything(
         method in prop::sample::select(&["GET", "POST", "A\r\nB", "G T", "", "DELETE\n"][..]),
         target in proptest::collection::vec(prop::sample::select(TEXT), 0..4),
         name in proptest::collection::vec(prop::sample::select(TEXT), 0..4),

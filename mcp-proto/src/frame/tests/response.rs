@@ -6,7 +6,7 @@ use alloc::vec;
 use core::time::Duration;
 use proptest::prelude::*;
 
-/// What a client has sent.
+/// Returns the request that a client has sent.
 fn asked(method: &str) -> Outbound {
     let head = RequestHead { method: method.into(), target: "/".into(), headers: Headers::new().with("host", "h") };
     Outbound::Request { head, body: Bytes::new() }
@@ -28,7 +28,8 @@ fn check_response(bytes: &str, items: &[Inbound], keep_alive: bool) {
     check("GET", bytes, items, keep_alive);
 }
 
-/// Checks a response alone, and that the same cut short anywhere is broken, and that the connection is spent if more follows.
+/// Checks a response alone. A truncated one must break the connection, and bytes after it must end
+/// its reuse.
 fn check(method: &str, bytes: &str, items: &[Inbound], keep_alive: bool) {
     let seen = answer(method, bytes.as_bytes(), false);
     assert_eq!((&seen.items[..], &seen.broken), (items, &None), "{bytes}");
@@ -44,7 +45,7 @@ fn check(method: &str, bytes: &str, items: &[Inbound], keep_alive: bool) {
 }
 
 #[test]
-fn responses_are_read_by_their_type_and_length() {
+fn responses_are_parsed_by_type_and_length() {
     let m = note_text("m");
     check_response(
         &format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{m}", m.len()),
@@ -112,7 +113,7 @@ fn responses_are_read_by_their_type_and_length() {
 
 // covers: B-166
 #[test]
-fn chunks_may_have_extensions_trailers_and_zeros_before_their_size() {
+fn chunks_may_have_extensions_trailers_and_leading_zeros() {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: CHUNKED\r\n";
     let seen = |body: &str| {
         let items =
@@ -135,7 +136,7 @@ fn chunks_may_have_extensions_trailers_and_zeros_before_their_size() {
 
 // covers: B-166
 #[test]
-fn interim_responses_are_passed_over() {
+fn interim_responses_are_skipped() {
     let last = "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n";
     for interim in [
         "HTTP/1.1 100 Continue\r\n\r\n",
@@ -157,7 +158,7 @@ fn interim_responses_are_passed_over() {
 
 // covers: B-166
 #[test]
-fn a_response_without_a_body_has_none_whatever_its_fields_say() {
+fn bodiless_response_ignores_its_length_fields() {
     for fields in [
         &[][..],
         &[("Content-Length", "5")],
@@ -181,7 +182,7 @@ fn a_response_without_a_body_has_none_whatever_its_fields_say() {
 }
 
 #[test]
-fn a_connection_is_kept_as_its_version_and_its_fields_say() {
+fn version_and_fields_decide_whether_connection_is_reused() {
     let cases: &[(&str, &[&str], bool)] = &[
         ("1.1", &[], true),
         ("1.1", &["close"], false),
@@ -210,7 +211,7 @@ fn a_connection_is_kept_as_its_version_and_its_fields_say() {
 }
 
 #[test]
-fn a_request_that_closes_is_the_last_whatever_the_response_says() {
+fn request_with_close_is_the_last_one() {
     let mut conn = Conn::new(Kind::HttpClient, &limits());
     let headers = Headers::new().with("Host", "h").with("Connection", "Close, x");
     let head = RequestHead { method: "DELETE".into(), target: "/".into(), headers };
@@ -226,7 +227,7 @@ fn a_request_that_closes_is_the_last_whatever_the_response_says() {
 }
 
 #[test]
-fn lengths_and_codings_that_say_the_same_are_one() {
+fn equal_lengths_and_codings_count_once() {
     let hi = Inbound::Body("hi".into());
     let check = |head: &[(&str, &str)]| {
         let text: String = head.iter().map(|(name, value)| format!("{name}:{value} \t\r\n")).collect();
@@ -246,7 +247,7 @@ fn lengths_and_codings_that_say_the_same_are_one() {
 
 // covers: B-001, B-005, B-006
 #[test]
-fn an_event_stream_is_read_through_the_chunks_around_it() {
+fn event_stream_is_parsed_across_chunks() {
     let event = format!(": hi\n\nid: 1\n\ndata: {}\r\n\r\n", note_text("m"));
     let (a, b) = event.split_at(20);
     check_response(
@@ -266,9 +267,9 @@ fn an_event_stream_is_read_through_the_chunks_around_it() {
     );
 }
 
-/// A `retry` counts from its own line on, also where the stream is cut in the midst of a chunk.
+/// A `retry` counts from its own line on, even if the stream is truncated inside a chunk.
 #[test]
-fn an_event_stream_that_is_cut_has_told_its_reconnection_time() {
+fn truncated_event_stream_keeps_its_reconnection_time() {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
     let framed = ["", "Content-Length: 500\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\nff\r\n"];
     for framing in framed {
@@ -282,7 +283,7 @@ fn an_event_stream_that_is_cut_has_told_its_reconnection_time() {
 }
 
 #[test]
-fn a_body_without_a_length_ends_with_the_connection() {
+fn body_without_length_ends_with_the_connection() {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n";
     let seen = client(format!("{head}hello").as_bytes(), true);
     assert_eq!(
@@ -299,7 +300,7 @@ fn a_body_without_a_length_ends_with_the_connection() {
 
 // covers: B-116
 #[test]
-fn of_a_body_over_the_limit_what_fits_is_handed_out_however_it_is_cut() {
+fn fitting_part_of_a_large_body_is_returned_with_any_split() {
     let text = "x".repeat(101);
     let seen = client(format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n{text}").as_bytes(), false);
     let fits = Inbound::Body("x".repeat(100).into());
@@ -308,7 +309,7 @@ fn of_a_body_over_the_limit_what_fits_is_handed_out_however_it_is_cut() {
 }
 
 #[test]
-fn a_response_that_cannot_be_understood_breaks_the_connection() {
+fn unparseable_response_breaks_the_connection() {
     let over = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n65\r\n{}\r\n",
         "x".repeat(101)
@@ -339,7 +340,7 @@ fn a_response_that_cannot_be_understood_breaks_the_connection() {
         assert!(seen.broken.as_ref().is_some_and(|text| text.contains(why)), "{bytes}: {seen:?}");
         assert!(!seen.keep_alive);
     }
-    // Bytes behind a response show at once, before they are polled.
+    // Bytes after a response show at once, before they are polled.
     let mut conn = Conn::new(Kind::HttpClient, &limits());
     conn.encode(get());
     conn.bytes("HTTP/1.1 202 \r\nContent-Length: 0\r\n\r\nHTTP/1.1 200".into());
@@ -349,14 +350,14 @@ fn a_response_that_cannot_be_understood_breaks_the_connection() {
         Case { kind: Kind::HttpClient, limits: limits(), sent: None, eof: false, bytes: b"HTTP/1.1 408 \r\n\r\n" };
     let seen = idle.feed([idle.bytes], false);
     assert_eq!((seen.items, seen.broken.is_some(), seen.keep_alive), (vec![], true, false));
-    // The connection was dead before the response began: that is for the pool to judge.
+    // The connection was dead before the response began. The pool decides what follows.
     let seen = client(b"", true);
     assert_eq!((seen.items, seen.broken, seen.at_boundary, seen.keep_alive), (vec![], None, true, false));
 }
 
 // covers: B-166
 #[test]
-fn a_head_that_two_readers_could_read_in_two_ways_is_refused() {
+fn ambiguous_head_is_refused() {
     let cases: &[(&str, &[&str])] = &[
         ("differ", &["Content-Length: 1, 2", "Content-Length: 1\r\nContent-Length: 01", "Content-Length: 1,"]),
         (
@@ -445,7 +446,7 @@ fn a_head_that_two_readers_could_read_in_two_ways_is_refused() {
 
 // covers: B-166
 #[test]
-fn chunks_that_are_not_what_they_say_break_the_connection() {
+fn malformed_chunks_break_the_connection() {
     let cases: &[(&str, &[&str])] = &[
         (
             "size of a chunk is not a number",
@@ -500,10 +501,10 @@ fn chunks_that_are_not_what_they_say_break_the_connection() {
 }
 
 proptest! {
-    /// The same body, however it is framed and however the network cuts it.
+    /// The same body, with any framing and any split.
     // covers: S1-14, B-003, B-010
     #[test]
-    fn the_framing_of_a_body_changes_nothing_of_what_is_in_it(
+    fn framing_of_a_body_does_not_change_its_items(
         lines in proptest::collection::vec(prop::sample::select(LINES), 0..12),
         is_events in any::<bool>(),
         chunks in proptest::collection::vec(1..40_usize, 1..5),

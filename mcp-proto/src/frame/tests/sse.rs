@@ -11,7 +11,7 @@ fn stream(max_event: usize) -> Body {
     Body::of_response(&ResponseHead { status: 200, headers }, &FrameLimits { max_event, ..FrameLimits::default() })
 }
 
-/// All items of the pieces but the end, and whether the stream broke.
+/// Returns all items of the pieces except the end, and whether the stream broke.
 fn feed<'a>(max_event: usize, pieces: impl IntoIterator<Item = &'a [u8]>, end: bool) -> (Vec<Inbound>, bool) {
     let mut body = stream(max_event);
     let mut items = Vec::new();
@@ -70,7 +70,7 @@ fn bad_data(data: &'static [u8]) -> Data {
 
 // covers: B-001, B-002, B-003, B-006, HTTP-C-025
 #[test]
-fn every_line_end_ends_a_line_however_it_is_cut() {
+fn every_line_end_works_with_any_split() {
     let text = note_text("é😀");
     let expected = [
         Inbound::Comment,
@@ -94,12 +94,12 @@ fn every_line_end_ends_a_line_however_it_is_cut() {
 
 // covers: B-011
 #[test]
-fn a_byte_order_mark_means_nothing_at_the_very_start_and_is_data_elsewhere() {
+fn byte_order_mark_is_ignored_at_the_start_only() {
     let x = || event(None, None, other("x", b"1"));
     check(b"\xEF\xBB\xBFevent: x\ndata: 1\n\n", &[x()]);
     check(b"\xEF\xBB\xBF\nevent: x\ndata: 1\n\n", &[x()]);
     check(b"\xEF\xBB\xBF:\n\n", &[Inbound::Comment]);
-    // Another one behind it, a part of one, or one in a later line is the beginning of a name that nobody knows.
+    // A second mark, a part of one, or one in a later line begins an unknown name.
     for name in [&b"\xEF\xBB\xBF\xEF\xBB\xBFevent"[..], b"\xEF\xBBevent", b"\xEFevent", b"\n\xEF\xBB\xBFevent"] {
         check(&[name, b": x\ndata: 1\n\n"].concat(), &[bad(b"1")]);
     }
@@ -112,7 +112,7 @@ fn a_byte_order_mark_means_nothing_at_the_very_start_and_is_data_elsewhere() {
 
 // covers: B-004, B-012
 #[test]
-fn fields_mean_what_the_standard_says() {
+fn fields_follow_the_standard() {
     check(b"event: a\ndata: 1\ndata:  2\ndata\ndata:3:4\n\n", &[event(None, None, other("a", b"1\n 2\n\n3:4"))]);
     check(b"event: a\ndata\ndata\n\n", &[event(None, None, other("a", b"\n"))]);
     check(b"event:a\nevent: b\ndata: 1\n\n", &[event(None, None, other("b", b"1"))]);
@@ -122,12 +122,12 @@ fn fields_mean_what_the_standard_says() {
     check(b"id: 1\nid: 2\n\nid:  3 \n\n", &[none(Some("2"), None), none(Some(" 3 "), None)]);
     check(b"id: \xFF\n\n", &[none(Some("\u{fffd}"), None)]);
     check(b"unknown: 1\nDATA: 2\n data: 3\ndat: 4\ndatas: 5\nevent : x\nretry1: 6\n: data: 7\n\n", &[Inbound::Comment]);
-    // An event begins anew after each empty line, whether there was anything to tell or not.
+    // An empty line starts a new event, even after an event without data.
     check(b"event: a\n\ndata: 1\n\n", &[none(None, None), bad(b"1")]);
 }
 
 #[test]
-fn a_reconnection_time_is_digits_and_nothing_else() {
+fn reconnection_time_consists_of_digits() {
     check(b"retry: 12\n\nretry:0\n\nretry: 007\n\n", &[none(None, Some(12)), none(None, Some(0)), none(None, Some(7))]);
     for text in ["-1", "+1", "1x", "", " 1", "1 ", "1.5", "\u{664}", "1\0", "0x1"] {
         check(format!("retry: {text}\n\n").as_bytes(), &[]);
@@ -139,7 +139,7 @@ fn a_reconnection_time_is_digits_and_nothing_else() {
 
 // covers: B-005, B-007, S4-01, S4-02
 #[test]
-fn only_a_message_with_data_is_read_as_json() {
+fn only_a_message_with_data_is_parsed_as_json() {
     let text = note_text("m");
     for name in ["", "event:\n", "event: message\n", "event: x\nevent: message\n"] {
         check(format!("{name}data: {text}\n\n").as_bytes(), &[message("m")]);
@@ -157,7 +157,7 @@ fn only_a_message_with_data_is_read_as_json() {
 
 // covers: S4-11
 #[test]
-fn an_event_of_another_type_has_its_id_and_its_reconnection_time() {
+fn event_of_another_type_has_its_id_and_retry() {
     check(
         b"event: ping\nid: 7\nretry: 3\ndata: x\n\nevent: ping\nid: 8\n\n",
         &[event(Some("7"), Some(3), other("ping", b"x")), none(Some("8"), None)],
@@ -166,7 +166,7 @@ fn an_event_of_another_type_has_its_id_and_its_reconnection_time() {
 
 // covers: B-008
 #[test]
-fn a_bad_message_costs_its_event_and_no_other() {
+fn invalid_message_affects_no_other_event() {
     let text = format!("data: no\n\ndata: \u{ff}\n\ndata: {}\n\n", note_text("m"));
     check(text.as_bytes(), &[bad(b"no"), bad("\u{ff}".as_bytes()), message("m")]);
     let (items, _) = feed(1000, [&b"data: \"\xff\"\n\n"[..]], false);
@@ -177,7 +177,7 @@ fn a_bad_message_costs_its_event_and_no_other() {
 }
 
 #[test]
-fn an_unfinished_event_is_discarded_but_its_retry_counts() {
+fn unfinished_event_is_discarded_but_its_retry_counts() {
     for unfinished in ["id: 7\ndata: 1\n", "id: 7\ndata: 1", "id: 7", "data", "retry: 5", ":"] {
         check_cut(unfinished.as_bytes(), &[]);
     }
@@ -186,7 +186,7 @@ fn an_unfinished_event_is_discarded_but_its_retry_counts() {
     check_cut(b":\nid: 1\n", &[Inbound::Comment]);
 }
 
-/// Checks a stream that ends in the midst of an event.
+/// Checks a stream that ends inside an event.
 fn check_cut(bytes: &[u8], items: &[Inbound]) {
     for at in 0..=bytes.len() {
         let (a, b) = bytes.split_at(at);
@@ -196,7 +196,7 @@ fn check_cut(bytes: &[u8], items: &[Inbound]) {
 
 // covers: B-013, B-015
 #[test]
-fn an_event_over_the_limit_breaks_the_stream_and_frees_it() {
+fn event_over_the_limit_breaks_and_frees_the_stream() {
     // What counts is what is held: the values, and the LF between data lines.
     let one = b"event:abcd\nid: 1\ndata:12345\ndata: 6\n\n";
     let fits = 4 + 1 + 7;
@@ -209,7 +209,7 @@ fn an_event_over_the_limit_breaks_the_stream_and_frees_it() {
 
 // covers: B-009, B-013
 #[test]
-fn what_never_ends_holds_no_more_than_the_limit_and_what_means_nothing_holds_nothing() {
+fn endless_fields_are_limited_and_ignored_ones_hold_nothing() {
     const LIMIT: usize = 10_000;
     let cases = [
         ("data: ", "x", true),
@@ -219,7 +219,7 @@ fn what_never_ends_holds_no_more_than_the_limit_and_what_means_nothing_holds_not
         ("event: ", "x", true),
         ("retry: ", "1", false),
         ("id: 1\ndata: 1\nid: 2", "\0", true),
-        // What replaces itself, and what is skipped.
+        // Fields that replace themselves, and skipped lines.
         ("", "id: 12345\n", false),
         ("", "event: 12345\n", false),
         ("", "retry: 12345\n", false),
@@ -250,15 +250,15 @@ fn what_never_ends_holds_no_more_than_the_limit_and_what_means_nothing_holds_not
 
 // covers: B-009
 #[test]
-fn a_million_lines_that_mean_nothing_are_passed_over_on_one_stack() {
-    // A reader that called itself for each of them would need far more stack than a test has.
+fn million_ignored_lines_need_no_recursion() {
+    // A recursive reader would need far more stack than a test has.
     for (skipped, tells) in [("\n", None), (":\n", Some(Inbound::Comment)), ("x: y\r\n", None), ("id: \0\r", None)] {
         let mut body = stream(100);
         body.bytes([skipped.repeat(1_000_000).as_bytes(), b"id: 1\n\n"].concat().into());
         let whole = body.buffered();
         let mut count = 0;
         while let Some(item) = body.poll_item() {
-            // Beside the chunk that was handed over nothing is held.
+            // The codec holds nothing except the buffer that it was given.
             assert!(body.buffered() <= whole + 100);
             if item == none(Some("1"), None) {
                 break;
@@ -274,7 +274,7 @@ fn a_million_lines_that_mean_nothing_are_passed_over_on_one_stack() {
 proptest! {
     // covers: STDIO-B-002, B-127
     #[test]
-    fn what_is_written_reads_back(id in proptest::option::of("\\PC{0,8}"), retry in proptest::option::of(0..100_000_u64), method in "\\PC{0,8}") {
+    fn written_events_read_back(id in proptest::option::of("\\PC{0,8}"), retry in proptest::option::of(0..100_000_u64), method in "\\PC{0,8}") {
         let text = crate::rpc::notification(&method, None);
         let bytes = encode_event(id.as_deref(), retry.map(Duration::from_millis), &text);
         let id = id.filter(|id| !id.contains(['\r', '\n', '\0']));
@@ -284,7 +284,7 @@ proptest! {
 
     // covers: B-001, B-002, B-004, B-010, B-011, B-012
     #[test]
-    fn any_stream_in_any_pieces_is_read_as_the_twin_reads_it(
+    fn any_split_of_any_stream_matches_the_independent_parser(
         pieces in proptest::collection::vec(prop::sample::select(PIECES), 0..30),
         cut in 1..7_usize,
     ) {
@@ -294,7 +294,7 @@ proptest! {
 }
 
 #[test]
-fn data_and_ids_cannot_break_out_of_their_lines() {
+fn data_and_ids_cannot_inject_lines() {
     let bytes = encode_event(Some("1\ndata: x"), None, &Bytes::from_static(b"a\nid: 2\r\rb\r\nc\n"));
     assert_eq!(bytes, "data: a\ndata: id: 2\ndata: \ndata: b\ndata: c\ndata: \n\n");
     check(&bytes, &[bad(b"a\nid: 2\n\nb\nc\n")]);
@@ -306,7 +306,7 @@ fn data_and_ids_cannot_break_out_of_their_lines() {
 }
 
 #[test]
-fn a_comment_stays_a_comment_whatever_its_text_is() {
+fn any_text_of_a_comment_stays_a_comment() {
     for (text, lines) in [("", 1), ("heartbeat", 1), ("a\n\ndata: 1\r\rid: 2\r\n\r\nretry: 3", 7), ("\n", 2), (":", 1)]
     {
         check(&encode_comment(text), &vec![Inbound::Comment; lines]);
@@ -338,14 +338,15 @@ const PIECES: &[&str] = &[
     ": x\n",
 ];
 
-/// The standard read aloud: all line ends made equal, all blocks taken apart, all lines of a block in turn.
+/// The standard, implemented literally: normalize all line ends, split into blocks, then handle the
+/// lines of each block.
 fn twin(stream: &str) -> Vec<Inbound> {
     let stream = stream.strip_prefix('\u{feff}').unwrap_or(stream).replace("\r\n", "\n").replace('\r', "\n");
     let mut lines: Vec<&str> = stream.split('\n').collect();
     lines.pop();
     let mut items = Vec::new();
     for block in lines.split_inclusive(|line| line.is_empty()) {
-        // A comment counts at once, fields when their block is done.
+        // A comment counts at once, fields at the end of their block.
         items.extend(block.iter().filter(|line| line.starts_with(':')).map(|_| Inbound::Comment));
         let [fields @ .., ""] = block else { continue };
         let (mut id, mut retry, mut kind, mut data, mut any) = (None, None, "", Vec::new(), false);

@@ -10,7 +10,7 @@ fn object(text: &str) -> Object {
 
 // covers: ELIC-S-006, ELIC-S-008
 #[test]
-fn a_form_is_a_flat_object_of_primitive_fields() {
+fn form_is_a_flat_object_of_primitive_fields() {
     let request = ElicitRequest::form("who?")
         .field(Field::text("mail").format("email").min(3.0).max(80.0).title("Mail"))
         .field(Field::integer("age").min(0.0).optional())
@@ -41,7 +41,7 @@ fn a_form_is_a_flat_object_of_primitive_fields() {
 
 // covers: ELIC-C-007
 #[test]
-fn a_question_without_a_mode_is_a_form_and_another_mode_is_told_apart() {
+fn request_without_mode_is_a_form() {
     let plain = object(r#"{"message":"m","requestedSchema":{"type":"object","properties":{} , "x":1}}"#);
     let read = ElicitRequest::read(&plain).unwrap();
     assert_eq!(read.schema.as_str(), r#"{"type":"object","properties":{} , "x":1}"#);
@@ -52,7 +52,7 @@ fn a_question_without_a_mode_is_a_form_and_another_mode_is_told_apart() {
 
 // covers: ELIC-C-021, X-53
 #[test]
-fn a_result_has_content_only_where_the_user_accepted() {
+fn result_has_content_only_if_the_user_accepted() {
     let accepted = object(r#"{"action":"accept","content":{"a":"x","n":1.5,"b":true,"l":["p","q"]}}"#);
     let read = ElicitResult::read(&accepted).unwrap();
     assert_eq!(read.to_object(), accepted);
@@ -72,7 +72,7 @@ fn a_result_has_content_only_where_the_user_accepted() {
 
 // covers: ELIC-S-024, ELIC-C-023, ELIC-B-025
 #[test]
-fn an_answer_is_checked_against_the_form() {
+fn answer_is_checked_against_the_form() {
     let request = ElicitRequest::form("q")
         .field(Field::text("t").min(2.0).max(3.0))
         .field(Field::integer("n").min(1.0).max(5.0).optional())
@@ -102,7 +102,7 @@ fn an_answer_is_checked_against_the_form() {
 }
 
 #[test]
-fn choices_are_read_in_every_form_that_a_revision_has() {
+fn choices_of_every_revision_are_decoded() {
     let schema = json(concat!(
         r#"{"type":"object","properties":{"a":{"type":"string","enum":["x"]},"b":{"type":"string","enum":["x"],"enumNames":["X"]},"#,
         r#""c":{"type":"string","oneOf":[{"const":"x","title":"X"}]},"d":{"type":"array","items":{"anyOf":[{"const":"x","title":"X"}]}},"#,
@@ -119,7 +119,7 @@ fn choices_are_read_in_every_form_that_a_revision_has() {
 
 // covers: ELIC-C-009
 #[test]
-fn what_an_answer_omits_is_filled_in_from_the_form() {
+fn omitted_fields_get_the_defaults_of_the_form() {
     let schema = json(concat!(
         r#"{"type":"object","required":["name","none"],"properties":{"#,
         r#""name":{"type":"string","default":"John Doe"},"#,
@@ -152,7 +152,7 @@ fn what_an_answer_omits_is_filled_in_from_the_form() {
 
 // covers: ELIC-C-009
 #[test]
-fn a_default_that_the_form_itself_would_refuse_is_not_filled_in() {
+fn invalid_default_is_not_filled_in() {
     let schema = json(concat!(
         r#"{"type":"object","properties":{"#,
         r#""a":{"type":"integer","default":"x"},"b":{"type":"string","maxLength":1,"default":"long"},"c":{"type":"boolean","default":null},"#,
@@ -166,7 +166,7 @@ fn a_default_that_the_form_itself_would_refuse_is_not_filled_in() {
 }
 
 #[test]
-fn a_form_of_a_hundred_thousand_fields_is_filled_in_and_checked_at_once() {
+fn form_of_hundred_thousand_fields_is_checked_in_linear_time() {
     let numbers = || (0..100_000).map(|n| format!("\"f{n}\""));
     let fields: Vec<String> = numbers().map(|name| format!(r#"{name}:{{"type":"boolean","default":true}}"#)).collect();
     let required: Vec<String> = numbers().collect();

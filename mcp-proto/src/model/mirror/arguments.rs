@@ -1,32 +1,32 @@
-//! What the annotations of a schema make of the arguments of a call (2026-07-28 transports, custom headers from tool parameters).
+//! The annotated arguments of a call (2026-07-28 transports, custom headers from tool parameters).
 
 use super::Mirror;
 use crate::rpc::{Id, JsonKind, Object, RawJson};
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 
-/// The greatest integer that a field may carry, in both directions: what a double holds exactly.
+/// The greatest absolute value of an integer in a field: up to it, a double is exact.
 const MAX_INTEGER: u64 = (1 << 53) - 1;
 
-/// An annotated place, in the arguments of one call.
+/// An annotated property, in the arguments of one call.
 #[derive(Clone, Copy)]
 pub(crate) struct Annotated<'a> {
-    /// What the field is called, without what all of them begin with.
+    /// The name of the field, without the common prefix.
     pub(crate) header: &'a str,
-    /// The property.
+    /// The name of the property.
     pub(crate) argument: &'a str,
-    /// The value; `None` if it is absent or `null`, which no field mirrors.
+    /// The value. `None` if it is absent or `null`, which no field mirrors.
     pub(crate) value: Option<&'a RawJson>,
 }
 
 impl Mirror {
-    /// Tells each annotated place of these arguments, until one is an error.
+    /// Visits each annotated property of these arguments, until one is an error.
     pub(crate) fn visit<E>(
         &self,
         arguments: &Object,
         tell: &mut dyn FnMut(Annotated<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Arguments may be many, and each is looked at once.
+        // There may be many arguments. Each is visited once.
         let mut there: BTreeMap<&str, &RawJson> = BTreeMap::new();
         there.extend(
             arguments.iter().filter(|(name, value)| value.kind() != JsonKind::Null && self.inner.contains_key(*name)),
@@ -45,7 +45,8 @@ impl Mirror {
     }
 }
 
-/// What a field says of this argument, before it is encoded. `None` for what no field can carry.
+/// Returns the text of this argument for a field, before its encoding. `None` for a value that no
+/// field can represent.
 pub(crate) fn text_of(value: &RawJson) -> Option<String> {
     match value.id() {
         _ if value.kind() == JsonKind::Bool => Some(value.as_str().to_string()),
@@ -55,12 +56,13 @@ pub(crate) fn text_of(value: &RawJson) -> Option<String> {
     }
 }
 
-/// Whether what a field says, decoded, is this argument. Integers compare as numbers: `42.0` is `42`.
+/// Returns whether the decoded text of a field equals this argument. Integers compare as numbers:
+/// `42.0` is `42`.
 pub(crate) fn says(text: &str, value: &RawJson) -> bool {
     let number = || RawJson::parse(text.as_bytes().to_vec()).ok().filter(|json| json.as_str() == text);
     match text_of(value) {
         None => false,
-        // A string in the field is none of the numbers.
+        // A string is not a number.
         Some(_) if value.kind() == JsonKind::Number => {
             number().is_some_and(|number| number.kind() == JsonKind::Number && number.id() == value.id())
         }

@@ -1,8 +1,8 @@
-//! A client over HTTP whose application adds fields of its own, recorded and replayed.
+//! An HTTP client whose application adds its own fields, recorded and replayed.
 
 use super::*;
 use crate::client::ListenerStart;
-use crate::exchange::{Headers, Shutdown};
+use crate::exchange::{Headers, IoEvent, Shutdown};
 use crate::input::Authorization;
 use crate::record::mask::Mask;
 use alloc::collections::BTreeMap;
@@ -10,10 +10,11 @@ use alloc::format;
 
 const URL: &str = "http://h/mcp";
 
-/// What must not be in a redacted recording: values that the application set, and the session of the server.
+/// Must not be in a redacted recording: a part of the values that the application set, and of the
+/// session id.
 const SECRET: &str = "hunter2";
 
-/// The response to a request, and whether its length is repeated in one field or by two.
+/// Returns the response to a request. Its length is repeated in one field or in two.
 fn response(status: &str, session: bool, body: &str) -> String {
     let length = body.len();
     let session = if session { format!("Mcp-Session-Id: {SECRET}-session\r\n") } else { String::new() };
@@ -23,7 +24,7 @@ fn response(status: &str, session: bool, body: &str) -> String {
     )
 }
 
-/// A server of 2025-11-25 that wants other credentials for a call once.
+/// A server of 2025-11-25 that requires other credentials for one call.
 fn serve(request: &str, is_authorized: bool) -> String {
     let id = request.split("\"id\":").nth(1).and_then(|rest| rest.split([',', '}']).next()).unwrap_or("0");
     let result = |result: &str| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}");
@@ -41,13 +42,13 @@ fn serve(request: &str, is_authorized: bool) -> String {
     }
 }
 
-/// A run with two pings, the first of which is challenged.
+/// Runs a client with two pings. The server challenges the first.
 fn run(redaction: Redaction) -> String {
     let mut config = ClientConfig::url(URL).unwrap();
     for name in ["Ocp-Apim-Subscription-Key", "X-Auth-Key", "Date", "Cache-Control", "X-Tenant"] {
         config = config.header(name, &format!("{SECRET} {name} ü")).unwrap();
     }
-    // It is not sent, and so must not be sent by a replay.
+    // It is not sent, so a replay must not send it.
     config.headers.push("X-Broken", format!("{SECRET}\r"));
     (config.policy, config.listener, config.authorize) = (Policy::Legacy, ListenerStart::Never, true);
     let (recorder, kept) = recorder(redaction);
@@ -60,13 +61,16 @@ fn run(redaction: Redaction) -> String {
     loop {
         while let Some(action) = client.poll_output() {
             match action {
-                Action::Open(channel, _) => client.opened(now, channel, Peer::default()),
+                Action::Open(channel, _) => client.handle_io(now, channel, IoEvent::Opened(Peer::default())),
                 Action::Write(channel, bytes) => {
-                    client.written(now, channel, bytes.len());
+                    client.handle_io(now, channel, IoEvent::Written(bytes.len()));
                     asked.entry(channel).or_default().push_str(core::str::from_utf8(&bytes).unwrap());
                 }
-                Action::Close(_, Shutdown::WriteHalf | Shutdown::Terminate) => {}
-                Action::Close(channel, Shutdown::Abort) => client.closed(now, channel, Closed::Aborted),
+                Action::Close(_, Shutdown::WriteHalf | Shutdown::Terminate) | Action::Read(..) | Action::Notice(..) => {
+                }
+                Action::Close(channel, Shutdown::Abort) => {
+                    client.handle_io(now, channel, IoEvent::Closed(Closed::Aborted))
+                }
                 Action::Event(Event::AuthNeeded { token, .. }) => {
                     is_authorized = true;
                     let fields = Headers::new().with("X-Weird", format!("{SECRET}-given")).with("Host", SECRET);
@@ -80,7 +84,9 @@ fn run(redaction: Redaction) -> String {
             }
         }
         match asked.pop_first() {
-            Some((channel, request)) => client.bytes(now, channel, serve(&request, is_authorized).into()),
+            Some((channel, request)) => {
+                client.handle_io(now, channel, IoEvent::Read(serve(&request, is_authorized).into()))
+            }
             None => break,
         }
     }
@@ -88,10 +94,10 @@ fn run(redaction: Redaction) -> String {
     client.close(now);
     while let Some(action) = client.poll_output() {
         if let Action::Write(channel, bytes) = action {
-            client.written(now, channel, bytes.len());
-            client.bytes(now, channel, serve("", true).into());
+            client.handle_io(now, channel, IoEvent::Written(bytes.len()));
+            client.handle_io(now, channel, IoEvent::Read(serve("", true).into()));
         } else if let Action::Close(channel, _) = action {
-            client.closed(now, channel, Closed::Eof);
+            client.handle_io(now, channel, IoEvent::Closed(Closed::Eof));
         }
     }
     String::from_utf8(kept.lock().unwrap().clone()).unwrap()
@@ -112,7 +118,7 @@ fn fields_of_the_application_are_masked_and_replayed() {
     }
 }
 
-/// Any value of a field is as long as it was, says nothing, and is sent if it was sent.
+/// The masked value of a field has the same length, and is sent if the original was sent.
 // covers: S2-44
 #[test]
 fn masked_fields_keep_their_length_and_are_sent_as_before() {

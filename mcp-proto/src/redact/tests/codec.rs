@@ -1,4 +1,5 @@
-//! The redactor beside the codec: what the codec reads, the redactor reads the same, and what the codec refuses, it masks to the end.
+//! Compares the redactor with the codec: both find the same messages, and the redactor masks
+//! everything after a byte that the codec rejects.
 
 use super::super::{Redactor, Side};
 use super::text;
@@ -10,7 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use proptest::prelude::*;
 
-/// What comes behind a response, and behind a request.
+/// What follows a response, and a request.
 const NEXT: [(&str, &str); 2] = [
     (
         "HTTP/1.1 200 OK\r\nMcp-Session-Id: hunter2\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n{\"id\":7}",
@@ -22,7 +23,7 @@ const NEXT: [(&str, &str); 2] = [
     ),
 ];
 
-/// What the codec makes of the bytes: whether they are one message and no more, or none; `None` if more are to come.
+/// Returns whether the codec parses the bytes as exactly one message. `None` if it needs more.
 fn accepts(side: Side, bytes: &[u8]) -> Option<bool> {
     let kind = if side == Side::Response { Kind::HttpClient } else { Kind::HttpServer };
     let mut conn = Conn::new(kind, &FrameLimits::default());
@@ -36,7 +37,7 @@ fn accepts(side: Side, bytes: &[u8]) -> Option<bool> {
         match item {
             Inbound::Reject(_) => return Some(false),
             Inbound::End => ended = true,
-            // A second one.
+            // A second message.
             Inbound::Response(_) | Inbound::Request(_) if ended => return None,
             _ => {}
         }
@@ -48,7 +49,8 @@ fn accepts(side: Side, bytes: &[u8]) -> Option<bool> {
     }
 }
 
-/// Redacts the message with another one behind it, and compares with the codec. Returns whether the codec takes it.
+/// Redacts the message with another one after it, and compares with the codec. Returns whether the
+/// codec accepts it.
 #[track_caller]
 fn compare(side: Side, message: &[u8]) -> Option<bool> {
     let (next, shown) = NEXT[usize::from(side == Side::Request)];
@@ -64,7 +66,7 @@ fn compare(side: Side, message: &[u8]) -> Option<bool> {
         // It belongs to the body.
         None => {}
     }
-    // What the redactor leaves is the same to the codec, so that a replay goes the same way.
+    // The codec gives the same result for the redacted bytes, so that a replay does not differ.
     assert_eq!(accepts(side, &redacted[..message.len()]), accepted, "{:?} of {:?}", text(&redacted), text(message));
     accepted
 }
@@ -73,7 +75,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 
 // covers: S2-44
 #[test]
-fn lengths_of_responses_are_read_as_the_codec_reads_them() {
+fn response_lengths_match_the_codec() {
     for (fields, body) in [
         ("Content-Length: 2, 2\r\n", "{}"),
         ("Content-Length: 2\r\nContent-Length: 2\r\n", "{}"),
@@ -139,7 +141,7 @@ fn lengths_of_responses_are_read_as_the_codec_reads_them() {
 
 // covers: S2-44
 #[test]
-fn lengths_of_requests_are_read_as_the_codec_reads_them() {
+fn request_lengths_match_the_codec() {
     let post = "POST / HTTP/1.1\r\nHost: h\r\n";
     for (head, body) in [
         (format!("{post}Content-Length: 2, 2\r\nContent-Length: 2\r\n"), "{}"),
@@ -171,7 +173,7 @@ fn lengths_of_requests_are_read_as_the_codec_reads_them() {
 /// Bytes between two messages are masked, whatever they look like.
 // covers: S2-44
 #[test]
-fn a_channel_of_http_never_becomes_one_of_lines() {
+fn http_connection_never_becomes_one_of_lines() {
     for stray in
         ["Mcp-Session-Id: hunter2\r\n", "{\"a\":\"hunter2\"}\n", " HTTP/1.1 200 OK\r\nX: hunter2\r\n", "hunter2"]
     {
@@ -184,21 +186,22 @@ fn a_channel_of_http_never_becomes_one_of_lines() {
             );
         }
     }
-    // A redactor that does not know the protocol takes a line for HTTP if it names HTTP where a first line does.
+    // A redactor that does not know the protocol treats a line as HTTP if it has the name of HTTP
+    // where a first line has it.
     for first in
         ["HTTP/2 200 OK\r\n", "HTTP/1.1 OK\r\n", "GET / HTTP/1.1 \r\n", "get / HTTP/1.1\r\n", "GET / HTTP/1.1\n"]
     {
         let bytes = format!("{first}Mcp-Session-Id: hunter2\r\n\r\n");
         assert!(!text(&Redactor::new().redact(bytes.as_bytes())).contains("hunter2"), "{bytes:?}");
     }
-    // A program that says where it listens is none.
+    // A program that prints its address is not HTTP.
     let lines = "Serving HTTP/1.1 at port 1\nprogress 1%\rprogress 2%\n{\"id\":7,\"a\":\"b\"}\n";
     assert_eq!(text(&Redactor::new().redact(lines.as_bytes())), lines);
     let lines = "HTTP/1.1 200 OK\n\n{\"id\":7,\"token\":\"a\"}\n";
     assert_eq!(text(&Redactor::of_lines().redact(lines.as_bytes())), lines.replace("\"a\"", "\"x\""));
 }
 
-/// A message of HTTP with mistakes in it, mostly none.
+/// An HTTP message, usually valid, sometimes with mistakes.
 fn message(side: Side) -> impl Strategy<Value = Vec<u8>> {
     let first = if side == Side::Response {
         prop_oneof![
@@ -258,13 +261,13 @@ proptest! {
 
     // covers: S2-44
     #[test]
-    fn any_response_is_read_as_the_codec_reads_it(message in message(Side::Response)) {
+    fn any_response_matches_the_codec(message in message(Side::Response)) {
         compare(Side::Response, &message);
     }
 
     // covers: S2-44
     #[test]
-    fn any_request_is_read_as_the_codec_reads_it(message in message(Side::Request)) {
+    fn any_request_matches_the_codec(message in message(Side::Request)) {
         compare(Side::Request, &message);
     }
 }

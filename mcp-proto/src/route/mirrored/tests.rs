@@ -1,4 +1,4 @@
-//! Calls over HTTP whose arguments stand in header fields as well: an engine, and a router behind it.
+//! Calls over HTTP with mirrored arguments: an engine with a router.
 
 use crate::exchange::{Body, ExchangeEvent, ExchangeId, Headers, Inbound, Outbound, Peer, RequestHead, ResponseHead};
 use crate::input::Outcome;
@@ -36,7 +36,7 @@ fn answer(said: &[u8]) -> Result<(), (i64, String)> {
     }
 }
 
-/// What becomes of a request to a server that offers these tools: its status, and what it is answered.
+/// Returns the status of a request to a server with these tools, and its response.
 fn asked(tools: impl IntoIterator<Item = Tool>, head: Option<Headers>, body: &str) -> (u16, Result<(), (i64, String)>) {
     let router = tools.into_iter().fold(Router::new("r", "1"), |router, tool| router.add(tool, ()));
     let mut server = Server::new(Arc::new(router.config()), [1; 32], NOW);
@@ -89,7 +89,7 @@ fn headers(fields: &[(&str, &str)]) -> Headers {
     fields.iter().fold(own, |headers, (name, value)| headers.with(name, *value))
 }
 
-/// A call of the annotated tool.
+/// Calls the annotated tool.
 fn called(arguments: &str, fields: &[(&str, &str)]) -> Result<(), String> {
     match asked([annotated()], Some(headers(fields)), &call(arguments)) {
         (200, Ok(())) => Ok(()),
@@ -106,7 +106,7 @@ fn refused(arguments: &str, fields: &[(&str, &str)], text: &str) {
 
 // covers: HDR-S-015, HDR-S-031, HDR-S-032, HDR-B-007
 #[test]
-fn every_annotated_argument_has_its_field_and_they_agree() {
+fn every_annotated_argument_has_a_matching_field() {
     let all = r#"{"region":"us-west1","count":42,"dry":false,"where":{"zone":"z"},"plain":"p"}"#;
     let fields = [
         ("Mcp-Param-Region", "us-west1"),
@@ -121,16 +121,16 @@ fn every_annotated_argument_has_its_field_and_they_agree() {
         let why = called(all, &fields).unwrap_err().to_lowercase();
         assert_eq!(why, format!("the header {} is missing", name.to_lowercase()));
         fields.push((name, "other"));
-        assert!(called(all, &fields).unwrap_err().ends_with("does not say what the argument says"));
+        assert!(called(all, &fields).unwrap_err().ends_with("does not match the argument"));
     }
     for other in ["us-west", "US-WEST1", "us-west11", "", "\"us-west1\""] {
-        refused(r#"{"region":"us-west1"}"#, &[("Mcp-Param-Region", other)], "does not say what the argument says");
+        refused(r#"{"region":"us-west1"}"#, &[("Mcp-Param-Region", other)], "does not match the argument");
     }
 }
 
 // covers: HDR-S-030, HDR-S-032
 #[test]
-fn an_argument_that_is_not_there_has_no_field() {
+fn absent_argument_has_no_field() {
     for nothing in [
         "{}",
         "null",
@@ -144,14 +144,14 @@ fn an_argument_that_is_not_there_has_no_field() {
             }
         }
     }
-    // An empty string is one.
+    // An empty string is a value.
     assert_eq!(called(r#"{"region":""}"#, &[("Mcp-Param-Region", "")]), Ok(()));
     refused(r#"{"region":""}"#, &[], "is missing");
 }
 
 // covers: HDR-S-014, HDR-B-022
 #[test]
-fn integers_compare_as_numbers_within_what_a_field_may_carry() {
+fn integers_compare_as_numbers_in_the_range_of_a_field() {
     let count = |argument: &str, field: &str| {
         called(&format!(r#"{{"count":{argument}}}"#), &[("Mcp-Param-Count", field)]).is_ok()
     };
@@ -190,18 +190,18 @@ fn integers_compare_as_numbers_within_what_a_field_may_carry() {
     ] {
         assert!(!count(argument, field), "{argument} {field}");
     }
-    // What is text in the body compares as text, whatever it looks like.
+    // A string in the body compares as text, even if it looks like a number.
     assert_eq!(called(r#"{"any":"42"}"#, &[("Mcp-Param-Any", "42")]), Ok(()));
-    refused(r#"{"any":"42"}"#, &[("Mcp-Param-Any", "42.0")], "does not say");
+    refused(r#"{"any":"42"}"#, &[("Mcp-Param-Any", "42.0")], "does not match");
     assert_eq!(called(r#"{"any":42}"#, &[("Mcp-Param-Any", "42.0")]), Ok(()));
-    refused(r#"{"dry":true}"#, &[("Mcp-Param-Dry", "True")], "does not say");
-    refused(r#"{"dry":true}"#, &[("Mcp-Param-Dry", "1")], "does not say");
-    refused(r#"{"dry":{}}"#, &[("Mcp-Param-Dry", "{}")], "does not say");
+    refused(r#"{"dry":true}"#, &[("Mcp-Param-Dry", "True")], "does not match");
+    refused(r#"{"dry":true}"#, &[("Mcp-Param-Dry", "1")], "does not match");
+    refused(r#"{"dry":{}}"#, &[("Mcp-Param-Dry", "{}")], "does not match");
 }
 
 // covers: HDR-S-013, HDR-S-032, HDR-S-033, HDR-S-038
 #[test]
-fn a_field_is_decoded_and_each_of_its_name_counts() {
+fn every_field_of_a_name_is_decoded_and_checked() {
     let region = |argument: &str, fields: &[&str]| {
         let fields: Vec<_> = fields.iter().map(|field| ("Mcp-Param-Region", *field)).collect();
         called(&format!(r#"{{"region":"{argument}"}}"#), &fields)
@@ -225,8 +225,8 @@ fn a_field_is_decoded_and_each_of_its_name_counts() {
     for (argument, field, text) in [
         ("Hello", "=?base64?SGVsbG8?=", "is not the Base64"),
         ("Hello", "=?base64?SGVs!!!bG8=?=", "is not the Base64"),
-        ("Hello", "Hel\u{1}lo", "no header may hold"),
-        ("caf\u{e9}", "caf\u{e9}", "no header may hold"),
+        ("Hello", "Hel\u{1}lo", "must not contain"),
+        ("caf\u{e9}", "caf\u{e9}", "must not contain"),
         ("x", "=?base64?/w==?=", "not UTF-8"),
     ] {
         let why = region(argument, &[field]).unwrap_err();
@@ -236,7 +236,7 @@ fn a_field_is_decoded_and_each_of_its_name_counts() {
 
 // covers: HDR-S-032, HDR-C-027
 #[test]
-fn what_nobody_has_annotated_and_what_did_not_come_over_http_is_not_looked_at() {
+fn unannotated_and_non_http_arguments_are_not_checked() {
     for field in ["Mcp-Param-Other", "Mcp-Param-Plain", "Mcp-Param-", "X-Mcp-Param-Region", "Mcp-Param-Where"] {
         assert_eq!(called(r#"{"plain":"p"}"#, &[(field, "=?base64?!?=")]), Ok(()), "{field}");
     }
@@ -247,7 +247,7 @@ fn what_nobody_has_annotated_and_what_did_not_come_over_http_is_not_looked_at() 
 
 // covers: HDR-S-010, HDR-S-032
 #[test]
-fn fields_are_looked_at_before_what_else_may_be_wrong() {
+fn fields_are_checked_before_anything_else() {
     let code = |body: &str, fields: &[(&str, &str)]| {
         let (status, answer) = asked([annotated()], Some(headers(fields)), body);
         (status, answer.map_err(|(code, _)| code))
@@ -265,7 +265,7 @@ fn fields_are_looked_at_before_what_else_may_be_wrong() {
 
 // covers: HDR-S-017, HDR-S-018, HDR-S-019, HDR-S-020, HDR-S-021, HDR-S-023, HDR-S-024
 #[test]
-fn a_tool_that_is_annotated_against_the_rules_is_not_offered() {
+fn tool_with_invalid_annotation_is_not_offered() {
     let one = |kind: &str, name: &str| {
         format!(r#"{{"type":"object","properties":{{"a":{{"type":"{kind}","x-mcp-header":{name}}}}}}}"#)
     };
@@ -277,13 +277,13 @@ fn a_tool_that_is_annotated_against_the_rules_is_not_offered() {
         (one("string", r#""a\r\nX: y""#), "is not a token"),
         (one("string", r#""\u0000""#), "is not a token"),
         (one("string", "7"), "is not a string"),
-        (one("number", r#""A""#), "stands on what is neither"),
-        (one("object", r#""A""#), "stands on what is neither"),
-        (format!(r#"{{"properties":{{"a":{legal},"b":{}}}}}"#, legal.replace('A', "a")), "stands twice"),
-        (format!(r#"{{"properties":{{"a":{{"type":"array","items":{legal}}}}}}}"#), "do not lead"),
-        (format!(r#"{{"oneOf":[{{"properties":{{"a":{legal}}}}}]}}"#), "do not lead"),
-        (format!(r##"{{"$defs":{{"a":{legal}}},"properties":{{"a":{{"$ref":"#/$defs/a"}}}}}}"##), "do not lead"),
-        (r#"{"x-mcp-header":"A"}"#.to_string(), "do not lead"),
+        (one("number", r#""A""#), "is on a type other than"),
+        (one("object", r#""A""#), "is on a type other than"),
+        (format!(r#"{{"properties":{{"a":{legal},"b":{}}}}}"#, legal.replace('A', "a")), "occurs twice"),
+        (format!(r#"{{"properties":{{"a":{{"type":"array","items":{legal}}}}}}}"#), "not reachable"),
+        (format!(r#"{{"oneOf":[{{"properties":{{"a":{legal}}}}}]}}"#), "not reachable"),
+        (format!(r##"{{"$defs":{{"a":{legal}}},"properties":{{"a":{{"$ref":"#/$defs/a"}}}}}}"##), "not reachable"),
+        (r#"{"x-mcp-header":"A"}"#.to_string(), "not reachable"),
     ];
     for (schema, why) in bad {
         let tool = tool("named").input_schema(schema.as_str());
@@ -302,7 +302,7 @@ fn a_tool_that_is_annotated_against_the_rules_is_not_offered() {
 proptest! {
     // covers: HDR-S-013, HDR-S-014, HDR-S-032
     #[test]
-    fn what_our_client_mirrors_our_server_accepts(region: Option<String>, count in proptest::option::of(-9_007_199_254_740_991_i64..=9_007_199_254_740_991), dry: Option<bool>) {
+    fn server_accepts_the_fields_of_the_client(region: Option<String>, count in proptest::option::of(-9_007_199_254_740_991_i64..=9_007_199_254_740_991), dry: Option<bool>) {
         use crate::model::headers::encode;
         let arguments = Object::new()
             .with_opt("region", region.as_deref())

@@ -1,4 +1,4 @@
-//! Connections of messages both ways that the application admits.
+//! Admission of duplex connections by the application.
 
 use super::*;
 use crate::exchange::{Credentials, PeerKind};
@@ -14,7 +14,7 @@ fn guarded() -> Bench {
     Bench::with(|config| config.admit = true)
 }
 
-/// Opens an exchange that the application is asked about, and gives what it is shown.
+/// Opens an exchange that needs admission, and returns the token of the event.
 fn shown(bench: &mut Bench, x: ExchangeId) -> AdmitToken {
     bench.handle_event(x, ExchangeEvent::Opened(peer()));
     let [Output::Event(Event::Admit(token, None))] = <[Output; 1]>::try_from(bench.outputs()).expect("one output")
@@ -32,7 +32,7 @@ fn accept(who: &str) -> Admission {
     Admission::Accept(Some(who.into()))
 }
 
-/// An exchange that was admitted as coming from this principal.
+/// Opens an exchange and admits it with this principal.
 fn admitted(bench: &mut Bench, x: ExchangeId, who: &str) {
     let token = shown(bench, x);
     admit(bench, token, accept(who));
@@ -45,7 +45,7 @@ fn connection_is_served_once_it_is_admitted() {
     let mut bench = guarded();
     let token = shown(&mut bench, A);
     assert_eq!(token.peer(), &peer());
-    // A driver may have read on.
+    // A driver may have read further.
     bench.item(A, read(&initialize("2025-11-25", "{}")));
     assert_eq!(bench.outputs(), []);
     assert_eq!(bench.server.poll_timeout(), Some(Instant::from_millis(10_000)));
@@ -100,7 +100,7 @@ fn connection_that_is_not_admitted_is_closed_unserved() {
 
 // covers: S3-45
 #[test]
-fn only_accepted_connections_are_asked_about() {
+fn only_accepted_connections_need_admission() {
     let mut bench = guarded();
     let given = Peer::default().named("the parent");
     assert_eq!(given.kind, PeerKind::Given);
@@ -108,7 +108,7 @@ fn only_accepted_connections_are_asked_about() {
     assert_eq!(bench.say(A, &modern("1", "server/discover", "")).len(), 1, "served at once");
     bench.handle_event(B, ExchangeEvent::Opened(Peer::tcp(([127, 0, 0, 1], 1).into())));
     assert!(matches!(&bench.events()[..], [Event::Admit(_, None)]));
-    // Without the option nothing is asked.
+    // Without the option, connections are served without admission.
     let mut open = Bench::new();
     open.handle_event(A, ExchangeEvent::Opened(peer()));
     assert_eq!(open.say(A, &modern("1", "server/discover", "")).len(), 1);
@@ -116,7 +116,7 @@ fn only_accepted_connections_are_asked_about() {
 
 // covers: B-187
 #[test]
-fn what_comes_before_the_decision_is_bounded() {
+fn input_before_admission_is_bounded() {
     let mut bench = guarded();
     // One message and the end of the input are kept, as a shell pipe sends them.
     let token = shown(&mut bench, A);
@@ -125,7 +125,7 @@ fn what_comes_before_the_decision_is_bounded() {
     admit(&mut bench, token, accept("ada"));
     let said = bench.heard(A);
     assert!(said[0] == "Continue" && said[1].contains("result") && said[2] == "end" && said.len() == 3, "{said:?}");
-    // A second message is not held.
+    // A second message is not kept.
     for second in [read(PING), read("[]"), read("nonsense")] {
         let token = shown(&mut bench, A);
         bench.item(A, read(PING));
@@ -139,13 +139,13 @@ fn what_comes_before_the_decision_is_bounded() {
 }
 
 #[test]
-fn connection_that_goes_before_the_decision_leaves_nothing() {
+fn connection_closed_before_admission_leaves_no_state() {
     let mut bench = guarded();
     let token = shown(&mut bench, A);
     bench.item(A, read(PING));
     bench.handle_event(A, failed());
     assert!(bench.outputs().is_empty() && bench.server.env.exchanges.is_empty() && bench.at_rest());
-    // Another exchange of the same number is another one.
+    // Another exchange with the same number needs its own admission.
     let other = shown(&mut bench, A);
     admit(&mut bench, token, accept("eve"));
     assert_eq!(bench.outputs(), []);
@@ -159,7 +159,7 @@ fn connection_that_goes_before_the_decision_leaves_nothing() {
 }
 
 #[test]
-fn first_request_is_awaited_from_the_admission_on() {
+fn first_request_timeout_starts_at_admission() {
     let mut bench = Bench::with(|config| {
         config.admit = true;
         config.limits.server.handshake_timeout = Some(Duration::from_secs(1));

@@ -8,7 +8,7 @@ const CANCEL: &str =
 
 // covers: CANC-B-010, CANC-B-013, X-34, STDIO-S-013, STDIO-S-014, B-063, B-222, B-047
 #[test]
-fn a_cancelled_request_is_told_to_its_handler_and_gets_nothing_more() {
+fn cancellation_reaches_the_handler_and_ends_the_request() {
     for (line, cancel) in [
         (CALL.to_string(), CANCEL.to_string()),
         (modern("1", "tools/call", ""), CANCEL.to_string()),
@@ -32,7 +32,7 @@ fn a_cancelled_request_is_told_to_its_handler_and_gets_nothing_more() {
 
 // covers: CANC-B-011, CANC-B-015, CANC-B-016, CANC-B-007, B-064
 #[test]
-fn a_cancellation_of_nothing_is_ignored_and_told() {
+fn unknown_cancellation_is_ignored_and_reported() {
     let mut bench = Bench::new().initialized(A, "2025-11-25", "{}");
     let (responder, _) = bench.request(A, CALL);
     for params in [
@@ -54,14 +54,14 @@ fn a_cancellation_of_nothing_is_ignored_and_told() {
 
 // covers: B-063
 #[test]
-fn an_answer_is_given_once() {
+fn request_gets_one_response() {
     let mut bench = Bench::new().initialized(A, "2025-11-25", "{}");
     let (responder, _) = bench.request(A, CALL);
     let answer = responder.write(Outcome::Complete(Object::new()));
     bench.server.respond(bench.now, answer.clone());
     bench.server.respond(bench.now, answer.clone());
     assert_eq!(bench.heard(A).len(), 1);
-    // Nor does it answer a later request of the same id, or a request of another engine.
+    // Nor does it answer a later request with the same id, or a request of another engine.
     bench.runs(A, CALL);
     let mut other = Bench::seeded([8; 32], |_| {}).initialized(A, "2025-11-25", "{}");
     other.runs(A, CALL);
@@ -72,7 +72,7 @@ fn an_answer_is_given_once() {
 
 // covers: B-066, B-268, CANC-B-010
 #[test]
-fn a_cut_exchange_cancels_what_runs_on_it_and_on_no_other() {
+fn failed_exchange_cancels_only_its_own_requests() {
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}").initialized(B, "2025-06-18", "{}");
     let (on_a, _) = bench.request(A, CALL);
     let (on_b, _) = bench.request(B, CALL);
@@ -92,7 +92,7 @@ fn a_cut_exchange_cancels_what_runs_on_it_and_on_no_other() {
 
 // covers: B-140, STDIO-S-017
 #[test]
-fn what_runs_when_the_client_has_said_all_may_finish_within_the_grace() {
+fn requests_may_finish_within_the_grace_after_end_of_input() {
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}");
     let (quick, _) = bench.request(A, CALL);
     let (slow, _) = bench.request(A, &CALL.replace("\"id\":1", "\"id\":2"));
@@ -107,7 +107,7 @@ fn what_runs_when_the_client_has_said_all_may_finish_within_the_grace() {
     assert_eq!(bench.outputs(), ended);
     bench.complete(slow, "{}");
     assert!(bench.outputs().is_empty() && bench.at_rest());
-    // Nothing runs: nothing is waited for; and the last answer ends it at once.
+    // With nothing running there is no grace period; the last response ends it at once.
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}").initialized(B, "2025-06-18", "{}");
     bench.item(A, Inbound::End);
     assert_eq!(bench.outputs(), [Output::Send(A, Outbound::End)]);
@@ -120,7 +120,7 @@ fn what_runs_when_the_client_has_said_all_may_finish_within_the_grace() {
 
 // covers: B-140, B-077
 #[test]
-fn a_client_that_has_said_all_cannot_be_asked() {
+fn no_input_request_after_end_of_input() {
     let ask = || Outcome::NeedInput { requests: [("r".into(), InputRequest::Roots)].into(), state: None };
     for asked_before in [true, false] {
         let mut bench = Bench::new().initialized(A, "2025-06-18", r#"{"roots":{}}"#);
@@ -141,7 +141,7 @@ fn a_client_that_has_said_all_cannot_be_asked() {
 
 // covers: TIME-B-005, B-066
 #[test]
-fn a_handler_that_takes_too_long_is_stopped_and_its_request_answered() {
+fn handler_deadline_cancels_the_handler_with_an_error() {
     let mut bench = Bench::with(|config| config.limits.server.handler_deadline = Some(Duration::from_secs(5)))
         .initialized(A, "2025-06-18", "{}");
     let (responder, _) = bench.request(A, CALL);
@@ -155,7 +155,7 @@ fn a_handler_that_takes_too_long_is_stopped_and_its_request_answered() {
     assert_eq!(error(&on(A, &outputs[2]).unwrap()).code, -32603);
     bench.complete(responder, "{}");
     assert!(bench.outputs().is_empty() && bench.at_rest());
-    // An answer that comes before the tick wins.
+    // A response before the tick wins over the deadline.
     let (responder, _) = bench.request(A, CALL);
     bench.now = bench.now + Duration::from_secs(9);
     bench.complete(responder, "{}");
@@ -165,7 +165,7 @@ fn a_handler_that_takes_too_long_is_stopped_and_its_request_answered() {
 
 // covers: TIME-B-001
 #[test]
-fn what_a_client_says_fires_no_timer() {
+fn input_from_the_client_fires_no_timer() {
     let mut bench = Bench::with(|config| config.limits.server.handler_deadline = Some(Duration::from_secs(5)))
         .initialized(A, "2025-06-18", "{}");
     let (responder, _) = bench.request(A, CALL);
@@ -178,7 +178,7 @@ fn what_a_client_says_fires_no_timer() {
 
 // covers: B-173, B-272, INIT-B-017, STDIO-S-018
 #[test]
-fn a_shutdown_lets_what_runs_end_and_then_ends_everything_once() {
+fn shutdown_waits_for_requests_and_terminates_once() {
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}").initialized(B, "2025-06-18", "{}");
     let (quick, _) = bench.request(A, CALL);
     let (slow, _) = bench.request(B, CALL);
@@ -206,13 +206,13 @@ fn a_shutdown_lets_what_runs_end_and_then_ends_everything_once() {
     bench.item(B, read(CALL));
     bench.pass(Duration::from_secs(100));
     let note = Note::Custom("x".into(), Object::new());
-    assert_eq!(bench.server.notify(bench.now, RequestKey(1), note).unwrap_err().why, Refusal::Closed);
+    assert_eq!(bench.server.notify(bench.now, RequestKey::new(1), note).unwrap_err().why, Refusal::Closed);
     assert!(bench.outputs().is_empty() && bench.at_rest() && bench.server.poll_timeout().is_none());
 }
 
 // covers: B-173
 #[test]
-fn a_shutdown_ends_at_once_with_nothing_to_wait_for() {
+fn shutdown_without_requests_ends_at_once() {
     let mut bench = Bench::new().open(A);
     bench.server.shutdown(bench.now, Duration::from_secs(3));
     assert_eq!(bench.outputs(), [Output::Send(A, Outbound::End), Output::Event(Event::Terminated)]);
@@ -229,7 +229,7 @@ fn a_shutdown_ends_at_once_with_nothing_to_wait_for() {
 
 // covers: B-089
 #[test]
-fn an_exchange_without_a_first_request_is_dropped_in_time() {
+fn exchange_without_first_request_times_out() {
     let limit = |config: &mut ServerConfig| config.limits.server.handshake_timeout = Some(Duration::from_secs(5));
     let mut bench = Bench::with(limit).open(A);
     bench.say(A, &legacy("1", "ping", "{}"));
@@ -244,7 +244,7 @@ fn an_exchange_without_a_first_request_is_dropped_in_time() {
 
 // covers: B-272
 #[test]
-fn nothing_follows_the_end_even_in_the_middle_of_a_batch() {
+fn nothing_follows_termination_within_a_batch() {
     let mut bench = Bench::new().initialized(A, "2025-03-26", "{}");
     let (responder, _) = bench.request(A, CALL);
     bench.server.shutdown(bench.now, Duration::from_secs(3));

@@ -1,5 +1,4 @@
-//! What a browser is told about pages of other origins.
-#![cfg(feature = "http")]
+//! CORS: the response fields for pages of other origins.
 
 use super::*;
 use crate::exchange::{Headers, RequestHead};
@@ -18,13 +17,13 @@ fn request(method: &str, fields: &[(&str, &str)]) -> RequestHead {
     RequestHead { method: method.into(), target: "/mcp".into(), headers }
 }
 
-/// The question of a browser before a page calls a tool.
+/// The preflight request of a browser before a page calls a tool.
 fn question(origin: (&str, &str), asked: &str) -> RequestHead {
     let method = ("Access-Control-Request-Method", "POST");
     request("OPTIONS", &[("Host", "localhost"), origin, method, ("Access-Control-Request-Headers", asked)])
 }
 
-/// The head that answers.
+/// Sends a request and returns the head of the response.
 fn answered(bench: &mut Bench, head: RequestHead, body: &str) -> crate::exchange::ResponseHead {
     bench.item(A, Inbound::Request(head));
     if !body.is_empty() {
@@ -38,7 +37,7 @@ fn answered(bench: &mut Bench, head: RequestHead, body: &str) -> crate::exchange
     head.expect("an answer")
 }
 
-/// A request to the server itself, with these fields beside what it needs.
+/// A `server/discover` request with these fields in addition to the required ones.
 fn discover(fields: &[(&str, &str)]) -> RequestHead {
     let own = [
         ("Content-Type", "application/json"),
@@ -53,14 +52,14 @@ fn asks() -> String {
     modern("1", "server/discover", "")
 }
 
-/// The fields of the protocol, and what caches need to know of it.
+/// The CORS fields and the `Vary` field of a response.
 fn fields(headers: &Headers) -> Vec<(&str, &str)> {
     headers.iter().filter(|(name, _)| name.starts_with("Access-") || *name == "Vary").collect()
 }
 
 // covers: S3-24, R-20, B-184
 #[test]
-fn unless_it_is_asked_for_no_answer_has_a_field_of_it() {
+fn cors_is_off_by_default() {
     for hosts in [Hosts::Loopback, Hosts::Any] {
         let mut bench = server(false, hosts);
         let head = answered(&mut bench, question(PAGE, "content-type"), "");
@@ -72,7 +71,7 @@ fn unless_it_is_asked_for_no_answer_has_a_field_of_it() {
 
 // covers: S3-24, R-20
 #[test]
-fn a_page_that_may_is_told_what_it_may() {
+fn preflight_of_an_allowed_origin_gets_the_cors_fields() {
     let mut bench = server(true, Hosts::Loopback);
     let head = answered(&mut bench, question(PAGE, "content-type"), "");
     assert_eq!(head.status, 204);
@@ -100,7 +99,7 @@ fn a_page_that_may_is_told_what_it_may() {
 
 // covers: S3-24, R-20
 #[test]
-fn every_answer_to_a_page_lets_it_read_what_it_needs() {
+fn every_response_to_a_page_has_the_cors_fields() {
     let mut bench = server(true, Hosts::Loopback);
     let expected = [
         ("Vary", "Origin"),
@@ -116,7 +115,7 @@ fn every_answer_to_a_page_lets_it_read_what_it_needs() {
         let head = answered(&mut bench, head, &body);
         assert_eq!((head.status, fields(&head.headers)), (status, expected.to_vec()));
     }
-    // A stream too.
+    // The same holds for an event stream.
     let call = [
         ("Content-Type", "application/json"),
         ("Accept", "application/json, text/event-stream"),
@@ -133,14 +132,14 @@ fn every_answer_to_a_page_lets_it_read_what_it_needs() {
     assert_eq!(fields(&head.headers), expected);
     bench.complete(responder, "{}");
     bench.outputs();
-    // Whoever is no page gets no more than what caches need.
+    // A request without `Origin` gets only the `Vary` field.
     let head = answered(&mut bench, discover(&[]), &asks());
     assert_eq!(fields(&head.headers), [("Vary", "Origin")]);
 }
 
 // covers: S3-43, B-180, B-183
 #[test]
-fn a_page_that_may_not_is_told_nothing_but_that() {
+fn foreign_origin_gets_403_without_cors_fields() {
     let mut bench = server(true, Hosts::Loopback);
     for origin in ["https://evil.example", "null", "http://localhost.evil.example", ""] {
         let head = answered(&mut bench, question(("Origin", origin), "content-type"), "");
@@ -150,13 +149,14 @@ fn a_page_that_may_not_is_told_nothing_but_that() {
     }
     let head = answered(&mut bench, discover(&[("Host", "evil.example"), PAGE]), &asks());
     assert_eq!((head.status, fields(&head.headers)), (403, vec![]));
-    // Of two origins it is none.
+    // Two origins allow neither.
     let head = answered(&mut bench, discover(&[PAGE, ("origin", "http://127.0.0.1")]), &asks());
     assert_eq!((head.status, fields(&head.headers)), (200, vec![("Vary", "Origin")]));
-    // What lacks an origin is no question of a browser.
+    // A request without `Origin` is not a preflight request.
     let head = answered(&mut bench, request("OPTIONS", &[("Access-Control-Request-Method", "POST")]), "");
     assert_eq!((head.status, fields(&head.headers)), (405, vec![("Vary", "Origin")]));
-    // Where all are served each is told of itself, never of all, and none of what breaks a field.
+    // With all origins allowed, the response repeats the origin, never `*`, and omits an invalid
+    // one.
     let mut bench = server(true, Hosts::Any);
     for (origin, told) in
         [("null", Some("null")), ("https://evil.example", Some("https://evil.example")), ("a b", None)]
@@ -169,7 +169,7 @@ fn a_page_that_may_not_is_told_nothing_but_that() {
 
 // covers: S3-24, B-180
 #[test]
-fn a_browser_asks_before_it_has_a_token_and_reads_why_it_was_refused() {
+fn preflight_needs_no_token_and_errors_are_readable() {
     let mut bench = Bench::with(|config| {
         config.cors = true;
         config.admit = true;
@@ -188,14 +188,14 @@ fn a_browser_asks_before_it_has_a_token_and_reads_why_it_was_refused() {
     });
     let head = head.unwrap();
     assert_eq!((head.status, head.headers.get("Access-Control-Allow-Origin")), (401, Some("http://localhost:5173")));
-    // What HTTP itself refuses is read as well.
+    // The page can also read an error of HTTP itself.
     let mut bench = server(true, Hosts::Loopback);
     bench.item(A, Inbound::Request(discover(&[PAGE])));
     bench.item(A, Inbound::Reject(crate::exchange::BadRequest { status: 413, why: "too large" }));
     let outputs = bench.outputs();
     let Some(Output::Send(A, Outbound::Response { head, .. })) = outputs.last() else { panic!("{outputs:?}") };
     assert_eq!((head.status, head.headers.get("Access-Control-Allow-Origin")), (413, Some("http://localhost:5173")));
-    // And that there is no room for it.
+    // The page can also read that the server is full.
     let mut bench = Bench::with(|config| {
         config.cors = true;
         config.limits.server.max_exchanges = 0;

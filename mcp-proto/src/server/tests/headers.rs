@@ -1,17 +1,17 @@
-//! The headers that repeat what a request says.
-#![cfg(feature = "http")]
+//! The header fields that repeat parts of the request body.
 
 use super::*;
 use crate::exchange::{Headers, RequestHead};
 
-/// A request of 2026-07-28 with these fields beside what every one has.
+/// A request of 2026-07-28 with these fields in addition to the required ones.
 fn head(fields: &[(&str, &str)]) -> RequestHead {
     let own = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
     let headers = [&own, fields].concat().iter().fold(Headers::new(), |all, (name, value)| all.with(name, *value));
     RequestHead { method: "POST".into(), target: "/mcp".into(), headers }
 }
 
-/// Whether a request gets to the application; else the status, the code and the text of the error.
+/// Returns `Ok` for a request that reaches the application, otherwise status, code and text of the
+/// error.
 fn judged(fields: &[(&str, &str)], body: &str) -> Result<(), (u16, i64, String)> {
     let mut bench = Bench::new();
     bench.item(A, Inbound::Request(head(fields)));
@@ -33,7 +33,7 @@ fn judged(fields: &[(&str, &str)], body: &str) -> Result<(), (u16, i64, String)>
     Err((status.parse().unwrap(), error.code, error.message))
 }
 
-/// `rest` as of [`modern`]; all three fields, of which these stand in for what would be said.
+/// `rest` as in [`modern`]; `fields` replaces the three standard fields.
 fn call(method: &str, rest: &str, fields: &[(&str, &str)]) -> Result<(), (u16, i64, String)> {
     judged(fields, &modern("1", method, rest))
 }
@@ -49,7 +49,7 @@ const VERSION: (&str, &str) = ("MCP-Protocol-Version", "2026-07-28");
 
 // covers: HDR-S-010, HDR-S-011, B-211
 #[test]
-fn each_standard_header_must_be_there() {
+fn each_standard_header_is_required() {
     let all = [VERSION, ("Mcp-Method", "tools/call"), ("Mcp-Name", "t")];
     let name = r#","name":"t""#;
     assert_eq!(call("tools/call", name, &all), Ok(()));
@@ -66,7 +66,7 @@ fn each_standard_header_must_be_there() {
 
 // covers: HDR-S-009, HDR-S-011, TASKX-C-034
 #[test]
-fn each_method_that_has_a_name_must_show_it() {
+fn named_methods_require_the_name_header() {
     for (method, key) in [
         ("tools/call", "name"),
         ("prompts/get", "name"),
@@ -87,11 +87,10 @@ fn each_method_that_has_a_name_must_show_it() {
             mismatch(said(Some(other)), "Mcp-Name does not say what the body says");
         }
     }
-    // Of the others it says nothing.
+    // For other methods the header is not checked.
     let fields = [VERSION, ("Mcp-Method", "tools/list"), ("Mcp-Name", "x")];
     assert_eq!(call("tools/list", r#","name":"t""#, &fields), Ok(()));
-    // A name that the body does not have may not stand in the header; without both it is the body
-    // that is wrong.
+    // A name that the body lacks must not be in the header. Without both, the body is wrong.
     for rest in ["", r#","name":7"#, r#","name":null"#] {
         let fields = [VERSION, ("Mcp-Method", "tools/call"), ("Mcp-Name", "7")];
         mismatch(call("tools/call", rest, &fields), "Mcp-Name does not say what the body says");
@@ -101,7 +100,7 @@ fn each_method_that_has_a_name_must_show_it() {
 
 // covers: HDR-B-007, HDR-B-008, B-170
 #[test]
-fn names_compare_without_case_and_values_with_it_and_the_space_around_them_is_none() {
+fn header_names_ignore_case_and_values_ignore_outer_space() {
     let name = r#","name":"Tool""#;
     for [version, method, own] in [
         ["mcp-protocol-version", "mcp-method", "mcp-name"],
@@ -117,16 +116,16 @@ fn names_compare_without_case_and_values_with_it_and_the_space_around_them_is_no
         let fields = [VERSION, ("Mcp-Method", method), ("Mcp-Name", own)];
         mismatch(call("tools/call", name, &fields), "does not say what the body says");
     }
-    // Other white space is a part of the value, and none that a header may hold.
+    // Other white space is part of the value, and not valid in a header.
     mismatch(
         call("tools/call", name, &[VERSION, ("Mcp-Method", "tools/call"), ("Mcp-Name", "\u{a0}Tool")]),
-        "may hold",
+        "must not contain",
     );
 }
 
 // covers: HDR-S-003, HDR-S-010, B-212
 #[test]
-fn two_versions_are_a_mismatch_even_where_both_are_supported_and_one_that_is_not_is_another_error() {
+fn version_mismatch_differs_from_unsupported_version() {
     let body = modern("1", "tools/list", "");
     let asked = |header: &str, body: &str| {
         judged(&[("MCP-Protocol-Version", header), ("Mcp-Method", "tools/list")], body)
@@ -143,7 +142,7 @@ fn two_versions_are_a_mismatch_even_where_both_are_supported_and_one_that_is_not
 
 // covers: HDR-S-012, HDR-S-013, HDR-S-038, HDR-B-037, B-211, B-215, B-216
 #[test]
-fn a_name_is_decoded_and_only_if_it_is_well_coded() {
+fn name_header_is_decoded_only_if_well_formed() {
     let said = |header: &str, name: &str| {
         let name = RawJson::from(name);
         let fields = [VERSION, ("Mcp-Method", "tools/call"), ("Mcp-Name", header)];
@@ -169,8 +168,8 @@ fn a_name_is_decoded_and_only_if_it_is_well_coded() {
         ("=?base64?//8=?=", "\u{ff}", "not UTF-8"),
         ("=?base64?literal?=", "=?base64?literal?=", "is not the Base64"),
         ("=?BASE64?SGVsbG8=?=", "Hello", "does not say"),
-        ("Hello, 世界", "Hello, 世界", "no header may hold"),
-        ("Hel\u{1}lo", "Hel\u{1}lo", "no header may hold"),
+        ("Hello, 世界", "Hello, 世界", "must not contain"),
+        ("Hel\u{1}lo", "Hel\u{1}lo", "must not contain"),
         ("=?base64?IEhlbGxv?=", "Hello", "does not say"),
     ] {
         mismatch(said(header, name), text);
@@ -179,19 +178,19 @@ fn a_name_is_decoded_and_only_if_it_is_well_coded() {
 
 // covers: HDR-S-009, HDR-S-012, B-211
 #[test]
-fn a_method_stands_in_its_header_in_the_form_in_which_it_is_sent() {
+fn method_header_has_one_valid_encoding() {
     let said = |header: &str, method: &str| call(method, "", &[VERSION, ("Mcp-Method", header)]);
     assert_eq!(said("x/y", "x/y"), Ok(()));
     assert_eq!(said("=?base64?eC/Dqf==?=", "x/\u{e9}").map_err(|e| e.1), Err(-32020));
     assert_eq!(said("=?base64?eC/DqQ==?=", "x/\u{e9}"), Ok(()));
-    // Whoever reads the header on the way would take it for another method.
+    // An intermediary that reads the header would see another method.
     mismatch(said("=?base64?dG9vbHMvbGlzdA==?=", "tools/list"), "Mcp-Method does not say");
-    mismatch(said("x/\u{e9}", "x/\u{e9}"), "may hold");
+    mismatch(said("x/\u{e9}", "x/\u{e9}"), "must not contain");
 }
 
 // covers: HDR-S-009, HDR-S-012, B-211
 #[test]
-fn of_repeated_headers_each_must_say_what_the_body_says() {
+fn every_repeated_header_must_match_the_body() {
     let own = [VERSION, ("Mcp-Method", "tools/call"), ("Mcp-Name", "t")];
     let rest = r#","name":"t""#;
     for (name, value) in own {
@@ -208,7 +207,7 @@ fn of_repeated_headers_each_must_say_what_the_body_says() {
 
 // covers: HTTP-S-031, HTTP-S-033, HDR-S-011
 #[test]
-fn without_its_version_header_a_request_of_a_server_of_this_revision_alone_is_refused() {
+fn modern_only_server_requires_the_version_header() {
     let asked = |fields: &[(&str, &str)], body: &str| {
         let mut bench = Bench::with(|config| config.versions = Versions::new([ProtocolVersion::V2026_07_28]));
         bench.item(A, Inbound::Request(head(fields)));
@@ -229,7 +228,7 @@ fn without_its_version_header_a_request_of_a_server_of_this_revision_alone_is_re
 proptest::proptest! {
     // covers: B-211, B-215, HDR-S-009, HDR-S-013
     #[test]
-    fn a_request_runs_if_and_only_if_its_name_is_decoded_to_that_of_the_body(name: String, other: String) {
+    fn request_runs_only_if_decoded_name_matches_body(name: String, other: String) {
         use crate::model::headers::encode;
         let rest = format!(r#","name":{}"#, RawJson::from(name.as_str()).as_str());
         let said = |header: &str| call("tools/call", &rest, &[VERSION, ("Mcp-Method", "tools/call"), ("Mcp-Name", header)]);

@@ -1,5 +1,4 @@
-//! Which hosts a request may name, and come from.
-#![cfg(feature = "http")]
+//! The hosts and origins that a request may name.
 
 use super::*;
 use crate::exchange::{Headers, RequestHead};
@@ -8,12 +7,12 @@ fn only(entries: &[&str]) -> Hosts {
     Hosts::Only(entries.iter().map(ToString::to_string).collect())
 }
 
-/// The status of a request with these fields, and what is told of a foreign host.
+/// Returns the status of a request with these fields, and the details of the diagnostics.
 fn asked(hosts: &Hosts, target: &str, fields: &[(&str, &str)]) -> (u16, Vec<String>) {
     asked_by(&Peer::default(), hosts, target, fields)
 }
 
-/// The same, of a request of this peer.
+/// Like [`asked`], for a request of this peer.
 fn asked_by(peer: &Peer, hosts: &Hosts, target: &str, fields: &[(&str, &str)]) -> (u16, Vec<String>) {
     let mut bench = Bench::with(|config| {
         config.hosts = hosts.clone();
@@ -45,7 +44,7 @@ fn asked_by(peer: &Peer, hosts: &Hosts, target: &str, fields: &[(&str, &str)]) -
 
 // covers: HTTP-S-002, SHTTP-S-002, B-180, B-181, B-182
 #[test]
-fn loopback_is_what_every_reader_takes_for_this_machine() {
+fn loopback_names_are_unambiguous() {
     let local = Hosts::default();
     assert_eq!(local, Hosts::Loopback);
     for host in [
@@ -130,7 +129,7 @@ fn loopback_is_what_every_reader_takes_for_this_machine() {
 
 // covers: B-181, B-182, B-184
 #[test]
-fn a_list_allows_its_hosts_at_its_ports() {
+fn host_list_allows_its_hosts_at_its_ports() {
     let hosts =
         only(&["example.com", "Api.Example:8443", "2001:db8::1", "[2001:db8::2]:81", "10.0.0.1", "tls.example:443"]);
     for host in [
@@ -166,7 +165,7 @@ fn a_list_allows_its_hosts_at_its_ports() {
     }
     assert!(hosts.allows_origin("https://tls.example") && !hosts.allows_origin("http://tls.example"));
     assert!(hosts.allows_origin("http://example.com") && hosts.allows_origin("https://api.example:8443"));
-    // Where one listens is not where one is reached, and what is no host is no entry.
+    // An address to listen on is not a name to connect to, and an invalid host is not an entry.
     let odd = only(&["0.0.0.0", "::", "[::]:80", "", "*", "*.example.com", "http://example.com", "a@b", "127.1"]);
     for host in ["0.0.0.0", "[::]", "[::]:80", "", "*", "www.example.com", "example.com", "b", "127.1", "127.0.0.1"] {
         assert!(!odd.allows_host(host) && !odd.allows_origin(&format!("http://{host}")), "{host}");
@@ -176,9 +175,9 @@ fn a_list_allows_its_hosts_at_its_ports() {
 
 // covers: HTTP-S-003, SHTTP-S-003, S3-43, B-180, B-183, B-184
 #[test]
-fn every_name_of_a_request_counts_and_the_one_that_is_refused_is_told() {
+fn every_host_and_origin_is_checked_and_reported() {
     let local = Hosts::Loopback;
-    // Whoever is no browser says no origin.
+    // A client other than a browser sends no origin.
     for fields in
         [&[][..], &[("Host", "localhost:3000")], &[("Host", "localhost"), ("Origin", "http://127.0.0.1:5173")]]
     {
@@ -198,7 +197,7 @@ fn every_name_of_a_request_counts_and_the_one_that_is_refused_is_told() {
     for (fields, told) in refused {
         assert_eq!(asked(&local, "/mcp", fields), (403, vec![told.to_string()]), "{fields:?}");
     }
-    // A target in the absolute form says where the request goes to, whatever the field says.
+    // A target in absolute form names the host, regardless of the field.
     let fields = [("Host", "localhost")];
     assert_eq!(
         asked(&local, "http://evil.example/mcp", &fields),
@@ -207,7 +206,7 @@ fn every_name_of_a_request_counts_and_the_one_that_is_refused_is_told() {
     assert_eq!(asked(&local, "http://localhost@evil.example?/", &fields).0, 403);
     assert_eq!(asked(&local, "http://localhost/mcp", &fields).0, 200);
     assert_eq!(asked(&local, "/mcp?url=http://evil.example/", &fields).0, 200);
-    // Behind something that checks, nothing is.
+    // With checks elsewhere, any host is allowed.
     let all = [("Host", "0.0.0.0"), ("Host", "a@b"), ("Origin", "null"), ("Origin", "app://x")];
     assert_eq!(asked(&Hosts::Any, "/mcp", &all), (200, vec![]));
     assert_eq!(asked(&only(&["mcp.example"]), "/mcp", &[("Host", "mcp.example"), ("Origin", "null")]).0, 403);
@@ -215,7 +214,7 @@ fn every_name_of_a_request_counts_and_the_one_that_is_refused_is_told() {
 
 // covers: B-180
 #[test]
-fn loopback_serves_clients_on_this_machine_alone() {
+fn loopback_serves_only_local_clients() {
     let host = [("Host", "localhost")];
     let of = |address: &str| Peer { address: Some(address.parse().unwrap()), ..Peer::default() };
     let lists = [Hosts::Any, only(&["localhost"])];
@@ -229,7 +228,7 @@ fn loopback_serves_clients_on_this_machine_alone() {
             assert_eq!(asked_by(&of(far), hosts, "/mcp", &host), (200, vec![]), "{far} {hosts:?}");
         }
     }
-    // Where nothing is known of the peer, the names decide: a Unix socket, or a driver that does
-    // not tell.
+    // Without an address of the peer, the names decide: a Unix socket, or a driver that does not
+    // report addresses.
     assert_eq!(asked_by(&Peer::unix(None), &Hosts::Loopback, "/mcp", &host), (200, vec![]));
 }

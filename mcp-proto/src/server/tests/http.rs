@@ -1,5 +1,4 @@
-//! HTTP exchanges of 2026-07-28, the engine's side: heads and messages in, responses out.
-#![cfg(feature = "http")]
+//! HTTP exchanges of 2026-07-28 at the engine: heads and messages in, responses out.
 
 use super::*;
 use crate::exchange::{BadRequest, Headers, RequestHead};
@@ -20,7 +19,7 @@ fn without(mut head: RequestHead, name: &str) -> RequestHead {
     head
 }
 
-/// Posts a body, and gives what is answered.
+/// Posts a body and returns the outputs of its exchange.
 fn post(bench: &mut Bench, head: RequestHead, body: &str) -> Vec<String> {
     bench.item(A, Inbound::Request(head));
     bench.item(A, read(body));
@@ -28,7 +27,7 @@ fn post(bench: &mut Bench, head: RequestHead, body: &str) -> Vec<String> {
     bench.heard(A)
 }
 
-/// The revisions that are named over HTTP.
+/// The revisions that exist over HTTP.
 const NAMED: [&str; 4] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"];
 
 /// A server without the older revisions.
@@ -51,7 +50,7 @@ fn called(bench: &mut Bench) -> Handed {
 
 // covers: HTTP-S-001, HTTP-S-015, DISC-S-001, HTTP-S-035, HTTP-S-036, HTTP-B-026
 #[test]
-fn a_request_is_answered_with_one_json_object() {
+fn response_is_one_json_object() {
     let mut bench = Bench::new();
     let mut with_session = head("server/discover", None);
     with_session.headers.push("Mcp-Session-Id", "s");
@@ -78,7 +77,7 @@ fn a_request_is_answered_with_one_json_object() {
 
 // covers: HTTP-S-018, HTTP-S-019, HTTP-S-021, HTTP-S-023, HTTP-S-015, B-168, HTTP-S-020, B-078
 #[test]
-fn a_notification_first_makes_the_answer_a_stream() {
+fn notification_before_the_response_makes_it_a_stream() {
     let mut bench = Bench::new();
     let (responder, _) = called(&mut bench);
     let note = Note::Custom("x/y".into(), Object::new());
@@ -104,7 +103,7 @@ fn a_notification_first_makes_the_answer_a_stream() {
 
 // covers: HTTP-S-028, HTTP-S-029, HTTP-S-030, CANC-S-003, X-02, B-167, B-222
 #[test]
-fn a_disconnect_before_the_answer_cancels_the_request() {
+fn disconnect_before_the_response_cancels_the_request() {
     for streams in [false, true] {
         let mut bench = Bench::new();
         let (responder, _) = called(&mut bench);
@@ -117,7 +116,7 @@ fn a_disconnect_before_the_answer_cancels_the_request() {
         bench.complete(responder, "{}");
         assert!(bench.outputs().is_empty() && bench.at_rest() && bench.server.env.exchanges.is_empty());
     }
-    // After the answer it is nothing.
+    // A disconnect after the response changes nothing.
     let mut bench = Bench::new();
     let (responder, _) = called(&mut bench);
     bench.complete(responder, "{}");
@@ -128,7 +127,7 @@ fn a_disconnect_before_the_answer_cancels_the_request() {
 
 // covers: HTTP-S-012, X-44, B-150
 #[test]
-fn a_notification_is_accepted_without_a_body() {
+fn notification_gets_202_without_a_body() {
     let mut bench = Bench::new();
     let note = r#"{"jsonrpc":"2.0","method":"x/y","params":{"a":1}}"#;
     bench.item(A, Inbound::Request(head("x/y", None)));
@@ -138,7 +137,7 @@ fn a_notification_is_accepted_without_a_body() {
     assert_eq!(on(A, &outputs[1]).unwrap(), "202 ");
     let bare = without(without(head("x", None), "mcp-method"), "mcp-protocol-version");
     assert_eq!(status(&post(&mut bench, bare, note)).0, 202);
-    // It names no request of this exchange, and may not reach another's.
+    // It names no request of this exchange and cannot reach a request of another one.
     let (responder, _) = {
         bench.item(B, Inbound::Request(head("tools/list", None)));
         bench.request(B, &modern("1", "tools/list", ""))
@@ -165,7 +164,7 @@ fn only_post_is_served() {
 
 // covers: HTTP-S-013, HTTP-S-014, RPC-B-041, X-45, X-05, X-06
 #[test]
-fn what_is_no_request_or_notification_is_a_bad_request() {
+fn other_bodies_than_request_or_notification_get_400() {
     let mut bench = Bench::new();
     for (body, code) in [
         ("nonsense", -32700),
@@ -197,7 +196,7 @@ fn what_is_no_request_or_notification_is_a_bad_request() {
 // covers: META-S-012, META-S-011, HTTP-S-033, VER-S-002, VER-S-021, X-14, X-40, HTTP-S-031,
 // PING-S-006
 #[test]
-fn the_order_of_the_checks_decides_the_answer() {
+fn order_of_the_checks_decides_the_error() {
     let full = modern("1", "tools/list", "");
     let no_capabilities = full.replace("clientCapabilities", "other");
     let no_version = full.replace("protocolVersion", "other");
@@ -239,7 +238,7 @@ fn the_order_of_the_checks_decides_the_answer() {
 // covers: HDR-S-003, HDR-B-007, HDR-B-008, HDR-S-009, HDR-S-010, HDR-S-011, HDR-S-012, HDR-S-013,
 // HDR-B-037, HDR-S-038, B-211, B-215, B-216
 #[test]
-fn headers_must_be_there_and_say_what_the_body_says() {
+fn headers_are_required_and_must_match_the_body() {
     let wrapped = "=?base64?SGVsbG8sIOS4lueVjA==?=";
     let cases: [(&str, Option<&str>, &str, bool); 14] = [
         ("tools/call", Some("us-west1"), "us-west1", true),
@@ -290,7 +289,7 @@ fn headers_must_be_there_and_say_what_the_body_says() {
 
 // covers: HTTP-S-031, META-S-016, VER-S-002, X-45
 #[test]
-fn the_code_of_an_answer_decides_its_status() {
+fn error_code_decides_the_status() {
     for (code, expected) in
         [(-32601, 404), (-32020, 400), (-32021, 400), (-32022, 400), (-32602, 200), (-32603, 200), (5, 200)]
     {
@@ -308,7 +307,7 @@ fn the_code_of_an_answer_decides_its_status() {
 
 // covers: MRTR-S-001, HTTP-S-020, RPC-S-026
 #[test]
-fn a_question_is_a_result_over_http_too() {
+fn input_request_is_a_result_over_http() {
     let mut bench = Bench::new();
     bench.item(A, Inbound::Request(head("tools/call", Some("t"))));
     let line = modern_with("1", "tools/call", r#"{"elicitation":{}}"#, r#","name":"t""#);
@@ -324,7 +323,7 @@ fn a_question_is_a_result_over_http_too() {
 
 // covers: HTTP-S-013, B-066
 #[test]
-fn a_request_that_http_forbids_is_answered_with_its_status() {
+fn invalid_http_request_gets_its_status() {
     let defect = BadRequest { status: 431, why: "the head is too large" };
     let mut bench = Bench::new();
     bench.item(A, Inbound::Reject(defect.clone()));
@@ -338,7 +337,7 @@ fn a_request_that_http_forbids_is_answered_with_its_status() {
 
 // covers: B-172, B-173
 #[test]
-fn a_shutdown_answers_what_runs_and_refuses_what_has_not_begun() {
+fn shutdown_answers_running_requests_and_refuses_new_ones() {
     let mut bench = Bench::new();
     let _ = called(&mut bench);
     bench.item(B, Inbound::Request(head("x", None)));
@@ -352,9 +351,9 @@ fn a_shutdown_answers_what_runs_and_refuses_what_has_not_begun() {
 
 // covers: B-167, HTTP-S-030
 #[test]
-fn an_exchange_is_answered_once_even_where_the_rest_of_its_request_is_refused() {
+fn exchange_with_invalid_rest_of_body_is_answered_once() {
     let refused = || Inbound::Reject(BadRequest { status: 413, why: "too large" });
-    // While its answer streams: the status is out, so the stream is cut.
+    // During a streamed response the status is already sent, so the stream is aborted.
     let mut bench = Bench::new();
     let (responder, _) = called(&mut bench);
     bench.server.notify(bench.now, responder.key(), Note::Custom("x".into(), Object::new())).unwrap();
@@ -367,7 +366,7 @@ fn an_exchange_is_answered_once_even_where_the_rest_of_its_request_is_refused() 
 
 // covers: X-40, META-S-012, X-14
 #[test]
-fn a_header_of_a_later_revision_without_metadata_is_a_modern_request_that_lacks_it() {
+fn modern_version_header_requires_metadata() {
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     for version in ["2026-07-28", "2027-01-01"] {
         let mut head = without(head("tools/list", None), "mcp-protocol-version");
@@ -381,10 +380,10 @@ fn a_header_of_a_later_revision_without_metadata_is_a_modern_request_that_lacks_
 
 // covers: X-45, MRTR-S-022, HTTP-S-031
 #[test]
-fn answers_of_a_retry_that_cannot_be_read_are_wrong_params_of_a_well_formed_request() {
+fn malformed_input_responses_are_invalid_params() {
     let mut bench = Bench::new();
     let body = modern("1", "tools/call", r#","name":"t","inputResponses":7"#);
-    // Whether there is such a method is said first, and that knows the application.
+    // The application knows whether the method exists, and that error comes first.
     let cases: [(Outcome, u16, i64); 3] = [
         (Outcome::Complete(Object::new()), 200, -32602),
         (Outcome::NeedInput { requests: Vec::new(), state: None }, 200, -32602),
@@ -405,7 +404,7 @@ fn answers_of_a_retry_that_cannot_be_read_are_wrong_params_of_a_well_formed_requ
 
 // covers: HTTP-S-002, HTTP-S-003, B-180, B-181, B-182, B-183
 #[test]
-fn a_host_or_origin_that_is_another_in_any_reading_is_refused() {
+fn ambiguous_host_or_origin_is_refused() {
     let answer = |hosts: &Hosts, name: &str, values: &[&str]| {
         let mut bench = Bench::with(|config| config.hosts = hosts.clone());
         let mut head = head("server/discover", None);

@@ -6,7 +6,7 @@ const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n
 
 // covers: INIT-S-003, INIT-S-009, INIT-S-019, INIT-B-014, VER-S-015, VER-S-017, B-090
 #[test]
-fn a_supported_revision_is_answered_with_itself() {
+fn supported_revision_is_accepted() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut bench = Bench::with(|config| {
             config.capabilities.tools = Some(Object::new());
@@ -28,7 +28,7 @@ fn a_supported_revision_is_answered_with_itself() {
 
 // covers: INIT-S-010, INIT-S-011, B-090
 #[test]
-fn another_revision_is_answered_with_our_newest_of_the_era() {
+fn unsupported_revision_gets_the_newest_of_the_era() {
     for asked in ["1999-01-01", "2026-07-28", "2099-01-01", ""] {
         let mut bench = Bench::new().open(A);
         let said = bench.say(A, &initialize(asked, "{}"));
@@ -42,7 +42,7 @@ fn another_revision_is_answered_with_our_newest_of_the_era() {
 
 // covers: VER-S-021
 #[test]
-fn a_modern_only_server_names_its_revisions_to_initialize() {
+fn modern_only_server_rejects_initialize_with_revisions() {
     let mut bench = Bench::with(|config| config.versions = Versions::new([ProtocolVersion::V2026_07_28])).open(A);
     let error = error(&bench.say(A, &initialize("2025-11-25", "{}"))[0]);
     assert_eq!(error.code, -32022);
@@ -53,7 +53,7 @@ fn a_modern_only_server_names_its_revisions_to_initialize() {
 
 // covers: INIT-B-001, PING-B-001, B-068, S0-04
 #[test]
-fn before_initialize_a_ping_is_answered_and_nothing_else() {
+fn only_ping_is_answered_before_initialize() {
     let mut bench = Bench::new().open(A);
     assert_eq!(
         bench.say(A, r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#),
@@ -70,7 +70,7 @@ fn before_initialize_a_ping_is_answered_and_nothing_else() {
 
 // covers: B-085
 #[test]
-fn after_the_answer_to_initialize_requests_are_served_without_initialized() {
+fn requests_are_served_before_initialized() {
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}");
     let (responder, _) = bench.request(A, CALL);
     bench.complete(responder, "{}");
@@ -81,7 +81,7 @@ fn after_the_answer_to_initialize_requests_are_served_without_initialized() {
 
 // covers: B-086
 #[test]
-fn a_second_initialize_is_refused_and_changes_nothing() {
+fn second_initialize_is_refused() {
     let mut bench = Bench::new().initialized(A, "2024-11-05", "{}");
     let said = bench.say(A, &initialize("2025-11-25", r#"{"roots":{}}"#));
     assert_eq!(error(&said[0]).code, -32600);
@@ -92,7 +92,7 @@ fn a_second_initialize_is_refused_and_changes_nothing() {
 
 // covers: B-044, B-046, B-047, RPC-B-009, RPC-B-003, S2-42, S2-01
 #[test]
-fn an_answer_repeats_the_id_as_it_was() {
+fn response_repeats_the_id_exactly() {
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}");
     for id in ["0", "\"\"", "\"0\"", "1", "\"1\"", "-5", "9223372036854775807", "-9223372036854775808", "\"ä\\\"\""] {
         let (responder, _) = bench.request(A, &legacy(id, "tools/call", "{}"));
@@ -104,7 +104,7 @@ fn an_answer_repeats_the_id_as_it_was() {
 
 // covers: B-048, RPC-B-005
 #[test]
-fn an_id_in_flight_is_refused_to_the_newcomer_alone() {
+fn duplicate_id_in_flight_refuses_only_the_new_request() {
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}");
     let (first, _) = bench.request(A, CALL);
     bench.item(A, read(CALL));
@@ -118,7 +118,7 @@ fn an_id_in_flight_is_refused_to_the_newcomer_alone() {
 
 // covers: RPC-B-005, X-03
 #[test]
-fn an_answered_id_is_refused_where_reuse_is_off() {
+fn answered_id_is_refused_without_id_reuse() {
     let mut bench = Bench::with(|config| config.reuse_ids = false).initialized(A, "2025-06-18", "{}");
     let (first, _) = bench.request(A, CALL);
     bench.complete(first, "{}");
@@ -133,13 +133,13 @@ fn an_answered_id_is_refused_where_reuse_is_off() {
 
 // covers: B-049, B-072
 #[test]
-fn equal_ids_on_two_exchanges_never_meet() {
+fn equal_ids_on_two_exchanges_are_independent() {
     let mut bench = Bench::new().initialized(A, "2025-06-18", r#"{"roots":{}}"#).initialized(B, "2024-11-05", "{}");
     let (a, for_a) = bench.request(A, CALL);
     let (b, for_b) = bench.request(B, CALL);
     assert_ne!(a.key(), b.key());
     assert!(for_a.context.capabilities.roots.is_some() && for_b.context.capabilities.roots.is_none());
-    // The one that came second, so that whoever looks for the id alone finds the other.
+    // Cancels the second request, so that a lookup by id alone would find the first one.
     bench.item(B, read(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#));
     assert_eq!(bench.events(), [Event::Cancelled(b.key())]);
     bench.complete(b, r#"{"for":"b"}"#);
@@ -151,7 +151,7 @@ fn equal_ids_on_two_exchanges_never_meet() {
 
 // covers: RPC-B-043, RPC-B-045, RPC-C-044, X-06
 #[test]
-fn a_batch_is_answered_in_one_array_where_the_revision_has_batches() {
+fn batch_response_is_one_array_where_supported() {
     let mut bench = Bench::new().initialized(A, "2025-03-26", "{}");
     let batch = format!(
         r#"[{CALL},{{"jsonrpc":"2.0","id":2,"method":"ping"}},{{"jsonrpc":"2.0","method":"notifications/x"}},{},{{"id":3,"method":1,"jsonrpc":"2.0"}}]"#,
@@ -167,7 +167,7 @@ fn a_batch_is_answered_in_one_array_where_the_revision_has_batches() {
     assert_eq!(answers.len(), 4);
     assert!(said[0].contains(r#"{"jsonrpc":"2.0","id":2,"result":{}}"#) && said[0].contains(r#""late":1"#));
     assert!(said[0].contains(r#""id":"init","error":{"code":-32600"#) && said[0].contains(r#""id":3,"error""#));
-    // A batch of notifications alone has no answer, nor has one whose requests were cancelled.
+    // A batch without requests has no response, nor has a batch whose requests were all cancelled.
     assert!(bench.say(A, r#"[{"jsonrpc":"2.0","method":"notifications/x"}]"#).is_empty());
     bench.runs(A, &format!("[{CALL}]"));
     assert!(
@@ -178,7 +178,7 @@ fn a_batch_is_answered_in_one_array_where_the_revision_has_batches() {
 
 // covers: RPC-B-046, X-06, X-35, RPC-B-018, RPC-B-019
 #[test]
-fn a_batch_is_an_error_where_the_revision_has_none() {
+fn batch_is_an_error_where_unsupported() {
     let batch = format!("[{CALL}]");
     let mut bench = Bench::new().initialized(A, "2025-11-25", "{}");
     let said = bench.say(A, &batch);
@@ -192,17 +192,17 @@ fn a_batch_is_an_error_where_the_revision_has_none() {
 
 // covers: S0-31, S2-12, R-07, RPC-B-018, RPC-B-019, RPC-B-041, B-051, X-35
 #[test]
-fn a_bad_line_is_answered_where_that_can_help_and_ends_nothing() {
+fn invalid_line_gets_an_error_and_ends_nothing() {
     let cases: [(&str, &str, Option<i64>); 8] = [
-        // Without an id: only where the revision has such errors.
+        // Without an id, an error is sent only in a revision that has such errors.
         ("2025-06-18", "nonsense", None),
         ("2025-11-25", "nonsense", Some(-32700)),
         ("2025-11-25", "\"text\"", Some(-32600)),
         ("2025-11-25", "[]", Some(-32600)),
-        // With an id and a method it is a request of the client's.
+        // With an id and a method, it is a request of the client.
         ("2024-11-05", r#"{"jsonrpc":"2.0","id":4,"method":"x","params":[1]}"#, Some(-32602)),
         ("2024-11-05", r#"{"jsonrpc":"1.0","id":4,"method":"x"}"#, Some(-32600)),
-        // What looks like an answer is never answered.
+        // Anything like a response is never answered.
         ("2025-11-25", r#"{"jsonrpc":"2.0","id":4,"result":1,"error":{"code":1,"message":""}}"#, None),
         ("2025-11-25", r#"{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}"#, None),
     ];
@@ -224,7 +224,7 @@ fn a_bad_line_is_answered_where_that_can_help_and_ends_nothing() {
 
 // covers: RPC-B-008, B-064, B-289
 #[test]
-fn no_notification_is_answered_or_ends_anything() {
+fn notifications_get_no_response_and_end_nothing() {
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}");
     for line in [
         r#"{"jsonrpc":"2.0","method":"no/such/thing","params":{"a":[1]}}"#,
@@ -241,7 +241,7 @@ fn no_notification_is_answered_or_ends_anything() {
 
 // covers: RPC-B-011, RPC-B-013, RPC-B-014, RPC-B-016, RPC-B-012, S2-03, S0-12
 #[test]
-fn an_error_of_the_application_goes_out_as_it_is() {
+fn error_of_the_application_is_sent_unchanged() {
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}");
     let (responder, _) = bench.request(A, CALL);
     let error = ErrorObject::new(7, "no").with_data(RawJson::from(true));

@@ -1,10 +1,10 @@
-//! Every bound, and what happens at it.
+//! Every limit, and the behaviour at it.
 
 use super::*;
 
 // covers: B-187
 #[test]
-fn above_the_bound_of_requests_a_newcomer_is_told_at_once() {
+fn request_above_the_limit_is_refused_at_once() {
     let mut bench = Bench::with(|config| {
         config.limits.server.client_shares = 1;
         config.limits.server.max_running_requests = 3;
@@ -26,7 +26,7 @@ fn above_the_bound_of_requests_a_newcomer_is_told_at_once() {
 
 // covers: B-103
 #[test]
-fn above_the_bound_of_exchanges_a_newcomer_is_aborted() {
+fn exchange_above_the_limit_is_aborted() {
     let mut bench = Bench::with(|config| config.limits.server.max_exchanges = 1).open(A);
     bench.handle_event(B, ExchangeEvent::Opened(Peer::default()));
     let outputs = bench.outputs();
@@ -39,7 +39,7 @@ fn above_the_bound_of_exchanges_a_newcomer_is_aborted() {
 
 // covers: B-074, B-187
 #[test]
-fn an_exchange_that_accepts_no_byte_ends_alone() {
+fn only_the_stalled_exchange_is_aborted() {
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}").initialized(B, "2025-06-18", "{}");
     let (stuck, _) = bench.request(A, &legacy("1", "x", "{}"));
     bench.runs(B, &legacy("1", "x", "{}"));
@@ -47,7 +47,7 @@ fn an_exchange_that_accepts_no_byte_ends_alone() {
     bench.pass(Duration::from_secs(20));
     bench.handle_event(A, ExchangeEvent::Unsent(9));
     bench.pass(Duration::from_secs(20));
-    // More to write is no progress.
+    // More unsent bytes are no progress.
     bench.handle_event(A, ExchangeEvent::Unsent(500));
     bench.pass(Duration::from_millis(9_999));
     assert!(bench.outputs().is_empty());
@@ -63,7 +63,7 @@ fn an_exchange_that_accepts_no_byte_ends_alone() {
 
 // covers: B-187
 #[test]
-fn a_client_that_asks_on_and_never_reads_is_cut_off() {
+fn client_that_sends_pings_and_never_reads_is_aborted() {
     let mut bench = Bench::with(|config| config.limits.server.max_unsent = 1000).open(A);
     bench.handle_event(A, ExchangeEvent::Unsent(1000));
     let mut pings = 0;
@@ -78,7 +78,7 @@ fn a_client_that_asks_on_and_never_reads_is_cut_off() {
 
 // covers: B-274
 #[test]
-fn what_the_application_does_not_take_is_counted_at_its_place() {
+fn lost_events_are_counted_at_their_position() {
     let mut bench = Bench::with(|config| config.limits.server.max_queued_events = 2).open(A);
     let note = r#"{"jsonrpc":"2.0","method":"n"}"#;
     for _ in 0..5 {
@@ -102,7 +102,7 @@ fn what_the_application_does_not_take_is_counted_at_its_place() {
 }
 
 #[test]
-fn a_diagnostic_stays_small_whatever_the_peer_sent() {
+fn diagnostics_stay_small() {
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}");
     bench.item(A, read(&"ä".repeat(5000)));
     let [Event::Diagnostic(diagnostic)] = &bench.events()[..] else { panic!() };
@@ -118,7 +118,7 @@ fn debug_shows_no_key() {
 
 // covers: B-187
 #[test]
-fn a_client_that_asks_in_batches_and_never_reads_is_cut_off_too() {
+fn client_that_sends_batches_and_never_reads_is_aborted() {
     let mut bench = Bench::with(|config| config.limits.server.max_unsent = 1000).initialized(A, "2025-03-26", "{}");
     bench.handle_event(A, ExchangeEvent::Unsent(1000));
     let mut batches = 0;
@@ -132,7 +132,7 @@ fn a_client_that_asks_in_batches_and_never_reads_is_cut_off_too() {
 
 // covers: B-187, B-074
 #[test]
-fn a_client_that_calls_on_and_never_reads_makes_us_compute_no_more() {
+fn client_that_never_reads_starts_no_more_handlers() {
     let mut bench = Bench::with(|config| {
         config.limits.server.max_unsent = 1000;
         config.limits.server.max_backlog = 1000;
@@ -160,7 +160,7 @@ fn a_client_that_calls_on_and_never_reads_makes_us_compute_no_more() {
 
 // covers: B-059, B-187
 #[test]
-fn no_number_of_a_driver_overflows() {
+fn extreme_driver_numbers_do_not_overflow() {
     let mut bench =
         Bench::with(|config| config.origin_unix = Duration::from_secs(1)).initialized(A, "2025-06-18", "{}");
     bench.handle_event(A, ExchangeEvent::Unsent(usize::MAX));
@@ -176,7 +176,7 @@ fn no_number_of_a_driver_overflows() {
 
 // covers: B-187
 #[test]
-fn what_a_client_said_of_itself_once_costs_nothing_with_each_request() {
+fn requests_share_the_capabilities_of_initialize() {
     let members: Vec<String> = (0..1_000).map(|n| format!("\"{n}\":0")).collect();
     let mut bench = Bench::new().initialized(A, "2025-06-18", &format!("{{{}}}", members.join(",")));
     let handed: Vec<Handed> = (0..200).map(|n| bench.request(A, &legacy(&n.to_string(), "x", "{}"))).collect();
@@ -186,7 +186,7 @@ fn what_a_client_said_of_itself_once_costs_nothing_with_each_request() {
 
 // covers: B-187
 #[test]
-fn of_what_a_client_says_of_itself_no_more_is_kept_than_there_is_room_for() {
+fn client_info_and_capabilities_are_bounded() {
     let initialize = |capabilities: usize, info: usize, junk: usize| {
         format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{"x":"{}"}},"clientInfo":{{"name":"{}","version":"1"}},"junk":"{}"}}}}"#,
@@ -209,7 +209,7 @@ fn of_what_a_client_says_of_itself_no_more_is_kept_than_there_is_room_for() {
 
 // covers: B-187
 #[test]
-fn requests_that_run_hold_no_more_bytes_than_may_be_and_nothing_that_is_not_counted() {
+fn bytes_of_running_requests_are_bounded() {
     let mut bench = Bench::with(|config| {
         config.limits.server.client_shares = 1;
         config.limits.server.max_running_bytes = 170_000;
@@ -237,7 +237,7 @@ fn requests_that_run_hold_no_more_bytes_than_may_be_and_nothing_that_is_not_coun
 
 // covers: B-187
 #[test]
-fn a_request_counts_what_it_holds_once_it_is_read() {
+fn request_counts_its_parsed_size() {
     let counted = |line: &str, version: Option<&str>| {
         let mut bench = match version {
             Some(version) => Bench::new().initialized(A, version, "{}"),
@@ -252,10 +252,10 @@ fn a_request_counts_what_it_holds_once_it_is_read() {
     let newer = |rest: &str| counted(&modern("1", "tools/call", rest), None);
     let members = short.trim_matches(['{', '}']);
     let entry = size_of::<(String, RawJson)>();
-    // Each member twice: as it was handed out, and to hand it out again or to seal a state.
+    // Each member counts twice: for the handler, and for a second call or a sealed state.
     assert!(older(&short) > older("{}") + 2000 * entry);
     assert!(newer(&format!(",{members}")) > newer("") + 2000 * entry);
-    // What is declared is read twice too.
+    // Declared capabilities are also counted twice.
     let declared = counted(&modern_with("1", "tools/call", &short, ""), None);
     assert!(declared > newer("") + 1000 * entry);
     let id = "i".repeat(1000);
@@ -266,7 +266,7 @@ fn a_request_counts_what_it_holds_once_it_is_read() {
 
 // covers: B-187
 #[test]
-fn a_request_with_an_id_over_the_bound_is_answered_and_not_kept() {
+fn request_with_long_id_gets_an_error() {
     let id = |length: usize| format!("{:?}", "i".repeat(length));
     let mut bench = Bench::new().initialized(A, "2025-03-26", "{}").open(B);
     bench.runs(A, &legacy(&id(1024), "x", "{}"));
@@ -295,7 +295,7 @@ fn a_request_with_an_id_over_the_bound_is_answered_and_not_kept() {
 
 // covers: B-187
 #[test]
-fn a_client_that_sends_long_ids_and_never_reads_is_cut_off() {
+fn client_that_sends_long_ids_and_never_reads_is_aborted() {
     let mut bench = Bench::with(|config| config.limits.server.max_unsent = 100_000).initialized(A, "2025-11-25", "{}");
     bench.handle_event(A, ExchangeEvent::Unsent(1));
     let line = legacy(&format!("{:?}", "i".repeat(10_000)), "x", "{}");
@@ -310,7 +310,7 @@ fn a_client_that_sends_long_ids_and_never_reads_is_cut_off() {
 
 // covers: B-187
 #[test]
-fn a_token_or_a_cancellation_with_a_long_id_is_ignored() {
+fn long_progress_tokens_and_cancelled_ids_are_ignored() {
     let mut bench = Bench::new().initialized(A, "2025-11-25", "{}");
     let long = "i".repeat(1025);
     let params = |token: &str| format!(r#"{{"_meta":{{"progressToken":"{token}"}}}}"#);
@@ -331,9 +331,8 @@ fn a_token_or_a_cancellation_with_a_long_id_is_ignored() {
 }
 
 // covers: B-187
-#[cfg(feature = "http")]
 #[test]
-fn over_http_a_long_id_is_a_400_that_echoes_it() {
+fn long_id_over_http_gets_400_with_the_id() {
     use crate::exchange::Headers;
     let long = format!("{:?}", "i".repeat(1025));
     let mut site = web::Site::new();
@@ -361,7 +360,7 @@ fn over_http_a_long_id_is_a_400_that_echoes_it() {
 
 // covers: B-187
 #[test]
-fn what_a_client_answers_counts_as_what_its_request_holds() {
+fn responses_of_the_client_count_for_their_request() {
     let mut bench = Bench::with(|config| {
         config.limits.server.client_shares = 1;
         config.limits.server.max_running_bytes = 180_000;
@@ -392,7 +391,7 @@ fn what_a_client_answers_counts_as_what_its_request_holds() {
     assert_eq!(again.iter().map(|handed| held(handed) > 60_000).collect::<Vec<_>>(), [true, true, false]);
     let large = legacy("4", "tools/call", &format!(r#"{{"data":"{}"}}"#, "x".repeat(60_000)));
     assert_eq!(error(&bench.say(A, &large)[0]).code, -32603);
-    // A question that is asked anew lets go of its earlier answer.
+    // A repeated input request drops its earlier response.
     let (first, _) = again.remove(0);
     bench.answer(first, ask("q"));
     assert!(bench.server.running_bytes() < 100_000);
@@ -406,9 +405,8 @@ fn what_a_client_answers_counts_as_what_its_request_holds() {
 }
 
 // covers: B-059
-#[cfg(feature = "http")]
 #[test]
-fn no_tick_goes_on_for_ever_whatever_is_configured() {
+fn zero_intervals_do_not_loop() {
     let cases: [fn(&mut ServerConfig); 3] = [
         |config| config.keep_alive = Some(Duration::ZERO),
         |config| config.limits.server.session_sweep = Duration::ZERO,
@@ -421,7 +419,7 @@ fn no_tick_goes_on_for_ever_whatever_is_configured() {
         let x = client.call(&mut site, 1);
         let (responder, _) = site.handed();
         site.pass(Duration::from_secs(1));
-        // Of what is said from now on nothing is told.
+        // From here on the driver reports no more bytes.
         site.unsent(x, 0);
         site.complete(responder, "{}");
         for _ in 0..3 {

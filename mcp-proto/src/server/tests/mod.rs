@@ -12,18 +12,13 @@ mod limits;
 mod modern;
 mod notes;
 mod progress;
-#[cfg(feature = "http")]
 mod properties;
 mod rounds;
-#[cfg(feature = "http")]
 mod shares;
-#[cfg(feature = "http")]
 mod web;
 
 use super::*;
-#[cfg(feature = "http")]
 use crate::error::Diagnostic;
-#[cfg(feature = "http")]
 use crate::exchange::RequestHead;
 use crate::exchange::{Body, Closed, Sent};
 use crate::input::{InputRequest, Outcome};
@@ -40,13 +35,13 @@ use bytes::Bytes;
 pub(super) const A: ExchangeId = ExchangeId(1);
 pub(super) const B: ExchangeId = ExchangeId(2);
 
-/// A server, its clock, and what it said.
+/// A server, its clock, and its pending outputs.
 pub(super) struct Bench {
     pub(super) server: Server,
     pub(super) now: Instant,
 }
 
-/// A request that was handed out.
+/// A request that the engine gave to the application.
 pub(super) type Handed = (Responder, Incoming);
 
 impl Bench {
@@ -64,7 +59,7 @@ impl Bench {
         Self { server: Server::new(Arc::new(config), seed, Instant::ZERO), now: Instant::ZERO }
     }
 
-    /// A server with this exchange open and nothing said on it.
+    /// A server with this exchange open and no message on it.
     pub(super) fn open(mut self, x: ExchangeId) -> Self {
         self.server.handle_event(self.now, x, ExchangeEvent::Opened(Peer::default()));
         self
@@ -86,13 +81,13 @@ impl Bench {
         self.handle_event(x, ExchangeEvent::Inbound(item));
     }
 
-    /// Says a line, and gives what is answered to it on the same exchange.
+    /// Receives a line and returns the responses on the same exchange.
     pub(super) fn say(&mut self, x: ExchangeId, line: &str) -> Vec<String> {
         self.item(x, read(line));
         self.heard(x)
     }
 
-    /// What was said on an exchange; everything else that was put out is dropped.
+    /// Returns the messages sent on an exchange. Drops all other outputs.
     pub(super) fn heard(&mut self, x: ExchangeId) -> Vec<String> {
         self.outputs().iter().filter_map(|output| on(x, output)).collect()
     }
@@ -106,24 +101,24 @@ impl Bench {
         self.outputs().into_iter().filter_map(event).collect()
     }
 
-    /// The codes of the diagnostics that wait.
+    /// Returns the codes of the pending diagnostics.
     pub(super) fn codes(&mut self) -> Vec<&'static str> {
         let code = |event| if let Event::Diagnostic(d) = event { Some(d.kind.code()) } else { None };
         self.events().into_iter().filter_map(code).collect()
     }
 
-    /// Says a line that must lead to one request.
+    /// Receives a line that must produce one request.
     pub(super) fn request(&mut self, x: ExchangeId, line: &str) -> Handed {
         self.item(x, read(line));
         self.handed()
     }
 
-    /// Says a line that must lead to one request, which stays unanswered.
+    /// Receives a line that must produce one request, which stays unanswered.
     pub(super) fn runs(&mut self, x: ExchangeId, line: &str) {
         let _ = self.request(x, line);
     }
 
-    /// The one request that waits.
+    /// Returns the one pending request.
     pub(super) fn handed(&mut self) -> Handed {
         let outputs = self.outputs();
         let text = format!("{outputs:?}");
@@ -148,12 +143,10 @@ impl Bench {
         self.server.handle_timeout(self.now);
     }
 
-    /// Whether every table is as it was before anything happened, but for the exchanges that are
-    /// open.
+    /// Returns whether every table is in its initial state, except for the open exchanges.
     pub(super) fn at_rest(&self) -> bool {
         let idle = self.server.env.exchanges.values().all(|exchange| match &exchange.binding {
             Binding::Duplex(duplex) => duplex.is_idle(),
-            #[cfg(feature = "http")]
             Binding::Http(_) => true,
         });
         idle && self.server.requests.is_empty()
@@ -162,7 +155,7 @@ impl Bench {
     }
 }
 
-/// What an output says on an exchange, as text.
+/// Returns the text that an output sends on an exchange.
 pub(super) fn on(x: ExchangeId, output: &Output) -> Option<String> {
     let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).unwrap();
     match output {
@@ -187,12 +180,12 @@ pub(super) fn object(text: &str) -> Object {
     Object::read(&RawJson::parse(text.as_bytes().to_vec()).unwrap()).unwrap()
 }
 
-/// One message that the server said, taken apart.
+/// A parsed message of the server.
 pub(super) fn message(text: &str) -> crate::rpc::Message {
     crate::rpc::parse(Bytes::copy_from_slice(text.as_bytes()), 128).unwrap()
 }
 
-/// The result in an answer.
+/// Returns the result of a response.
 pub(super) fn result(text: &str) -> Object {
     match message(text) {
         crate::rpc::Message::Response(response) => match response.payload {
@@ -203,7 +196,7 @@ pub(super) fn result(text: &str) -> Object {
     }
 }
 
-/// The error in an answer.
+/// Returns the error of a response.
 pub(super) fn error(text: &str) -> ErrorObject {
     match message(text) {
         crate::rpc::Message::Response(response) => match response.payload {
@@ -225,7 +218,7 @@ pub(super) fn legacy(id: &str, method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
 }
 
-/// A request of 2026-07-28; `rest`: further members of the params, each with a comma before it.
+/// A request of 2026-07-28. `rest` has further members of the params, each after a comma.
 pub(super) fn modern(id: &str, method: &str, rest: &str) -> String {
     modern_with(id, method, "{}", rest)
 }

@@ -5,7 +5,7 @@ use super::*;
 // covers: DISC-S-001, DISC-S-002, DISC-S-005, VER-S-004, CACHE-S-001, CACHE-S-005, RPC-S-020,
 // RPC-S-021, META-S-017, VER-S-016, RPC-B-030
 #[test]
-fn discover_tells_revisions_capabilities_and_how_long_they_hold() {
+fn discover_returns_revisions_capabilities_and_ttl() {
     let mut bench = Bench::with(|config| {
         config.capabilities.tools = Some(Object::new());
         config.discover_cache =
@@ -30,7 +30,7 @@ fn discover_tells_revisions_capabilities_and_how_long_they_hold() {
 
 // covers: RPC-S-020, RPC-S-021, META-S-017
 #[test]
-fn a_modern_result_says_its_type_and_who_we_are_and_keeps_the_meta_of_the_handler() {
+fn modern_result_has_type_server_info_and_meta() {
     let mut bench = Bench::new().open(A);
     let (responder, _) = bench.request(A, &modern("1", "x/y", ""));
     bench.complete(responder, r#"{"a":1,"_meta":{"k":"v"}}"#);
@@ -43,7 +43,7 @@ fn a_modern_result_says_its_type_and_who_we_are_and_keeps_the_meta_of_the_handle
 
 // covers: META-B-008
 #[test]
-fn metadata_that_we_do_not_know_reaches_the_handler_as_it_came() {
+fn unknown_metadata_reaches_the_handler_unchanged() {
     let odd = [
         (r#""io.modelcontextprotocol/later""#, r#"[null,{"a":1.0}]"#),
         (r#""com.mcp.tools/x""#, "7"),
@@ -62,7 +62,7 @@ fn metadata_that_we_do_not_know_reaches_the_handler_as_it_came() {
 
 // covers: META-B-001, META-B-021
 #[test]
-fn the_metadata_of_a_result_has_reserved_keys_alone() {
+fn result_metadata_has_only_reserved_keys() {
     let mut bench = Bench::new().open(A);
     let meta = result(&bench.say(A, &modern("1", "server/discover", ""))[0]).object("_meta").unwrap();
     let keys: Vec<&str> = meta.iter().map(|(key, _)| key).collect();
@@ -71,7 +71,7 @@ fn the_metadata_of_a_result_has_reserved_keys_alone() {
 
 // covers: META-S-011
 #[test]
-fn metadata_that_lacks_a_required_member_is_refused() {
+fn metadata_without_a_required_member_is_refused() {
     let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
     let capabilities = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
     let wrong = r#""io.modelcontextprotocol/clientCapabilities":[]"#;
@@ -92,7 +92,7 @@ fn metadata_that_lacks_a_required_member_is_refused() {
 
 // covers: VER-S-001, X-15
 #[test]
-fn a_revision_that_we_do_not_have_is_refused_with_those_we_have() {
+fn unsupported_revision_error_lists_the_supported_ones() {
     for (requested, modern_only) in [("2099-01-01", false), ("2025-11-25", false), ("", false), ("2025-11-25", true)] {
         let mut bench = Bench::with(|config| {
             if modern_only {
@@ -127,7 +127,7 @@ fn methods_of_the_handshake_do_not_exist_for_modern_requests() {
 
 // covers: VER-S-006, VER-S-007, META-S-013, META-S-014, X-16, VER-S-015, VER-B-010
 #[test]
-fn nothing_of_one_request_enters_another() {
+fn requests_share_no_metadata() {
     let mut bench = bench_after_initialize();
     let first = modern_with("1", "tools/call", r#"{"elicitation":{},"x":{}}"#, "");
     let (_, first) = bench.request(
@@ -146,7 +146,7 @@ fn nothing_of_one_request_enters_another() {
 
 // covers: RPC-B-035, RPC-B-037, X-07, X-08
 #[test]
-fn codes_of_older_revisions_do_not_go_out_in_the_modern_era() {
+fn legacy_error_codes_are_not_sent_in_the_modern_era() {
     let mut bench = bench_after_initialize();
     for (code, modern_code) in [
         (-32002, -32602),
@@ -169,7 +169,7 @@ fn codes_of_older_revisions_do_not_go_out_in_the_modern_era() {
 
 // covers: CACHE-S-001, CACHE-S-005
 #[test]
-fn cacheable_results_without_hints_are_given_them() {
+fn cacheable_results_get_default_hints() {
     let cacheable = ["tools/list", "resources/list", "resources/templates/list", "resources/read", "prompts/list"];
     let mut bench = bench_after_initialize();
     for method in cacheable {
@@ -190,7 +190,7 @@ fn cacheable_results_without_hints_are_given_them() {
 
 // covers: CACHE-S-002
 #[test]
-fn only_complete_cacheable_results_are_given_hints() {
+fn only_complete_cacheable_results_get_hints() {
     let mut bench = Bench::new().open(A);
     for method in ["tools/call", "prompts/get", "completion/complete", "x/y"] {
         assert_eq!(hints_of(&mut bench, &modern("1", method, ""), "{}"), (None, None), "{method}");
@@ -206,8 +206,8 @@ fn only_complete_cacheable_results_are_given_hints() {
     assert!(asked.get("ttlMs").is_none() && asked.get("cacheScope").is_none());
 }
 
-/// `ttlMs` and `cacheScope` of the answer to a request whose handler gives this result, as JSON
-/// text.
+/// Returns `ttlMs` and `cacheScope` of the response as JSON text, for a handler that returns this
+/// result.
 fn hints_of(bench: &mut Bench, request: &str, given: &str) -> (Option<String>, Option<String>) {
     let (responder, _) = bench.request(A, request);
     bench.complete(responder, given);
@@ -218,7 +218,7 @@ fn hints_of(bench: &mut Bench, request: &str, given: &str) -> (Option<String>, O
 
 // covers: X-05, B-052
 #[test]
-fn answers_that_nobody_asked_for_are_told_and_dropped() {
+fn unexpected_responses_are_reported_and_dropped() {
     let mut bench = Bench::new().open(A);
     bench.item(A, read(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
     assert_eq!(bench.codes(), ["unexpected-response"]);
@@ -231,7 +231,7 @@ fn answers_that_nobody_asked_for_are_told_and_dropped() {
 
 // covers: RPC-B-046, X-06
 #[test]
-fn a_modern_only_server_answers_a_bad_line_without_an_id() {
+fn modern_only_server_answers_invalid_lines() {
     let mut bench = Bench::with(|config| config.versions = Versions::new([ProtocolVersion::V2026_07_28])).open(A);
     assert_eq!(error(&bench.say(A, "[1]")[0]).code, -32600);
     assert_eq!(error(&bench.say(A, "{")[0]).code, -32700);

@@ -1,4 +1,4 @@
-//! Which notifications a handler may send on its request.
+//! The notifications that a handler may send for its request.
 
 use super::*;
 
@@ -18,8 +18,8 @@ impl Talking {
         Self { bench, version }
     }
 
-    /// Sends a notification on a new request with this `logLevel`. Returns what the client
-    /// received, or why it was refused.
+    /// Sends a notification on a new request with this `logLevel`. Returns the message to the
+    /// client, or the reason of the refusal.
     fn send(&mut self, level: Option<&str>, method: &str, params: &str) -> Result<Vec<String>, Refusal> {
         let request = if self.version == "2026-07-28" { modern("7", "x/y", "") } else { legacy("7", "x/y", "{}") };
         let level = level.map(|level| format!(r#""_meta":{{"io.modelcontextprotocol/logLevel":{level},"#));
@@ -53,7 +53,7 @@ const ALL: &str =
 
 // covers: SUB-S-001, CANC-S-005, PROG-B-003, PROG-B-006
 #[test]
-fn a_notification_that_belongs_to_the_engine_is_refused() {
+fn notification_of_the_engine_is_refused() {
     let engine = [
         "notifications/progress",
         "notifications/cancelled",
@@ -76,7 +76,7 @@ fn a_notification_that_belongs_to_the_engine_is_refused() {
 
 // covers: SUB-S-001, ELIC-S-012, RSUB-S-002
 #[test]
-fn what_the_application_announces_passes_where_it_exists() {
+fn notifications_pass_in_their_revisions() {
     // The method, the revisions that have it, and the capability that the server must declare.
     let rows: [(&str, &[&str], &str); 3] = [
         ("notifications/resources/updated", &VERSIONS[..4], r#"{"resources":{"subscribe":true}}"#),
@@ -110,7 +110,7 @@ const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "criti
 
 // covers: LOG-S-006, LOG-S-007
 #[test]
-fn a_modern_log_message_passes_at_or_above_the_level_of_its_request() {
+fn modern_log_level_filters_per_request() {
     let mut talking = Talking::new("2026-07-28", r#"{"logging":{}}"#);
     for (at, asked) in LEVELS.iter().enumerate() {
         for (severity, level) in LEVELS.iter().enumerate() {
@@ -122,8 +122,7 @@ fn a_modern_log_message_passes_at_or_above_the_level_of_its_request() {
             assert_eq!(sent, expected, "{level} where {asked} was asked for");
         }
     }
-    // Nothing was asked for, or nothing that is a level. The level of one request says nothing
-    // about the next.
+    // The level is absent or invalid. The level of one request does not apply to the next one.
     assert_eq!(talking.log(None, "emergency"), Err(Refusal::NotWanted));
     for level in ["\"trace\"", "\"ERROR\"", "7", "null", "{}"] {
         let sent = talking.send(Some(level), "notifications/message", r#"{"level":"emergency","data":"d"}"#);
@@ -137,7 +136,7 @@ fn a_modern_log_message_passes_at_or_above_the_level_of_its_request() {
 
 // covers: LOG-S-001, LOG-S-003
 #[test]
-fn an_older_log_message_passes_if_logging_is_declared() {
+fn legacy_log_message_needs_the_logging_capability() {
     for version in &VERSIONS[..4] {
         for level in LEVELS {
             assert!(Talking::new(version, r#"{"logging":{}}"#).log(None, level).is_ok(), "{version} {level}");
@@ -146,14 +145,14 @@ fn an_older_log_message_passes_if_logging_is_declared() {
                 assert_eq!(sent, Err(Refusal::NotWanted), "{version} {level} {undeclared}");
             }
         }
-        // The field of the modern era means nothing there.
+        // The field of the modern era has no meaning there.
         assert!(Talking::new(version, r#"{"logging":{}}"#).log(Some("emergency"), "debug").is_ok());
     }
 }
 
 // covers: LOG-S-004
 #[test]
-fn a_level_that_was_set_holds_for_the_connection() {
+fn log_level_applies_to_its_connection() {
     let mut talking = Talking::new("2025-06-18", r#"{"logging":{}}"#);
     let set = |talking: &mut Talking, params: &str, result: Result<&str, i64>| {
         let (responder, _) = talking.bench.request(A, &legacy("8", "logging/setLevel", params));
@@ -167,7 +166,7 @@ fn a_level_that_was_set_holds_for_the_connection() {
     set(&mut talking, r#"{"level":"warning"}"#, Ok("{}"));
     assert_eq!(talking.log(None, "notice"), Err(Refusal::NotWanted));
     assert!(talking.log(None, "warning").is_ok());
-    // What the handler refused, and what is no level, changes nothing.
+    // An error of the handler or an invalid level changes nothing.
     set(&mut talking, r#"{"level":"debug"}"#, Err(-32602));
     set(&mut talking, r#"{"level":"trace"}"#, Ok("{}"));
     set(&mut talking, "{}", Ok("{}"));

@@ -1,4 +1,4 @@
-//! Notifications on a request.
+//! Notifications for a request.
 
 use super::*;
 use crate::model::Progress;
@@ -17,7 +17,7 @@ fn tell(bench: &mut Bench, responder: &Responder, progress: Progress) -> Result<
 
 // covers: PROG-B-001, PROG-B-004, PROG-B-005, PROG-B-006, B-055, B-288, RPC-S-029, META-B-022
 #[test]
-fn progress_goes_out_with_the_exact_token_of_the_request() {
+fn progress_has_the_exact_token_of_the_request() {
     for token in ["0", "\"0\"", "\"\"", "-7", "9223372036854775807", "\"t\""] {
         let (mut bench, responder) = call("2025-06-18", token);
         tell(&mut bench, &responder, Progress::new(0.5).total(2.0).message("m")).unwrap();
@@ -34,7 +34,7 @@ fn progress_goes_out_with_the_exact_token_of_the_request() {
 
 // covers: PROG-B-007, PROG-B-001, B-055
 #[test]
-fn without_a_token_there_is_no_progress() {
+fn no_progress_without_a_token() {
     let mut bench = Bench::new().initialized(A, "2025-06-18", "{}");
     let (responder, incoming) = bench.request(A, &legacy("1", "tools/call", r#"{"_meta":{"progressToken":null}}"#));
     assert!(!incoming.context.wants_progress);
@@ -68,7 +68,7 @@ fn progress_must_increase() {
 
 // covers: PROG-B-010, PROG-B-006, B-054, B-282
 #[test]
-fn after_the_answer_there_is_no_progress() {
+fn no_progress_after_the_response() {
     let (mut bench, responder) = call("2025-06-18", "1");
     let key = responder.key();
     bench.complete(responder, "{}");
@@ -83,7 +83,7 @@ fn after_the_answer_there_is_no_progress() {
 
 // covers: PROG-B-009, B-187, B-074
 #[test]
-fn a_client_that_does_not_read_gets_the_newest_progress_and_then_the_answer() {
+fn only_the_newest_progress_waits_for_a_slow_client() {
     let (mut bench, responder) = call("2025-06-18", "1");
     bench.handle_event(A, ExchangeEvent::Unsent((1 << 20) - 10));
     for n in 1..=5 {
@@ -99,7 +99,7 @@ fn a_client_that_does_not_read_gets_the_newest_progress_and_then_the_answer() {
     assert!(said[0].contains(r#""progress":5"#), "{said:?}");
     bench.server.notify(bench.now, responder.key(), custom).unwrap();
     assert_eq!(bench.heard(A), [r#"{"jsonrpc":"2.0","method":"x/y","params":{}}"#]);
-    // The answer passes over the bound, and the progress that waits goes before it.
+    // The response exceeds the limit, and the pending progress precedes it.
     bench.handle_event(A, ExchangeEvent::Unsent(1 << 20));
     tell(&mut bench, &responder, Progress::new(6.0)).unwrap();
     bench.complete(responder, "{}");
@@ -111,12 +111,12 @@ fn a_client_that_does_not_read_gets_the_newest_progress_and_then_the_answer() {
 
 // covers: B-187
 #[test]
-fn what_the_driver_has_not_taken_counts_as_unsent() {
+fn outputs_in_the_queue_count_as_unsent() {
     let (mut bench, responder) = call("2025-06-18", "1");
     let big = || Note::Custom("x".into(), Object::new().with("data", "x".repeat(600_000).as_str()));
     bench.server.notify(bench.now, responder.key(), big()).unwrap();
     assert_eq!(bench.server.notify(bench.now, responder.key(), big()).unwrap_err().why, Refusal::Full);
-    // Taken, and not told of: a driver that tells at all tells of this too.
+    // The outputs are taken, but their bytes are not reported yet.
     bench.handle_event(A, ExchangeEvent::Unsent(0));
     bench.outputs();
     assert_eq!(bench.server.notify(bench.now, responder.key(), big()).unwrap_err().why, Refusal::Full);
@@ -126,7 +126,7 @@ fn what_the_driver_has_not_taken_counts_as_unsent() {
 
 // covers: CANC-S-005, PROG-B-003
 #[test]
-fn a_custom_notification_is_none_of_the_engines_own() {
+fn custom_notification_cannot_use_engine_methods() {
     let (mut bench, responder) = call("2025-06-18", "1");
     for method in ["notifications/progress", "notifications/cancelled"] {
         let note = Note::Custom(method.into(), Object::new());
@@ -136,7 +136,7 @@ fn a_custom_notification_is_none_of_the_engines_own() {
 
 // covers: PROG-B-003, B-054
 #[test]
-fn progress_that_waits_never_follows_a_newer_one() {
+fn newer_progress_replaces_the_pending_one() {
     let (mut bench, responder) = call("2025-06-18", "1");
     bench.handle_event(A, ExchangeEvent::Unsent((1 << 20) - 200));
     tell(&mut bench, &responder, Progress::new(1.0).message("x".repeat(300))).unwrap();

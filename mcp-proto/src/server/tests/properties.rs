@@ -1,19 +1,20 @@
-//! Properties that hold whatever is said: no panic, at most one answer each, nothing after the end,
-//! everything back to baseline.
+//! Properties that hold for any input: no panic, at most one response for each request, nothing
+//! after the end, and no leftover state.
 
 use super::*;
+use alloc::collections::BTreeMap;
 use proptest::prelude::*;
 
-/// What may happen next.
+/// A step of a random run.
 #[derive(Clone, Debug)]
 enum Step {
     ExchangeEvent(u64, ExchangeEvent),
-    /// Answer the n-th responder that is held.
+    /// Answer the n-th pending responder.
     Answer(usize, u8),
     Note(usize, f64),
-    /// End the access of the one principal.
+    /// Revoke the access of the one principal.
     Revoke,
-    /// Decide about the n-th exchange that waits for it.
+    /// Decide about the n-th pending exchange.
     Admit(usize, bool),
     Pass(u64),
     Drain,
@@ -81,7 +82,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A server under test, and the application around it.
+/// A server under test and its simulated application.
 struct World {
     bench: Bench,
     held: Vec<Responder>,
@@ -123,7 +124,7 @@ impl World {
 
     fn step(&mut self, step: &Step) {
         if matches!(step, Step::Answer(..)) {
-            // So that the application knows of every cancellation that came before.
+            // Let the application see every earlier cancellation first.
             self.drain();
         }
         let bench = &mut self.bench;
@@ -143,7 +144,7 @@ impl World {
             Step::Note(n, progress) => {
                 if let Some(responder) = self.held.get(*n) {
                     let note = match progress {
-                        // Also where there is no token: over HTTP this makes the answer a stream.
+                        // Also without a token: over HTTP this makes the response a stream.
                         7.0.. => Note::Custom("x".into(), Object::new()),
                         _ => Note::Progress(crate::model::Progress::new(*progress)),
                     };
@@ -186,7 +187,7 @@ impl World {
     }
 }
 
-/// What may be said on an exchange next.
+/// A random event of an exchange.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Duplex,
@@ -202,7 +203,7 @@ proptest! {
         for step in &steps {
             world.step(step);
         }
-        // Everybody goes home: nothing is left, and the end is told once.
+        // All exchanges end: no state remains, and the end is reported once.
         world.drain();
         for responder in core::mem::take(&mut world.held) {
             world.bench.complete(responder, "{}");
@@ -220,8 +221,8 @@ proptest! {
     }
 
     #[test]
-    fn when_outputs_are_taken_changes_none_of_them(facts in prop::collection::vec((1_u64..4, fact(), 0_u64..50_000), 1..40)) {
-        // How much is unsent depends on what was taken, by its meaning.
+    fn time_of_taking_outputs_does_not_change_them(facts in prop::collection::vec((1_u64..4, fact(), 0_u64..50_000), 1..40)) {
+        // Reports of unsent bytes depend on the outputs that were taken, so they are left out.
         let facts: Vec<_> = facts.into_iter().filter(|(_, fact, _)| !matches!(fact, ExchangeEvent::Unsent(_))).collect();
         let run = |early: bool| {
             let mut bench = Bench::with(|config| {
@@ -245,14 +246,14 @@ proptest! {
 
     // covers: B-063, B-167, HTTP-S-030
     #[test]
-    fn every_exchange_is_answered_in_form_and_after_its_end_nothing_is_said(admit: bool, steps in prop::collection::vec(step(), 1..80)) {
+    fn outputs_of_every_exchange_have_the_right_form(admit: bool, steps in prop::collection::vec(step(), 1..80)) {
         let mut world = World::admitting(admit);
         let mut open: BTreeMap<ExchangeId, Form> = BTreeMap::new();
         for step in &steps {
             if let Step::ExchangeEvent(x, fact) = step {
                 let form = match fact {
                     ExchangeEvent::Opened(_) => Some(Form::Duplex),
-                    // The rest of a request that was answered is no second one.
+                    // The rest of an answered request is not a second request.
                     ExchangeEvent::Inbound(Inbound::Reject(_)) if world.bench.server.env.unread.contains(&ExchangeId(*x)) => None,
                     ExchangeEvent::Inbound(Inbound::Request(_) | Inbound::Reject(_)) => Some(Form::Owed),
                     _ => None,

@@ -1,5 +1,5 @@
-//! Questions to the client: results in the modern era, requests of our own before it, one behaviour
-//! for the handler.
+//! Input requests: results in the modern era, requests of the server in older ones, with one
+//! interface for the handler.
 
 use super::*;
 use crate::input::InputAnswer;
@@ -14,7 +14,7 @@ fn ask_with(name: &str, state: &str) -> Outcome {
     Outcome::NeedInput { requests: vec![question(name)], state }
 }
 
-/// A call of the modern era that was answered with a question, and the sealed state of the answer.
+/// Calls a tool whose handler asks for input. Returns the sealed state of the response.
 fn asked(bench: &mut Bench, outcome: Outcome) -> String {
     let (responder, _) = bench.request(A, &call("1", ""));
     bench.answer(responder, outcome);
@@ -36,7 +36,7 @@ fn retry(id: &str, state: &str, responses: &str) -> String {
 // covers: MRTR-S-001, MRTR-S-002, MRTR-S-004, MRTR-S-005, MRTR-S-006, RPC-S-021, RPC-S-026, X-04,
 // CACHE-S-002, ELIC-S-005, TOOL-S-006
 #[test]
-fn a_modern_question_is_a_result() {
+fn modern_input_request_is_a_result() {
     let mut bench = Bench::new().open(A);
     let (responder, _) = bench
         .request(A, &modern_with("1", "tools/call", r#"{"elicitation":{"form":{}},"roots":{},"sampling":{}}"#, ""));
@@ -57,13 +57,13 @@ fn a_modern_question_is_a_result() {
         result.get("requestState").is_some() && result.get("ttlMs").is_none() && result.get("cacheScope").is_none()
     );
     assert!(result.object("_meta").unwrap().get("io.modelcontextprotocol/serverInfo").is_some());
-    // Nothing is kept for a retry that may never come (MRTR-S-008).
+    // No state is kept for a retry, which may never come (MRTR-S-008).
     assert!(bench.at_rest());
 }
 
 // covers: MRTR-S-008, MRTR-S-010, MRTR-S-024, VER-S-008, VER-B-010
 #[test]
-fn a_retry_brings_back_what_the_handler_remembered_and_what_was_asked_for() {
+fn retry_returns_the_state_and_the_input_responses() {
     let mut bench = Bench::new().open(A);
     let sealed = asked(&mut bench, ask_with("q", r#"{"draft":1}"#));
     // Another connection, even another server with the same key, can serve the retry.
@@ -82,7 +82,7 @@ fn a_retry_brings_back_what_the_handler_remembered_and_what_was_asked_for() {
 
 // covers: MRTR-S-002, MRTR-S-025, B-219, B-220
 #[test]
-fn answers_of_all_rounds_come_back_and_rounds_are_bounded() {
+fn input_of_all_rounds_returns_and_rounds_are_bounded() {
     let mut bench = Bench::with(|config| config.limits.server.max_rounds = 3).open(A);
     let mut state = asked(&mut bench, ask("q1"));
     for round in 2..=4_u32 {
@@ -102,7 +102,7 @@ fn answers_of_all_rounds_come_back_and_rounds_are_bounded() {
 
 // covers: MRTR-S-009, MRTR-S-010, MRTR-S-012
 #[test]
-fn a_state_that_was_changed_or_is_not_ours_is_refused() {
+fn modified_or_foreign_state_is_refused() {
     let mut bench = Bench::new().open(A);
     let state = asked(&mut bench, ask_with("q", "1"));
     let other_key = asked(&mut Bench::with(|config| config.state_key = Some([9; 32])).open(A), ask_with("q", "1"));
@@ -114,7 +114,7 @@ fn a_state_that_was_changed_or_is_not_ours_is_refused() {
         retry("1", "", "{}"),
         retry("1", "!!", "{}"),
         retry("1", &state[..state.len() - 2], "{}"),
-        // Another request: other arguments, another tool, another method.
+        // Other arguments, another tool or another method make another request.
         good.replace(r#""a":1"#, r#""a":2"#),
         good.replace(r#""name":"t""#, r#""name":"u""#),
         good.replace("tools/call", "prompts/get"),
@@ -136,7 +136,7 @@ fn a_state_that_was_changed_or_is_not_ours_is_refused() {
     }
     let (mut responder, mut incoming) = bench.request(A, &good);
     responder.open(&mut incoming).unwrap();
-    // The order of members is no part of a request.
+    // The order of members does not matter.
     let reordered =
         retry("2", &state, "{}").replace(r#"{"a":1,"b":[{"c":2,"d":3}]}"#, r#"{"b":[{"d":3,"c":2}],"a":1}"#);
     let (mut responder, mut incoming) = bench.request(A, &reordered);
@@ -145,7 +145,7 @@ fn a_state_that_was_changed_or_is_not_ours_is_refused() {
 
 // covers: MRTR-S-012
 #[test]
-fn a_state_expires_by_the_calendar() {
+fn state_expires_by_wall_clock_time() {
     let clock = |unix: u64| move |config: &mut ServerConfig| config.origin_unix = Duration::from_secs(unix);
     let state = asked(&mut Bench::with(clock(1_000_000)).open(A), ask("q"));
     for (unix, good) in [(1_000_600, true), (1_000_601, false)] {
@@ -157,7 +157,7 @@ fn a_state_expires_by_the_calendar() {
 
 // covers: MRTR-S-022, MRTR-S-023
 #[test]
-fn malformed_answers_of_a_retry_are_refused() {
+fn malformed_input_responses_are_refused() {
     let mut bench = Bench::new().open(A);
     for rest in
         [r#","inputResponses":[]"#, r#","inputResponses":{"q":1}"#, r#","requestState":{}"#, r#","inputResponses":"x""#]
@@ -167,14 +167,14 @@ fn malformed_answers_of_a_retry_are_refused() {
         bench.complete(responder, "{}");
         assert_eq!(error(&bench.heard(A)[0]).code, -32602, "{rest}");
     }
-    // Other methods know no such members.
+    // Other methods have no such members.
     let (_, incoming) = bench.request(A, &modern("1", "x/y", r#","inputResponses":[],"requestState":1"#));
     assert!(incoming.params.get("inputResponses").is_some() && incoming.state.is_none());
 }
 
 // covers: MRTR-S-003, MRTR-S-005
 #[test]
-fn other_methods_cannot_ask_and_limits_hold() {
+fn only_some_methods_may_ask_for_input() {
     let two = || vec![question("a"), question("b")];
     let cases: [(&str, Vec<(String, InputRequest)>); 3] = [
         ("tools/list", vec![question("a")]),
@@ -198,7 +198,7 @@ fn other_methods_cannot_ask_and_limits_hold() {
 
 // covers: META-S-015, MRTR-S-007, ELIC-S-004, X-36, RPC-B-036
 #[test]
-fn what_a_modern_client_cannot_be_asked_is_an_error_that_says_so() {
+fn missing_modern_capability_is_an_error() {
     let mut bench = Bench::new().open(A);
     for (capabilities, request, required) in [
         ("{}", question("q"), r#"{"elicitation":{"form":{}}}"#),
@@ -216,7 +216,7 @@ fn what_a_modern_client_cannot_be_asked_is_an_error_that_says_so() {
 
 // covers: ELIC-S-004, INIT-B-014, INIT-B-013, X-36
 #[test]
-fn what_an_older_client_cannot_be_asked_fails_the_tool_or_the_request() {
+fn missing_legacy_capability_fails_tool_or_request() {
     for (version, capabilities) in
         [("2025-06-18", "{}"), ("2024-11-05", ELICITS), ("2025-11-25", r#"{"elicitation":{"url":{}}}"#)]
     {
@@ -234,7 +234,7 @@ fn what_an_older_client_cannot_be_asked_fails_the_tool_or_the_request() {
 
 // covers: B-073, RPC-B-028, INIT-B-014, MRTR-S-001
 #[test]
-fn an_older_client_is_asked_by_requests_and_the_handler_is_entered_again() {
+fn legacy_input_request_reenters_the_handler() {
     let mut bench = Bench::new().initialized(A, "2025-11-25", r#"{"elicitation":{},"roots":{}}"#);
     let (responder, _) = bench.request(A, CALL);
     let old = responder.key();
@@ -249,7 +249,7 @@ fn an_older_client_is_asked_by_requests_and_the_handler_is_entered_again() {
         )
     );
     assert_eq!(said[1], r#"{"jsonrpc":"2.0","id":2,"method":"roots/list"}"#);
-    // Meanwhile the exchange is not held up.
+    // Meanwhile the exchange serves other requests.
     assert_eq!(bench.say(A, &legacy("5", "ping", "{}")).len(), 1);
     bench.item(A, read(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-1,"message":"no"}}"#));
     assert!(bench.outputs().is_empty());
@@ -260,7 +260,7 @@ fn an_older_client_is_asked_by_requests_and_the_handler_is_entered_again() {
     assert_eq!(incoming.inputs["q"].as_ref().unwrap().as_str(), ACCEPT);
     assert_eq!(incoming.inputs["r"].as_ref().unwrap_err().message, "no");
     assert_eq!(incoming.params, object(r#"{"name":"t"}"#));
-    // A second round sees the answers of the first.
+    // A second round sees the responses of the first one.
     bench.answer(responder, ask("again"));
     assert!(bench.heard(A)[0].contains(r#""id":3"#));
     bench.item(A, read(r#"{"jsonrpc":"2.0","id":"3","result":{"action":"cancel"}}"#));
@@ -275,7 +275,7 @@ fn an_older_client_is_asked_by_requests_and_the_handler_is_entered_again() {
 
 // covers: PROG-B-003
 #[test]
-fn progress_goes_on_increasing_when_a_handler_is_entered_again() {
+fn progress_keeps_increasing_across_rounds() {
     let mut bench = Bench::new().initialized(A, "2025-11-25", ELICITS);
     let (responder, _) = bench.request(A, &legacy("1", "tools/call", r#"{"_meta":{"progressToken":"t"}}"#));
     let note = |n: f64| Note::Progress(crate::model::Progress::new(n));
@@ -291,7 +291,7 @@ fn progress_goes_on_increasing_when_a_handler_is_entered_again() {
 
 // covers: CANC-B-010, B-066
 #[test]
-fn cancelling_a_request_withdraws_its_questions() {
+fn cancelled_request_cancels_its_input_requests() {
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
     let mut bench = Bench::new().initialized(A, "2025-11-25", ELICITS);
     let (responder, _) = bench.request(A, CALL);
@@ -304,7 +304,7 @@ fn cancelling_a_request_withdraws_its_questions() {
     bench.item(A, read(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{ACCEPT}}}"#)));
     assert_eq!(bench.codes(), ["late-answer"]);
     assert!(bench.at_rest());
-    // The end of the exchange leaves nothing either.
+    // The end of the exchange also leaves no state.
     let (responder, _) = bench.request(A, CALL);
     bench.answer(responder, ask("q"));
     bench.outputs();
@@ -314,14 +314,14 @@ fn cancelling_a_request_withdraws_its_questions() {
 
 // covers: TIME-B-001, TIME-B-002, B-067
 #[test]
-fn a_client_that_does_not_answer_fails_the_request_in_time() {
+fn input_request_times_out() {
     let mut bench = Bench::with(|config| config.limits.server.handler_deadline = Some(Duration::from_secs(10)));
     bench = bench.initialized(A, "2025-11-25", ELICITS);
     let (responder, _) = bench.request(A, CALL);
     bench.pass(Duration::from_secs(6));
     bench.answer(responder, ask("q"));
     bench.outputs();
-    // The clock of the handler stands still while the client thinks.
+    // The deadline of the handler does not run while the client answers.
     bench.pass(Duration::from_secs(200));
     let (responder, _) = bench.request(A, &format!(r#"{{"jsonrpc":"2.0","id":1,"result":{ACCEPT}}}"#));
     assert_eq!(bench.server.poll_timeout(), Some(bench.now + Duration::from_secs(4)));
@@ -337,7 +337,7 @@ fn a_client_that_does_not_answer_fails_the_request_in_time() {
 
 // covers: B-071
 #[test]
-fn an_answer_that_cannot_be_read_is_not_waited_for() {
+fn malformed_response_ends_the_wait() {
     let mut bench = Bench::new().initialized(A, "2025-11-25", ELICITS);
     let (responder, _) = bench.request(A, CALL);
     bench.answer(responder, ask("q"));
@@ -348,7 +348,7 @@ fn an_answer_that_cannot_be_read_is_not_waited_for() {
 
 // covers: MRTR-S-004
 #[test]
-fn a_handler_that_asks_nothing_is_entered_again_at_once_until_the_bound() {
+fn empty_input_request_reenters_up_to_the_limit() {
     let mut bench = Bench::with(|config| config.limits.server.max_rounds = 2).initialized(A, "2025-11-25", "{}");
     let nothing = || Outcome::NeedInput { requests: vec![], state: None };
     let (mut responder, _) = bench.request(A, CALL);
@@ -363,7 +363,7 @@ fn a_handler_that_asks_nothing_is_entered_again_at_once_until_the_bound() {
 
 // covers: B-173
 #[test]
-fn a_shutdown_withdraws_questions_and_answers_their_request() {
+fn shutdown_cancels_input_requests_and_answers() {
     let mut bench = Bench::new().initialized(A, "2025-11-25", ELICITS);
     let (responder, _) = bench.request(A, CALL);
     bench.answer(responder, ask("q"));
@@ -377,7 +377,7 @@ fn a_shutdown_withdraws_questions_and_answers_their_request() {
 
 // covers: ELIC-S-030, B-228
 #[test]
-fn every_answer_of_a_user_is_read() {
+fn every_elicitation_action_is_read() {
     let (_, request) = question("q");
     for (answer, expected) in
         [(r#"{"action":"decline"}"#, ElicitResult::Decline), (r#"{"action":"cancel"}"#, ElicitResult::Cancel)]
@@ -389,7 +389,7 @@ fn every_answer_of_a_user_is_read() {
 
 // covers: MRTR-S-009, MRTR-S-010, MRTR-S-012, B-187
 #[test]
-fn params_beside_a_state_have_a_bound_that_is_checked_before_the_seal() {
+fn params_size_is_checked_before_the_sealed_state() {
     let mut bench = Bench::with(|config| config.limits.server.max_state_params = 100).open(A);
     let line = |filler: usize, rest: &str| {
         let arguments = format!(r#","name":"t","arguments":"{}"{rest}"#, "a".repeat(filler));
@@ -402,7 +402,7 @@ fn params_beside_a_state_have_a_bound_that_is_checked_before_the_seal() {
     let (mut responder, mut incoming) = bench.request(A, &line(most, &format!(r#","requestState":"{state}""#)));
     responder.open(&mut incoming).unwrap();
     bench.complete(responder, "{}");
-    // One byte more: a request cannot ask, and a state is not looked at, whatever it is.
+    // With one more byte, the request cannot ask for input, and its state is not read.
     let (responder, _) = bench.request(A, &line(most + 1, ""));
     bench.heard(A);
     bench.answer(responder, ask("q"));
@@ -418,7 +418,7 @@ fn params_beside_a_state_have_a_bound_that_is_checked_before_the_seal() {
 
 // covers: MRTR-S-024
 #[test]
-fn answers_to_questions_that_were_never_asked_reach_no_handler() {
+fn unrequested_input_responses_reach_no_handler() {
     let mut bench = Bench::new().open(A);
     let line = call("1", &format!(r#","inputResponses":{{"q":{ACCEPT}}}"#));
     bench.item(A, read(&line));
@@ -432,7 +432,7 @@ fn answers_to_questions_that_were_never_asked_reach_no_handler() {
     responder.open(&mut incoming).unwrap();
     assert!(incoming.inputs.is_empty() && incoming.nonce.is_none());
     bench.complete(responder, "{}");
-    // Where it does not matter who asked, they count.
+    // With `unasked_answers` they reach the handler.
     let mut bench = Bench::with(|config| config.unasked_answers = true).open(A);
     let (_, incoming) = bench.request(A, &line);
     assert_eq!(incoming.inputs["q"].as_ref().unwrap().as_str(), ACCEPT);
@@ -440,7 +440,7 @@ fn answers_to_questions_that_were_never_asked_reach_no_handler() {
 
 // covers: MRTR-S-010, MRTR-S-012, MRTR-S-024
 #[test]
-fn a_handler_can_tell_a_state_that_is_played_again_by_the_nonce_of_its_round() {
+fn nonce_identifies_a_replayed_state() {
     let mut bench = Bench::new().open(A);
     let first = asked(&mut bench, ask("q"));
     let second = asked(&mut bench, ask("q"));
@@ -466,7 +466,7 @@ fn a_handler_can_tell_a_state_that_is_played_again_by_the_nonce_of_its_round() {
 
 // covers: MRTR-S-010, MRTR-S-012
 #[test]
-fn a_state_is_of_the_server_that_sealed_it() {
+fn state_is_bound_to_the_server_name() {
     let named = |name: &'static str| {
         move |config: &mut ServerConfig| {
             config.info = Implementation::new(name, "1.0");
@@ -483,7 +483,7 @@ fn a_state_is_of_the_server_that_sealed_it() {
 
 // covers: MRTR-S-009, MRTR-S-010
 #[test]
-fn a_state_is_bound_to_params_at_every_depth() {
+fn state_is_bound_to_params_at_every_depth() {
     let deep = |inner: &str| {
         let (open, close) = (r#"[{"b":"#.repeat(60), r#","a":[]}]"#.repeat(60));
         modern_with("1", "tools/call", ELICITS, &format!(r#","arguments":{open}{inner}{close}"#))

@@ -1,12 +1,12 @@
-//! What one client can take of what all clients share: a test for each bound, with a client that
-//! takes all it can beside one that asks for little.
+//! The share of one client in each common resource. Each test has a greedy client, which takes all
+//! that it can get, and a modest one.
 
 use super::web::{Client, Site, answer, call};
 use super::*;
 use crate::exchange::Headers;
 use crate::input::{Admission, AdmitToken, Principal};
 use crate::limits::ServerLimits;
-use crate::server::shares::Client as Taker;
+use crate::server::client::Client as Taker;
 use core::net::{IpAddr, SocketAddr};
 
 /// Documentation addresses (RFC 5737): none of them is loopback.
@@ -25,8 +25,7 @@ fn remote(change: impl FnOnce(&mut ServerConfig)) -> Site {
     })
 }
 
-/// A server with these limits, and everything that comes from the greedy client until [`modest`] is
-/// called.
+/// A server with these limits. The greedy client sends all requests until [`modest`] is called.
 fn site(change: impl FnOnce(&mut ServerLimits)) -> Site {
     let mut site = remote(|config| change(&mut config.limits.server));
     site.peer = from(GREEDY);
@@ -76,7 +75,7 @@ fn one_client_runs_a_share_of_all_requests() {
 
 // covers: B-187
 #[test]
-fn a_request_that_is_over_gives_its_part_of_the_share_back() {
+fn finished_request_frees_its_share() {
     let mut site = site(|limits| limits.max_running_requests = 4);
     for round in 0..6 {
         let x = modern_call(&mut site, "");
@@ -92,7 +91,7 @@ fn a_request_that_is_over_gives_its_part_of_the_share_back() {
 
 // covers: B-187
 #[test]
-fn the_requests_of_one_client_hold_a_share_of_all_bytes() {
+fn one_client_holds_a_share_of_all_request_bytes() {
     let mut site = site(|limits| limits.max_running_bytes = 800_000);
     let large = format!(r#","arguments":{{"x":"{}"}}"#, "x".repeat(70_000));
     let first = modern_call(&mut site, &large);
@@ -108,7 +107,7 @@ fn the_requests_of_one_client_hold_a_share_of_all_bytes() {
 
 // covers: B-187, MRTR-S-024
 #[test]
-fn what_a_client_answers_counts_in_its_share() {
+fn responses_of_a_client_count_in_its_share() {
     let mut site = site(|limits| limits.max_running_bytes = 800_000);
     let client = site.session("2025-11-25", r#"{"elicitation":{}}"#);
     client.call(&mut site, 1);
@@ -165,7 +164,7 @@ fn one_client_has_a_share_of_all_streams() {
 
 // covers: B-187
 #[test]
-fn subscriptions_count_what_they_hold_with_their_ids() {
+fn subscriptions_count_their_ids() {
     let long = |n: usize| format!(r#""{n}{}""#, "i".repeat(1000));
     let mut site = site(|limits| limits.max_running_bytes = 400_000);
     let before = site.bench.server.running_bytes();
@@ -202,7 +201,7 @@ fn one_client_opens_a_share_of_all_sessions() {
 
 // covers: B-187, S3-50
 #[test]
-fn one_client_says_a_share_of_what_all_say_of_themselves() {
+fn one_client_has_a_share_of_all_client_data() {
     let mut site = site(|limits| limits.max_client_data_total = 100_000);
     let much = format!(r#"{{"x":"{}"}}"#, "x".repeat(10_000));
     site.session("2025-11-25", &much);
@@ -212,14 +211,14 @@ fn one_client_says_a_share_of_what_all_say_of_themselves() {
     let little = site.session("2025-11-25", "{}");
     modest(&mut site);
     site.session("2025-11-25", &much);
-    // It leaves room for what is kept for others to come back for.
+    // The quota for stream histories is unaffected.
     assert_eq!(site.bench.server.env.shares.all(Bound::History), 0);
     assert!(!little.session.is_empty());
 }
 
 // covers: B-187
 #[test]
-fn what_the_client_of_a_connection_says_of_itself_counts_until_it_is_closed() {
+fn client_data_counts_until_the_connection_closes() {
     let mut bench = Bench::with(|config| config.limits.server.max_client_data_total = 30_000);
     let much = format!(r#"{{"x":"{}"}}"#, "x".repeat(12_000));
     let peer = |connection| Peer { connection: Some(connection), ..Peer::default() };
@@ -245,8 +244,8 @@ fn what_the_client_of_a_connection_says_of_itself_counts_until_it_is_closed() {
     assert!(bench.server.env.shares.is_empty());
 }
 
-/// Has the server say so many notes of 1000 bytes to a client that is away, which then could come
-/// back for them.
+/// Makes the server send this number of 1000-byte notifications to a disconnected client that can
+/// resume the stream.
 fn keep_notes(site: &mut Site, client: &Client, id: u32, notes: u64) {
     let x = client.call(site, id);
     let (responder, _) = site.handed();
@@ -261,7 +260,7 @@ fn keep_notes(site: &mut Site, client: &Client, id: u32, notes: u64) {
 
 // covers: S3-34, B-042, B-187
 #[test]
-fn many_short_histories_of_one_client_push_out_no_history_of_another() {
+fn histories_of_one_client_evict_none_of_another() {
     let mut site = site(|limits| limits.history_total = 400_000);
     modest(&mut site);
     let modest = site.session("2025-11-25", "{}");
@@ -282,7 +281,7 @@ fn many_short_histories_of_one_client_push_out_no_history_of_another() {
 
 // covers: S3-34, B-042, B-187
 #[test]
-fn where_all_histories_are_full_the_client_that_keeps_most_gives() {
+fn full_histories_evict_from_the_largest_client() {
     let mut site = site(|limits| {
         limits.client_shares = 2;
         limits.history_total = 400_000;
@@ -302,7 +301,7 @@ fn where_all_histories_are_full_the_client_that_keeps_most_gives() {
 
 // covers: B-187
 #[test]
-fn a_client_is_its_principal_its_address_its_session_or_its_connection() {
+fn client_identity_follows_peer_and_configuration() {
     let config = {
         let mut config = ServerConfig::new(Implementation::new("bench", "1.0"));
         config.proxies = vec![IpAddr::from([203, 0, 113, 9])];
@@ -335,7 +334,7 @@ fn a_client_is_its_principal_its_address_its_session_or_its_connection() {
 
 // covers: B-187
 #[test]
-fn behind_a_proxy_each_session_is_a_client_and_each_connection_without_one() {
+fn sessions_and_connections_behind_a_proxy_are_clients() {
     let mut site = site(|limits| limits.max_running_requests = 8);
     let proxy =
         |connection| Peer { connection: Some(connection), ..Peer::tcp(SocketAddr::from(([127, 0, 0, 1], 5000))) };
@@ -360,7 +359,7 @@ fn behind_a_proxy_each_session_is_a_client_and_each_connection_without_one() {
     let _ = site.handed();
 }
 
-/// Admits the request that waits.
+/// Admits the pending request.
 fn admit(site: &mut Site, principal: Option<&str>) {
     let token: AdmitToken = loop {
         if let Event::Admit(token, _) = site.event().expect("a request waits for its admission") {
@@ -374,7 +373,7 @@ fn admit(site: &mut Site, principal: Option<&str>) {
 
 // covers: B-187
 #[test]
-fn a_principal_has_one_share_wherever_it_comes_from() {
+fn principal_has_one_share_at_all_addresses() {
     let mut site = remote(|config| {
         config.admit = true;
         config.limits.server.max_exchanges = 20;
@@ -398,7 +397,7 @@ fn a_principal_has_one_share_wherever_it_comes_from() {
 
 // covers: B-103, B-187
 #[test]
-fn an_exchange_counts_as_its_principals_once_it_is_admitted() {
+fn admitted_exchange_counts_for_its_principal() {
     let mut site = remote(|config| {
         config.admit = true;
         config.limits.server.max_exchanges = 8;
@@ -409,7 +408,7 @@ fn an_exchange_counts_as_its_principals_once_it_is_admitted() {
         open.push(site.begin("POST", newer("tools/call")));
         admit(&mut site, Some("ann"));
     }
-    // The address has given back what the principal took.
+    // The principal took over the exchange from the quota of its address.
     open.push(site.begin("POST", newer("tools/call")));
     admit(&mut site, Some("bob"));
     site.peer = from(MODEST);
@@ -422,7 +421,7 @@ fn an_exchange_counts_as_its_principals_once_it_is_admitted() {
 
 // covers: B-187
 #[test]
-fn a_batch_without_a_session_takes_no_more_places_than_a_session() {
+fn sessionless_batch_has_the_limit_of_a_session() {
     let mut site = Site::with(|config| config.limits.server.max_running_per_exchange = 16);
     let calls: Vec<String> = (0..1000).map(call).collect();
     let x = site.post(Headers::new().with("MCP-Protocol-Version", "2025-03-26"), &format!("[{}]", calls.join(",")));
@@ -435,8 +434,8 @@ fn a_batch_without_a_session_takes_no_more_places_than_a_session() {
     assert_eq!((said.matches(r#""result""#).count(), said.matches("-32603").count()), (16, 984));
 }
 
-/// A session whose call of a tool asks, and whose connection is closed before it hears the
-/// question. Its last parameter is where it stands.
+/// Opens a session that calls a tool with an input request, and closes the connection before the
+/// client reads the request. `id` is the id of the call.
 fn asks_and_goes(site: &mut Site, id: u32) -> (Client, ExchangeId) {
     let client = site.session("2025-11-25", r#"{"elicitation":{}}"#);
     let x = client.call(site, id);
@@ -448,7 +447,7 @@ fn asks_and_goes(site: &mut Site, id: u32) -> (Client, ExchangeId) {
 
 // covers: B-187, MRTR-S-024
 #[test]
-fn a_question_whose_client_is_away_waits_for_30_s() {
+fn input_request_of_a_disconnected_client_waits_30_s() {
     let mut site = Site::new();
     let (client, _) = asks_and_goes(&mut site, 1);
     site.pass(Duration::from_millis(29_999));
@@ -456,14 +455,14 @@ fn a_question_whose_client_is_away_waits_for_30_s() {
     site.pass(Duration::from_millis(1));
     assert_eq!(site.bench.server.running(), 0);
     assert!(site.codes().contains(&"ask-timeout"));
-    // Who comes back then finds out.
+    // A client that reconnects then gets the error.
     let back = site.bare("GET", client.after("s1-1"));
     assert!(site.said(back).iter().any(|line| line.contains("the client did not answer in time")));
 }
 
 // covers: B-187
 #[test]
-fn a_client_that_closed_its_side_of_the_connection_counts_as_away_for_questions() {
+fn half_closed_client_counts_as_disconnected_for_input() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", r#"{"elicitation":{}}"#);
     let x = client.call(&mut site, 1);
@@ -474,13 +473,13 @@ fn a_client_that_closed_its_side_of_the_connection_counts_as_away_for_questions(
     assert_eq!(site.bench.server.running(), 1);
     site.pass(Duration::from_millis(1));
     assert_eq!(site.bench.server.running(), 0);
-    // It still reads, and is told.
+    // It still reads, so it gets the error.
     assert!(site.said(x).iter().any(|line| line.contains("the client did not answer in time")));
 }
 
 // covers: B-187
 #[test]
-fn a_client_that_comes_back_has_all_the_time_that_it_had() {
+fn reconnected_client_has_its_full_timeout() {
     for own in [false, true] {
         let mut site = Site::new();
         let (client, _) = asks_and_goes(&mut site, 1);
@@ -500,7 +499,7 @@ fn a_client_that_comes_back_has_all_the_time_that_it_had() {
 
 // covers: B-187
 #[test]
-fn a_question_whose_client_is_away_gives_its_place_to_a_request() {
+fn disconnected_input_request_is_evicted_for_a_request() {
     let mut site = Site::with(|config| config.limits.server.max_running_requests = 4);
     let gone: Vec<Client> = (0..4).map(|_| asks_and_goes(&mut site, 1).0).collect();
     assert_eq!(site.bench.server.running(), 4);
@@ -515,7 +514,7 @@ fn a_question_whose_client_is_away_gives_its_place_to_a_request() {
 
 // covers: B-187
 #[test]
-fn a_stream_that_stays_open_lets_go_of_the_head_of_its_request() {
+fn open_stream_drops_the_head_of_its_request() {
     let long = |headers: Headers| headers.with("X-Long", "x".repeat(50_000));
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");

@@ -1,5 +1,5 @@
-//! How a connection ends its channel: the steps down, and the timer for each. The ladder that ends a program is
-//! MCP 2025-11-25, lifecycle, shutdown.
+//! The end of a connection: its steps, and the timer for each. The steps that end a program are MCP
+//! 2025-11-25, lifecycle, shutdown.
 
 use super::{Connection, ConnectionOutput, Due, Side};
 use crate::error::{Diagnostic, DiagnosticKind};
@@ -14,8 +14,8 @@ impl Connection {
         }
     }
 
-    /// A client's ladder runs from the moment it is told to end. A server gives its last answer the time it needs as long as it is
-    /// accepted.
+    /// The steps of a client run from the start of the end. A server waits for its last response as
+    /// long as the peer accepts bytes of it.
     pub(super) fn arm_end(&mut self) {
         match self.side {
             Side::DuplexClient { program: true } => self.arm(self.limits.exit_timeout, Due::Exit),
@@ -45,7 +45,7 @@ impl Connection {
         }
     }
 
-    /// Does not say how many: that depends on how the bytes were cut.
+    /// Contains no number of bytes: that depends on how the bytes were split.
     pub(super) fn report_late(&mut self) {
         let detail = "bytes came after the response";
         self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::LateBytes, detail));

@@ -1,4 +1,5 @@
-//! What a connection does not write: what the [`MessageHook`] of the application refuses, and parts out of their place.
+//! Outputs that a connection does not write: those that the [`MessageHook`] of the application
+//! refuses, and parts that are out of place.
 
 use super::{Connection, Side};
 use crate::error::{Diagnostic, DiagnosticKind};
@@ -7,21 +8,22 @@ use crate::hook::{Blocked, HookDecision, MessageHook};
 use alloc::format;
 
 impl Connection {
-    /// Asks this hook about every message; about the request of an HTTP client whoever begins the exchange has asked.
+    /// Sets the hook that checks every message. For the request of an HTTP client, the caller has
+    /// checked it before it starts the exchange.
     #[must_use]
     pub fn with_hook(mut self, hook: Option<MessageHook>) -> Self {
         self.hook = hook;
         self
     }
 
-    /// A part that the codec could not write where it stands.
+    /// The codec could not write a part at this point.
     pub(super) fn out_of_place(&mut self, exchange: ExchangeId, why: &'static str) {
         self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::OutOfPlace, why));
-        // The engine counts what it says as unwritten until it hears of it.
+        // The engine counts its output as unwritten until this event.
         self.facts.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
     }
 
-    /// What the hook lets out. Who waits for what it does not is told.
+    /// Returns the output that the hook allows. Reports a refusal to the engine.
     pub(super) fn rule(&mut self, exchange: ExchangeId, outgoing: Outbound) -> Option<Outbound> {
         let Some(hook) = self.hook.as_ref().filter(|_| self.side != Side::HttpClient) else { return Some(outgoing) };
         let HookDecision { send, denials } = hook.outgoing(outgoing);
@@ -38,7 +40,7 @@ impl Connection {
             }
         }
         if send.is_none() {
-            // The engine counts what it says as unwritten until it hears of it.
+            // The engine counts its output as unwritten until this event.
             self.facts.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
         }
         send

@@ -1,17 +1,22 @@
-//! What only the connection of an HTTP server does: the next request, the wait for its body, and what becomes of its answer.
+//! The parts of a connection that only an HTTP server needs: the next request, the wait for its
+//! body, and the progress of its response.
 //!
-//! Persistence and pipelining are those of RFC 9112 section 9: a pipelined request starts only after the answer before it is written, and
-//! never once its client is gone.
+//! Persistence and pipelining are those of RFC 9112 section 9. A pipelined request starts only
+//! after the previous response is written, and never once its client has closed.
 
 use super::{Connection, Due, RateFloor, Side};
 use crate::exchange::{BadRequest, Closed, ExchangeEvent, ExchangeId, Inbound, Peer, Sent};
 use crate::wired::room::{MemoryBudget, Reservation};
 
 impl Connection {
-    /// For an engine that admits requests and connections: reads no further than the head of an HTTP request, and nothing of a connection of
-    /// lines that a listener accepted, until [`Outbound::Continue`](crate::exchange::Outbound::Continue) is said on its exchange. A client that waits to be asked for its body is asked only then. An answer
-    /// that is said instead is the last: the channel ends in order. While a body is held back no time of the client runs, and of what it
-    /// sends all the same no more is held than [`FrameLimits::max_read_ahead`](crate::limits::FrameLimits::max_read_ahead).
+    /// For an engine that admits requests and connections. The connection reads no further than the
+    /// head of an HTTP request, until [`Outbound::Continue`](crate::exchange::Outbound::Continue)
+    /// is sent on its exchange. It reads nothing of a connection of newline-delimited messages that
+    /// a listener accepted, until then. It sends `100 Continue` to a client that waits for it only
+    /// then. A response that is sent instead is the last one: the connection closes in order. While
+    /// a body is held back, no timeout of the client runs. The connection holds no more than
+    /// [`FrameLimits::max_read_ahead`](crate::limits::FrameLimits::max_read_ahead) of the bytes
+    /// that the client sends anyway.
     #[must_use]
     pub fn holding(mut self, holding: bool) -> Self {
         let is_asked = self.side != Side::DuplexServer || self.peer.as_ref().is_some_and(|peer| peer.is_accepted());
@@ -19,14 +24,16 @@ impl Connection {
         self
     }
 
-    /// Holds of half-read requests no more than there is room for among all connections that were given this room.
+    /// Limits the bytes of partly read requests to the budget that all connections with this budget
+    /// share.
     pub(in crate::wired) fn within(mut self, room: &MemoryBudget) -> Self {
         self.share = (self.side == Side::HttpServer).then(|| room.share());
         self
     }
 
-    /// Tells what is held now that all is understood that can be. True: there is no room for what came, and the request is refused like one
-    /// that is malformed. What only waits is not refused: no more of it is read.
+    /// Updates the reservation after all parsing. Returns true if there is no room for the bytes
+    /// that were read: the request is refused like a malformed one. Bytes that only wait are not
+    /// refused. The driver reads no more of them.
     pub(super) fn outgrows(&mut self) -> bool {
         let held = self.conn.buffered();
         let fits = self.share.as_mut().is_none_or(|share| share.hold(held));
@@ -37,19 +44,20 @@ impl Connection {
         true
     }
 
-    /// Whether what is read only waits, and there is no room for more of it.
+    /// Returns whether the bytes that were read only wait, and there is no room for more of them.
     pub(super) fn waits_for_room(&self) -> bool {
         self.holds() && self.share.as_ref().is_some_and(Reservation::is_full)
     }
 
-    /// Whether what is read waits as raw bytes: a body that is held back, or requests behind an answer that is not out. A client that does
-    /// not read its answers cannot make us compute more of them.
+    /// Returns whether the bytes that were read wait in raw form: a body that is held back, or
+    /// requests behind an unfinished response. A client that does not read its responses cannot
+    /// make the server compute more of them.
     pub(super) fn holds(&self) -> bool {
         let unfinished = if self.exchange.is_some() { self.asked || self.conn.is_held() } else { self.unsent > 0 };
         self.side == Side::HttpServer && unfinished
     }
 
-    /// Begins the exchange of the next request, unless its client has gone.
+    /// Starts the exchange of the next request, unless its client has closed.
     pub(super) fn accept(&mut self) -> bool {
         if self.eof || self.gone.is_some() || self.ending.is_some() || self.holds() {
             return false;
@@ -77,7 +85,7 @@ impl Connection {
         }
     }
 
-    /// Whether a byte of the next request came.
+    /// Returns whether a byte of the next request was received.
     pub(super) fn has_begun(&self) -> bool {
         !self.conn.at_boundary()
     }
@@ -91,13 +99,13 @@ impl Connection {
         exchange
     }
 
-    /// The head is there, and the body is wanted: its time begins.
+    /// The head was received, and the body is awaited: starts its timeout.
     pub(super) fn await_body(&mut self) {
         self.pace = RateFloor::from(self.now);
         self.body_goes_on(0);
     }
 
-    /// So many bytes of the body came. It may neither stand still nor trickle.
+    /// Counts `n` received bytes of the body. The body may neither stall nor trickle.
     pub(super) fn body_goes_on(&mut self, n: usize) {
         if self.conn.is_held() {
             self.timer = None;
@@ -106,8 +114,8 @@ impl Connection {
         }
     }
 
-    /// The client sends nothing more and has sent its whole request. Whether it may still read the answer is known to the engine. False: it
-    /// was told.
+    /// The client has sent its whole request and sends nothing more. Only the engine knows whether
+    /// the client may still read the response. Returns false if this was already reported.
     pub(super) fn read_closed(&mut self, exchange: ExchangeId) -> bool {
         let first = !core::mem::replace(&mut self.told_eof, true);
         if first {
@@ -116,7 +124,7 @@ impl Connection {
         first
     }
 
-    /// The request that was begun does not come: the engine says so like it says that one is malformed.
+    /// The rest of a request did not arrive in time. The engine responds as to a malformed one.
     pub(super) fn overdue(&mut self, why: &'static str) {
         self.refuse(BadRequest { status: 408, why });
     }
@@ -130,7 +138,8 @@ impl Connection {
         self.item(exchange, item);
     }
 
-    /// The answer is said. The channel goes on if the codec read the whole request and both sides want to.
+    /// The engine has sent the response. The connection stays open if the codec read the whole
+    /// request and both sides want to keep it.
     pub(super) fn answered(&mut self, exchange: ExchangeId) {
         self.exchange = None;
         self.answered = (self.unsent > 0).then_some(exchange);
@@ -143,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// So many bytes of an answer that was said are written.
+    /// Counts `n` written bytes of a response that the engine has sent.
     pub(super) fn answer_goes_out(&mut self, n: usize) {
         self.pace.goes_on(self.now, n, self.limits.write_stall, self.limits.min_rate);
         if self.unsent == 0 {
@@ -151,7 +160,8 @@ impl Connection {
         }
     }
 
-    /// What is awaited next: that the answer is taken, or another request.
+    /// Arms the timer for the next wait: until the peer has accepted the response, or for another
+    /// request.
     pub(super) fn arm_next(&mut self) {
         if self.unsent > 0 {
             self.arm_paced(0, self.limits.write_stall, Due::Write);
@@ -160,7 +170,7 @@ impl Connection {
         }
     }
 
-    /// The channel ends before an answer that was said is written.
+    /// The connection ends before a response that the engine has sent is written.
     pub(super) fn unwritten(&mut self, why: &Closed) {
         if let Some(exchange) = self.answered.take() {
             self.facts.push_back((exchange, ExchangeEvent::Failed { sent: Sent::Maybe, why: why.clone() }));

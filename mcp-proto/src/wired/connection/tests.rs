@@ -1,4 +1,4 @@
-//! Connections, each driven by hand: what is told to it on the left, what comes of it as lines of text.
+//! Single connections under scripted input. The tests compare their outputs as lines of text.
 
 use super::*;
 use crate::rpc::{Message, Payload};
@@ -6,12 +6,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-#[cfg(feature = "http")]
 mod serving;
-#[cfg(feature = "http")]
 mod timers;
 
-/// A connection, the time it is told, and the text of what it says.
+/// A connection and its clock.
 struct Bench {
     connection: Connection,
     now: Instant,
@@ -52,6 +50,7 @@ impl Bench {
         while let Some(output) = self.connection.poll_output() {
             match output {
                 ConnectionOutput::Write(bytes) => written.extend_from_slice(&bytes),
+                ConnectionOutput::Read(reads) => assert_eq!(reads, self.connection.wants_read()),
                 ConnectionOutput::Close(how) => {
                     flush(&mut told, &mut written);
                     told.push(format!("close {how:?}"));
@@ -75,26 +74,24 @@ impl Bench {
     }
 
     fn feed(&mut self, text: &str) -> Vec<String> {
-        self.handle_io(IoEvent::Bytes(Bytes::copy_from_slice(text.as_bytes())))
+        self.handle_io(IoEvent::Read(Bytes::copy_from_slice(text.as_bytes())))
     }
 
     fn eof(&mut self) -> Vec<String> {
-        self.handle_io(IoEvent::Eof)
+        self.handle_io(IoEvent::ReadClosed)
     }
 
     fn written(&mut self, n: usize) -> Vec<String> {
         self.handle_io(IoEvent::Written(n))
     }
 
-    /// Reports everything written. Leaves out what is told of that.
-    #[cfg(feature = "http")]
+    /// Reports everything as written. Omits the reports of unsent bytes.
     fn all_written(&mut self) -> Vec<String> {
         let n = self.connection.unsent;
         without_unsent(self.written(n))
     }
 
-    /// Says something. Leaves out what is told of how much is unsent.
-    #[cfg(feature = "http")]
+    /// Sends an item. Omits the reports of unsent bytes.
     fn say(&mut self, outgoing: Outbound) -> Vec<String> {
         without_unsent(self.send(outgoing))
     }
@@ -109,7 +106,7 @@ impl Bench {
         self.told()
     }
 
-    /// Lets the time of the next timer come.
+    /// Advances the time to the next timer and fires it.
     fn tick(&mut self) -> Vec<String> {
         self.now = self.connection.poll_timeout().expect("a timer is armed");
         self.connection.handle_timeout(self.now);
@@ -122,7 +119,6 @@ impl Bench {
     }
 }
 
-#[cfg(feature = "http")]
 fn without_unsent(mut told: Vec<String>) -> Vec<String> {
     told.retain(|line| !line.contains(" unsent "));
     told
@@ -169,7 +165,7 @@ const NOTHING: [&str; 0] = [];
 
 // covers: B-117, S2-13
 #[test]
-fn lines_become_facts_wherever_they_are_cut_and_the_end_of_input_is_not_the_end_of_the_channel() {
+fn lines_are_read_in_any_pieces_until_the_end_of_input() {
     let text = format!("{}\n{}\r\n\n{}", note("a"), note("b"), r#"{"half"#);
     let whole = ["1 opened", "1 note a", "1 note b", "1 bad Truncated", "1 end"];
     for cut in 0..text.len() {
@@ -186,10 +182,10 @@ fn lines_become_facts_wherever_they_are_cut_and_the_end_of_input_is_not_the_end_
 
 // covers: B-117
 #[test]
-fn when_facts_are_taken_changes_nothing() {
+fn time_of_taking_events_does_not_change_them() {
     let inputs = || {
-        let line = |text: &str| IoEvent::Bytes(Bytes::from(format!("{}\n", note(text))));
-        [line("a"), line("b"), IoEvent::Eof, IoEvent::Closed(Closed::Eof)]
+        let line = |text: &str| IoEvent::Read(Bytes::from(format!("{}\n", note(text))));
+        [line("a"), line("b"), IoEvent::ReadClosed, IoEvent::Closed(Closed::Eof)]
     };
     let mut early = Bench::server(Kind::Lines);
     let mut late = Bench::server(Kind::Lines);
@@ -207,7 +203,7 @@ fn when_facts_are_taken_changes_nothing() {
 
 // covers: S2-09, S2-10
 #[test]
-fn nothing_is_written_before_the_channel_is_open_and_frames_leave_whole_and_in_order() {
+fn frames_wait_for_the_open_connection_and_keep_their_order() {
     let mut bench = Bench::client(Kind::Lines, true);
     assert_eq!(bench.send(message(&note("a"))), ["7 unsent 31"]);
     assert_eq!(bench.send(message(&note("b"))), ["7 unsent 62"]);
@@ -219,7 +215,7 @@ fn nothing_is_written_before_the_channel_is_open_and_frames_leave_whole_and_in_o
 
 // covers: S0-33
 #[test]
-fn an_exchange_is_unsent_only_if_none_of_its_bytes_were_handed_over() {
+fn exchange_is_unsent_only_without_any_output() {
     let mut never_open = Bench::client(Kind::Lines, true);
     never_open.send(message(&note("a")));
     let why = Closed::Unreachable("no such file".into());
@@ -238,7 +234,7 @@ fn an_exchange_is_unsent_only_if_none_of_its_bytes_were_handed_over() {
 
 // covers: S0-33
 #[test]
-fn after_closed_a_lane_is_silent() {
+fn closed_connection_has_no_output() {
     let mut bench = Bench::client(Kind::Lines, true);
     bench.open();
     bench.send(message(&note("a")));
@@ -257,7 +253,7 @@ fn after_closed_a_lane_is_silent() {
 }
 
 #[test]
-fn a_channel_that_does_not_open_in_time_fails_its_exchange_once_and_is_closed() {
+fn connection_that_opens_too_late_fails_once_and_closes() {
     let mut bench = Bench::client(Kind::Lines, false);
     bench.send(message(&note("a")));
     assert_eq!(bench.timer(), Some(10_000));
@@ -270,7 +266,7 @@ fn a_channel_that_does_not_open_in_time_fails_its_exchange_once_and_is_closed() 
 }
 
 #[test]
-fn a_program_goes_down_the_ladder_by_timers_alone() {
+fn program_shutdown_steps_follow_their_timers() {
     let mut bench = Bench::client(Kind::Lines, true);
     bench.open();
     assert_eq!(bench.send(Outbound::End), ["close WriteHalf"]);
@@ -286,7 +282,7 @@ fn a_program_goes_down_the_ladder_by_timers_alone() {
 }
 
 #[test]
-fn a_socket_is_half_closed_and_then_cut_and_an_exit_in_between_ends_the_ladder() {
+fn socket_is_half_closed_and_then_aborted() {
     let mut bench = Bench::client(Kind::Lines, false);
     bench.send(message(&note("a")));
     assert_eq!(bench.send(Outbound::End), NOTHING, "not open yet");
@@ -304,7 +300,7 @@ fn a_socket_is_half_closed_and_then_cut_and_an_exit_in_between_ends_the_ladder()
 }
 
 #[test]
-fn what_happens_before_the_tick_wins_over_the_timer() {
+fn event_before_the_tick_wins_over_the_timer() {
     let mut bench = Bench::client(Kind::Lines, false);
     bench.now = Instant::from_millis(10_000);
     assert_eq!(bench.open(), ["7 opened"], "the time to open is over, but nobody said so");
@@ -314,7 +310,7 @@ fn what_happens_before_the_tick_wins_over_the_timer() {
 
 // covers: S0-34, S2-10
 #[test]
-fn unsent_counts_what_was_handed_over_and_not_reported_written() {
+fn unsent_counts_output_not_reported_as_written() {
     let mut bench = Bench::client(Kind::Lines, true);
     bench.send(message(&note("a")));
     assert_eq!(bench.written(5), NOTHING, "nothing was handed over yet");
@@ -327,7 +323,7 @@ fn unsent_counts_what_was_handed_over_and_not_reported_written() {
 }
 
 #[test]
-fn last_answers_of_a_duplex_server_get_the_idle_time() {
+fn last_responses_of_a_duplex_server_get_the_idle_timeout() {
     let mut bench = Bench::server(Kind::Lines);
     bench.told();
     bench.send(message(&note("last")));
@@ -342,9 +338,9 @@ fn last_answers_of_a_duplex_server_get_the_idle_time() {
 }
 
 #[test]
-fn an_aborted_exchange_yields_no_further_fact_and_its_channel_is_cut() {
+fn aborted_exchange_has_no_events_and_is_closed() {
     let mut bench = Bench::server(Kind::Lines);
-    bench.connection.handle_io(bench.now, IoEvent::Bytes(Bytes::from(format!("{}\n{}\n", note("a"), note("b")))));
+    bench.connection.handle_io(bench.now, IoEvent::Read(Bytes::from(format!("{}\n{}\n", note("a"), note("b")))));
     let (exchange, _) = bench.connection.poll_fact().expect("it is open");
     bench.connection.poll_fact().expect("the first message");
     bench.connection.send(bench.now, exchange, message(&note("lost")));
@@ -357,7 +353,7 @@ fn an_aborted_exchange_yields_no_further_fact_and_its_channel_is_cut() {
 
 // covers: B-049, B-072
 #[test]
-fn two_lanes_never_mint_the_same_exchange() {
+fn exchange_ids_of_two_connections_differ() {
     let facts = |number| {
         let mut connection =
             Connection::server(number, Kind::Lines, Peer::default(), &FrameLimits::default(), Instant::ZERO);
@@ -373,7 +369,7 @@ fn two_lanes_never_mint_the_same_exchange() {
 }
 
 #[test]
-fn reading_stops_only_at_a_bound() {
+fn reading_stops_only_at_a_limit() {
     let limits = FrameLimits { max_read_ahead: 100, ..FrameLimits::default() };
     let mut bench = Bench::server_within(Kind::Lines, &limits);
     bench.told();
@@ -382,14 +378,13 @@ fn reading_stops_only_at_a_bound() {
     bench.feed("\n");
     let line = Bytes::from(format!("{}\n", note("a")));
     for n in 1..=4 {
-        bench.connection.handle_io(bench.now, IoEvent::Bytes(line.clone()));
+        bench.connection.handle_io(bench.now, IoEvent::Read(line.clone()));
         assert_eq!(bench.connection.wants_read(), n < 4, "{n} lines that nobody takes");
     }
     assert_eq!(bench.told().len(), 4);
     assert!(bench.connection.wants_read());
 }
 
-#[cfg(feature = "http")]
 mod http {
     use super::*;
 
@@ -435,7 +430,7 @@ mod http {
     }
 
     #[test]
-    fn a_pipelined_request_waits_until_the_answer_before_it_is_written() {
+    fn pipelined_request_waits_for_the_previous_response() {
         let mut bench = Bench::server(Kind::HttpServer);
         let two = format!("{}{}", post(1), post(1));
         assert_eq!(bench.feed(&two), ["1 POST /mcp", "1 request 1", "1 end"]);
@@ -447,18 +442,19 @@ mod http {
     }
 
     #[test]
-    fn a_pipelined_request_never_starts_once_its_client_is_gone() {
+    fn pipelined_request_of_a_closed_client_never_starts() {
         let two = format!("{}{}", post(1), post(2));
-        for gone in [IoEvent::Eof, IoEvent::Closed(Closed::Reset), IoEvent::Closed(Closed::Eof)] {
+        for gone in [IoEvent::ReadClosed, IoEvent::Closed(Closed::Reset), IoEvent::Closed(Closed::Eof)] {
             let why = if gone == IoEvent::Closed(Closed::Reset) { "Reset" } else { "Eof" };
             let mut waiting = Bench::server(Kind::HttpServer);
             waiting.feed(&two);
             let told = waiting.handle_io(gone.clone());
-            let expected = if gone == IoEvent::Eof { "1 read closed".into() } else { format!("1 failed No {why}") };
+            let expected =
+                if gone == IoEvent::ReadClosed { "1 read closed".into() } else { format!("1 failed No {why}") };
             assert_eq!(told[0], expected);
             assert!(told[1..].iter().all(|line| line == "close Abort"), "{told:?}");
             let answer = ["> HTTP/1.1 200 OK", "close WriteHalf"];
-            assert_eq!(waiting.say(full(200)), if gone == IoEvent::Eof { &answer[..] } else { &[] });
+            assert_eq!(waiting.say(full(200)), if gone == IoEvent::ReadClosed { &answer[..] } else { &[] });
             assert_eq!(without_unsent(waiting.all_written()), NOTHING);
 
             let mut writing = Bench::server(Kind::HttpServer);
@@ -473,8 +469,8 @@ mod http {
 
     // covers: B-117
     #[test]
-    fn when_the_facts_of_a_server_are_taken_changes_nothing() {
-        let inputs = [IoEvent::Bytes(Bytes::from(format!("{}{}", post(1), post(2)))), IoEvent::Eof];
+    fn time_of_taking_server_events_does_not_change_them() {
+        let inputs = [IoEvent::Read(Bytes::from(format!("{}{}", post(1), post(2)))), IoEvent::ReadClosed];
         let (mut early, mut late) = (Bench::server(Kind::HttpServer), Bench::server(Kind::HttpServer));
         let told: Vec<String> = inputs.iter().flat_map(|wire| early.handle_io(wire.clone())).collect();
         for wire in inputs {
@@ -485,7 +481,7 @@ mod http {
     }
 
     #[test]
-    fn the_end_of_input_behind_a_request_is_reported_once_and_ends_nothing() {
+    fn end_of_input_after_a_request_is_reported_once() {
         let mut bench = Bench::server(Kind::HttpServer);
         bench.feed(&post(1));
         bench.send(stream());
@@ -515,7 +511,7 @@ mod http {
     }
 
     #[test]
-    fn a_server_that_refuses_lingers_so_that_the_client_sees_the_answer() {
+    fn refusing_server_lingers_until_the_client_reads() {
         let mut bench = Bench::server(Kind::HttpServer);
         let refused = "POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-length: 99999999\r\n\r\nxxxx";
         assert_eq!(bench.feed(refused), ["1 reject 413"]);
@@ -535,7 +531,7 @@ mod http {
     }
 
     #[test]
-    fn a_client_that_waits_to_be_asked_for_its_body_is_asked() {
+    fn expect_continue_is_answered() {
         let mut bench = Bench::server(Kind::HttpServer);
         let text = post(1).replace("host: h", "host: h\r\nexpect: 100-continue");
         let (head, body) = text.split_at(text.find("{").expect("a body"));
@@ -545,7 +541,7 @@ mod http {
     }
 
     #[test]
-    fn a_connection_that_either_side_wants_closed_is_half_closed_after_the_answer() {
+    fn connection_close_half_closes_after_the_response() {
         let mut bench = Bench::server(Kind::HttpServer);
         bench.feed(&post(1).replace("host: h", "host: h\r\nconnection: close"));
         assert_eq!(bench.say(full(200)), ["> HTTP/1.1 200 OK", "close WriteHalf"]);
@@ -559,7 +555,7 @@ mod http {
     }
 
     #[test]
-    fn each_wait_of_a_server_has_its_timer() {
+    fn each_server_wait_has_its_timer() {
         let mut silent = Bench::server(Kind::HttpServer);
         assert_eq!(silent.timer(), Some(10_000), "the first head from the accept");
         assert_eq!(silent.tick(), ["close Abort"]);
@@ -582,7 +578,7 @@ mod http {
     }
 
     #[test]
-    fn requests_that_wait_stop_the_reading_at_the_bound() {
+    fn pipelined_requests_stop_reading_at_the_limit() {
         let limits = FrameLimits { max_read_ahead: 1_000, ..FrameLimits::default() };
         let mut bench = Bench::server_within(Kind::HttpServer, &limits);
         bench.feed(&post(1));
@@ -598,7 +594,7 @@ mod http {
 
     // covers: B-054
     #[test]
-    fn events_of_an_answer_leave_in_their_order_and_nothing_follows_its_end() {
+    fn stream_events_keep_their_order_until_the_end() {
         let mut bench = Bench::server(Kind::HttpServer);
         bench.feed(&post(1));
         assert_eq!(bench.send(stream()).last().map(String::as_str), Some("> HTTP/1.1 200 OK"));
@@ -610,7 +606,7 @@ mod http {
     }
 
     #[test]
-    fn a_response_ends_the_exchange_and_the_connection_is_kept() {
+    fn response_ends_the_exchange_and_keeps_the_connection() {
         let mut bench = begun();
         assert_eq!(bench.timer(), None);
         assert_eq!(bench.feed(&response(1)), ["7 200", "7 result 1", "7 end"]);
@@ -622,7 +618,7 @@ mod http {
     }
 
     #[test]
-    fn a_connection_is_not_kept_if_the_server_ends_it_or_sends_too_much() {
+    fn connection_is_not_kept_after_close_or_extra_bytes() {
         let mut told_so = begun();
         let text = response(1).replace("200 OK", "200 OK\r\nconnection: close");
         assert_eq!(told_so.feed(&text), ["7 200", "7 result 1", "7 end", "close Abort"]);
@@ -643,7 +639,7 @@ mod http {
 
     // covers: S2-19
     #[test]
-    fn a_report_that_lags_behind_the_answer_costs_no_connection_and_a_body_that_is_still_written_does() {
+    fn connection_is_kept_despite_a_late_write_report() {
         let mut bench = Bench::client(Kind::HttpClient, false);
         bench.open();
         bench.send(request());
@@ -664,7 +660,7 @@ mod http {
 
     // covers: S2-13
     #[test]
-    fn a_response_that_is_cut_fails_the_exchange() {
+    fn truncated_response_fails_the_exchange() {
         let text = response(1);
         for cut in 0..text.len() {
             let mut bench = begun();
@@ -678,7 +674,7 @@ mod http {
     }
 
     #[test]
-    fn a_body_without_a_length_ends_with_the_input() {
+    fn body_without_a_length_ends_with_the_input() {
         let text =
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}";
         let mut bench = begun();
@@ -690,7 +686,7 @@ mod http {
     }
 
     #[test]
-    fn broken_framing_fails_the_exchange_and_cuts_the_channel() {
+    fn invalid_framing_fails_the_exchange_and_aborts() {
         let mut bench = begun();
         let told = bench.feed("SSH-2.0-OpenSSH_9.9\r\n\r\n");
         assert!(told[0].starts_with("7 failed Maybe Broken("), "{told:?}");

@@ -1,40 +1,44 @@
-//! The one timer of a connection: what it waits for, and what follows when that does not come. Each wait of an HTTP exchange has a time of its own.
-//! On a client: to connect, to get the request written, for the head of the answer, and between two parts of its body; an event stream has
-//! none. On a server: for a head, for its body, until the answer is taken, and for the next request.
+//! The one timer of a connection: the event for which it waits, and the consequence of a timeout.
+//! Each wait of an HTTP exchange has its own timeout. On a client: to connect, to write the
+//! request, for the head of the response, and between two parts of its body. An event stream has no
+//! timeout. On a server: for a head, for its body, until the peer has accepted the response, and
+//! for the next request.
 
 use super::{Answer, Connection, ConnectionOutput, Side};
 use crate::exchange::{Closed, ResponseHead, Shutdown};
 use crate::time::Instant;
 use core::time::Duration;
 
-/// How long a connection is idle that is not to be kept. Callers that make one call after the other on many threads use it again within
-/// that; closing it at once would open another for each of their calls.
+/// Time for which a surplus connection stays idle before it is closed. Callers that make one call
+/// after the other on many threads use the connection again within that time. Closing it at once
+/// would open another one for each of their calls.
 const SURPLUS_TIME: Duration = Duration::from_secs(1);
 
-/// What is due when the timer of a connection fires.
+/// The wait that is over when the timer of a connection fires.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Due {
     Connect,
     Head,
     Body,
-    /// HTTP: the other side takes nothing of the request, or of an answer that was said.
+    /// HTTP: the peer accepts nothing of the request, or of a response.
     Write,
-    /// HTTP client: the head of the answer.
+    /// HTTP client: the head of the response.
     Answer,
     Idle,
-    /// An ended channel takes no more bytes, or its other side does not end it.
+    /// The peer of a closing connection accepts no more bytes, or does not close.
     Linger,
     Exit,
     Terminate,
 }
 
-/// How far something lags behind its slowest pace, which the other side sets: a leaky bucket. Time adds to the lag and bytes take from it,
-/// but whoever is ahead of the pace has gained nothing for later.
+/// The lag of a transfer behind its minimum rate: a leaky bucket. The peer sets the speed. Time
+/// adds to the lag and bytes reduce it, but a transfer ahead of the rate gains nothing for later.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateFloor {
-    /// When it was last looked at.
+    /// The time of the last update.
     at: Instant,
-    /// Nanoseconds, times the rate: so no byte is lost to rounding, and bytes earn the same together and one by one.
+    /// In nanoseconds, multiplied by the rate: no byte is lost to rounding, and bytes count the
+    /// same together and one by one.
     lag: u128,
 }
 
@@ -43,7 +47,8 @@ impl RateFloor {
         Self { at: now, lag: 0 }
     }
 
-    /// So many bytes went, at this rate per second at least. It may stand still for so long, and lag no farther.
+    /// Counts `n` transferred bytes, at a minimum of `rate` bytes per second. `still` is the
+    /// maximum stall, and the maximum of the lag.
     pub(super) fn goes_on(&mut self, now: Instant, n: usize, still: Duration, rate: usize) {
         let scaled = |time: Duration| time.as_nanos().saturating_mul(rate as u128);
         let lag = self.lag.saturating_add(scaled(now.since(self.at))).min(scaled(still));
@@ -51,7 +56,8 @@ impl RateFloor {
         self.at = now;
     }
 
-    /// How long it may still stand still. Without a rate, the whole time.
+    /// Returns the time for which the transfer may still stall. Without a rate, that is the whole
+    /// time.
     fn left(self, still: Duration, rate: usize) -> Duration {
         let lag = self.lag.checked_div(rate as u128).unwrap_or_default();
         still.saturating_sub(Duration::from_nanos(u64::try_from(lag).unwrap_or(u64::MAX)))
@@ -59,7 +65,7 @@ impl RateFloor {
 }
 
 impl Connection {
-    /// Fires its timer if it is due; else nothing happens.
+    /// Fires the timer if it is due. Otherwise does nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.catch_up(now);
         let Some((_, due)) = self.timer.filter(|(at, _)| *at <= self.now) else { return };
@@ -82,15 +88,15 @@ impl Connection {
         }
     }
 
-    /// Arms the timer for something that may stand still for so long, and lag as far behind
-    /// [`min_rate`](crate::limits::FrameLimits::min_rate). So many bytes of it went now.
+    /// Arms the timer for a transfer that may stall for `still`, and lag as far behind
+    /// [`min_rate`](crate::limits::FrameLimits::min_rate). `n` bytes of it were transferred now.
     pub(super) fn arm_paced(&mut self, n: usize, still: Duration, due: Due) {
         let rate = self.limits.min_rate;
         self.pace.goes_on(self.now, n, still, rate);
         self.arm(self.pace.left(still, rate), due);
     }
 
-    /// HTTP client: it is idle. It is closed soon, unless a request needs it.
+    /// HTTP client: the connection is idle. It is closed soon, unless a request needs it.
     pub(in crate::wired) fn mark_surplus(&mut self, now: Instant) {
         self.now = self.now.max(now);
         if !core::mem::replace(&mut self.surplus, true)
@@ -100,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// HTTP client: no exchange is on it.
+    /// HTTP client: the connection has no exchange.
     pub(super) fn arm_idle(&mut self) {
         let time = self.limits.idle_timeout;
         self.arm(if self.surplus { time.min(SURPLUS_TIME) } else { time }, Due::Idle);
@@ -110,7 +116,8 @@ impl Connection {
         self.timer = Some((self.now + after, due));
     }
 
-    /// HTTP client: some of the request was written, or is to be written. The time to answer counts from its last byte.
+    /// HTTP client: a part of the request was written, or is to be written. The timeout of the
+    /// response starts at its last byte.
     pub(super) fn arm_request(&mut self) {
         if !matches!(self.answer, Answer::Awaited | Answer::Begun) {
             return;
@@ -122,14 +129,14 @@ impl Connection {
         }
     }
 
-    /// HTTP client: bytes of the answer came. Those of the head extend nothing.
+    /// HTTP client: received bytes of the response. Those of the head extend no timeout.
     pub(super) fn answer_comes(&mut self) {
         if self.answer == Answer::Awaited {
             self.answer = Answer::Begun;
         }
     }
 
-    /// HTTP client: content of the answer came.
+    /// HTTP client: received content of the response.
     pub(super) fn answer_goes_on(&mut self) {
         match self.answer {
             Answer::Body => self.arm(self.limits.body_timeout, Due::Body),
@@ -137,7 +144,7 @@ impl Connection {
         }
     }
 
-    /// HTTP client: the head of the answer came.
+    /// HTTP client: received the head of the response.
     pub(super) fn answer_begins(&mut self, head: &ResponseHead) {
         if self.side != Side::HttpClient {
             return;
@@ -152,12 +159,6 @@ impl Connection {
     }
 }
 
-#[cfg(feature = "http")]
 fn is_event_stream(head: &ResponseHead, connection: &Connection) -> bool {
     crate::frame::Body::of_response(head, &connection.limits).is_event_stream()
-}
-
-#[cfg(not(feature = "http"))]
-fn is_event_stream(_: &ResponseHead, _: &Connection) -> bool {
-    false
 }

@@ -1,4 +1,5 @@
-//! The message hook over both engines and their connections: what it sees, and what its refusals come to.
+//! The message hook over both engines and their connections: the messages it sees, and the effects
+//! of a refusal.
 
 use super::net::Net;
 use crate::client::{ClientConfig, Policy, Termination};
@@ -10,7 +11,6 @@ use crate::model::lifecycle::Implementation;
 use crate::model::tools;
 use crate::rpc::Object;
 use crate::server::ServerConfig;
-#[cfg(feature = "http")]
 use crate::wired::WiredClient;
 use crate::wired::{Kind, WiredServer};
 use crate::{Instant, Limits};
@@ -23,7 +23,7 @@ use bytes::Bytes;
 use core::time::Duration;
 use std::sync::Mutex;
 
-/// What a hook saw, as `< request tools/call`.
+/// The messages that a hook saw, such as `< request tools/call`.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<String>>>);
 
@@ -32,7 +32,7 @@ impl Seen {
         core::mem::take(&mut self.0.lock().unwrap())
     }
 
-    /// A hook that notes what it sees, and refuses one line of it.
+    /// Returns a hook that records its messages and refuses one of them.
     fn hook(&self, refused: &'static str) -> Option<MessageHook> {
         let seen = self.clone();
         Some(MessageHook::new(move |message| {
@@ -59,13 +59,12 @@ fn line(message: &WireMessage<'_>) -> String {
     }
 }
 
-/// Targets: lines in both eras, and HTTP where it is built.
+/// Targets: lines in both eras, and HTTP if its feature is enabled.
 fn targets() -> Vec<(&'static str, ClientConfig)> {
     let lines = |policy| ClientConfig { policy, ..ClientConfig::given() };
     Vec::from([
         ("legacy", lines(Policy::Legacy)),
         ("modern", lines(Policy::Modern)),
-        #[cfg(feature = "http")]
         ("http", ClientConfig::url("http://localhost/mcp").expect("it is a url")),
     ])
 }
@@ -74,7 +73,7 @@ fn server(hook: Option<MessageHook>) -> ServerConfig {
     ServerConfig { on_message: hook, ..ServerConfig::new(Implementation::new("server", "1")) }
 }
 
-/// The same seen from the other side.
+/// Returns the same messages as seen from the other side.
 fn mirrored(lines: &[String]) -> Vec<String> {
     let swap = |line: &String| match line.split_at(1) {
         ("<", rest) => format!(">{rest}"),
@@ -112,7 +111,7 @@ fn both_sides_see_every_message_in_order_on_every_transport() {
 
 // covers: S2-44
 #[test]
-fn a_refused_request_ends_its_call_at_once_and_is_not_written() {
+fn refused_request_ends_its_call_and_is_not_written() {
     for (name, mut config) in targets() {
         let seen = Seen::default();
         config.on_message = seen.hook("> request tools/call");
@@ -133,7 +132,7 @@ fn a_refused_request_ends_its_call_at_once_and_is_not_written() {
 
 // covers: S2-44
 #[test]
-fn a_refused_answer_ends_its_call_and_the_connection_goes_on() {
+fn refused_response_ends_only_its_call() {
     for (name, mut config) in targets() {
         config.on_message = Seen::default().hook("< response 2");
         let mut net = Net::between(config, server(None), usize::MAX);
@@ -152,7 +151,7 @@ fn a_refused_answer_ends_its_call_and_the_connection_goes_on() {
 
 // covers: S2-44
 #[test]
-fn a_request_that_the_server_refuses_is_answered_and_never_handled() {
+fn request_refused_by_the_server_gets_an_error() {
     for (name, config) in targets() {
         let mut net = Net::between(config, server(Seen::default().hook("< request tools/call")), usize::MAX);
         net.rest();
@@ -169,7 +168,7 @@ fn a_request_that_the_server_refuses_is_answered_and_never_handled() {
 
 // covers: S2-44
 #[test]
-fn in_place_of_an_answer_that_the_server_refuses_an_error_is_sent() {
+fn response_refused_by_the_server_becomes_an_error() {
     for tool in ["add", "steps"] {
         for (name, config) in targets() {
             let mut net = Net::between(config, server(Seen::default().hook("> response 2")), usize::MAX);
@@ -188,7 +187,7 @@ fn in_place_of_an_answer_that_the_server_refuses_an_error_is_sent() {
 
 // covers: S2-44
 #[test]
-fn a_refused_notification_is_dropped_and_told_and_nothing_else_suffers() {
+fn refused_notification_is_dropped_and_reported() {
     for by_server in [true, false] {
         for (name, mut config) in targets() {
             let line = if by_server { "> " } else { "< " };
@@ -217,8 +216,8 @@ fn a_refused_notification_is_dropped_and_told_and_nothing_else_suffers() {
 
 // covers: S2-44
 #[test]
-fn a_refused_handshake_ends_the_negotiation_and_tries_nothing_else() {
-    // Where a server that does not know the probe would be asked in the older way.
+fn refused_handshake_ends_negotiation_without_fallback() {
+    // With `either`, a client falls back to `initialize` if the server does not know the probe.
     let either = ("either", ClientConfig::given());
     for (name, config) in targets().into_iter().chain([either]) {
         let (stage, request) = if name == "legacy" {
@@ -242,7 +241,7 @@ fn a_refused_handshake_ends_the_negotiation_and_tries_nothing_else() {
 
 // covers: S2-44
 #[test]
-fn what_a_hook_is_shown_is_redacted_unless_it_asks_for_more() {
+fn hook_sees_redacted_messages_by_default() {
     let seen = Seen::default();
     let notes = seen.clone();
     let mut config = ClientConfig { policy: Policy::Modern, ..ClientConfig::given() };
@@ -264,7 +263,7 @@ fn what_a_hook_is_shown_is_redacted_unless_it_asks_for_more() {
 // covers: S2-44
 #[cfg(feature = "std")]
 #[test]
-fn a_hook_that_panics_refuses() {
+fn panicking_hook_refuses() {
     let mut config = ClientConfig::given();
     config.on_message = Some(MessageHook::new(|message| {
         assert_ne!(message.method(), Some("tools/call"));
@@ -281,7 +280,7 @@ fn a_hook_that_panics_refuses() {
     assert_eq!(net.log(), ["terminated Requested"]);
 }
 
-/// A server of lines that was initialized with 2025-03-26, which has batches; and what it writes.
+/// A server of lines after `initialize` with 2025-03-26, which has batches, and its output.
 struct Raw {
     server: WiredServer,
     channel: ConnectionId,
@@ -294,7 +293,7 @@ impl Raw {
 
     fn of(config: ServerConfig, capabilities: &str) -> Self {
         let mut server = WiredServer::new(Arc::new(config), [1; 32], Instant::ZERO);
-        let channel = server.accept(Instant::ZERO, Kind::Lines, Peer::default()).expect("it is accepted");
+        let channel = server.accept(Instant::ZERO, Kind::Lines, Peer::default());
         let mut raw = Self { server, channel };
         raw.say(&format!(
             r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"2025-03-26","capabilities":{capabilities},"clientInfo":{{"name":"c","version":"1"}}}}}}"#
@@ -302,10 +301,10 @@ impl Raw {
         raw
     }
 
-    /// What comes back, and the requests that are to be answered.
+    /// Sends a line. Returns the output and the pending requests.
     fn say(&mut self, line: &str) -> (String, Vec<crate::server::Responder>) {
         let bytes = Bytes::from(format!("{line}\n"));
-        self.server.bytes(Instant::ZERO, self.channel, bytes);
+        self.server.handle_io(Instant::ZERO, self.channel, IoEvent::Read(bytes));
         self.drain()
     }
 
@@ -314,7 +313,7 @@ impl Raw {
         while let Some(action) = self.server.poll_output() {
             match action {
                 Action::Write(channel, bytes) => {
-                    self.server.written(Instant::ZERO, channel, bytes.len());
+                    self.server.handle_io(Instant::ZERO, channel, IoEvent::Written(bytes.len()));
                     written.extend_from_slice(&bytes);
                 }
                 Action::Event(crate::server::Event::Request(responder, _)) => requests.push(responder),
@@ -327,7 +326,7 @@ impl Raw {
 
 // covers: S2-44
 #[test]
-fn each_element_of_a_batch_is_asked_about() {
+fn hook_sees_each_element_of_a_batch() {
     let seen = Seen::default();
     let mut raw = Raw::new(seen.hook("> response 2"), "{}");
     seen.take();
@@ -353,7 +352,7 @@ fn each_element_of_a_batch_is_asked_about() {
 
 // covers: S2-44
 #[test]
-fn a_question_that_is_refused_counts_as_answered() {
+fn refused_input_request_counts_as_answered() {
     for (refused, answers) in [("> request roots/list", false), ("< response 1", true)] {
         let mut raw = Raw::new(Seen::default().hook(refused), r#"{"roots":{}}"#);
         let (_, mut requests) = raw.say(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#);
@@ -374,7 +373,7 @@ fn a_question_that_is_refused_counts_as_answered() {
 
 // covers: S2-44
 #[test]
-fn what_is_refused_does_not_count_as_unwritten() {
+fn refused_messages_do_not_count_as_unsent() {
     let mut config = server(Seen::default().hook("> notification custom/note -"));
     config.limits.server.max_unsent = 200;
     let mut raw = Raw::of(config, "{}");
@@ -388,9 +387,8 @@ fn what_is_refused_does_not_count_as_unwritten() {
 }
 
 // covers: S2-44
-#[cfg(feature = "http")]
 #[test]
-fn a_request_without_a_message_is_written_and_not_asked_about() {
+fn http_request_without_a_message_skips_the_hook() {
     let seen = Seen::default();
     let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
     (config.policy, config.on_message) = (Policy::Legacy, seen.hook(""));
@@ -399,9 +397,11 @@ fn a_request_without_a_message_is_written_and_not_asked_about() {
     let mut closing = false;
     loop {
         match client.poll_output() {
-            Some(Action::Open(channel, _)) => client.opened(Instant::ZERO, channel, Peer::default()),
+            Some(Action::Open(channel, _)) => {
+                client.handle_io(Instant::ZERO, channel, IoEvent::Opened(Peer::default()))
+            }
             Some(Action::Write(channel, bytes)) => {
-                client.written(Instant::ZERO, channel, bytes.len());
+                client.handle_io(Instant::ZERO, channel, IoEvent::Written(bytes.len()));
                 let request = String::from_utf8(bytes.into()).expect("it is text");
                 let answer = match request.split(' ').next() {
                     Some("POST") if request.contains("\"initialize\"") => {
@@ -415,9 +415,12 @@ fn a_request_without_a_message_is_written_and_not_asked_about() {
                     _ => "405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n".into(),
                 };
                 written.push(request);
-                client.bytes(Instant::ZERO, channel, format!("HTTP/1.1 {answer}").into());
+                client.handle_io(Instant::ZERO, channel, IoEvent::Read(format!("HTTP/1.1 {answer}").into()));
             }
-            Some(Action::Close(channel, _)) => client.closed(Instant::ZERO, channel, Closed::Aborted),
+            Some(Action::Close(channel, _)) => {
+                client.handle_io(Instant::ZERO, channel, IoEvent::Closed(Closed::Aborted))
+            }
+            Some(Action::Notice(..) | Action::Read(..)) => {}
             Some(Action::Event(crate::client::Event::Terminated(_))) => break,
             Some(Action::Event(_)) => {}
             None if !closing => {
@@ -434,7 +437,7 @@ fn a_request_without_a_message_is_written_and_not_asked_about() {
 
 // covers: S2-44
 #[test]
-fn a_ping_that_is_refused_is_told_and_is_no_miss() {
+fn refused_ping_is_reported_and_not_a_missed_ping() {
     for (name, mut config) in targets() {
         config.ping = Some(Duration::from_secs(1));
         let ping = if name == "legacy" { "ping" } else { "server/discover" };

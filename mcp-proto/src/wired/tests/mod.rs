@@ -1,11 +1,9 @@
-//! Both wired engines joined in memory, and the client against a peer that is played by hand.
+//! Both wired engines joined in memory, and the client against a scripted peer.
 
 mod hook;
 mod ladder;
 mod net;
 mod pair;
-#[cfg(feature = "http")]
 mod pool;
-#[cfg(feature = "http")]
 mod serving;
 mod stats;

@@ -1,5 +1,6 @@
-//! A client and a server joined in memory: what one writes the other reads, in pieces of a given size. The application answers only when
-//! the bytes have come to rest, so that its answers do not depend on how they were cut.
+//! A client and a server joined in memory. The bytes of each reach the other in pieces of a given
+//! size. The application answers only after all bytes have arrived, so that its responses do not
+//! depend on the pieces.
 
 use crate::Limits;
 use crate::call::{Call, Calling, Method};
@@ -20,14 +21,14 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
-/// What a server was told, in order; enough to do it again.
+/// The inputs of a server, in order, for a replay.
 #[derive(Clone, Debug)]
 enum Told {
     Accept(Kind),
     Input(WiredServerInput),
 }
 
-/// Which halves of a channel have ended, by what was carried out.
+/// The directions of a connection that have ended, as carried out by the net.
 #[derive(Default)]
 struct Halves {
     client: bool,
@@ -40,20 +41,20 @@ pub(super) struct Net {
     pub(super) now: Instant,
     config: (Arc<ClientConfig>, Arc<ServerConfig>),
     chunk: usize,
-    /// A client's channel to the server's.
+    /// The server's connection for each connection of the client.
     ends: BTreeMap<ConnectionId, ConnectionId>,
     halves: BTreeMap<ConnectionId, Halves>,
     waiting: VecDeque<(Responder, Incoming)>,
-    /// Requests of the tool `slow`, which are not answered by themselves.
+    /// Requests of the tool `slow`, which the tests answer.
     pub(super) held: Vec<Responder>,
-    /// Events, in the words of the tests.
+    /// Events, as text.
     pub(super) log: Vec<String>,
-    /// Every action of the two sides.
+    /// Every action of the client and of the server.
     pub(super) actions: (Vec<String>, Vec<String>),
     /// Every input of the client, and of the server.
     client_told: Vec<(Instant, WiredClientInput)>,
     server_told: Vec<(Instant, Told)>,
-    /// Bytes written in either direction of each channel of the client.
+    /// Bytes written in either direction of each connection of the client.
     pub(super) wire: BTreeMap<(ConnectionId, bool), Vec<u8>>,
 }
 
@@ -90,19 +91,19 @@ impl Net {
         self.client.call(self.now, call).expect("the call is accepted")
     }
 
-    /// Tells the client.
+    /// Applies an input to the client.
     pub(super) fn tell(&mut self, input: WiredClientInput) {
         self.client_told.push((self.now, input.clone()));
         self.client.apply(self.now, input).expect("it is accepted");
     }
 
-    /// Tells the server.
+    /// Applies an input to the server.
     pub(super) fn tell_server(&mut self, input: WiredServerInput) {
         self.server_told.push((self.now, Told::Input(input.clone())));
         self.server.apply(self.now, input).expect("it is accepted");
     }
 
-    /// Lets everything happen that happens without time.
+    /// Runs until nothing more happens without time.
     pub(super) fn rest(&mut self) {
         loop {
             self.carry();
@@ -111,7 +112,7 @@ impl Net {
         }
     }
 
-    /// Lets the next timer of either side fire.
+    /// Fires the next timer of either side.
     pub(super) fn tick(&mut self) {
         let next = [self.client.poll_timeout(), self.server.poll_timeout()].into_iter().flatten().min();
         self.now = next.expect("a timer is armed");
@@ -135,12 +136,8 @@ impl Net {
         self.actions.0.iter().filter(|action| action.starts_with("Open(")).count()
     }
 
-    /// The server's end of a channel.
-    pub(super) fn server_end(&self, channel: ConnectionId) -> ConnectionId {
-        self.ends[&channel]
-    }
-
-    /// The recorded inputs, to new engines whose outputs are taken only at the end, give the recorded actions.
+    /// Replays the recorded inputs on new engines, and takes the outputs only at the end. The
+    /// actions must be the recorded ones.
     pub(super) fn check_replay(&self) {
         let mut client = WiredClient::new(self.config.0.clone(), [1; 32], Instant::ZERO);
         for (now, input) in &self.client_told {
@@ -152,7 +149,7 @@ impl Net {
         let mut server = WiredServer::new(self.config.1.clone(), [2; 32], Instant::ZERO);
         for (now, told) in &self.server_told {
             match told.clone() {
-                Told::Accept(kind) => assert!(server.accept(*now, kind, Peer::default()).is_some()),
+                Told::Accept(kind) => drop(server.accept(*now, kind, Peer::default())),
                 Told::Input(input) => assert!(server.apply(*now, input).is_ok()),
             }
         }
@@ -177,30 +174,23 @@ impl Net {
     fn client_action(&mut self, action: Action<client::Event>) {
         match action {
             Action::Open(channel, endpoint) => {
-                #[cfg(feature = "http")]
                 let kind = if matches!(endpoint, Endpoint::Origin(_)) { Kind::HttpServer } else { Kind::Lines };
-                #[cfg(not(feature = "http"))]
-                let kind = if matches!(endpoint, Endpoint::Given) { Kind::Lines } else { panic!("{endpoint:?}") };
                 self.server_told.push((self.now, Told::Accept(kind)));
-                match self.server.accept(self.now, kind, Peer::default()) {
-                    Some(end) => {
-                        self.ends.insert(channel, end);
-                        self.tell(Input::Event(channel, IoEvent::Opened(Peer::default())));
-                    }
-                    None => self.tell(Input::Event(channel, IoEvent::Closed(Closed::Refused))),
-                }
+                let end = self.server.accept(self.now, kind, Peer::default());
+                self.ends.insert(channel, end);
+                self.tell(Input::Event(channel, IoEvent::Opened(Peer::default())));
             }
             Action::Write(channel, bytes) => {
                 self.wire.entry((channel, true)).or_default().extend_from_slice(&bytes);
                 self.tell(Input::Event(channel, IoEvent::Written(bytes.len())));
                 let end = self.ends[&channel];
                 for piece in pieces(&bytes, self.chunk) {
-                    self.tell_server(Input::Event(end, IoEvent::Bytes(piece)));
+                    self.tell_server(Input::Event(end, IoEvent::Read(piece)));
                 }
             }
             Action::Close(channel, Shutdown::WriteHalf) => {
                 let end = self.ends[&channel];
-                self.tell_server(Input::Event(end, IoEvent::Eof));
+                self.tell_server(Input::Event(end, IoEvent::ReadClosed));
                 self.halves.entry(channel).or_default().client = true;
                 self.end_if_both(channel);
             }
@@ -210,8 +200,8 @@ impl Net {
                     self.tell_server(Input::Event(end, IoEvent::Closed(Closed::Reset)));
                 }
             }
-            // How channels end has tests of its own.
-            Action::Event(client::Event::ChannelClosing { .. } | client::Event::ChannelClosed { .. }) => {}
+            // Other tests cover the end of connections.
+            Action::Notice(..) | Action::Read(..) => {}
             Action::Event(event) => self.log.push(client_event(&event)),
         }
     }
@@ -221,18 +211,19 @@ impl Net {
             ends.iter().find(|(_, to)| *to == end).map(|(from, _)| *from).expect("it was accepted")
         };
         match action {
-            Action::Open(..) => panic!("a server opens nothing"),
+            Action::Open(..) | Action::Notice(..) => panic!("a server emits no {action:?}"),
+            Action::Read(..) => {}
             Action::Write(end, bytes) => {
                 let channel = start(&end, &self.ends);
                 self.wire.entry((channel, false)).or_default().extend_from_slice(&bytes);
                 self.tell_server(Input::Event(end, IoEvent::Written(bytes.len())));
                 for piece in pieces(&bytes, self.chunk) {
-                    self.tell(Input::Event(channel, IoEvent::Bytes(piece)));
+                    self.tell(Input::Event(channel, IoEvent::Read(piece)));
                 }
             }
             Action::Close(end, Shutdown::WriteHalf) => {
                 let channel = start(&end, &self.ends);
-                self.tell(Input::Event(channel, IoEvent::Eof));
+                self.tell(Input::Event(channel, IoEvent::ReadClosed));
                 self.halves.entry(channel).or_default().server = true;
                 self.end_if_both(channel);
             }

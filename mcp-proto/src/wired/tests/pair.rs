@@ -1,9 +1,10 @@
-//! Whole conversations, whatever the pieces in which the bytes come and whenever the outputs are taken.
+//! Whole conversations, independent of the pieces of the bytes and of the time of taking the
+//! outputs.
 
 use super::net::Net;
 use crate::Limits;
 use crate::client::{self, ClientConfig, Policy};
-use crate::error::{CallError, Refusal};
+use crate::error::{CallError, Refusal, Refused};
 use crate::exchange::*;
 use crate::frame::Kind;
 use crate::input::*;
@@ -61,14 +62,14 @@ fn told(version: &str) -> Vec<String> {
     told.map(ToString::to_string).to_vec()
 }
 
-/// The same lines on either side, whatever came between those of the other.
+/// Splits the log by side, since the order between the two sides may differ.
 fn by_side(log: &[String]) -> (Vec<&String>, Vec<&String>) {
     log.iter().partition(|line| line.starts_with("server: "))
 }
 
 // covers: B-054, B-117, B-283, S2-10
 #[test]
-fn a_conversation_of_lines_is_the_same_in_both_eras_and_however_it_is_cut_and_drained() {
+fn conversation_of_lines_is_independent_of_pieces() {
     for (policy, version) in [(Policy::Modern, "2026-07-28"), (Policy::Legacy, "2025-11-25")] {
         let mut wires = Vec::new();
         for chunk in CHUNKS {
@@ -86,9 +87,8 @@ fn a_conversation_of_lines_is_the_same_in_both_eras_and_however_it_is_cut_and_dr
 }
 
 // covers: B-054, B-117, B-283
-#[cfg(feature = "http")]
 #[test]
-fn a_conversation_over_http_is_the_same_however_it_is_cut_and_drained() {
+fn conversation_over_http_is_independent_of_pieces() {
     let mut wires = Vec::new();
     for chunk in CHUNKS {
         let config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
@@ -107,7 +107,7 @@ fn a_conversation_over_http_is_the_same_however_it_is_cut_and_drained() {
 
 // covers: TIME-B-001
 #[test]
-fn what_comes_before_the_tick_wins_over_the_timers_of_both_sides() {
+fn input_before_the_tick_wins_over_the_timers() {
     let mut limits = Limits::default();
     limits.server.handler_deadline = Some(Duration::from_secs(20));
     let mut net = Net::new(ClientConfig::given(), limits, usize::MAX);
@@ -126,15 +126,15 @@ fn what_comes_before_the_tick_wins_over_the_timers_of_both_sides() {
 
 // covers: S0-33, S2-13
 #[test]
-fn calls_end_when_the_channel_does_and_nothing_follows() {
+fn calls_end_with_their_connection() {
     let mut net = Net::new(ClientConfig::given(), Limits::default(), usize::MAX);
     net.rest();
     net.call(tools::call("slow"));
     net.rest();
     net.log();
     net.tell(Input::Event(ConnectionId(1), IoEvent::Closed(Closed::Reset)));
-    net.tell(Input::Event(ConnectionId(1), IoEvent::Bytes(Bytes::from_static(b"{}\n"))));
-    net.tell(Input::Event(ConnectionId(9), IoEvent::Eof));
+    net.tell(Input::Event(ConnectionId(1), IoEvent::Read(Bytes::from_static(b"{}\n"))));
+    net.tell(Input::Event(ConnectionId(9), IoEvent::ReadClosed));
     net.rest();
     assert_eq!(net.log(), ["call 1: Transport closed: the connection was reset", "terminated Closed(Reset)"]);
     assert_eq!(net.client.poll_timeout(), None);
@@ -145,7 +145,7 @@ fn calls_end_when_the_channel_does_and_nothing_follows() {
 
 // covers: S0-09, S0-21, S2-06
 #[test]
-fn a_notification_is_one_object_and_a_newline() {
+fn notification_is_one_object_and_a_newline() {
     let mut net = Net::new(ClientConfig::given(), Limits::default(), usize::MAX);
     net.rest();
     for (params, text) in [
@@ -163,30 +163,30 @@ fn a_notification_is_one_object_and_a_newline() {
 
 // covers: S0-34, S2-10
 #[test]
-fn bytes_that_are_not_written_hold_back_further_calls() {
+fn unsent_bytes_refuse_further_calls() {
     let mut config = ClientConfig::given();
     config.limits.client.max_unsent = 100;
     let mut net = Net::new(config, Limits::default(), usize::MAX);
     net.rest();
     net.client.call(net.now, tools::call("one")).expect("the limit is not reached");
     assert!(net.client.call(net.now, tools::call("two")).is_err_and(|refused| refused.why == Refusal::Full));
-    net.client.written(net.now, ConnectionId(1), 10_000);
+    net.client.handle_io(net.now, ConnectionId(1), IoEvent::Written(10_000));
     net.client.call(net.now, tools::call("three")).expect("all is written");
     let writes = core::iter::from_fn(|| net.client.poll_output()).filter(|action| matches!(action, Action::Write(..)));
     assert_eq!(writes.count(), 2);
 }
 
 #[test]
-fn a_given_channel_is_opened_once_and_a_program_as_often_as_it_is_started() {
+fn only_programs_are_opened_again() {
     let exit = Closed::Exited(ExitStatus::exited(2));
     let mut given = WiredClient::new(Arc::new(ClientConfig::given()), [1; 32], Instant::ZERO);
     let program = ClientConfig::program(Program::new("server"));
     let mut started = WiredClient::new(Arc::new(program), [1; 32], Instant::ZERO);
     let mut told = [&mut given, &mut started].map(|client| {
         assert!(matches!(client.poll_output(), Some(Action::Open(ConnectionId(1), _))));
-        client.opened(Instant::ZERO, ConnectionId(1), Peer::default());
-        // A server of an older revision may end on a request that it does not know.
-        client.closed(Instant::ZERO, ConnectionId(1), exit.clone());
+        client.handle_io(Instant::ZERO, ConnectionId(1), IoEvent::Opened(Peer::default()));
+        // A server of an older revision may exit on a request that it does not know.
+        client.handle_io(Instant::ZERO, ConnectionId(1), IoEvent::Closed(exit.clone()));
         core::iter::from_fn(|| client.poll_output()).filter(|action| !matches!(action, Action::Write(..)))
     });
     let [given, started] = told.each_mut().map(|told| told.map(|action| format!("{action:?}")).collect::<Vec<_>>());
@@ -197,18 +197,18 @@ fn a_given_channel_is_opened_once_and_a_program_as_often_as_it_is_started() {
 
 // covers: B-141
 #[test]
-fn a_program_that_ends_within_an_answer_is_the_reason_for_the_end_of_the_call() {
+fn program_exit_within_a_response_ends_the_call() {
     let (mut config, now) = (ClientConfig::program(Program::new("server")), Instant::ZERO);
     config.policy = Policy::Legacy;
     let mut client = WiredClient::new(Arc::new(config), [1; 32], now);
     let channel = ConnectionId(1);
-    client.opened(now, channel, Peer::default());
-    client.bytes(now, channel, INITIALIZED.into());
+    client.handle_io(now, channel, IoEvent::Opened(Peer::default()));
+    client.handle_io(now, channel, IoEvent::Read(INITIALIZED.into()));
     let call = client.call(now, tools::call("add")).expect("it is ready").id();
-    client.bytes(now, channel, br#"{"jsonrpc":"2.0","id":2,"result":{"content":["#[..].into());
-    client.eof(now, channel);
+    client.handle_io(now, channel, IoEvent::Read(br#"{"jsonrpc":"2.0","id":2,"result":{"content":["#[..].into()));
+    client.handle_io(now, channel, IoEvent::ReadClosed);
     let why = Closed::Exited(ExitStatus::exited(3).with_stderr("no space left"));
-    client.closed(now, channel, why.clone());
+    client.handle_io(now, channel, IoEvent::Closed(why.clone()));
     let ended = core::iter::from_fn(|| client.poll_output()).find_map(|action| match action {
         Action::Event(client::Event::Ended { call: of, outcome }) if of == call => Some(outcome),
         _ => None,
@@ -224,7 +224,7 @@ const INITIALIZED: &[u8] = concat!(
 .as_bytes();
 
 #[test]
-fn a_client_that_is_closed_ends_once_its_channel_is_closed() {
+fn closed_client_terminates_after_its_connection() {
     let mut net = Net::new(ClientConfig::given(), Limits::default(), usize::MAX);
     net.rest();
     net.log();
@@ -232,27 +232,29 @@ fn a_client_that_is_closed_ends_once_its_channel_is_closed() {
     net.client.close(net.now);
     let closes = |net: &mut Net, how| {
         assert_eq!(net.client.poll_output(), Some(Action::Close(ConnectionId(1), how)));
-        assert!(matches!(net.client.poll_output(), Some(Action::Event(client::Event::ChannelClosing { .. }))));
+        assert!(matches!(net.client.poll_output(), Some(Action::Notice(_, ConnectionNotice::Closing(_)))));
         assert_eq!(net.client.poll_output(), None, "the end waits for the channel");
     };
     closes(&mut net, Shutdown::WriteHalf);
     net.client.handle_timeout(net.now + Duration::from_secs(2));
     closes(&mut net, Shutdown::Abort);
-    net.client.closed(net.now, ConnectionId(1), Closed::Aborted);
-    assert!(matches!(net.client.poll_output(), Some(Action::Event(client::Event::ChannelClosed { .. }))));
+    net.client.handle_io(net.now, ConnectionId(1), IoEvent::Closed(Closed::Aborted));
+    assert!(matches!(net.client.poll_output(), Some(Action::Notice(_, ConnectionNotice::Closed(_)))));
     assert!(matches!(net.client.poll_output(), Some(Action::Event(client::Event::Terminated(_)))));
     assert_eq!(net.client.poll_output(), None);
 }
 
 #[test]
-fn a_server_that_shuts_down_closes_its_channels_and_ends_last() {
+fn server_terminates_after_its_connections() {
     let mut net = Net::new(ClientConfig::given(), Limits::default(), usize::MAX);
     net.rest();
     net.call(tools::call("slow"));
     net.rest();
     net.log();
     net.tell_server(Input::Command(ServerCommand::Shutdown(Duration::from_secs(1))));
-    assert_eq!(net.server.accept(net.now, Kind::Lines, Peer::default()), None);
+    let late = net.server.accept(net.now, Kind::Lines, Peer::default());
+    assert_eq!(net.server.poll_output(), Some(Action::Close(late, Shutdown::Abort)));
+    net.tell_server(Input::Event(late, IoEvent::Closed(Closed::Aborted)));
     net.rest();
     assert_eq!(net.server.running(), 1);
     net.tick();
@@ -262,7 +264,6 @@ fn a_server_that_shuts_down_closes_its_channels_and_ends_last() {
     let log = net.log();
     assert!(log.contains(&"server: terminated".to_string()), "{log:?}");
     assert!(net.actions.1.last().is_some_and(|action| action.contains("Terminated")), "{:?}", net.actions.1);
-    assert!(!net.server.wants_read(net.server_end(ConnectionId(1))));
 }
 
 fn server_config() -> Arc<ServerConfig> {
@@ -285,19 +286,19 @@ fn line_call(tool: &str) -> String {
 
 // covers: B-048, B-049, B-072, B-110
 #[test]
-fn two_channels_with_equal_ids_never_meet() {
+fn equal_ids_on_two_connections_are_independent() {
     let now = Instant::ZERO;
     let mut server = WiredServer::new(server_config(), [3; 32], now);
-    let ends = [0; 2].map(|_| server.accept(now, Kind::Lines, Peer::default()).expect("there is room"));
+    let ends = [0; 2].map(|_| server.accept(now, Kind::Lines, Peer::default()));
     for (end, tool) in ends.into_iter().zip(["one", "two"]) {
-        server.bytes(now, end, Bytes::from(format!("{INITIALIZE}{}", line_call(tool))));
+        server.handle_io(now, end, IoEvent::Read(Bytes::from(format!("{INITIALIZE}{}", line_call(tool)))));
     }
-    // An id that is in use on its channel does not touch the request that uses it.
-    server.bytes(now, ends[0], Bytes::from(line_call("again")));
-    // What one channel does wrong is not seen on the other.
-    let bad = server.accept(now, Kind::Lines, Peer::default()).expect("there is room");
-    server.bytes(now, bad, Bytes::from_static(b"\xff{]\n"));
-    server.closed(now, bad, Closed::Reset);
+    // A duplicate id on a connection does not affect the first request with it.
+    server.handle_io(now, ends[0], IoEvent::Read(Bytes::from(line_call("again"))));
+    // An error on one connection does not affect the other.
+    let bad = server.accept(now, Kind::Lines, Peer::default());
+    server.handle_io(now, bad, IoEvent::Read(Bytes::from_static(b"\xff{]\n")));
+    server.handle_io(now, bad, IoEvent::Closed(Closed::Reset));
     let (mut requests, mut written) = (Vec::new(), BTreeMap::<ConnectionId, Vec<u8>>::new());
     let mut take = |server: &mut WiredServer, requests: &mut Vec<_>| {
         while let Some(action) = server.poll_output() {
@@ -325,23 +326,23 @@ fn two_channels_with_equal_ids_never_meet() {
     }
 }
 
-/// One turn of a connection's task.
+/// Takes one turn of a connection's task. Returns the outputs as text.
 fn turn(engine: &mut SharedServer, connection: &mut Connection) -> String {
     let now = Instant::ZERO;
     loop {
-        let (facts, diagnostics) = connection.take_facts();
-        let told = facts.len();
-        engine.facts(now, facts, diagnostics);
-        let mail: Vec<_> = core::iter::from_fn(|| engine.poll_mail(connection.number())).collect();
-        if told + mail.len() == 0 {
+        let turn = connection.take_turn();
+        let is_empty = turn.is_empty();
+        let reply = engine.exchange(now, turn);
+        if is_empty && reply.is_empty() {
             break;
         }
-        mail.into_iter().for_each(|mail| mail.deliver(now, connection));
+        connection.apply(now, reply);
     }
     let mut text = String::new();
     while let Some(output) = connection.poll_output() {
         match output {
             ConnectionOutput::Write(bytes) => text += &String::from_utf8_lossy(&bytes),
+            ConnectionOutput::Read(reads) => text += &format!("read {reads}"),
             ConnectionOutput::Close(how) => text += &format!("close {how:?}"),
         }
     }
@@ -350,12 +351,12 @@ fn turn(engine: &mut SharedServer, connection: &mut Connection) -> String {
 
 // covers: B-049, B-072
 #[test]
-fn a_hub_keeps_what_it_says_in_the_mailbox_of_the_lane_that_asked() {
+fn messages_of_a_shared_server_reach_their_connection() {
     let now = Instant::ZERO;
     let mut engine = SharedServer::new(server_config(), [3; 32], now);
-    let mut connections = [0; 2].map(|_| engine.join(now, Kind::Lines, Peer::default()).expect("there is room"));
+    let mut connections = [0; 2].map(|_| engine.accept(now, Kind::Lines, Peer::default()));
     for (connection, tool) in connections.iter_mut().zip(["one", "two"]) {
-        connection.handle_io(now, IoEvent::Bytes(Bytes::from(format!("{INITIALIZE}{}", line_call(tool)))));
+        connection.handle_io(now, IoEvent::Read(Bytes::from(format!("{INITIALIZE}{}", line_call(tool)))));
         assert_eq!(turn(&mut engine, connection).lines().count(), 1);
     }
     while engine.poll_woken().is_some() {}
@@ -376,26 +377,25 @@ fn a_hub_keeps_what_it_says_in_the_mailbox_of_the_lane_that_asked() {
 
     connections[0].handle_io(now, IoEvent::Closed(Closed::Reset));
     assert_eq!(turn(&mut engine, &mut connections[0]), "");
-    engine.leave(now, connections[0].number());
     assert_eq!(engine.running(), 0, "the request of a connection that is closed is cancelled");
     engine.respond(now, first.write(Outcome::Complete(Object::new())));
-    assert_eq!((engine.poll_woken(), engine.poll_mail(connections[0].number())), (None, None));
-    let further = engine.join(now, Kind::Lines, Peer::default()).expect("there is room");
+    assert_eq!(engine.poll_woken(), None);
+    let further = engine.accept(now, Kind::Lines, Peer::default());
     assert!(further.number() > connections[1].number(), "numbers are not used again");
 }
 
 // covers: S2-10, B-054, B-072
 #[test]
-fn a_mailbox_keeps_the_order_in_which_the_engine_was_told() {
+fn messages_to_a_connection_keep_the_order_of_commands() {
     let now = Instant::ZERO;
     let mut engine = SharedServer::new(server_config(), [3; 32], now);
-    let mut connection = engine.join(now, Kind::Lines, Peer::default()).expect("there is room");
+    let mut connection = engine.accept(now, Kind::Lines, Peer::default());
     let params = r#"{"name":"one","_meta":{"progressToken":"t"}}"#;
     let call = format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{params}}}"#) + "\n";
-    connection.handle_io(now, IoEvent::Bytes(Bytes::from(format!("{INITIALIZE}{call}"))));
+    connection.handle_io(now, IoEvent::Read(Bytes::from(format!("{INITIALIZE}{call}"))));
     turn(&mut engine, &mut connection);
     let Some(Event::Request(responder, _)) = engine.poll_event() else { panic!("it was handed out") };
-    // Whoever has the engine speaks; the task of the connection looks into its mailbox only afterwards.
+    // Any task can make the engine send. The task of the connection takes the messages only later.
     for n in 1..=2 {
         let note = Note::Progress(Progress::new(f64::from(n)));
         engine.notify(now, responder.key(), note).expect("it runs");
@@ -408,32 +408,91 @@ fn a_mailbox_keeps_the_order_in_which_the_engine_was_told() {
 }
 
 #[test]
-fn a_server_takes_no_more_channels_than_its_limit() {
+fn client_over_an_open_connection_opens_nothing() {
+    let now = Instant::ZERO;
+    let (mut client, connection) =
+        WiredClient::over(Arc::new(ClientConfig::given()), [1; 32], now).expect("nothing is to be opened");
+    let Some(Action::Write(on, bytes)) = client.poll_output() else { panic!("it begins with the negotiation") };
+    assert!(on == connection && bytes.starts_with(b"{"));
+    assert_eq!(client.poll_output(), None);
+    client.handle_io(now, connection, IoEvent::Closed(Closed::Eof));
+    let ends: Vec<_> = core::iter::from_fn(|| client.poll_output()).collect();
+    assert_eq!(ends[0], Action::Notice(connection, ConnectionNotice::Closed(Closed::Eof)));
+    assert!(matches!(ends[1..], [Action::Event(client::Event::Terminated(_))]), "it is not opened again");
+
+    let restarts = ClientConfig { restart: Some(client::Restart::default()), ..ClientConfig::given() };
+    for config in [restarts, ClientConfig::program(Program::new("server"))] {
+        let config = Arc::new(config);
+        let refused = WiredClient::over(config.clone(), [1; 32], now).map(drop);
+        assert_eq!(refused, Err(Refused { value: config, why: Refusal::NotReopenable }));
+    }
+}
+
+#[test]
+fn server_is_terminated_once_its_connections_are_closed() {
+    let now = Instant::ZERO;
+    let mut server = WiredServer::new(server_config(), [3; 32], now);
+    let connection = server.accept(now, Kind::Lines, Peer::default());
+    server.shutdown(now, Duration::ZERO);
+    assert_eq!(server.poll_output(), Some(Action::Close(connection, Shutdown::WriteHalf)));
+    assert_eq!((server.poll_output(), server.is_terminated()), (None, false));
+    server.handle_io(now, connection, IoEvent::Closed(Closed::Eof));
+    assert_eq!(server.poll_output(), Some(Action::Event(Event::Terminated)));
+    assert_eq!((server.poll_output(), server.is_terminated()), (None, true));
+}
+
+#[test]
+fn server_that_shut_down_aborts_a_peer_that_does_not_read() {
+    let mut server = WiredServer::new(server_config(), [3; 32], Instant::ZERO);
+    let id = server.accept(Instant::ZERO, Kind::Lines, Peer::default());
+    server.handle_io(Instant::ZERO, id, IoEvent::Read(Bytes::from_static(INITIALIZE.as_bytes())));
+    server.shutdown(Instant::ZERO, Duration::ZERO);
+    let abort = Action::Close(id, Shutdown::Abort);
+    let actions: Vec<_> = core::iter::from_fn(|| server.poll_output()).collect();
+    assert!(actions.contains(&Action::Close(id, Shutdown::WriteHalf)) && !actions.contains(&abort), "{actions:?}");
+    let at = Instant::ZERO + Limits::default().frame.linger_timeout + Duration::from_secs(1);
+    assert_eq!(server.poll_timeout(), Some(at));
+    server.handle_timeout(at);
+    assert_eq!((server.poll_output(), server.is_terminated()), (Some(abort), false));
+    server.handle_io(at, id, IoEvent::Closed(Closed::Aborted));
+    assert_eq!(server.poll_output(), Some(Action::Event(Event::Terminated)));
+}
+
+#[test]
+fn server_limits_its_connections() {
     let mut config = ServerConfig::new(Implementation::new("server", "1"));
     config.limits.server.max_exchanges = 1;
     let config = Arc::new(config);
     let now = Instant::ZERO;
     let mut engine = SharedServer::new(config.clone(), [3; 32], now);
-    let connection = engine.join(now, Kind::Lines, Peer::default()).expect("there is room");
-    assert!(engine.join(now, Kind::Lines, Peer::default()).is_none());
-    engine.leave(now, connection.number());
-    assert!(engine.join(now, Kind::Lines, Peer::default()).is_some());
+    let mut connection = engine.accept(now, Kind::Lines, Peer::default());
+    let mut refused = engine.accept(now, Kind::Lines, Peer::default());
+    assert_eq!(turn(&mut engine, &mut refused), "close Abort");
+    assert_eq!(engine.stats().channels, 1);
+    for connection in [&mut refused, &mut connection] {
+        connection.handle_io(now, IoEvent::Closed(Closed::Aborted));
+        turn(&mut engine, connection);
+    }
+    let mut connection = engine.accept(now, Kind::Lines, Peer::default());
+    assert_eq!(turn(&mut engine, &mut connection), "", "there is room again");
 
     let mut server = WiredServer::new(config, [3; 32], now);
-    let end = server.accept(now, Kind::Lines, Peer::default()).expect("there is room");
-    assert_eq!(server.accept(now, Kind::Lines, Peer::default()), None);
-    server.closed(now, end, Closed::Eof);
-    assert!(server.accept(now, Kind::Lines, Peer::default()).is_some());
+    let end = server.accept(now, Kind::Lines, Peer::default());
+    let refused = server.accept(now, Kind::Lines, Peer::default());
+    assert_eq!(server.poll_output(), Some(Action::Close(refused, Shutdown::Abort)));
+    server.handle_io(now, end, IoEvent::Closed(Closed::Eof));
+    server.accept(now, Kind::Lines, Peer::default());
+    assert_eq!(server.poll_output(), None, "there is room again");
 }
 
 #[test]
-fn what_nobody_takes_is_counted() {
+fn lost_events_are_counted() {
     let mut config = ClientConfig::given();
     config.limits.client.max_queued_events = 2;
     let mut net = Net::new(config, Limits::default(), usize::MAX);
     net.rest();
     let line = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/custom\"}\n";
-    net.client.bytes(net.now, ConnectionId(1), Bytes::from(line.repeat(5)));
+    net.client.handle_io(net.now, ConnectionId(1), IoEvent::Read(Bytes::from(line.repeat(5))));
     let events: Vec<_> = core::iter::from_fn(|| net.client.poll_output()).collect();
     let is_note = |action: &&Action<_>| matches!(action, Action::Event(client::Event::Notification { .. }));
     assert_eq!(events.iter().filter(is_note).count(), 2);

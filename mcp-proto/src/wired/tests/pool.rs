@@ -1,4 +1,5 @@
-//! A client over HTTP whose connections are played by hand: each request is answered, or its connection is lost.
+//! A client over HTTP with scripted connections: each request is answered, or its connection is
+//! lost.
 
 use crate::client::{ClientConfig, Event, Repeat};
 use crate::error::CallError;
@@ -28,14 +29,14 @@ mod waiting;
 struct Hand {
     client: WiredClient,
     now: Instant,
-    /// What is written is not reported as written.
+    /// Suppresses the reports of written bytes.
     silent: bool,
-    /// What was written to each connection and is not answered.
+    /// The bytes written to each connection and not yet answered.
     asked: BTreeMap<u64, Vec<u8>>,
 }
 
 impl Hand {
-    /// A client that has agreed with its server over connection 1, which is idle.
+    /// A client after negotiation over connection 1, which is idle.
     fn ready(max_connections: usize) -> Self {
         Self::hooked(max_connections, None)
     }
@@ -48,7 +49,7 @@ impl Hand {
     }
 
     fn with(mut config: ClientConfig) -> Self {
-        // What the engine repeats by itself is another matter.
+        // Repetition by the engine has its own tests.
         config.repeat = Repeat::Never;
         let client = WiredClient::new(Arc::new(config), [1; 32], Instant::ZERO);
         let mut hand = Self { client, now: Instant::ZERO, silent: false, asked: BTreeMap::new() };
@@ -66,10 +67,11 @@ impl Hand {
                 Action::Write(channel, bytes) => {
                     self.asked.entry(channel.0).or_default().extend_from_slice(&bytes);
                     if !self.silent {
-                        self.client.written(self.now, channel, bytes.len());
+                        self.client.handle_io(self.now, channel, IoEvent::Written(bytes.len()));
                     }
                     format!("write {}", channel.0)
                 }
+                Action::Read(channel, reads) => format!("read {} {reads}", channel.0),
                 Action::Close(channel, how) => format!("close {} {how:?}", channel.0),
                 Action::Event(Event::Ready(_)) => "ready".into(),
                 Action::Event(Event::Ended { call, outcome: Ok(_) }) => format!("call {} succeeded", call.0),
@@ -78,8 +80,8 @@ impl Hand {
                 }
                 Action::Event(Event::Ended { call, outcome: Err(error) }) => format!("call {}: {error}", call.0),
                 Action::Event(Event::Terminated(_)) => "terminated".into(),
-                // How channels end has tests of its own.
-                Action::Event(Event::ChannelClosing { .. } | Event::ChannelClosed { .. }) => continue,
+                // Other tests cover the end of connections.
+                Action::Notice(..) => continue,
                 Action::Event(other) => format!("{other:?}"),
             };
             // A request may be written in pieces.
@@ -109,19 +111,19 @@ impl Hand {
         self.handle_event(channel, IoEvent::Closed(Closed::Reset))
     }
 
-    /// Answers what was asked on a connection.
+    /// Answers the pending request of a connection.
     fn answer(&mut self, channel: u64) -> Vec<String> {
         let response = self.response(channel);
-        self.handle_event(channel, IoEvent::Bytes(response))
+        self.handle_event(channel, IoEvent::Read(response))
     }
 
-    /// What a server answers; a modern one needs to know nothing else.
+    /// Returns the response of a server. A modern server needs no other state.
     fn response(&mut self, channel: u64) -> Bytes {
         let asked = self.asked.remove(&channel).expect("something was asked");
         let config = ServerConfig::new(Implementation::new("server", "1"));
         let mut server = WiredServer::new(Arc::new(config), [2; 32], self.now);
-        let end = server.accept(self.now, Kind::HttpServer, Peer::default()).expect("there is room");
-        server.bytes(self.now, end, asked.into());
+        let end = server.accept(self.now, Kind::HttpServer, Peer::default());
+        server.handle_io(self.now, end, IoEvent::Read(asked.into()));
         let mut response = Vec::new();
         while let Some(action) = server.poll_output() {
             match action {
@@ -141,7 +143,7 @@ impl Hand {
 const NOTHING: [&str; 0] = [];
 
 #[test]
-fn an_idle_connection_is_used_again_and_a_new_one_is_opened_only_if_none_is() {
+fn idle_connection_is_reused_before_opening_a_new_one() {
     let mut hand = Hand::ready(16);
     assert_eq!(hand.call(false).1, ["write 1"]);
     assert_eq!(hand.call(false).1, ["open 2"]);
@@ -154,7 +156,7 @@ fn an_idle_connection_is_used_again_and_a_new_one_is_opened_only_if_none_is() {
 
 // covers: S2-44
 #[test]
-fn about_a_request_that_is_written_again_a_hook_is_not_asked_again() {
+fn hook_sees_a_repeated_request_once() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counter = asked.clone();
     let hook = MessageHook::new(move |message| {
@@ -169,7 +171,7 @@ fn about_a_request_that_is_written_again_a_hook_is_not_asked_again() {
 }
 
 #[test]
-fn a_repeated_request_does_not_try_another_connection_that_may_be_dead() {
+fn repeated_request_uses_a_new_connection() {
     let mut hand = Hand::ready(16);
     hand.call(false);
     hand.call(false);
@@ -181,14 +183,14 @@ fn a_repeated_request_does_not_try_another_connection_that_may_be_dead() {
 }
 
 #[test]
-fn any_other_loss_is_told() {
+fn other_losses_are_reported() {
     let mut once = Hand::ready(16);
     once.call(false);
     assert_eq!(once.closed(1), ["call 1 Maybe Reset"], "it is not repeatable");
 
     let mut begun = Hand::ready(16);
     begun.call(true);
-    assert_eq!(begun.handle_event(1, IoEvent::Bytes(Bytes::from_static(b"H"))), NOTHING);
+    assert_eq!(begun.handle_event(1, IoEvent::Read(Bytes::from_static(b"H"))), NOTHING);
     assert_eq!(begun.closed(1), ["call 1 Maybe Reset"], "the answer had begun");
 
     let mut fresh = Hand::ready(16);
@@ -199,14 +201,14 @@ fn any_other_loss_is_told() {
 
 // covers: B-116
 #[test]
-fn bytes_after_a_response_are_told_alike_however_they_are_cut() {
+fn bytes_after_a_response_are_reported_for_all_pieces() {
     let told = |late: usize| {
         let mut hand = Hand::ready(16);
         hand.call(false);
         let bytes = [&hand.response(1)[..], b"late"].concat();
         let (one, two) = bytes.split_at(bytes.len() - late);
-        let mut told = hand.handle_event(1, IoEvent::Bytes(Bytes::copy_from_slice(one)));
-        told.extend(hand.handle_event(1, IoEvent::Bytes(Bytes::copy_from_slice(two))));
+        let mut told = hand.handle_event(1, IoEvent::Read(Bytes::copy_from_slice(one)));
+        told.extend(hand.handle_event(1, IoEvent::Read(Bytes::copy_from_slice(two))));
         told.sort();
         told
     };
@@ -217,14 +219,14 @@ fn bytes_after_a_response_are_told_alike_however_they_are_cut() {
 }
 
 #[test]
-fn a_connection_that_ends_while_it_is_idle_is_not_used() {
+fn connection_that_ends_while_idle_is_not_used() {
     let mut hand = Hand::ready(16);
-    assert_eq!(hand.handle_event(1, IoEvent::Eof), ["close 1 Abort"]);
+    assert_eq!(hand.handle_event(1, IoEvent::ReadClosed), ["close 1 Abort"]);
     assert_eq!(hand.call(false).1, ["open 2"]);
     assert_eq!(hand.closed(1), NOTHING);
 
     let mut late = Hand::ready(16);
-    let told = late.handle_event(1, IoEvent::Bytes(Bytes::from_static(b"x")));
+    let told = late.handle_event(1, IoEvent::Read(Bytes::from_static(b"x")));
     assert!(told.len() == 2 && told[0].contains("LateBytes") && told[1] == "close 1 Abort", "{told:?}");
     assert_eq!(late.call(false).1, ["open 2"]);
 
@@ -235,7 +237,7 @@ fn a_connection_that_ends_while_it_is_idle_is_not_used() {
 }
 
 #[test]
-fn requests_beyond_the_limit_wait_and_one_that_is_cancelled_leaves_the_queue() {
+fn requests_beyond_the_limit_wait_until_cancelled() {
     let mut hand = Hand::ready(1);
     assert_eq!(hand.call(false).1, ["write 1"]);
     let (second, told) = hand.call(false);
@@ -248,9 +250,9 @@ fn requests_beyond_the_limit_wait_and_one_that_is_cancelled_leaves_the_queue() {
 }
 
 #[test]
-fn a_connection_that_does_not_open_in_time_fails_its_request_and_frees_its_place_once_it_is_closed() {
+fn connection_that_opens_too_late_fails_and_frees_its_place() {
     let mut hand = Hand::ready(1);
-    hand.handle_event(1, IoEvent::Eof);
+    hand.handle_event(1, IoEvent::ReadClosed);
     hand.closed(1);
     assert_eq!(hand.call(true).1, ["open 2"]);
     assert_eq!(hand.call(true).1, NOTHING);
@@ -259,12 +261,11 @@ fn a_connection_that_does_not_open_in_time_fails_its_request_and_frees_its_place
     hand.client.handle_timeout(hand.now);
     assert_eq!(hand.told(), ["close 2 Abort", "call 1 No Timeout"]);
     assert_eq!(hand.open(2), NOTHING);
-    assert!(!hand.client.wants_read(ConnectionId(2)));
     assert_eq!(hand.handle_event(2, IoEvent::Closed(Closed::Aborted)), ["open 3"]);
 }
 
 #[test]
-fn a_client_ends_after_all_its_connections() {
+fn client_terminates_after_all_its_connections() {
     let mut hand = Hand::ready(16);
     hand.call(false);
     hand.call(false);

@@ -1,4 +1,5 @@
-//! A server fed by hand over HTTP: what many, bad, slow and vanishing clients get, and what they cost the others.
+//! A server over HTTP with scripted clients: many, invalid, slow and disconnecting ones, and their
+//! effects on others.
 
 use crate::exchange::*;
 use crate::frame::{Conn, Kind};
@@ -8,8 +9,8 @@ use crate::model::lifecycle::Implementation;
 use crate::rpc::{Message, Object, code};
 use crate::server::{Event, Responder, ServerConfig};
 use crate::time::Instant;
-use crate::wired::{WiredServer, refusal};
-use alloc::collections::BTreeMap;
+use crate::wired::WiredServer;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -20,15 +21,17 @@ use core::time::Duration;
 
 mod room;
 
-/// A server, its clients' side of each connection, and the requests that it handed out.
+/// A server, its output on each connection, and its pending requests.
 struct Raw {
     server: WiredServer,
     now: Instant,
     text: BTreeMap<ConnectionId, String>,
     closes: BTreeMap<ConnectionId, Vec<Shutdown>>,
     requests: Vec<Responder>,
-    /// Whether what is written is reported.
+    /// Whether written bytes are reported.
     reads: bool,
+    /// Connections that are not read.
+    paused: BTreeSet<ConnectionId>,
 }
 
 impl Raw {
@@ -43,16 +46,17 @@ impl Raw {
             closes: BTreeMap::new(),
             requests: Vec::new(),
             reads: true,
+            paused: BTreeSet::new(),
         }
     }
 
     fn accept(&mut self) -> ConnectionId {
-        self.server.accept(self.now, Kind::HttpServer, Peer::default()).expect("there is room")
+        self.server.accept(self.now, Kind::HttpServer, Peer::default())
     }
 
-    /// Feeds bytes, and gives what is written in answer.
+    /// Feeds bytes and returns the output.
     fn feed(&mut self, channel: ConnectionId, bytes: impl Into<Bytes>) -> String {
-        self.server.bytes(self.now, channel, bytes.into());
+        self.server.handle_io(self.now, channel, IoEvent::Read(bytes.into()));
         self.take(channel)
     }
 
@@ -62,12 +66,14 @@ impl Raw {
                 Action::Write(channel, bytes) => {
                     *self.text.entry(channel).or_default() += core::str::from_utf8(&bytes).expect("it is utf-8");
                     if self.reads {
-                        self.server.written(self.now, channel, bytes.len());
+                        self.server.handle_io(self.now, channel, IoEvent::Written(bytes.len()));
                     }
                 }
                 Action::Close(channel, how) => self.closes.entry(channel).or_default().push(how),
                 Action::Event(Event::Request(responder, _)) => self.requests.push(responder),
-                Action::Event(_) | Action::Open(..) => {}
+                Action::Read(channel, true) => assert!(self.paused.remove(&channel), "it was read"),
+                Action::Read(channel, false) => assert!(self.paused.insert(channel), "it was not read"),
+                Action::Event(_) | Action::Open(..) | Action::Notice(..) => {}
             }
         }
         self.text.remove(&channel).unwrap_or_default()
@@ -80,14 +86,14 @@ impl Raw {
         self.take(channel)
     }
 
-    /// Lets the next timer fire.
+    /// Fires the next timer.
     fn tick(&mut self) {
         self.now = self.server.poll_timeout().expect("a timer is armed");
         self.server.handle_timeout(self.now);
     }
 }
 
-/// A request that the engine answers by itself, or hands out.
+/// A request to the engine or to the application.
 fn post(id: u32, method: &str) -> String {
     let meta =
         r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
@@ -101,7 +107,7 @@ fn post(id: u32, method: &str) -> String {
     )
 }
 
-/// The statuses and the ids of answers that stand one behind the other.
+/// Returns the statuses and ids of consecutive responses.
 fn answers(text: &str) -> Vec<(u16, Option<i64>)> {
     let mut answers = Vec::new();
     let mut rest = Bytes::copy_from_slice(text.as_bytes());
@@ -122,14 +128,14 @@ fn answers(text: &str) -> Vec<(u16, Option<i64>)> {
 }
 
 #[test]
-fn whoever_admits_and_whoever_answers_may_see_who_sends_each_request() {
+fn admission_and_handler_see_the_peer_of_each_request() {
     let mut raw = Raw::new(|config| config.admit = true);
     let ann = Peer::default().named("ann");
-    let known = raw.server.accept(raw.now, Kind::HttpServer, ann.clone()).expect("there is room");
+    let known = raw.server.accept(raw.now, Kind::HttpServer, ann.clone());
     let unknown = raw.accept();
     for (channel, peer) in [(known, ann), (unknown, Peer::default())] {
         let mut seen = Vec::new();
-        raw.server.bytes(raw.now, channel, post(1, "tools/call").repeat(2).into());
+        raw.server.handle_io(raw.now, channel, IoEvent::Read(post(1, "tools/call").repeat(2).into()));
         while let Some(action) = raw.server.poll_output() {
             match action {
                 Action::Event(Event::Admit(token, _)) => {
@@ -140,7 +146,7 @@ fn whoever_admits_and_whoever_answers_may_see_who_sends_each_request() {
                     seen.push(incoming.context.peer);
                     raw.server.respond(raw.now, responder.write(Outcome::Complete(Object::new())));
                 }
-                Action::Write(channel, bytes) => raw.server.written(raw.now, channel, bytes.len()),
+                Action::Write(channel, bytes) => raw.server.handle_io(raw.now, channel, IoEvent::Written(bytes.len())),
                 _ => {}
             }
         }
@@ -150,7 +156,7 @@ fn whoever_admits_and_whoever_answers_may_see_who_sends_each_request() {
 
 // covers: S2-26
 #[test]
-fn a_stream_that_is_silent_is_kept_alive_with_the_text_that_was_chosen() {
+fn idle_stream_gets_the_configured_keep_alive() {
     let chosen = [
         ("", "3\r\n:\n\n\r\n"),
         ("heartbeat", "d\r\n: heartbeat\n\n\r\n"),
@@ -178,16 +184,16 @@ fn ten_thousand_requests_in_one_write_are_answered_in_order() {
     let all: String = (1..=10_000).map(|id| post(id, "server/discover")).collect();
     let text = raw.feed(channel, all);
     assert!(answers(&text).into_iter().eq((1..=10_000).map(|id| (200, Some(id)))));
-    assert!(raw.closes.is_empty() && raw.server.wants_read(channel));
+    assert!(raw.closes.is_empty() && raw.paused.is_empty());
     assert_eq!(raw.server.stats().requests, 0);
 }
 
 #[test]
-fn requests_of_one_connection_run_one_at_a_time_and_those_that_wait_are_bounded_bytes() {
+fn pipelined_requests_run_in_turn_and_are_bounded() {
     let mut raw = Raw::new(|config| config.limits.frame.max_read_ahead = 10_000);
     let channel = raw.accept();
     let (mut sent, mut text) = (0, String::new());
-    while raw.server.wants_read(channel) {
+    while raw.paused.is_empty() {
         sent += 1;
         text += &raw.feed(channel, post(sent, "tools/call"));
         assert_eq!((raw.server.running(), raw.requests.len()), (1, 1));
@@ -198,23 +204,24 @@ fn requests_of_one_connection_run_one_at_a_time_and_those_that_wait_are_bounded_
         assert!(raw.server.running() <= 1);
     }
     assert!(answers(&text).into_iter().eq((1..=sent).map(|id| (200, Some(id.into())))));
+    assert!(raw.paused.is_empty(), "it is read again");
 }
 
 // covers: B-187
 #[test]
-fn a_client_that_never_reads_is_answered_once_and_cut_off() {
+fn client_that_never_reads_gets_one_response_and_is_aborted() {
     let mut raw = Raw::new(|config| config.limits.frame.max_read_ahead = 10_000);
     raw.reads = false;
     let (channel, other) = (raw.accept(), raw.accept());
     let mut text = String::new();
     for id in 1..1_000 {
-        if raw.server.wants_read(channel) {
+        if !raw.paused.contains(&channel) {
             text += &raw.feed(channel, post(id, "server/discover"));
         }
     }
     assert_eq!(answers(&text), [(200, Some(1))]);
     assert_eq!(answers(&raw.feed(other, post(7, "server/discover"))), [(200, Some(7))], "others are served");
-    raw.server.written(raw.now, other, 1_000);
+    raw.server.handle_io(raw.now, other, IoEvent::Written(1_000));
     raw.tick();
     assert_eq!(raw.now, Instant::from_millis(30_000));
     raw.take(channel);
@@ -222,7 +229,7 @@ fn a_client_that_never_reads_is_answered_once_and_cut_off() {
 }
 
 #[test]
-fn garbage_behind_a_good_request_is_refused_after_the_answer() {
+fn garbage_after_a_request_is_refused_after_its_response() {
     for garbage in ["\0\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "\n"] {
         let mut raw = Raw::new(|_| {});
         let (channel, other) = (raw.accept(), raw.accept());
@@ -236,7 +243,7 @@ fn garbage_behind_a_good_request_is_refused_after_the_answer() {
 }
 
 #[test]
-fn a_request_behind_an_open_event_stream_is_answered_after_its_end() {
+fn pipelined_request_is_answered_after_an_event_stream() {
     let mut raw = Raw::new(|_| {});
     let channel = raw.accept();
     raw.feed(channel, post(1, "tools/call") + &post(2, "server/discover"));
@@ -253,7 +260,7 @@ fn a_request_behind_an_open_event_stream_is_answered_after_its_end() {
 
 // covers: B-189
 #[test]
-fn a_request_that_does_not_come_is_answered_and_only_its_own_connection_ends() {
+fn incomplete_request_times_out_alone() {
     let text = post(1, "tools/call");
     for cut in [1, 100, text.len() - 1] {
         let mut raw = Raw::new(|config| config.keep_alive = None);
@@ -274,7 +281,7 @@ fn a_request_that_does_not_come_is_answered_and_only_its_own_connection_ends() {
 
 // covers: B-167
 #[test]
-fn a_client_that_goes_at_any_byte_of_its_answer_takes_nothing_with_it() {
+fn disconnect_within_a_response_affects_no_other_client() {
     let whole = |streams: bool, cut: Option<usize>| {
         let mut raw = Raw::new(|_| {});
         let (leaver, other) = (raw.accept(), raw.accept());
@@ -290,11 +297,10 @@ fn a_client_that_goes_at_any_byte_of_its_answer_takes_nothing_with_it() {
             length += raw.answer(leaver).len();
         }
         if let Some(cut) = cut {
-            raw.server.written(raw.now, leaver, cut);
-            raw.server.closed(raw.now, leaver, Closed::Reset);
+            raw.server.handle_io(raw.now, leaver, IoEvent::Written(cut));
+            raw.server.handle_io(raw.now, leaver, IoEvent::Closed(Closed::Reset));
             raw.take(leaver);
             assert_eq!(raw.server.stats().channels, 1, "cut at {cut}");
-            assert!(!raw.server.wants_read(leaver));
             raw.requests.retain(|responder| responder.key() != key);
             assert_eq!(raw.requests.len(), 1);
             assert_eq!(answers(&raw.answer(other)), [(200, Some(2))], "cut at {cut}");
@@ -311,20 +317,25 @@ fn a_client_that_goes_at_any_byte_of_its_answer_takes_nothing_with_it() {
 
 // covers: B-189
 #[test]
-fn a_connection_beyond_the_cap_is_told_so() {
+fn client_beyond_the_connection_limit_gets_a_response() {
     let mut raw = Raw::new(|config| config.limits.server.max_exchanges = 2);
     let (first, _) = (raw.accept(), raw.accept());
-    let accept = |raw: &mut Raw| raw.server.accept(raw.now, Kind::HttpServer, Peer::default());
-    assert_eq!(accept(&mut raw), None);
-    raw.server.closed(raw.now, first, Closed::Eof);
-    assert!(accept(&mut raw).is_some(), "a place is free again");
+    let refused = raw.accept();
+    let bytes = raw.take(refused);
+    assert_eq!(raw.closes.remove(&refused), Some(vec![Shutdown::WriteHalf]));
+    assert_eq!(raw.feed(refused, post(1, "server/discover")), "", "it is read and not parsed");
+    raw.tick();
+    raw.take(refused);
+    assert_eq!((raw.now, raw.closes.remove(&refused)), (Instant::from_millis(2_000), Some(vec![Shutdown::Abort])));
+    raw.server.handle_io(raw.now, refused, IoEvent::Closed(Closed::Aborted));
+    raw.server.handle_io(raw.now, first, IoEvent::Closed(Closed::Eof));
+    let next = raw.accept();
+    assert_eq!(answers(&raw.feed(next, post(1, "server/discover"))), [(200, Some(1))], "a place is free again");
 
-    assert_eq!((refusal(Kind::Lines), refusal(Kind::HttpClient)), (None, None));
-    let bytes = refusal(Kind::HttpServer).expect("http has words for it");
     let mut client = Conn::new(Kind::HttpClient, &FrameLimits::default());
     let head = RequestHead { method: "POST".into(), target: "/mcp".into(), headers: Headers::new().with("host", "h") };
     client.encode(Outbound::Request { head, body: Bytes::from_static(b"{}") });
-    client.bytes(bytes);
+    client.bytes(bytes.into());
     let items: Vec<Inbound> = core::iter::from_fn(|| client.poll_item()).collect();
     let [Inbound::Response(head), Inbound::Message(Message::Error(error)), Inbound::End] = &items[..] else {
         panic!("{items:?}")
@@ -332,4 +343,20 @@ fn a_connection_beyond_the_cap_is_told_so() {
     assert_eq!((head.status, head.headers.get("retry-after")), (503, Some("1")));
     assert_eq!(error.code, code::INTERNAL_ERROR);
     assert!(!client.keep_alive());
+}
+
+// covers: B-187, B-189
+#[test]
+fn at_most_64_refused_clients_get_a_response_at_a_time() {
+    let mut raw = Raw::new(|config| config.limits.server.max_exchanges = 1);
+    raw.accept();
+    let refused: Vec<ConnectionId> = (0..65).map(|_| raw.accept()).collect();
+    let responses = refused.iter().filter(|refused| !raw.take(**refused).is_empty()).count();
+    assert_eq!((responses, raw.closes[&refused[64]].as_slice()), (64, &[Shutdown::Abort][..]));
+    for refused in refused {
+        raw.server.handle_io(raw.now, refused, IoEvent::Closed(Closed::Reset));
+    }
+    let next = raw.accept();
+    assert!(raw.take(next).starts_with("HTTP/1.1 503"));
+    assert_eq!(raw.server.stats().channels, 1);
 }

@@ -1,4 +1,4 @@
-//! The numbers of a snapshot, against what was written and read.
+//! The numbers of a snapshot, compared with the bytes written and read.
 
 use super::net::Net;
 use crate::Limits;
@@ -12,14 +12,14 @@ use crate::model::tools;
 use crate::server::{self, ServerConfig};
 use crate::stats::{ClientStats, ServerStats, Traffic};
 use crate::time::Instant;
-use crate::wired::{Connection, ConnectionOutput, SharedServer, WiredClient};
+use crate::wired::{Connection, ConnectionOutput, SharedServer, Turn, WiredClient};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
 
-/// Bytes that went up and down, as the net saw them.
+/// Bytes from the client and to the client, as counted by the net.
 fn bytes(net: &Net) -> (u64, u64) {
     let of = |up: bool| net.wire.iter().filter(|((_, to), _)| *to == up).map(|(_, bytes)| bytes.len() as u64).sum();
     (of(true), of(false))
@@ -37,7 +37,7 @@ fn both_sides_count_the_same_bytes_and_messages() {
         let (up, down) = bytes(&net);
         let client = net.client.stats();
         assert_eq!((client.traffic.bytes_out, client.traffic.bytes_in), (up, down));
-        // The probe and three calls; their answers but one, and two notes of progress.
+        // The probe and three calls, all but one of the responses, and two progress notifications.
         assert_eq!((client.traffic.messages_out, client.traffic.messages_in), (4, 5));
         assert_eq!((client.calls, client.calls_made, client.channels), (1, 3, 1));
         assert_eq!((client.unsent, client.queued), (0, 0));
@@ -60,9 +60,8 @@ fn both_sides_count_the_same_bytes_and_messages() {
     }
 }
 
-#[cfg(feature = "http")]
 #[test]
-fn over_http_the_connections_of_the_past_are_counted_too() {
+fn closed_http_connections_are_counted() {
     let config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
     let mut net = Net::new(config, Limits::default(), usize::MAX);
     net.rest();
@@ -83,9 +82,8 @@ fn over_http_the_connections_of_the_past_are_counted_too() {
     assert_eq!((server.messages_in, server.messages_out), (4, 4));
 }
 
-#[cfg(feature = "http")]
 #[test]
-fn a_server_tells_of_the_sessions_and_streams_of_older_clients() {
+fn server_counts_sessions_and_streams() {
     let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
     config.policy = Policy::Legacy;
     let mut net = Net::new(config, Limits::default(), usize::MAX);
@@ -106,21 +104,19 @@ fn a_server_tells_of_the_sessions_and_streams_of_older_clients() {
     assert_eq!(numbers(&net), (0, 0));
 }
 
-#[cfg(feature = "http")]
 #[test]
-fn a_hub_tells_of_sessions_too() {
+fn shared_server_counts_sessions() {
     let now = Instant::ZERO;
     let mut engine = SharedServer::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
-    let mut connection: Connection = engine.join(now, Kind::HttpServer, Peer::default()).expect("room");
+    let mut connection: Connection = engine.accept(now, Kind::HttpServer, Peer::default());
     let body = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
     let head = alloc::format!(
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
-    connection.handle_io(now, IoEvent::Bytes(Bytes::from(head + body)));
-    let (facts, diagnostics) = connection.take_facts();
-    engine.facts(now, facts, diagnostics);
+    connection.handle_io(now, IoEvent::Read(Bytes::from(head + body)));
+    assert!(!engine.exchange(now, connection.take_turn()).is_empty());
     assert_eq!((engine.stats().sessions, engine.stats().streams), (1, 0));
 }
 
@@ -130,7 +126,7 @@ fn line(text: &str) -> Bytes {
 
 // covers: B-274
 #[test]
-fn what_was_dropped_and_what_nobody_took_is_counted_by_kind() {
+fn dropped_and_lost_events_are_counted_by_kind() {
     let mut config = ClientConfig::program(Program::new("server"));
     config.policy = Policy::Legacy;
     config.restart = Some(Restart::default());
@@ -139,26 +135,30 @@ fn what_was_dropped_and_what_nobody_took_is_counted_by_kind() {
     let (channel, mut now) = (ConnectionId(1), Instant::ZERO);
     let mut client = WiredClient::new(Arc::new(config), [1; 32], now);
     assert_eq!((client.stats().channels, client.stats().queued), (1, 1), "it is being opened");
-    client.opened(now, channel, Peer::default());
+    client.handle_io(now, channel, IoEvent::Opened(Peer::default()));
     let written: usize = core::iter::from_fn(|| client.poll_output())
         .map(|action| if let Action::Write(_, bytes) = action { bytes.len() } else { 0 })
         .sum();
     assert_eq!((client.stats().unsent, client.stats().traffic.bytes_out), (written, 0));
-    client.written(now, channel, written - 1);
+    client.handle_io(now, channel, IoEvent::Written(written - 1));
     assert_eq!((client.stats().unsent, client.stats().traffic.bytes_out), (1, written as u64 - 1));
-    client.written(now, channel, 1);
+    client.handle_io(now, channel, IoEvent::Written(1));
 
     let result = r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#;
-    client.bytes(now, channel, line(&alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#)));
+    client.handle_io(
+        now,
+        channel,
+        IoEvent::Read(line(&alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#))),
+    );
     for text in ["garbage", "more", r#"{"jsonrpc":"2.0","id":77,"result":{}}"#, r#"{"jsonrpc":"2.0","method":"x/y"}"#] {
-        client.bytes(now, channel, line(text));
-        client.bytes(now, channel, line(text));
+        client.handle_io(now, channel, IoEvent::Read(line(text)));
+        client.handle_io(now, channel, IoEvent::Read(line(text)));
     }
     let stats = client.stats();
     let kinds: Vec<_> = stats.diagnostics.iter().map(|(kind, n)| (*kind, *n)).collect();
     assert_eq!(kinds, [(DiagnosticKind::BadMessage, 4), (DiagnosticKind::UnknownId, 2)]);
     assert_eq!((stats.traffic.messages_in, stats.traffic.defects_in), (5, 4));
-    // Three of eight wait, and one entry for the lost ones.
+    // Three of eight are queued, and one entry for the lost ones.
     assert_eq!((stats.lost_notifications, stats.lost_diagnostics), (2, 3));
     let told = core::iter::from_fn(|| client.poll_output()).find_map(|action| match action {
         Action::Event(Event::Lost { notifications, diagnostics }) => Some((notifications, diagnostics)),
@@ -171,34 +171,31 @@ fn what_was_dropped_and_what_nobody_took_is_counted_by_kind() {
         now = now + Duration::from_secs(wait);
         client.handle_timeout(now);
     }
-    client.closed(now, channel, Closed::Reset);
+    client.handle_io(now, channel, IoEvent::Closed(Closed::Reset));
     let stats = client.stats();
     assert_eq!((stats.pings_missed, stats.restarts, stats.calls_made, stats.channels), (1, 1, 0, 0));
 }
 
 #[test]
-fn a_hub_counts_what_its_lanes_carried() {
+fn shared_server_counts_the_traffic_of_its_connections() {
     let now = Instant::ZERO;
     let mut engine = SharedServer::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
-    let mut connection: Connection = engine.join(now, Kind::Lines, Peer::default()).expect("room");
+    let mut connection: Connection = engine.accept(now, Kind::Lines, Peer::default());
     let text = line(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
     let length = text.len() as u64;
-    connection.handle_io(now, IoEvent::Bytes(text));
-    connection.handle_io(now, IoEvent::Bytes(line("garbage")));
-    let (facts, diagnostics) = connection.take_facts();
-    engine.facts(now, facts, diagnostics);
-    while let Some(mail) = engine.poll_mail(connection.number()) {
-        mail.deliver(now, &mut connection);
-    }
+    connection.handle_io(now, IoEvent::Read(text));
+    connection.handle_io(now, IoEvent::Read(line("garbage")));
+    let reply = engine.exchange(now, connection.take_turn());
+    connection.apply(now, reply);
     let mut written = 0;
     while let Some(ConnectionOutput::Write(bytes)) = connection.poll_output() {
         written += bytes.len();
         connection.handle_io(now, IoEvent::Written(bytes.len()));
     }
-    let traffic = connection.take_traffic();
-    assert!(connection.take_traffic().is_empty(), "it is handed out once");
-    engine.count(traffic);
-    engine.leave(now, connection.number());
+    connection.handle_io(now, IoEvent::Closed(Closed::Eof));
+    for _ in 0..2 {
+        assert!(engine.exchange(now, connection.take_turn()).is_empty(), "it is counted once");
+    }
     let ServerStats { channels, traffic, diagnostics, requests, .. } = engine.stats();
     assert_eq!((channels, requests), (0, 0));
     assert_eq!((traffic.bytes_in, traffic.bytes_out), (length + 8, written as u64));
@@ -208,11 +205,13 @@ fn a_hub_counts_what_its_lanes_carried() {
 }
 
 #[test]
-fn nothing_follows_the_end_of_a_server() {
+fn no_output_follows_the_end_of_a_server() {
     let now = Instant::ZERO;
     let mut engine = SharedServer::new(Arc::new(ServerConfig::new(Implementation::new("s", "1"))), [1; 32], now);
     engine.shutdown(now, Duration::ZERO);
-    engine.facts(now, vec![], vec![Diagnostic::new(DiagnosticKind::Denied, "")]);
+    let diagnostics = vec![Diagnostic::new(DiagnosticKind::Denied, "")];
+    let turn = Turn { connection: 1, events: vec![], diagnostics, traffic: Traffic::default(), is_closed: false };
+    assert!(engine.exchange(now, turn).is_empty());
     let events: Vec<server::Event> = core::iter::from_fn(|| engine.poll_event()).collect();
     assert_eq!(events, [server::Event::Terminated]);
     assert_eq!(engine.stats().diagnostics.get(&DiagnosticKind::Denied), Some(&1), "it is counted");

@@ -204,7 +204,7 @@ pub async fn run(era: &str, revision: &str, command: &[String]) -> Result<(), Bo
     Ok(())
 }
 
-/// Asks whoever started this program for something, and waits until it is done.
+/// Asks the parent process for an action, and waits until it is done.
 async fn ask(what: &str) -> Result<(), Box<dyn Error>> {
     println!("{what}");
     tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new())).await??;
@@ -261,8 +261,8 @@ impl Session {
         self.says("echo", json!({ "text": said }), said, false).await
     }
 
-    /// A call that pauses so many milliseconds after each of its steps. The SDK tells progress to a handler of the whole client, which
-    /// may run after the call has ended.
+    /// A call that pauses this number of milliseconds after each of its steps. The SDK reports
+    /// progress to one handler of the client, which may run after the call has ended.
     async fn counted(&self, pause: u64) -> Step {
         self.progressed("count", json!({ "steps": 3, "pause": pause }), "counted to 3", pause > 0).await
     }

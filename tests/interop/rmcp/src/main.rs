@@ -1,8 +1,8 @@
 #![forbid(unsafe_code)]
-//! `interop-rmcp serve`: a server on the official Rust SDK, one tool for everything that can pass between a client and a server.
-//! `interop-rmcp listen PORT [--stateless] [--json]`: the same over HTTP.
-//! `interop-rmcp auto|modern|legacy REVISION PROGRAM ARGUMENTS...`, or a URL in the place of the program: a client that tries a server with
-//! these tools, one line for each step.
+//! `interop-rmcp serve`: a server on the official Rust SDK, one tool for everything that can pass
+//! between a client and a server. `interop-rmcp listen PORT [--stateless] [--json]`: the same over
+//! HTTP. `interop-rmcp auto|modern|legacy REVISION PROGRAM ARGUMENTS...`, or a URL in the place of
+//! the program: a client that tries a server with these tools, one line for each step.
 
 mod client;
 mod server;

@@ -11,7 +11,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore};
 
-/// So many tools a page: the list takes four.
+/// Tools on a page: the list takes four pages.
 const PAGE: usize = 3;
 
 /// The tools and the arguments that they need.
@@ -167,7 +167,8 @@ enum Asked {
     Answer(Value),
 }
 
-/// Asks as the revision wants it: with the response in 2026-07-28, with a request of our own before.
+/// Asks in the form of the revision: with the result in 2026-07-28, with a request of the server
+/// before.
 async fn ask(
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,

@@ -1,4 +1,5 @@
-//! The server over HTTP. It tells each answer as a line `METHOD STATUS`, with ` after ID` where the client has asked for the rest of a stream.
+//! The server over HTTP. It prints each response as a line `METHOD STATUS`, with ` after ID` for a
+//! resumed stream.
 
 use std::convert::Infallible;
 use std::error::Error;

@@ -7,10 +7,10 @@ use mcp_blocking::{Handler, Serving, serve_http_with, serve_stdio_with};
 
 use super::{Options, Over, announce, router, tell};
 
-/// Serves until it is ended.
+/// Serves until it is killed.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn serve(options: Options) -> io::Result<()> {
     let router = router(|steps, end| {
         Handler::new(move |cx| {

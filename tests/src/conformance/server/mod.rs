@@ -1,4 +1,5 @@
-//! The server that the suite meets: [`tools`] says what it offers, an adapter adds how to listen, to wait and to return.
+//! The server for the suite: [`tools`] has its tools, an adapter adds how to listen, to wait and to
+//! return.
 
 pub mod blocking;
 pub mod smol;
@@ -13,39 +14,40 @@ use std::time::Duration;
 use mcp_proto::input::Change;
 use mcp_proto::{CallToolResult, Cx, Denied, Progress, Router, Tool, ToolError, WireMessage};
 
-/// A tool: what a handler does on the way, and what it returns in the end. A handler of either adapter is made of it.
+/// A tool: the steps of its handler, and its result. It is converted to a handler of either
+/// adapter.
 pub struct Fixture {
-    /// What is listed.
+    /// The listed tool.
     pub tool: Tool,
-    /// What is done first, in this order.
+    /// The steps before the result, in order.
     pub steps: Vec<Step>,
-    /// What comes of it.
+    /// Returns the result.
     pub end: fn(&Cx) -> Result<CallToolResult, ToolError>,
 }
 
-/// Something that a handler does before it returns.
+/// A step of a handler before its result.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Takes this long.
+    /// Waits for this time.
     Pause(Duration),
-    /// Tells how far it is, if it was asked to.
+    /// Reports progress, if the client requested it.
     Progress(Progress),
-    /// Ends the event stream of its request for now, where the client can come back.
+    /// Ends the event stream of its request for now, if the client can resume it.
     CloseStream,
-    /// Tells every client that wants to know.
+    /// Notifies the clients that subscribed to a change.
     Publish(Change),
 }
 
-/// What the program is told.
+/// The options of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Where it serves.
+    /// The transport.
     pub over: Over,
     /// Whether it writes every message to standard error.
     pub verbose: bool,
 }
 
-/// Where the program serves.
+/// The transport of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Over {
     /// Its standard input and output.
@@ -54,7 +56,8 @@ pub enum Over {
     Http(String),
 }
 
-/// Runs the program on an adapter, until it is ended or, over standard input, its client is gone.
+/// Runs the program on an adapter, until it is killed or, over standard input, its client has
+/// disconnected.
 pub fn run(serve: impl FnOnce(Options) -> io::Result<()>) -> ExitCode {
     let Some(options) = Options::read(env::args().skip(1)) else {
         eprintln!("usage: [--verbose] --http ADDR | --stdio");
@@ -91,9 +94,9 @@ impl Options {
 }
 
 impl Step {
-    /// Does it, but for waiting: returns how long to.
+    /// Carries out the step, except for waiting. Returns how long to wait.
     fn take(&self, cx: &Cx) -> Option<Duration> {
-        // What is refused is of no use to this client, or has none any more: nothing is lost.
+        // A refusal is harmless: the step is of no use to this client, or it has disconnected.
         let _ = match self {
             Self::Pause(time) => return Some(*time),
             Self::Progress(progress) => cx.progress(progress.clone()),
@@ -107,24 +110,25 @@ impl Step {
     }
 }
 
-/// A router with every tool, each run by the handler that `handler` makes of it.
+/// Creates a router with every tool. `handler` creates the handlers.
 fn router<H>(handler: impl Fn(Vec<Step>, fn(&Cx) -> Result<CallToolResult, ToolError>) -> H) -> Router<H> {
     let router = Router::new("everything-server", env!("CARGO_PKG_VERSION"))
         .tools_change()
-        // The suite sends answers with its first call (`input-required-result-ignore-extra-params`).
+        // The suite sends answers with its first call
+        // (`input-required-result-ignore-extra-params`).
         .configure(|config| config.unasked_answers = true);
     let tools = tools::all().into_iter();
     tools.fold(router, |router, Fixture { tool, steps, end }| router.add(tool, handler(steps, end)))
 }
 
-/// Says where the server listens, once it does.
+/// Prints the address of the server once it listens.
 fn announce(address: SocketAddr) -> io::Result<()> {
     let mut output = io::stdout().lock();
     writeln!(output, "LISTENING {address}")?;
     output.flush()
 }
 
-/// Writes a message to standard error, its secrets masked.
+/// Writes a message to standard error, redacted.
 fn tell(message: &WireMessage<'_>) -> Result<(), Denied> {
     eprintln!("{message:?}");
     Ok(())

@@ -8,10 +8,10 @@ use smol::Timer;
 
 use super::{Options, Over, announce, router, tell};
 
-/// Serves until it is ended.
+/// Serves until it is killed.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn serve(options: Options) -> io::Result<()> {
     let router = router(|steps, end| {
         let steps = Arc::new(steps);

@@ -1,4 +1,4 @@
-//! What the suite relies on before it asks anything.
+//! Checks of what the suite relies on.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use mcp_proto::{RawJson, Router};
 use super::{Options, Over, router, tools};
 
 #[test]
-fn the_program_is_told_where_it_serves() {
+fn program_gets_its_address() {
     let read = |words: &str| Options::read(words.split(' ').filter(|word| !word.is_empty()).map(str::to_owned));
     let http = || Over::Http("127.0.0.1:0".to_owned());
     assert_eq!(read("--http 127.0.0.1:0"), Some(Options { over: http(), verbose: false }));
@@ -20,7 +20,7 @@ fn the_program_is_told_where_it_serves() {
 }
 
 #[test]
-fn every_tool_is_described_and_stands_on_the_first_page() {
+fn every_tool_is_described_on_the_first_page() {
     let all = tools::all();
     let names: BTreeSet<&str> = all.iter().map(|fixture| fixture.tool.name.as_str()).collect();
     assert_eq!(names.len(), all.len(), "each once");

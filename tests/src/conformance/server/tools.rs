@@ -1,4 +1,4 @@
-//! The tools of the server, as data and functions: what the suite calls, and what it must get.
+//! The tools of the server, as data and functions, with the results that the suite requires.
 
 use std::time::Duration;
 
@@ -19,19 +19,20 @@ const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z
 /// A millisecond of silence.
 const WAV: &str = "UklGRiwAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQgAAACAgICAgICAgA==";
 
-/// Between two reports of progress.
+/// Delay between two progress notifications.
 const BETWEEN: Duration = Duration::from_millis(50);
-/// How long the client is away from the stream that was closed on it. Longer than it takes to come back, so that it waits for the answer.
+/// Time for which the client is disconnected from its closed stream. Longer than it takes to
+/// reconnect, so that it waits for the response.
 const AWAY: Duration = Duration::from_millis(300);
 
 type Returned = Result<CallToolResult, ToolError>;
 
-/// All of them, in the order in which they are listed. The first can be called without arguments.
+/// Returns all tools, in the order of the list. The first can be called without arguments.
 pub fn all() -> Vec<Fixture> {
     [content(), on_the_way(), of_arguments(), questions_to_the_user(), rounds()].into_iter().flatten().collect()
 }
 
-/// What returns something at once.
+/// Returns the tools with an immediate result.
 fn content() -> Vec<Fixture> {
     vec![
         fixture("test_simple_text", "Returns a line of text", |_| said("This is a simple text response for testing.")),
@@ -50,12 +51,12 @@ fn content() -> Vec<Fixture> {
             .into_output()
         }),
         fixture("test_error_handling", "Fails", |_| Err("This tool intentionally returns an error for testing".into())),
-        // There is nothing that it could log with yet.
+        // There is no log yet.
         fixture("test_logging_tool", "Runs without writing a log", |_| said("Nothing was logged.")),
     ]
 }
 
-/// What does something before it returns.
+/// Returns the tools with steps before the result.
 fn on_the_way() -> Vec<Fixture> {
     let progress = |done: f64| Step::Progress(Progress::new(done).total(100.0));
     let pause = || Step::Pause(BETWEEN);
@@ -77,7 +78,7 @@ fn on_the_way() -> Vec<Fixture> {
     ]
 }
 
-/// What takes arguments.
+/// Returns the tools with arguments.
 fn of_arguments() -> Vec<Fixture> {
     let header = json!({
         "type": "object",
@@ -103,7 +104,7 @@ fn of_arguments() -> Vec<Fixture> {
     ]
 }
 
-/// What every keyword stands in that a list of tools must not lose.
+/// Returns a schema with every keyword that a list of tools must preserve.
 fn newer_schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -130,7 +131,7 @@ fn newer_schema() -> Value {
     })
 }
 
-/// What asks the user with a form, whichever way the revision has to ask.
+/// Returns the tools that request input of the user with a form, in the way of the revision.
 fn questions_to_the_user() -> Vec<Fixture> {
     let message =
         json!({ "type": "object", "properties": { "message": { "type": "string" } }, "required": ["message"] });
@@ -168,7 +169,7 @@ fn questions_to_the_user() -> Vec<Fixture> {
     ]
 }
 
-/// One field of every form that a choice has on the wire.
+/// Returns one field for each form of a choice on the wire.
 fn choices() -> Value {
     let plain = ["option1", "option2", "option3"];
     let titled = |titles: [&str; 3]| -> Vec<Value> {
@@ -191,7 +192,7 @@ fn choices() -> Value {
     })
 }
 
-/// What is entered again with the answers, once or several times.
+/// Returns the tools that run again with the answers, once or several times.
 fn rounds() -> Vec<Fixture> {
     vec![
         fixture("test_input_required_result_elicitation", "Asks for a name", |cx| {
@@ -259,7 +260,7 @@ fn consent() -> ElicitRequest {
     ElicitRequest::form("Please confirm").field(Field::boolean("ok"))
 }
 
-/// What a language model is asked.
+/// Returns a request to a language model.
 fn model(name: &str, text: &str) -> (String, InputRequest) {
     let content = Object::new().with("type", "text").with("text", text);
     let message = RawJson::from(Object::new().with("role", "user").with("content", content));
@@ -270,7 +271,7 @@ fn roots() -> (String, InputRequest) {
     ("client_roots".to_owned(), InputRequest::Roots)
 }
 
-/// What the user said, in words.
+/// Describes the response of the user.
 fn answer(said: &ElicitResult) -> String {
     match said {
         ElicitResult::Accept(content) => format!("action=accept, content={}", content.to_json().as_str()),
@@ -279,7 +280,7 @@ fn answer(said: &ElicitResult) -> String {
     }
 }
 
-/// What was answered, in words.
+/// Describes the answers.
 fn result(answers: &[InputAnswer]) -> String {
     let answers = answers.iter().map(|answer| match answer.to_object() {
         Ok(result) => result.to_json().as_str().to_owned(),

@@ -1,10 +1,10 @@
-//! Requests, well-formed ones to begin with.
+//! Requests, initially well-formed.
 
 use serde_json::{Value, json};
 
 pub(super) const MODERN: &str = "2026-07-28";
 pub(super) const LEGACY: &str = "2025-11-25";
-/// The one with batches.
+/// The revision with batches.
 pub(super) const BATCHES: &str = "2025-03-26";
 
 /// A request, as its parts.
@@ -12,12 +12,12 @@ pub(super) const BATCHES: &str = "2025-03-26";
 pub(super) struct Ask {
     line: String,
     fields: Vec<(String, String)>,
-    /// What stands after the fields, as it is.
+    /// The bytes after the fields, verbatim.
     lines: Vec<u8>,
     message: Value,
-    /// In place of the message.
+    /// The body in place of the message.
     body: Option<Vec<u8>>,
-    /// Whether the length of the body is told.
+    /// Whether the length of the body is declared.
     framed: bool,
 }
 
@@ -69,7 +69,7 @@ impl Ask {
         Self::legacy(revision, session, &message)
     }
 
-    /// The first request of a session, of a client that can be asked.
+    /// The first request of a session, of a client with elicitation.
     pub(super) fn initialize(revision: &str) -> Self {
         let client = json!({"name": "raw", "version": "1"});
         let params = json!({"protocolVersion": revision, "capabilities": {"elicitation": {}}, "clientInfo": client});
@@ -77,7 +77,7 @@ impl Ask {
         Self::new("POST /mcp HTTP/1.1", FIELDS, message)
     }
 
-    /// Asks for the stream of a session.
+    /// Opens the stream of a session.
     pub(super) fn get(revision: &str, session: Option<&str>) -> Self {
         let fields = [("Host", "localhost"), ("Accept", "text/event-stream")];
         Self::new("GET /mcp HTTP/1.1", &fields, Value::Null).body("").unframed().of(revision, session)
@@ -98,18 +98,18 @@ impl Ask {
         }
     }
 
-    /// With this in place of its first line.
+    /// Replaces its first line.
     pub(super) fn line(mut self, line: &str) -> Self {
         self.line = line.into();
         self
     }
 
-    /// As this principal.
+    /// Adds the credentials of this principal.
     pub(super) fn who(self, name: &str) -> Self {
         self.set("Authorization", &format!("Bearer {name}"))
     }
 
-    /// With this field and no other of its name.
+    /// Sets this field, as the only one with its name.
     pub(super) fn set(mut self, name: &str, value: &str) -> Self {
         self = self.without(name);
         self.fields.push((name.into(), value.into()));
@@ -121,42 +121,42 @@ impl Ask {
         self
     }
 
-    /// With these bytes between its fields and the empty line.
+    /// Adds these bytes between its fields and the empty line.
     pub(super) fn lines(mut self, lines: impl AsRef<[u8]>) -> Self {
         self.lines.extend_from_slice(lines.as_ref());
         self
     }
 
-    /// With this argument of the tool.
+    /// Adds this argument of the tool.
     pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.message["params"]["arguments"][name] = value.into();
         self
     }
 
-    /// With the message changed.
+    /// Changes the message.
     pub(super) fn message(mut self, change: impl FnOnce(&mut Value)) -> Self {
         change(&mut self.message);
         self
     }
 
-    /// With this body in place of the message.
+    /// Replaces the message by this body.
     pub(super) fn body(mut self, body: impl AsRef<[u8]>) -> Self {
         self.body = Some(body.as_ref().to_vec());
         self
     }
 
-    /// Says nothing of the length of its body.
+    /// Omits the length of its body.
     pub(super) fn unframed(mut self) -> Self {
         self.framed = false;
         self
     }
 
-    /// With a body in chunks, as they are written here.
+    /// Replaces the body by these literal chunks.
     pub(super) fn chunks(self, chunks: impl AsRef<[u8]>) -> Self {
         self.set("Transfer-Encoding", "chunked").unframed().body(chunks)
     }
 
-    /// With its message as one chunk, and the end.
+    /// Sends its message as one chunk, and the end.
     pub(super) fn chunked(self) -> Self {
         let body = self.content();
         self.chunks([format!("{:x}\r\n", body.len()).as_bytes(), &body, b"\r\n0\r\n\r\n"].concat())
@@ -179,7 +179,7 @@ impl Ask {
         [head.as_bytes(), &self.lines, b"\r\n"].concat()
     }
 
-    /// All of it.
+    /// Returns all bytes.
     pub(super) fn bytes(&self) -> Vec<u8> {
         [self.head(), self.content()].concat()
     }

@@ -1,4 +1,4 @@
-//! Bodies that are too long, of another type, no JSON, no message, or too many.
+//! Bodies that are too long, of another type, or invalid, and too many messages.
 
 use super::ask::{Ask, BATCHES, LEGACY};
 use super::link::Answer;
@@ -206,7 +206,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// A body whose length says that it is too long is refused before any of it is there.
+/// A body with an excessive length is refused before any of it arrives.
 fn declared(bench: &Bench) -> Result<String, String> {
     let head = |length: u64| Ask::mark().unframed().set("Content-Length", &length.to_string()).head();
     met_with(bench, |_| {}, head((4 << 20) + 1), &closes(&[413]))?;
@@ -240,7 +240,7 @@ fn bomb(bench: &Bench, open: &str, close: &str) -> Result<String, String> {
     each(bench, |_| {}, cases, &keeps(&[400]))
 }
 
-/// So many calls, with ids from 1.
+/// This number of calls, with ids from 1.
 fn batch(count: usize) -> String {
     let call = |id| {
         let params = json!({"name": "echo", "arguments": {"text": "x"}});
@@ -250,14 +250,14 @@ fn batch(count: usize) -> String {
     format!("[{}]", calls.join(","))
 }
 
-/// So many requests, in as few bytes as that takes: the body is not over its limit.
+/// This number of requests, as short as possible: the body is within its limit.
 fn short_batch(count: usize) -> String {
     let calls: Vec<String> =
         (0..count).map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"x\"}}", id % 10_000)).collect();
     format!("[{}]", calls.join(","))
 }
 
-/// Every element is answered as if it were alone: those that are none as well.
+/// Every element is answered like a single message, including invalid ones.
 fn served_batch(bench: &Bench) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let session = site.session(BATCHES)?;
@@ -278,7 +278,7 @@ fn served_batch(bench: &Bench) -> Result<String, String> {
     Ok(format!("200 with 50 answers; notifications 202; with nonsense {}", shown(&mixed)))
 }
 
-/// The responses in an answer, in whichever shape.
+/// Returns the responses in a response of any form.
 pub(super) fn answers(answer: &Answer) -> Result<Vec<Value>, String> {
     let body = String::from_utf8_lossy(&answer.body);
     let events = answer.field("Content-Type").is_some_and(|kind| kind.starts_with("text/event-stream"));
@@ -294,7 +294,7 @@ pub(super) fn answers(answer: &Answer) -> Result<Vec<Value>, String> {
     Ok(found)
 }
 
-/// A session refuses this batch, and goes on.
+/// A session refuses this batch, and continues.
 fn refused_batch(bench: &Bench, revision: &str, body: &str, refused: &super::parts::Gets) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let session = site.session(revision)?;

@@ -1,4 +1,4 @@
-//! Requests that name another host, or come from another site's page.
+//! Requests that name another host, or come from a page of another site.
 
 use super::ask::{Ask, LEGACY};
 use super::link::Answer;
@@ -84,7 +84,8 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// What a browser could be made to send, and what some reader of an authority takes for one of ours (B-180, B-181, B-182).
+/// Hosts and origins that a browser could send, and that some parser of an authority takes for ours
+/// (B-180, B-181, B-182).
 const STRANGERS: &[&str] = &[
     "evil.example",
     "evil.example:80",
@@ -176,7 +177,7 @@ const FOREIGN: &[&str] = &[
     "about:blank",
 ];
 
-/// A list counts names and ports to the letter.
+/// A list compares names and ports exactly.
 fn listed(bench: &Bench) -> Result<String, String> {
     let site = bench.site(|config| {
         let hosts = ["localhost", "example.com:8443", "api.example.com", "[2001:db8::1]:8443"];

@@ -1,4 +1,4 @@
-//! Clients that end their side, or break off, at every point of an exchange.
+//! Clients that close their side, or disconnect, at every point of an exchange.
 
 use super::ask::{Ask, LEGACY};
 use super::link::Link;
@@ -30,7 +30,8 @@ pub(super) const ROWS: &[Row] = &[
     }),
     row("ends its side behind a request", DRIVERS, FLAT, |b| {
         let site = b.site(|_| {})?;
-        // It may be taken for one that has left, since it looks the same; what it must not be is kept, or answered by half.
+        // The server may treat it as disconnected, since it looks the same. It must not keep it, or
+        // send a part of a response.
         for _ in 0..50 {
             let mut link = site.visit()?;
             link.say(&Ask::call("echo").with("text", "x").bytes());
@@ -113,10 +114,11 @@ pub(super) const ROWS: &[Row] = &[
     row("connects and leaves, 1,000 times", DRIVERS, FLAT, |b| comes_and_goes(b, drop)),
 ];
 
-/// How many connections are open at once, at most: each takes some descriptors.
+/// Maximum number of open connections: each takes some descriptors.
 const AT_ONCE: usize = 50;
 
-/// Cut short there, and its side ended: the server ends its own, with a refusal or without a word, and runs nothing.
+/// A request that is cut there, followed by the end of the client's side. The server closes its
+/// side, with an error or without a response, and runs nothing.
 fn ends_at(bench: &Bench, bytes: &[u8], end: fn(&Link)) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let cuts: Vec<usize> = (0..bytes.len()).collect();
@@ -165,7 +167,7 @@ fn breaks_at(bench: &Bench, bytes: &[u8]) -> Result<String, String> {
     Ok(format!("{} times let go of", bytes.len()))
 }
 
-/// A call of 2026-07-28 that has begun.
+/// A running call of 2026-07-28.
 fn waiting(bench: &Bench) -> Result<(Site, Link), String> {
     let site = bench.site(|_| {})?;
     let mut link = site.visit()?;
@@ -174,7 +176,7 @@ fn waiting(bench: &Bench) -> Result<(Site, Link), String> {
     Ok((site, link))
 }
 
-/// A call of 2025-11-25 that has begun. It will be answered with JSON.
+/// A running call of 2025-11-25. Its response is JSON.
 fn waiting_in_a_session(bench: &Bench) -> Result<(Site, Link), String> {
     let site = bench.site(|config| config.stream_after = std::time::Duration::from_secs(60))?;
     let session = site.session(LEGACY)?;
@@ -184,7 +186,7 @@ fn waiting_in_a_session(bench: &Bench) -> Result<(Site, Link), String> {
     Ok((site, link))
 }
 
-/// A call of 2026-07-28 that has told something.
+/// A running call of 2026-07-28 that has sent progress.
 fn told(bench: &Bench) -> Result<(Site, Link), String> {
     let site = bench.site(|_| {})?;
     let mut link = site.visit()?;
@@ -201,7 +203,7 @@ fn begun(site: &Site) -> Result<(), String> {
     site.serves()
 }
 
-/// The call was stopped, and its connection is closed without an answer.
+/// The call was cancelled, and its connection is closed without a response.
 fn stopped(site: &Site, link: Option<Link>) -> Result<String, String> {
     soon(|| was_stopped("call"));
     expect(was_stopped("call"), || "the call goes on".into())?;
@@ -213,7 +215,8 @@ fn stopped(site: &Site, link: Option<Link>) -> Result<String, String> {
     Ok("the call is stopped".into())
 }
 
-/// The call goes on though its client is gone: others are served for a while, which the server must have noticed in.
+/// The call continues without its client. Others are served for a while, long enough for the server
+/// to notice.
 fn goes_on(site: &Site) -> Result<(), String> {
     for _ in 0..20 {
         site.serves()?;
@@ -234,7 +237,8 @@ fn comes_and_goes(bench: &Bench, go: fn(Link)) -> Result<String, String> {
     Ok("let go of".into())
 }
 
-/// Whoever came before has been accepted: what the operating system keeps of those who were not is bounded, and it tells nobody.
+/// Earlier connections have been accepted. The operating system bounds and hides the ones that were
+/// not.
 fn in_turn(site: &Site) -> Result<(), String> {
     site.serves()?;
     good(&mut site.visit()?)

@@ -1,4 +1,5 @@
-//! Too much at once: requests in one write, garbage behind them, more connections and more calls than there may be.
+//! Too much at once: requests in one write, garbage behind them, more connections and more calls
+//! than the limits.
 
 use super::ask::{Ask, LEGACY};
 use super::parts::{DRIVERS, FLAT, closes, gets, proper, shown};
@@ -46,7 +47,8 @@ pub(super) const ROWS: &[Row] = &[
         let answer = link.answer()?;
         expect(answer.status == 200, || format!("{answer} in place of 200"))?;
         link.reset();
-        // The connection breaks off with its last descriptor, which is the writer's. It writes all of it: nobody reads the answers.
+        // The connection breaks when its last descriptor, the writer's, is closed. It writes all of
+        // it, without reading the responses.
         writing.join().map_err(|_| "the writer panics")?;
         site.serves()?;
         site.at_rest()?;
@@ -57,7 +59,7 @@ pub(super) const ROWS: &[Row] = &[
     row("listens more often than there may be", DRIVERS, FLAT, listens),
 ];
 
-/// Everything before it is answered, and nothing behind it.
+/// Everything before it is answered, and nothing after it.
 fn garbage(bench: &Bench) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let nonsense: [&[u8]; 6] = [
@@ -86,7 +88,8 @@ fn garbage(bench: &Bench) -> Result<String, String> {
     Ok("200, then 400, closed".into())
 }
 
-/// Each is answered, in order, with its own id; a good client is served meanwhile, and soon.
+/// Each is answered in order, with its own id. A good client is served meanwhile, without much
+/// delay.
 fn pipelined(bench: &Bench, count: u64, ask: fn(u64) -> Ask, status: u16) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let asks: Vec<u8> = (1..=count).flat_map(|id| ask(id).bytes()).collect();
@@ -122,11 +125,11 @@ fn pipelined(bench: &Bench, count: u64, ask: fn(u64) -> Ask, status: u16) -> Res
     ))
 }
 
-/// How long another client may have to wait beside a flood: it has its turn. If that takes longer, a quarter of the flood: the machine is busy
-/// with something else as well.
+/// The maximum wait of another client during a flood. If that is too short, a quarter of the
+/// flood's time, since the machine is busy with other work as well.
 const TURN: Duration = Duration::from_secs(2);
 
-/// Is served again and again until it is over: how often, and how long the slowest took.
+/// Makes calls until the flood is over. Returns their number, and the maximum time.
 pub(super) fn beside(site: &Site, over: &AtomicBool) -> Result<(u64, Duration), String> {
     let (mut served, mut slowest, flood) = (0, Duration::ZERO, Instant::now());
     while served == 0 || !over.load(Ordering::Relaxed) {
@@ -139,12 +142,12 @@ pub(super) fn beside(site: &Site, over: &AtomicBool) -> Result<(u64, Duration), 
     Ok((served, slowest))
 }
 
-/// One too many is told so, and served when there is room again.
+/// A connection above the limit gets an error, and is served when there is room again.
 fn connections(bench: &Bench) -> Result<String, String> {
     const ROOM: usize = 16;
     let site = bench.site(|config| config.limits.server.max_exchanges = ROOM)?;
     let mut links = Vec::new();
-    // The good client has one.
+    // The good client has one connection.
     for _ in 1..ROOM {
         let mut link = site.visit()?;
         good(&mut link)?;
@@ -170,7 +173,7 @@ fn connections(bench: &Bench) -> Result<String, String> {
     Ok("503, Retry-After, closed; then there is room again".into())
 }
 
-/// One too many is told so, and runs when there is room again.
+/// A call above the limit gets an error, and runs when there is room again.
 fn calls(bench: &Bench) -> Result<String, String> {
     let site = bench.site(|config| config.limits.server.max_running_requests = 4)?;
     let tags = ["a", "b", "c", "d"];
@@ -198,7 +201,8 @@ fn calls(bench: &Bench) -> Result<String, String> {
     Ok(format!("{}, Retry-After; then there is room again", shown(&answer)))
 }
 
-/// One too many is told so, whoever it is; the others go on, and one that leaves makes room.
+/// A connection above the limit gets an error, for any client. The others continue, and a closed
+/// one makes room.
 fn listens(bench: &Bench) -> Result<String, String> {
     const ROOM: usize = 8;
     let site = bench.site(|config| config.limits.server.max_streams = ROOM)?;

@@ -1,4 +1,4 @@
-//! Heads that are too long, or none, or another protocol's.
+//! Heads that are too long, invalid, or of another protocol.
 
 use super::ask::Ask;
 use super::parts::{DRIVERS, FLAT, Gets, closes, each, each_ask, gets, keeps, met, met_with, short};
@@ -170,7 +170,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// A head that goes on and on gets its answer, and is not held.
+/// An endless head gets its response, and is not held.
 fn poured(bench: &Bench, start: &str, part: &str, statuses: &'static [u16]) -> Result<String, String> {
     let site = bench.site(short)?;
     let mut link = site.visit()?;
@@ -184,11 +184,11 @@ fn poured(bench: &Bench, start: &str, part: &str, statuses: &'static [u16]) -> R
     let taken = pouring.join().map_err(|_| "the writer panics")?;
     site.serves()?;
     site.at_rest()?;
-    // What is read after the refusal, so that it arrives, is not held, and has an end.
+    // The rest, read so that the response arrives, is not held, and is bounded.
     Ok(format!("{}, closed, after {} KiB at most", super::parts::shown(&answer), taken >> 10))
 }
 
-/// Nothing was asked, so nothing need be said: the connection ends in time.
+/// No request was made, so no response is needed: the connection ends in time.
 fn empty_lines(bench: &Bench) -> Result<String, String> {
     let site = bench.site(short)?;
     let mut link = site.visit()?;
@@ -221,12 +221,13 @@ fn bare_feeds(bench: &Bench) -> Result<String, String> {
     };
     let count = good.matches("\r\n").count();
     let heads = (0..count).map(one).chain([good.replace("\r\n", "\n"), good.replace("\r\n", "\r")]);
-    // Nothing but CR is a line that does not end, until the body.
+    // Lines with CR alone form one line that does not end before the body.
     let cases = heads.map(|head| (head.clone(), [head.as_bytes(), &body, b"\n\n"].concat()));
     each(bench, |_| {}, cases, &closes(&[400]))
 }
 
-/// It is told so before it writes the body. Who is refused for the head is told that without a body, whatever else was said before.
+/// The client gets `100 Continue` before it writes the body. A client refused for its head does
+/// not, and gets the error without a body.
 fn goes_on(bench: &Bench) -> Result<String, String> {
     let site = bench.site(|config| config.limits.frame.max_request_body = 4 << 10)?;
     let ask = Ask::mark().set("Expect", "100-continue");

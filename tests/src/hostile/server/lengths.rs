@@ -1,4 +1,5 @@
-//! Requests whose end two readers could see in two places, with another request behind the one end: what is smuggled never runs.
+//! Requests whose end is ambiguous, with another request behind one of the two ends: a smuggled
+//! request never runs.
 
 use super::ask::Ask;
 use super::parts::{DRIVERS, FLAT, closes, each, each_ask, gets, keeps, met, met_with, ran, short};
@@ -104,7 +105,7 @@ pub(super) const ROWS: &[Row] = &[
     row("promises a chunk of all there is", DRIVERS, FLAT, |b| {
         let sizes = ["ffffffffffffffff", "7fffffffffffffff", "500000"];
         let chunks = |size: &str| [Ask::mark().chunks(format!("{size}\r\n")).bytes(), vec![b' '; 1 << 10]].concat();
-        // That it is too long may be told before it is read.
+        // Its excessive length may be refused before it is read.
         each(b, short, sizes.map(|size| (size.to_string(), chunks(size))), &closes(&[400, 408, 413]))
     }),
     row("smuggles: a chunk that is longer than its size", DRIVERS, FLAT, |b| {
@@ -158,7 +159,7 @@ pub(super) const ROWS: &[Row] = &[
         let codings = ["gzip", "deflate", "br", "x", "gzip, identity"];
         each_ask(b, &codings, |coding| Ask::mark().set("Content-Encoding", coding), &gets(&[415]))
     }),
-    row("smuggles: a request in a body that nobody reads", DRIVERS, FLAT, unread_bodies),
+    row("smuggles: a request in a body that is not read", DRIVERS, FLAT, unread_bodies),
     row("smuggles: a request behind a refused body", DRIVERS, FLAT, behind_a_body),
     row("smuggles: a request behind a refused head", DRIVERS, FLAT, |b| {
         let lines = ["X-A : b\r\n", "X-A: b\r\n c\r\n", "X-A\0: b\r\n", "Host: localhost\r\n"];
@@ -180,7 +181,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// A body in chunks that never ends is refused, and not held.
+/// An endless chunked body is refused, and not held.
 fn poured(bench: &Bench, start: &str, part: &str) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let mut link = site.visit()?;
@@ -198,7 +199,7 @@ fn poured(bench: &Bench, start: &str, part: &str) -> Result<String, String> {
     Ok(format!("{}, closed", super::parts::shown(&answer)))
 }
 
-/// The body in chunks of any size, of any look.
+/// The body in chunks of any size and any form.
 fn chunks(bench: &Bench) -> Result<String, String> {
     let ask = Ask::mark();
     let body = ask.content();
@@ -220,7 +221,8 @@ fn chunks(bench: &Bench) -> Result<String, String> {
     each(bench, |_| {}, cases, &keeps(&[200]))
 }
 
-/// The bodies of requests that are refused by their heads, or have no use for one: they are passed over, not read as requests.
+/// The bodies of requests that are refused by their heads, or need no body: they are skipped, and
+/// not read as requests.
 fn unread_bodies(bench: &Bench) -> Result<String, String> {
     let mark = Ask::mark().bytes();
     let asks = [
@@ -236,7 +238,7 @@ fn unread_bodies(bench: &Bench) -> Result<String, String> {
     each(bench, |_| {}, cases, &gets(&[400, 404, 405, 415]))
 }
 
-/// What follows a body that is too long is nothing but its rest.
+/// The bytes after the limit of a body are the rest of it, and not a request.
 fn behind_a_body(bench: &Bench) -> Result<String, String> {
     let small: fn(&mut ServerConfig) = |config| config.limits.frame.max_request_body = 1 << 10;
     let mark = Ask::mark().bytes();
@@ -245,7 +247,7 @@ fn behind_a_body(bench: &Bench) -> Result<String, String> {
     let chunked = Ask::call("echo").chunks(format!("800\r\n{}\r\n0\r\n\r\n", "x".repeat(0x800)));
     met_with(bench, small, [chunked.bytes(), mark].concat(), &closes(&[413]))?;
     expect(tools::marks() == 0, || "what is behind has run".into())?;
-    // A body of just the limit is read, and what follows it is a request.
+    // A body of exactly the limit is read, and the bytes after it are a request.
     let site = bench.site(small)?;
     let mut link = site.visit()?;
     link.say(&Ask::call("echo").body(" ".repeat(1 << 10)).bytes());

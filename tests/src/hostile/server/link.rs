@@ -9,21 +9,21 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How much is written at once of what has no end.
+/// Bytes of one write of endless data.
 const BLOCK: usize = 64 << 10;
 
-/// The most that an answer may be: nothing that these clients ask for is as long.
+/// Maximum size of a response: these clients request no larger one.
 const LONGEST: usize = 64 << 20;
 
 pub(super) struct Link {
     stream: TcpStream,
-    /// What was read and not looked at.
+    /// The bytes that were read and not used yet.
     held: Vec<u8>,
-    /// How much is read at once, and how long apart, if that is slow.
+    /// Bytes of one read, and the pause between two, if slow.
     pace: Option<Pace>,
 }
 
-/// What a server said.
+/// A response of a server.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
@@ -32,12 +32,12 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// A field, whatever the case of its name.
+    /// Returns a field, with any case of its name.
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(one, _)| one.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    /// The message in it: the body, or the last event with data.
+    /// Returns the message in it: the body, or the last event with data.
     pub(super) fn json(&self) -> Result<Value, String> {
         let body = String::from_utf8_lossy(&self.body);
         let events = self.field("Content-Type").is_some_and(|kind| kind.starts_with("text/event-stream"));
@@ -55,7 +55,7 @@ impl fmt::Display for Answer {
     }
 }
 
-/// How fast a link reads.
+/// The reading rate of a link.
 struct Pace {
     part: usize,
     gap: Duration,
@@ -63,7 +63,8 @@ struct Pace {
 }
 
 impl Pace {
-    /// Waits for the next part; gives its size. One that comes late is not waited for: a machine that is busy makes no reader slower.
+    /// Waits for the next part. Returns its size. A late part is not waited for: a busy machine
+    /// makes no reader slower.
     fn wait(&mut self) -> usize {
         thread::park_timeout(self.next.saturating_duration_since(Instant::now()));
         self.next += self.gap;
@@ -79,17 +80,19 @@ impl Link {
         Ok(Self { stream, held: Vec::new(), pace: None })
     }
 
-    /// Takes little in at once, so that the server notices how slowly it is read.
+    /// Sets a small receive buffer, so that the server notices the reading rate.
     pub(super) fn narrow(&self) -> Result<(), String> {
         set_socket_recv_buffer_size(&self.stream, 64 << 10).map_err(|e| e.to_string())
     }
 
-    /// Writes this. What comes of it is seen by reading: a server may have refused, and closed, before all of it was written.
+    /// Writes this. The reader sees the result: a server may have refused, and closed, before all
+    /// of it was written.
     pub(super) fn say(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
 
-    /// Writes this again and again on a thread of its own, so many bytes or as long as it is taken; then gives how many were.
+    /// Writes this repeatedly on a new thread, for this number of bytes or as long as the peer
+    /// accepts them. Then returns the number of bytes.
     pub(super) fn pour(&self, part: &[u8], bytes: u64) -> Result<JoinHandle<u64>, String> {
         let mut out = self.stream.try_clone().map_err(|e| e.to_string())?;
         let block = part.repeat((BLOCK / part.len()).max(1));
@@ -102,13 +105,13 @@ impl Link {
         }))
     }
 
-    /// Writes this on a thread of its own: it may be more than the server takes before it is read.
+    /// Writes this on a new thread: it may be more than the server takes before it is read.
     pub(super) fn say_beside(&self, bytes: Vec<u8>) -> Result<JoinHandle<u64>, String> {
         let length = bytes.len() as u64;
         self.pour(&bytes, length)
     }
 
-    /// Writes this again and again, so long apart, on a thread of its own, until it is not taken.
+    /// Writes this repeatedly on a new thread, with this pause, until the peer does not accept it.
     pub(super) fn drip(&self, part: &'static [u8], gap: Duration) -> Result<JoinHandle<()>, String> {
         let mut out = self.stream.try_clone().map_err(|e| e.to_string())?;
         Ok(thread::spawn(move || {
@@ -118,7 +121,7 @@ impl Link {
         }))
     }
 
-    /// The next answer, whole, read in parts of this size, so long apart.
+    /// Reads the next response completely, in parts of this size with this pause.
     pub(super) fn answer_in_parts(&mut self, part: usize, gap: Duration) -> Result<Answer, String> {
         self.pace = Some(Pace { part, gap, next: Instant::now() });
         let answer = self.answer();
@@ -126,7 +129,7 @@ impl Link {
         answer
     }
 
-    /// The next answer, whole.
+    /// Reads the next response completely.
     pub(super) fn answer(&mut self) -> Result<Answer, String> {
         let mut answer = self.head()?;
         answer.body = match (answer.field("Transfer-Encoding"), answer.field("Content-Length")) {
@@ -151,7 +154,7 @@ impl Link {
         Ok(answer)
     }
 
-    /// The head of the next answer, for one without a body, or with a stream.
+    /// Reads the head of the next response, without a body or before a stream.
     pub(super) fn head(&mut self) -> Result<Answer, String> {
         let end = loop {
             match self.held.windows(4).position(|end| end == b"\r\n\r\n") {
@@ -173,7 +176,7 @@ impl Link {
         Ok(Answer { status, fields: fields.collect::<Result<_, _>>()?, body: Vec::new() })
     }
 
-    /// The next chunk of a body; `None` after the last.
+    /// Reads the next chunk of a body. `None` after the last.
     pub(super) fn chunk(&mut self) -> Result<Option<Vec<u8>>, String> {
         let end = loop {
             match self.held.windows(2).position(|end| end == b"\r\n") {
@@ -189,7 +192,7 @@ impl Link {
         Ok(Some(chunk).filter(|_| size > 0))
     }
 
-    /// Reads chunks of a stream until what they say holds this; gives all of it.
+    /// Reads chunks of a stream until their content contains this. Returns the whole content.
     pub(super) fn until(&mut self, text: &str) -> Result<String, String> {
         let mut all = String::new();
         while !all.contains(text) {
@@ -201,7 +204,7 @@ impl Link {
         Ok(all)
     }
 
-    /// The server ends the connection, and says nothing more before.
+    /// Checks that the server closes the connection without a further response.
     pub(super) fn is_over(&mut self) -> Result<(), String> {
         match self.more() {
             Ok(true) => Err(format!("more is said: {}", self.shown())),
@@ -211,29 +214,30 @@ impl Link {
         }
     }
 
-    /// What the server says before it ends the connection.
+    /// Returns the output of the server before it closes the connection.
     pub(super) fn rest(&mut self) -> Result<Vec<u8>, String> {
         while self.more()? {}
         Ok(std::mem::take(&mut self.held))
     }
 
-    /// Writes no more, and goes on reading.
+    /// Closes the writing side, and continues to read.
     pub(super) fn finish(&self) {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
-    /// Leaves, in both directions and for all that write on it. A write may wait for room in the window of a server that has closed its
-    /// socket already: the kernel probes that at ever longer intervals, for two minutes.
+    /// Closes both directions, for all threads that write on it. A write may wait for room in the
+    /// window of a server that has closed its socket already: the kernel probes that at ever longer
+    /// intervals, for two minutes.
     pub(super) fn leave(self) {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
-    /// Breaks it off.
+    /// Resets the connection.
     pub(super) fn reset(self) {
         let _ = set_socket_linger(&self.stream, Some(Duration::ZERO));
     }
 
-    /// Reads something. False at the end, which may be a reset.
+    /// Reads some bytes. Returns false at the end, which may be a reset.
     fn more(&mut self) -> Result<bool, String> {
         let mut buffer = [0; 16 << 10];
         if self.held.len() > LONGEST {

@@ -1,4 +1,5 @@
-//! Clients that write too slowly, or read too slowly, or not at all. What is slow is paid for by whoever is slow.
+//! Clients that write too slowly, read too slowly, or do not read at all. Only the slow client
+//! bears the cost.
 
 use super::ask::Ask;
 use super::link::Link;
@@ -32,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
         let all = Ask::mark().chunked().bytes();
         stalls(b, &[&all[..all.len() - 2], b"X: y\r\n"].concat())
     }),
-    row("is told to go on and does not", DRIVERS, FLAT, |b| {
+    row("does not continue after 100 Continue", DRIVERS, FLAT, |b| {
         let site = b.site(short)?;
         let began = Instant::now();
         let mut link = site.visit()?;
@@ -53,7 +54,7 @@ pub(super) const ROWS: &[Row] = &[
     row("says its body in chunks of one byte in 50 ms", DRIVERS, FLAT, |b| {
         drips(b, &Ask::mark().chunks("").head(), b"1\r\n \r\n")
     }),
-    // More than the least rate in all, and 20 bytes of content a second.
+    // More than the minimum rate in total, with 20 bytes of content per second.
     row("says its body in chunks of one byte with extensions in 50 ms", DRIVERS, FLAT, |b| {
         let part = b"1;xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n \r\n";
         drips(b, &Ask::mark().chunks("").head(), part)
@@ -83,7 +84,7 @@ pub(super) const ROWS: &[Row] = &[
         site.at_rest()?;
         Ok("closed without a word".into())
     }),
-    // Two answers of 8 MiB are there at once, in several forms as they are made.
+    // Two responses of 8 MiB exist at once, in several intermediate forms.
     row("never reads a large answer", DRIVERS, 160, never_reads),
     row("never reads an event stream", DRIVERS, 64, never_reads_events),
     row("asks without end and never reads", DRIVERS, 64, asks_and_never_reads),
@@ -102,7 +103,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// Who says this and no more is let go of in time, perhaps with 408.
+/// A client that sends only this is disconnected in time, perhaps with 408.
 fn stalls(bench: &Bench, bytes: &[u8]) -> Result<String, String> {
     let site = bench.site(short)?;
     let began = Instant::now();
@@ -114,7 +115,7 @@ fn stalls(bench: &Bench, bytes: &[u8]) -> Result<String, String> {
     Ok(told)
 }
 
-/// Who says this again and again is let go of in time, however it goes on.
+/// A client that sends this repeatedly is disconnected in time, at any pace.
 fn drips(bench: &Bench, start: &[u8], part: &'static [u8]) -> Result<String, String> {
     let site = bench.site(short)?;
     let began = Instant::now();
@@ -131,7 +132,8 @@ fn drips(bench: &Bench, start: &[u8], part: &'static [u8]) -> Result<String, Str
     Ok(told)
 }
 
-/// The connection ends in time, with 408 or without a word. Others are served meanwhile and afterwards.
+/// The connection ends in time, with 408 or without a response. Others are served meanwhile and
+/// afterwards.
 fn ended(site: &Site, link: &mut Link, began: Instant) -> Result<String, String> {
     site.serves()?;
     let told = match link.answer() {
@@ -151,15 +153,15 @@ fn ended(site: &Site, link: &mut Link, began: Instant) -> Result<String, String>
     Ok(told)
 }
 
-/// The limit has passed, and not much more: a loaded machine is slow. `began` is before the moment from which the server counts, which it may
-/// round. Without the limit it takes 30 s or has no end.
+/// The limit has passed, with a margin for a loaded machine. `began` is before the moment from
+/// which the server counts, which it may round. Without the limit it takes 30 s or has no end.
 fn in_time(began: Instant) -> Result<(), String> {
     let took = began.elapsed();
     let is_so = took > SHORT * 8 / 10 && took < SHORT * 15;
     expect(is_so, || format!("it took {took:?}, and the limit is {SHORT:?}"))
 }
 
-/// Its answer is cut off, and nobody else waits.
+/// Its response is cut, and no other client waits.
 fn never_reads(bench: &Bench) -> Result<String, String> {
     let site = bench.site(short)?;
     let mut links = Vec::new();
@@ -168,7 +170,7 @@ fn never_reads(bench: &Bench) -> Result<String, String> {
         link.say(&Ask::call("big").with("bytes", 8 << 20).bytes());
         links.push(link);
     }
-    // The others are served while the limit passes.
+    // The others are served until the limit has passed.
     for _ in 0..20 {
         site.serves()?;
         thread::park_timeout(Duration::from_millis(20));
@@ -184,7 +186,7 @@ fn never_reads(bench: &Bench) -> Result<String, String> {
     Ok(format!("cut off, {} KiB at most were taken", most >> 10))
 }
 
-/// What is told is bounded, and its end is the end of the call.
+/// The events are bounded, and the end of the stream ends the call.
 fn never_reads_events(bench: &Bench) -> Result<String, String> {
     let site = bench.site(short)?;
     let mut link = site.visit()?;
@@ -199,14 +201,14 @@ fn never_reads_events(bench: &Bench) -> Result<String, String> {
     Ok(format!("cut off, {} KiB were taken; the call is stopped", told >> 10))
 }
 
-/// It is read no further, and then cut off.
+/// The server stops reading, and then closes the connection.
 fn asks_and_never_reads(bench: &Bench) -> Result<String, String> {
     let site = bench.site(short)?;
     let link = site.visit()?;
     let ask = Ask::call("big").with("bytes", 64 << 10).bytes();
     let pouring = link.pour(&ask, 1 << 30)?;
     site.serves()?;
-    // It blocks until the connection is gone.
+    // It blocks until the connection is closed.
     let taken = pouring.join().map_err(|_| "the writer panics")?;
     expect(taken < 68 << 20, || format!("{taken} bytes are taken"))?;
     site.serves()?;

@@ -1,4 +1,4 @@
-//! What the rows are made of: some bytes, what must come of them, and what must be so whatever comes of them.
+//! The parts of the rows: some bytes, the required outcome, and the invariants for any outcome.
 
 use super::ask::Ask;
 use super::link::{Answer, Link};
@@ -14,13 +14,13 @@ use std::time::Duration;
 pub(super) const DRIVERS: &[Host] =
     &[Host::Driver(Adapter::Blocking), Host::Driver(Adapter::Smol), Host::Driver(Adapter::Loop)];
 
-/// The most memory that server and client may take together, in MiB.
+/// The maximum memory of server and client together, in MiB.
 pub(super) const FLAT: u64 = 40;
 
-/// How long a client may be slow where the limits are short.
+/// The maximum pause of a client with short limits.
 pub(super) const SHORT: Duration = Duration::from_secs(1);
 
-/// What a client must get.
+/// The required response.
 #[derive(Clone, Debug)]
 pub(super) struct Gets {
     statuses: &'static [u16],
@@ -32,11 +32,11 @@ pub(super) struct Gets {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Then {
-    /// The server says that it closes the connection, and does.
+    /// The server announces that it closes the connection, and does.
     Closes,
-    /// The connection goes on.
+    /// The connection stays open.
     Keeps,
-    /// As it says.
+    /// As the response announces.
     Either,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn closes(statuses: &'static [u16]) -> Gets {
     Gets { statuses, code: None, fields: Vec::new(), then: Then::Closes, bodiless: false }
 }
 
-/// One of these statuses, and the connection goes on.
+/// One of these statuses on a connection that stays open.
 pub(super) fn keeps(statuses: &'static [u16]) -> Gets {
     Gets { then: Then::Keeps, ..closes(statuses) }
 }
@@ -61,18 +61,18 @@ impl Gets {
         Self { code: Some(code), ..self }
     }
 
-    /// With a field whose value holds this.
+    /// With a field whose value contains this.
     pub(super) fn field(mut self, name: &'static str, value: &'static str) -> Self {
         self.fields.push((name, value));
         self
     }
 
-    /// Without a body, whatever the head says of one: the request was HEAD.
+    /// Without a body, regardless of the head: the request was HEAD.
     pub(super) fn bodiless(self) -> Self {
         Self { bodiless: true, ..self }
     }
 
-    /// The next answer on this connection is this.
+    /// Checks that the next response on this connection is this.
     pub(super) fn next(&self, link: &mut Link) -> Result<Answer, String> {
         let answer = if self.bodiless { link.head() } else { link.answer() }?;
         let is_one = self.statuses.contains(&answer.status);
@@ -91,7 +91,7 @@ impl Gets {
         Ok(answer)
     }
 
-    /// The connection goes on, or ends, as it should after that answer.
+    /// Checks that the connection stays open, or ends, as required after that response.
     pub(super) fn after(&self, answer: &Answer, link: &mut Link) -> Result<&'static str, String> {
         let says = answer.field("Connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
         match self.then {
@@ -103,7 +103,8 @@ impl Gets {
     }
 }
 
-/// What holds of every answer: an error has a JSON-RPC error in it (B-178), and nothing is said to other origins.
+/// Invariants of every response: an error has a JSON-RPC error in it (B-178), and other origins get
+/// nothing.
 pub(super) fn proper(answer: &Answer) -> Result<(), String> {
     let leak = answer.fields.iter().find(|(name, _)| name.to_ascii_lowercase().starts_with("access-control-"));
     expect(leak.is_none(), || format!("{answer} with {leak:?}"))?;
@@ -117,12 +118,13 @@ pub(super) fn proper(answer: &Answer) -> Result<(), String> {
     expect(is_so && is_json, || format!("{answer} holds no JSON-RPC error"))
 }
 
-/// These bytes get this. Meanwhile and afterwards others are served, and what they call ran if it was answered so, and not otherwise.
+/// These bytes get this response. Meanwhile and afterwards others are served, and a call ran only
+/// if its response says so.
 pub(super) fn met(bench: &Bench, bytes: impl AsRef<[u8]>, gets: &Gets) -> Result<String, String> {
     met_with(bench, |_| {}, bytes, gets)
 }
 
-/// The same, of a server with something changed.
+/// The same, for a server with a changed configuration.
 pub(super) fn met_with(
     bench: &Bench,
     change: fn(&mut ServerConfig),
@@ -135,7 +137,7 @@ pub(super) fn met_with(
     Ok(shown)
 }
 
-/// Each of these gets this, on a connection of its own. What it is tells one from the others.
+/// Each of these gets this, on a separate connection. The name distinguishes them.
 pub(super) fn each<T: AsRef<[u8]>>(
     bench: &Bench,
     change: fn(&mut ServerConfig),
@@ -155,7 +157,7 @@ pub(super) fn each<T: AsRef<[u8]>>(
     Ok(format!("{met} times {:?}", gets.statuses))
 }
 
-/// The same, of an ask that is changed in each of these ways.
+/// The same, for a request that is changed in each of these ways.
 pub(super) fn each_ask<'a>(
     bench: &Bench,
     values: &[&'a str],
@@ -178,13 +180,13 @@ fn meet(site: &Site, bytes: &[u8], gets: &Gets) -> Result<String, String> {
     Ok(format!("{}, {then}", shown(&answer)))
 }
 
-/// The tool ran once if that is the answer, and else not at all.
+/// Checks that the tool ran once with that response, and otherwise never.
 pub(super) fn ran(before: usize, answer: &Answer) -> Result<(), String> {
     let (ran, may) = (tools::marks() - before, usize::from(answer.status == 200));
     expect(ran <= may, || format!("a call has run that must not, and the answer is {answer}"))
 }
 
-/// The answer, in short.
+/// Returns a short form of the response.
 pub(super) fn shown(answer: &Answer) -> String {
     match answer.json().ok().and_then(|said| said["error"]["code"].as_i64()) {
         Some(code) => format!("{} ({code})", answer.status),
@@ -192,7 +194,7 @@ pub(super) fn shown(answer: &Answer) -> String {
     }
 }
 
-/// Whatever is slow is soon too slow.
+/// Sets short timeouts.
 pub(super) fn short(config: &mut ServerConfig) {
     let (frame, server) = (&mut config.limits.frame, &mut config.limits.server);
     for limit in [&mut frame.head_timeout, &mut frame.body_timeout, &mut frame.idle_timeout, &mut frame.write_stall] {

@@ -1,4 +1,4 @@
-//! Clients that come back for what is not theirs, not there any more, or not there yet.
+//! Clients that resume streams that are foreign, deleted, or not there yet.
 
 use super::ask::{Ask, LEGACY};
 use super::link::Link;
@@ -122,7 +122,7 @@ pub(super) fn at_the_first(config: &mut ServerConfig) {
     config.stream_after = Duration::ZERO;
 }
 
-/// A call that runs, its stream, and the id of its first event.
+/// A running call, its stream, and the id of its first event.
 fn primed(site: &Site, session: &str, id: i64, tag: &str) -> Result<(Link, String), String> {
     primed_by(site, &Ask::legacy_call(LEGACY, Some(session), id, "wait", &json!({"tag": tag})), tag)
 }
@@ -144,7 +144,7 @@ pub(super) fn back(session: &str, event: &str) -> Ask {
     Ask::get(LEGACY, Some(session)).set("Last-Event-ID", event)
 }
 
-/// What a client gets that comes back, to the end of the stream.
+/// Returns the events of a resumed stream, up to its end.
 fn rest(site: &Site, session: &str, event: &str) -> Result<String, String> {
     let answer = site.asked(&back(session, event))?;
     expect(answer.status == 200, || format!("{answer} in place of 200"))?;
@@ -158,7 +158,8 @@ pub(super) fn answers(told: &str) -> Vec<i64> {
     messages.filter(|message| message["result"].is_object()).filter_map(|message| message["id"].as_i64()).collect()
 }
 
-/// What was dropped to keep the history short is not made up, and nothing else is given in its place.
+/// Events that were dropped to shorten the history are not invented, and nothing else replaces
+/// them.
 fn purged(bench: &Bench) -> Result<String, String> {
     let site = bench.site(|config| {
         at_the_first(config);
@@ -185,7 +186,7 @@ fn purged(bench: &Bench) -> Result<String, String> {
     Ok("400, kept".into())
 }
 
-/// The newest gets the rest, once; the others end.
+/// The newest connection gets the rest, once. The others end.
 fn at_once(bench: &Bench) -> Result<String, String> {
     let (site, session) = site(bench)?;
     let (link, event) = primed(&site, &session, 5, "call")?;
@@ -206,7 +207,7 @@ fn at_once(bench: &Bench) -> Result<String, String> {
         }
         told.push(answers(&String::from_utf8_lossy(&all)).len());
     }
-    let (newest, others) = told.split_last().ok_or("nobody came")?;
+    let (newest, others) = told.split_last().ok_or("no client has resumed")?;
     expect(*newest == 1 && others.iter().all(|times| *times == 0), || format!("the answer came {told:?} times"))?;
     site.serves_session(LEGACY, &session)?;
     site.at_rest()?;

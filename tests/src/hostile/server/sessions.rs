@@ -1,4 +1,4 @@
-//! Session ids that are guessed, stolen, ended or too many, and what one session tries to do to another.
+//! Guessed, stolen, ended and excessive session ids, and attempts of one session against another.
 
 use super::ask::{Ask, BATCHES, LEGACY};
 use super::link::{Answer, Link};
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
             let ask = Ask::get(LEGACY, Some(&session)).set("Accept", accepted);
             got(&site, &ask, &keeps(&[406, 400])).map_err(|why| format!("{accepted}: {why}"))?;
         }
-        // Who says nothing of it accepts anything.
+        // A request without the field accepts any type.
         let mut link = site.visit()?;
         link.say(&Ask::get(LEGACY, Some(&session)).without("Accept").bytes());
         let head = link.head()?;
@@ -57,7 +57,7 @@ pub(super) const ROWS: &[Row] = &[
         Ok("400, kept".into())
     }),
     row("names a session and is of 2026-07-28", DRIVERS, FLAT, |b| {
-        // That revision has none: the field means nothing.
+        // That revision has no sessions: the field has no meaning.
         let site = b.site(|_| {})?;
         let session = site.session(LEGACY)?;
         for id in [session.as_str(), "guess", ""] {
@@ -78,10 +78,10 @@ pub(super) const ROWS: &[Row] = &[
             [Ask::mark(), Ask::initialize(LEGACY), Ask::get(LEGACY, Some("x")), Ask::mark().set("Authorization", "x")]
         {
             refused(&site, &ask, &challenge)?;
-            // No body is waited for.
+            // The server does not wait for a body.
             refused(&site, &ask.clone().body("").set("Content-Length", "1000000").unframed(), &challenge)?;
         }
-        refused(&site, &Ask::mark().who("nobody"), &gets(&[403]))?;
+        refused(&site, &Ask::mark().who("stranger"), &gets(&[403]))?;
         refused(&site, &Ask::mark().set("Host", "evil.example"), &gets(&[403]))?;
         unmarked()?;
         site.serves()?;
@@ -91,7 +91,7 @@ pub(super) const ROWS: &[Row] = &[
     row("answers the question of another session", DRIVERS, FLAT, answers_for_another),
     row("cancels the call of another session", DRIVERS, FLAT, cancels_another),
     row("asks twice under one id", DRIVERS, FLAT, one_id_twice),
-    row("answers nobody", DRIVERS, FLAT, |b| {
+    row("answers without a request", DRIVERS, FLAT, |b| {
         let site = b.site(|_| {})?;
         let session = site.session(LEGACY)?;
         for id in [json!(1), json!("x"), json!(999_999)] {
@@ -103,7 +103,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// This request gets this, on a connection of its own; a good client is served afterwards.
+/// This request gets this, on a separate connection. A good client is served afterwards.
 pub(super) fn got(site: &Site, ask: &Ask, expected: &Gets) -> Result<Answer, String> {
     let mut link = site.visit()?;
     link.say(&ask.bytes());
@@ -113,7 +113,7 @@ pub(super) fn got(site: &Site, ask: &Ask, expected: &Gets) -> Result<Answer, Str
     Ok(answer)
 }
 
-/// The same, however the connection ends.
+/// The same, with any end of the connection.
 fn refused(site: &Site, ask: &Ask, expected: &Gets) -> Result<(), String> {
     let mut link = site.visit()?;
     link.say(&ask.bytes());
@@ -121,7 +121,7 @@ fn refused(site: &Site, ask: &Ask, expected: &Gets) -> Result<(), String> {
     site.serves()
 }
 
-/// A session that is not its own is none (B-036).
+/// A foreign session counts as unknown (B-036).
 fn another_principal(bench: &Bench) -> Result<String, String> {
     let site = bench.guarded_site(|_| {})?;
     let session = site.session_of(LEGACY, "alice")?;
@@ -147,7 +147,7 @@ fn unmarked() -> Result<(), String> {
     expect(tools::marks() == 0, || format!("{} calls have run that must not", tools::marks()))
 }
 
-/// A call, a stream and an end of each of these ids get this, and none of them is a session.
+/// A call, a stream and an end with each of these ids get this. None of them is a session.
 fn named(bench: &Bench, ids: Vec<String>, expected: &Gets) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let session = site.session(LEGACY)?;
@@ -161,13 +161,13 @@ fn named(bench: &Bench, ids: Vec<String>, expected: &Gets) -> Result<String, Str
     Ok(format!("{} ids, each three times", ids.len()))
 }
 
-/// Everything that can be tried with a session id.
+/// Every request that takes a session id.
 fn all_of(id: &str) -> [Ask; 3] {
     let call = Ask::legacy_call(LEGACY, Some(id), 3, "mark", &json!({}));
     [call, Ask::get(LEGACY, Some(id)), Ask::delete(LEGACY, Some(id))]
 }
 
-/// What looks like an id, and what is near one.
+/// Texts that look like an id, or are similar to one.
 fn guesses(bench: &Bench) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let real = site.session(LEGACY)?;
@@ -225,7 +225,7 @@ fn no_session(bench: &Bench) -> Result<String, String> {
     Ok("400, kept".into())
 }
 
-/// Ids are of visible ASCII, long, and all different.
+/// Ids consist of visible ASCII, are long, and differ.
 fn ids(bench: &Bench) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let mut ids = Vec::new();
@@ -236,7 +236,7 @@ fn ids(bench: &Bench) -> Result<String, String> {
         let is_so = id.len() >= 22 && id.bytes().all(|byte| (0x21..=0x7e).contains(&byte));
         expect(is_so, || format!("{id:?} can be guessed"))?;
     }
-    // Two ids that share much of their beginnings would have been made of less than they look like.
+    // Two ids with a long common prefix would have less entropy than their length suggests.
     ids.sort();
     let shared = |pair: &[String]| pair[0].bytes().zip(pair[1].bytes()).take_while(|(one, other)| one == other).count();
     let most = ids.windows(2).map(shared).max().unwrap_or_default();
@@ -289,7 +289,7 @@ fn no_sessions(bench: &Bench) -> Result<String, String> {
     Ok("405 and Allow".into())
 }
 
-/// The newest is the one; the others end, and are not kept.
+/// The newest is the only one. The others end, and are not kept.
 fn streams(bench: &Bench) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let (session, other) = (site.session(LEGACY)?, site.session(LEGACY)?);
@@ -320,7 +320,8 @@ fn streams(bench: &Bench) -> Result<String, String> {
     Ok("99 are ended".into())
 }
 
-/// A call of a session that asks, its stream read up to the question: the connection, and the id of the question.
+/// Calls a tool with an input request in a session, and reads the stream up to that request.
+/// Returns the connection and the id of the request.
 pub(super) fn asking(site: &Site, session: &str, who: &str) -> Result<(Link, Value), String> {
     let mut link = site.visit()?;
     link.say(&Ask::legacy_call(LEGACY, Some(session), 9, "ask", &json!({})).who(who).bytes());
@@ -366,7 +367,7 @@ fn cancels_another(bench: &Bench) -> Result<String, String> {
     Ok("it goes on, and is answered".into())
 }
 
-/// The second is refused, and the first does not notice (B-048).
+/// The second is refused, and the first is not affected (B-048).
 fn one_id_twice(bench: &Bench) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let (session, other) = (site.session(LEGACY)?, site.session(LEGACY)?);
@@ -376,7 +377,7 @@ fn one_id_twice(bench: &Bench) -> Result<String, String> {
     let second = site.asked(&Ask::legacy_call(LEGACY, Some(&session), 5, "mark", &json!({})))?;
     expect(second.json()?["error"]["code"].is_i64(), || format!("the second is answered with {second}"))?;
     unmarked()?;
-    // The ids of another session are its own.
+    // Another session has its own ids.
     let apart = site.asked(&Ask::legacy_call(LEGACY, Some(&other), 5, "echo", &json!({"text": "x"})))?;
     expect(apart.json()?["result"].is_object(), || format!("another session is answered with {apart}"))?;
     free("call");

@@ -1,4 +1,5 @@
-//! One client that takes all it can of what all clients share, and one that says what nobody asked for.
+//! A client that takes all it can of the common resources, and one that sends unsolicited
+//! responses.
 
 use super::ask::{Ask, BATCHES, LEGACY};
 use super::bodies::answers;
@@ -30,15 +31,16 @@ pub(super) const ROWS: &[Row] = &[
     row("notifies by 4 MiB, 208 times", LISTENERS, 80, heavy),
 ];
 
-/// Those that tell the application of notifications.
+/// The drivers that report notifications to the application.
 const LISTENERS: &[Host] = &[Host::Driver(Adapter::Blocking), Host::Driver(Adapter::Smol)];
 
-/// A state of the right form that no server has sealed.
+/// A state of the right form without a valid seal.
 fn junk_state() -> String {
     format!("Aw{}", "A".repeat(1000))
 }
 
-/// A call with so many bytes of arguments in nested arrays, with such a state or without one.
+/// A call with this number of bytes of arguments in nested arrays, with such a state or without
+/// one.
 fn nested(bytes: usize, with_state: bool) -> Result<Vec<u8>, String> {
     const DEPTH: usize = 120;
     let text = format!("{}\"{}\"{}", "[".repeat(DEPTH), "x".repeat(bytes), "]".repeat(DEPTH));
@@ -48,7 +50,7 @@ fn nested(bytes: usize, with_state: bool) -> Result<Vec<u8>, String> {
     Ok(ask.bytes())
 }
 
-/// A call is refused for its state, or is answered.
+/// A call is refused for its state, or succeeds.
 fn judged(site: &Site, bytes: &[u8], code: Option<i64>) -> Result<(), String> {
     let mut link = site.visit()?;
     link.say(bytes);
@@ -61,7 +63,7 @@ fn judged(site: &Site, bytes: &[u8], code: Option<i64>) -> Result<(), String> {
     expect(is_so, || format!("{answer} in place of {code:?}"))
 }
 
-/// The processor time of the quickest of some calls: client and server together.
+/// Returns the minimum processor time of some calls: client and server together.
 fn cost(site: &Site, bytes: &[u8], code: Option<i64>) -> Result<Duration, String> {
     let mut least = Duration::MAX;
     for _ in 0..3 {
@@ -72,10 +74,10 @@ fn cost(site: &Site, bytes: &[u8], code: Option<i64>) -> Result<Duration, String
     Ok(least)
 }
 
-/// It is refused for about as much as the same call without a state costs, and nobody waits for it.
+/// Its refusal costs about as much as the same call without a state, and delays no other client.
 fn junk(bench: &Bench) -> Result<String, String> {
     const INVALID: Option<i64> = Some(-32602);
-    // The rest of the body has room in what is left of 4 MiB.
+    // The rest of the body fits into the rest of 4 MiB.
     let large = (4 << 20) - (8 << 10);
     let site = bench.site(|_| {})?;
     let (plain, junk, small) = (nested(large, false)?, nested(large, true)?, nested(250 << 10, true)?);
@@ -100,7 +102,8 @@ fn junk(bench: &Bench) -> Result<String, String> {
     ))
 }
 
-/// Each session asks and is away. The server is full of them, and serves everybody who comes.
+/// Each session has an input request and a disconnected client. The full server still serves new
+/// requests.
 fn gone(bench: &Bench) -> Result<String, String> {
     const PLACES: usize = 4;
     let site = bench.site(|config| config.limits.server.max_running_requests = PLACES)?;
@@ -132,7 +135,7 @@ fn asks_and_leaves(site: &Site) -> Result<String, String> {
     Ok(session)
 }
 
-/// So many run as one session may run, and the others are refused in the same answer.
+/// As many run as one session may run, and the others are refused in the same response.
 fn batch(bench: &Bench) -> Result<String, String> {
     const RUN: usize = 16;
     const ALL: usize = 1000;
@@ -159,7 +162,8 @@ fn batch(bench: &Bench) -> Result<String, String> {
     Ok(format!("{served} run, {refused} are answered -32603"))
 }
 
-/// Beyond the share of one principal each is refused; another one comes back for its stream and opens sessions.
+/// Beyond the share of one principal each is refused. Another principal resumes its stream and
+/// opens sessions.
 fn much(bench: &Bench) -> Result<String, String> {
     let site = bench.guarded_site(|config| {
         at_the_first(config);
@@ -189,7 +193,7 @@ fn much(bench: &Bench) -> Result<String, String> {
     expect(answered(&rest) == [5], || format!("another one comes back and gets {told}"))?;
     let open = site.asked(&much("good"))?;
     expect(open.status == 200, || format!("another one asks for a session and gets {open}"))?;
-    // One that ends makes room for one.
+    // An ended one makes room for one.
     site.asked(&Ask::delete(LEGACY, opened.first().map(String::as_str)).who("greedy"))?;
     let again = site.asked(&much("greedy"))?;
     expect(again.status == 200, || format!("there is no room again: {again}"))?;
@@ -201,7 +205,8 @@ fn much(bench: &Bench) -> Result<String, String> {
     Ok(format!("{} let in, {refused} times 503; another one opens a session and comes back for a stream", opened.len()))
 }
 
-/// Leaves a call, so that its answer of so many bytes is kept: the session, and the event after which it comes.
+/// Leaves a call, so that its response of this number of bytes is kept. Returns the session and the
+/// last event id.
 fn leaves_an_answer(site: &Site, who: &str, tag: &str, bytes: usize) -> Result<(String, String), String> {
     let session = site.session_of(LEGACY, who)?;
     let arguments = json!({"tag": tag, "bytes": bytes});
@@ -213,7 +218,8 @@ fn leaves_an_answer(site: &Site, who: &str, tag: &str, bytes: usize) -> Result<(
     Ok((session, event))
 }
 
-/// Of one principal the oldest answers go, and of the other nothing, though its answer is the longest.
+/// The oldest responses of one principal are evicted, and none of the other, whose response is the
+/// longest.
 fn histories(bench: &Bench) -> Result<String, String> {
     const SESSIONS: usize = 60;
     let site = bench.guarded_site(|config| {
@@ -243,7 +249,7 @@ fn histories(bench: &Bench) -> Result<String, String> {
     Ok(format!("{kept} of {SESSIONS} answers are kept, and that of another one"))
 }
 
-/// Answers count only beside the state that says what was asked.
+/// Responses count only with the state that lists their requests.
 fn unasked(bench: &Bench) -> Result<String, String> {
     let site = bench.site(|_| {})?;
     let ask = |text: Option<&str>, state: Option<&str>| {
@@ -290,7 +296,8 @@ fn told(event: &Event) {
     }
 }
 
-/// What the application does not take is counted, and calls are answered meanwhile. With smol it is told at once, by the server itself.
+/// Events that the application does not take are counted, and calls are answered meanwhile. With
+/// smol the server reports them at once.
 fn heavy(bench: &Bench) -> Result<String, String> {
     let count = bench.scaled(208);
     let waits = bench.host == Host::Driver(Adapter::Blocking);

@@ -23,16 +23,16 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-/// How soon a tool that is not done is entered again.
+/// The delay before an unfinished tool is called again.
 const AGAIN: Duration = Duration::from_millis(5);
 
-/// A server that runs. It ends when it is dropped, but for the loop, which ends with the process.
+/// A running server. Dropping it stops it, except for the loop, which ends with the process.
 pub(super) struct Site {
     address: SocketAddr,
     server: Server,
     /// The connection of the good client.
     good: Mutex<Option<Link>>,
-    /// An idle connection does not last here, so the good client does not count on it.
+    /// An idle connection is closed soon here, so the good client does not rely on it.
     brief: bool,
 }
 
@@ -44,17 +44,17 @@ enum Server {
 }
 
 impl Bench {
-    /// Starts our server, its configuration changed like this.
+    /// Starts our server with this change of its configuration.
     pub(super) fn site(&self, change: fn(&mut ServerConfig)) -> Result<Site, String> {
         self.start_site(change, None, None)
     }
 
-    /// The same, of one that serves only those who say who they are: see [`Ask::who`].
+    /// The same, for a server that only admits named principals: see [`Ask::who`].
     pub(super) fn guarded_site(&self, change: fn(&mut ServerConfig)) -> Result<Site, String> {
         self.start_site(change, Some(admit), None)
     }
 
-    /// The same as [`site`](Self::site), and the application is told of events.
+    /// Like [`site`](Self::site), with an application that receives events.
     pub(super) fn told_site(&self, change: fn(&mut ServerConfig), told: fn(&Event)) -> Result<Site, String> {
         self.start_site(change, None, Some(told))
     }
@@ -93,7 +93,7 @@ impl Bench {
                 let server = smol::block_on(mcp_smol::serve_http(service, nowhere)).map_err(|e| e.to_string())?;
                 (server.local_addr(), Server::Smol(server))
             }
-            Host::Driver(Adapter::Loop) if told.is_some() => return Err("the loop tells nobody of events".into()),
+            Host::Driver(Adapter::Loop) if told.is_some() => return Err("the loop has no callback for events".into()),
             Host::Driver(Adapter::Loop) => {
                 let router = tools::router(|tool| tool, change).configure(linger);
                 let listener = TcpListener::bind(nowhere).map_err(|e| e.to_string())?;
@@ -115,7 +115,8 @@ impl Bench {
     }
 }
 
-/// What each loop held after its last turn. A row may start several, and the earlier ones go on.
+/// The counters of each loop after its last turn. A row may start several, and the earlier ones
+/// continue.
 static LOOPS: Mutex<Vec<(ThreadId, ServerStats)>> = Mutex::new(Vec::new());
 
 fn watch(server: &WiredServer) {
@@ -125,16 +126,16 @@ fn watch(server: &WiredServer) {
     loops.push((here, server.stats()));
 }
 
-/// Lets in whoever says who they are, but for one.
+/// Admits every client that names its principal, except one.
 fn admit(head: &RequestHead) -> Admission {
     match head.headers.get("Authorization").and_then(|value| value.strip_prefix("Bearer ")) {
         None => Admission::Unauthorized("Bearer realm=\"target\"".into()),
-        Some("nobody") => Admission::Forbidden(None),
+        Some("stranger") => Admission::Forbidden(None),
         Some(name) => Admission::Accept(Some(Principal(name.into()))),
     }
 }
 
-/// Whoever was refused reads the answer at once, so nobody has to be waited for.
+/// A refused client reads the response at once, so the server needs no linger time.
 fn linger(config: &mut ServerConfig) {
     config.limits.frame.linger_timeout = Duration::from_millis(300);
 }
@@ -151,7 +152,7 @@ fn on_a_thread(tool: Tool) -> mcp_blocking::Handler {
 }
 
 fn in_a_task(tool: Tool) -> mcp_smol::Handler {
-    /// A task that is cancelled is dropped.
+    /// A cancelled task is dropped.
     struct Running(Option<Cx>);
     impl Running {
         fn is_done(&mut self) {
@@ -183,7 +184,7 @@ impl Site {
         Link::to(self.address)
     }
 
-    /// Its good client is served, on the connection that it has kept.
+    /// Checks that its good client is served, on its kept connection.
     pub(super) fn serves(&self) -> Result<(), String> {
         let mut kept = self.good.lock().unwrap_or_else(PoisonError::into_inner);
         let mut link = match kept.take() {
@@ -195,11 +196,12 @@ impl Site {
         Ok(())
     }
 
-    /// Of all that came, only the connection of the good client is left, and nothing runs.
+    /// Checks that only the connection of the good client is left, and nothing runs.
     pub(super) fn at_rest(&self) -> Result<(), String> {
         let good = usize::from(self.good.lock().unwrap_or_else(PoisonError::into_inner).is_some());
         let held = Cell::new((0, 0));
-        // What is judged is what was seen: of two looks the second may find somebody who has only just been accepted.
+        // The verdict uses the observed value: a second look may find a client that was accepted
+        // just now.
         soon(|| {
             held.set(self.holds());
             held.get() == (good, 0)
@@ -210,7 +212,7 @@ impl Site {
         })
     }
 
-    /// How many connections are open, and how many requests run.
+    /// Returns the numbers of open connections and of running requests.
     pub(super) fn holds(&self) -> (usize, usize) {
         let stats = match &self.server {
             Server::Blocking(server) => server.stats(),
@@ -223,7 +225,7 @@ impl Site {
         (stats.channels, stats.running)
     }
 
-    /// Asks something on a new connection.
+    /// Sends a request on a new connection.
     pub(super) fn asked(&self, ask: &Ask) -> Result<Answer, String> {
         let mut link = self.visit()?;
         link.say(&ask.bytes());
@@ -249,7 +251,7 @@ impl Site {
         Ok(id)
     }
 
-    /// A session is served.
+    /// Checks that a session is served.
     pub(super) fn serves_session(&self, revision: &str, id: &str) -> Result<(), String> {
         self.serves_session_of(revision, id, "good")
     }
@@ -264,7 +266,7 @@ impl Site {
     }
 }
 
-/// A call on this connection is answered as it should be.
+/// Checks that a call on this connection succeeds.
 pub(super) fn good(link: &mut Link) -> Result<(), String> {
     link.say(&Ask::call("echo").with("text", "still here").who("good").bytes());
     let answer = link.answer()?;

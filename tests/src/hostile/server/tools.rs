@@ -1,4 +1,4 @@
-//! What the server in the middle of all this offers: the same functions on each driver.
+//! The tools of the tested server: the same functions on each driver.
 
 use crate::poll_loop::Handler;
 use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult};
@@ -10,19 +10,19 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A tool; `None`: it is to be entered again soon.
+/// A tool. `None`: it must be called again soon.
 pub(super) type Tool = Handler;
 
 const TOOLS: &[(&str, Tool)] =
     &[("echo", echo), ("mark", mark), ("big", big), ("wait", wait), ("tell", tell), ("ask", ask)];
 
-/// How often the tool has run that nobody should be able to slip in.
+/// The number of runs of the tool that only a smuggled call reaches.
 static MARKS: AtomicUsize = AtomicUsize::new(0);
 
 static WAITS: Mutex<Waits> =
     Mutex::new(Waits { begun: BTreeSet::new(), freed: BTreeSet::new(), left: BTreeSet::new() });
 
-/// What has become of the calls of `wait`, by their tags.
+/// The states of the calls of `wait`, by their tags.
 struct Waits {
     begun: BTreeSet<String>,
     freed: BTreeSet<String>,
@@ -34,7 +34,7 @@ pub(super) fn router<H>(wrap: fn(Tool) -> H, change: fn(&mut ServerConfig)) -> R
     TOOLS.iter().fold(empty, |router, (name, function)| router.add(tool(name), wrap(*function)))
 }
 
-/// How often `mark` has run.
+/// The number of runs of `mark`.
 pub(super) fn marks() -> usize {
     MARKS.load(Ordering::SeqCst)
 }
@@ -44,12 +44,12 @@ pub(super) fn has_begun(tag: &str) -> bool {
     waits().begun.contains(tag)
 }
 
-/// Whether this call of `wait` was stopped before it was freed.
+/// Whether this call of `wait` was cancelled before its release.
 pub(super) fn was_stopped(tag: &str) -> bool {
     waits().left.contains(tag)
 }
 
-/// Lets this call of `wait` end.
+/// Releases this call of `wait`.
 pub(super) fn free(tag: &str) {
     waits().freed.insert(tag.into());
 }
@@ -98,12 +98,12 @@ struct Tag {
 #[derive(Deserialize)]
 struct Wait {
     tag: String,
-    /// How much it answers; 0: its tag.
+    /// The size of its result. With 0, its result is the tag.
     #[serde(default)]
     bytes: usize,
 }
 
-/// Waits until it is freed or cancelled.
+/// Waits until it is released or cancelled.
 fn wait(cx: &Cx) -> Option<Outcome> {
     let (tag, bytes) = match cx.arguments() {
         Ok(Wait { tag, bytes }) => (tag, bytes),
@@ -118,10 +118,10 @@ fn wait(cx: &Cx) -> Option<Outcome> {
     waits.freed.contains(&tag).then(|| cx.outcome(if bytes == 0 { tag } else { "x".repeat(bytes) }))
 }
 
-/// How much is told at once of what is told without end.
+/// The size of a piece of an endless message.
 const AT_ONCE: usize = 32;
 
-/// Tells without end, as much as is taken.
+/// Sends notifications without end, as long as they are accepted.
 fn tell(cx: &Cx) -> Option<Outcome> {
     if cx.is_cancelled() {
         dropped(cx);

@@ -1,4 +1,5 @@
-//! Answers to a call that no server should give: heads, framings and bodies without end, without sense, or against the rules.
+//! Invalid responses to a call: heads, framings and bodies that are endless, meaningless, or
+//! against the rules.
 
 use super::parts::{DRIVERS, bad, broken, changed, closed, ends, good, impatient, late, let_go, modern};
 use crate::hostile::rows::{expect, row, soon};
@@ -64,7 +65,7 @@ pub(super) const ROWS: &[Row] = &[
     row("a trailer without end", DRIVERS, 32, |b| {
         raw(b, [chunked("2\r\n{}\r\n0\r\n"), vec![endless("X: y\r\n")]].concat(), "the trailer is too long")
     }),
-    // One body of the largest size may be held.
+    // One body of the maximum size may be held.
     row("a chunk without end, JSON", DRIVERS, 64, |b| {
         raw(b, [chunked("FFFFFFFFFFFFFFFF\r\n"), vec![endless("[[[[[[[[")]].concat(), "larger than the limit")
     }),
@@ -150,7 +151,7 @@ pub(super) const ROWS: &[Row] = &[
 
 const OK: &str = "HTTP/1.1 200 OK\r\n";
 
-/// An answer for a patient client.
+/// A response for a client with a long timeout.
 const SLOW: &str = concat!(
     "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n",
     "data: {\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{\"content\":[]}}\n\n"
@@ -161,27 +162,27 @@ fn head(fields: &'static str) -> Vec<Step> {
     vec![say(OK), say(fields), say("\r\n")]
 }
 
-/// JSON in chunks, as far as this goes.
+/// JSON in chunks, up to this point.
 fn chunked(chunks: &'static str) -> Vec<Step> {
     vec![say(OK), say("Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"), say(chunks)]
 }
 
-/// The framing is broken, and the call ends so at once.
+/// The framing is invalid, and the call ends so at once.
 fn raw(bench: &Bench, steps: Vec<Step>, says: &str) -> Result<String, String> {
     ends(bench, steps, modern(), broken(says))
 }
 
-/// The connection ends before the answer does, and the call ends so at once.
+/// The connection ends within the response, and the call ends so at once.
 fn cut(bench: &Bench, steps: Vec<Step>) -> Result<String, String> {
     ends(bench, steps, modern(), closed(Closed::Eof))
 }
 
-/// The answer was framed well and cannot be read.
+/// The response has valid framing and unreadable content.
 fn undecodable(bench: &Bench, steps: Vec<Step>) -> Result<String, String> {
     ends(bench, steps, modern(), |error| matches!(error, CallError::Decode(_)))
 }
 
-/// It is an answer, for all that.
+/// It is still a valid response.
 fn answers(bench: &Bench, steps: Vec<Step>) -> Result<String, String> {
     let stub = bad(steps)?;
     let mut client = bench.visit(&stub, modern())?;
@@ -197,7 +198,7 @@ fn answers(bench: &Bench, steps: Vec<Step>) -> Result<String, String> {
 const NOTE: &str = "data: {\"jsonrpc\":\"2.0\",\"method\":\"custom/tick\"}\n\n";
 const ANSWER: &str = "data: {\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{\"content\":[]}}\n\n";
 
-/// Every one of them is told or counted.
+/// Every one of them is reported or counted.
 fn notes(bench: &Bench) -> Result<String, String> {
     let count = bench.scaled(1_000_000);
     let stub = bad(vec![say(EVENTS), Step::Repeat(NOTE, count), say(ANSWER), Step::Close])?;
@@ -210,14 +211,14 @@ fn notes(bench: &Bench) -> Result<String, String> {
         let counts = seen.counts();
         counts.notes + counts.lost_notes
     };
-    // A thread of its own tells them.
+    // A separate thread reports them.
     soon(|| sum() >= count);
     expect(sum() == count, || format!("{} of them", sum()))?;
     let counts = seen.counts();
     Ok(format!("{} told, {} counted as lost; calls are answered", counts.notes, counts.lost_notes))
 }
 
-/// What follows an answer is read for a while only.
+/// Data after a response is read only for a limited time.
 fn notes_after(bench: &Bench) -> Result<String, String> {
     let stub = bad(vec![say(EVENTS), say(ANSWER), endless(NOTE)])?;
     let mut client = bench.visit(&stub, modern())?;
@@ -231,7 +232,7 @@ fn notes_after(bench: &Bench) -> Result<String, String> {
     Ok("the call is answered; the rest is let go of".into())
 }
 
-/// The answer is told at once, and the stream is let go of in time.
+/// The response is reported at once, and the stream is closed in time.
 fn held_open(bench: &Bench) -> Result<String, String> {
     let held = || bad(vec![say(EVENTS), say(ANSWER), Step::Hold]);
     let stub = held()?;
@@ -251,11 +252,11 @@ fn held_open(bench: &Bench) -> Result<String, String> {
     Ok("the call is answered at once; the stream is let go of".into())
 }
 
-/// They belong to nothing: the connection is not used again, and the call has its answer.
+/// They belong to no exchange: the connection is not used again, and the call has its response.
 fn bytes_after(bench: &Bench) -> Result<String, String> {
     let answer = r#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#;
     let forged = r#"{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"forged"}]}}"#;
-    // In one write: they are there before the next request.
+    // In one write, so that they arrive before the next request.
     let both = [answer, forged].map(|body| {
         format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
     });
@@ -269,7 +270,7 @@ fn bytes_after(bench: &Bench) -> Result<String, String> {
     Ok("the call is answered; the next one has a connection of its own, and its own answer".into())
 }
 
-/// It is skipped, and said to be.
+/// It is skipped, and reported.
 fn bad_event(bench: &Bench) -> Result<String, String> {
     let stub = bad(vec![say(EVENTS), say("data: ?\n\n"), say(ANSWER), Step::Close])?;
     let mut client = bench.visit(&stub, modern())?;

@@ -1,4 +1,5 @@
-//! What a client meets in place of a server: pages, other protocols, silence. No connection comes about, and the application is told why.
+//! Peers that are not a server: pages, other protocols, silence. Connecting fails, and the
+//! application gets the cause.
 
 use super::parts::{DRIVERS, LONG, legacy, modern, refused};
 use crate::hostile::client::Setup;
@@ -65,14 +66,15 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// How long a handshake may take, and the probe before it, where nothing else ends them.
+/// The timeouts of the handshake and of the probe before it, if nothing else ends them.
 const HANDSHAKE: Duration = Duration::from_secs(1);
 
 fn is_broken(why: &NegotiationError, says: &str) -> bool {
     matches!(&why.cause, NegotiationCause::Closed(Closed::Broken(how)) if how.contains(says))
 }
 
-/// Whatever is asked is answered like this. The connection fails as `is_so` has it, after so few requests.
+/// Every request gets this response. Connecting fails as `is_so` requires, after this small number
+/// of requests.
 fn shut(
     bench: &Bench,
     steps: Vec<Step>,
@@ -82,7 +84,7 @@ fn shut(
     asked(bench, steps, LONG, most, is_so)
 }
 
-/// The same, where only the limit of the handshake ends it.
+/// The same, if only the timeout of the handshake ends it.
 fn silent(bench: &Bench, steps: Vec<Step>, is_so: impl Fn(&NegotiationError) -> bool) -> Result<String, String> {
     asked(bench, steps, HANDSHAKE, 2, is_so)
 }
@@ -116,7 +118,8 @@ fn closed_door(
         expect(why.stage != Stage::Connect, || "it was connected".into())?;
         let asks = stub.asks().len() - before;
         expect(asks <= most, || format!("{asks} requests"))?;
-        // A limit that does not hold takes twice as long as the longer of them, for the probe and the handshake.
+        // Without the limit it takes twice as long as the longer of them, for the probe and the
+        // handshake.
         expect(began.elapsed() < LONG / 2, || format!("after {:?}", began.elapsed()))?;
         text = why.to_string();
     }
@@ -130,7 +133,7 @@ fn status(bench: &Bench, status: &'static str, number: u16) -> Result<String, St
     })
 }
 
-/// Nothing arrives there.
+/// No request arrives there.
 fn login(bench: &Bench) -> Result<String, String> {
     let other = Stub::start(|_| Vec::new()).map_err(|e| e.to_string())?;
     let location = other.url();

@@ -1,4 +1,4 @@
-//! Connections that stall, vanish or end at the wrong moment, before an answer, in it and after it.
+//! Connections that stall, vanish or end at the wrong moment: before, within and after a response.
 
 use super::parts::{DRIVERS, answered, bad, closed, ends, fails, good, impatient, late, modern, stub};
 use crate::hostile::rows::{expect, row, soon};
@@ -48,17 +48,17 @@ pub(super) const ROWS: &[Row] = &[
     row("ends new connections before a request", DRIVERS, 32, ends_new),
 ];
 
-/// Those that tell of a connection that ends while no call is made.
+/// The drivers that report the end of a connection between calls.
 const TELLING: &[Host] = &[Host::Driver(Adapter::Blocking), Host::Driver(Adapter::Smol)];
 
 const JSON: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 
-/// The answer that a good server gives, then something else.
+/// The response of a good server, followed by other bytes.
 fn then(ask: &Ask, steps: impl IntoIterator<Item = Step>) -> Option<Vec<Step>> {
     Some(good_modern(ask).into_iter().chain(steps).collect())
 }
 
-/// The next call cannot know; the one after it uses another connection.
+/// The next call cannot know it. The one after it uses another connection.
 fn vanishes_idle(bench: &Bench) -> Result<String, String> {
     let stub = stub(|ask| (ask.what == "tools/call last").then(|| then(ask, [Step::Vanish])).flatten())?;
     let mut client = bench.visit(&stub, impatient())?;
@@ -85,7 +85,7 @@ fn repeated(bench: &Bench, end: Step) -> Result<String, String> {
     Ok("sent once more on a new connection, and answered".into())
 }
 
-/// Something was answered, so it is another request that is made, and only of a call that may be repeated.
+/// A part of a response came, so it is another request, and only for a call that may be repeated.
 fn repeated_once(bench: &Bench) -> Result<String, String> {
     let stub = bad(vec![say(JSON), say("Content-Length: 9\r\n\r\n"), Step::Close])?;
     let mut client = bench.visit(&stub, modern())?;
@@ -102,7 +102,7 @@ fn repeated_once(bench: &Bench) -> Result<String, String> {
     Ok("sent once more under another id if it may be; Transport closed".into())
 }
 
-/// Calls that may be repeated never notice.
+/// Repeatable calls are not affected.
 fn ends_each(bench: &Bench, end: Step) -> Result<String, String> {
     const CALLS: usize = 50;
     let stub = stub(move |ask| (ask.what == "tools/call good").then(|| then(ask, [end.clone()])).flatten())?;
@@ -117,7 +117,7 @@ fn ends_each(bench: &Bench, end: Step) -> Result<String, String> {
     Ok(format!("{CALLS} calls are answered, each once"))
 }
 
-/// It is not used again, by a call that may not be repeated.
+/// A call that may not be repeated does not use it again.
 fn ends_idle(bench: &Bench, says: Option<&'static str>) -> Result<String, String> {
     let stub = stub(move |ask| {
         let end = says.map(say).into_iter().chain([Step::Close]);
@@ -130,14 +130,14 @@ fn ends_idle(bench: &Bench, says: Option<&'static str>) -> Result<String, String
         soon(|| seen.counts().closed == round);
         good(&mut client)?;
     }
-    // The good ones leave theirs, and the last ones use it.
+    // The good ones leave their connections, and the last ones use them.
     let connections = stub.connections();
     expect(connections == 11, || format!("{connections} connections"))?;
     client.close()?;
     Ok("each call is answered, on another connection".into())
 }
 
-/// A call whose connection was never of use has not been sent; it is not for the pool to try for ever.
+/// A call whose connection never worked has not been sent. The pool must not retry it forever.
 fn ends_new(bench: &Bench) -> Result<String, String> {
     let stub = stub(|ask| match (ask.what.as_str(), ask.connection) {
         ("open", 1..4) => Some(vec![Step::Close]),

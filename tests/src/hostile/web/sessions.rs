@@ -1,4 +1,4 @@
-//! Sessions and listeners of the older revisions on servers that treat them badly.
+//! Sessions and listeners of the older revisions on servers that violate the rules.
 
 use super::parts::{DRIVERS, answered, fails, good, idle, legacy, old_stub};
 use crate::hostile::client::{Client, Setup};
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// All of it counts as accepted.
+/// All of these count as accepted.
 fn initialized(bench: &Bench) -> Result<String, String> {
     const JSON: &str = "Content-Type: application/json\r\n";
     let answers = [
@@ -71,10 +71,11 @@ fn initialized(bench: &Bench) -> Result<String, String> {
     Ok(format!("{count} of them, none remarked on; calls are answered"))
 }
 
-/// How often something is tried that has to be quick once: a machine that is busy may delay it, and what waits for a limit always takes it.
+/// The number of tries for a step that has to be fast once: a busy machine may delay it, but a wait
+/// for a limit always takes the full time.
 const TRIES: usize = 8;
 
-/// Tries something until it takes less than this. How long that took.
+/// Repeats a step until it takes less than this. Returns the duration.
 fn quick(limit: Duration, mut attempt: impl FnMut() -> Result<Duration, String>) -> Result<Duration, String> {
     let mut took = Duration::ZERO;
     for _ in 0..TRIES {
@@ -92,7 +93,7 @@ fn timed(client: &mut Client) -> Result<Duration, String> {
     Ok(began.elapsed())
 }
 
-/// Calls wait for it, but for a second at most.
+/// Calls wait for it, but at most for a second.
 fn held(bench: &Bench, what: &'static str, steps: Vec<Step>) -> Result<String, String> {
     let first = quick(Duration::from_millis(1900), || {
         let steps = steps.clone();
@@ -108,7 +109,7 @@ fn held(bench: &Bench, what: &'static str, steps: Vec<Step>) -> Result<String, S
     Ok(format!("the first call is answered after {:.1} s, later ones at once", first.as_secs_f64()))
 }
 
-/// None is remarked on, and none is tried again.
+/// None is reported, and none is repeated.
 fn refused_listeners(bench: &Bench) -> Result<String, String> {
     let answers = [
         vec![whole("405 Method Not Allowed", "", "")],
@@ -138,7 +139,7 @@ fn refused_listeners(bench: &Bench) -> Result<String, String> {
             let gets = stub.times("GET");
             expect(gets == 1, || format!("{gets} GET"))?;
             let lost = seen.counts().lost_listeners;
-            expect(lost == 0, || "a listener is told lost that never was".into())?;
+            expect(lost == 0, || "a listener is reported lost that never was".into())?;
             Ok(took)
         })
         .map_err(|why| format!("a call: {why}"))?;
@@ -146,7 +147,7 @@ fn refused_listeners(bench: &Bench) -> Result<String, String> {
     Ok(format!("{count} of them, one GET each; calls are answered at once"))
 }
 
-/// Nothing at all arrives where it leads to.
+/// No request arrives at its target.
 fn redirected(bench: &Bench, what: &'static str) -> Result<String, String> {
     let other = Stub::start(|_| Vec::new()).map_err(|e| e.to_string())?;
     let field = format!("Location: {}\r\n", other.url());
@@ -170,12 +171,12 @@ fn redirected(bench: &Bench, what: &'static str) -> Result<String, String> {
     Ok(text.replace(&other.url(), "http://other"))
 }
 
-/// It is asked for less and less often.
+/// It is opened less and less often.
 fn ends_again(bench: &Bench, steps: Vec<Step>) -> Result<String, String> {
     let stub = old_stub(move |ask| ask.what.starts_with("GET").then(|| steps.clone()))?;
     let mut client = bench.visit(&stub, legacy())?;
     good(&mut client)?;
-    // Calls go on meanwhile.
+    // Calls continue meanwhile.
     let end = Instant::now() + Duration::from_secs(2);
     let late = end + SOON;
     let came_back = || stub.asks().iter().filter(|ask| ask.what.starts_with("GET")).count() >= 2;
@@ -193,12 +194,12 @@ fn ends_again(bench: &Bench, steps: Vec<Step>) -> Result<String, String> {
     Ok(format!("{} GET in 2 s; calls are answered", gets.len()))
 }
 
-/// Calls go on beside it.
+/// Calls continue beside it.
 fn goes_on(bench: &Bench, listener: Vec<Step>, change: fn(&mut ClientConfig)) -> Result<String, String> {
     let stub = old_stub(move |ask| ask.what.starts_with("GET").then(|| listener.clone()))?;
     let mut client = bench.visit(&stub, Setup { change, ..legacy() })?;
     let end = Instant::now() + Duration::from_millis(500);
-    // At least two, whatever the machine does besides.
+    // At least two, for any load of the machine.
     good(&mut client)?;
     good(&mut client)?;
     while Instant::now() < end {
@@ -211,8 +212,8 @@ fn goes_on(bench: &Bench, listener: Vec<Step>, change: fn(&mut ClientConfig)) ->
     Ok("calls are answered meanwhile".into())
 }
 
-/// Each is answered, by a POST of its own, or it is told that it is not: of the answers that the server has not taken there are as many as
-/// there may be calls.
+/// Each one gets a response in a POST, or is reported as not answered: the number of unaccepted
+/// responses is limited like that of calls.
 fn pings(bench: &Bench) -> Result<String, String> {
     let count = bench.scaled(10_000);
     let events: String =
@@ -233,13 +234,13 @@ fn pings(bench: &Bench) -> Result<String, String> {
     let least = count.min(ClientLimits::default().max_calls as u64);
     expect(answered >= least, || format!("{answered} of {count} are answered"))?;
     client.close()?;
-    // Twice what calls may have, and the listener.
+    // Twice the limit of calls, and the listener.
     let connections = stub.connections();
     expect(connections <= 40, || format!("{connections} connections"))?;
     Ok(format!("{answered} are answered on {connections} connections, {dropped} dropped; calls are answered meanwhile"))
 }
 
-/// A listener that has gone without a word is opened again.
+/// A listener that vanished silently is opened again.
 fn vanishes(bench: &Bench) -> Result<String, String> {
     let stub = old_stub(|ask| match (ask.what.as_str(), ask.count) {
         ("GET", 0) => Some(vec![say(EVENTS), say("id: 7\nretry: 50\ndata:\n\n"), Step::Vanish]),
@@ -263,7 +264,7 @@ fn vanishes(bench: &Bench) -> Result<String, String> {
     Ok("opened again after its last event".into())
 }
 
-/// One new session, and the call is made again in it.
+/// One new session, in which the call is repeated.
 fn session_ended(bench: &Bench) -> Result<String, String> {
     let stub = old_stub(|ask| {
         (ask.what == "tools/call bad" && ask.count == 0).then(|| vec![whole("404 Not Found", "", "no such session")])
@@ -279,7 +280,7 @@ fn session_ended(bench: &Bench) -> Result<String, String> {
     Ok("initialize once more; the call is made again, and answered".into())
 }
 
-/// The call comes to an end, and others are made in the next session.
+/// The call ends, and others are made in the next session.
 fn sessions_end(bench: &Bench) -> Result<String, String> {
     let stub =
         old_stub(|ask| (ask.what == "tools/call bad").then(|| vec![whole("404 Not Found", "", "no such session")]))?;
@@ -295,7 +296,7 @@ fn sessions_end(bench: &Bench) -> Result<String, String> {
     Ok(format!("the call is made twice; {error}"))
 }
 
-/// They are not used, and said not to be.
+/// They are not used, and reported.
 fn bad_ids(bench: &Bench) -> Result<String, String> {
     let ids = ["x".repeat(60 << 10), "two words".into(), "\u{e4}".into(), "tab\tbed".into()];
     let count = ids.len();
@@ -319,7 +320,7 @@ fn bad_ids(bench: &Bench) -> Result<String, String> {
     Ok(format!("{count} of them, a bad-session for each; calls are answered"))
 }
 
-/// The close is bounded, and does not care.
+/// The close is bounded, and ignores the failure.
 fn deleted(bench: &Bench, steps: Vec<Step>) -> Result<String, String> {
     let took = quick(Duration::from_secs(1), || {
         let steps = steps.clone();

@@ -1,4 +1,5 @@
-//! Answers that are framed well and are not what was asked for: statuses, redirects, types, and answers to notifications.
+//! Well-framed responses with the wrong content: statuses, redirects, types, and responses to
+//! notifications.
 
 use super::parts::{DRIVERS, answered, changed, ends, fails, good, http, let_go, modern, refused, stub, text};
 use crate::hostile::rows::{OBEYED, expect, harmless, row};
@@ -42,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         };
         ends(b, vec![whole("400 Bad Request", JSON, body)], modern(), is_so)
     }),
-    row("400 with a JSON-RPC error for nobody", DRIVERS, 32, |b| {
+    row("400 with a JSON-RPC error without an id", DRIVERS, 32, |b| {
         let body = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"no session"}}"#;
         ends(b, vec![whole("400 Bad Request", JSON, body)], modern(), |error| match error {
             CallError::Rpc(e) => e.code == -32600,
@@ -98,10 +99,10 @@ pub(super) const ROWS: &[Row] = &[
 
 const JSON: &str = "Content-Type: application/json\r\n";
 
-/// What would be taken for the answer by whoever does not look at its type.
+/// A reader that ignores the content type would take it for the response.
 const FORGED: &str = "data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"content\":[]}}\n\n";
 
-/// The call ends with the status and the body, at once, and the client goes on.
+/// The call ends with the status and the body, at once, and the client continues.
 fn failures(bench: &Bench) -> Result<String, String> {
     const STATUSES: [&str; 16] = [
         "304 Not Modified",
@@ -141,7 +142,7 @@ fn failures(bench: &Bench) -> Result<String, String> {
     Ok("each call ends with the status and the text; calls go on".into())
 }
 
-/// Whatever part of an answer an error shows, nothing in it is for a terminal.
+/// An error shows no control characters of a response.
 fn obeyed(bench: &Bench) -> Result<String, String> {
     let lines = format!("{OBEYED}\r\nall is well");
     let message = serde_json::Value::from(lines.as_str());
@@ -185,11 +186,11 @@ fn obeyed(bench: &Bench) -> Result<String, String> {
     Ok(format!("{count} errors without control characters; {}", shown[0]))
 }
 
-/// It ends with 503, and the other one with its answer.
+/// It ends with 503, and the other one with its response.
 fn one_of_two(bench: &Bench) -> Result<String, String> {
     let slow = r#"{"jsonrpc":"2.0","id":{id},"result":{"content":[{"type":"text","text":"slow"}]}}"#;
     let stub = stub(move |ask| match ask.what.as_str() {
-        // It has been refused by the time that the other one is answered.
+        // It has been refused when the other one is answered.
         "tools/call slow" => {
             Some(vec![Step::After("tools/call bad"), Step::Wait(Duration::from_millis(50)), json(slow)])
         }
@@ -207,7 +208,7 @@ fn one_of_two(bench: &Bench) -> Result<String, String> {
     Ok(format!("{}; the other call is answered", text(&error)))
 }
 
-/// None is followed: nothing at all arrives where they lead to.
+/// None is followed: no request arrives at its target.
 fn redirects(bench: &Bench, away: bool) -> Result<String, String> {
     const STATUSES: [&str; 5] =
         ["301 Moved Permanently", "302 Found", "303 See Other", "307 Temporary Redirect", "308 Permanent Redirect"];
@@ -239,7 +240,7 @@ fn redirects(bench: &Bench, away: bool) -> Result<String, String> {
     Ok(last.replace(&location, if away { "http://other" } else { &location }))
 }
 
-/// Its content is never looked at.
+/// Its content is never read.
 fn other_types(bench: &Bench) -> Result<String, String> {
     const TYPES: [&str; 6] = [
         "text/html",
@@ -287,7 +288,7 @@ fn good_types(bench: &Bench) -> Result<String, String> {
     Ok("understood".into())
 }
 
-/// All of it counts as accepted, and none of it is looked at.
+/// All of these count as accepted, and none is read.
 fn accepted(bench: &Bench) -> Result<String, String> {
     let answers = [
         vec![whole("202 Accepted", "", "")],
@@ -309,7 +310,7 @@ fn accepted(bench: &Bench) -> Result<String, String> {
         bench.visit(&stub, changed(|config| config.limits.client.drain_time = Duration::from_millis(200)))?;
     for told in 1..=count {
         client.notify("custom/told").map_err(|e| e.to_string())?;
-        // The loop turns only in a call.
+        // The loop runs only during a call.
         good(&mut client)?;
         expect(stub.was_asked("custom/told", told), || "it is not sent".into())?;
     }

@@ -1,4 +1,5 @@
-//! Streams of the older revisions that break off, and servers that never go on with them: how often they are asked, and what the call gets.
+//! Streams of the older revisions that break off, and servers that never resume them: the number of
+//! attempts, and the result of the call.
 
 use super::parts::{DRIVERS, PATIENCE, answered, fails, good, idle, late, legacy, let_go, old_stub, text};
 use crate::hostile::client::{Client, Setup};
@@ -68,7 +69,7 @@ pub(super) const ROWS: &[Row] = &[
 
 const TICK: Duration = Duration::from_millis(20);
 
-/// An event that primes a stream.
+/// An event with an id at the start of a stream.
 const PRIMED: &str = "id: 1\nretry: 50\ndata:\n\n";
 const NEWS: &str = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{count}}}"#;
 const PING: &str = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
@@ -78,8 +79,9 @@ fn primed() -> Vec<Step> {
     vec![say(EVENTS), say(PRIMED), Step::Close]
 }
 
-/// A server that primes the answer to the bad call and goes on with it like this. It keeps no connection: on one that was used before, a
-/// request that gets no answer would be sent once more at once, on another.
+/// A server that begins the response to the bad call with an event and continues it like this. It
+/// keeps no connection: on a reused one, a request without a response would be repeated at once on
+/// another.
 fn primes(resumed: impl Fn(&Ask) -> Vec<Step> + Send + Sync + 'static) -> Result<Stub, String> {
     old_stub(move |ask| match ask.what.as_str() {
         "tools/call bad" => Some(primed()),
@@ -95,7 +97,8 @@ fn unkept(step: Step) -> Step {
     }
 }
 
-/// The waits before each request to go on are what they should be at least, and none forgets where it was.
+/// The waits before each resumption have at least the required length, and each attempt has the
+/// cursor.
 fn paced(stub: &Stub, least: Duration) -> Result<Vec<Ask>, String> {
     let resumed = stub.asked("GET resumed");
     let begun = stub.asked("tools/call bad");
@@ -108,7 +111,7 @@ fn paced(stub: &Stub, least: Duration) -> Result<Vec<Ask>, String> {
     Ok(resumed)
 }
 
-/// A call without a limit ends all the same, after so many attempts, and the process goes idle.
+/// A call without a timeout still ends, after this number of attempts, and the process goes idle.
 fn gives_up(bench: &Bench, resumed: Vec<Step>, attempts: usize, end: StreamEnd) -> Result<String, String> {
     let stub = primes(move |_| resumed.clone())?;
     let mut client = bench.visit(&stub, Setup { timeout: None, ..legacy() })?;
@@ -128,10 +131,11 @@ fn gives_up(bench: &Bench, resumed: Vec<Step>, attempts: usize, end: StreamEnd) 
     Ok(format!("{attempts} GET; {error}"))
 }
 
-/// How long a server is watched that a client goes back to again and again.
+/// The observation time for a server whose stream is resumed repeatedly.
 const LONG: Duration = Duration::from_secs(30);
 
-/// The attempts become rare: at most 12 in 30 s. With less to do than a gibibyte, the first 3 s of it.
+/// The attempts become rare: at most 12 in 30 s. With less work than a gibibyte, the first 3 s of
+/// it.
 fn ids(bench: &Bench, retry: u64, least: Duration) -> Result<String, String> {
     let (watched, most) = if bench.size < 1 << 30 || retry == 0 { (LONG / 10, 9) } else { (LONG, 12) };
     let event = move |id: usize| vec![say(EVENTS), say(format!("id: {id}\nretry: {retry}\ndata:\n\n")), Step::Close];
@@ -156,7 +160,8 @@ fn ids(bench: &Bench, retry: u64, least: Duration) -> Result<String, String> {
     Ok(format!("{count} GET in {} s; no response within {} ms", watched.as_secs(), watched.as_millis()))
 }
 
-/// A server that primes a call with an event and from then on says the same in each round: it is asked twice more.
+/// A server that begins a call with an event and then sends the same in each round: it gets two
+/// more requests.
 fn brings_nothing(bench: &Bench, id: &'static str, message: &'static str) -> Result<String, String> {
     let pings = if message == PING { 2 } else { 0 };
     let message = message.replace("{count}", "0");
@@ -185,10 +190,10 @@ fn brings_nothing(bench: &Bench, id: &'static str, message: &'static str) -> Res
     Ok(format!("{count} GET; {error}"))
 }
 
-/// How long a server is watched that has something new to say each time.
+/// The observation time for a server with a new message each time.
 const NEWS_TIME: Duration = Duration::from_secs(2);
 
-/// A server that says something new in each round is asked once a second.
+/// A server with a new message in each round gets one request per second.
 fn news(bench: &Bench) -> Result<String, String> {
     let round = |count: usize| {
         let event = format!("id: {count}\nretry: 0\ndata: {}\n\n", NEWS.replace("{count}", &count.to_string()));
@@ -212,7 +217,7 @@ fn news(bench: &Bench) -> Result<String, String> {
     Ok(format!("{count} GET in {} s", NEWS_TIME.as_secs()))
 }
 
-/// A listener that says something and ends is asked for less and less often.
+/// A listener that ends after a message is opened less and less often.
 fn listens(bench: &Bench, message: &'static str) -> Result<String, String> {
     let stub = old_stub(move |ask| {
         let message = message.replace("{count}", &ask.count.to_string());
@@ -231,12 +236,12 @@ fn listens(bench: &Bench, message: &'static str) -> Result<String, String> {
         let waited = pair[1].at - pair[0].at;
         expect(waited >= Duration::from_millis(10), || format!("a wait of {waited:?}"))?;
     }
-    // As on a call. What is no news doubles the wait beyond 1 s.
+    // As for a call. Without a new message, the wait doubles beyond 1 s.
     expect((4..=9).contains(&gets.len()), || format!("{} GET in {NEWS_TIME:?}", gets.len()))?;
     Ok(format!("{} GET in {} s; calls are answered", gets.len(), NEWS_TIME.as_secs()))
 }
 
-/// The id is not sent back, so that the stream is over with its exchange.
+/// The id is not sent back, so the stream ends with its exchange.
 fn long_id(bench: &Bench) -> Result<String, String> {
     let stub = old_stub(|ask| {
         let event = format!("id: {}\nretry: 0\ndata:\n\n", "x".repeat(4096));
@@ -256,7 +261,7 @@ fn long_id(bench: &Bench) -> Result<String, String> {
     Ok(format!("no GET; {error}"))
 }
 
-/// The wait is bounded, and the call's own limit ends it.
+/// The wait is bounded, and the timeout of the call ends it.
 fn far(bench: &Bench, retry: &'static str, wait: Duration) -> Result<String, String> {
     let stub = old_stub(move |ask| {
         let event = || say(format!("id: 1\nretry: {retry}\ndata:\n\n"));
@@ -271,12 +276,12 @@ fn far(bench: &Bench, retry: &'static str, wait: Duration) -> Result<String, Str
     client.close()?;
     expect(stub.times("GET resumed") == 0, || "it goes on too early".into())?;
     let waits = seen.counts().waits.clone();
-    // So that many clients do not come at once, it may be a tenth longer.
+    // It may be a tenth longer, so that many clients do not return at once.
     expect(waits.len() == 1 && (wait..=wait * 11 / 10).contains(&waits[0]), || format!("{waits:?}"))?;
     Ok(format!("a wait of {} s; {error}", wait.as_secs()))
 }
 
-/// One attempt comes to nothing, after which the next waits for so long, and is answered.
+/// One attempt fails, the next one follows after this wait and succeeds.
 fn resumes(bench: &Bench, first: Vec<Step>, wait: Duration) -> Result<String, String> {
     let stub = primes(move |ask| match ask.count {
         0 => first.clone(),
@@ -294,7 +299,7 @@ fn resumes(bench: &Bench, first: Vec<Step>, wait: Duration) -> Result<String, St
     Ok("2 GET; answered".into())
 }
 
-/// A stream that begins like this is gone on with from its first event.
+/// A stream with this beginning is resumed from its first event.
 fn resumes_from(bench: &Bench, begin: Vec<Step>) -> Result<String, String> {
     let stub = old_stub(move |ask| match ask.what.as_str() {
         "tools/call bad" => Some(begin.clone()),
@@ -310,12 +315,12 @@ fn resumes_from(bench: &Bench, begin: Vec<Step>) -> Result<String, String> {
     Ok("1 GET; answered".into())
 }
 
-/// The answer to the first call: `initialize` was request 1.
+/// The response to the first call: `initialize` was request 1.
 fn answer_of_first(_: &Ask) -> Vec<Step> {
     vec![say(EVENTS), say(format!("id: 9\ndata: {}\n\n", ANSWER.replace("{id}", "2"))), Step::Close]
 }
 
-/// The server is told that the call is of no interest any more.
+/// The server receives the cancellation of the call.
 fn cancelled(stub: &Stub, client: &mut Client) -> Result<(), String> {
     good(client)?;
     expect(stub.was_asked("notifications/cancelled", 1), || "the server is not told".into())
@@ -337,10 +342,10 @@ fn unprimed(bench: &Bench) -> Result<String, String> {
     Ok(format!("no GET; {error}"))
 }
 
-/// The limit of the call ends the stream that serves it.
+/// The timeout of the call ends the stream that serves it.
 fn silent(bench: &Bench) -> Result<String, String> {
     let stub = primes(|_| vec![say(EVENTS), Step::Hold])?;
-    // Time enough to come back after 50 ms on a machine that is busy.
+    // Enough time to reconnect after 50 ms on a busy machine.
     let limit = 8 * PATIENCE;
     let mut client = bench.visit(&stub, Setup { timeout: Some(limit), ..legacy() })?;
     let late = |error: &CallError| {
@@ -356,7 +361,7 @@ fn silent(bench: &Bench) -> Result<String, String> {
     Ok(format!("1 GET; {error}"))
 }
 
-/// The wait for its stream is over with it, and the server is told.
+/// This also ends the wait for its stream, and the server receives the cancellation.
 fn forgotten(bench: &Bench) -> Result<String, String> {
     let stub = old_stub(|ask| {
         let primed = vec![say(EVENTS), say("id: 1\nretry: 400\ndata:\n\n"), Step::Close];
@@ -366,7 +371,7 @@ fn forgotten(bench: &Bench) -> Result<String, String> {
     let Err(error) = client.call(tools::call("bad")) else { return Err("it is answered".into()) };
     expect(late(&error), || format!("{error:?}"))?;
     cancelled(&stub, &mut client)?;
-    // Longer than what was left of the wait.
+    // Longer than the rest of the wait.
     idle(&stub)?;
     expect(stub.times("GET resumed") == 0, || "it goes on".into())?;
     client.close()?;

@@ -1,5 +1,6 @@
-//! Our server, as other peoples' clients meet it: every kind of tool, in both adapters. Every server of this folder's table that this
-//! project starts on another SDK offers the same tools, so that one list of steps fits all.
+//! Our server for the clients of other SDKs: every kind of tool, in both adapters. The servers that
+//! this project writes with other SDKs offer the same tools, so that one list of steps applies to
+//! all.
 
 mod blocking;
 mod smol;
@@ -17,34 +18,36 @@ use mcp_proto::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// So many tools a page: the list takes four.
+/// Number of tools per page. The list has four pages.
 const PAGE: usize = 3;
-/// How often a tool that waits looks again.
+/// Interval at which a waiting tool checks its condition.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long `cancelled` waits, in looks.
+/// Number of checks of `cancelled`.
 const LOOKS: usize = 500;
-/// When a client is to come back for the rest of a stream.
+/// Time after which a client resumes a stream.
 const RETRY: Duration = Duration::from_millis(50);
-/// How long `poll` goes on while its stream is closed: the client comes back meanwhile.
+/// Time for which `poll` continues while its stream is closed, so that the client resumes it
+/// meanwhile.
 const AWAY: Duration = Duration::from_millis(300);
 
-/// What is to be served.
+/// The server to run.
 #[derive(Clone, Debug, Default)]
 pub struct Offer {
-    /// With the adapter for smol, not with threads.
+    /// Whether it uses the adapter for smol instead of threads.
     pub smol: bool,
-    /// In these revisions; without, in all.
+    /// The supported revisions. `None` supports all.
     pub versions: Option<Versions>,
-    /// Without sessions over HTTP.
+    /// Whether it has no sessions over HTTP.
     pub stateless: bool,
 }
 
 impl Offer {
-    /// Serves standard input and output until the client is gone. Both the beginning and the orderly end are told in the file `report`, as
-    /// lines `started PID` and `ended PID`: a client hides how its server ended.
+    /// Serves standard input and output until the client disconnects. Writes its start and its
+    /// orderly end to the file `report`, as lines `started PID` and `ended PID`, since a client
+    /// hides the exit of its server.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The error of the operating system.
     pub fn serve(&self, report: Option<&Path>) -> io::Result<()> {
         let tell = |what: &str| match report {
             // One write, so that two servers of one client do not mix their lines.
@@ -64,21 +67,21 @@ impl Offer {
         tell("ended")
     }
 
-    /// Serves a port of loopback over HTTP (0: any that is free) for ever. Lines on standard output tell where it listens, which sessions
-    /// begin and end, and what the engine complains of.
+    /// Serves HTTP on a loopback port (0: any free one) forever. Prints its address, the beginning
+    /// and the end of sessions, and the diagnostics of the engine.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The error of the operating system.
     pub fn serve_http(&self, port: u16) -> io::Result<()> {
         if self.smol { smol::serve_http(self, port) } else { blocking::serve_http(self, port) }
     }
 
-    /// Only the revisions with `initialize`.
+    /// Returns the revisions with `initialize`.
     pub fn older() -> Versions {
         Versions::new(Versions::all().newest_first().filter(|version| version.era() == Era::Legacy))
     }
 
-    /// What differs from the defaults.
+    /// Sets what differs from the defaults.
     fn configure(&self, config: &mut ServerConfig) {
         config.limits.server.page_size = PAGE;
         for capability in ["resources", "prompts"] {
@@ -93,12 +96,12 @@ impl Offer {
     }
 }
 
-/// Tells where a server listens.
+/// Prints the address of a server.
 fn listening(address: SocketAddr) {
     println!("LISTENING {address}");
 }
 
-/// Tells what a server says of its clients.
+/// Prints an event of a server.
 fn tell(event: &Event) {
     match event {
         Event::SessionOpened(_) => println!("session opened"),
@@ -108,7 +111,7 @@ fn tell(event: &Event) {
     }
 }
 
-/// Ends the stream of a call for now, where its client can come back for the rest; otherwise `false`.
+/// Ends the stream of a call for now. Returns `false` if its client cannot resume it.
 fn hang_up(cx: &Cx) -> Result<bool, String> {
     match cx.close_stream(Some(RETRY)) {
         Ok(()) => Ok(true),
@@ -160,7 +163,8 @@ struct Read {
     uri: String,
 }
 
-/// What the methods return that the router serves raw, without the members that 2026-07-28 adds.
+/// Returns the results of the methods that the router serves raw, without the members that
+/// 2026-07-28 adds.
 fn resources() -> serde_json::Value {
     json!({ "resources": [{ "uri": "note://one", "name": "one" }] })
 }
@@ -206,14 +210,14 @@ fn poll() -> Tool {
     )
 }
 
-/// What `sample` asks a language model.
+/// Returns the request of `sample` to a language model.
 fn question() -> Vec<(String, InputRequest)> {
     let message = json!({ "role": "user", "content": { "type": "text", "text": "What is six times seven?" } });
     let params = Object::new().with("messages", RawJson::encode(&[message]).unwrap_or_else(|_| RawJson::null()));
     vec![("model".to_owned(), InputRequest::Sampling(params.with("maxTokens", 20_i64)))]
 }
 
-/// What came of it.
+/// Returns its result.
 fn said(answers: &[InputAnswer]) -> Result<String, ToolError> {
     #[derive(Deserialize)]
     struct Content {
@@ -227,12 +231,12 @@ fn said(answers: &[InputAnswer]) -> Result<String, ToolError> {
     }
 }
 
-/// What `roots` asks.
+/// Returns the request of `roots`.
 fn whereabouts() -> Vec<(String, InputRequest)> {
     vec![("roots".to_owned(), InputRequest::Roots)]
 }
 
-/// What came of it.
+/// Returns its result.
 fn listed(answers: &[InputAnswer]) -> Result<String, ToolError> {
     #[derive(Deserialize)]
     struct Root {

@@ -1,5 +1,5 @@
-//! The server's application of a run: a tool that does what its arguments say, and the marks by which everything that it says is known
-//! again wherever it turns up.
+//! The server's application of a run: a tool that does what its arguments say, and marks that
+//! identify each of its messages anywhere.
 
 use mcp_proto::input::{Answer, Note, RequestKey};
 use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult};
@@ -24,7 +24,7 @@ pub struct Work {
     pub tag: u64,
     /// How long it takes, in milliseconds.
     pub millis: u64,
-    /// How often it tells its progress.
+    /// The number of its progress notifications.
     pub ticks: u64,
     /// How many notifications it sends.
     pub says: u64,
@@ -34,11 +34,12 @@ pub struct Work {
     pub padding: usize,
     /// Whether it may run twice.
     pub harmless: bool,
-    /// Whether it ends its stream in between, so that the client has to come back.
+    /// Whether it closes its stream in between, so that the client has to resume it.
     pub closes: bool,
 }
 
-/// Whose something is: it stands in every notification, question and answer of the application.
+/// The owner of a message: every notification, input request and response of the application
+/// contains it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Mark {
     /// The client.
@@ -50,12 +51,12 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// As it stands in a text.
+    /// Its form in a text.
     pub fn text(self) -> String {
         format!("mark:{}:{}:{};", self.host, self.tag, self.run)
     }
 
-    /// All that stand in a text.
+    /// Returns all marks in a text.
     pub fn all(text: &str) -> Vec<Self> {
         text.split("mark:").skip(1).filter_map(Self::read).collect()
     }
@@ -66,7 +67,7 @@ impl Mark {
         Some(Self { host: next()?, tag: next()?, run: next()? })
     }
 
-    /// The run that told this progress.
+    /// The run that sent this progress.
     pub fn run_of(progress: f64) -> u64 {
         progress as u64 / STRIDE
     }
@@ -81,7 +82,7 @@ pub fn router() -> Router<()> {
     router
 }
 
-/// What a task does.
+/// A step of a task.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Progress(u64),
@@ -89,10 +90,10 @@ enum Step {
     Close,
 }
 
-/// What a task has done.
+/// The result of a step.
 #[derive(Debug)]
 pub enum Deed {
-    /// It tells something; the number is that of the notification within its run, if it is one.
+    /// It sends a message. The number is that of the notification within its run, if it is one.
     Note(RequestKey, Note, Option<u64>),
     /// It answers.
     Answer(Box<Responder>, Outcome),
@@ -103,11 +104,11 @@ pub enum Deed {
 pub struct Task {
     /// Whose it is.
     pub mark: Mark,
-    /// Who asked, as the engine tells it.
+    /// The peer, as reported by the engine.
     pub context: Context,
-    /// Answers that came before this run.
+    /// Responses that came before this run.
     pub round: usize,
-    /// What it was asked.
+    /// Its input requests.
     pub work: Work,
     /// When it does something next.
     pub next: Instant,
@@ -167,7 +168,7 @@ fn outcome(cx: &Cx, work: &Work, mark: Mark) -> Outcome {
     cx.outcome(done())
 }
 
-/// What a client answers to a question of its call.
+/// Returns the response of a client to an input request of its call.
 pub fn reply(host: u64, tag: u64) -> String {
     format!("reply {host} {tag}")
 }
@@ -197,12 +198,12 @@ impl Task {
         self.next = until;
     }
 
-    /// The exchange on which it came.
+    /// The exchange of the request.
     pub fn exchange(&self) -> Option<mcp_proto::exchange::ExchangeId> {
         self.responder.as_ref().map(Responder::exchange)
     }
 
-    /// What is left of a task that was cancelled: the right to answer, which is worth nothing any more.
+    /// The rest of a cancelled task: its responder, which has no effect any more.
     pub fn into_late_answer(self) -> Option<Answer> {
         self.responder.map(|responder| responder.write(self.answer))
     }

@@ -1,35 +1,36 @@
-//! What goes wrong in a run with both engines.
+//! The faults of a run with both engines.
 
-/// A fault that a run injects: of the network, of the server and its application, of the clients, and of a peer that means harm.
+/// A fault that a run injects: of the network, of the server and its application, of the clients,
+/// and of a malicious peer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fault {
     /// Bytes arrive in pieces.
     Cut,
     /// Bytes arrive later.
     Delay,
-    /// The way to the server stands still for a while.
+    /// The direction to the server stalls for a while.
     StallUp,
     /// A client reads nothing for a while.
     SlowReader,
-    /// The server hears the end of what a client says, and the client hears on.
+    /// The server sees the end of a client's output, and the client continues to read.
     EndUp,
-    /// A client hears the end of what the server says, in the middle.
+    /// A client sees the end of the server's output within a response.
     EndDown,
-    /// A connection is gone, at any byte of what a client says.
+    /// A connection is lost, at any byte of a client's output.
     ResetUp,
-    /// A connection is gone, at any byte of what the server says.
+    /// A connection is lost, at any byte of the server's output.
     ResetDown,
-    /// Nobody listens.
+    /// The connection is refused.
     Refused,
-    /// Nobody answers the attempt to connect.
+    /// The attempt to connect gets no response.
     Hang,
     /// A pooled connection is found dead when a request is written to it.
     DeadAtWrite,
     /// A pooled connection ends while it is idle.
     DeadIdle,
-    /// The server is gone without a word, and another one comes up at its address.
+    /// The server dies without a message, and another one starts at its address.
     Crash,
-    /// The server ends in order, and another one comes up at its address.
+    /// The server shuts down, and another one starts at its address.
     Restart,
     /// The credentials of a client are no longer good.
     Unauthorized,
@@ -37,9 +38,9 @@ pub enum Fault {
     Forbidden,
     /// The application takes longer to admit a request than it may.
     AdmitLate,
-    /// The application ends the stream of a request for now, and the client has to come back.
+    /// The application closes the stream of a request for now, and the client has to resume it.
     CloseStream,
-    /// The application takes longer than anyone waits.
+    /// The application takes longer than any timeout.
     SlowHandler,
     /// A client cancels a call.
     Cancel,
@@ -53,23 +54,23 @@ pub enum Fault {
     StolenCursor,
     /// Another principal ends the session of a client.
     StolenEnd,
-    /// A client asks, in its own session, for what comes after an event of another one.
+    /// A client requests, in its own session, the events after one of another session.
     ForeignCursor,
     /// A client cancels, in its own session, the request of another one.
     ForeignCancel,
     /// A client answers, in its own session, the question that another one was asked.
     ForeignAnswer,
-    /// Somebody tries a session id.
+    /// The malicious peer tries a session id.
     GuessedSession,
-    /// Somebody tries an event id of his own session that was never given.
+    /// The malicious peer tries an event id of its own session that does not exist.
     GuessedCursor,
-    /// Somebody says what is no HTTP, or half of it.
+    /// The malicious peer sends invalid HTTP, or a part of a request.
     Garbage,
-    /// Somebody says the beginning of a request, and then nothing.
+    /// The malicious peer sends the beginning of a request, and then nothing.
     HalfOpen,
-    /// Somebody names another host, or comes from another origin.
+    /// The malicious peer names another host, or another origin.
     ForeignHost,
-    /// Somebody asks much at once, and reads nothing.
+    /// The malicious peer sends many requests at once, and reads nothing.
     Unread,
 }
 
@@ -113,5 +114,5 @@ impl Fault {
     ];
 }
 
-/// The lots of a run with both engines.
+/// The random choices of a run with both engines.
 pub type Chaos = super::super::chaos::Chaos<Fault>;

@@ -1,4 +1,5 @@
-//! One client and its application: what it asks, what it is told, and whether that is what the handlers did for it.
+//! One client and its application: its calls, its events, and their comparison with the actions of
+//! the handlers.
 
 use super::super::digest::log::{Engine, Log, Op};
 use super::super::report::InputKind;
@@ -8,9 +9,9 @@ use super::report::Report;
 use super::{Rng, Scenario};
 use mcp_proto::client::{Event, ListenerStart, Policy, Repeat, Resume, State, Termination};
 use mcp_proto::error::{DiagnosticKind, Refused};
-use mcp_proto::exchange::{Action, Headers, Sent};
+use mcp_proto::exchange::{Action, Headers, IoEvent, Sent};
 use mcp_proto::input::{
-    Applied, AuthKey, Authorization, CallId, ClientCommand, Input, InputAnswer, InputKey, InputRequest, IoEvent,
+    Applied, AuthKey, Authorization, CallId, ClientCommand, Input, InputAnswer, InputKey, InputRequest,
     WiredClientInput,
 };
 use mcp_proto::model::elicitation::ElicitResult;
@@ -22,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the calls without a timeout of their own have.
+/// The timeout of calls without their own.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 /// How many calls may run at once.
 const MOST: usize = 12;
@@ -40,12 +41,12 @@ pub(super) struct Done {
     pub(super) delivered: bool,
 }
 
-/// What is remembered of a call.
+/// The record of a call.
 struct Made {
     tag: Option<u64>,
     at: Instant,
     limit: Option<Duration>,
-    /// Whether its clock may have stood still.
+    /// Whether its timeout may have been paused.
     held: bool,
     progress: f64,
     ended: bool,
@@ -63,19 +64,19 @@ pub(super) struct Host {
     pub(super) principal: u64,
     pub(super) engine: WiredClient,
     pub(super) tap: Tap,
-    /// What the client speaks, if it is an older revision.
+    /// The revision of the client, if it is a legacy one.
     pub(super) older: Option<ProtocolVersion>,
     /// Until when nothing moves at it.
     pub(super) asleep: Instant,
     pub(super) ended: Option<Termination>,
     pub(super) closing: bool,
-    /// When it was last told that the tools changed.
+    /// The time of the latest event about a change of the tools.
     pub(super) changed: Option<Instant>,
-    /// Whether it wants to be told.
+    /// Whether it watches the tools.
     pub(super) watches: bool,
     /// Tags of calls that run.
     pub(super) alive: BTreeSet<u64>,
-    /// Tags of calls that may run once only, and of calls that ended as if they had certainly not run.
+    /// Tags of calls that must run at most once, and of calls that were reported as not sent.
     pub(super) once: BTreeSet<u64>,
     pub(super) unsent: BTreeSet<u64>,
     repeat: Repeat,
@@ -86,14 +87,15 @@ pub(super) struct Host {
     open_questions: BTreeSet<InputKey>,
     challenges: Vec<AuthKey>,
     tokens: u64,
-    /// The notifications that came of each run.
+    /// The received notifications of each run.
     heard: BTreeMap<u64, Vec<u64>>,
     diagnostics: u64,
-    channels: u64,
+    /// Connections whose end was reported to it.
+    pub(super) channels: u64,
     answered: u64,
 }
 
-/// The configuration of a client, and what it speaks, if that is an older revision.
+/// Returns the configuration of a client, and its revision, if that is a legacy one.
 pub(super) fn configure(scenario: &Scenario, rng: &mut Rng) -> (ClientConfig, Option<ProtocolVersion>) {
     let older = [
         Some(ProtocolVersion::V2025_11_25),
@@ -176,7 +178,7 @@ impl Host {
         self.engine.client().state()
     }
 
-    /// Tells the client something.
+    /// Applies an input to the client.
     pub(super) fn tell(
         &mut self,
         now: Instant,
@@ -187,16 +189,16 @@ impl Host {
         *report.pairs.entry((state, InputKind::of(&input))).or_default() += 1;
         self.closing |= input == Input::Command(ClientCommand::Close);
         self.tap.input(now, state, &input);
-        if let Input::Event(channel, IoEvent::Bytes(bytes)) = &input {
+        if let Input::Event(channel, IoEvent::Read(bytes)) = &input {
             self.tap.heard(*channel, bytes);
         }
-        if let Input::Event(channel, IoEvent::Eof | IoEvent::Closed(_)) = &input {
+        if let Input::Event(channel, IoEvent::ReadClosed | IoEvent::Closed(_)) = &input {
             self.tap.ended(*channel);
         }
         self.engine.apply(now, input)
     }
 
-    /// What the client does next.
+    /// Makes the next step of the client.
     pub(super) fn next_action(&mut self) -> Option<Action<Event>> {
         let action = self.engine.poll_output()?;
         assert!(self.ended.is_none(), "{action:?} after the end");
@@ -205,7 +207,7 @@ impl Host {
         Some(action)
     }
 
-    // ---- what the application does
+    // ---- actions of the application
 
     /// Some work for the server, which is to be asked for under this tag.
     pub(super) fn some_work(&mut self, tag: u64) -> Work {
@@ -285,7 +287,7 @@ impl Host {
         Some(ClientCommand::Authorize(key, Authorization::Headers(fields)))
     }
 
-    // ---- what it is told
+    // ---- events
 
     pub(super) fn event(&mut self, now: Instant, event: Event, done: &mut BTreeMap<u64, Done>, report: &mut Report) {
         match event {
@@ -330,11 +332,10 @@ impl Host {
                 self.changed = Some(now);
                 report.told += 1;
             }
-            Event::ChannelClosed { .. } => self.channels += 1,
             Event::ListenerLost { again: None, .. } => self.watches = false,
             Event::Diagnostic(diagnostic) => {
                 self.diagnostics += 1;
-                // Refused for good, it does not try again.
+                // After a final refusal it does not try again.
                 self.watches &= diagnostic.kind != DiagnosticKind::ListenerOff;
             }
             Event::Terminated(why) => {
@@ -342,7 +343,7 @@ impl Host {
                 assert_eq!(open, 0, "calls that never ended");
                 assert!(self.open_questions.is_empty(), "questions that were never withdrawn");
                 match &why {
-                    Termination::Requested => assert!(self.closing, "nobody asked it to end"),
+                    Termination::Requested => assert!(self.closing, "it ended without a request to end"),
                     Termination::Negotiation(_) => {}
                     Termination::Closed(_) => panic!("a client over HTTP ends with no connection: {why:?}"),
                 }
@@ -377,7 +378,7 @@ impl Host {
                 for mark in marks {
                     assert_eq!((mark.host, mark.tag), (self.number, tag), "the answer to another call: {text}");
                     let run = done.get_mut(&mark.run).expect("a run of a handler");
-                    assert!(run.answered, "an answer that nobody made: {text}");
+                    assert!(run.answered, "an answer that no handler made: {text}");
                     assert!(!std::mem::replace(&mut run.delivered, true), "an answer twice: {text}");
                     let heard = self.heard.remove(&mark.run).unwrap_or_default();
                     assert_eq!(heard, run.said, "what was said before the answer of {mark:?}");
@@ -393,7 +394,7 @@ impl Host {
         }
     }
 
-    /// What must hold after each step.
+    /// Checks the invariants after each step.
     pub(super) fn look(&mut self, now: Instant) {
         self.tap.look(&self.alive);
         for (call, made) in self.made.iter().filter(|(_, made)| !made.ended && !made.held) {
@@ -403,14 +404,14 @@ impl Host {
         assert!(self.engine.client().running() <= MOST, "more calls than the limit");
     }
 
-    /// What must hold when everything is over.
+    /// Checks the invariants at the end.
     pub(super) fn check_rest(&self) {
         assert!(self.ended.is_some(), "client {} never ended: {:?}", self.number, self.state());
         assert_eq!(self.engine.poll_timeout(), None, "it waits after its end");
         let stats = self.engine.stats();
         assert_eq!((stats.calls, stats.questions, stats.channels, stats.unsent, stats.queued), (0, 0, 0, 0, 0));
         assert_eq!(stats.calls_made, self.made.len() as u64);
-        assert_eq!(self.channels, self.tap.opened, "the end of each channel is told");
+        assert_eq!(self.channels, self.tap.opened, "the end of each channel is reported");
         assert_eq!(stats.diagnostics.values().sum::<u64>(), self.diagnostics);
     }
 
@@ -419,7 +420,7 @@ impl Host {
         self.answered
     }
 
-    /// Whether it has something to say to the server that the server waits for.
+    /// Returns whether it has a pending message that the server waits for.
     pub(super) fn is_waited_for(&self) -> bool {
         !self.questions.is_empty() || !self.challenges.is_empty()
     }

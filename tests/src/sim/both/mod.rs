@@ -1,10 +1,12 @@
-//! Both engines over HTTP under faults: real clients of every revision and of several principals, one real server with an application,
-//! and a peer that means harm, over connections that are cut, delayed, stalled, refused and reset. Everything in virtual time, and a
-//! function of its [`Scenario`].
+//! Both engines over HTTP under faults: real clients of every revision and of several principals,
+//! one real server with an application, and a malicious peer, over connections that are cut,
+//! delayed, stalled, refused and reset. Everything is in virtual time, and a function of its
+//! [`Scenario`].
 //!
-//! The rules that must hold whatever happens are in three places that know nothing of one another: `watch` reads what the server says on
-//! each connection and compares it with what the server said that it kept; `host` is the application of one client, and holds what it is
-//! told against what the handlers did; and each client has the `Tap` of the runs over HTTP, which reads what that client says.
+//! The invariants are in three independent places. `watch` reads the output of the server on each
+//! connection and compares it with the reported storage. `host` is the application of one client,
+//! and compares its events with the actions of the handlers. Each client has the `Tap` of the runs
+//! over HTTP, which reads the output of that client.
 
 pub mod app;
 pub mod fault;
@@ -36,7 +38,7 @@ pub struct Scenario {
     pub seed: u64,
     /// How many clients there are at once.
     pub clients: u64,
-    /// How many operations the applications make, before everyone closes.
+    /// The number of operations of the applications before all of them close.
     pub operations: u64,
     /// Faults per thousand chances; zero for a clean run.
     pub faults: u64,
@@ -58,14 +60,14 @@ pub struct Scenario {
     pub handler_deadline: Option<Duration>,
     /// How long a request may be without an answer before its answer becomes a stream.
     pub stream_after: Duration,
-    /// How long a client is told to wait before it comes back.
+    /// The time after which a client reconnects.
     pub retry: Duration,
-    /// What the run leaves out.
+    /// The omissions of the run.
     pub less: Less,
 }
 
 impl Scenario {
-    /// The scenario that a seed stands for.
+    /// The scenario of a seed.
     pub fn from_seed(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x626f_7468);
         let mut of = |choices: &[u64]| choices[rng.below(choices.len() as u64) as usize];
@@ -92,7 +94,8 @@ impl Scenario {
         }
     }
 
-    /// Reads what [`Display`](fmt::Display) wrote; what the seed alone decides is not written down.
+    /// Reads the output of [`Display`](fmt::Display). Values that follow from the seed are not
+    /// written.
     pub fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
         let seed = lines.next()?.strip_prefix("both = ")?.trim().parse().ok()?;
@@ -133,10 +136,12 @@ pub(super) fn configure_server(config: ServerConfig, scenario: &Scenario, rng: &
     server::configure(config, scenario, rng)
 }
 
-/// Runs one scenario to its end, and adds what happened to `report`. With `trace`, everything that happens is printed.
+/// Runs one scenario to its end, and adds its results to `report`. With `trace`, every step is
+/// printed.
 ///
 /// # Panics
-/// If a standing property is violated. The scenario is written to a file first, and the command that repeats it is printed.
+/// If a standing property is violated. The scenario is written to a file first, and the command
+/// that repeats it is printed.
 pub fn run(scenario: &Scenario, report: &mut Report, trace: bool) {
     campaign::run(scenario, report, trace);
 }

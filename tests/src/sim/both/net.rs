@@ -1,5 +1,6 @@
 //! The connections of a world: how they open, carry, suffer and end.
 
+use super::super::accept;
 use super::super::digest::log::{Engine, Op};
 use super::super::link::{Arrival, Pipe};
 use super::report::ServerInputKind;
@@ -7,8 +8,8 @@ use super::watch::Peer;
 use super::{Fault, World};
 use bytes::Bytes;
 use mcp_proto::Instant;
-use mcp_proto::exchange::{Closed, ConnectionId, Shutdown};
-use mcp_proto::input::{Input, IoEvent};
+use mcp_proto::exchange::{Closed, ConnectionId, IoEvent, Shutdown};
+use mcp_proto::input::Input;
 use mcp_proto::wired::Kind;
 use std::time::Duration;
 
@@ -17,11 +18,11 @@ use std::time::Duration;
 pub(super) enum Owner {
     /// The client of this number.
     Host(u64),
-    /// Somebody who is no client.
+    /// The malicious peer.
     Raw,
 }
 
-/// The number and the principal of whoever is no client.
+/// The number and the principal of the malicious peer.
 pub(super) const RAW: u64 = 1_000_000;
 
 pub(super) struct Link {
@@ -32,9 +33,11 @@ pub(super) struct Link {
     pub(super) down: Pipe,
     /// Its client is gone: nothing moves any more.
     pub(super) frozen: bool,
-    /// Whether whoever is no client reads.
+    /// Whether the client, or the malicious peer, reads.
     pub(super) reads: bool,
-    /// When whoever is no client cuts it.
+    /// Whether the server reads.
+    pub(super) server_reads: bool,
+    /// When the malicious peer cuts it.
     pub(super) gives_up: Option<Instant>,
     /// Bytes that the server wrote and that were not taken.
     pub(super) unsent: usize,
@@ -43,7 +46,7 @@ pub(super) struct Link {
 }
 
 impl World {
-    /// Whether a client still has this channel.
+    /// Whether a client still has this connection.
     pub(super) fn is_known(&self, owner: Owner, channel: ConnectionId) -> bool {
         self.links.iter().any(|link| (link.owner, link.at_client) == (owner, channel))
             || self.opening.iter().any(|(_, of, ch, _)| (*of, *ch) == (owner, channel))
@@ -55,11 +58,23 @@ impl World {
         self.links.iter().position(|link| (link.owner, link.at_client) == (owner, channel))
     }
 
+    pub(super) fn client_reads(&mut self, owner: Owner, channel: ConnectionId, reads: bool) {
+        if let Some(n) = self.link_of(owner, channel) {
+            self.links[n].reads = reads;
+        }
+    }
+
+    pub(super) fn server_reads(&mut self, at_server: ConnectionId, reads: bool) {
+        if let Some(n) = self.link_at(at_server) {
+            self.links[n].server_reads = reads;
+        }
+    }
+
     pub(super) fn link_at(&self, at_server: ConnectionId) -> Option<usize> {
         self.links.iter().position(|link| link.at_server == at_server)
     }
 
-    /// Tells a client what happened to a channel.
+    /// Reports an event of a connection to a client.
     pub(super) fn handle_event(&mut self, owner: Owner, channel: ConnectionId, wire: IoEvent) {
         if let Some(n) = self.host_of(owner) {
             self.tell(n, Input::Event(channel, wire));
@@ -92,8 +107,7 @@ impl World {
     pub(super) fn connect(&mut self, owner: Owner, channel: ConnectionId) -> Result<usize, Closed> {
         self.count_server(ServerInputKind::Accept);
         self.log.push(Engine::Server, self.now, || Op::Accept);
-        let accepted = self.server.accept(self.now, Kind::HttpServer, Default::default());
-        let at_server = accepted.ok_or(Closed::Refused)?;
+        let at_server = accept(&mut self.server, self.now, Kind::HttpServer).ok_or(Closed::Refused)?;
         let latency = Duration::from_millis(self.chaos.rng.below(20));
         let pipe = || Pipe::new(self.scenario.capacity, latency);
         let (up, down) = (pipe(), pipe());
@@ -110,6 +124,7 @@ impl World {
             down,
             frozen: false,
             reads: true,
+            server_reads: true,
             gives_up: None,
             unsent: 0,
             doomed: false,
@@ -181,12 +196,12 @@ impl World {
                 }
                 match (up, bytes.is_empty()) {
                     (_, true) => {}
-                    (true, false) => self.tell_server(Input::Event(at_server, IoEvent::Bytes(bytes))),
-                    (false, false) => self.handle_event(owner, at_client, IoEvent::Bytes(bytes)),
+                    (true, false) => self.tell_server(Input::Event(at_server, IoEvent::Read(bytes))),
+                    (false, false) => self.handle_event(owner, at_client, IoEvent::Read(bytes)),
                 }
             }
-            Arrival::End if up => self.tell_server(Input::Event(at_server, IoEvent::Eof)),
-            Arrival::End => self.handle_event(owner, at_client, IoEvent::Eof),
+            Arrival::End if up => self.tell_server(Input::Event(at_server, IoEvent::ReadClosed)),
+            Arrival::End => self.handle_event(owner, at_client, IoEvent::ReadClosed),
         }
         let Some(n) = self.link_at(at_server) else { return };
         let link = &self.links[n];
@@ -221,7 +236,7 @@ impl World {
         }
     }
 
-    /// The link is gone: the server hears it at once, the client in a moment.
+    /// The link is lost: the server sees it at once, the client a moment later.
     pub(super) fn cut(&mut self, n: usize, client_hears: Closed, server_hears: Closed) {
         let link = self.links.swap_remove(n);
         self.trace(|| format!("{:?} of {:?} is cut: {client_hears}", link.at_server, link.owner));

@@ -1,5 +1,6 @@
-//! Somebody who is no client, of a principal of his own: he knows what goes over other connections, repeats it, guesses, says what is no
-//! HTTP, and says nothing. None of it may show him anything, or change anything for anybody else.
+//! A malicious peer with its own principal: it knows the bytes of other connections, repeats them,
+//! guesses, sends invalid HTTP, and sends nothing. None of it may reveal anything to it, or affect
+//! another client.
 
 use super::app::Work;
 use super::net::{Owner, RAW};
@@ -10,7 +11,7 @@ use mcp_proto::server::Sessions;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What he says, and how he goes on.
+/// Its message, and its next action.
 struct Attack {
     text: String,
     /// It is no HTTP.
@@ -51,7 +52,7 @@ impl World {
             return Some(Attack::of(self.hello()));
         }
         let text = match lot {
-            // He has a session of his own, and work goes on in it.
+            // It has its own session with running work.
             0 | 47 => self.own_work(&own?),
             1..=20 if !self.scenario.admit => return self.nonsense(),
             1..=6 => {
@@ -108,7 +109,7 @@ impl World {
                     _ => text.replace("Host: localhost", "Host: localhost\r\nOrigin: http://evil.example"),
                 }
             }
-            // He comes back for what was said to him, however long ago, and takes sessions that he does not use.
+            // It resumes its own streams, however old, and opens sessions that it does not use.
             41 | 42 => {
                 let own = own?;
                 let ids = &self.watch.sessions[&own].ids;
@@ -121,7 +122,7 @@ impl World {
         Some(Attack::of(text))
     }
 
-    /// What is no request, or no end of one, or too many.
+    /// Returns an invalid request, an incomplete one, or too many.
     fn nonsense(&mut self) -> Option<Attack> {
         match self.rng.below(4) {
             0 => {
@@ -155,7 +156,7 @@ impl World {
         }
     }
 
-    // ---- what he knows
+    // ---- its knowledge
 
     /// His own session, if there is one.
     fn own_session(&self) -> Option<String> {
@@ -201,7 +202,7 @@ impl World {
         }
     }
 
-    // ---- what he says
+    // ---- its messages
 
     fn some_work_of_his(&mut self) -> Value {
         self.tag += 1;

@@ -1,4 +1,4 @@
-//! What runs with both engines came to.
+//! The results of runs with both engines.
 
 use super::super::report::{InputKind, add_up, rare, rare_pairs};
 use super::fault::Fault;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub enum Life {
     /// It serves.
     Serving,
-    /// It takes no more requests, and some run.
+    /// It accepts no more requests, and some run.
     Draining,
     /// It has ended.
     Ended,
@@ -34,7 +34,7 @@ pub enum ServerInputKind {
     Tick,
 }
 
-/// What a run, or many, came to.
+/// The results of one or many runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Steps that counted.
@@ -43,13 +43,13 @@ pub struct Report {
     pub calls: u64,
     /// Calls that ended with a result.
     pub completed: u64,
-    /// Of these, those whose answer came after the stream of it had broken off.
+    /// Those whose response followed after their stream had broken off.
     pub resumed: u64,
     /// Requests that the server's application was handed.
     pub handled: u64,
     /// Sessions that were opened.
     pub sessions: u64,
-    /// Sessions that ended since nothing came for long.
+    /// Sessions that ended because they were idle.
     pub idled: u64,
     /// Events that were kept.
     pub kept: u64,
@@ -63,9 +63,9 @@ pub struct Report {
     pub faults: BTreeMap<Fault, u64>,
     /// Statuses of responses.
     pub statuses: BTreeMap<u16, u64>,
-    /// What a client was told in which state.
+    /// The inputs of a client in each state.
     pub pairs: BTreeMap<(State, InputKind), u64>,
-    /// What the server was told in which state.
+    /// The inputs of the server in each state.
     pub server_pairs: BTreeMap<(Life, ServerInputKind), u64>,
 }
 
@@ -112,7 +112,8 @@ impl Report {
         add_up(&mut self.server_pairs, &other.server_pairs);
     }
 
-    /// What occurred too seldom: faults below `faults` times, pairs of a state and an input of either engine below `pairs` times.
+    /// The rare events: faults below `faults` times, pairs of a state and an input of either engine
+    /// below `pairs` times.
     pub fn missing(&self, faults: u64, pairs: u64) -> Vec<String> {
         let mut missing = rare(&self.faults, &Fault::ALL, faults);
         missing.extend(rare_pairs(&self.pairs, &super::super::web::Report::STATES, &InputKind::ALL, pairs));

@@ -1,17 +1,18 @@
-//! The end of a world: everyone finds his way once nothing goes wrong any more, everyone closes, and nothing is left.
+//! The end of a world: every client recovers without faults, every client closes, and no state is
+//! left.
 
 use super::World;
 use super::app::Work;
 use super::net::Owner;
 use super::report::{Life, Report};
 use mcp_proto::client::State;
-use mcp_proto::exchange::{Closed, ConnectionId, Peer};
-use mcp_proto::input::{Change, ClientCommand, Input, IoEvent, ServerCommand};
+use mcp_proto::exchange::{Closed, ConnectionId, IoEvent, Peer};
+use mcp_proto::input::{Change, ClientCommand, Input, ServerCommand};
 use mcp_proto::tools;
 use std::time::Duration;
 
-/// How long a client may take to come to itself when nothing goes wrong any more: the longest wait between two attempts, the longest sleep
-/// and some; and by then those sessions have ended whose clients are gone.
+/// The maximum recovery time of a client without faults: the longest wait between two attempts, the
+/// longest sleep and a margin. By then the sessions of closed clients have ended.
 const RECOVERY: Duration = Duration::from_secs(700);
 
 impl World {
@@ -39,7 +40,8 @@ impl World {
         }
         let state = host.state();
         assert!(matches!(state, State::Ready | State::Lapsed), "it is {state:?} though nothing goes wrong");
-        // Several sessions that ended unused count as a server that has none to give: the call after that tries again.
+        // Several sessions that ended unused count as a server without sessions. The following call
+        // tries again.
         let (before, alive) = (self.report.completed, self.alive());
         for _ in 0..2 {
             if self.report.completed == before && !self.hosts[n].closing {
@@ -73,7 +75,7 @@ impl World {
         }
     }
 
-    /// Whoever wants to know that the tools change is told of it.
+    /// Every client that watches the tools receives their change.
     fn check_watchers(&mut self) {
         let ready = |world: &Self, n: usize| {
             let host = &world.hosts[n];
@@ -95,7 +97,7 @@ impl World {
         }
     }
 
-    /// Every client ends, and whoever is none goes.
+    /// Every client ends, and the malicious peer disconnects.
     pub(super) fn close_all(&mut self) {
         for n in 0..self.hosts.len() {
             self.tell(n, Input::Command(ClientCommand::Close));
@@ -110,17 +112,17 @@ impl World {
                 break;
             }
         }
-        // What is asleep wakes up, and sessions end whose clients are gone.
+        // Sleeping tasks wake up, and the sessions of closed clients end.
         self.wait(self.scenario.session_idle * 4 + Duration::from_secs(600), |world| world.next().is_none());
     }
 
     /// Nothing is left of anything.
     pub(super) fn check_rest(&mut self) {
         self.hosts.iter().for_each(|host| host.check_rest());
-        assert!(self.tasks.is_empty(), "tasks that nobody cancelled: {:?}", self.tasks.keys());
-        assert!(self.links.is_empty() && self.opening.is_empty(), "connections that nobody closed");
+        assert!(self.tasks.is_empty(), "tasks that were not cancelled: {:?}", self.tasks.keys());
+        assert!(self.links.is_empty() && self.opening.is_empty(), "connections that were not closed");
         assert_eq!(self.life, Life::Serving);
-        assert_eq!(self.watch.open_sessions(), 0, "sessions that nobody uses");
+        assert_eq!(self.watch.open_sessions(), 0, "sessions without a user");
         self.check_server_at_rest();
         for host in &self.hosts {
             for tag in &host.unsent {
@@ -154,8 +156,8 @@ impl World {
             let channel = ConnectionId(1);
             for fact in [
                 IoEvent::Opened(Peer::default()),
-                IoEvent::Bytes("HTTP/1.1 200 OK\r\n\r\n".into()),
-                IoEvent::Eof,
+                IoEvent::Read("HTTP/1.1 200 OK\r\n\r\n".into()),
+                IoEvent::ReadClosed,
                 IoEvent::Written(10),
                 IoEvent::Closed(Closed::Eof),
             ] {

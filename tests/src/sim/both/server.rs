@@ -1,6 +1,7 @@
-//! The server of a world and its application: who is admitted, what is answered when, how it ends and comes up again, and what must hold
-//! of the requests that it hands out.
+//! The server of a world and its application: its admissions, the times of its responses, its end
+//! and its restart, and the invariants of its requests.
 
+use super::super::accept;
 use super::super::digest::log::{Engine, Op};
 use super::app::{self, Deed};
 use super::host::Done;
@@ -8,10 +9,9 @@ use super::net::RAW;
 use super::report::{Life, ServerInputKind};
 use super::{Fault, Rng, Scenario, World};
 use mcp_proto::Era;
-use mcp_proto::exchange::{Action, Closed, ConnectionId, RequestHead};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, RequestHead};
 use mcp_proto::input::{
-    Admission, AdmitKey, AdmitToken, Change, Input, IoEvent, Note, Principal, RequestKey, ServerCommand,
-    WiredServerInput,
+    Admission, AdmitKey, AdmitToken, Change, Input, Note, Principal, RequestKey, ServerCommand, WiredServerInput,
 };
 use mcp_proto::server::{Event, Incoming, Responder, ServerConfig, SessionEnd};
 use mcp_proto::wired::WiredServer;
@@ -32,7 +32,8 @@ pub(super) fn configure(mut config: ServerConfig, scenario: &Scenario, rng: &mut
     limits.max_running_requests = [8, 64][rng.below(2) as usize];
     limits.max_sessions = [4, 16][rng.below(2) as usize];
     limits.max_streams = [4, 64][rng.below(2) as usize];
-    // Where it is 4, as many clients of one principal may be alive, and each must get its session in the end.
+    // With 4, up to 4 clients of one principal may be alive, and each must get its session in the
+    // end.
     limits.client_shares = if limits.max_sessions == 16 && scenario.seed.is_multiple_of(2) { 2 } else { 1 };
     limits.max_unsent = scenario.max_unsent;
     limits.session_idle = scenario.session_idle;
@@ -52,11 +53,11 @@ impl World {
         *self.report.server_pairs.entry((self.life, kind)).or_default() += 1;
     }
 
-    /// Tells the server something, and carries out what it says.
+    /// Applies an input to the server, and carries out its outputs.
     pub(super) fn tell_server(&mut self, input: WiredServerInput) {
         self.count_server(match &input {
-            Input::Event(_, IoEvent::Bytes(_)) => ServerInputKind::Bytes,
-            Input::Event(_, IoEvent::Eof) => ServerInputKind::Eof,
+            Input::Event(_, IoEvent::Read(_)) => ServerInputKind::Bytes,
+            Input::Event(_, IoEvent::ReadClosed) => ServerInputKind::Eof,
             Input::Event(_, IoEvent::Written(_)) => ServerInputKind::Written,
             Input::Event(_, IoEvent::Closed(_) | IoEvent::Opened(_)) => ServerInputKind::Closed,
             Input::Command(ServerCommand::Respond(_)) => ServerInputKind::Respond,
@@ -83,7 +84,8 @@ impl World {
             self.trace(|| format!("server -> {action:?}"));
             assert!(self.life != Life::Ended, "{action:?} after the end of the server");
             match action {
-                Action::Open(..) => panic!("a server opens nothing"),
+                Action::Open(..) | Action::Notice(..) => panic!("a server emits no {action:?}"),
+                Action::Read(channel, reads) => self.server_reads(channel, reads),
                 Action::Write(channel, bytes) => self.server_writes(channel, bytes),
                 Action::Close(channel, how) => self.server_closes(channel, how),
                 Action::Event(event) => self.server_event(event),
@@ -91,10 +93,11 @@ impl World {
         }
         self.watch.settle();
         for task in std::mem::take(&mut self.cancelled) {
-            // A disconnect cancels nothing in a session, and nobody cancels for another.
+            // A disconnect cancels nothing in a session, and no client cancels a request of
+            // another.
             if let (Some(session), None) = (task.context.session, self.config.limits.server.handler_deadline) {
                 let may = self.life != Life::Serving || self.watch.may_cancel(session, task.mark);
-                assert!(may, "{:?} was cancelled, and nobody said so", task.mark);
+                assert!(may, "{:?} was cancelled without an event", task.mark);
             }
             self.late.extend(task.into_late_answer());
             self.late.truncate(20);
@@ -110,7 +113,7 @@ impl World {
             Event::SessionOpened(_) => self.report.sessions += 1,
             Event::SessionEnded(_, why) => self.report.idled += u64::from(why == SessionEnd::Idle),
             Event::Terminated => {
-                assert!(self.tasks.is_empty(), "tasks that nobody cancelled: {:?}", self.tasks.keys());
+                assert!(self.tasks.is_empty(), "tasks that were not cancelled: {:?}", self.tasks.keys());
                 self.life = Life::Ended;
             }
             _ => {}
@@ -135,7 +138,7 @@ impl World {
         }
     }
 
-    /// A request is handed out as coming from whoever sent it.
+    /// A request has the peer that sent it.
     fn check_asker(&self, task: &app::Task) {
         let context = &task.context;
         let principal = if task.mark.host >= RAW {
@@ -159,7 +162,7 @@ impl World {
         let mark = task.mark;
         match task.act(self.now) {
             Deed::Note(key, note, number) => {
-                self.log.push(Engine::Server, self.now, || Op::Act(key.0));
+                self.log.push(Engine::Server, self.now, || Op::Act(key.number()));
                 let closes = matches!(note, Note::CloseStream(_));
                 self.count_server(ServerInputKind::Notify);
                 self.trace(|| format!("{mark:?} notes {note:?}"));
@@ -175,7 +178,7 @@ impl World {
                 if self.chaos.hit(Fault::SlowHandler, 400) {
                     return self.dawdle(key, *responder);
                 }
-                self.log.push(Engine::Server, self.now, || Op::Act(key.0));
+                self.log.push(Engine::Server, self.now, || Op::Act(key.number()));
                 let task = self.tasks.remove(&key).expect("as above");
                 self.done.get_mut(&mark.run).expect("it runs").answered = !task.asks();
                 let answer = responder.write(outcome);
@@ -191,7 +194,7 @@ impl World {
         }
     }
 
-    /// Where a client has gone, a request of 2026-07-28 is cancelled, and one of a session goes on.
+    /// After a disconnect a request of 2026-07-28 is cancelled, and one of a session continues.
     pub(super) fn check_disconnected(&self, channel: ConnectionId) {
         for task in self.tasks.values() {
             let here = task.exchange().is_some_and(|exchange| exchange.connection() == channel.0);
@@ -250,7 +253,7 @@ impl World {
         self.chaos.count(Fault::Crash);
         self.log_server_stats();
         self.log.push(Engine::Server, self.now, || Op::Crash);
-        // What the clients hear of it they hear when it is gone.
+        // The clients receive the rest of its output after it has ended.
         self.server = WiredServer::new(Arc::clone(&self.config), [0; 32], self.now);
         self.server.shutdown(self.now, Duration::ZERO);
         while self.server.poll_output().is_some() {}
@@ -274,10 +277,10 @@ impl World {
         self.burst_at_server();
     }
 
-    /// Another one comes up at its address.
+    /// Starts another server at its address.
     pub(super) fn come_up(&mut self) {
         if self.life == Life::Draining {
-            // Someone still reads what it said last.
+            // A client still reads the last output.
             assert!(self.now < self.drain_until, "it does not end: {:?}", self.server);
             self.up = Some(self.now + Duration::from_secs(1));
             return self.spurious_at_server();
@@ -308,29 +311,32 @@ impl World {
         }
     }
 
-    /// Something that no driver should say to a server, but one might.
+    /// Applies an input that no correct driver sends to a server.
     pub(super) fn spurious_at_server(&mut self) {
         let channel = ConnectionId(1_000_000);
         let input = match self.rng.below(9) {
-            0 => Input::Event(channel, IoEvent::Bytes("late\r\n".into())),
-            1 => Input::Event(channel, IoEvent::Eof),
+            0 => Input::Event(channel, IoEvent::Read("late\r\n".into())),
+            1 => Input::Event(channel, IoEvent::ReadClosed),
             2 => Input::Event(channel, IoEvent::Written(7)),
             3 => Input::Event(channel, IoEvent::Closed(Closed::Reset)),
             4 => match self.late.pop_front() {
                 Some(answer) => {
-                    self.log.push(Engine::Server, self.now, || Op::Late(answer.key().0));
+                    self.log.push(Engine::Server, self.now, || Op::Late(answer.key().number()));
                     Input::Command(ServerCommand::Respond(answer))
                 }
                 None => Input::Tick,
             },
             5 => {
                 self.log.push(Engine::Server, self.now, || Op::StrayNote);
-                Input::Command(ServerCommand::Notify(RequestKey(9999), Note::Progress(mcp_proto::Progress::new(1.0))))
+                Input::Command(ServerCommand::Notify(
+                    RequestKey::new(9999),
+                    Note::Progress(mcp_proto::Progress::new(1.0)),
+                ))
             }
             6 => {
                 // A principal that was never admitted.
-                self.tell_server(Input::Command(ServerCommand::Revoke(Principal("nobody".into()))));
-                Input::Command(ServerCommand::Admit(AdmitKey(9999), Admission::Accept(None)))
+                self.tell_server(Input::Command(ServerCommand::Revoke(Principal("absent".into()))));
+                Input::Command(ServerCommand::Admit(AdmitKey::new(9999), Admission::Accept(None)))
             }
             7 if self.life != Life::Serving => Input::Command(ServerCommand::Shutdown(Duration::from_secs(5))),
             7 | 8 if self.rng.per_mille(500) => {
@@ -339,7 +345,7 @@ impl World {
                 if !accepted {
                     let kind = mcp_proto::wired::Kind::HttpServer;
                     self.log.push(Engine::Server, self.now, || Op::Accept);
-                    assert_eq!(self.server.accept(self.now, kind, Default::default()), None, "it takes no more");
+                    assert_eq!(accept(&mut self.server, self.now, kind), None, "it accepts no more");
                 }
                 return;
             }

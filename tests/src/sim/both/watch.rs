@@ -1,5 +1,6 @@
-//! What a server says on its connections, read a second time: whose it is, which stream it belongs to, and whether it may be there. It
-//! sees bytes, and what the server says that it keeps; it knows neither the engine nor the applications.
+//! A second reading of the output of a server on its connections: its owner, its stream, and
+//! whether it is permitted. It sees bytes, and the reported storage. It does not depend on the
+//! engine or the applications.
 
 use super::super::web::tap::Serves;
 use super::super::web::wire::{Event, Head, Heard, Request, Requests, Responses};
@@ -13,10 +14,10 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-/// What an event that is kept may weigh beside its data.
+/// The maximum overhead of a stored event beside its data.
 const OVERHEAD: usize = 64;
 
-/// Who is at the other end of a connection.
+/// The peer of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Peer {
     /// The number of the client.
@@ -49,7 +50,7 @@ struct Reply {
 
 struct Conn {
     peer: Peer,
-    /// What is written to the server is no HTTP.
+    /// The input of the server is not HTTP.
     opaque: bool,
     requests: Requests,
     responses: Responses,
@@ -64,28 +65,30 @@ struct Conn {
 struct Told {
     stream: u64,
     size: usize,
-    /// It was let go of out of turn, with all before it in its stream: one that is larger than all that may be kept was said.
+    /// It was evicted out of turn, with all earlier events of its stream, for an event larger than
+    /// the limit.
     is_gone: bool,
 }
 
-/// A session, whether it goes on or not.
+/// A session, open or ended.
 #[derive(Debug)]
 pub(super) struct Session {
-    /// Who opened it.
+    /// The principal that opened it.
     pub(super) peer: Peer,
     /// Whether it has ended, and whether the application knows.
     pub(super) over: bool,
     told: bool,
     /// The ids of its events: the stream, and the place within.
     pub(super) ids: BTreeMap<String, (u64, usize)>,
-    /// Whether the server heard that its client is ready.
+    /// Whether the server received `initialized` of its client.
     ready: bool,
     key: Option<SessionKey>,
     /// Its events in their order.
     kept: Vec<Told>,
     /// The calls by the ids of their requests.
     pub(super) works: BTreeMap<String, u64>,
-    /// The ids of requests that its client cancelled, also before they were written: the two may arrive in either order.
+    /// The ids of requests that their client cancelled, also before they were written: the two may
+    /// arrive in either order.
     cancels: BTreeSet<String>,
 }
 
@@ -108,7 +111,7 @@ struct Kept {
     written: bool,
 }
 
-/// What was seen.
+/// The observations.
 pub(super) struct Watch {
     /// All sessions there ever were.
     pub(super) sessions: BTreeMap<String, Session>,
@@ -154,7 +157,7 @@ impl Watch {
         }
     }
 
-    /// Another server is there: it knows nothing of what was.
+    /// Another server has started, without any earlier state.
     pub(super) fn restarted(&mut self) {
         self.conns.clear();
         self.names.clear();
@@ -165,7 +168,7 @@ impl Watch {
         self.sessions.values_mut().for_each(|session| (session.over, session.told) = (true, true));
     }
 
-    /// The server shuts down: it ends its listeners, and forgets what it kept of them.
+    /// The server shuts down: it ends its listeners, and drops their stored events.
     pub(super) fn shut_down(&mut self) {
         let Self { sessions, streams, .. } = self;
         for session in sessions.values_mut() {
@@ -177,7 +180,7 @@ impl Watch {
         }
     }
 
-    /// How many sessions go on.
+    /// Returns the number of open sessions.
     pub(super) fn open_sessions(&self) -> usize {
         self.sessions.values().filter(|session| !session.over).count()
     }
@@ -191,7 +194,7 @@ impl Watch {
         assert!(self.conns.insert(conn, conn_state).is_none(), "{conn:?} is used twice");
     }
 
-    /// What is written on it from now on is not understood.
+    /// Later input on it is not parsed.
     pub(super) fn make_opaque(&mut self, conn: ConnectionId) {
         if let Some(conn) = self.conns.get_mut(&conn) {
             conn.opaque = true;
@@ -278,7 +281,7 @@ impl Watch {
                 reply.stream = Some((stream, next));
                 let log = self.streams.entry((key, stream)).or_default();
                 log.at = Some(conn);
-                // Whoever comes back after the answer has it.
+                // A client that resumes after the response gets it.
                 if log.answer.is_some_and(|answer| next > answer) {
                     log.over.get_or_insert(now);
                 }
@@ -291,7 +294,7 @@ impl Watch {
         self.conns.get_mut(&conn).expect("as above").reply = Some(reply);
     }
 
-    /// Where a request that asks for the rest of a stream goes on.
+    /// Returns the position from which a request resumes a stream.
     fn place(&self, asked: &Asked) -> Option<(SessionKey, u64, usize)> {
         let (session, cursor) = (self.sessions.get(asked.session.as_ref()?)?, asked.cursor.as_ref()?);
         let (stream, at) = *session.ids.get(cursor)?;
@@ -370,12 +373,12 @@ impl Watch {
         let line = self.conns.get_mut(&conn).expect("a connection that is open");
         let peer = line.peer;
         let reply = line.reply.as_mut().expect("an event has a head before it");
-        let asked = reply.asked.as_ref().unwrap_or_else(|| panic!("an event to nobody who asked: {event:?}"));
+        let asked = reply.asked.as_ref().unwrap_or_else(|| panic!("an event without a request: {event:?}"));
         assert!(!reply.over, "an event after the answer: {event:?}");
         let message: Value = serde_json::from_str(&event.data).unwrap_or_default();
         let session = asked.session.as_ref().and_then(|id| self.sessions.get_mut(id));
         let Some((session, key)) = session.and_then(|session| session.key.map(|key| (session, key))) else {
-            assert_eq!(event.id, None, "an event that nobody can come back for has an id: {asked:?}");
+            assert_eq!(event.id, None, "an event that cannot be resumed from has an id: {asked:?}");
             check_marks(peer, Some(&asked.serves), &event.data);
             reply.over = is_answer(&message) && message["id"] == asked.body["id"];
             return;
@@ -391,7 +394,7 @@ impl Watch {
                 let new = log.serves.is_none() && at == 0;
                 let listens = asked.serves == Serves::Listener;
                 let again = log.serves == Some(Serves::Listener) && listens;
-                // Questions may have been kept for a listener before there was one, and let go of.
+                // Input requests may have been stored for a later listener, and dropped.
                 let late = log.serves.is_none() && listens && at > 0 && {
                     let after = &session.kept[log.events[at - 1].ordinal..];
                     after[0].is_gone || !fits(after, &self.scenario)
@@ -409,7 +412,7 @@ impl Watch {
         let ordinal = kept.ordinal;
         let again = std::mem::replace(&mut kept.written, true);
         reply.over = log.answer == Some(at);
-        assert!(!reply.over || log.serves != Some(Serves::Listener), "an answer on a stream that nobody asked on");
+        assert!(!reply.over || log.serves != Some(Serves::Listener), "an answer on a stream without a request");
         if reply.over {
             log.over.get_or_insert(now);
         }
@@ -420,7 +423,7 @@ impl Watch {
         }
     }
 
-    /// An event is said once more: what must be kept as well since then fits into the bounds.
+    /// An event is replayed: it and all later ones must fit into the limits.
     fn check_history(&self, now: Instant, session: &str, key: SessionKey, ordinal: usize) {
         let held = |told: &&Told| {
             let over = self.streams.get(&(key, told.stream)).and_then(|stream| stream.over);
@@ -432,7 +435,7 @@ impl Watch {
         assert!(bytes <= self.scenario.history_bytes, "{bytes} bytes are kept");
     }
 
-    /// The server tells of a session, or of an event that it keeps.
+    /// The server reports a session, or a stored event.
     pub(super) fn told(&mut self, event: &server::Event) {
         match event {
             server::Event::SessionOpened(key) => self.opened.push_back(*key),
@@ -475,7 +478,7 @@ impl Watch {
         session.kept.push(Told { stream, size, is_gone });
     }
 
-    /// The server has said all that it has to say for now.
+    /// The server has no pending output.
     pub(super) fn settle(&mut self) {
         while let Some(name) = self.named.pop_front() {
             let key = self.opened.pop_front().expect("a session id that opened no session");
@@ -488,18 +491,20 @@ impl Watch {
         }
     }
 
-    /// Whether a client that has a session is known to be ready in it: one whose word of that was lost is not told of changes.
+    /// Whether the server knows that the client of a session is ready. After a lost `initialized`
+    /// it sends no changes.
     pub(super) fn is_ready(&self, number: u64) -> bool {
         let own = self.sessions.values().filter(|session| session.peer.number == number && !session.over);
         own.max_by_key(|session| session.key).is_none_or(|session| session.ready)
     }
 
-    /// Who opened this session.
+    /// Returns the principal that opened this session.
     pub(super) fn owner(&self, key: SessionKey) -> Option<&Session> {
         self.names.get(&key).and_then(|name| self.sessions.get(name))
     }
 
-    /// Whether a request in this session may be cancelled: its client said so, or the session is over.
+    /// Whether a request in this session may be cancelled: its client cancelled it, or the session
+    /// is over.
     pub(super) fn may_cancel(&self, key: SessionKey, mark: Mark) -> bool {
         self.cancelled.contains(&(mark.host, mark.tag)) || self.owner(key).is_none_or(|session| session.over)
     }
@@ -513,12 +518,12 @@ fn fits(events: &[Told], scenario: &Scenario) -> bool {
 
 fn check_marks(peer: Peer, serves: Option<&Serves>, text: &str) {
     for mark in Mark::all(text) {
-        assert_eq!(mark.host, peer.number, "{peer:?} is told what is not its own: {text}");
+        assert_eq!(mark.host, peer.number, "{peer:?} gets a message of another peer: {text}");
         // A question whose own stream was lost is asked on that of the session.
         if serves == Some(&Serves::Listener) && text.contains("elicitation/create") {
             continue;
         }
-        assert_eq!(serves, Some(&Serves::Work(mark.tag)), "{peer:?} is told on another stream: {text}");
+        assert_eq!(serves, Some(&Serves::Work(mark.tag)), "{peer:?} gets it on another stream: {text}");
     }
 }
 
@@ -527,7 +532,7 @@ fn is_answer(message: &Value) -> bool {
     message.get("method").is_none() && (message.get("result").is_some() || message.get("error").is_some())
 }
 
-/// What is answered to somebody who has no such session.
+/// Checks the response to a client without such a session.
 const fn is_refusal(status: u16) -> bool {
     matches!(status, 401 | 403 | 404 | 408 | 503)
 }

@@ -1,4 +1,4 @@
-//! The world of one run: what can happen next, and who does what.
+//! The world of one run: its possible steps, and their execution.
 
 use super::super::digest::log::{Engine, Log, Op};
 use super::app::{self, Task};
@@ -8,10 +8,9 @@ use super::report::{Life, Report};
 use super::watch::Watch;
 use super::{Chaos, Fault, Rng, Scenario};
 use mcp_proto::client::State;
-use mcp_proto::exchange::{Action, Closed, ConnectionId};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, ConnectionNotice, IoEvent};
 use mcp_proto::input::{
-    Admission, AdmitToken, Answer, Applied, ClientCommand, Input, InputAnswer, InputKey, IoEvent, RequestKey,
-    WiredClientInput,
+    Admission, AdmitToken, Answer, Applied, ClientCommand, Input, InputAnswer, InputKey, RequestKey, WiredClientInput,
 };
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::Object;
@@ -35,7 +34,7 @@ enum Next {
     Up,
 }
 
-/// A server, its clients, whoever means harm, and the connections between them.
+/// A server, its clients, the malicious peer, and the connections between them.
 pub struct World {
     pub(super) scenario: Scenario,
     pub(super) now: Instant,
@@ -46,16 +45,16 @@ pub struct World {
     // The server.
     pub(super) server: WiredServer,
     pub(super) life: Life,
-    /// When another one comes up, if this one has ended.
+    /// The time of the restart, if the server has ended.
     pub(super) up: Option<Instant>,
-    /// Until when it takes nobody in, who comes to it anew.
+    /// Until then the server refuses new connections.
     pub(super) closed_until: Instant,
-    /// By when one that is to end must have ended.
+    /// The time by which a server that shuts down must have ended.
     pub(super) drain_until: Instant,
     pub(super) config: Arc<ServerConfig>,
     pub(super) router: Router<()>,
     pub(super) tasks: BTreeMap<RequestKey, Task>,
-    /// Answers to what was cancelled.
+    /// Late responses to cancelled requests.
     pub(super) late: VecDeque<Answer>,
     pub(super) cancelled: Vec<Task>,
     pub(super) admits: Vec<(Instant, AdmitToken, Admission)>,
@@ -73,9 +72,9 @@ pub struct World {
     pub(super) opening: Vec<(Instant, Owner, ConnectionId, Option<Closed>)>,
     pub(super) hanging: BTreeSet<(Owner, ConnectionId)>,
     pub(super) closing: Vec<(Instant, Owner, ConnectionId, Closed)>,
-    /// The next connection of somebody who is no client.
+    /// The next connection of the malicious peer.
     pub(super) raw_channel: u64,
-    /// What the engines are told, if that is kept.
+    /// The inputs of the engines, if they are recorded.
     pub(in crate::sim) log: Log,
     next_operation: Instant,
     operations: u64,
@@ -87,7 +86,7 @@ impl World {
         Self::with(scenario, trace, Log::default())
     }
 
-    /// A world that keeps what its engines are told.
+    /// A world that records the inputs of its engines.
     pub(in crate::sim) fn logged(scenario: &Scenario) -> Self {
         Self::with(scenario, false, Log::on())
     }
@@ -168,10 +167,10 @@ impl World {
             if link.down.may_accept() && link.reads {
                 options.push((link.down.stalled_until(), Next::Accept(n, false)));
             }
-            if let (Some(at), true) = (link.up.next_arrival(), self.server.wants_read(link.at_server)) {
+            if let (Some(at), true) = (link.up.next_arrival(), link.server_reads) {
                 options.push((at, Next::Arrive(n, true)));
             }
-            if let (Some(at), true) = (link.down.next_arrival(), self.reads(link)) {
+            if let (Some(at), true) = (link.down.next_arrival(), link.reads) {
                 options.push((at.max(awake), Next::Arrive(n, false)));
             }
         }
@@ -185,13 +184,6 @@ impl World {
         options
     }
 
-    fn reads(&self, link: &Link) -> bool {
-        match self.host_of(link.owner) {
-            Some(n) => self.hosts[n].engine.wants_read(link.at_client),
-            None => link.reads,
-        }
-    }
-
     fn awake(&self, owner: Owner) -> Instant {
         self.host_of(owner).map_or(Instant::ZERO, |n| self.hosts[n].asleep)
     }
@@ -201,7 +193,8 @@ impl World {
         self.options().into_iter().map(|(at, _)| at.max(self.now)).min()
     }
 
-    /// Lets the next thing happen if it happens until then: of all that can happen first in time, one by lot.
+    /// Executes the next step if it is due by then. Of all steps at the earliest time, a random one
+    /// comes first.
     pub(super) fn step(&mut self, until: Instant) -> bool {
         let mut options = self.options();
         let first = options.iter().map(|(at, _)| (*at).max(self.now)).min();
@@ -268,7 +261,7 @@ impl World {
         }
     }
 
-    /// Tells a client something, and carries out what it says.
+    /// Applies an input to a client, and carries out its outputs.
     pub(super) fn tell(&mut self, n: usize, input: WiredClientInput) -> Option<Applied> {
         let host = &mut self.hosts[n];
         if self.trace {
@@ -279,7 +272,7 @@ impl World {
         let applied = host.tell(self.now, input, &mut self.report).ok();
         let lapses = before != State::Lapsed && host.state() == State::Lapsed;
         match applied {
-            // Its events can come only after the application knows of the call.
+            // Its events can come only after the application has the id of the call.
             Some(Applied::Call(_)) => {}
             _ => self.drain_host(n),
         }
@@ -297,6 +290,9 @@ impl World {
                 Action::Open(channel, _) => self.want_open(Owner::Host(number), channel),
                 Action::Write(channel, bytes) => self.client_writes(Owner::Host(number), channel, bytes),
                 Action::Close(channel, _) => self.client_closes(Owner::Host(number), channel),
+                Action::Read(channel, reads) => self.client_reads(Owner::Host(number), channel, reads),
+                Action::Notice(_, ConnectionNotice::Closed(_)) => self.hosts[n].channels += 1,
+                Action::Notice(_, ConnectionNotice::Closing(_)) => {}
                 Action::Event(event) => self.hosts[n].event(self.now, event, &mut self.done, &mut self.report),
             }
         }
@@ -338,8 +334,9 @@ impl World {
 
     // ---- the operations
 
-    /// Runs to the end: the operations, a time without faults in which every client must find its way, then the end of every client, of
-    /// every session and of the server, after which nothing may be left.
+    /// Runs to the end: the operations, a time without faults in which every client must recover,
+    /// then the end of every client, of every session and of the server. After that no state may be
+    /// left.
     pub fn run(&mut self) -> Report {
         while self.operations < self.scenario.operations {
             while self.step(self.next_operation) {}
@@ -374,7 +371,7 @@ impl World {
         self.log.push(Engine::Server, self.now, || Op::Stats(format!("{:?}", self.server.stats())));
     }
 
-    /// How many faults were drawn by lot, and how many operations were made.
+    /// Returns the number of random faults, and of operations.
     pub(super) fn drawn(&self) -> (u64, u64) {
         (self.chaos.drawn, self.operations)
     }
@@ -469,7 +466,7 @@ impl World {
                 }
                 1 | 2 => {
                     let nothing = InputAnswer::Elicitation(ElicitResult::Cancel);
-                    self.tell(n, Input::Command(ClientCommand::Answer(InputKey(9999), nothing)));
+                    self.tell(n, Input::Command(ClientCommand::Answer(InputKey::new(9999), nothing)));
                 }
                 3 | 4 => {
                     self.tell(n, Input::Command(ClientCommand::Notify("acme/note".into(), Object::new())));
@@ -483,7 +480,7 @@ impl World {
         }
     }
 
-    /// Something that no driver should say, but one might.
+    /// Applies an input that no correct driver sends.
     pub(super) fn spurious(&mut self, n: usize) {
         let channel = ConnectionId(1 + self.rng.below(40));
         let known = self.is_known(Owner::Host(self.hosts[n].number), channel);
@@ -492,10 +489,10 @@ impl World {
             1 => Input::Command(ClientCommand::Cancel(mcp_proto::input::CallId(9999), None)),
             2 => {
                 let nothing = InputAnswer::Elicitation(ElicitResult::Cancel);
-                Input::Command(ClientCommand::Answer(InputKey(9999), nothing))
+                Input::Command(ClientCommand::Answer(InputKey::new(9999), nothing))
             }
-            3 if !known => Input::Event(channel, IoEvent::Bytes("late\n".into())),
-            4 | 7 if !known => Input::Event(channel, IoEvent::Eof),
+            3 if !known => Input::Event(channel, IoEvent::Read("late\n".into())),
+            4 | 7 if !known => Input::Event(channel, IoEvent::ReadClosed),
             5 if !known => Input::Event(channel, IoEvent::Closed(Closed::Reset)),
             6 if !known => Input::Event(channel, IoEvent::Opened(mcp_proto::exchange::Peer::default())),
             _ => Input::Event(channel, IoEvent::Written(0)),
@@ -503,14 +500,14 @@ impl World {
         self.tell(n, input);
     }
 
-    /// What must hold after each step.
+    /// Checks the invariants after each step.
     fn look(&mut self) {
         let now = self.now;
         self.hosts.iter_mut().for_each(|host| host.look(now));
         let limits = &self.config.limits.server;
         assert!(self.server.running() <= limits.max_running_requests, "more requests than the limit");
         assert!(self.watch.open_sessions() <= limits.max_sessions, "more sessions than the limit");
-        // An answer is never refused, and what a client comes back for is the history at most.
+        // A response is never refused, and the stored events are at most the history.
         let most = limits.max_unsent + self.scenario.history_bytes + (64 << 10);
         assert!(self.links.iter().all(|link| link.unsent <= most), "more unsent bytes than the limit");
     }

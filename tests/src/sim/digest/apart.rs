@@ -1,8 +1,11 @@
-//! A server whose connections stand beside it, as in an adapter with many tasks: what it sends and aborts can be seen.
+//! A server with separate connections, as in an adapter with many tasks: the messages and aborts of
+//! the engine are visible.
 
+use super::super::is_refused;
 use super::said::Said;
 use mcp_proto::Instant;
-use mcp_proto::input::{AdmitToken, Input, IoEvent, Note, RequestKey, ServerCommand, WiredServerInput};
+use mcp_proto::exchange::{Closed, IoEvent};
+use mcp_proto::input::{AdmitToken, Input, Note, RequestKey, ServerCommand, WiredServerInput};
 use mcp_proto::server::{Event, ServerConfig};
 use mcp_proto::wired::{Connection, Kind, Mail, SharedServer};
 use std::collections::{BTreeMap, VecDeque};
@@ -12,30 +15,34 @@ use std::sync::Arc;
 pub struct Apart {
     server: SharedServer,
     connections: BTreeMap<u64, Connection>,
-    /// What it sent and aborted, and was not taken.
+    /// The sent and aborted items that were not taken yet.
     mail: VecDeque<Mail>,
     /// Admissions that wait for a decision.
     asked: BTreeMap<u64, AdmitToken>,
-    closing: bool,
 }
 
 impl Apart {
     /// A server without connections.
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
         let server = SharedServer::new(config, seed, now);
-        Self { server, connections: BTreeMap::new(), mail: VecDeque::new(), asked: BTreeMap::new(), closing: false }
+        Self { server, connections: BTreeMap::new(), mail: VecDeque::new(), asked: BTreeMap::new() }
     }
 
-    /// A connection, by its number; `None` if the server takes no more.
+    /// A connection, by its number. `None` if the server refuses it.
     pub fn accept(&mut self, now: Instant, kind: Kind) -> Option<u64> {
-        let connection = self.server.join(now, kind, Default::default())?;
+        let mut connection = self.server.accept(now, kind, Default::default());
         let number = connection.number();
+        if is_refused(number) {
+            connection.handle_io(now, IoEvent::Closed(Closed::Aborted));
+            drop(self.server.exchange(now, connection.take_turn()));
+            return None;
+        }
         self.connections.insert(number, connection);
         self.settle(now, number);
         Some(number)
     }
 
-    /// Tells the server, or one of its connections, something.
+    /// Applies an input to the server, or to one of its connections.
     pub fn input(&mut self, now: Instant, input: WiredServerInput) {
         match input {
             Input::Event(number, wire) => {
@@ -45,7 +52,6 @@ impl Apart {
                 self.settle(now, number.0);
                 if closed {
                     self.connections.remove(&number.0);
-                    self.server.leave(now, number.0);
                 }
             }
             Input::Tick => {
@@ -65,7 +71,7 @@ impl Apart {
             Input::Command(ServerCommand::Publish(change)) => self.server.publish(now, change),
             Input::Command(ServerCommand::Revoke(principal)) => self.server.revoke(now, &principal),
             Input::Command(ServerCommand::Admit(key, admission)) => {
-                if let Some(token) = self.asked.remove(&key.0) {
+                if let Some(token) = self.asked.remove(&key.number()) {
                     self.server.admit(now, token, admission);
                 }
             }
@@ -80,25 +86,22 @@ impl Apart {
         self.settle_all(now);
     }
 
-    /// The next event. What was sent and aborted before goes to `said`.
+    /// Returns the next event. Earlier messages and aborts are added to `said`.
     pub fn poll(&mut self, now: Instant, said: &mut Said) -> Option<Event> {
         self.settle_all(now);
         for mail in self.mail.drain(..) {
             match &mail {
                 Mail::Send(exchange, outgoing) => said.send(exchange.0, outgoing),
                 Mail::Abort(exchange) => said.abort(exchange.0),
+                Mail::Close | Mail::Terminate => {}
             }
         }
         let event = self.server.poll_event()?;
         said.event_of_server(&event);
         match event {
             Event::Admit(token, _) => {
-                self.asked.insert(token.key().0, token);
+                self.asked.insert(token.key().number(), token);
                 self.poll(now, said)
-            }
-            Event::Terminated => {
-                self.closing = true;
-                Some(event)
             }
             event => Some(event),
         }
@@ -108,28 +111,18 @@ impl Apart {
         while let Some(number) = self.server.poll_woken() {
             self.settle(now, number);
         }
-        if std::mem::take(&mut self.closing) {
-            for number in self.connections.keys().copied().collect::<Vec<_>>() {
-                if let Some(connection) = self.connections.get_mut(&number) {
-                    connection.close(now);
-                }
-                self.settle(now, number);
-            }
-        }
     }
 
-    /// Lets a connection and the server talk until both are silent.
+    /// Runs a connection and the server until both have no output.
     fn settle(&mut self, now: Instant, number: u64) {
         let Some(connection) = self.connections.get_mut(&number) else { return };
         loop {
-            let (facts, diagnostics) = connection.take_facts();
-            let mut moved = !facts.is_empty() || !diagnostics.is_empty();
-            self.server.facts(now, facts, diagnostics);
-            while let Some(mail) = self.server.poll_mail(number) {
-                moved = true;
-                self.mail.push_back(mail.clone());
-                mail.deliver(now, connection);
-            }
+            let turn = connection.take_turn();
+            let mut moved = !turn.is_empty();
+            let reply = self.server.exchange(now, turn);
+            moved |= !reply.is_empty();
+            self.mail.extend(reply.iter().cloned());
+            connection.apply(now, reply);
             while connection.poll_output().is_some() {
                 moved = true;
             }

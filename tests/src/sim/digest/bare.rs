@@ -1,18 +1,19 @@
-//! A client at seam B, with one connection for each exchange: what it starts, sends and aborts can be seen, and no pool stands between.
+//! A client at seam B, with one connection for each exchange: its starts, messages and aborts are
+//! visible, without a pool.
 
 use super::said::Said;
 use bytes::Bytes;
 use mcp_proto::client::{Client, Event, Output};
 use mcp_proto::exchange::{
-    ConnectionId, Endpoint, ExchangeEvent, ExchangeId, Inbound, Outbound, Peer, Shutdown, Start,
+    ConnectionId, Endpoint, ExchangeEvent, ExchangeId, Inbound, IoEvent, Outbound, Peer, Shutdown, Start,
 };
-use mcp_proto::input::{Input, IoEvent, WiredClientInput};
+use mcp_proto::input::{Input, WiredClientInput};
 use mcp_proto::wired::{Connection, ConnectionOutput, Kind};
 use mcp_proto::{ClientConfig, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// A client and the connections of its exchanges, each of which has the number of its exchange.
+/// A client and the connections of its exchanges. Each connection has the number of its exchange.
 pub struct Bare {
     client: Client,
     connections: BTreeMap<u64, Route>,
@@ -27,7 +28,7 @@ struct Route {
     over: bool,
 }
 
-/// What the network is to do, and what the application is told.
+/// The actions for the network, and the events for the application.
 #[derive(Debug)]
 pub enum Deed {
     /// Open this connection, of messages by line or of HTTP.
@@ -49,7 +50,7 @@ impl Bare {
         bare
     }
 
-    /// Tells the client, or the connection of an exchange, something.
+    /// Applies an input to the client, or to the connection of an exchange.
     pub fn tell(&mut self, now: Instant, input: WiredClientInput) {
         match input {
             Input::Event(ConnectionId(number), wire) => {
@@ -79,23 +80,23 @@ impl Bare {
         self.settle(now);
     }
 
-    /// What is to be done next.
+    /// Returns the next action.
     pub fn next_deed(&mut self) -> Option<Deed> {
         self.deeds.pop_front()
     }
 
-    /// When to tell it that time has passed.
+    /// Returns the time of the next timer.
     pub fn next_timeout(&self) -> Option<Instant> {
         let connections = self.connections.values().filter_map(|route| route.connection.poll_timeout());
         connections.chain(self.client.poll_timeout()).min()
     }
 
-    /// What the client started, sent and aborted since this was last asked, and its events.
+    /// Returns the starts, messages and aborts of the client since the last call, and its events.
     pub fn take_said(&mut self) -> Said {
         std::mem::take(&mut self.said)
     }
 
-    /// Lets the client and the connections talk until all are silent.
+    /// Runs the client and the connections until all have no output.
     fn settle(&mut self, now: Instant) {
         loop {
             while let Some(output) = self.client.poll_output() {
@@ -117,10 +118,11 @@ impl Bare {
             }
             while route.connection.poll_diagnostic().is_some() {}
             while let Some(output) = route.connection.poll_output() {
-                self.deeds.push_back(match output {
-                    ConnectionOutput::Write(bytes) => Deed::Write(*number, bytes),
-                    ConnectionOutput::Close(how) => Deed::Close(*number, how),
-                });
+                match output {
+                    ConnectionOutput::Write(bytes) => self.deeds.push_back(Deed::Write(*number, bytes)),
+                    ConnectionOutput::Read(_) => {}
+                    ConnectionOutput::Close(how) => self.deeds.push_back(Deed::Close(*number, how)),
+                }
             }
         }
     }

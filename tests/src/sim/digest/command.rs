@@ -85,7 +85,8 @@ fn check(folder: &Path) -> io::Result<bool> {
     Ok(differ.is_empty() && digests.len() == expected.len())
 }
 
-/// Prints the first line in which the engines of this build and those of the build that recorded differ, and what came before it.
+/// Prints the first line that differs between the engines of this build and those of the recording
+/// build, with the lines before it.
 fn diff(world: World, seed: u64, folder: &Path) -> io::Result<bool> {
     let mut now = Vec::new();
     show(world, seed, folder, &mut now)?;

@@ -1,18 +1,19 @@
-//! What the engines of a simulated run were told, in words of the harness: what a crate renames changes nothing here.
+//! The inputs of the engines of a simulated run, in names of the harness: renames in a crate change
+//! nothing here.
 
 use mcp_proto::Instant;
 use mcp_proto::call::{CallOptions, RawCall};
-use mcp_proto::exchange::{Closed, ExitStatus, Headers, Peer};
+use mcp_proto::exchange::{Closed, ExitStatus, Headers, IoEvent, Peer};
 use mcp_proto::input::{
-    Admission, AdmitKey, AuthKey, Authorization, CallId, ClientCommand, Input, InputAnswer, InputKey, IoEvent,
-    Principal, ServerCommand, WiredClientInput, WiredServerInput,
+    Admission, AdmitKey, AuthKey, Authorization, CallId, ClientCommand, Input, InputAnswer, InputKey, Principal,
+    ServerCommand, WiredClientInput, WiredServerInput,
 };
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::{Object, RawJson};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Which engine of a run was told something.
+/// The engine of a run that gets an input.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Engine {
     /// The client of this number.
@@ -25,10 +26,11 @@ pub enum Engine {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Entry(pub Engine, pub u64, pub Op);
 
-/// What an engine was told.
+/// An input of an engine.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Op {
-    /// A new client, in place of one of the same number. `rng` is the state of the generator that draws its configuration.
+    /// A new client, in place of one with the same number. `rng` is the state of the generator that
+    /// draws its configuration.
     Client {
         /// The state.
         rng: u64,
@@ -49,7 +51,7 @@ pub enum Op {
     Command(CommandOp),
     /// The task of this request, an application of the server, does the next thing.
     Act(u64),
-    /// The answer to this request, which was cancelled, comes late.
+    /// The late response to this request, which was cancelled.
     Late(u64),
     /// Progress of a request that does not exist.
     StrayNote,
@@ -57,11 +59,12 @@ pub enum Op {
     Publish,
     /// The access of this principal ends.
     Revoke(String),
-    /// The application decides about what has this key.
+    /// The application decides about the item with this key.
     Admit(u64, AdmissionOp),
-    /// The server is to end within so many milliseconds.
+    /// The server ends within this number of milliseconds.
     Shutdown(u64),
-    /// What the engine of the run counted until now. Compared while a run is recorded, and not written to a file.
+    /// The counters of the engine of the run until now. Compared while a run is recorded, and not
+    /// written to a file.
     Stats(String),
 }
 
@@ -74,7 +77,7 @@ pub enum WireOp {
     Bytes(String),
     /// The peer sends no more.
     Eof,
-    /// So many bytes were written.
+    /// This number of bytes was written.
     Written(usize),
     /// It is closed.
     Closed(ClosedOp),
@@ -94,7 +97,7 @@ pub enum ClosedOp {
     Timeout,
 }
 
-/// What the application of a client commands.
+/// A command of a client's application.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names of mcp_proto::input::ClientCommand and mcp_proto::call::CallOptions")]
 pub enum CommandOp {
@@ -150,7 +153,7 @@ pub enum AdmissionOp {
 pub struct Log(Option<Vec<Entry>>);
 
 impl Log {
-    /// A log that keeps what it is given.
+    /// A log that records its entries.
     pub const fn on() -> Self {
         Self(Some(Vec::new()))
     }
@@ -172,7 +175,8 @@ impl Log {
         });
     }
 
-    /// Keeps an input of the server, unless it answers or notifies: that is its task's [`Op::Act`] or [`Op::Late`].
+    /// Keeps an input of the server, except responses and notifications: those are [`Op::Act`] or
+    /// [`Op::Late`] of a task.
     pub fn server(&mut self, at: Instant, input: &WiredServerInput) {
         let op = match input {
             Input::Event(connection, wire) => Op::Wire(connection.0, wire.into()),
@@ -180,13 +184,13 @@ impl Log {
             Input::Command(ServerCommand::Respond(_) | ServerCommand::Notify(..)) => return,
             Input::Command(ServerCommand::Publish(_)) => Op::Publish,
             Input::Command(ServerCommand::Revoke(principal)) => Op::Revoke(principal.0.clone()),
-            Input::Command(ServerCommand::Admit(key, admission)) => Op::Admit(key.0, admission.into()),
+            Input::Command(ServerCommand::Admit(key, admission)) => Op::Admit(key.number(), admission.into()),
             Input::Command(ServerCommand::Shutdown(grace)) => Op::Shutdown(millis(*grace)),
         };
         self.push(Engine::Server, at, || op);
     }
 
-    /// What was kept.
+    /// Returns the entries.
     pub fn take(&mut self) -> Vec<Entry> {
         self.0.take().unwrap_or_default()
     }
@@ -205,8 +209,8 @@ impl From<&IoEvent> for WireOp {
                 assert_eq!(*peer, Peer::default(), "peers are not recorded");
                 Self::Opened
             }
-            IoEvent::Bytes(bytes) => Self::Bytes(bytes.iter().copied().map(char::from).collect()),
-            IoEvent::Eof => Self::Eof,
+            IoEvent::Read(bytes) => Self::Bytes(bytes.iter().copied().map(char::from).collect()),
+            IoEvent::ReadClosed => Self::Eof,
             IoEvent::Written(n) => Self::Written(*n),
             IoEvent::Closed(why) => Self::Closed(match why {
                 Closed::Eof => ClosedOp::Eof,
@@ -230,9 +234,9 @@ impl WireOp {
             Self::Opened => IoEvent::Opened(Peer::default()),
             Self::Bytes(text) => {
                 let byte = |c| u8::try_from(u32::from(c)).expect("each character is a byte");
-                IoEvent::Bytes(text.chars().map(byte).collect::<Vec<_>>().into())
+                IoEvent::Read(text.chars().map(byte).collect::<Vec<_>>().into())
             }
-            Self::Eof => IoEvent::Eof,
+            Self::Eof => IoEvent::ReadClosed,
             Self::Written(n) => IoEvent::Written(*n),
             Self::Closed(why) => IoEvent::Closed(match why {
                 ClosedOp::Eof => Closed::Eof,
@@ -271,7 +275,7 @@ impl From<&ClientCommand> for CommandOp {
             },
             ClientCommand::Cancel(call, reason) => Self::Cancel(call.0, reason.clone()),
             ClientCommand::Answer(key, InputAnswer::Elicitation(answer)) => Self::Answer(
-                key.0,
+                key.number(),
                 match answer {
                     ElicitResult::Accept(content) => AnswerOp::Accept(json(content)),
                     ElicitResult::Decline => AnswerOp::Decline,
@@ -280,10 +284,10 @@ impl From<&ClientCommand> for CommandOp {
             ),
             ClientCommand::Notify(method, params) => Self::Notify(method.clone(), json(params)),
             ClientCommand::NotifyTracked(method, params) => Self::NotifyTracked(method.clone(), json(params)),
-            ClientCommand::Authorize(key, Authorization::Refuse) => Self::Authorize(key.0, None),
+            ClientCommand::Authorize(key, Authorization::Refuse) => Self::Authorize(key.number(), None),
             ClientCommand::Authorize(key, Authorization::Headers(fields)) => {
                 assert_eq!(fields.iter().count(), 1, "one field");
-                Self::Authorize(key.0, Some(fields.get("Authorization").expect("that field").to_owned()))
+                Self::Authorize(key.number(), Some(fields.get("Authorization").expect("that field").to_owned()))
             }
             ClientCommand::Close => Self::Close,
             other => panic!("no run commands {other:?}"),
@@ -292,7 +296,7 @@ impl From<&ClientCommand> for CommandOp {
 }
 
 impl CommandOp {
-    /// As an application gives it.
+    /// The type that an application uses.
     pub fn command(&self) -> ClientCommand {
         let object = |text: &String| {
             let json = RawJson::parse(text.clone().into_bytes()).expect("written as JSON");
@@ -323,7 +327,7 @@ impl CommandOp {
                     AnswerOp::Decline => ElicitResult::Decline,
                     AnswerOp::Cancel => ElicitResult::Cancel,
                 };
-                ClientCommand::Answer(InputKey(*key), InputAnswer::Elicitation(answer))
+                ClientCommand::Answer(InputKey::new(*key), InputAnswer::Elicitation(answer))
             }
             Self::Notify(method, params) => ClientCommand::Notify(method.clone(), object(params)),
             Self::NotifyTracked(method, params) => ClientCommand::NotifyTracked(method.clone(), object(params)),
@@ -331,7 +335,7 @@ impl CommandOp {
                 let with = with.as_ref().map_or(Authorization::Refuse, |value| {
                     Authorization::Headers(Headers::new().with("Authorization", value.clone()))
                 });
-                ClientCommand::Authorize(AuthKey(*key), with)
+                ClientCommand::Authorize(AuthKey::new(*key), with)
             }
             Self::Close => ClientCommand::Close,
         }
@@ -350,13 +354,13 @@ impl From<&Admission> for AdmissionOp {
 }
 
 impl AdmissionOp {
-    /// As an application gives it.
+    /// The type that an application uses.
     pub fn command(&self, key: u64) -> ServerCommand {
         let admission = match self {
             Self::Accept(principal) => Admission::Accept(principal.clone().map(Principal)),
             Self::Unauthorized(text) => Admission::Unauthorized(text.clone()),
             Self::Forbidden(text) => Admission::Forbidden(text.clone()),
         };
-        ServerCommand::Admit(AdmitKey(key), admission)
+        ServerCommand::Admit(AdmitKey::new(key), admission)
     }
 }

@@ -1,8 +1,9 @@
 //! What engines do, as hashes that a change of names does not change.
 //!
-//! [`record`] runs worlds of the simulator and keeps what their engines were told, in words of the harness ([`log`]). [`replay`] tells it to
-//! engines of this build and writes down what they do ([`said`]). A change that is to change no behaviour gives the same hashes. The files
-//! are large and can be made again by the commit that made them, so they are not in the tree; the hashes are.
+//! [`record`] runs worlds of the simulator and keeps the inputs of their engines, in names of the
+//! harness ([`log`]). [`replay`] passes them to engines of this build and writes down the outputs
+//! ([`said`]). A change without a change of behaviour gives the same hashes. The files are large
+//! and can be made again by the commit that made them, so only the hashes are in the tree.
 
 pub mod apart;
 pub mod bare;
@@ -23,7 +24,7 @@ use std::path::Path;
 /// Seeds that have one hash, and whose inputs are in one file.
 pub const SHARE: u64 = 1000;
 
-/// What is recorded: a world of the simulator, and at which seam its engines are driven.
+/// A subject of a recording: a world of the simulator, and the seam that drives its engines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum World {
     /// Clients and a server over lines or HTTP, seam A.
@@ -72,7 +73,7 @@ impl World {
         }
     }
 
-    /// Tells its entries to engines of this build. `each` gets what they do after each.
+    /// Passes its entries to engines of this build. `each` gets the outputs after each.
     fn replay(self, seed: u64, entries: &[Entry], each: impl FnMut(usize, &mut dyn Iterator<Item = String>)) {
         match self {
             Self::Duplex => replay(&settings::Duplex::of(seed), Seam::A, entries, each),
@@ -96,7 +97,7 @@ fn replay<S: Setting>(
     }
 }
 
-/// Hashes what the engines do: each line, after the input and the time at which they did it.
+/// Hashes the outputs of the engines: each line, after the input and its time.
 fn digest(world: World, seed: u64, entries: &[Entry]) -> [u8; 32] {
     let mut hash = hmac_sha256::Hash::new();
     world.replay(seed, entries, |n, lines| {
@@ -130,7 +131,8 @@ impl fmt::Display for Digest {
 /// The file cannot be written.
 ///
 /// # Panics
-/// If an engine that is told the same again counts something else than the one in the run: then a digest would prove nothing.
+/// If an engine with the same inputs has other counters than the one in the run: then a digest
+/// would prove nothing.
 pub fn record(world: World, first: u64, folder: &Path) -> io::Result<()> {
     if world == World::BothB {
         return Ok(());
@@ -159,7 +161,8 @@ pub fn replay_share(world: World, first: u64, folder: &Path) -> io::Result<Diges
     Ok(Digest { world: world.name(), first, hash: hash.finalize() })
 }
 
-/// Writes what the engines of one seed are told and do, line by line: two builds are compared by comparing what they write.
+/// Writes the inputs and outputs of the engines of one seed, line by line: to compare two builds,
+/// compare their lines.
 ///
 /// # Errors
 /// The file of its inputs cannot be read, or the output cannot be written.
@@ -196,11 +199,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn engines_that_are_told_the_same_again_do_the_same() {
+    fn engines_with_the_same_inputs_have_the_same_outputs() {
         for (world, _) in World::ALL {
             for seed in 1..=5 {
                 let entries = world.run(seed);
-                // Also compares what the engines counted.
+                // Also compares the counters of the engines.
                 let before = digest(world, seed, &entries);
                 let text = serde_json::to_string(&entries).unwrap();
                 let read: Vec<Entry> = serde_json::from_str(&text).unwrap();

@@ -1,12 +1,13 @@
 //! A client at seam B and a server, over connections that deliver everything in time, or break.
 
+use super::super::accept;
 use super::bare::{Bare, Deed};
 use super::log::{Engine, Entry, Log, Op};
 use crate::sim::both::app::{self, Mark, Task, Work};
 use crate::sim::rng::Rng;
 use mcp_proto::client::{Event, ListenerStart, Policy, Restart};
-use mcp_proto::exchange::{Action, Closed, ConnectionId, Program, Shutdown};
-use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey, IoEvent, RequestKey, WiredClientInput};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Program, Shutdown};
+use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey, RequestKey, WiredClientInput};
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::Object;
 use mcp_proto::wired::WiredServer;
@@ -57,7 +58,7 @@ struct Pair {
     questions: Vec<(InputKey, u64)>,
     /// The connections by the exchange at the client.
     at_server: BTreeMap<u64, ConnectionId>,
-    /// What is on its way, in the order of delivery.
+    /// The items in transit, in the order of delivery.
     deliveries: BTreeMap<(Instant, u64), Delivery>,
     sequence: u64,
     breaks: bool,
@@ -65,7 +66,7 @@ struct Pair {
     log: Log,
 }
 
-/// Runs the world of a seed, and returns what its client was told.
+/// Runs the world of a seed, and returns the inputs of its client.
 pub fn record(seed: u64) -> Vec<Entry> {
     let mut rng = Rng::new(seed ^ 0x7061_6972);
     let state = rng.draw();
@@ -179,7 +180,7 @@ impl Pair {
 
     fn later(&mut self, delivery: Delivery) {
         self.sequence += 1;
-        // One latency for all: what is sent first arrives first.
+        // One latency for all: the delivery keeps the order of sending.
         self.deliveries.insert((self.now + Duration::from_millis(3), self.sequence), delivery);
     }
 
@@ -188,7 +189,7 @@ impl Pair {
             Delivery::ToClient(exchange, wire) => self.tell(Input::Event(ConnectionId(exchange), wire)),
             Delivery::ToServer(exchange, wire) => {
                 let Some(&connection) = self.at_server.get(&exchange) else { return };
-                if matches!(wire, IoEvent::Bytes(_)) && self.breaks && self.rng.per_mille(40) {
+                if matches!(wire, IoEvent::Read(_)) && self.breaks && self.rng.per_mille(40) {
                     return self.cut(exchange, Closed::Reset);
                 }
                 if matches!(wire, IoEvent::Closed(_)) {
@@ -210,7 +211,7 @@ impl Pair {
         drop(self.client.take_said());
         while let Some(deed) = self.client.next_deed() {
             match deed {
-                Deed::Open(exchange, kind) => match self.server.accept(self.now, kind, Default::default()) {
+                Deed::Open(exchange, kind) => match accept(&mut self.server, self.now, kind) {
                     Some(connection) => {
                         self.at_server.insert(exchange, connection);
                         self.later(Delivery::ToClient(exchange, IoEvent::Opened(Default::default())));
@@ -220,9 +221,11 @@ impl Pair {
                 },
                 Deed::Write(exchange, bytes) => {
                     self.later(Delivery::ToClient(exchange, IoEvent::Written(bytes.len())));
-                    self.later(Delivery::ToServer(exchange, IoEvent::Bytes(bytes)));
+                    self.later(Delivery::ToServer(exchange, IoEvent::Read(bytes)));
                 }
-                Deed::Close(exchange, Shutdown::WriteHalf) => self.later(Delivery::ToServer(exchange, IoEvent::Eof)),
+                Deed::Close(exchange, Shutdown::WriteHalf) => {
+                    self.later(Delivery::ToServer(exchange, IoEvent::ReadClosed))
+                }
                 Deed::Close(_, Shutdown::Terminate) => {}
                 Deed::Close(exchange, Shutdown::Abort) => self.cut(exchange, Closed::Aborted),
                 Deed::Event(Event::InputNeeded { token, request, .. }) => {
@@ -242,12 +245,12 @@ impl Pair {
                 Action::Write(connection, bytes) => {
                     let Some(exchange) = self.exchange_on(connection) else { continue };
                     self.later(Delivery::ToServer(exchange, IoEvent::Written(bytes.len())));
-                    self.later(Delivery::ToClient(exchange, IoEvent::Bytes(bytes)));
+                    self.later(Delivery::ToClient(exchange, IoEvent::Read(bytes)));
                 }
                 Action::Close(connection, how) => {
                     let Some(exchange) = self.exchange_on(connection) else { continue };
                     match how {
-                        Shutdown::WriteHalf => self.later(Delivery::ToClient(exchange, IoEvent::Eof)),
+                        Shutdown::WriteHalf => self.later(Delivery::ToClient(exchange, IoEvent::ReadClosed)),
                         Shutdown::Terminate => {}
                         Shutdown::Abort => self.cut(exchange, Closed::Reset),
                     }
@@ -265,7 +268,7 @@ impl Pair {
                     }
                 }
                 Action::Event(server::Event::Cancelled(key)) => drop(self.tasks.remove(&key)),
-                Action::Event(_) | Action::Open(..) => {}
+                Action::Event(_) | Action::Open(..) | Action::Read(..) | Action::Notice(..) => {}
             }
         }
     }

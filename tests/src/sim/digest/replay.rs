@@ -1,12 +1,11 @@
-//! Engines that are told again what those of a run were told.
+//! Engines that get the inputs of those of a run again.
 
+use super::super::{accept, is_of_refused};
 use super::apart::Apart;
 use super::log::{Engine, Entry, Op};
 use super::said::Said;
-use mcp_proto::exchange::{Action, ConnectionId};
-use mcp_proto::input::{
-    Answer, ClientCommand, Input, IoEvent, Note, Outcome, RequestKey, ServerCommand, WiredServerInput,
-};
+use mcp_proto::exchange::{Action, ConnectionId, IoEvent};
+use mcp_proto::input::{Answer, ClientCommand, Input, Note, Outcome, RequestKey, ServerCommand, WiredServerInput};
 use mcp_proto::server::{Event, Incoming, Responder, ServerConfig};
 use mcp_proto::wired::{Kind, WiredClient, WiredServer};
 use mcp_proto::{ClientConfig, Instant, Progress};
@@ -14,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a run had beside its engines: how they were configured, and the application of the server.
+/// The rest of a run beside its engines: their configuration, and the application of the server.
 pub trait Setting {
     /// A request that the application of the server works on.
     type Task;
@@ -34,7 +33,7 @@ pub trait Setting {
     fn late(&self, task: Self::Task) -> Option<Answer>;
 }
 
-/// What a task does.
+/// A step of a task.
 #[derive(Debug)]
 pub enum Act {
     /// It notifies.
@@ -48,7 +47,7 @@ pub enum Act {
 pub enum Seam {
     /// Its connections belong to it.
     A,
-    /// Its connections stand beside it.
+    /// Its connections are separate.
     B,
 }
 
@@ -75,7 +74,7 @@ impl<'a, S: Setting> Replay<'a, S> {
         Self { setting, seam, clients, server: None, tasks, late, runs: 0 }
     }
 
-    /// Tells an engine something, and returns what it does.
+    /// Applies an input to an engine, and returns its outputs.
     ///
     /// # Panics
     /// If it counted something else than the engine of the run.
@@ -131,19 +130,19 @@ impl<'a, S: Setting> Replay<'a, S> {
             Op::Accept => {
                 let (_, kind) = self.setting.server();
                 let accepted = match &mut self.server {
-                    Some(Serving::Whole(server)) => server.accept(now, kind, Default::default()).map(|id| id.0),
+                    Some(Serving::Whole(server)) => accept(server, now, kind).map(|id| id.0),
                     Some(Serving::Apart(server)) => server.accept(now, kind),
                     None => None,
                 };
                 said.accepted(accepted);
             }
-            Op::Act(key) => self.act(now, RequestKey(*key)),
+            Op::Act(key) => self.act(now, RequestKey::new(*key)),
             Op::Late(key) => {
-                if let Some(answer) = self.late.remove(&RequestKey(*key)) {
+                if let Some(answer) = self.late.remove(&RequestKey::new(*key)) {
                     self.input(now, Input::Command(ServerCommand::Respond(answer)));
                 }
             }
-            Op::StrayNote => self.note(now, RequestKey(9999), Note::Progress(Progress::new(1.0))),
+            Op::StrayNote => self.note(now, RequestKey::new(9999), Note::Progress(Progress::new(1.0))),
             Op::Wire(connection, wire) => self.input(now, Input::Event(ConnectionId(*connection), wire.wire())),
             Op::Tick => self.input(now, Input::Tick),
             Op::Publish => self.input(now, Input::Command(ServerCommand::Publish(mcp_proto::input::Change::Tools))),
@@ -195,13 +194,15 @@ impl<'a, S: Setting> Replay<'a, S> {
         }
     }
 
-    /// Takes what the server does. Its application takes and answers requests while that goes on.
+    /// Takes the outputs of the server. Its application takes and answers requests meanwhile.
     fn drain(&mut self, now: Instant, said: &mut Said) {
         loop {
             let event = match &mut self.server {
                 Some(Serving::Whole(server)) => match server.poll_output() {
                     Some(action) => {
-                        said.server(&action);
+                        if !is_of_refused(&action) {
+                            said.server(&action);
+                        }
                         match action {
                             Action::Event(event) => event,
                             _ => continue,

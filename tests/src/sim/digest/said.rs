@@ -1,12 +1,13 @@
-//! What an engine did after one input, as lines of text in which no name of the crates and no text for people stands.
+//! The outputs of an engine after one input, as lines of text without names of the crates and
+//! without messages for people.
 
 use mcp_proto::client::{self, StreamOf, Termination};
 use mcp_proto::exchange::{Action, Body, Closed, Endpoint, Headers, Outbound, Shutdown, Start};
 use mcp_proto::{CallError, server};
 use std::collections::BTreeMap;
 
-/// What an engine did after one input. The bytes of each connection are joined, and how connections and events follow one another does not
-/// count.
+/// The outputs of an engine after one input. The bytes of each connection are joined, and the order
+/// between connections and events does not count.
 #[derive(Debug, Default)]
 pub struct Said {
     connections: BTreeMap<u64, Vec<Piece>>,
@@ -20,7 +21,7 @@ enum Piece {
 }
 
 impl Said {
-    /// What a client at seam A did.
+    /// Returns the outputs of a client at seam A.
     pub fn client(&mut self, action: &Action<client::Event>) {
         if let Action::Event(event) = action {
             self.events.extend(of_client(event));
@@ -28,7 +29,7 @@ impl Said {
         self.action(action);
     }
 
-    /// What a server at seam A did.
+    /// Returns the outputs of a server at seam A.
     pub fn server(&mut self, action: &Action<server::Event>) {
         if let Action::Event(event) = action {
             self.event_of_server(event);
@@ -57,7 +58,7 @@ impl Said {
                 }
             }
             Action::Close(connection, how) => self.other(connection.0, of_shutdown(*how).into()),
-            Action::Event(_) => {}
+            Action::Read(..) | Action::Notice(..) | Action::Event(_) => {}
         }
     }
 
@@ -143,7 +144,8 @@ fn of_headers(headers: &Headers) -> String {
     headers.iter().map(|(name, value)| format!("{name}: {value}; ")).collect()
 }
 
-/// The number of each kind of event of a client, and its key. What tells of connections is no event of the engine.
+/// The number of each kind of event of a client, and its key. Events of connections are not events
+/// of the engine.
 fn of_client(event: &client::Event) -> Option<String> {
     use client::Event;
     Some(match event {
@@ -155,11 +157,11 @@ fn of_client(event: &client::Event) -> Option<String> {
         Event::NotificationEnded { notification, outcome } => {
             format!("6 {} {}", notification.0, outcome.as_ref().err().map_or(0, of_error))
         }
-        Event::InputNeeded { token, call, .. } => format!("7 {} {:?}", token.key().0, call.map(|call| call.0)),
+        Event::InputNeeded { token, call, .. } => format!("7 {} {:?}", token.key().number(), call.map(|call| call.0)),
         Event::ToolsChanged => "8".into(),
         Event::AuthNeeded { token, challenge, targets } => {
             let targets: Vec<u64> = targets.iter().map(|call| call.0).collect();
-            format!("9 {} {} {targets:?}", token.key().0, challenge.status)
+            format!("9 {} {} {targets:?}", token.key().number(), challenge.status)
         }
         Event::Reconnecting { stream, attempt, wait, last_event, .. } => {
             let stream = match stream {
@@ -170,14 +172,13 @@ fn of_client(event: &client::Event) -> Option<String> {
             format!("10 {stream} {attempt} {wait:?} {last_event:?}")
         }
         Event::ListenerLost { again, .. } => format!("11 {again:?}"),
-        Event::InputWithdrawn(key) => format!("12 {}", key.0),
+        Event::InputWithdrawn(key) => format!("12 {}", key.number()),
         Event::Notification { method, params } => {
             format!("13 {method} {:?}", params.as_ref().map(|params| params.as_str()))
         }
         Event::Diagnostic(diagnostic) => format!("14 {}", diagnostic.kind.code()),
         Event::Lost { notifications, diagnostics } => format!("15 {notifications} {diagnostics}"),
         Event::PingMissed { waited, in_a_row } => format!("16 {waited:?} {in_a_row}"),
-        Event::ChannelClosing { .. } | Event::ChannelClosed { .. } => return None,
         Event::Terminated(why) => match why {
             Termination::Requested => "17".into(),
             Termination::Closed(why) => format!("18 {}", of_closed(why)),
@@ -193,16 +194,16 @@ fn of_server(event: &server::Event) -> Option<String> {
     Some(match event {
         Event::Request(responder, incoming) => format!(
             "1 {} {} {} {} {:?}",
-            responder.key().0,
+            responder.key().number(),
             incoming.context.version.as_str(),
             incoming.method,
             incoming.params.to_json().as_str(),
-            incoming.context.session.map(|session| session.0),
+            incoming.context.session.map(|session| session.number()),
         ),
-        Event::Cancelled(key) => format!("2 {}", key.0),
+        Event::Cancelled(key) => format!("2 {}", key.number()),
         Event::Notification { method, .. } => format!("3 {method}"),
-        Event::Admit(token, _) => format!("4 {}", token.key().0),
-        Event::SessionOpened(session) => format!("5 {}", session.0),
+        Event::Admit(token, _) => format!("4 {}", token.key().number()),
+        Event::SessionOpened(session) => format!("5 {}", session.number()),
         Event::SessionEnded(session, why) => {
             let why = match why {
                 server::SessionEnd::Deleted => 1,
@@ -210,10 +211,10 @@ fn of_server(event: &server::Event) -> Option<String> {
                 server::SessionEnd::Revoked => 3,
                 other => panic!("an end without a number: {other:?}"),
             };
-            format!("6 {} {why}", session.0)
+            format!("6 {} {why}", session.number())
         }
         Event::Store(append) => {
-            format!("7 {} {} {} {}", append.session.0, append.stream, append.id, plain(&append.data))
+            format!("7 {} {} {} {}", append.session.number(), append.stream, append.id, plain(&append.data))
         }
         Event::Diagnostic(diagnostic) => format!("8 {}", diagnostic.kind.code()),
         Event::Lost { notifications, diagnostics } => format!("9 {notifications} {diagnostics}"),
@@ -259,8 +260,8 @@ const fn of_closed(why: &Closed) -> u32 {
     }
 }
 
-/// Bytes as one line of text, without the messages of JSON-RPC errors, and without every length that they change: `Content-Length` and the
-/// sizes of chunks.
+/// Bytes as one line of text, without the messages of JSON-RPC errors, and without every length
+/// that they change: `Content-Length` and the sizes of chunks.
 fn plain(bytes: &[u8]) -> String {
     const ERROR: &[u8] = b"\"error\":{\"code\":";
     const MESSAGE: &[u8] = b",\"message\":\"";

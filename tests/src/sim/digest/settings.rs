@@ -148,7 +148,7 @@ impl Setting for Both {
     }
 }
 
-/// Tells a client at seam B what it was told in its run.
+/// Passes the inputs of its run to a client at seam B.
 pub(super) fn replay_pair(entries: &[Entry], mut each: impl FnMut(usize, &mut dyn Iterator<Item = String>)) {
     let mut client: Option<Bare> = None;
     for (n, Entry(engine, at, op)) in entries.iter().enumerate() {

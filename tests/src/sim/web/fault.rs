@@ -1,4 +1,4 @@
-//! What goes wrong in a run over HTTP, and the lots by which it does.
+//! The faults of a run over HTTP, and their random choice.
 
 /// A fault that a run injects: first those of the network, then those of the server.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -7,19 +7,19 @@ pub enum Fault {
     Cut,
     /// Bytes arrive later.
     Delay,
-    /// A direction stands still for a while, and its writer with it.
+    /// A direction stalls for a while, and its writer with it.
     Stall,
     /// The server's side of a connection ends in the middle.
     HalfClose,
     /// A connection is gone, at any byte.
     Reset,
-    /// Nobody listens.
+    /// The connection is refused.
     Refused,
     /// The name has no address.
     Unresolved,
     /// There is no way to it.
     Unreachable,
-    /// Nobody answers the attempt to connect.
+    /// The attempt to connect gets no response.
     Hang,
     /// A pooled connection ends while it is idle.
     DeadIdle,
@@ -51,7 +51,7 @@ pub enum Fault {
     Truncated,
     /// Chunks that are none.
     ChunkGarbage,
-    /// The answer comes later than anyone waits.
+    /// The response comes after every timeout.
     Slow,
     /// A stream that names ids and closes, again and again, and holds no answer.
     IdsOnly,
@@ -65,7 +65,7 @@ pub enum Fault {
     BadEvent,
     /// An event of another type.
     ControlEvent,
-    /// An answer to something that nobody asked.
+    /// A response without a request.
     ForeignId,
     /// The answer twice.
     Twice,
@@ -116,5 +116,5 @@ impl Fault {
     ];
 }
 
-/// The lots of a run over HTTP against a model of a server.
+/// The random choices of a run over HTTP against a model of a server.
 pub type Chaos = super::super::chaos::Chaos<Fault>;

@@ -1,8 +1,10 @@
-//! HTTP under faults: a real client, connections that are cut, delayed, stalled, refused and reset, and a model of a server that does
-//! wrong whatever a server can do wrong. Everything in virtual time, and a function of its [`Scenario`].
+//! HTTP under faults: a real client, connections that are cut, delayed, stalled, refused and reset,
+//! and a model of a server with every possible error. Everything is in virtual time, and a function
+//! of its [`Scenario`].
 //!
-//! The rules that must hold whatever happens are in `tap` (what goes over the connections) and in `run` (what the application sees and
-//! what the server ran); [`net::Web`] is of use without either lots or model, to measure what a client does with a server of a few lines.
+//! The invariants are in `tap` (the bytes on the connections) and in `run` (the events of the
+//! application and the runs of the server). [`net::Web`] also works without random faults and
+//! without the model, to measure a client against a server of a few lines.
 
 pub mod fault;
 pub mod model;
@@ -49,7 +51,7 @@ pub struct Scenario {
     pub resume: Resume,
     /// Which calls are made a second time.
     pub repeat: Repeat,
-    /// What an event that is no message does.
+    /// The treatment of an event without a message.
     pub sse_decode: SseDecode,
     /// How often the client pings.
     pub ping: Option<Duration>,
@@ -61,12 +63,12 @@ pub struct Scenario {
     pub faults: u64,
     /// Bytes that a link holds in one direction.
     pub capacity: usize,
-    /// What the run leaves out.
+    /// The omissions of the run.
     pub less: Less,
 }
 
 impl Scenario {
-    /// The scenario that a seed stands for.
+    /// The scenario of a seed.
     pub fn from_seed(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x0077_6562);
         let flavour = Flavour::draw(&mut rng);
@@ -116,7 +118,8 @@ impl Scenario {
         }
     }
 
-    /// Reads what [`Display`](fmt::Display) wrote; what the seed alone decides is not written down.
+    /// Reads the output of [`Display`](fmt::Display). Values that follow from the seed are not
+    /// written.
     pub fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
         let seed = lines.next()?.strip_prefix("web = ")?.trim().parse().ok()?;
@@ -177,15 +180,17 @@ pub(super) fn configure(scenario: &Scenario) -> ClientConfig {
     run::configure(scenario)
 }
 
-/// Runs one scenario to its end, and returns what its client was told.
+/// Runs one scenario to its end, and returns the inputs of its client.
 pub(super) fn record(scenario: &Scenario) -> Vec<Entry> {
     Run::record(scenario)
 }
 
-/// Runs one scenario to its end, and adds what happened to `report`. With `trace`, everything that happens is printed.
+/// Runs one scenario to its end, and adds its results to `report`. With `trace`, every step is
+/// printed.
 ///
 /// # Panics
-/// If a standing property is violated. The scenario is written to a file first, and the command that repeats it is printed.
+/// If a standing property is violated. The scenario is written to a file first, and the command
+/// that repeats it is printed.
 pub fn run(scenario: &Scenario, report: &mut Report, trace: bool) {
     campaign::run(scenario, report, trace);
 }

@@ -1,5 +1,6 @@
-//! A client, a server behind a URL, and the connections between them, in virtual time. The server is whatever implements [`Site`]: it
-//! is told the requests and says bytes. Connections are cut, delayed, stalled, refused and reset by lot.
+//! A client, a server behind a URL, and the connections between them, in virtual time. The server
+//! implements [`Site`]: it receives the requests and returns bytes. Connections are cut, delayed,
+//! stalled, refused and reset at random.
 
 use super::super::digest::log::{Engine, Log, Op};
 use super::super::link::{Arrival, Pipe};
@@ -9,8 +10,8 @@ use super::wire::{Request, Requests};
 use bytes::Bytes;
 use mcp_proto::client::Event;
 use mcp_proto::error::Refused;
-use mcp_proto::exchange::{Action, Closed, ConnectionId, Endpoint, Peer, Shutdown};
-use mcp_proto::input::{Applied, Input, IoEvent, WiredClientInput};
+use mcp_proto::exchange::{Action, Closed, ConnectionId, ConnectionNotice, Endpoint, IoEvent, Peer, Shutdown};
+use mcp_proto::input::{Applied, Input, WiredClientInput};
 use mcp_proto::wired::WiredClient;
 use mcp_proto::{ClientConfig, Instant};
 use std::collections::{BTreeSet, VecDeque};
@@ -28,16 +29,16 @@ pub trait Site {
     fn gone(&mut self, conn: Conn, net: &mut Net);
     /// When it wants to act by itself.
     fn due(&self) -> Option<Instant>;
-    /// That time has come.
+    /// Handles the time.
     fn wake(&mut self, net: &mut Net);
 }
 
-/// What a server has at hand: the time, the lots, and its connections.
+/// The context of a server: the time, the random generator, and its connections.
 #[derive(Debug)]
 pub struct Net {
     /// Now.
     pub now: Instant,
-    /// The lots.
+    /// The random generator.
     pub chaos: Chaos,
     said: Vec<(Conn, Said)>,
 }
@@ -55,7 +56,7 @@ impl Net {
         self.said.push((conn, Said::Bytes(bytes.into())));
     }
 
-    /// Ends a connection, after what was written.
+    /// Ends a connection, after the written bytes.
     pub fn end(&mut self, conn: Conn) {
         self.said.push((conn, Said::End));
     }
@@ -68,6 +69,8 @@ impl Net {
 
 struct Link {
     conn: Conn,
+    /// Whether the client reads.
+    reads: bool,
     up: Pipe,
     down: Pipe,
     requests: Requests,
@@ -89,29 +92,32 @@ pub struct Web<S> {
     engine: WiredClient,
     /// The server.
     pub site: S,
-    /// The time and the lots.
+    /// The time and the random generator.
     pub net: Net,
-    /// What goes over the connections, and whether it may.
+    /// The check of the bytes on the connections.
     pub tap: Tap,
-    /// What the client told its application, and when.
+    /// The events of the client's application, with their times.
     pub events: VecDeque<(Instant, Event)>,
+    /// Connections whose end was reported to the application.
+    pub closed: u64,
     links: Vec<Link>,
     opening: Vec<(Instant, ConnectionId, Option<Closed>)>,
     hanging: BTreeSet<ConnectionId>,
     closing: Vec<(Instant, ConnectionId, Closed)>,
     capacity: usize,
     trace: bool,
-    /// What the client is told, if that is kept.
+    /// The inputs of the client, if they are recorded.
     pub(in crate::sim) log: Log,
 }
 
 impl<S: Site> Web<S> {
-    /// A client with this configuration and the server `site`; links hold `capacity` bytes in one direction.
+    /// A client with this configuration and the server `site`. Links hold `capacity` bytes in one
+    /// direction.
     pub fn new(config: ClientConfig, site: S, chaos: Chaos, capacity: usize, trace: bool) -> Self {
         Self::with(config, site, chaos, capacity, trace, Log::default())
     }
 
-    /// The same, with a log of what the client is told.
+    /// The same, with a log of the inputs of the client.
     pub(in crate::sim) fn with(
         config: ClientConfig,
         site: S,
@@ -130,6 +136,7 @@ impl<S: Site> Web<S> {
             net: Net { now: Instant::ZERO, chaos, said: Vec::new() },
             tap,
             events: VecDeque::new(),
+            closed: 0,
             links: Vec::new(),
             opening: Vec::new(),
             hanging: BTreeSet::new(),
@@ -152,7 +159,7 @@ impl<S: Site> Web<S> {
         self.links.is_empty() && self.opening.is_empty() && self.hanging.is_empty() && self.closing.is_empty()
     }
 
-    /// The channels that are known to be open.
+    /// The connections that are known to be open.
     pub fn is_known(&self, channel: ConnectionId) -> bool {
         self.links.iter().any(|link| link.conn == channel)
             || self.opening.iter().any(|(_, of, _)| *of == channel)
@@ -167,17 +174,17 @@ impl<S: Site> Web<S> {
         }
     }
 
-    /// Tells the client something, and takes what it says.
+    /// Applies an input to the client, and takes its outputs.
     ///
     /// # Errors
-    /// What the client refuses.
+    /// The refusal of the client.
     pub fn tell(&mut self, input: WiredClientInput) -> Result<Applied, Refused<WiredClientInput>> {
         self.trace(|| format!("{:?} <- {input:?}", self.engine.client().state()));
         self.tap.input(self.net.now, self.engine.client().state(), &input);
-        if let Input::Event(channel, IoEvent::Bytes(bytes)) = &input {
+        if let Input::Event(channel, IoEvent::Read(bytes)) = &input {
             self.tap.heard(*channel, bytes);
         }
-        if let Input::Event(channel, IoEvent::Eof | IoEvent::Closed(_)) = &input {
+        if let Input::Event(channel, IoEvent::ReadClosed | IoEvent::Closed(_)) = &input {
             self.tap.ended(*channel);
         }
         self.log.client(0, self.net.now, &input);
@@ -208,7 +215,7 @@ impl<S: Site> Web<S> {
         self.options().into_iter().map(|(at, _)| at.max(self.net.now)).min()
     }
 
-    /// Lets the next thing happen: of all that can happen first in time, one by lot.
+    /// Executes the next step: of all steps at the earliest time, a random one.
     pub fn step(&mut self) {
         let mut options = self.options();
         let Some(first) = options.iter().map(|(at, _)| (*at).max(self.net.now)).min() else { return };
@@ -247,7 +254,7 @@ impl<S: Site> Web<S> {
                 if pipe.may_accept() {
                     options.push((pipe.stalled_until(), Next::Accept(n, up)));
                 }
-                let reads = up || self.engine.wants_read(link.conn);
+                let reads = up || link.reads;
                 if let (Some(at), true) = (pipe.next_arrival(), reads) {
                     options.push((at, Next::Arrive(n, up)));
                 }
@@ -288,7 +295,7 @@ impl<S: Site> Web<S> {
         let latency = Duration::from_millis(self.net.chaos.rng.below(20));
         let pipe = || Pipe::new(self.capacity, latency);
         let (up, down) = (pipe(), pipe());
-        self.links.push(Link { conn, up, down, requests: Requests::default(), read: 0 });
+        self.links.push(Link { conn, reads: true, up, down, requests: Requests::default(), read: 0 });
         self.handle_event(conn, IoEvent::Opened(Peer::default()));
     }
 
@@ -331,10 +338,10 @@ impl<S: Site> Web<S> {
                     bytes.truncate(self.net.chaos.rng.below(bytes.len() as u64 + 1) as usize);
                 }
                 if !bytes.is_empty() {
-                    self.handle_event(conn, IoEvent::Bytes(bytes));
+                    self.handle_event(conn, IoEvent::Read(bytes));
                 }
             }
-            (Arrival::End, false) => self.handle_event(conn, IoEvent::Eof),
+            (Arrival::End, false) => self.handle_event(conn, IoEvent::ReadClosed),
             (Arrival::Bytes(bytes), true) if !reset => {
                 let link = &mut self.links[n];
                 let requests = link.requests.read(&bytes);
@@ -355,7 +362,7 @@ impl<S: Site> Web<S> {
         }
     }
 
-    /// What the server said.
+    /// Handles the output of the server.
     fn carry(&mut self) {
         for (conn, said) in std::mem::take(&mut self.net.said) {
             let Some(n) = self.links.iter().position(|link| link.conn == conn) else { continue };
@@ -367,7 +374,7 @@ impl<S: Site> Web<S> {
         }
     }
 
-    /// The link is gone, and the client hears it in a moment.
+    /// The link is lost, and the client sees it a moment later.
     fn cut(&mut self, n: usize, why: Closed) {
         let link = self.links.swap_remove(n);
         self.trace(|| format!("{:?} is cut: {why}", link.conn));
@@ -398,6 +405,11 @@ impl<S: Site> Web<S> {
                     assert_eq!(how, Shutdown::Abort, "a connection over HTTP is cut");
                     self.close(channel);
                 }
+                Action::Read(channel, reads) => {
+                    self.links.iter_mut().filter(|link| link.conn == channel).for_each(|link| link.reads = reads);
+                }
+                Action::Notice(_, ConnectionNotice::Closed(_)) => self.closed += 1,
+                Action::Notice(_, ConnectionNotice::Closing(_)) => {}
                 Action::Event(event) => self.events.push_back((self.net.now, event)),
             }
         }

@@ -1,11 +1,11 @@
-//! What runs over HTTP came to.
+//! The results of runs over HTTP.
 
 use super::super::report::{InputKind, add_up, rare, rare_pairs};
 use super::fault::Fault;
 use mcp_proto::client::State;
 use std::collections::BTreeMap;
 
-/// What a run, or many, came to.
+/// The results of one or many runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Steps that counted.
@@ -16,7 +16,7 @@ pub struct Report {
     pub completed: u64,
     /// Requests written.
     pub requests: u64,
-    /// Attempts to go on with a stream.
+    /// Attempts to resume a stream.
     pub resumed: u64,
     /// Handshakes.
     pub handshakes: u64,
@@ -24,7 +24,7 @@ pub struct Report {
     pub ended: u64,
     /// Faults injected.
     pub faults: BTreeMap<Fault, u64>,
-    /// What a client was told in which state.
+    /// The inputs of a client in each state.
     pub pairs: BTreeMap<(State, InputKind), u64>,
 }
 

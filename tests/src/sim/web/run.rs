@@ -1,4 +1,5 @@
-//! One run: what the application does by lot, and what must hold of its calls whatever the network and the server do.
+//! One run: the random actions of the application, and the invariants of its calls for any actions
+//! of network and server.
 
 use super::super::digest::log::{Engine, Entry, Log, Op};
 use super::fault::Chaos;
@@ -9,9 +10,9 @@ use super::tap::Serves;
 use super::{Rng, Scenario};
 use bytes::Bytes;
 use mcp_proto::client::{Event, ListenerStart, Repeat, Resume, State, Termination};
-use mcp_proto::exchange::{Closed, ConnectionId, Headers, Peer, Sent};
+use mcp_proto::exchange::{Closed, ConnectionId, Headers, IoEvent, Peer, Sent};
 use mcp_proto::input::{
-    Applied, CallId, ClientCommand, Input, InputAnswer, InputKey, InputToken, IoEvent, NotificationId, WiredClientInput,
+    Applied, CallId, ClientCommand, Input, InputAnswer, InputKey, InputToken, NotificationId, WiredClientInput,
 };
 use mcp_proto::input::{AuthKey, Authorization, Challenge};
 use mcp_proto::model::elicitation::ElicitResult;
@@ -21,9 +22,9 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// What the calls without a timeout of their own have.
+/// The timeout of calls without their own.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long the client may take to come to itself when nothing goes wrong any more: the longest `retry`, and some.
+/// The maximum recovery time of the client without faults: the longest `retry`, and a margin.
 const RECOVERY: Duration = Duration::from_secs(420);
 /// How many calls may run at once.
 const MOST: usize = 12;
@@ -40,12 +41,12 @@ struct Work {
     harmless: bool,
 }
 
-/// What is remembered of a call.
+/// The record of a call.
 struct Made {
     tag: Option<u64>,
     at: Instant,
     limit: Option<Duration>,
-    /// Whether its clock may have stood still.
+    /// Whether its timeout may have been paused.
     held: bool,
     progress: f64,
     ended: bool,
@@ -70,7 +71,7 @@ pub(super) struct Run {
     questions: Vec<(InputToken, InputKey)>,
     open_questions: BTreeSet<InputKey>,
     challenges: Vec<(AuthKey, Challenge)>,
-    /// When the tools were last said to have changed.
+    /// The time of the latest notification about a change of the tools.
     changed: Option<Instant>,
     ended: Option<Termination>,
     closing: bool,
@@ -78,10 +79,9 @@ pub(super) struct Run {
     report: Report,
 }
 
-/// What was seen of the client, to be held against its own numbers.
+/// The observations of the client, for the comparison with its own numbers.
 #[derive(Default)]
 struct Seen {
-    channels: u64,
     diagnostics: u64,
 }
 
@@ -109,7 +109,7 @@ impl Run {
         Self::with(scenario, trace, Log::default())
     }
 
-    /// A run that keeps what its client is told, from its beginning to its end.
+    /// A run that records all inputs of its client.
     pub(super) fn record(scenario: &Scenario) -> Vec<Entry> {
         let mut run = Self::with(scenario, false, Log::on());
         run.run();
@@ -147,7 +147,8 @@ impl Run {
         }
     }
 
-    /// Runs to the end: the operations, a time without faults in which a call must succeed, then the end, then nothing may be left.
+    /// Runs to the end: the operations, a time without faults in which a call must succeed, then
+    /// the end. After that no state may be left.
     pub(super) fn run(&mut self) -> Report {
         while self.operations < self.scenario.operations {
             self.advance();
@@ -191,7 +192,7 @@ impl Run {
         }
         let state = self.web.engine().client().state();
         assert!(matches!(state, State::Ready | State::Lapsed), "it is {state:?} though nothing goes wrong");
-        // Whatever a watched server of tools changed is known in the end, where nothing ever went wrong.
+        // Without faults, every change by a watched server of tools is known in the end.
         let flavour = &self.scenario.flavour;
         let watched = self.scenario.watch_tools && (flavour.listener || flavour.era == Era::Modern);
         if watched && self.scenario.faults == 0 && self.scenario.listener != ListenerStart::Never {
@@ -245,7 +246,7 @@ impl Run {
         self.look();
     }
 
-    /// How many faults were drawn by lot, and how many operations were made.
+    /// Returns the number of random faults, and of operations.
     pub(super) fn drawn(&self) -> (u64, u64) {
         (self.web.net.chaos.drawn, self.operations)
     }
@@ -285,7 +286,7 @@ impl Run {
                     continue;
                 }
                 0 => ClientCommand::Cancel(CallId(1 + self.rng.below(4)), None),
-                1 | 2 => ClientCommand::Answer(InputKey(9999), InputAnswer::Elicitation(ElicitResult::Cancel)),
+                1 | 2 => ClientCommand::Answer(InputKey::new(9999), InputAnswer::Elicitation(ElicitResult::Cancel)),
                 3 | 4 => ClientCommand::Notify("acme/note".into(), Object::new()),
                 5 if self.closing || self.rng.per_mille(250) => ClientCommand::Close,
                 6 => return self.spurious(),
@@ -360,7 +361,7 @@ impl Run {
         self.tell(Input::Command(ClientCommand::Answer(key, InputAnswer::Elicitation(answer))));
     }
 
-    /// Gives the token that the oldest challenge wants; with `other`, perhaps another one or none.
+    /// Returns the token for the oldest challenge. With `other`, perhaps another one or none.
     fn authorize(&mut self, other: u64) {
         let (key, challenge) = self.challenges.remove(0);
         let with = match self.rng.below(other + 4) {
@@ -376,16 +377,19 @@ impl Run {
         self.tell(Input::Command(ClientCommand::Authorize(key, with)));
     }
 
-    /// Something that no driver should say, but one might.
+    /// Applies an input that no correct driver sends.
     fn spurious(&mut self) {
         let channel = ConnectionId(1 + self.rng.below(40));
         let known = self.web.is_known(channel);
         let input = match self.rng.below(9) {
             0 => Input::Tick,
             1 => Input::Command(ClientCommand::Cancel(CallId(9999), None)),
-            2 => Input::Command(ClientCommand::Answer(InputKey(9999), InputAnswer::Elicitation(ElicitResult::Cancel))),
-            3 if !known => Input::Event(channel, IoEvent::Bytes(Bytes::from_static(b"late\n"))),
-            4 if !known => Input::Event(channel, IoEvent::Eof),
+            2 => Input::Command(ClientCommand::Answer(
+                InputKey::new(9999),
+                InputAnswer::Elicitation(ElicitResult::Cancel),
+            )),
+            3 if !known => Input::Event(channel, IoEvent::Read(Bytes::from_static(b"late\n"))),
+            4 if !known => Input::Event(channel, IoEvent::ReadClosed),
             5 if !known => Input::Event(channel, IoEvent::Closed(Closed::Reset)),
             6 if !known => Input::Event(channel, IoEvent::Opened(Peer::default())),
             _ => Input::Event(channel, IoEvent::Written(0)),
@@ -397,8 +401,8 @@ impl Run {
         let channel = ConnectionId(1);
         let facts = [
             IoEvent::Opened(Peer::default()),
-            IoEvent::Bytes(Bytes::from_static(b"HTTP/1.1 200 OK\r\n\r\n")),
-            IoEvent::Eof,
+            IoEvent::Read(Bytes::from_static(b"HTTP/1.1 200 OK\r\n\r\n")),
+            IoEvent::ReadClosed,
             IoEvent::Written(10),
             IoEvent::Closed(Closed::Eof),
         ];
@@ -408,7 +412,7 @@ impl Run {
         for command in [
             ClientCommand::Call(tools::list().into_raw()),
             ClientCommand::Cancel(CallId(1), None),
-            ClientCommand::Answer(InputKey(1), InputAnswer::Elicitation(ElicitResult::Cancel)),
+            ClientCommand::Answer(InputKey::new(1), InputAnswer::Elicitation(ElicitResult::Cancel)),
             ClientCommand::Notify("x".into(), Object::new()),
             ClientCommand::Close,
         ] {
@@ -426,9 +430,9 @@ impl Run {
         self.look();
     }
 
-    // ---- what must hold
+    // ---- invariants
 
-    /// Looks at what the last step brought.
+    /// Checks the outputs of the last step.
     fn look(&mut self) {
         self.web.tap.look_at_requests(&self.alive, |call| self.made.get(&call)?.tag);
         while let Some((at, event)) = self.web.events.pop_front() {
@@ -488,18 +492,16 @@ impl Run {
                 self.made.values_mut().for_each(|made| made.held = true);
             }
             Event::AuthNeeded { token, challenge, .. } => {
-                assert!(self.scenario.authorize, "a challenge that nobody wants to see");
+                assert!(self.scenario.authorize, "a challenge without a callback for it");
                 assert!(self.challenges.iter().all(|(_, open)| *open != challenge), "the same challenge twice");
                 self.challenges.push((token.key(), challenge));
                 self.made.values_mut().for_each(|made| made.held = true);
             }
             Event::ToolsChanged => self.changed = Some(now),
             Event::InputWithdrawn(key) => assert!(self.open_questions.remove(&key), "withdrawn twice"),
-            Event::ChannelClosing { .. } => {}
             Event::NotificationEnded { notification, outcome } => {
                 assert!(self.notes.remove(&notification), "{notification:?} ended twice: {outcome:?}");
             }
-            Event::ChannelClosed { .. } => self.seen.channels += 1,
             Event::Diagnostic(_) => self.seen.diagnostics += 1,
             Event::Terminated(why) => {
                 let open = self.made.values().filter(|made| !made.ended).count();
@@ -507,7 +509,7 @@ impl Run {
                 assert!(self.open_questions.is_empty(), "questions that were never withdrawn");
                 assert!(self.notes.is_empty(), "notifications that never ended");
                 match &why {
-                    Termination::Requested => assert!(self.closing, "nobody asked it to end"),
+                    Termination::Requested => assert!(self.closing, "it ended without a request to end"),
                     Termination::Negotiation(_) => assert!(self.scenario.faults > 0, "nothing goes wrong, and {why:?}"),
                     Termination::Closed(_) => panic!("a client over HTTP ends with no connection: {why:?}"),
                 }
@@ -520,11 +522,11 @@ impl Run {
     fn check_rest(&mut self) {
         assert!(self.ended.is_some(), "it never ended: {:?}", self.web.engine().client().state());
         assert_eq!(self.web.engine().poll_timeout(), None, "it waits after its end");
-        assert!(self.web.is_empty(), "connections that nobody closed");
+        assert!(self.web.is_empty(), "connections that were not closed");
         let stats = self.web.engine().stats();
         assert_eq!((stats.calls, stats.questions, stats.channels, stats.unsent, stats.queued), (0, 0, 0, 0, 0));
         assert_eq!(stats.calls_made, self.made.len() as u64);
-        assert_eq!(self.seen.channels, self.web.tap.opened, "the end of each channel is told");
+        assert_eq!(self.web.closed, self.web.tap.opened, "the end of each channel is reported");
         assert_eq!(stats.diagnostics.values().sum::<u64>(), self.seen.diagnostics);
         assert!(stats.traffic.bytes_in <= self.web.tap.bytes.0 && stats.traffic.bytes_out <= self.web.tap.bytes.1);
         for ((tag, round), n) in &self.web.site.runs {

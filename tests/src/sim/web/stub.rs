@@ -1,4 +1,5 @@
-//! A server of a few lines: it agrees on 2025-11-25 with a session, and what else it says is a closure of the test.
+//! A server of a few lines: it negotiates 2025-11-25 with a session. A closure of the test makes
+//! all other responses.
 
 use super::net::{Conn, Net, Site};
 use super::wire::{self, Request};
@@ -8,10 +9,10 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What is said later: when and in which order, where, and whether the connection ends then.
+/// A delayed message: its time and order, its connection, and whether that ends then.
 type Later = BTreeMap<(Instant, u64), (Conn, Option<Bytes>)>;
 
-/// The server: `answer` is told every request but those of the handshake and of the end.
+/// The server: `answer` receives every request except those of the handshake and of the end.
 pub struct Stub<F> {
     answer: F,
     later: Later,
@@ -20,7 +21,7 @@ pub struct Stub<F> {
 
 /// The answer to one request.
 pub struct Turn<'a> {
-    /// Where it came.
+    /// The connection of the request.
     pub conn: Conn,
     /// The connections.
     pub net: &'a mut Net,
@@ -87,7 +88,7 @@ impl Turn<'_> {
         self.net.write(self.conn, wire::stream_head(&[], true));
     }
 
-    /// Says an event.
+    /// Sends an event.
     pub fn event(&mut self, id: Option<&str>, retry: Option<u64>, data: &str) {
         self.net.write(self.conn, wire::piece(&wire::event(id, retry, data), true));
     }
@@ -97,7 +98,7 @@ impl Turn<'_> {
         self.net.write(self.conn, wire::LAST_CHUNK);
     }
 
-    /// Says an event after a while, if the connection is there then.
+    /// Sends an event after a while, if the connection is still open.
     pub fn event_after(&mut self, after: Duration, id: Option<&str>, data: &str) {
         self.later(after, Some(wire::piece(&wire::event(id, None, data), true)));
     }

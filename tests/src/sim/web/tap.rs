@@ -1,5 +1,5 @@
-//! What goes over the connections of a client, read a second time: which request belongs to which stream, and whether it may be there.
-//! It sees bytes and times only, and nothing of the engine but what it was configured with.
+//! A second reading of the connections of a client: the stream of each request, and whether it is
+//! permitted. It sees bytes and times, and only the configuration of the engine.
 
 mod stream;
 
@@ -26,11 +26,11 @@ pub struct Sent {
     pub request: Request,
     /// Its body.
     pub body: Value,
-    /// The stream that it begins or goes on with.
+    /// The stream that it begins or resumes.
     pub stream: Option<usize>,
     /// The status of the response.
     pub status: Option<u16>,
-    /// How many bytes came in answer to it.
+    /// The number of bytes of its response.
     pub heard: usize,
     /// Whether its connection had carried another one.
     pub reused: bool,
@@ -55,7 +55,7 @@ struct Open {
     over_before: Option<Instant>,
 }
 
-/// What was seen.
+/// The observations.
 pub struct Tap {
     /// Where the server is.
     pub origin: Origin,
@@ -63,13 +63,13 @@ pub struct Tap {
     pub log: Vec<Sent>,
     /// Every stream.
     pub streams: Vec<Stream>,
-    /// What the client was told in which state.
+    /// The inputs of the client in each state.
     pub pairs: BTreeMap<(State, InputKind), u64>,
-    /// Bytes that were told and written.
+    /// Bytes that were received and written.
     pub bytes: (u64, u64),
-    /// Channels that were to be opened.
+    /// Connections that the client asked to open.
     pub opened: u64,
-    /// The fields that go with every request, by name: the value that must stand there.
+    /// The fields of every request, by name, with their required value.
     pub fields: Vec<(String, String)>,
     target: String,
     authority: String,
@@ -129,8 +129,8 @@ impl Tap {
         self.log.iter().filter(move |sent| sent.request.method == method)
     }
 
-    /// Looks at the requests that were written since this was last called. `alive` are the tags of the calls that ran then, and of those
-    /// that were made since; `tag` is the tag of a call.
+    /// Checks the requests that were written since the last call. `alive` are the tags of the calls
+    /// that ran then, and of those that were made since. `tag` is the tag of a call.
     pub(in crate::sim) fn look_at_requests(&mut self, alive: &BTreeSet<u64>, tag: impl Fn(CallId) -> Option<u64>) {
         for (n, sent) in self.log.iter().enumerate().skip(self.looked) {
             let serves = sent.stream.map(|stream| &self.streams[stream].serves);
@@ -144,7 +144,8 @@ impl Tap {
         self.ends_of_calls.clear();
     }
 
-    /// Looks at the answers that came since this was last called; `alive` are the tags of the calls that run.
+    /// Checks the responses that came since the last call. `alive` are the tags of the running
+    /// calls.
     pub(in crate::sim) fn look(&mut self, alive: &BTreeSet<u64>) {
         for stream in std::mem::take(&mut self.answered) {
             let stream = &self.streams[stream];
@@ -160,7 +161,8 @@ impl Tap {
         self.closing |= *input == Input::Command(ClientCommand::Close);
     }
 
-    /// From now on every request shows these credentials. A client that closes has no open challenge, and ignores them.
+    /// From now on every request has these credentials. A client that closes has no open challenge,
+    /// and ignores them.
     pub(in crate::sim) fn grant(&mut self, authorization: String) {
         if !self.closing {
             self.grants.push((self.now, Some(authorization)));
@@ -194,11 +196,11 @@ impl Tap {
                     }
                 }
             }
-            Action::Close(..) | Action::Event(_) => {}
+            Action::Read(..) | Action::Close(..) | Action::Notice(..) | Action::Event(_) => {}
         }
     }
 
-    // ---- what the client writes
+    // ---- the output of the client
 
     fn request(&mut self, channel: ConnectionId, request: Request) {
         self.check_fields(&request);
@@ -208,7 +210,7 @@ impl Tap {
         line.carried += 1;
         let reused = line.carried > 1;
         let since = if reused { self.now } else { line.opened };
-        // One that is written once more, since its connection was found dead, is as old as it was.
+        // A repetition after a dead connection has the age of the original.
         let before = self.log.iter().rfind(|sent| sent.request == request && sent.reused && sent.heard == 0);
         let since = before.map_or(since, |sent| sent.at);
         self.check_era(&request, &body, since);
@@ -314,7 +316,7 @@ impl Tap {
         if let Some(&before) = self.ids.get(&text) {
             let first = &self.log[before];
             assert_eq!(first.body, *body, "an id is used twice");
-            // Once more as it was: after a challenge, or where a connection was found dead and that does no harm.
+            // An unchanged repetition: after a challenge, or on a dead connection if that is safe.
             let harmless = body.pointer("/params/arguments/harmless").is_none_or(|value| *value == Value::Bool(true));
             let dead = first.reused && first.heard == 0;
             assert!(matches!(first.status, Some(401 | 403)) || harmless && dead, "written twice: {body}");
@@ -330,7 +332,7 @@ impl Tap {
         self.streams.len() - 1
     }
 
-    /// The stream that goes on, since when it has stood still, and whether this is the latest attempt once more.
+    /// The resumed stream, the start of its idle time, and whether this repeats the latest attempt.
     fn resume(&mut self, request: &Request) -> (usize, Option<Instant>, bool) {
         let session = request.header("mcp-session-id").map(String::from);
         let stream = match request.header("last-event-id") {
@@ -374,7 +376,7 @@ impl Tap {
         (stream, over, again.is_some())
     }
 
-    // ---- what the client hears
+    // ---- the input of the client
 
     pub(in crate::sim) fn heard(&mut self, channel: ConnectionId, bytes: &[u8]) {
         self.bytes.0 += bytes.len() as u64;
@@ -498,7 +500,8 @@ impl Tap {
         let lasted = self.now - stream.began >= LASTING;
         let listens = stream.serves == Serves::Listener && open.head.is_some() && (lasted || heard);
         let success = open.head.as_ref().is_some_and(Head::is_event_stream);
-        // A `retry` in an event that was cut short may count or not: the shorter of the two is demanded.
+        // A `retry` in a truncated event may count or not: the check requires the shorter of the
+        // two.
         if let Some(half) = stream.half_retry.take() {
             stream.retry = Some(half.min(stream.retry.unwrap_or(WAIT)));
         }

@@ -1,5 +1,5 @@
-//! HTTP/1.1 and server-sent events a second time, and as simple as can be: what the engine writes and reads is judged by this.
-//! It copies freely, knows no limits, and uses nothing of the engine.
+//! A second, minimal implementation of HTTP/1.1 and server-sent events, which judges the input and
+//! output of the engine. It copies freely, has no limits, and uses nothing of the engine.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -23,7 +23,7 @@ impl Request {
         find(&self.headers, name)
     }
 
-    /// How often a field stands there.
+    /// Returns the number of occurrences of a field.
     pub fn count(&self, name: &str) -> usize {
         self.headers.iter().filter(|(n, _)| n == name).count()
     }
@@ -45,7 +45,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// What is complete with these bytes.
+    /// Returns the items that are complete with these bytes.
     pub fn read(&mut self, bytes: &[u8]) -> Vec<Request> {
         self.text.extend_from_slice(bytes);
         let mut all = Vec::new();
@@ -90,7 +90,7 @@ fn request(lines: &[String]) -> Request {
     Request { method: parts[0].into(), target: parts[1].into(), headers, body: Vec::new() }
 }
 
-/// What a client hears of a response.
+/// The items of a response for a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
     /// Its head.
@@ -125,7 +125,7 @@ impl Head {
         self.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"))
     }
 
-    /// Whether it says success.
+    /// Returns whether it is a success.
     pub const fn is_success(&self) -> bool {
         self.status >= 200 && self.status < 300
     }
@@ -136,7 +136,7 @@ impl Head {
 pub struct Event {
     /// Its `id`, if it has one.
     pub id: Option<String>,
-    /// Its `retry`, if it has one that counts.
+    /// Its `retry`, if it has a valid one.
     pub retry: Option<u64>,
     /// Its type.
     pub kind: String,
@@ -167,7 +167,7 @@ enum State {
 }
 
 impl Responses {
-    /// What these bytes tell.
+    /// Returns the items of these bytes.
     pub fn read(&mut self, bytes: &[u8]) -> Vec<Heard> {
         self.text.extend_from_slice(bytes);
         let mut heard = Vec::new();
@@ -175,7 +175,7 @@ impl Responses {
         heard
     }
 
-    /// What the end of the connection tells: nothing between two responses.
+    /// Returns the items at the end of the connection: none between two responses.
     pub fn end(&mut self) -> Vec<Heard> {
         let mut heard = Vec::new();
         match self.state {

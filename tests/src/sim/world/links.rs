@@ -1,18 +1,19 @@
 //! The links of a world: how they open, carry, suffer and end.
 
+use super::super::accept;
 use super::{Link, World};
 use crate::sim::Transport;
 use crate::sim::digest::log::{Engine, Op};
 use crate::sim::link::{Arrival, Fault, Pipe};
 use bytes::Bytes;
 use mcp_proto::client::State;
-use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, ExitStatus, Peer, Shutdown};
-use mcp_proto::input::{Input, IoEvent};
+use mcp_proto::exchange::{Closed, ConnectionId, Endpoint, ExitStatus, IoEvent, Peer, Shutdown};
+use mcp_proto::input::Input;
 use mcp_proto::wired::Kind;
 use std::time::Duration;
 
 impl World {
-    /// Whether this fault happens here, by lot.
+    /// Returns whether this fault is chosen here at random.
     pub(super) fn fault(&mut self, fault: Fault) -> bool {
         let rate = if self.quiet { 0 } else { self.scenario.faults };
         let rate = match fault {
@@ -65,13 +66,22 @@ impl World {
             Transport::Http => Kind::HttpServer,
         };
         self.log.push(Engine::Server, self.now, || Op::Accept);
-        let Some(at_server) = self.server.accept(self.now, kind, Peer::default()) else {
+        let Some(at_server) = accept(&mut self.server, self.now, kind) else {
             return self.told(client, channel, IoEvent::Closed(Closed::Refused));
         };
         let latency = Duration::from_millis(self.rng.below(20));
         let pipe = || Pipe::new(self.scenario.capacity, latency);
         let (up, down) = (pipe(), pipe());
-        self.links.push(Link { client, at_client: channel, at_server, up, down, boundary: [true; 2], exit: None });
+        self.links.push(Link {
+            client,
+            at_client: channel,
+            at_server,
+            up,
+            down,
+            boundary: [true; 2],
+            reads: [true; 2],
+            exit: None,
+        });
         self.told(client, channel, IoEvent::Opened(Peer::default()));
         self.drain_server();
     }
@@ -151,7 +161,7 @@ impl World {
             return self.cut(n, Closed::Reset, Closed::Reset);
         }
         if self.scenario.transport == Transport::Lines && self.fault(Fault::Exit) {
-            // Its output ends at once, its exit status is told a little later.
+            // Its output ends at once, and its exit status follows a little later.
             self.links[n].exit = Some(self.now + Duration::from_millis(self.rng.below(1_000)));
             self.links[n].down.truncate();
             return;
@@ -171,11 +181,11 @@ impl World {
         let (client, at_client, at_server) = (link.client, link.at_client, link.at_server);
         let both_ended = link.up.ended && link.down.ended;
         match (up, arrival) {
-            (true, Arrival::Bytes(bytes)) => self.tell_server(at_server, IoEvent::Bytes(bytes)),
-            (true, Arrival::End) => self.tell_server(at_server, IoEvent::Eof),
-            (false, Arrival::Bytes(bytes)) => self.told(client, at_client, IoEvent::Bytes(bytes)),
+            (true, Arrival::Bytes(bytes)) => self.tell_server(at_server, IoEvent::Read(bytes)),
+            (true, Arrival::End) => self.tell_server(at_server, IoEvent::ReadClosed),
+            (false, Arrival::Bytes(bytes)) => self.told(client, at_client, IoEvent::Read(bytes)),
             (false, Arrival::End) => {
-                self.told(client, at_client, IoEvent::Eof);
+                self.told(client, at_client, IoEvent::ReadClosed);
                 self.burst(client, at_client, 6);
             }
         }

@@ -1,4 +1,4 @@
-//! What a world keeps of its clients, and what is made of it again.
+//! The records of a world about its clients, and their replay.
 
 use super::World;
 use crate::sim::report::Transcript;
@@ -20,13 +20,14 @@ impl World {
         record::client(recorder, Arc::clone(config), seed, self.now)
     }
 
-    /// What was recorded of a client so far.
+    /// The recording of a client so far.
     pub fn tape(&self, client: usize) -> Vec<u8> {
         self.clients[client].tape.lock().expect("no panic").clone()
     }
 
-    /// What a client said, its writes joined, and what a fresh one says when it is told the same: each input becomes those that `cut`
-    /// makes of it, and the outputs are taken after every input or only at the end.
+    /// The output of a client, with its writes joined, and that of a fresh one with the same
+    /// inputs: `cut` splits each input, and the outputs are taken after every input or only at the
+    /// end.
     pub fn refeed(
         &self,
         client: usize,

@@ -1,9 +1,9 @@
-//! The end of a world: nothing is left, the numbers are right, and nothing that is said afterwards does anything.
+//! The end of a world: no state is left, the numbers are right, and later inputs have no effect.
 
 use super::{Side, World};
 use bytes::Bytes;
-use mcp_proto::exchange::{Closed, ConnectionId, Peer, Sent};
-use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey, IoEvent};
+use mcp_proto::exchange::{Closed, ConnectionId, IoEvent, Peer, Sent};
+use mcp_proto::input::{CallId, ClientCommand, Input, InputAnswer, InputKey};
 use mcp_proto::model::elicitation::ElicitResult;
 use mcp_proto::rpc::Object;
 use mcp_proto::tools;
@@ -24,8 +24,8 @@ impl World {
         assert!(self.server_terminated, "the server never ended");
         assert_eq!(self.server.poll_timeout(), None, "the server waits after its end");
         assert_eq!(self.server.running(), 0);
-        assert!(self.tasks.is_empty(), "tasks that nobody cancelled: {:?}", self.tasks.keys());
-        assert!(self.links.is_empty() && self.opening.is_empty(), "links that nobody closed");
+        assert!(self.tasks.is_empty(), "tasks that were not cancelled: {:?}", self.tasks.keys());
+        assert!(self.links.is_empty() && self.opening.is_empty(), "links that were not closed");
     }
 
     pub(super) fn spurious_after_the_end(&mut self) {
@@ -33,8 +33,8 @@ impl World {
             let channel = ConnectionId(1);
             let facts = [
                 IoEvent::Opened(Peer::default()),
-                IoEvent::Bytes(Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n")),
-                IoEvent::Eof,
+                IoEvent::Read(Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n")),
+                IoEvent::ReadClosed,
                 IoEvent::Written(10),
                 IoEvent::Closed(Closed::Eof),
             ];
@@ -44,7 +44,7 @@ impl World {
             for command in [
                 ClientCommand::Call(tools::list().into_raw()),
                 ClientCommand::Cancel(CallId(1), None),
-                ClientCommand::Answer(InputKey(1), InputAnswer::Elicitation(ElicitResult::Cancel)),
+                ClientCommand::Answer(InputKey::new(1), InputAnswer::Elicitation(ElicitResult::Cancel)),
                 ClientCommand::Notify("x".into(), Object::new()),
                 ClientCommand::Close,
             ] {
@@ -57,7 +57,7 @@ impl World {
 }
 
 impl Side {
-    /// What the client counted is what was seen of it.
+    /// The counters of the client must equal the observations.
     fn check_numbers(&self) {
         let stats = self.engine.stats();
         assert_eq!((stats.calls, stats.questions, stats.channels, stats.unsent, stats.queued), (0, 0, 0, 0, 0));
@@ -65,9 +65,10 @@ impl Side {
         assert_eq!((stats.restarts, stats.pings_missed), (self.seen.restarts, self.seen.pings_missed));
         assert_eq!(stats.diagnostics.values().sum::<u64>(), self.seen.diagnostics);
         assert_eq!((stats.lost_notifications, stats.lost_diagnostics), (0, 0));
-        // Not equal: a dead channel is told bytes as well, and an aborted one never reports what it wrote.
+        // Not equal: a dead connection receives bytes as well, and an aborted one never reports its
+        // writes.
         assert!(stats.traffic.bytes_in <= self.seen.told && stats.traffic.bytes_out <= self.seen.written);
-        assert_eq!(self.seen.steps_taken, self.seen.steps_told, "each step of an end is told");
-        assert_eq!(self.seen.opened, self.seen.closed, "the end of each channel is told");
+        assert_eq!(self.seen.steps_taken, self.seen.steps_told, "each step of an end is reported");
+        assert_eq!(self.seen.opened, self.seen.closed, "the end of each channel is reported");
     }
 }

@@ -1,24 +1,26 @@
-//! Whether a request can have left: what the driver reported of its connection. What never had one certainly did not run.
+//! Tracks whether a request may have been sent, according to the driver's reports about its
+//! connection. A request that never had a connection certainly did not run.
 
-use super::{Http, Stage};
-use crate::client::Client;
-use crate::client::link::Exchanges;
+use super::exchanges::Exchanges;
+use super::{Http, HttpLink, Stage};
+use crate::client::env::Env;
 use crate::error::Awaited;
 use crate::exchange::{ExchangeId, Sent};
 use crate::rpc::Id;
 
-/// What the driver reported of the connection of an exchange.
+/// The driver's report about the connection of an exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Connection {
-    /// Nothing: the exchange may have been sent.
+    /// No report: the exchange may have been sent.
     Unreported,
-    /// It waits for one, so nothing of it was written.
+    /// The exchange waits for a connection, so none of its bytes were written.
     Waiting,
     Opened,
 }
 
 impl Http {
-    /// Whether its message can have reached the server: over this exchange, or over one before it.
+    /// Returns whether the message may have reached the server, on this exchange or on an earlier
+    /// one.
     pub(in crate::client) const fn sent(&self) -> Sent {
         match self.connection {
             Connection::Waiting if !self.again => Sent::No,
@@ -28,34 +30,35 @@ impl Http {
 }
 
 impl Exchanges {
-    /// The exchange waits for a connection. Ignored after an earlier report.
+    /// Notes that the exchange waits for a connection. Ignored after an earlier report.
     pub(super) fn on_waiting(&mut self, exchange: ExchangeId) {
-        if let Some(http) = self.http_mut(exchange)
+        if let Some(http) = self.get_mut(exchange)
             && http.connection == Connection::Unreported
         {
             http.connection = Connection::Waiting;
         }
     }
 
-    /// The exchange has a connection, so its request may have been sent.
+    /// Notes that the exchange has a connection, so its request may have been sent.
     pub(super) fn on_connected(&mut self, exchange: ExchangeId) {
-        if let Some(http) = self.http_mut(exchange) {
+        if let Some(http) = self.get_mut(exchange) {
             http.connection = Connection::Opened;
         }
     }
 }
 
-impl Client {
-    /// Whether the server has not begun with the request with this id: it was refused and waits for credentials, or it waits for a
-    /// connection.
-    pub(in crate::client) fn is_unsent(&self, id: &Id) -> bool {
-        let http = self.ids.exchange(id).and_then(|exchange| self.exchanges.http(exchange));
+impl HttpLink {
+    /// Returns whether the server has not begun to process the request with this id. The request
+    /// was refused and waits for credentials, or it waits for a connection.
+    pub(in crate::client) fn is_unsent(&self, env: &Env, id: &Id) -> bool {
+        let http = env.ids.exchange(id).and_then(|exchange| self.exchanges.get(exchange));
         http.is_some_and(|http| http.is_post() && (matches!(http.stage, Stage::Parked(_)) || http.sent() == Sent::No))
     }
 
-    /// What the request with this id waits for, and whether it can have reached the server.
-    pub(in crate::client) fn awaited(&self, id: &Id) -> (Awaited, Sent) {
-        match self.ids.exchange(id).and_then(|exchange| self.exchanges.http(exchange)) {
+    /// Returns the event that the request with this id awaits, and whether the request may have
+    /// reached the server.
+    pub(in crate::client) fn awaited(&self, env: &Env, id: &Id) -> (Awaited, Sent) {
+        match env.ids.exchange(id).and_then(|exchange| self.exchanges.get(exchange)) {
             Some(http) if http.connection == Connection::Waiting => (Awaited::Connection, http.sent()),
             _ => (Awaited::Response, Sent::Maybe),
         }

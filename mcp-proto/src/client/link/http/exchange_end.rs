@@ -1,17 +1,17 @@
-//! What the end of an HTTP exchange means: the table of statuses and ends, by what the exchange was for and by the era
-//! (2025-11-25 transports; 2026-07-28 streamable-http). Every way out ends or repeats whatever waited for it.
+//! Interpretation of the end of an HTTP exchange, by status, kind of end, purpose of the exchange
+//! and era (2025-11-25 transports; 2026-07-28 streamable-http). Every branch ends or repeats the
+//! request that waited for the exchange.
 
 use super::stream::Next;
-use super::{Http, Role, Stage};
+use super::{Http, HttpLink, Role, Stage, tells_of_era};
+use crate::client::State;
+use crate::client::env::Env;
 use crate::client::ids::Purpose;
-use crate::client::link::Exchange;
-use crate::client::{Client, Repeat, State};
+use crate::client::link::event::{HandshakeEnd, LinkEvent, SubscriptionEnd};
 use crate::error::{CallError, StreamEnd};
 use crate::exchange::{Closed, ExchangeId, Sent};
 use crate::frame::{Media, media_type};
-use crate::input::CallId;
 use crate::rpc::{DecodeError, Id};
-use crate::version::Era;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -23,191 +23,160 @@ pub(super) enum ExchangeEnd {
     Failed { sent: Sent, why: Closed },
 }
 
-impl Client {
-    pub(super) fn on_exchange_end(&mut self, exchange: ExchangeId, over: ExchangeEnd) {
-        self.end_timers(exchange);
-        if let Some(http) = self.exchanges.http_mut(exchange) {
+impl HttpLink {
+    pub(super) fn on_exchange_end(&mut self, env: &mut Env, exchange: ExchangeId, over: ExchangeEnd) {
+        self.end_timers(env, exchange);
+        if let Some(http) = self.exchanges.get_mut(exchange) {
             http.stage = Stage::Over;
         }
-        let is_closing = matches!(self.state(), State::Closing | State::Terminated);
-        let is_decided = self.exchanges.http(exchange).is_some_and(Http::is_decided);
+        let is_closing = matches!(env.state(), State::Closing | State::Terminated);
+        let is_decided = self.exchanges.get(exchange).is_some_and(Http::is_decided);
         let over = match over {
-            // A body that breaks or stalls takes nothing back of what the head said.
+            // A body that breaks or stalls does not change an outcome that the head decided.
             ExchangeEnd::Failed { why, .. } if is_decided && !matches!(why, Closed::Denied(_)) => ExchangeEnd::End,
             over => over,
         };
-        if !is_closing && over == ExchangeEnd::End && self.park_if_challenged(exchange) {
+        if !is_closing && over == ExchangeEnd::End && self.park_if_challenged(env, exchange) {
             return;
         }
-        let Some(http) = self.exchanges.http(exchange) else { return };
+        let Some(http) = self.exchanges.get(exchange) else { return };
         match http.role.clone() {
-            Role::Initialized | Role::Notification(_) | Role::Cancelled => self.on_message_end(exchange, over),
+            Role::Initialized | Role::Notification(_) | Role::Cancelled => self.on_message_end(env, exchange, over),
             _ if is_closing => {
-                self.exchanges.remove(&exchange);
+                self.exchanges.remove(exchange);
             }
-            Role::Request(id, purpose) => self.on_request_end(exchange, id, purpose, over),
-            Role::Listener => self.on_listener_exchange_end(exchange, over),
-            Role::Response => self.on_message_end(exchange, over),
+            Role::Request(id, purpose) => self.on_request_end(env, exchange, id, purpose, over),
+            Role::Listener => self.on_listener_exchange_end(env, exchange, over),
+            Role::Response => self.on_message_end(env, exchange, over),
             Role::Answered | Role::Delete => {
-                self.exchanges.remove(&exchange);
+                self.exchanges.remove(exchange);
             }
         }
-        self.terminate_if_done();
     }
 
-    /// A listener or a subscription has ended by itself.
-    pub(super) fn on_stream_end(&mut self, exchange: ExchangeId, end: StreamEnd) {
-        self.end_timers(exchange);
-        let Some(http) = self.exchanges.http(exchange) else { return };
+    /// Handles the end of the stream of a listener or a subscription.
+    pub(super) fn on_stream_end(&mut self, env: &mut Env, exchange: ExchangeId, end: StreamEnd) {
+        self.end_timers(env, exchange);
+        let Some(http) = self.exchanges.get(exchange) else { return };
         match http.role.clone() {
-            Role::Listener => self.on_listener_end(exchange, end, None),
+            Role::Listener => self.on_listener_end(env, exchange, end, None),
             Role::Request(id, Purpose::Listen) => {
-                self.exchanges.remove(&exchange);
-                self.ids.retire(&id);
-                self.on_subscription_end(end, None);
+                self.exchanges.remove(exchange);
+                env.ids.retire(&id);
+                self.subscription_ended(SubscriptionEnd::Ended(end, None));
             }
             _ => {}
         }
     }
 
-    fn on_request_end(&mut self, exchange: ExchangeId, id: Id, purpose: Purpose, over: ExchangeEnd) {
-        let Some(http) = self.exchanges.http(exchange) else { return };
+    fn on_request_end(&mut self, env: &mut Env, exchange: ExchangeId, id: Id, purpose: Purpose, over: ExchangeEnd) {
+        let Some(http) = self.exchanges.get(exchange) else { return };
         let is_attempt = http.is_get();
         match over {
             ExchangeEnd::Failed { why: Closed::Denied(reason), sent } => {
-                self.exchanges.remove(&exchange);
-                self.ids.retire(&id);
-                self.on_denied_request(&id, purpose, sent, reason);
+                self.exchanges.remove(exchange);
+                self.on_denied_request(env, id, purpose, sent, reason);
             }
-            ExchangeEnd::End if self.is_session_gone(http) => self.on_session_gone(exchange),
-            over if is_attempt || http.is_stream() && self.is_resumable(http) => {
+            ExchangeEnd::End if self.is_session_gone(env, http) => self.on_session_gone(env, exchange),
+            over if is_attempt || http.is_stream() && self.is_resumable(env, http) => {
                 let (goes_on, end, at_least) = match over {
                     ExchangeEnd::Failed { why, .. } => (true, StreamEnd::Closed(why), None),
                     ExchangeEnd::End => Self::end_of_attempt(http),
                 };
-                // Without a cursor a GET would be a listener.
+                // A GET without a cursor would open a listener.
                 let goes_on = goes_on && http.stream.cursor.is_some();
-                if goes_on && matches!(self.schedule_resume(exchange, end.clone(), at_least), Next::Scheduled) {
+                if goes_on && matches!(self.schedule_resume(env, exchange, end.clone(), at_least), Next::Scheduled) {
                     return;
                 }
-                if let Some(Exchange::Http(http)) = self.exchanges.remove(&exchange) {
-                    self.on_no_response(*http, end);
+                if let Some(http) = self.exchanges.remove(exchange) {
+                    self.on_no_response(env, http, end, false);
                 }
             }
             over => {
-                let Some(Exchange::Http(http)) = self.exchanges.remove(&exchange) else { return };
+                let Some(http) = self.exchanges.remove(exchange) else { return };
                 let lost = match &over {
                     ExchangeEnd::Failed { sent, .. } => *sent == Sent::Maybe,
                     ExchangeEnd::End => http.is_stream(),
                 };
-                if let Purpose::Call(call) = purpose
-                    && lost
-                    && self.is_modern()
-                    && self.may_repeat(call)
-                {
-                    return self.repeat(call, &id);
-                }
+                let is_lost = lost && env.is_modern();
                 match over {
-                    ExchangeEnd::Failed { sent, why } => {
-                        self.ids.retire(&id);
-                        self.on_broken(purpose, sent, why);
-                    }
-                    ExchangeEnd::End => self.on_no_response(*http, StreamEnd::Ended),
+                    ExchangeEnd::Failed { sent, why } => self.on_broken(env, id, purpose, is_lost, (sent, why)),
+                    ExchangeEnd::End => self.on_no_response(env, http, StreamEnd::Ended, is_lost),
                 }
             }
         }
     }
 
-    fn on_denied_request(&mut self, id: &Id, purpose: Purpose, sent: Sent, reason: String) {
-        match purpose {
-            Purpose::Call(call) => self.end(call, Err(CallError::Denied { sent, reason })),
-            Purpose::Discover | Purpose::Initialize => self.on_handshake_denied(reason),
-            Purpose::Ping => self.on_ping_denied(id, &reason),
-            Purpose::Listen => self.turn_subscription_off(reason),
-        }
-    }
-
-    fn on_broken(&mut self, purpose: Purpose, sent: Sent, why: Closed) {
-        match purpose {
-            Purpose::Call(call) => self.end(call, Err(CallError::Closed { sent, why })),
-            Purpose::Ping => self.on_ping_lost(),
-            Purpose::Discover | Purpose::Initialize => self.on_handshake_closed(sent == Sent::Maybe, why),
-            Purpose::Listen => self.on_subscription_end(StreamEnd::Closed(why), None),
-        }
-    }
-
-    /// All was said, and the response was not in it.
-    pub(super) fn on_no_response(&mut self, http: Http, end: StreamEnd) {
-        let Role::Request(id, purpose) = http.role.clone() else { return };
-        self.ids.retire(&id);
-        match purpose {
+    fn on_denied_request(&mut self, env: &mut Env, id: Id, purpose: Purpose, sent: Sent, reason: String) {
+        env.ids.retire(&id);
+        self.events.push_back(match purpose {
             Purpose::Call(call) => {
-                let error = call_error(http, id, end);
-                self.end(call, Err(error));
+                LinkEvent::CallEnded { call, id, is_lost: false, error: CallError::Denied { sent, reason } }
             }
-            Purpose::Ping => self.on_ping_lost(),
-            Purpose::Listen if http.has_failed() => match Self::end_of_attempt(&http) {
-                (true, end, at_least) => self.on_subscription_end(end, at_least),
-                (false, end, _) => self.on_subscription_refused(end),
-            },
-            Purpose::Listen => self.on_subscription_end(end, None),
+            Purpose::Discover | Purpose::Initialize => LinkEvent::HandshakeEnded(HandshakeEnd::Denied(reason)),
+            Purpose::Ping => LinkEvent::PingDenied(id, reason),
+            Purpose::Listen => LinkEvent::SubscriptionEnded(SubscriptionEnd::Denied(reason)),
+        });
+    }
+
+    fn on_broken(&mut self, env: &mut Env, id: Id, purpose: Purpose, is_lost: bool, (sent, why): (Sent, Closed)) {
+        if let Purpose::Call(call) = purpose {
+            let error = CallError::Closed { sent, why };
+            return self.events.push_back(LinkEvent::CallEnded { call, id, is_lost, error });
+        }
+        env.ids.retire(&id);
+        self.events.push_back(match purpose {
+            Purpose::Discover | Purpose::Initialize => LinkEvent::HandshakeEnded(HandshakeEnd::Closed(sent, why)),
+            Purpose::Listen => LinkEvent::SubscriptionEnded(SubscriptionEnd::Ended(StreamEnd::Closed(why), None)),
+            Purpose::Ping | Purpose::Call(_) => LinkEvent::PingLost,
+        });
+    }
+
+    /// Handles a complete HTTP response that lacks the JSON-RPC response.
+    pub(super) fn on_no_response(&mut self, env: &mut Env, http: Http, end: StreamEnd, is_lost: bool) {
+        let Role::Request(id, purpose) = http.role.clone() else { return };
+        if let Purpose::Call(call) = purpose {
+            let error = call_error(http, id.clone(), end);
+            return self.events.push_back(LinkEvent::CallEnded { call, id, is_lost, error });
+        }
+        env.ids.retire(&id);
+        self.events.push_back(match purpose {
+            Purpose::Ping | Purpose::Call(_) => LinkEvent::PingLost,
+            Purpose::Listen if http.has_failed() => LinkEvent::SubscriptionEnded(match Self::end_of_attempt(&http) {
+                (true, end, at_least) => SubscriptionEnd::Ended(end, at_least),
+                (false, end, _) => SubscriptionEnd::Refused(end),
+            }),
+            Purpose::Listen => LinkEvent::SubscriptionEnded(SubscriptionEnd::Ended(end, None)),
             Purpose::Discover | Purpose::Initialize if http.has_failed() => {
-                self.on_handshake_status(http.to_error());
+                let (tells_of_era, error) = (tells_of_era(http.status()), Box::new(http.to_error()));
+                LinkEvent::HandshakeEnded(HandshakeEnd::Refused { tells_of_era, error })
             }
             Purpose::Discover | Purpose::Initialize => {
-                let cause = match call_error(http, id, end) {
+                LinkEvent::HandshakeEnded(HandshakeEnd::Invalid(match call_error(http, id, end) {
                     CallError::Decode(e) => e,
                     other => DecodeError::new(other.to_string()),
-                };
-                self.on_handshake_defect(cause);
+                }))
             }
-        }
+        });
     }
 
-    fn is_modern(&self) -> bool {
-        self.version().is_some_and(|version| version.era() == Era::Modern)
-    }
-
-    /// Whether a call may run twice.
-    pub(super) fn is_repeatable(&self, call: CallId) -> bool {
-        self.calls.get(&call).is_some_and(|call| call.raw.options.repeatable || self.catalogue.is_repeatable(&call.raw))
-    }
-
-    /// Whether a call whose answer was lost may be made once more.
-    pub(super) fn may_repeat(&self, call: CallId) -> bool {
-        let allowed = match self.config.repeat {
-            Repeat::Safe => self.is_repeatable(call),
-            Repeat::Always => true,
-            Repeat::Never => false,
-        };
-        allowed && !self.was_repeated(call)
-    }
-
-    /// Whether the call was made a second time, or has ended.
-    pub(super) fn was_repeated(&self, call: CallId) -> bool {
-        self.calls.get(&call).is_none_or(|call| call.repeated)
-    }
-
-    /// Makes a call once more, under a new id.
-    pub(super) fn repeat(&mut self, call: CallId, id: &Id) {
-        self.ids.retire(id);
-        self.requeue(call, true);
-        self.send_queued();
+    fn subscription_ended(&mut self, end: SubscriptionEnd) {
+        self.events.push_back(LinkEvent::SubscriptionEnded(end));
     }
 }
 
-/// What a call comes to whose answer holds no response.
+/// Returns the error of a call that got no response.
 fn call_error(http: Http, id: Id, end: StreamEnd) -> CallError {
     let attempts = http.stream.backoff.attempts();
     let is_attempt = http.is_get();
     let no_response = |http: &Http| CallError::NoResponse { id, attempts, any_message: http.any_message, cause: end };
     match (&http.head, &http.last_defect) {
-        // A challenge is one wherever it comes.
+        // A challenge counts as one on a GET as well.
         (_, _) if is_attempt && !matches!(http.status(), 401 | 403) => no_response(&http),
         _ if http.has_failed() => CallError::Http(Box::new(http.to_error())),
         (_, Some(defect)) => CallError::Decode(DecodeError::new(defect.to_string())),
         (Some(head), None) if !http.is_stream() && !http.any_message => {
-            // JSON that holds nothing at all is of no type that could be told.
+            // An empty JSON body has the right media type, so the error names none.
             let content_type = head.headers.get("content-type").filter(|_| media_type(&head.headers) != Media::Json);
             CallError::ContentType { status: head.status, content_type: content_type.map(ToOwned::to_owned) }
         }

@@ -1,54 +1,55 @@
-//! The listener: the GET over which a server up to 2025-11-25 says what belongs to no request (transports, listening for messages from the
-//! server). It is optional on both sides. Calls wait a moment for it, since there are servers that ask the questions of a call on it; then
-//! they go on without it, and nothing that happens to it ever ends one.
+//! The listener: the GET on which a server up to 2025-11-25 sends messages that belong to no
+//! request (transports, listening for messages from the server). It is optional on both sides.
+//! Calls wait for it for a limited time, since some servers send the input requests of a call on
+//! it. Then they continue without it. No failure of the listener ever ends a call.
 
 use super::exchange_end::ExchangeEnd;
 use super::stream::Next;
-use super::{Http, Reported, Request, Role};
-use crate::client::ids::Purpose;
-use crate::client::link::Exchange;
-use crate::client::{Client, Event, ListenerEnd, ListenerStart, ListenerTime, Timer};
-use crate::error::StreamEnd;
+use super::{Http, HttpLink, Reported, Request, Role};
+use crate::client::env::Env;
+use crate::client::link::event::LinkEvent;
+use crate::client::{Event, ListenerEnd, ListenerStart, ListenerTime, Timer};
+use crate::error::{DiagnosticKind, StreamEnd};
 use crate::exchange::{Closed, ExchangeId};
-use crate::rpc::Object;
+use alloc::string::ToString;
 use core::time::Duration;
 
-/// How long calls wait for the listener at most.
+/// Maximum time that calls wait for the listener.
 const HOLD: Duration = Duration::from_secs(1);
 
-impl Client {
-    /// `initialize` was answered, and `notifications/initialized` is not sent yet.
-    pub(in crate::client) fn before_initialized(&mut self) {
-        let limit = self.listener_time().map_or(HOLD, |limit| limit.min(HOLD));
-        self.http_state.holding = true;
-        self.timers.set(Timer::Hold, Some(self.now + limit));
-        if self.config.listener == ListenerStart::BeforeInitialized {
-            self.open_listener();
+impl HttpLink {
+    /// Handles the response to `initialize`, before `notifications/initialized` is sent.
+    pub(in crate::client) fn before_initialized(&mut self, env: &mut Env) {
+        let limit = self.listener_time(env).map_or(HOLD, |limit| limit.min(HOLD));
+        self.holding = true;
+        env.timers.set(Timer::Hold, Some(env.now + limit));
+        if env.config.listener == ListenerStart::BeforeInitialized {
+            self.open_listener(env);
         }
     }
 
-    /// `notifications/initialized` was taken, or will not be.
-    pub(super) fn on_initialized_taken(&mut self) {
-        match self.config.listener {
-            ListenerStart::AfterInitialized => self.open_listener(),
+    /// Handles the end of `notifications/initialized`, which the server accepted or never will.
+    pub(super) fn on_initialized_taken(&mut self, env: &mut Env) {
+        match env.config.listener {
+            ListenerStart::AfterInitialized => self.open_listener(env),
             ListenerStart::BeforeInitialized => {}
-            ListenerStart::Never => self.release(),
+            ListenerStart::Never => self.release(env),
         }
     }
 
-    fn open_listener(&mut self) {
+    fn open_listener(&mut self, env: &mut Env) {
         let exchange = self.exchanges.mint();
-        self.http_state.listener = Some(exchange);
-        let limit = self.listener_time();
-        self.timers.set(Timer::Answer(exchange), limit.map(|limit| self.now + limit));
-        let headers = self.bare_headers();
-        self.begin_http(exchange, Http::new(Role::Listener, Request::get(headers, None)));
+        self.listener = Some(exchange);
+        let limit = self.listener_time(env);
+        env.timers.set(Timer::Answer(exchange), limit.map(|limit| env.now + limit));
+        let headers = self.bare_headers(env);
+        self.begin_http(env, exchange, Http::new(Role::Listener, Request::get(headers, None)));
     }
 
-    fn listener_time(&self) -> Option<Duration> {
-        match self.config.listener_start {
+    fn listener_time(&self, env: &Env) -> Option<Duration> {
+        match env.config.listener_start {
             ListenerTime::Quarter => {
-                let quarter = self.config.timeout.map_or(HOLD, |timeout| timeout / 4);
+                let quarter = env.config.timeout.map_or(HOLD, |timeout| timeout / 4);
                 Some(quarter.clamp(Duration::from_millis(1), HOLD))
             }
             ListenerTime::After(time) => Some(time),
@@ -56,30 +57,31 @@ impl Client {
         }
     }
 
-    /// Calls wait for the listener no longer.
-    pub(in crate::client) fn release(&mut self) {
-        if core::mem::take(&mut self.http_state.holding) {
-            self.timers.set(Timer::Hold, None);
-            self.send_queued();
+    /// Ends the wait of calls for the listener.
+    pub(in crate::client) fn release(&mut self, env: &mut Env) {
+        if core::mem::take(&mut self.holding) {
+            env.timers.set(Timer::Hold, None);
+            self.events.push_back(LinkEvent::Released);
         }
     }
 
-    pub(super) fn on_listener_head(&mut self, exchange: ExchangeId) {
-        let idle = self.config.listener_idle.map(|idle| self.now + idle);
-        let Some(http) = self.exchanges.http(exchange).filter(|http| http.is_stream()) else { return self.release() };
-        // Calls were made without it: what the server said meanwhile is lost, if there is no event to go on from.
-        let missed = !self.http_state.holding && http.stream.cursor.is_none();
-        self.timers.set(Timer::Idle(exchange), idle);
-        self.http_state.reported = Reported::Open;
+    pub(super) fn on_listener_head(&mut self, env: &mut Env, exchange: ExchangeId) {
+        let idle = env.config.listener_idle.map(|idle| env.now + idle);
+        let Some(http) = self.exchanges.get(exchange).filter(|http| http.is_stream()) else { return self.release(env) };
+        // Calls ran without the listener. Messages that the server sent meanwhile are lost, unless
+        // the stream resumes from an event.
+        let missed = !self.holding && http.stream.cursor.is_none();
+        env.timers.set(Timer::Idle(exchange), idle);
+        self.reported = Reported::Open;
         if missed {
-            self.report_tools_gap();
+            self.events.push_back(LinkEvent::ChangesMissed);
         }
-        self.release();
+        self.release(env);
     }
 
-    pub(super) fn on_listener_exchange_end(&mut self, exchange: ExchangeId, over: ExchangeEnd) {
-        self.release();
-        let Some(http) = self.exchanges.http(exchange) else { return };
+    pub(super) fn on_listener_exchange_end(&mut self, env: &mut Env, exchange: ExchangeId, over: ExchangeEnd) {
+        self.release(env);
+        let Some(http) = self.exchanges.get(exchange) else { return };
         let (is_answered, in_session) = (http.head.is_some(), http.in_session);
         let (goes_on, end, at_least) = match over {
             ExchangeEnd::Failed { why: Closed::Timeout, .. } if !http.stream.was_open() => {
@@ -90,71 +92,67 @@ impl Client {
             ExchangeEnd::End => Self::end_of_attempt(http),
         };
         if !goes_on && !http.stream.was_open() {
-            // There is none to be had, which is legal (405), or sounds like it.
-            self.leave_listener();
+            // The server offers no listener, which is legal (405), or its response suggests that.
+            self.leave_listener(env);
             if end != StreamEnd::Status(405) {
-                self.diagnose_listener(&end);
+                env.diagnose(DiagnosticKind::ListenerOff, end.to_string());
             }
             return;
         }
         if goes_on {
-            return self.on_listener_end(exchange, end, at_least);
+            return self.on_listener_end(env, exchange, end, at_least);
         }
         let may_be_gone = end == StreamEnd::Status(404) && in_session;
-        self.give_up_listener(exchange, end, false);
-        if may_be_gone && self.config.watch_tools {
-            self.ask_for_session();
+        self.give_up_listener(env, exchange, end, false);
+        if may_be_gone && env.config.watch_tools {
+            self.events.push_back(LinkEvent::SessionDoubted);
         }
     }
 
-    /// A GET proves nothing about the session. Who waits for changes makes no POST that would, so one is made.
-    fn ask_for_session(&mut self) {
-        let Some(version) = self.version() else { return };
-        let id = self.send_request(Purpose::Ping, "ping", Object::new(), version);
-        if let Some(exchange) = self.ids.exchange(&id) {
-            self.limit_attempt(exchange);
-        }
-    }
-
-    /// The listener has ended, in a way that may be followed by another attempt.
-    pub(super) fn on_listener_end(&mut self, exchange: ExchangeId, end: StreamEnd, at_least: Option<Duration>) {
-        let was_open = self.exchanges.http(exchange).is_some_and(|http| http.stream.is_open());
-        match self.config.listener_end {
-            ListenerEnd::Ignore if was_open => self.leave_listener(),
-            ListenerEnd::Stop if was_open => self.give_up_listener(exchange, end, false),
+    /// Handles the end of a listener that another attempt may follow.
+    pub(super) fn on_listener_end(
+        &mut self,
+        env: &mut Env,
+        exchange: ExchangeId,
+        end: StreamEnd,
+        at_least: Option<Duration>,
+    ) {
+        let was_open = self.exchanges.get(exchange).is_some_and(|http| http.stream.is_open());
+        match env.config.listener_end {
+            ListenerEnd::Ignore if was_open => self.leave_listener(env),
+            ListenerEnd::Stop if was_open => self.give_up_listener(env, exchange, end, false),
             ListenerEnd::Resume | ListenerEnd::Stop | ListenerEnd::Ignore => {
-                if let Next::Over = self.schedule_resume(exchange, end.clone(), at_least) {
-                    self.give_up_listener(exchange, end, self.config.watch_tools);
+                if let Next::Over = self.schedule_resume(env, exchange, end.clone(), at_least) {
+                    self.give_up_listener(env, exchange, end, env.config.watch_tools);
                 }
             }
         }
     }
 
-    /// No more attempts, for a while or at all. Each of the two is reported once until the listener is open again.
-    pub(super) fn give_up_listener(&mut self, exchange: ExchangeId, cause: StreamEnd, again: bool) {
-        let again = self.exchanges.http_mut(exchange).map(|http| http.stream.backoff.give_up()).filter(|_| again);
+    /// Stops the attempts, temporarily or finally. Each of the two is reported once until the
+    /// listener is open again.
+    pub(super) fn give_up_listener(&mut self, env: &mut Env, exchange: ExchangeId, cause: StreamEnd, again: bool) {
+        let again = self.exchanges.get_mut(exchange).map(|http| http.stream.backoff.give_up()).filter(|_| again);
         let news = match again {
             Some(wait) => {
-                self.schedule_retry(exchange, wait);
+                self.schedule_retry(env, exchange, wait);
                 Reported::Paused
             }
             None => {
-                self.leave_listener();
+                self.leave_listener(env);
                 Reported::Lost
             }
         };
-        if self.http_state.reported < news {
-            self.http_state.reported = news;
-            self.out.event(Event::ListenerLost { cause, again });
+        if self.reported < news {
+            self.reported = news;
+            env.event(Event::ListenerLost { cause, again });
         }
     }
 
-    /// There is no listener any more.
-    pub(super) fn leave_listener(&mut self) {
-        let Some(exchange) = self.http_state.listener.take() else { return };
-        self.end_timers(exchange);
-        if let Some(Exchange::Http(_)) = self.exchanges.get(&exchange) {
-            self.drop_exchange(exchange);
-        }
+    /// Drops the listener.
+    pub(super) fn leave_listener(&mut self, env: &mut Env) {
+        let Some(exchange) = self.listener.take() else { return };
+        self.end_timers(env, exchange);
+        self.drop_exchange(env, exchange);
     }
 }

@@ -1,11 +1,12 @@
-//! What is posted and has no answer but a status: notifications, and our responses to requests of the server (2025-11-25 and 2026-07-28,
-//! sending messages to the server). A notification that was accepted outlives the close of the client for a while.
+//! POSTs whose response is only a status: notifications, and the client's responses to requests of
+//! the server (2025-11-25 and 2026-07-28, sending messages to the server). An accepted notification
+//! has a limited time for its delivery after the client has closed.
 
 use super::exchange_end::ExchangeEnd;
-use super::{Http, Request, Role, metadata, success};
-use crate::client::era::Phase;
-use crate::client::link::Exchange;
-use crate::client::{Client, State, Termination, Timer};
+use super::{Http, HttpLink, Request, Role, metadata, success};
+use crate::client::env::Env;
+use crate::client::link::event::LinkEvent;
+use crate::client::{State, Timer};
 use crate::error::{CallError, DiagnosticKind};
 use crate::exchange::{Closed, ExchangeId, Headers, Inbound};
 use crate::input::NotificationId;
@@ -14,64 +15,66 @@ use alloc::boxed::Box;
 use alloc::string::ToString;
 use bytes::Bytes;
 
-impl Client {
+impl HttpLink {
     /// Posts a notification.
     pub(in crate::client) fn post_notification(
         &mut self,
+        env: &mut Env,
         method: &str,
         params: Option<&Object>,
         body: Bytes,
         id: Option<NotificationId>,
     ) {
-        let Some(version) = self.version() else { return };
+        let Some(version) = env.version() else { return };
         let role = match method {
             "notifications/initialized" => Role::Initialized,
             "notifications/cancelled" => Role::Cancelled,
             _ => Role::Notification(id),
         };
-        if role == Role::Cancelled && self.has_many(&role) {
-            return self.diagnose(DiagnosticKind::DroppedNotification, "the server has not accepted those before it");
+        if role == Role::Cancelled && self.has_many(env, &role) {
+            return env.diagnose(DiagnosticKind::DroppedNotification, "the server has not accepted those before it");
         }
-        self.post_message(role, metadata(version, method, params), body);
+        self.post_message(env, role, metadata(version, method, params), body);
     }
 
     /// Posts the response to a request of the server.
-    pub(in crate::client) fn post_response(&mut self, body: Bytes) {
-        if self.has_many(&Role::Response) {
-            return self.diagnose(DiagnosticKind::DroppedResponse, "the server has not taken those before it");
+    pub(in crate::client) fn post_response(&mut self, env: &mut Env, body: Bytes) {
+        if self.has_many(env, &Role::Response) {
+            return env.diagnose(DiagnosticKind::DroppedResponse, "the server has not taken those before it");
         }
-        self.post_message(Role::Response, self.bare_headers(), body);
+        self.post_message(env, Role::Response, self.bare_headers(env), body);
     }
 
-    /// Returns whether as many exchanges with this role are open as calls may be. A server that accepts none of them must not fill the
-    /// memory of its client.
-    fn has_many(&self, role: &Role) -> bool {
-        let has_role = |exchange: &&Exchange| matches!(exchange, Exchange::Http(http) if http.role == *role);
-        self.exchanges.values().filter(has_role).count() >= self.config.limits.client.max_calls.max(1)
+    /// Returns whether the number of open exchanges with this role has reached the maximum number
+    /// of calls. A server that accepts none of them must not fill the memory of its client.
+    fn has_many(&self, env: &Env, role: &Role) -> bool {
+        self.exchanges.iter().filter(|(_, http)| http.role == *role).count()
+            >= env.config.limits.client.max_calls.max(1)
     }
 
-    /// Posts what has no answer but a status.
-    fn post_message(&mut self, role: Role, headers: Headers, body: Bytes) {
+    /// Posts a message whose response is only a status.
+    fn post_message(&mut self, env: &mut Env, role: Role, headers: Headers, body: Bytes) {
         let exchange = self.exchanges.mint();
-        self.timers.set(Timer::Answer(exchange), self.config.timeout.map(|limit| self.now + limit));
-        // To say it twice does no harm, and a server that never hears it tells nothing of changes.
+        env.timers.set(Timer::Answer(exchange), env.config.timeout.map(|limit| env.now + limit));
+        // Sending it twice is harmless. A server that never receives it reports no changes.
         let repeatable = role == Role::Initialized;
-        self.begin_http(exchange, Http::new(role, Request::post(headers, body, repeatable)));
+        self.begin_http(env, exchange, Http::new(role, Request::post(headers, body, repeatable)));
     }
 
-    /// A notification or a response of ours was taken, or was not. Any 2xx with any body is a yes.
-    pub(super) fn on_message_end(&mut self, exchange: ExchangeId, over: ExchangeEnd) {
-        let Some(http) = self.exchanges.http(exchange) else { return };
-        let is_closing = matches!(self.state(), State::Closing | State::Terminated);
-        if !is_closing && over == ExchangeEnd::End && self.is_session_gone(http) {
-            return self.on_session_gone(exchange);
+    /// Handles the end of the exchange of a notification or response. The server has accepted it if
+    /// the status is 2xx, whatever the body is.
+    pub(super) fn on_message_end(&mut self, env: &mut Env, exchange: ExchangeId, over: ExchangeEnd) {
+        let Some(http) = self.exchanges.get(exchange) else { return };
+        let is_closing = matches!(env.state(), State::Closing | State::Terminated);
+        if !is_closing && over == ExchangeEnd::End && self.is_session_gone(env, http) {
+            return self.on_session_gone(env, exchange);
         }
-        let Some(Exchange::Http(http)) = self.exchanges.remove(&exchange) else { return };
+        let Some(http) = self.exchanges.remove(exchange) else { return };
         let (failure, outcome) = match over {
             ExchangeEnd::End if success(http.status()) => (None, Ok(())),
             ExchangeEnd::End => (Some(http.to_error().to_string()), Err(CallError::Http(Box::new(http.to_error())))),
             ExchangeEnd::Failed { why: Closed::Denied(reason), sent } => {
-                self.diagnose(DiagnosticKind::Denied, Closed::Denied(reason.clone()).to_string());
+                env.diagnose(DiagnosticKind::Denied, Closed::Denied(reason.clone()).to_string());
                 (None, Err(CallError::Denied { sent, reason }))
             }
             ExchangeEnd::Failed { why, sent } => (Some(why.to_string()), Err(CallError::Closed { sent, why })),
@@ -81,49 +84,51 @@ impl Client {
                 Role::Response => DiagnosticKind::DroppedResponse,
                 _ => DiagnosticKind::DroppedNotification,
             };
-            self.diagnose(kind, why);
+            env.diagnose(kind, why);
         }
         match http.role {
-            Role::Notification(Some(id)) => self.end_notification(id, outcome),
-            Role::Initialized if !is_closing => self.on_initialized_taken(),
+            Role::Notification(Some(id)) => self.events.push_back(LinkEvent::NotificationEnded(id, outcome)),
+            Role::Initialized if !is_closing => self.on_initialized_taken(env),
             _ => {}
         }
     }
 
-    /// The client is closing: of the answer to a notification the status counts.
-    pub(super) fn on_closing_item(&mut self, exchange: ExchangeId, item: Inbound) {
-        if let (Some(http), Inbound::Response(head)) = (self.exchanges.http_mut(exchange), item) {
+    /// Handles an item while the client is closing. Only the status of the response to a
+    /// notification counts.
+    pub(super) fn on_closing_item(&mut self, env: &mut Env, exchange: ExchangeId, item: Inbound) {
+        if let (Some(http), Inbound::Response(head)) = (self.exchanges.get_mut(exchange), item) {
             http.head = Some(head);
-            // It may go on for as long as it likes.
+            // The server may keep the stream open without limit.
             if http.is_stream() {
-                self.finish(exchange);
+                self.finish(env, exchange);
             }
         }
     }
 
-    /// The client is closing: an exchange is dropped, unless the application asked for that and it carries a notification, which has some
-    /// time left.
-    pub(in crate::client) fn end_http(&mut self, exchange: ExchangeId) {
-        let requested = matches!(self.phase, Phase::Closing(Termination::Requested));
-        match self.exchanges.http(exchange) {
+    /// Ends an exchange of a closing client. The exchange is dropped, unless it carries a
+    /// notification and the application requested the end: the server then has some time to accept
+    /// it. The DELETE of a session continues.
+    pub(in crate::client) fn end(&mut self, env: &mut Env, exchange: ExchangeId, requested: bool) {
+        match self.exchanges.get(exchange) {
+            Some(http) if http.is_delete() => {}
             Some(http) if requested && http.is_notification() && http.is_live() => {
                 if http.is_decided() {
-                    return self.finish(exchange);
+                    return self.finish(env, exchange);
                 }
-                let until = self.now + self.config.limits.client.session_end_time;
-                self.timers.set(Timer::Answer(exchange), Some(until));
+                let until = env.now + env.config.limits.client.session_end_time;
+                env.timers.set(Timer::Answer(exchange), Some(until));
             }
-            _ => self.drop_exchange(exchange),
+            _ => self.drop_exchange(env, exchange),
         }
     }
 
-    /// A notification was not taken.
-    pub(in crate::client) fn lose_notification(&mut self, http: &Http, error: CallError) {
+    /// Reports a notification that the server did not accept.
+    pub(in crate::client) fn lose_notification(&mut self, env: &mut Env, http: &Http, error: CallError) {
         if http.is_notification() {
-            self.diagnose(DiagnosticKind::DroppedNotification, error.to_string());
+            env.diagnose(DiagnosticKind::DroppedNotification, error.to_string());
         }
         if let Role::Notification(Some(id)) = http.role {
-            self.end_notification(id, Err(error));
+            self.events.push_back(LinkEvent::NotificationEnded(id, Err(error)));
         }
     }
 }

@@ -1,10 +1,12 @@
-//! Streamable HTTP, the client's side of every revision: each message is a POST of its own, answered by JSON or by a stream of events
-//! (2025-11-25 transports; 2026-07-28 streamable-http). Up to 2025-11-25 there are sessions, streams that are gone on with after a break,
-//! and a listener. Here is what goes out and what comes in; what the end of an exchange means is `exchange_end.rs`.
+//! Streamable HTTP, the client's side of every revision. Each message is a POST of its own, and the
+//! response is JSON or an event stream (2025-11-25 transports; 2026-07-28 streamable-http). Up to
+//! 2025-11-25 there are sessions, streams that the client resumes after a break, and a listener.
+//! This module sends and receives; `exchange_end.rs` interprets the end of an exchange.
 
 mod auth;
 mod connection;
 mod exchange_end;
+mod exchanges;
 mod incoming;
 mod listener;
 mod message;
@@ -12,14 +14,13 @@ mod repeats;
 mod session;
 mod stream;
 
-pub(in crate::client) use auth::Challenges;
-pub(in crate::client) use session::Session;
-
-use super::{Exchange, Exchanges};
+use super::OutgoingRequest;
+use super::event::LinkEvent;
+use crate::client::env::Env;
 use crate::client::ids::Purpose;
-use crate::client::{Client, Target, Timer, headers};
-use crate::error::HttpError;
-use crate::exchange::{Data, ExchangeId, Headers, RequestHead, ResponseHead, Start};
+use crate::client::{HttpTarget, Timer, headers};
+use crate::error::{CallError, DiagnosticKind, HttpError};
+use crate::exchange::{Closed, Data, ExchangeEvent, ExchangeId, Headers, RequestHead, ResponseHead, Sent, Start};
 use crate::frame::{Media, media_type};
 use crate::input::{AuthKey, CallId, NotificationId};
 use crate::model::headers::{CURSOR, METHOD, NAME, SESSION, VERSION, encode, name_of};
@@ -27,67 +28,216 @@ use crate::rpc::{ErrorObject, Id, InvalidMessage, Message, Object, Response};
 use crate::seed::Seed;
 use crate::version::{Era, ProtocolVersion};
 use alloc::borrow::ToOwned;
-use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::format;
 use alloc::vec::Vec;
+use auth::Challenges;
 use bytes::Bytes;
 use connection::Connection;
 use core::time::Duration;
+use exchanges::Exchanges;
 use repeats::EventKey;
+use session::Session;
 use stream::Stream;
 
-/// What a client over HTTP knows beyond its exchanges.
+/// The link over HTTP.
 #[derive(Debug)]
-pub(in crate::client) struct HttpState {
+pub(in crate::client) struct HttpLink {
+    target: HttpTarget,
+    exchanges: Exchanges,
     event_key: EventKey,
-    pub(super) session: Session,
-    pub(super) challenges: Challenges,
-    /// Calls wait, since the listener is not open yet.
-    pub(super) holding: bool,
-    /// The exchange of the listener; resting included.
-    pub(super) listener: Option<ExchangeId>,
-    /// What the application was last told of the listener.
-    pub(super) reported: Reported,
+    session: Session,
+    challenges: Challenges,
+    /// Whether calls wait until the listener is open.
+    holding: bool,
+    /// The exchange of the listener, also while it waits for the next attempt.
+    listener: Option<ExchangeId>,
+    /// The state of the listener in the last report to the application.
+    reported: Reported,
+    events: VecDeque<LinkEvent>,
+    steps: VecDeque<Step>,
 }
 
-/// What the application knows of the listener.
+/// The rest of an operation that was begun. The client handles all events before the next step,
+/// which may depend on its reaction.
+#[derive(Debug)]
+enum Step {
+    /// An element of a batch.
+    Element(ExchangeId, Result<Message, InvalidMessage>),
+    /// An event stream delivered an event that is no message, and the configuration does not
+    /// tolerate that.
+    RejectStream(ExchangeId),
+    /// The application refused to answer the challenge that this exchange waits for.
+    RefuseParked(ExchangeId),
+    /// Every exchange that waited for the answer to a challenge was handled.
+    Authorized,
+}
+
+/// The state of the listener as the application knows it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Reported {
-    /// It is open, will be, or is not offered.
+    /// It is open, will be opened, or is not offered.
     Open,
-    /// It is lost, and will be tried again.
+    /// It is lost, and the client will retry.
     Paused,
     /// It is lost.
     Lost,
 }
 
-impl HttpState {
-    /// Of a client with this seed.
-    pub(in crate::client) fn new(seed: &Seed) -> Self {
+impl HttpLink {
+    /// Creates the link to a server.
+    pub(super) fn new(target: HttpTarget, seed: [u8; 32]) -> Self {
         Self {
-            event_key: EventKey::new(seed),
+            target,
+            exchanges: Exchanges::default(),
+            event_key: EventKey::new(&Seed::new(seed)),
             session: Session::default(),
             challenges: Challenges::default(),
             holding: false,
             listener: None,
             reported: Reported::Open,
+            events: VecDeque::new(),
+            steps: VecDeque::new(),
+        }
+    }
+
+    /// Handles an event of an exchange.
+    pub(super) fn handle(&mut self, env: &mut Env, exchange: ExchangeId, event: ExchangeEvent) {
+        match self.exchanges.get(exchange) {
+            // The driver reported the event before it learned that the exchange had ended.
+            None if self.exchanges.was_minted(exchange) => {}
+            None => env.diagnose(DiagnosticKind::UnknownExchange, format!("{exchange:?}")),
+            Some(_) => self.on_event(env, exchange, event),
+        }
+    }
+
+    /// Handles a timer that is due.
+    pub(super) fn on_timeout(&mut self, env: &mut Env, timer: Timer) {
+        match timer {
+            Timer::Drain(exchange) => self.drop_exchange(env, exchange),
+            Timer::Answer(exchange) => self.on_answer_timeout(env, exchange),
+            Timer::Idle(exchange) => self.on_idle(env, exchange),
+            Timer::Resume(exchange) => self.on_resume(env, exchange),
+            Timer::Hold => self.release(env),
+            Timer::Handshake
+            | Timer::Start
+            | Timer::ExitGrace
+            | Timer::Restart
+            | Timer::Ping
+            | Timer::Call(_)
+            | Timer::Total(_)
+            | Timer::Round(_)
+            | Timer::Subscription => {}
+        }
+    }
+
+    pub(super) fn events(&mut self) -> &mut VecDeque<LinkEvent> {
+        &mut self.events
+    }
+
+    /// Executes the next step. Returns whether there was one.
+    pub(super) fn step(&mut self, env: &mut Env) -> bool {
+        let Some(step) = self.steps.pop_front() else { return false };
+        match step {
+            Step::Element(exchange, Ok(message)) => self.on_message(env, exchange, message),
+            Step::Element(exchange, Err(defect)) => self.on_defect(env, exchange, defect),
+            Step::RejectStream(exchange) => {
+                if self.exchanges.get(exchange).is_some() {
+                    self.reject_stream(env, exchange);
+                }
+            }
+            Step::RefuseParked(exchange) => self.refuse_parked(env, exchange),
+            Step::Authorized => self.events.push_back(LinkEvent::Authorized),
+        }
+        true
+    }
+
+    pub(super) fn mint(&mut self) -> ExchangeId {
+        self.exchanges.mint()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.exchanges.is_empty()
+    }
+
+    /// Returns the ids of the exchanges, the oldest first.
+    pub(in crate::client) fn ids(&self) -> Vec<ExchangeId> {
+        self.exchanges.ids()
+    }
+
+    /// Returns whether the number of open exchanges has reached the maximum number of calls.
+    pub(super) fn has_many_exchanges(&self, env: &Env) -> bool {
+        self.exchanges.len() >= env.config.limits.client.max_calls.max(1)
+    }
+
+    /// Returns whether the latest exchange has a connection to the server, or may have one.
+    pub(super) fn has_reached_server(&self) -> bool {
+        self.exchanges.iter().next_back().is_none_or(|(_, http)| http.sent() == Sent::Maybe)
+    }
+
+    /// Returns the call whose response arrives on this exchange.
+    pub(super) fn call_on(&self, exchange: ExchangeId) -> Option<CallId> {
+        self.exchanges.get(exchange)?.call()
+    }
+
+    /// Ends the HTTP exchange of a request whose response is no longer needed.
+    pub(super) fn abandon(&mut self, env: &mut Env, exchange: ExchangeId) {
+        if self.exchanges.get(exchange).is_some_and(Http::awaits_answer) {
+            self.drop_exchange(env, exchange);
+        }
+    }
+
+    /// Returns the ids of the exchanges on the wire.
+    #[cfg(test)]
+    pub(in crate::client) fn live(&self) -> Vec<ExchangeId> {
+        self.exchanges.iter().filter(|(_, http)| http.is_live()).map(|(exchange, _)| exchange).collect()
+    }
+
+    /// Returns whether this exchange awaits a response.
+    #[cfg(test)]
+    pub(in crate::client) fn awaits(&self, exchange: ExchangeId) -> bool {
+        self.exchanges.get(exchange).is_some_and(Http::awaits_answer)
+    }
+
+    /// Stops all timers of an exchange.
+    fn end_timers(&mut self, env: &mut Env, exchange: ExchangeId) {
+        for timer in [Timer::Drain(exchange), Timer::Answer(exchange), Timer::Idle(exchange), Timer::Resume(exchange)] {
+            env.timers.set(timer, None);
+        }
+    }
+
+    /// Ends an exchange.
+    pub(super) fn drop_exchange(&mut self, env: &mut Env, exchange: ExchangeId) {
+        let sent = self.exchanges.get(exchange).map_or(Sent::Maybe, Http::sent);
+        self.drop_exchange_since(env, exchange, CallError::Closed { sent, why: Closed::Aborted });
+    }
+
+    /// Ends an exchange. A notification on it ends with `error`.
+    pub(super) fn drop_exchange_since(&mut self, env: &mut Env, exchange: ExchangeId, error: CallError) {
+        if let Some(http) = self.exchanges.remove(exchange) {
+            self.end_timers(env, exchange);
+            if http.is_live() {
+                env.out.abort(exchange);
+            }
+            self.lose_notification(env, &http, error);
         }
     }
 }
 
-/// An HTTP exchange that is not over, or one that is over and is made again.
+/// An HTTP exchange that has not ended, or one that has ended and will be repeated.
 #[derive(Debug)]
 pub(in crate::client) struct Http {
     role: Role,
     stage: Stage,
     sent: Request,
     connection: Connection,
-    /// An earlier exchange with the same role was started before it, and may have been sent.
+    /// Whether an earlier exchange with the same role was started, and may have been sent.
     again: bool,
-    /// Whether it named a session.
+    /// Whether its request named a session.
     in_session: bool,
-    /// How many answers to challenges there were when it was sent.
+    /// Number of challenges that were answered with credentials before it started.
     credentials: u64,
-    /// Challenges that were answered for it.
+    /// The statuses of the challenges that were answered for it.
     tried: auth::Tried,
     head: Option<ResponseHead>,
     /// The first bytes of a body that holds no message.
@@ -96,45 +246,46 @@ pub(in crate::client) struct Http {
     error: Option<ErrorObject>,
     any_message: bool,
     last_defect: Option<InvalidMessage>,
-    /// Items after the response, and their bytes.
+    /// Items received after the response, and their bytes.
     drained: (usize, usize),
     stream: Stream,
 }
 
-/// What an exchange is for.
+/// The purpose of an exchange.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Role {
-    /// A request whose answer is awaited: its POST, or a GET for the rest of the answer.
+    /// A request that awaits its response. The exchange is its POST, or a GET that resumes the
+    /// response.
     Request(Id, Purpose),
-    /// The answer has come, and what follows it is read for a while.
+    /// The response has arrived. The client reads the rest of the body for a limited time.
     Answered,
     /// A notification, and its id if it is tracked.
     Notification(Option<NotificationId>),
-    /// `notifications/cancelled`, which must not wait behind the request that it is about.
+    /// `notifications/cancelled`, which must not wait behind the request that it cancels.
     Cancelled,
-    /// `notifications/initialized`, after which the session can be used.
+    /// `notifications/initialized`. The session is usable after it.
     Initialized,
-    /// A response of ours to a request of the server.
+    /// A response of the client to a request of the server.
     Response,
-    /// The GET for what belongs to no request.
+    /// The GET for messages that belong to no request.
     Listener,
-    /// The end of a session.
+    /// The DELETE of a session.
     Delete,
 }
 
-/// Where an exchange is.
+/// The stage of an exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Live,
-    /// It is over; the rest of its stream is asked for when a timer fires.
+    /// It has ended. The client resumes its stream when a timer fires.
     AwaitingResume,
-    /// It is over; it is made again with other credentials.
+    /// It has ended. The client repeats it with other credentials.
     Parked(AuthKey),
-    /// It is over, and what that means is about to be seen to.
+    /// It has ended, and the end is not handled yet.
     Over,
 }
 
-/// A request as it can be made again: all that does not depend on the session and the credentials.
+/// The repeatable part of a request: everything that depends on neither session nor credentials.
 #[derive(Clone, Debug)]
 struct Request {
     method: &'static str,
@@ -144,14 +295,15 @@ struct Request {
 }
 
 impl Request {
-    /// A message. Both media types are acceptable for the answer, whatever it is to.
+    /// Returns a POST of a message. It accepts both media types for the response, whatever the
+    /// message is.
     fn post(headers: Headers, body: Bytes, repeatable: bool) -> Self {
         let headers =
             headers.with("Content-Type", "application/json").with("Accept", "application/json, text/event-stream");
         Self { method: "POST", headers, body, repeatable }
     }
 
-    /// An event stream, from this event on.
+    /// Returns a GET of an event stream, from the event after `cursor` on.
     fn get(headers: Headers, cursor: Option<&str>) -> Self {
         let mut headers = headers.with("Accept", "text/event-stream");
         if let Some(cursor) = cursor {
@@ -182,37 +334,37 @@ impl Http {
         }
     }
 
-    /// Whether there is an exchange on the wire.
+    /// Returns whether the exchange is on the wire.
     pub(in crate::client) fn is_live(&self) -> bool {
         self.stage == Stage::Live
     }
 
-    /// Whether it is started though as many connections are open as may be.
+    /// Returns whether the exchange starts even if the maximum number of connections is open.
     const fn is_urgent(&self) -> bool {
         matches!(self.role, Role::Response | Role::Cancelled | Role::Delete)
     }
 
-    /// Whether it ends a session.
+    /// Returns whether the exchange ends a session.
     pub(in crate::client) fn is_delete(&self) -> bool {
         self.role == Role::Delete
     }
 
-    /// Whether it carries a notification.
+    /// Returns whether the exchange carries a notification.
     const fn is_notification(&self) -> bool {
         matches!(self.role, Role::Notification(_) | Role::Cancelled | Role::Initialized)
     }
 
-    /// Whether the answer to a request is yet to come.
+    /// Returns whether the exchange belongs to a request that awaits its response.
     pub(in crate::client) const fn awaits_answer(&self) -> bool {
         matches!(self.role, Role::Request(..))
     }
 
-    /// Whether it asks for a stream, or for the rest of one.
+    /// Returns whether the exchange requests a stream, or resumes one.
     fn is_get(&self) -> bool {
         self.sent.method == "GET"
     }
 
-    /// Whether it carries a message.
+    /// Returns whether the exchange carries a message.
     fn is_post(&self) -> bool {
         self.sent.method == "POST"
     }
@@ -225,18 +377,19 @@ impl Http {
         self.head.as_ref().is_some_and(|head| !success(head.status))
     }
 
-    /// Whether the response is an event stream.
+    /// Returns whether the response is an event stream.
     fn is_stream(&self) -> bool {
         let stream = |head: &ResponseHead| success(head.status) && media_type(&head.headers) == Media::EventStream;
         self.head.as_ref().is_some_and(stream)
     }
 
-    /// Whether it is there for what stands in the body of a success.
+    /// Returns whether the client needs the body of a successful response.
     const fn wants_body(&self) -> bool {
         matches!(self.role, Role::Request(..) | Role::Listener)
     }
 
-    /// Whether a success has a body of a type that cannot be what is wanted. One without a type may still be empty.
+    /// Returns whether a successful response has an unusable media type. A response without a media
+    /// type may have an empty body.
     fn is_other_type(&self) -> bool {
         let Some(head) = self.head.as_ref().filter(|head| self.wants_body() && success(head.status)) else {
             return false;
@@ -249,12 +402,12 @@ impl Http {
         !is_fine && head.headers.get("content-type").is_some_and(|kind| !kind.is_empty())
     }
 
-    /// Whether the head has said what matters: the rest can only add to the text of an error.
+    /// Returns whether the head decides the outcome. The rest can only add to the text of an error.
     fn is_decided(&self) -> bool {
         self.head.is_some() && (self.has_failed() || !self.wants_body() || self.is_other_type())
     }
 
-    /// The call that it is for.
+    /// Returns the call of the exchange.
     pub(in crate::client) fn call(&self) -> Option<CallId> {
         match self.role {
             Role::Request(_, Purpose::Call(call)) => Some(call),
@@ -262,7 +415,7 @@ impl Http {
         }
     }
 
-    /// Whether this is the response to its own request.
+    /// Returns whether the data is the response to the request of the exchange.
     fn is_answer(&self, data: &Data) -> bool {
         match (&self.role, data) {
             (Role::Request(own, _), Data::Message(Message::Response(Response { id, .. }))) => id == own,
@@ -270,7 +423,7 @@ impl Http {
         }
     }
 
-    /// What an error status comes to.
+    /// Returns the error for an error status.
     fn to_error(&self) -> HttpError {
         let location = self.head.as_ref().and_then(|head| head.headers.get("location")).map(ToOwned::to_owned);
         HttpError {
@@ -284,112 +437,92 @@ impl Http {
     }
 }
 
-/// What goes out.
-impl Client {
+/// Outgoing requests.
+impl HttpLink {
     /// Posts a request.
-    pub(super) fn post_request(
-        &mut self,
-        exchange: ExchangeId,
-        (id, purpose): (Id, Purpose),
-        (method, params): (&str, Option<&Object>),
-        body: Bytes,
-        version: ProtocolVersion,
-    ) {
-        let repeatable = match purpose {
-            Purpose::Call(call) => self.is_repeatable(call),
-            Purpose::Discover | Purpose::Initialize | Purpose::Ping | Purpose::Listen => true,
-        };
+    pub(super) fn post_request(&mut self, env: &mut Env, exchange: ExchangeId, request: OutgoingRequest<'_>) {
+        let OutgoingRequest { id, purpose, method, params, message, version, fields, repeatable } = request;
         let mut headers = match purpose {
             Purpose::Initialize => Headers::new(),
             _ => metadata(version, method, params),
         };
-        let mirrored = params.map(|params| self.mirrored(method, params, version));
-        for (name, value) in mirrored.and_then(Result::ok).unwrap_or_default() {
+        for (name, value) in fields {
             headers.push(&name, value);
         }
-        let limit = if purpose == Purpose::Listen { self.config.timeout } else { None };
-        self.timers.set(Timer::Answer(exchange), limit.map(|limit| self.now + limit));
-        self.begin_http(exchange, Http::new(Role::Request(id, purpose), Request::post(headers, body, repeatable)));
+        let limit = if purpose == Purpose::Listen { env.config.timeout } else { None };
+        env.timers.set(Timer::Answer(exchange), limit.map(|limit| env.now + limit));
+        self.begin_http(
+            env,
+            exchange,
+            Http::new(Role::Request(id, purpose), Request::post(headers, message, repeatable)),
+        );
     }
 
-    /// The fields of what is neither a request nor a notification.
-    fn bare_headers(&self) -> Headers {
-        self.version().map_or_else(Headers::new, |version| metadata(version, "", None))
+    /// Returns the header fields of an HTTP request that carries neither a JSON-RPC request nor a
+    /// notification.
+    fn bare_headers(&self, env: &Env) -> Headers {
+        env.version().map_or_else(Headers::new, |version| metadata(version, "", None))
     }
 
-    /// Starts an exchange. All requests go through here, so that none lacks the fields that the others have.
-    fn begin_http(&mut self, exchange: ExchangeId, mut http: Http) {
-        let Target::Http(target) = &self.config.target else { return };
+    /// Starts an exchange. Every HTTP request starts here, so that each one has the common header
+    /// fields.
+    fn begin_http(&mut self, env: &mut Env, exchange: ExchangeId, mut http: Http) {
+        let target = &self.target;
         let is_initialize = matches!(http.role, Role::Request(_, Purpose::Initialize));
-        let session = self.http_state.session.id().filter(|_| !is_initialize);
+        let session = self.session.id().filter(|_| !is_initialize);
         let mut headers = Headers::new().with("Host", target.authority());
-        let own = headers::own(&self.config.headers);
-        for (name, value) in own.filter(|(name, _)| self.http_state.challenges.credentials().get(name).is_none()) {
+        let own = headers::own(&env.config.headers);
+        for (name, value) in own.filter(|(name, _)| self.challenges.credentials().get(name).is_none()) {
             headers.push(name, value);
         }
-        let fields = [self.http_state.challenges.credentials(), &http.sent.headers];
+        let fields = [self.challenges.credentials(), &http.sent.headers];
         for (name, value) in fields.into_iter().flat_map(Headers::iter) {
             headers.push(name, value);
         }
         if let Some(id) = session {
             headers.push(SESSION, id);
         }
-        http.stream.begin(self.now);
+        http.stream.begin(env.now);
         http.in_session = session.is_some();
-        http.credentials = self.http_state.challenges.answered();
+        http.credentials = self.challenges.answered();
         let head = RequestHead { method: http.sent.method.into(), target: target.path.clone(), headers };
         let (origin, body, repeatable) = (target.origin.clone(), http.sent.body.clone(), http.sent.repeatable);
         let urgent = http.is_urgent();
-        self.exchanges.insert(exchange, Exchange::Http(Box::new(http)));
-        self.out.start(exchange, Start::Http { origin, head, body, repeatable, urgent });
+        self.exchanges.insert(exchange, http);
+        env.out.start(exchange, Start::Http { origin, head, body, repeatable, urgent });
     }
 
-    /// Makes a request again in place of an exchange that is over: `sent`, and what is known of the answer so far.
-    fn begin_again(&mut self, old: ExchangeId, sent: Option<Request>) -> Option<ExchangeId> {
-        let Some(Exchange::Http(http)) = self.exchanges.remove(&old) else { return None };
+    /// Repeats a request in place of an exchange that has ended: `sent`, or the same request
+    /// without it. The new exchange keeps the state of the response so far.
+    fn begin_again(&mut self, env: &mut Env, old: ExchangeId, sent: Option<Request>) -> Option<ExchangeId> {
+        let http = self.exchanges.remove(old)?;
         let exchange = self.exchanges.mint();
-        let Http { role, sent: before, tried, any_message, last_defect, stream, .. } = *http;
+        let Http { role, sent: before, tried, any_message, last_defect, stream, .. } = http;
         if let Role::Request(id, _) = &role {
-            self.ids.move_to(id, exchange);
+            env.ids.move_to(id, exchange);
         }
         let again = Http::new(role, sent.unwrap_or(before));
         let again = Http { again: true, tried, any_message, last_defect, stream, ..again };
-        self.begin_http(exchange, again);
+        self.begin_http(env, exchange, again);
         Some(exchange)
     }
 
-    /// Whether calls wait for the listener.
+    /// Returns whether calls wait for the listener.
     pub(in crate::client) const fn is_holding(&self) -> bool {
-        self.http_state.holding
+        self.holding
     }
 
-    /// The client ends: nothing waits any more.
-    pub(in crate::client) fn end_http_state(&mut self) {
-        self.http_state.holding = false;
-        self.http_state.listener = None;
-        self.http_state.challenges.clear();
-    }
-}
-
-impl Exchanges {
-    /// Returns the state of an exchange that is open and over HTTP.
-    pub(super) fn http_mut(&mut self, exchange: ExchangeId) -> Option<&mut Http> {
-        match self.get_mut(&exchange)? {
-            Exchange::Http(http) => Some(http),
-            Exchange::Duplex(_) => None,
-        }
-    }
-
-    /// As [`http_mut`](Self::http_mut).
-    pub(super) fn http(&self, exchange: ExchangeId) -> Option<&Http> {
-        match self.get(&exchange)? {
-            Exchange::Http(http) => Some(http),
-            Exchange::Duplex(_) => None,
-        }
+    /// Handles the end of the client: no request waits for the listener or for credentials any
+    /// more.
+    pub(in crate::client) fn clear(&mut self) {
+        self.holding = false;
+        self.listener = None;
+        self.challenges.clear();
     }
 }
 
-/// The fields that tell of the message. `Mcp-Method` and what goes with it exist from 2026-07-28 on.
+/// Returns the header fields that describe the message. `Mcp-Method` and `Mcp-Name` exist from
+/// 2026-07-28 on.
 fn metadata(version: ProtocolVersion, method: &str, params: Option<&Object>) -> Headers {
     let mut fields = Headers::new().with(VERSION, version.as_str());
     if version.era() == Era::Modern {
@@ -401,7 +534,8 @@ fn metadata(version: ProtocolVersion, method: &str, params: Option<&Object>) -> 
     fields
 }
 
-/// `Retry-After` in seconds (RFC 9110 section 10.2.3). A date is not read, since an engine has no calendar that it could trust.
+/// Returns `Retry-After` in seconds (RFC 9110 section 10.2.3). The engine ignores a date, since it
+/// has no calendar that it could trust.
 fn retry_after(head: &ResponseHead) -> Option<Duration> {
     let seconds = head.headers.get("retry-after")?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
@@ -409,4 +543,11 @@ fn retry_after(head: &ResponseHead) -> Option<Duration> {
 
 const fn success(status: u16) -> bool {
     status >= 200 && status < 300
+}
+
+/// Returns whether a server of the other era may refuse the handshake with this status. A
+/// challenge, a redirect, an overload and a server fault prove nothing about the era, whatever
+/// their body contains.
+const fn tells_of_era(status: u16) -> bool {
+    matches!(status, 400 | 404..=407 | 409..=428 | 430..=499)
 }

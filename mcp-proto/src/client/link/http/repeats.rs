@@ -1,5 +1,6 @@
-//! Which events of a stream are repeats: a server that replays what it has sent must not pass for one that makes progress. Keyed hashes of
-//! the latest events, so that a server cannot choose events that collide.
+//! Detection of repeated events on a stream: a server that replays earlier events makes no
+//! progress. The client compares keyed hashes of the latest events, so a server cannot choose
+//! events that collide.
 
 use crate::exchange::Data;
 use crate::rpc::{InvalidMessage, Message, write_message};
@@ -8,15 +9,15 @@ use alloc::collections::VecDeque;
 use core::fmt;
 use hmac_sha256::HMAC;
 
-/// Events that are compared.
+/// Number of events that are compared.
 const WINDOW: usize = 16;
 
-/// The key of the hashes of one client.
+/// The key for the event hashes of one client.
 #[derive(Clone)]
 pub(in crate::client) struct EventKey([u8; 32]);
 
 impl EventKey {
-    /// The key of the client with this seed.
+    /// Returns the key of the client with this seed.
     pub(in crate::client) fn new(seed: &Seed) -> Self {
         Self(seed.derive("events"))
     }
@@ -28,7 +29,8 @@ impl EventKey {
         first(mac)
     }
 
-    /// Two messages are equal if their parts are: white space between the members of the envelope does not count.
+    /// Returns the hash of the data of an event. Messages are equal if their parts are: white space
+    /// between the members of the envelope does not count.
     fn data(&self, data: &Data) -> u64 {
         let mut mac = HMAC::new(self.0);
         match data {
@@ -64,7 +66,7 @@ impl EventKey {
 }
 
 impl fmt::Debug for EventKey {
-    /// Never shows the key.
+    /// Writes the name only, never the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("EventKey")
     }
@@ -75,23 +77,24 @@ fn first(mac: HMAC) -> u64 {
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// How an event compares to those before it.
+/// The comparison of an event with earlier ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Novelty {
-    /// Its id was not seen.
+    /// Its id is new.
     NewId,
-    /// Its id was seen, with other data: there are servers that give every event the same id.
+    /// Its id is known, but its data differs: some servers give every event the same id.
     OtherData,
-    /// Its id was seen with the same data.
+    /// Its id is known, with the same data.
     Repeat,
 }
 
-/// The latest events of a stream that have an id: the hashes of id and data. One without an id is never a repeat, and takes no place.
+/// The hashes of id and data of the latest events with an id. An event without an id is never a
+/// repeat, and occupies no entry.
 #[derive(Debug, Default)]
 pub(super) struct Repeats(VecDeque<(u64, u64)>);
 
 impl Repeats {
-    /// Compares an event to those before it, and remembers it.
+    /// Compares an event with earlier ones, and stores it.
     pub(super) fn add(&mut self, key: &EventKey, id: &str, data: &Data) -> Novelty {
         let event = (key.id(id), key.data(data));
         let novelty = if self.0.contains(&event) {

@@ -1,13 +1,14 @@
-//! Event streams that break off before all was said, and how the rest of them is asked for: with a GET that names the last event
-//! (2025-11-25 transports, resumability and redelivery). 2026-07-28 has nothing of this. Each stream keeps its own state: neither the cursor
-//! nor the wait of one stream is ever used for another.
+//! Event streams that break before the response is complete. The client resumes such a stream with
+//! a GET that names the last event (2025-11-25 transports, resumability and redelivery). 2026-07-28
+//! has no resumption. Each stream has its own state: the client never uses the cursor or the delay
+//! of one stream for another.
 
 use super::repeats::{EventKey, Novelty, Repeats};
-use super::{Http, Request, Role, Stage, retry_after, success};
+use super::{Http, HttpLink, Request, Role, Stage, retry_after, success};
 use crate::client::backoff::{Backoff, Brought, LONG, Round, Serves};
+use crate::client::env::Env;
 use crate::client::ids::Purpose;
-use crate::client::link::Exchange;
-use crate::client::{Client, Event, StreamOf, Timer};
+use crate::client::{Event, StreamOf, Timer};
 use crate::error::{DiagnosticKind, StreamEnd};
 use crate::exchange::{Data, ExchangeId};
 use crate::frame::{Media, media_type};
@@ -17,25 +18,25 @@ use alloc::borrow::ToOwned;
 use alloc::string::String;
 use core::time::Duration;
 
-/// What a stream is from one exchange to the next.
+/// The state of a stream across its exchanges.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     /// The id of the last event that had one.
     pub(super) cursor: Option<String>,
     pub(super) backoff: Backoff,
     repeats: Repeats,
-    /// What the exchange on the wire has brought.
+    /// The content that the exchange on the wire has delivered.
     brought: Brought,
     /// When the exchange on the wire began.
     began: Instant,
-    /// When it turned out to be an event stream.
+    /// When its response head proved to be an event stream.
     opened: Option<Instant>,
-    /// An exchange before it was one.
+    /// Whether an earlier exchange was an event stream.
     was_open: bool,
 }
 
 impl Stream {
-    /// An exchange begins, the first or another one.
+    /// Begins an exchange: the first one, or a later one.
     pub(super) fn begin(&mut self, now: Instant) {
         self.was_open = self.was_open();
         (self.brought, self.began, self.opened) = (Brought::Nothing, now, None);
@@ -45,17 +46,17 @@ impl Stream {
         self.opened = Some(now);
     }
 
-    /// The server named the id of an event. Returns whether it is an id, and fits: an empty one takes the last one back (WHATWG HTML
-    /// section 9.2.6), and from one that is too long the stream cannot be resumed.
+    /// Notes the id of an event. Returns whether it is an id and fits. An empty id clears the last
+    /// one (WHATWG HTML section 9.2.6). The stream cannot be resumed from an id that is too long.
     fn on_id(&mut self, id: &str, most: usize) -> bool {
         let fits = !id.is_empty() && id.len() <= most;
         self.cursor = Some(id).filter(|_| fits).map(ToOwned::to_owned);
         fits
     }
 
-    /// An event came.
+    /// Notes an event.
     fn on_event(&mut self, key: &EventKey, id: Option<&str>, data: &Data) {
-        // Without an id it is never a repeat, and nothing that is new by itself.
+        // An event without an id is never a repeat. It is no progress unless its data delivers.
         let novelty = id.map_or(Novelty::OtherData, |id| self.repeats.add(key, id, data));
         if novelty != Novelty::Repeat && delivers(data) {
             self.brought = Brought::Message;
@@ -72,12 +73,12 @@ impl Stream {
         self.opened.is_some()
     }
 
-    /// Whether it, or an exchange before it, was open.
+    /// Returns whether the stream is open, or was open on an earlier exchange.
     pub(super) const fn was_open(&self) -> bool {
         self.was_open || self.opened.is_some()
     }
 
-    /// The exchange on the wire is over.
+    /// Returns the summary of the exchange on the wire, which has ended.
     fn round(&self, now: Instant, serves: Serves, retry_after: Option<Duration>) -> Round {
         let lasting = serves == Serves::Listener && self.opened.is_some_and(|at| now.since(at) >= LONG);
         let brought = if lasting { self.brought.max(Brought::Progress) } else { self.brought };
@@ -85,7 +86,8 @@ impl Stream {
     }
 }
 
-/// Whether an event brings what a stream is there for. A ping only asks for an answer, and an error without an id answers nothing.
+/// Returns whether an event delivers content of the stream. A ping only requests a response, and an
+/// error without an id answers no request.
 fn delivers(data: &Data) -> bool {
     let message = |message: &Message| match message {
         Message::Request(request) => request.method != "ping",
@@ -99,32 +101,40 @@ fn delivers(data: &Data) -> bool {
     }
 }
 
-/// What follows the end of a stream, or of an attempt to go on with it.
+/// The consequence of the end of a stream, or of an attempt to resume it.
 pub(super) enum Next {
-    /// The rest is asked for after a wait; the timer is armed.
+    /// The client resumes the stream after a delay. The timer is armed.
     Scheduled,
-    /// There is nothing more to be had.
+    /// The client does not resume the stream.
     Over,
 }
 
-impl Client {
-    /// Something came on an exchange.
-    pub(super) fn sign_of_life(&mut self, exchange: ExchangeId) {
-        let idle = self.config.listener_idle;
-        let now = self.now;
-        let Some(http) = self.exchanges.http_mut(exchange).filter(|http| http.stream.is_open()) else { return };
+impl HttpLink {
+    /// Notes that an item arrived on an exchange.
+    pub(super) fn sign_of_life(&mut self, env: &mut Env, exchange: ExchangeId) {
+        let idle = env.config.listener_idle;
+        let now = env.now;
+        let Some(http) = self.exchanges.get_mut(exchange).filter(|http| http.stream.is_open()) else { return };
         match http.role {
             Role::Listener => http.stream.advance(),
             Role::Request(_, Purpose::Listen) => {}
             _ => return,
         }
-        self.timers.set(Timer::Idle(exchange), idle.map(|idle| now + idle));
+        env.timers.set(Timer::Idle(exchange), idle.map(|idle| now + idle));
     }
 
-    /// An event came on the stream of an exchange: where the stream would be resumed from, when, and what it has brought.
-    pub(super) fn note_event(&mut self, exchange: ExchangeId, id: Option<&str>, retry: Option<Duration>, data: &Data) {
-        let (legacy, most) = (self.is_legacy(), self.config.limits.frame.max_id);
-        let Some(Exchange::Http(http)) = self.exchanges.get_mut(&exchange) else { return };
+    /// Notes an event on the stream of an exchange: the cursor, the delay before a resumption, and
+    /// the delivered content.
+    pub(super) fn note_event(
+        &mut self,
+        env: &mut Env,
+        exchange: ExchangeId,
+        id: Option<&str>,
+        retry: Option<Duration>,
+        data: &Data,
+    ) {
+        let (legacy, most) = (env.is_legacy(), env.config.limits.frame.max_id);
+        let Some(http) = self.exchanges.get_mut(exchange) else { return };
         if http.has_failed() {
             return;
         }
@@ -133,38 +143,40 @@ impl Client {
         }
         let fits = id.is_none_or(|id| http.stream.on_id(id, most));
         if http.is_answer(data) {
-            // The stream ends with it: there is nothing to compare it to later, however large it is.
+            // The stream ends with its response. No later event is compared to it, so its size does
+            // not matter.
             http.stream.brought = Brought::Message;
         } else if legacy {
-            http.stream.on_event(&self.http_state.event_key, id.filter(|_| fits), data);
+            http.stream.on_event(&self.event_key, id.filter(|_| fits), data);
         }
         if let Some(id) = id.filter(|id| legacy && id.len() > most) {
             let detail = alloc::format!("{} bytes: the stream cannot be resumed from this event", id.len());
-            self.diagnose(DiagnosticKind::LongEventId, detail);
+            env.diagnose(DiagnosticKind::LongEventId, detail);
         }
     }
 
-    /// Nothing came of a listener for as long as may be: the connection is dead, or looks like it.
-    pub(in crate::client) fn on_idle(&mut self, exchange: ExchangeId) {
-        if self.cut_http(exchange) {
-            self.on_stream_end(exchange, StreamEnd::Idle);
+    /// Handles the idle timeout of a listener: the connection is dead, or appears to be.
+    pub(in crate::client) fn on_idle(&mut self, env: &mut Env, exchange: ExchangeId) {
+        if self.cut_http(env, exchange) {
+            self.on_stream_end(env, exchange, StreamEnd::Idle);
         }
     }
 
-    /// An event that is no message came where that is not borne.
-    pub(super) fn reject_stream(&mut self, exchange: ExchangeId) {
-        self.end_timers(exchange);
-        if self.http_state.listener == Some(exchange) {
-            return self.give_up_listener(exchange, StreamEnd::Ended, false);
+    /// Ends a stream after an event that is no message, which the configuration does not tolerate.
+    pub(super) fn reject_stream(&mut self, env: &mut Env, exchange: ExchangeId) {
+        self.end_timers(env, exchange);
+        if self.listener == Some(exchange) {
+            return self.give_up_listener(env, exchange, StreamEnd::Ended, false);
         }
-        if self.cut_http(exchange)
-            && let Some(Exchange::Http(http)) = self.exchanges.remove(&exchange)
+        if self.cut_http(env, exchange)
+            && let Some(http) = self.exchanges.remove(exchange)
         {
-            self.on_no_response(*http, StreamEnd::Ended);
+            self.on_no_response(env, http, StreamEnd::Ended, false);
         }
     }
 
-    /// Whether an attempt that ended so may be followed by another, and how long the server wants it to be.
+    /// Returns whether another attempt may follow one that ended so, how it ended, and the minimum
+    /// delay that the server requests.
     pub(super) fn end_of_attempt(http: &Http) -> (bool, StreamEnd, Option<Duration>) {
         let Some(head) = &http.head else { return (true, StreamEnd::Ended, None) };
         if !success(head.status) {
@@ -178,15 +190,17 @@ impl Client {
         (true, StreamEnd::Ended, None)
     }
 
-    /// The exchange is over before all was said: it rests until the rest is asked for, or that was all.
+    /// Schedules the resumption of a stream whose exchange ended before the response was complete.
+    /// Returns [`Next::Over`] if no further attempt is allowed.
     pub(super) fn schedule_resume(
         &mut self,
+        env: &mut Env,
         exchange: ExchangeId,
         cause: StreamEnd,
         at_least: Option<Duration>,
     ) -> Next {
-        let (random, now, policy) = (self.seed.next_u64(), self.now, self.config.resume);
-        let Some(http) = self.exchanges.http_mut(exchange) else { return Next::Over };
+        let (random, now, policy) = (env.seed.next_u64(), env.now, env.config.resume);
+        let Some(http) = self.exchanges.get_mut(exchange) else { return Next::Over };
         let serves = if http.role == Role::Listener { Serves::Listener } else { Serves::Request };
         let round = http.stream.round(now, serves, at_least);
         let Some((attempt, wait)) = http.stream.backoff.next(policy, round, random) else { return Next::Over };
@@ -197,45 +211,41 @@ impl Client {
             _ => StreamOf::Own,
         };
         let last_event = http.stream.cursor.clone();
-        self.timers.set(Timer::Resume(exchange), Some(now + wait));
-        self.out.soft(Event::Reconnecting { stream, attempt, wait, cause, last_event });
+        env.timers.set(Timer::Resume(exchange), Some(now + wait));
+        env.event(Event::Reconnecting { stream, attempt, wait, cause, last_event });
         Next::Scheduled
     }
 
-    /// The exchange of a stream that was given up rests until it is tried from the beginning.
-    pub(super) fn schedule_retry(&mut self, exchange: ExchangeId, wait: Duration) {
-        self.end_timers(exchange);
-        if let Some(http) = self.exchanges.http_mut(exchange) {
+    /// Schedules a fresh series of attempts for a stream that was given up.
+    pub(super) fn schedule_retry(&mut self, env: &mut Env, exchange: ExchangeId, wait: Duration) {
+        self.end_timers(env, exchange);
+        if let Some(http) = self.exchanges.get_mut(exchange) {
             http.stage = Stage::AwaitingResume;
-            self.timers.set(Timer::Resume(exchange), Some(self.now + wait));
+            env.timers.set(Timer::Resume(exchange), Some(env.now + wait));
         }
     }
 
-    /// The wait is over.
-    pub(in crate::client) fn on_resume(&mut self, exchange: ExchangeId) {
-        let headers = self.bare_headers();
-        let Some(http) = self.exchanges.http(exchange) else { return };
+    /// Resumes a stream after its delay.
+    pub(in crate::client) fn on_resume(&mut self, env: &mut Env, exchange: ExchangeId) {
+        let headers = self.bare_headers(env);
+        let Some(http) = self.exchanges.get(exchange) else { return };
         let sent = Request::get(headers, http.stream.cursor.as_deref());
         let is_listener = http.role == Role::Listener;
-        let Some(exchange) = self.begin_again(exchange, Some(sent)) else { return };
+        let Some(exchange) = self.begin_again(env, exchange, Some(sent)) else { return };
         if is_listener {
-            self.http_state.listener = Some(exchange);
+            self.listener = Some(exchange);
         }
-        self.limit_attempt(exchange);
+        self.limit_attempt(env, exchange);
     }
 
-    /// The head of what was asked for must come in time.
-    pub(super) fn limit_attempt(&mut self, exchange: ExchangeId) {
-        let limit = self.config.timeout.unwrap_or(self.config.initialize_timeout);
-        self.timers.set(Timer::Answer(exchange), Some(self.now + limit));
+    /// Limits the time until the response head of an attempt.
+    pub(in crate::client) fn limit_attempt(&mut self, env: &mut Env, exchange: ExchangeId) {
+        let limit = env.config.timeout.unwrap_or(env.config.initialize_timeout);
+        env.timers.set(Timer::Answer(exchange), Some(env.now + limit));
     }
 
-    /// Whether the answer to a request may come in parts.
-    pub(super) fn is_resumable(&self, http: &Http) -> bool {
-        self.is_legacy() && http.stream.cursor.is_some()
-    }
-
-    pub(super) fn diagnose_listener(&mut self, cause: &StreamEnd) {
-        self.diagnose(DiagnosticKind::ListenerOff, alloc::format!("{cause}"));
+    /// Returns whether the client can resume the response to a request.
+    pub(super) fn is_resumable(&self, env: &Env, http: &Http) -> bool {
+        env.is_legacy() && http.stream.cursor.is_some()
     }
 }

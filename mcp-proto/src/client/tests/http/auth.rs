@@ -1,7 +1,7 @@
-//! Challenges: what is asked of the application, and what is made again, how often, and with what.
+//! Challenges: the questions to the application, and the repeated requests, with their number and
+//! credentials.
 
 use super::*;
-use crate::client::link::Exchange;
 use crate::input::AuthKey;
 
 mod waiting;
@@ -15,7 +15,7 @@ fn authorizing(config: &mut ClientConfig) {
     config.authorize = true;
 }
 
-/// A client of a modern server that puts challenges to its application.
+/// A client of a modern server whose application answers challenges.
 fn modern(set: impl FnOnce(&mut ClientConfig)) -> Http {
     let mut http = Http::with(|config| {
         authorizing(config);
@@ -27,7 +27,7 @@ fn modern(set: impl FnOnce(&mut ClientConfig)) -> Http {
     http
 }
 
-/// The exchange is answered with a challenge.
+/// Answers the exchange with a challenge.
 fn challenge(http: &mut Http, exchange: ExchangeId, status: u16, hint: &str) {
     let headers = Headers::new().with("WWW-Authenticate", hint);
     http.item(exchange, Inbound::Response(ResponseHead { status, headers }));
@@ -40,7 +40,7 @@ fn challenge_last(http: &mut Http, status: u16, hint: &str) {
     challenge(http, exchange, status, hint);
 }
 
-/// The challenges that were put to the application.
+/// Returns the challenges that the application received.
 fn needed(http: &Http) -> Vec<(AuthKey, Challenge, Vec<CallId>)> {
     let needed = |event: &Event| match event {
         Event::AuthNeeded { token, challenge, targets } => Some((token.key(), challenge.clone(), targets.clone())),
@@ -59,7 +59,7 @@ fn give(http: &mut Http, key: AuthKey, with: Authorization) {
     http.rig.drain();
 }
 
-/// The latest challenge is answered with this token.
+/// Answers the latest challenge with this token.
 fn token(http: &mut Http, token: &str) {
     let key = needed(http).pop().unwrap().0;
     give(http, key, Authorization::Headers(Headers::new().with("Authorization", format!("Bearer {token}"))));
@@ -70,7 +70,7 @@ fn refuse(http: &mut Http) {
     give(http, key, Authorization::Refuse);
 }
 
-/// The bytes of the body of each exchange, in the order of their starts.
+/// Returns the bytes of the body of each exchange, in the order of their starts.
 fn bodies(http: &Http) -> Vec<Bytes> {
     let body = |(_, start): &(ExchangeId, Start)| match start {
         Start::Http { body, .. } => body.clone(),
@@ -83,7 +83,7 @@ fn last_post(http: &Http) -> Post {
     http.posts().pop().unwrap()
 }
 
-/// All that is sent of a request but for its credentials.
+/// Returns all parts of a request except its credentials.
 fn bare((_, head, body, repeatable): &Post) -> (String, Vec<(String, String)>, Value, bool) {
     let fields = head.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
     let fields = fields.map(|(name, value)| (name.to_string(), value.to_string())).collect();
@@ -96,7 +96,7 @@ fn credentials(post: &Post) -> Vec<String> {
 
 // covers: S0-45, R-28, B-161, R-29
 #[test]
-fn one_challenge_is_one_question_and_all_that_it_stopped_is_made_once_more_byte_for_byte() {
+fn challenge_is_asked_once_and_repeats_its_requests() {
     let mut http = modern(|config| {
         config.headers = Headers::new().with("authorization", "Bearer old").with("X-Tenant", "t");
     });
@@ -123,7 +123,7 @@ fn one_challenge_is_one_question_and_all_that_it_stopped_is_made_once_more_byte_
         http.answer(*exchange, 200, &result(&body["id"]));
     }
     assert!(calls.iter().all(|call| http.rig.outcome(*call).is_ok()));
-    // What is sent from now on has them from the beginning.
+    // Later requests have the credentials from the start.
     http.rig.echo();
     assert_eq!(credentials(&last_post(&http)), ["Bearer new"]);
     assert!(http.rig.aborted.is_empty());
@@ -131,7 +131,7 @@ fn one_challenge_is_one_question_and_all_that_it_stopped_is_made_once_more_byte_
 
 // covers: S0-45, R-28
 #[test]
-fn two_challenges_are_two_questions_and_each_resumes_its_own() {
+fn each_challenge_resumes_its_own_requests() {
     let mut http = modern(|_| {});
     let calls = [http.rig.echo(), http.rig.echo(), http.rig.echo()];
     let posts = http.posts()[1..].to_vec();
@@ -146,7 +146,7 @@ fn two_challenges_are_two_questions_and_each_resumes_its_own() {
     give(&mut http, asked[0].0, Authorization::Refuse);
     assert!(http.rig.outcome(calls[0]).is_err());
     assert!(!http.rig.has_ended(calls[1]) && !http.rig.has_ended(calls[2]));
-    // A token is worth one answer.
+    // A token can be answered once.
     give(&mut http, asked[1].0, Authorization::Headers(Headers::new().with("Authorization", "Bearer twice")));
     assert_eq!(http.posts().len(), 5);
     http.rig.echo();
@@ -155,7 +155,7 @@ fn two_challenges_are_two_questions_and_each_resumes_its_own() {
 
 // covers: S0-45, S0-46, S0-47, R-12, R-28
 #[test]
-fn a_second_refusal_is_the_end_and_tells_what_the_server_said() {
+fn second_refusal_ends_the_call_with_the_response() {
     let mut http = modern(|_| {});
     let call = http.rig.echo();
     challenge_last(&mut http, 401, BEARER);
@@ -176,7 +176,7 @@ fn a_second_refusal_is_the_end_and_tells_what_the_server_said() {
     assert_eq!(error.auth.www_authenticate, ["Basic", "Bearer x=\"1\""]);
     assert_eq!(error.auth.auth_server.as_deref(), Some("https://login"));
     http.assert_at_rest();
-    // Nothing was asked of an application that does not want to be.
+    // Without a handler for challenges, the application is not asked.
     for status in [401, 403] {
         let mut http = Http::ready();
         let call = http.rig.echo();
@@ -190,7 +190,7 @@ fn a_second_refusal_is_the_end_and_tells_what_the_server_said() {
 
 // covers: S0-45, R-28
 #[test]
-fn a_403_for_want_of_scope_is_stepped_up_once_and_any_other_is_final() {
+fn insufficient_scope_is_stepped_up_once() {
     let mut http = modern(|_| {});
     let call = http.rig.echo();
     challenge_last(&mut http, 401, BEARER);
@@ -221,7 +221,7 @@ fn a_403_for_want_of_scope_is_stepped_up_once_and_any_other_is_final() {
 
 //
 #[test]
-fn a_json_rpc_error_in_a_challenge_does_not_hide_it() {
+fn challenge_with_a_json_rpc_error_is_recognised() {
     let mut http = modern(|_| {});
     let call = http.rig.echo();
     let (exchange, id) = http.last();
@@ -233,7 +233,7 @@ fn a_json_rpc_error_in_a_challenge_does_not_hide_it() {
     http.assert_at_rest();
 }
 
-/// Each kind of request that there is, as the last one that was started, and whether it has ended for good after the latest answer.
+/// Returns a client for each kind of request. The request is the last exchange that was started.
 fn kinds() -> Vec<(&'static str, Http)> {
     let legacy = |set: &dyn Fn(&mut ClientConfig)| {
         let mut http = Http::legacy(|config| {
@@ -301,7 +301,7 @@ fn kinds() -> Vec<(&'static str, Http)> {
 
 // covers: B-159, B-161, B-200, S0-45, S0-18, R-28
 #[test]
-fn every_kind_of_request_passes_through_the_one_decision() {
+fn every_kind_of_request_handles_challenges() {
     for (kind, mut http) in kinds() {
         let (count, before) = (http.posts().len(), last_post(&http));
         let subject = bodies(&http).pop().unwrap();
@@ -329,10 +329,7 @@ fn every_kind_of_request_passes_through_the_one_decision() {
         challenge(&mut http, before.0, 401, BEARER);
         refuse(&mut http);
         assert!(!http.posts()[count..].iter().any(|post| bare(post) == bare(&before)), "{kind}");
-        assert!(
-            http.rig.client.exchanges.values().all(|x| matches!(x, Exchange::Http(http) if http.is_live())),
-            "{kind}"
-        );
+        assert!(http.rig.client.link.http().is_some_and(|link| link.live() == link.ids()), "{kind}");
         http.rig.client.close(http.rig.now);
         http.rig.drain();
         http.rig.tick(Duration::from_secs(2));
@@ -342,7 +339,7 @@ fn every_kind_of_request_passes_through_the_one_decision() {
 
 // covers: B-200, R-28, S0-47
 #[test]
-fn a_challenge_to_the_probe_or_the_handshake_tells_nothing_of_the_era() {
+fn challenge_to_the_handshake_decides_no_era() {
     for legacy in [false, true] {
         let mut http = Http::with(|config| {
             authorizing(config);
@@ -367,7 +364,7 @@ fn a_challenge_to_the_probe_or_the_handshake_tells_nothing_of_the_era() {
 
 // covers: B-158, S3-17
 #[test]
-fn fields_that_are_not_for_an_application_to_set_are_left_out() {
+fn fields_reserved_for_the_engine_are_left_out() {
     let mut http = Http::legacy(authorizing);
     http.rig.echo();
     challenge_last(&mut http, 401, BEARER);
@@ -388,7 +385,7 @@ fn fields_that_are_not_for_an_application_to_set_are_left_out() {
 
 // covers: R-28, S0-45
 #[test]
-fn a_server_that_always_refuses_sees_each_request_twice_at_most() {
+fn refusing_server_gets_each_request_at_most_twice() {
     for legacy in [false, true] {
         let mut http = Http::with(|config| {
             authorizing(config);
@@ -397,7 +394,7 @@ fn a_server_that_always_refuses_sees_each_request_twice_at_most() {
             config.verdict = legacy.then_some(Verdict { version: ProtocolVersion::V2025_11_25 });
         });
         let mut answered = 0;
-        // The handshake passes, so that there is something to refuse.
+        // The handshake passes, so that there are requests to refuse.
         match legacy {
             true => http.accept("s1"),
             false => {
@@ -433,7 +430,7 @@ fn a_server_that_always_refuses_sees_each_request_twice_at_most() {
         assert_eq!(http.rig.client.running(), 0);
         let posts: Vec<_> = http.posts()[1..].iter().map(bare).collect();
         for post in &posts {
-            // Notifications are all alike, so they are counted together.
+            // Notifications are identical, so they are counted together.
             let most = if post.2.get("id").is_some() || post.0 == "GET" { 2 } else { 10 };
             assert!(posts.iter().filter(|other| *other == post).count() <= most, "{post:?}");
         }

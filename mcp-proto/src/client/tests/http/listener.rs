@@ -1,4 +1,4 @@
-//! The listener of older servers, and what is asked and told on it.
+//! The listener of older servers: its life, and the messages on it.
 
 use super::*;
 use crate::client::{ListenerEnd, ListenerStart, ListenerTime, SseDecode};
@@ -20,7 +20,7 @@ fn list_changed() -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 }
 
-/// The listener that was opened last, and how many exchanges there were.
+/// Returns the latest listener and the number of exchanges.
 fn listener(http: &Http) -> (ExchangeId, usize) {
     let posts = http.posts();
     (posts.iter().rev().find(|(_, head, ..)| head.method == "GET").unwrap().0, posts.len())
@@ -28,7 +28,7 @@ fn listener(http: &Http) -> (ExchangeId, usize) {
 
 // covers: S0-02, S0-50, S0-51, S0-36, SHTTP-C-031, B-035
 #[test]
-fn calls_wait_for_the_listener_but_not_for_long() {
+fn calls_wait_for_the_listener_up_to_a_timeout() {
     let mut http = Http::initialized(|_| {});
     let early = http.rig.echo();
     assert_eq!(http.lines(1), ["POST notifications/initialized"]);
@@ -60,7 +60,7 @@ fn calls_wait_for_the_listener_but_not_for_long() {
 
 // covers: S0-52, S0-53
 #[test]
-fn the_time_to_open_follows_the_timeout_or_is_set() {
+fn open_timeout_follows_the_call_timeout_or_is_configured() {
     let given_up = |set: &dyn Fn(&mut ClientConfig)| {
         let mut http = Http::initialized(set);
         http.refuse(http.last().0, 202);
@@ -82,7 +82,7 @@ fn the_time_to_open_follows_the_timeout_or_is_set() {
 
 // covers: S0-54, B-024, B-160, SHTTP-C-015, S3-08
 #[test]
-fn a_server_without_a_listener_is_one_that_calls_go_on_with() {
+fn calls_work_without_a_listener() {
     for (status, kind, silent) in [
         (405, None, true),
         (400, None, false),
@@ -116,7 +116,7 @@ fn a_server_without_a_listener_is_one_that_calls_go_on_with() {
 
 // covers: S0-02
 #[test]
-fn it_may_be_opened_before_the_notification() {
+fn listener_can_open_before_the_notification() {
     let mut http = Http::initialized(|config| config.listener = ListenerStart::BeforeInitialized);
     assert_eq!(http.lines(1), ["GET -", "POST notifications/initialized"]);
     let (listener, _) = listener(&http);
@@ -128,10 +128,10 @@ fn it_may_be_opened_before_the_notification() {
 
 // covers: B-029, B-030, S0-56, S0-57, SHTTP-B-037, B-020
 #[test]
-fn a_listener_that_ends_is_opened_again_and_given_up_with_one_event() {
+fn ended_listener_is_reopened_and_lost_with_one_event() {
     let mut http = Http::legacy(|_| {});
     let call = http.rig.echo();
-    // Without an event there is nothing to go on from.
+    // Without an event there is no position to resume from.
     let (first, count) = listener(&http);
     http.item(first, Inbound::End);
     assert_eq!(http.posts().len(), count);
@@ -145,7 +145,7 @@ fn a_listener_that_ends_is_opened_again_and_given_up_with_one_event() {
     http.rig.handle_event(second, ExchangeEvent::Failed { sent: Sent::Maybe, why: Closed::Reset });
     http.rig.tick(ms(220));
     assert_eq!(http.lines(count + 1), ["GET e7"]);
-    // Twice in a row nothing: once with a status that may pass, once with nothing at all.
+    // Two failures in a row: once with a temporary status, once without a response.
     let (third, _) = listener(&http);
     http.refuse(third, 503);
     http.rig.tick(ms(399));
@@ -165,7 +165,7 @@ fn a_listener_that_ends_is_opened_again_and_given_up_with_one_event() {
 
 // covers: B-025, B-225
 #[test]
-fn for_a_subscription_it_is_tried_again_after_a_while_and_told_once() {
+fn lost_listener_with_a_subscription_is_retried() {
     let mut http = Http::legacy(|config| config.watch_tools = true);
     let (mut get, _) = listener(&http);
     http.numbered(get, "e1", Some(100), None);
@@ -187,13 +187,13 @@ fn for_a_subscription_it_is_tried_again_after_a_while_and_told_once() {
     http.stream(open);
     http.event(open, &list_changed());
     assert_eq!(changes(&http), 1);
-    // It works, so that its next end is told again.
+    // It works, so its next end is reported again.
     http.refuse(open, 200);
 }
 
 // covers: B-025, B-225
 #[test]
-fn a_listener_refused_after_a_pause_is_reported_as_lost() {
+fn listener_refused_after_a_pause_is_reported_as_lost() {
     let mut http = Http::legacy(|config| config.watch_tools = true);
     let (get, _) = listener(&http);
     http.numbered(get, "e1", Some(100), None);
@@ -208,7 +208,7 @@ fn a_listener_refused_after_a_pause_is_reported_as_lost() {
     let (_, count) = listener(&http);
     http.rig.tick(Duration::from_secs(40));
     assert_eq!(http.lines(count), ["GET e1"]);
-    // The server no longer has the event, so the client stops, after it has said that it would try again.
+    // The server no longer has the event, so the client stops, after it announced another attempt.
     let (get, count) = listener(&http);
     http.refuse(get, 400);
     let refused = Closed::Refused;
@@ -219,7 +219,7 @@ fn a_listener_refused_after_a_pause_is_reported_as_lost() {
 
 // covers: B-019
 #[test]
-fn what_stands_in_the_body_of_a_refusal_is_no_sign_of_life() {
+fn body_of_a_refusal_is_no_sign_of_life() {
     let refused = json!({"jsonrpc": "2.0", "error": {"code": -32000, "message": "busy"}, "id": null});
     let event = SseEvent { id: Some("x".into()), retry: Some(ms(10)), data: Data::None };
     for as_stream in [false, true] {
@@ -246,7 +246,7 @@ fn what_stands_in_the_body_of_a_refusal_is_no_sign_of_life() {
 
 // covers: S0-57, S0-58
 #[test]
-fn its_end_may_be_told_at_once_or_not_at_all() {
+fn end_of_the_listener_is_reported_as_configured() {
     for (end, told) in [(ListenerEnd::Stop, vec![(StreamEnd::Ended, None)]), (ListenerEnd::Ignore, vec![])] {
         let mut http = Http::legacy(|config| config.listener_end = end);
         let (get, count) = listener(&http);
@@ -262,7 +262,7 @@ fn its_end_may_be_told_at_once_or_not_at_all() {
 
 // covers: B-033
 #[test]
-fn a_silent_listener_outlives_the_request_timeout_and_any_byte_is_a_sign_of_life() {
+fn listener_has_only_an_idle_timeout() {
     let mut http = Http::legacy(|_| {});
     let (get, count) = listener(&http);
     for _ in 0..100 {
@@ -270,13 +270,13 @@ fn a_silent_listener_outlives_the_request_timeout_and_any_byte_is_a_sign_of_life
         http.item(get, Inbound::Comment);
     }
     assert_eq!((http.posts().len(), http.rig.aborted.len()), (count, 0));
-    // Silence for too long may be a connection that is dead.
+    // After a long silence the connection may be dead.
     http.rig.tick(Duration::from_secs(300));
     assert_eq!(http.rig.aborted, [get]);
     http.rig.tick(ms(1100));
     assert_eq!(http.lines(count), ["GET -"]);
     assert_eq!(lost(&http), []);
-    // Or not.
+    // Without an idle timeout it stays open.
     let mut http = Http::legacy(|config| config.listener_idle = None);
     http.rig.tick(Duration::from_secs(1_000_000));
     assert_eq!(http.rig.aborted, []);
@@ -284,7 +284,7 @@ fn a_silent_listener_outlives_the_request_timeout_and_any_byte_is_a_sign_of_life
 
 // covers: S0-18, S0-12, S3-07, S3-09, B-016
 #[test]
-fn what_the_server_asks_on_any_stream_is_answered_with_a_post() {
+fn server_requests_on_any_stream_are_answered_by_post() {
     let ask = |id: Value| json!({"jsonrpc": "2.0", "id": id, "method": "roots/list"});
     let roots = |config: &mut ClientConfig| config.capabilities.roots = Some(Object::new());
     for on_listener in [true, false] {
@@ -298,11 +298,12 @@ fn what_the_server_asks_on_any_stream_is_answered_with_a_post() {
         http.event(asked_on, &ask(json!("q")));
         http.event(asked_on, &json!({"jsonrpc": "2.0", "id": 1, "method": "acme/what"}));
         assert_eq!(http.posts().pop().unwrap().2["error"]["code"], -32601);
-        // The same question on another stream is not a second one, and not answered twice.
+        // The same request on another stream is a duplicate, and not answered twice.
         http.event(stream, &ask(json!("q")));
         let (key, _) = http.rig.questions()[0];
         assert_eq!(http.rig.questions().len(), 1);
-        // The clock of the call that is asked for stands still; of all, if it is not told which.
+        // The timeout of the requesting call is paused. On the listener the call is unknown, so all
+        // are paused.
         http.rig.tick(ms(5000));
         assert!(!http.rig.has_ended(call));
         assert_eq!(http.rig.has_ended(other), !on_listener);
@@ -318,7 +319,7 @@ fn what_the_server_asks_on_any_stream_is_answered_with_a_post() {
 
 // covers: S0-18
 #[test]
-fn a_response_of_ours_that_is_not_taken_is_told_and_ends_nothing() {
+fn refused_response_is_reported_and_ends_nothing() {
     let mut http = Http::legacy(|_| {});
     let (get, _) = listener(&http);
     http.event(get, &json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
@@ -331,7 +332,7 @@ fn a_response_of_ours_that_is_not_taken_is_told_and_ends_nothing() {
 
 // covers: B-225
 #[test]
-fn a_listener_that_opens_after_calls_were_made_without_it_may_have_missed_a_change() {
+fn late_listener_may_have_missed_a_change() {
     let watch = |config: &mut ClientConfig| {
         config.watch_tools = true;
         config.listener_start = ListenerTime::After(ms(3000));
@@ -375,14 +376,14 @@ fn unaccepted_cancellations_are_bounded_by_max_calls() {
     let sent = cancellations(&http);
     assert_eq!(sent.len(), 8);
     assert_eq!(http.rig.diagnostics(), [DiagnosticKind::DroppedNotification; 92]);
-    // One that is accepted makes room.
+    // An accepted one frees a place.
     http.refuse(sent[0], 202);
     cancel(&mut http);
     assert_eq!(cancellations(&http).len(), 9);
 }
 
 #[test]
-fn answers_that_a_server_does_not_take_pile_up_no_further_than_calls_may() {
+fn unaccepted_responses_are_bounded_by_max_calls() {
     let mut http = Http::legacy(|config| config.limits.client.max_calls = 8);
     let (get, count) = listener(&http);
     for id in 0..1000 {
@@ -390,18 +391,18 @@ fn answers_that_a_server_does_not_take_pile_up_no_further_than_calls_may() {
     }
     assert_eq!(http.posts().len(), count + 8);
     assert_eq!(http.rig.diagnostics(), [DiagnosticKind::DroppedResponse; 992]);
-    // One that is taken makes room.
+    // An accepted one frees a place.
     http.refuse(http.last().0, 202);
     http.event(get, &json!({"jsonrpc": "2.0", "id": 1000, "method": "ping"}));
     assert_eq!(http.posts().len(), count + 9);
-    // A call has its own room.
+    // Calls are counted separately.
     http.rig.echo();
     assert_eq!(http.lines(count + 9), ["POST tools/call"]);
 }
 
 // covers: S0-18, S3-21
 #[test]
-fn a_response_of_ours_that_ends_the_session_is_told_as_one() {
+fn response_refused_with_404_ends_the_session() {
     let mut http = Http::legacy(|_| {});
     let (get, _) = listener(&http);
     http.event(get, &json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
@@ -412,7 +413,7 @@ fn a_response_of_ours_that_ends_the_session_is_told_as_one() {
 
 // covers: B-225
 #[test]
-fn changes_are_one_event_each_and_a_time_without_a_listener_is_one() {
+fn time_without_a_listener_counts_as_one_change() {
     let mut http = Http::legacy(|config| config.watch_tools = true);
     let (get, _) = listener(&http);
     http.event(get, &list_changed());
@@ -424,13 +425,13 @@ fn changes_are_one_event_each_and_a_time_without_a_listener_is_one() {
     http.refuse(http.last().0, 202);
     http.stream(listener(&http).0);
     assert_eq!(changes(&http), 2);
-    // A break without an event id: what was said meanwhile is lost.
+    // A break without an event id: messages in between are lost.
     let (get, _) = listener(&http);
     http.item(get, Inbound::End);
     http.rig.tick(ms(1100));
     http.stream(listener(&http).0);
     assert_eq!(changes(&http), 3);
-    // With one the server says it again.
+    // With an event id the server sends them again.
     let (get, _) = listener(&http);
     http.numbered(get, "e1", None, None);
     http.item(get, Inbound::End);
@@ -441,7 +442,7 @@ fn changes_are_one_event_each_and_a_time_without_a_listener_is_one() {
 
 // covers: B-016
 #[test]
-fn progress_of_a_call_counts_on_whatever_stream_it_comes() {
+fn progress_counts_on_any_stream() {
     let mut http = Http::legacy(|_| {});
     let call = http.rig.call(tools::call("x").progress());
     let (_, id) = http.last();
@@ -451,7 +452,7 @@ fn progress_of_a_call_counts_on_whatever_stream_it_comes() {
 
 // covers: S0-55, S0-02
 #[test]
-fn what_cannot_be_read_in_the_answer_to_a_notification_does_not_keep_the_listener_from_being_opened() {
+fn unparseable_notification_response_keeps_the_listener() {
     let mut http = Http::initialized(|config| config.sse_decode = SseDecode::Reject);
     let note = http.last().0;
     http.stream(note);
@@ -463,7 +464,7 @@ fn what_cannot_be_read_in_the_answer_to_a_notification_does_not_keep_the_listene
 
 // covers: B-029, B-096, B-160
 #[test]
-fn who_waits_for_changes_finds_out_that_the_session_is_gone() {
+fn watching_client_notices_the_end_of_its_session() {
     let ended = |watch: bool| {
         let mut http = Http::legacy(|config| config.watch_tools = watch);
         let (get, count) = listener(&http);
@@ -483,7 +484,7 @@ fn who_waits_for_changes_finds_out_that_the_session_is_gone() {
     http.stream(listener(&http).0);
     assert_eq!(http.lines(count + 2), ["POST initialize", "POST notifications/initialized", "GET -"]);
     assert_eq!(changes(&http), 1);
-    // The session lives, and only the listener is gone; or nobody answers.
+    // The session is alive and only the listener is gone, or the server does not respond.
     for answered in [true, false] {
         let (mut http, count) = ended(true);
         let (ping, id) = http.last();

@@ -1,4 +1,4 @@
-//! Notifications over HTTP: how they end, and what becomes of them when the client is closed.
+//! Notifications over HTTP: their ends, and the pending ones when the client is closed.
 
 use super::*;
 use crate::input::NotificationId;
@@ -40,7 +40,7 @@ fn http_notification_ends_with_its_status() {
 }
 
 #[test]
-fn http_notification_without_an_answer_is_given_up() {
+fn http_notification_without_a_response_times_out() {
     for waits in [false, true] {
         let (mut http, exchange, id) = Http::notifying();
         if waits {
@@ -90,7 +90,7 @@ fn close_awaits_notifications_then_deletes_the_session() {
 }
 
 #[test]
-fn notification_unanswered_at_close_is_a_diagnostic_and_the_session_still_ends() {
+fn notification_unanswered_at_close_is_a_diagnostic() {
     let (mut http, exchange, id) = Http::notifying();
     http.close();
     http.rig.tick(ms(1999));
@@ -118,7 +118,7 @@ fn notification_refused_after_close_is_a_diagnostic() {
 }
 
 #[test]
-fn close_does_not_wait_for_the_rest_of_an_answer() {
+fn close_does_not_wait_for_the_rest_of_a_response() {
     let stream = || Headers::new().with("content-type", "text/event-stream");
     let (mut http, exchange, id) = Http::notifying();
     http.item(exchange, Inbound::Response(ResponseHead { status: 200, headers: stream() }));

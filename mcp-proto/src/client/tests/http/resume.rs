@@ -1,17 +1,19 @@
-//! How often a server is asked for the rest of a stream, and how soon what it has to say is seen: whole conversations in virtual time.
+//! The number of resumptions of a stream, and the delay of its messages: whole conversations in
+//! virtual time.
 
 use super::*;
 use crate::client::{ListenerStart, Resume, StreamOf};
 use crate::error::StreamEnd;
 
-/// What a server does with a GET: its exchange, the number of the round from 1 on, and the time in milliseconds since the start.
+/// Serves a GET: its exchange, the number of the round from 1 on, and the time in milliseconds
+/// since the start.
 type Serve<'a> = &'a mut dyn FnMut(&mut Http, ExchangeId, usize, u64);
 
-/// What a server sends in a round, by its number.
+/// Sends the events of a round, by its number.
 type Say<'a> = &'a dyn Fn(&mut Http, ExchangeId, usize);
 
-/// Lets this many milliseconds pass, from timer to timer and in steps of at most `step`. Each GET is served at once and each POST is
-/// accepted. Returns when there was a GET.
+/// Advances the time by this number of milliseconds, from timer to timer and in steps of at most
+/// `step`. Serves each GET at once and accepts each POST. Returns the times of the GETs.
 fn pass(http: &mut Http, millis: u64, step: u64, serve: Serve<'_>) -> Vec<u64> {
     let (began, mut seen, mut at) = (http.rig.now, http.rig.starts.len(), vec![]);
     let until = began + ms(millis);
@@ -50,7 +52,8 @@ fn round(http: &mut Http, exchange: ExchangeId, say: impl FnOnce(&mut Http)) {
     }
 }
 
-/// A call without a limit whose response begins with event `0`, and is cut; and the id of its request.
+/// A call without a timeout whose response was cut after event `0`. Returns it with the id of its
+/// request.
 fn cut_call(http: &mut Http, retry: Option<u64>) -> (CallId, Value) {
     let call = http.rig.call(tools::call("x").timeout(None));
     let (exchange, id) = http.last();
@@ -60,14 +63,15 @@ fn cut_call(http: &mut Http, retry: Option<u64>) -> (CallId, Value) {
     (call, id)
 }
 
-/// A listener that is cut behind event `0`.
+/// A listener that was cut after event `0`.
 fn cut_listener(http: &mut Http, retry: u64) {
     let listener = http.rig.starts.last().unwrap().0;
     http.numbered(listener, "0", Some(retry), Some(&progress(0)));
     http.item(listener, Inbound::End);
 }
 
-/// When there were GETs in 30 s at `retry: 0`, on a call and on a listener whose rounds are like this; and whether the call has ended.
+/// Returns the times of the GETs in 30 s at `retry: 0`, for a call and for a listener with such
+/// rounds, and whether the call has ended.
 fn thirty_seconds(say: Say<'_>) -> ([Vec<u64>; 2], bool) {
     let mut ended = false;
     let at = [true, false].map(|of_call| {
@@ -87,7 +91,7 @@ const NEVER: ListenerStart = ListenerStart::Never;
 
 // covers: B-019, B-020, B-022
 #[test]
-fn repeats_and_pings_bring_nothing_to_a_call() {
+fn repeated_events_and_pings_are_no_progress_of_a_call() {
     let replay = |http: &mut Http, get, _| http.numbered(get, "0", Some(0), Some(&progress(0)));
     let ping = |http: &mut Http, get, _| http.event(get, &asked());
     let primer = |http: &mut Http, get, _| http.numbered(get, "0", Some(0), None);
@@ -101,7 +105,7 @@ fn repeats_and_pings_bring_nothing_to_a_call() {
 
 // covers: B-019, B-022
 #[test]
-fn new_ids_without_a_message_are_asked_for_at_most_15_times_in_30_s() {
+fn new_ids_without_a_message_resume_15_times_in_30_s() {
     let id = |http: &mut Http, get, n: usize| http.numbered(get, &format!("e{n}"), None, None);
     let ping = |http: &mut Http, get, n: usize| http.numbered(get, &format!("e{n}"), None, Some(&asked()));
     let other = |http: &mut Http, get, n: usize| {
@@ -118,9 +122,9 @@ fn new_ids_without_a_message_are_asked_for_at_most_15_times_in_30_s() {
 
 // covers: B-019, B-020, B-022
 #[test]
-fn new_messages_are_asked_for_at_most_40_times_in_30_s_then_once_a_second() {
+fn new_messages_resume_40_times_in_30_s_then_once_a_second() {
     let news = |http: &mut Http, get, n: usize| http.numbered(get, &format!("e{n}"), None, Some(&progress(n)));
-    // There are servers that give every event the same id, or none.
+    // Some servers give every event the same id, or none.
     let one_id = |http: &mut Http, get, n: usize| http.numbered(get, "0", None, Some(&progress(n)));
     let no_id = |http: &mut Http, get, n: usize| http.event(get, &progress(n));
     let rounds: [Say<'_>; 3] = [&news, &one_id, &no_id];
@@ -137,7 +141,7 @@ fn new_messages_are_asked_for_at_most_40_times_in_30_s_then_once_a_second() {
 
 // covers: B-019
 #[test]
-fn repeats_are_dispatched_and_compared_to_the_last_16_events() {
+fn repeated_events_are_found_in_the_last_16() {
     let mut http = Http::legacy(|_| {});
     let (call, _) = cut_call(&mut http, Some(100));
     http.rig.clear();
@@ -148,7 +152,7 @@ fn repeats_are_dispatched_and_compared_to_the_last_16_events() {
             }
         });
     });
-    // One round delivers, two more bring nothing.
+    // One round delivers a message, two more deliver none.
     assert_eq!(at.len(), 3);
     assert!(http.rig.has_ended(call));
     let told = http.rig.events.iter().filter(|event| matches!(event, Event::Notification { .. })).count();
@@ -167,7 +171,7 @@ fn repeats_are_dispatched_and_compared_to_the_last_16_events() {
 
 // covers: SHTTP-C-018, B-023, S1-02
 #[test]
-fn a_poller_with_news_each_time_is_never_more_than_1200_ms_behind() {
+fn polling_with_messages_is_at_most_1200_ms_behind() {
     let mut http = Http::legacy(|config| config.listener = NEVER);
     let (call, id) = cut_call(&mut http, Some(1000));
     let (mut told, mut seen) = (0, vec![]);
@@ -191,7 +195,7 @@ fn a_poller_with_news_each_time_is_never_more_than_1200_ms_behind() {
 
 // covers: SHTTP-C-018, B-023
 #[test]
-fn a_poller_that_only_primes_delivers_its_result_within_6_s() {
+fn polling_without_messages_delivers_within_6_s() {
     for ready in (500..30_000).step_by(500) {
         let mut http = Http::legacy(|_| {});
         let (call, id) = cut_call(&mut http, Some(1000));
@@ -209,7 +213,7 @@ fn a_poller_that_only_primes_delivers_its_result_within_6_s() {
         assert!(http.rig.outcome(call).is_ok());
         assert!(seen - ready <= 6000, "ready at {ready} ms, seen at {seen} ms");
     }
-    // One that is ready after 20 s comes within the timeout that is the default.
+    // A result after 20 s arrives within the default timeout.
     let mut http = Http::legacy(|_| {});
     let call = http.rig.echo();
     let (exchange, id) = http.last();
@@ -225,7 +229,7 @@ fn a_poller_that_only_primes_delivers_its_result_within_6_s() {
 
 // covers: B-029, B-023
 #[test]
-fn a_listener_cut_after_each_event_is_never_more_than_2_s_behind() {
+fn listener_cut_after_each_event_is_at_most_2_s_behind() {
     const EVERY: u64 = 2000;
     let mut http = Http::legacy(|_| {});
     cut_listener(&mut http, 1000);
@@ -266,14 +270,14 @@ fn a_listener_cut_after_each_event_is_never_more_than_2_s_behind() {
 
 // covers: B-019, B-023
 #[test]
-fn a_round_of_ten_seconds_resets_the_doubling() {
+fn round_of_ten_seconds_resets_the_doubling() {
     for (open, waited) in [(9_900, 1000..=1100), (10_000, 50..=55)] {
         let mut http = Http::legacy(|_| {});
         let (call, _) = cut_call(&mut http, Some(50));
         pass(&mut http, 6000, 6000, &mut |http, get, n, _| {
             round(http, get, |http| http.numbered(get, &format!("e{n}"), None, Some(&progress(n))));
         });
-        // The next round is held open.
+        // The next round stays open.
         let mut held = None;
         let at = pass(&mut http, 1100, 1100, &mut |http, get, _, _| {
             http.stream(get);
@@ -291,7 +295,7 @@ fn a_round_of_ten_seconds_resets_the_doubling() {
 
 // covers: S1-08, S1-11, S1-13, R-04
 #[test]
-fn strict_ends_a_call_after_two_attempts_whatever_they_deliver() {
+fn strict_policy_ends_a_call_after_two_attempts() {
     for delivers in [true, false] {
         let mut http = Http::legacy(|config| config.resume = Resume::Strict(2));
         let (call, _) = cut_call(&mut http, Some(100));
@@ -306,7 +310,7 @@ fn strict_ends_a_call_after_two_attempts_whatever_they_deliver() {
 
 // covers: B-020, S1-06
 #[test]
-fn an_attempt_is_told_with_its_wait_its_cause_and_the_last_event() {
+fn attempt_is_reported_with_wait_cause_and_last_event() {
     let mut http = Http::legacy(|_| {});
     let (call, _) = cut_call(&mut http, None);
     pass(&mut http, 5000, 5000, &mut |http, get, n, _| match n {
@@ -329,7 +333,7 @@ fn an_attempt_is_told_with_its_wait_its_cause_and_the_last_event() {
 
 // covers: B-028
 #[test]
-fn a_stream_is_not_resumed_from_an_event_id_beyond_the_limit() {
+fn stream_is_not_resumed_from_an_oversized_event_id() {
     let long = "x".repeat(1025);
     let mut http = Http::legacy(|_| {});
     let call = http.rig.call(tools::call("x").timeout(None));
@@ -340,7 +344,7 @@ fn a_stream_is_not_resumed_from_an_event_id_beyond_the_limit() {
     assert_eq!(http.rig.diagnostics(), [DiagnosticKind::LongEventId]);
     http.item(exchange, Inbound::End);
     assert!(matches!(http.rig.outcome(call), Err(CallError::NoResponse { attempts: 0, .. })));
-    // One of the largest size is sent back, and a listener begins without.
+    // An id of the maximum size is sent back, and a listener begins without.
     for (id, sent) in [("x".repeat(1024), Some("x".repeat(1024))), (long, None)] {
         let mut http = Http::legacy(|_| {});
         let listener = http.rig.starts.last().unwrap().0;

@@ -1,8 +1,8 @@
-//! The way to an older server, its sessions, and their ends.
+//! Negotiation with an older server over HTTP, its sessions, and their ends.
 
 use super::*;
 
-/// What is on the wire of a POST, but for the id of the request.
+/// Returns the content of a POST, except for the id of the request.
 fn wire(post: &(ExchangeId, RequestHead, Value, bool)) -> (String, String, Value) {
     let (_, head, body, _) = post;
     let mut body = body.clone();
@@ -12,7 +12,7 @@ fn wire(post: &(ExchangeId, RequestHead, Value, bool)) -> (String, String, Value
 
 // covers: VER-C-031, B-197, B-203, S3-48, S0-02
 #[test]
-fn a_server_that_refuses_the_probe_is_asked_to_initialize_as_if_there_had_been_no_probe() {
+fn refused_probe_leads_to_a_plain_initialize() {
     let direct = Http::with(|config| config.policy = Policy::Legacy);
     let direct = wire(direct.posts().last().unwrap());
     assert!(!direct.1.contains("Mcp-"), "{}", direct.1);
@@ -28,7 +28,7 @@ fn a_server_that_refuses_the_probe_is_asked_to_initialize_as_if_there_had_been_n
         assert_eq!(http.posts().len(), 2, "{status}");
         assert_eq!(wire(http.posts().last().unwrap()), direct);
     }
-    // Any JSON-RPC error, with any status, naming the request or nothing.
+    // Any JSON-RPC error, with any status, with or without the id of the request.
     for (status, code, named) in [(200, -32601, true), (400, -32000, false), (400, -32600, true), (404, -32601, true)] {
         let mut http = Http::new();
         let (exchange, id) = http.last();
@@ -39,7 +39,7 @@ fn a_server_that_refuses_the_probe_is_asked_to_initialize_as_if_there_had_been_n
         http.answer(exchange, status, &body);
         assert_eq!(wire(http.posts().last().unwrap()), direct, "{status} {code}");
     }
-    // Success without an answer, as of a server that does not look what is posted.
+    // Success without a response, as from a server that ignores the posted message.
     for status in [200, 202] {
         let mut http = Http::new();
         let (exchange, _) = http.last();
@@ -50,7 +50,7 @@ fn a_server_that_refuses_the_probe_is_asked_to_initialize_as_if_there_had_been_n
 
 // covers: B-200, VER-C-030
 #[test]
-fn what_says_nothing_of_the_era_ends_the_negotiation_without_another_attempt() {
+fn inconclusive_responses_end_the_negotiation() {
     for status in [301, 307, 401, 403, 408, 429, 500, 502, 503, 504] {
         let mut http = Http::new();
         let (exchange, _) = http.last();
@@ -63,7 +63,7 @@ fn what_says_nothing_of_the_era_ends_the_negotiation_without_another_attempt() {
         );
         assert!(found, "{status}: {:?}", http.rig.termination());
     }
-    // A JSON-RPC error in its body changes nothing of that, be it the answer to the probe or to `initialize`.
+    // A JSON-RPC error in the body does not change that, for the probe and for `initialize`.
     for status in [307, 408, 429, 500, 503] {
         for verdict in [None, Some(Verdict { version: ProtocolVersion::V2025_11_25 })] {
             let mut http = Http::with(|config| config.verdict = verdict);
@@ -85,15 +85,16 @@ fn what_says_nothing_of_the_era_ends_the_negotiation_without_another_attempt() {
     assert!(http.rig.termination().is_some());
 }
 
-// covers: SHTTP-C-007, SHTTP-C-008, SHTTP-C-009, SHTTP-C-010, SHTTP-C-032, SHTTP-C-049, SHTTP-C-050, SHTTP-C-057, SHTTP-C-058, VER-B-032
+// covers: SHTTP-C-007, SHTTP-C-008, SHTTP-C-009, SHTTP-C-010, SHTTP-C-032, SHTTP-C-049,
+// SHTTP-C-050, SHTTP-C-057, SHTTP-C-058, VER-B-032
 // covers: S0-37, S0-39, S0-40, S3-05, S3-18, B-031, B-101, B-102
 #[test]
-fn the_session_that_initialize_brought_and_the_revision_go_with_everything_after_it() {
+fn session_and_revision_are_sent_with_all_later_requests() {
     let mut http = Http::with(|config| {
         config.capabilities.roots = Some(Object::new());
         config.headers = Headers::new().with("X-Tenant", "t").with("Accept", "text/html");
     });
-    // An answer to the probe that names a session is not believed.
+    // A session in the response to the probe is ignored.
     let (probe, _) = http.last();
     http.item(
         probe,
@@ -112,7 +113,7 @@ fn the_session_that_initialize_brought_and_the_revision_go_with_everything_after
     http.stream(listener);
     http.rig.call(tools::call("x"));
     let (call, _) = http.last();
-    // The answer to a call names another session, which means nothing.
+    // Another session in the response to a call is ignored.
     let headers = Headers::new().with("content-type", "text/event-stream").with("mcp-session-id", "no");
     http.item(call, Inbound::Response(ResponseHead { status: 200, headers }));
     http.event(call, &json!({"jsonrpc": "2.0", "id": 7, "method": "roots/list"}));
@@ -151,7 +152,7 @@ fn the_session_that_initialize_brought_and_the_revision_go_with_everything_after
 }
 
 #[test]
-fn a_session_begins_also_with_an_answer_that_names_the_request_by_text() {
+fn session_begins_with_a_response_by_text_id() {
     let mut http = Http::with(|config| config.policy = Policy::Legacy);
     let (exchange, id) = http.last();
     let headers = Headers::new().with("content-type", "application/json").with("mcp-session-id", "s1");
@@ -164,7 +165,7 @@ fn a_session_begins_also_with_an_answer_that_names_the_request_by_text() {
 
 // covers: S3-17
 #[test]
-fn a_session_id_that_may_not_be_is_not_used() {
+fn invalid_session_id_is_not_used() {
     for bad in ["a b", "ü", "\u{7f}", "tab\t"] {
         let mut http = Http::with(|config| config.policy = Policy::Legacy);
         http.accept(bad);
@@ -175,7 +176,7 @@ fn a_session_id_that_may_not_be_is_not_used() {
 
 // covers: SHTTP-C-054, S3-21, B-096, B-098, B-099, B-100, S3-20
 #[test]
-fn when_a_session_has_ended_one_new_one_is_made_for_all_and_what_was_refused_is_made_again_once() {
+fn ended_session_is_replaced_once_and_calls_repeated() {
     let mut http = Http::legacy(|_| {});
     let refused = http.rig.echo();
     let first = http.last().0;
@@ -185,7 +186,8 @@ fn when_a_session_has_ended_one_new_one_is_made_for_all_and_what_was_refused_is_
     let reads = http.rig.call(tools::list());
     let count = http.posts().len();
     http.refuse(first, 404);
-    // The requests that are not answered end with the session, unless they may run twice; nobody waits on a stream that is no more.
+    // Unanswered requests end with the session, unless they may be repeated. Closed streams keep no
+    // call waiting.
     assert_eq!(http.rig.outcome(running), &Err(CallError::SessionEnded));
     assert_eq!(http.rig.outcome(too), &Err(CallError::SessionEnded));
     assert_eq!(http.lines(count), ["POST initialize"]);
@@ -210,7 +212,7 @@ fn when_a_session_has_ended_one_new_one_is_made_for_all_and_what_was_refused_is_
     for (_, head, ..) in &http.posts()[count + 1..] {
         assert_eq!(head.headers.get("mcp-session-id"), Some("s2"));
     }
-    // A second time for the same call is its end.
+    // A second 404 for the same call ends it.
     let again = http.posts()[count + 3].0;
     http.refuse(again, 404);
     assert!(matches!(http.rig.outcome(refused), Err(CallError::Http(e)) if e.status == 404));
@@ -221,7 +223,7 @@ fn when_a_session_has_ended_one_new_one_is_made_for_all_and_what_was_refused_is_
 
 // covers: B-097
 #[test]
-fn sessions_that_end_one_after_the_other_end_the_client() {
+fn repeatedly_ended_sessions_end_the_client() {
     let mut http = Http::legacy(|_| {});
     for n in 1..=4 {
         let call = http.rig.echo();
@@ -235,7 +237,7 @@ fn sessions_that_end_one_after_the_other_end_the_client() {
         http.refuse(note, 202);
         let listener = http.last().0;
         http.stream(listener);
-        // The call is made again, and given up.
+        // The call is repeated, and fails.
         http.rig.client.cancel(http.rig.now, call, None);
         http.rig.drain();
     }
@@ -243,7 +245,7 @@ fn sessions_that_end_one_after_the_other_end_the_client() {
         http.rig.termination(),
         Some(Termination::Negotiation(NegotiationError { stage: Stage::Initialize, cause: NegotiationCause::Http(e), .. })) if e.status == 404
     ));
-    // A call that is answered starts the count anew.
+    // An answered call resets the count.
     let mut http = Http::legacy(|_| {});
     for _ in 0..8 {
         let call = http.rig.echo();
@@ -261,7 +263,7 @@ fn sessions_that_end_one_after_the_other_end_the_client() {
 
 // covers: B-097, SHTTP-C-054
 #[test]
-fn sessions_that_lasted_may_end_as_often_as_they_like() {
+fn long_sessions_may_end_without_limit() {
     let mut http = Http::legacy(|config| config.timeout = None);
     for _ in 0..8 {
         http.rig.tick(Duration::from_secs(30));
@@ -280,7 +282,7 @@ fn sessions_that_lasted_may_end_as_often_as_they_like() {
 
 // covers: B-097
 #[test]
-fn a_storm_of_sessions_after_one_that_lasted_ends_the_client() {
+fn short_sessions_after_a_long_one_end_the_client() {
     let mut http = Http::legacy(|config| config.timeout = None);
     http.rig.tick(Duration::from_secs(31));
     let mut ended = 0;
@@ -303,7 +305,7 @@ fn a_storm_of_sessions_after_one_that_lasted_ends_the_client() {
 
 // covers: SHTTP-C-054, S3-22
 #[test]
-fn a_404_that_carries_a_result_ends_the_session_that_was_named() {
+fn response_404_with_a_result_ends_the_session() {
     let mut http = Http::legacy(|_| {});
     let call = http.rig.echo();
     let (exchange, id) = http.last();
@@ -318,7 +320,7 @@ fn a_404_that_carries_a_result_ends_the_session_that_was_named() {
     let (exchange, id) = http.last();
     http.answer(exchange, 200, &result(&id));
     assert!(http.rig.outcome(call).is_ok());
-    // Without a session there is none to end: the result counts.
+    // Without a session, the result counts.
     let mut http = Http::with(|config| config.policy = Policy::Legacy);
     let (exchange, id) = http.last();
     http.answer(exchange, 200, &json!({"jsonrpc": "2.0", "id": id, "result": initialized("2025-11-25")}));
@@ -332,7 +334,7 @@ fn a_404_that_carries_a_result_ends_the_session_that_was_named() {
 }
 
 #[test]
-fn a_session_that_cannot_be_renewed_ends_the_calls_and_the_next_call_tries_again() {
+fn failed_renewal_ends_calls_until_the_next_call() {
     let mut http = Http::legacy(|_| {});
     let call = http.rig.echo();
     http.refuse(http.last().0, 404);
@@ -360,7 +362,7 @@ fn a_session_that_cannot_be_renewed_ends_the_calls_and_the_next_call_tries_again
 
 // covers: B-088, B-098
 #[test]
-fn a_new_session_that_is_not_answered_leaves_nothing_behind() {
+fn unanswered_new_session_leaves_no_state() {
     let mut http = Http::legacy(|_| {});
     let call = http.rig.echo();
     http.refuse(http.last().0, 404);
@@ -374,7 +376,7 @@ fn a_new_session_that_is_not_answered_leaves_nothing_behind() {
 
 // covers: B-100, B-151, B-209
 #[test]
-fn other_statuses_are_no_end_of_a_session() {
+fn other_statuses_do_not_end_a_session() {
     for (status, code) in [(400, None), (410, None), (500, None), (503, None), (404, Some(-32601))] {
         let mut http = Http::legacy(|_| {});
         let call = http.rig.echo();
@@ -386,7 +388,7 @@ fn other_statuses_are_no_end_of_a_session() {
         assert!(http.rig.outcome(call).is_err());
         assert_eq!(http.rig.client.state(), State::Ready);
     }
-    // There is no session to end: of 2026-07-28, and of a server that has none.
+    // Without a session, for 2026-07-28 and for a server without sessions.
     let mut http = Http::ready();
     let call = http.rig.echo();
     http.refuse(http.last().0, 404);
@@ -396,7 +398,7 @@ fn other_statuses_are_no_end_of_a_session() {
 
 // covers: SHTTP-C-055, S0-38, S0-41, S3-22, B-032, B-105, B-106, B-107
 #[test]
-fn close_ends_the_session_with_one_request_that_is_bounded_and_whose_failure_means_nothing() {
+fn close_sends_one_delete_with_a_timeout() {
     let closed = |end: &dyn Fn(&mut Http, ExchangeId)| {
         let mut http = Http::legacy(|_| {});
         let call = http.rig.echo();
@@ -424,7 +426,7 @@ fn close_ends_the_session_with_one_request_that_is_bounded_and_whose_failure_mea
         http.rig.tick(Duration::from_secs(2));
         assert_eq!(http.rig.aborted.last(), Some(&delete));
     });
-    // Without a session there is nothing to end.
+    // Without a session there is no DELETE.
     let mut http = Http::ready();
     let count = http.posts().len();
     http.rig.client.close(http.rig.now);
@@ -435,7 +437,7 @@ fn close_ends_the_session_with_one_request_that_is_bounded_and_whose_failure_mea
 
 // covers: B-222, SHTTP-C-029, S0-30
 #[test]
-fn cancelling_is_told_as_the_era_has_it_exactly_once() {
+fn cancellation_is_sent_once_in_the_form_of_the_era() {
     let cancelled = |signal: CancelSignal| {
         let mut http = Http::legacy(|config| config.cancel_signal = signal);
         let count = http.posts().len();
@@ -448,7 +450,7 @@ fn cancelling_is_told_as_the_era_has_it_exactly_once() {
         http.rig.drain();
         (http.lines(count + 1), http.posts().pop().unwrap().2, id)
     };
-    let (lines, body, id) = cancelled(CancelSignal::IoEvent);
+    let (lines, body, id) = cancelled(CancelSignal::Server);
     assert_eq!(lines, ["POST notifications/cancelled"]);
     assert_eq!(body["params"], json!({"requestId": id, "reason": "no more"}));
     assert_eq!(cancelled(CancelSignal::LocalOnly).0, [] as [&str; 0]);
@@ -456,7 +458,7 @@ fn cancelling_is_told_as_the_era_has_it_exactly_once() {
 
 // covers: B-150, S0-22
 #[test]
-fn any_success_with_any_body_accepts_a_notification_and_a_refusal_is_no_end() {
+fn any_success_status_accepts_a_notification() {
     for (status, taken) in [(200, true), (202, true), (204, true), (299, true), (400, false), (500, false)] {
         let mut http = Http::initialized(|_| {});
         let note = http.last().0;
@@ -471,8 +473,8 @@ fn any_success_with_any_body_accepts_a_notification_and_a_refusal_is_no_end() {
 
 // covers: B-100
 #[test]
-fn a_call_that_may_have_run_never_ends_as_if_it_certainly_had_not() {
-    // It was out when the session ended, may run twice, and cannot be made again.
+fn call_that_may_have_run_is_never_reported_as_unsent() {
+    // It was sent when the session ended, may be repeated, and cannot be sent again.
     let mut http = Http::legacy(|_| {});
     let out = http.rig.call(tools::list());
     let refused = http.rig.echo();
@@ -480,7 +482,7 @@ fn a_call_that_may_have_run_never_ends_as_if_it_certainly_had_not() {
     http.refuse(http.last().0, 503);
     assert_eq!(http.rig.outcome(out), &Err(CallError::SessionEnded));
     assert_eq!(http.rig.outcome(refused).clone().unwrap_err().sent(), Sent::No);
-    // Its time is over while it waits for the new session.
+    // It times out while it waits for the new session.
     let mut http = Http::legacy(|_| {});
     let out = http.rig.call(tools::list().timeout(ms(500)));
     let refused = http.rig.call(tools::call("echo").timeout(ms(500)));
@@ -488,7 +490,7 @@ fn a_call_that_may_have_run_never_ends_as_if_it_certainly_had_not() {
     http.rig.tick(ms(500));
     assert_eq!(http.rig.outcome(out).clone().unwrap_err().sent(), Sent::Maybe);
     assert_eq!(http.rig.outcome(refused).clone().unwrap_err().sent(), Sent::No);
-    // It is out when one session too many ends.
+    // It was sent when the last permitted session ends.
     let mut http = Http::legacy(|_| {});
     let mut out = None;
     for _ in 0..4 {
@@ -511,7 +513,7 @@ fn a_call_that_may_have_run_never_ends_as_if_it_certainly_had_not() {
 // covers: B-100, B-154
 #[test]
 fn repeated_request_that_ends_unanswered_may_have_run() {
-    // The second attempt meets a session that has ended, and a new one cannot be had.
+    // The second attempt finds an ended session, and a new one cannot be opened.
     let mut http = Http::legacy(|_| {});
     let call = http.rig.call(tools::list());
     let (exchange, _) = http.last();
@@ -529,7 +531,7 @@ fn repeated_request_that_ends_unanswered_may_have_run() {
 
 // covers: B-096
 #[test]
-fn a_handshake_that_went_unanswered_is_over_before_the_next_one_begins() {
+fn unanswered_handshake_ends_before_the_next_begins() {
     let mut http = Http::legacy(|_| {});
     http.rig.call(tools::call("echo").timeout(None));
     http.refuse(http.last().0, 404);

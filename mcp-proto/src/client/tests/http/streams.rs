@@ -1,11 +1,11 @@
-//! Streams that break before all was said, and what is lost with them.
+//! Streams that end early, and the consequences for their calls.
 
 use super::*;
 use crate::client::{Repeat, Resume, SseDecode, StreamOf};
 use crate::error::StreamEnd;
 use core::error::Error;
 
-/// A call whose answer was primed with an event and cut, and how many exchanges there were.
+/// A call whose response began with an event and was cut, and the number of exchanges.
 fn primed(http: &mut Http, retry: u64) -> (CallId, Value, usize) {
     let call = http.rig.call(tools::call("x").timeout(None));
     let (exchange, id) = http.last();
@@ -16,7 +16,8 @@ fn primed(http: &mut Http, retry: u64) -> (CallId, Value, usize) {
     (call, id, count)
 }
 
-/// Answers each attempt with `answer` for so long; the times at which there was one, in milliseconds.
+/// Answers each attempt with `answer` for this time. Returns the times of the attempts in
+/// milliseconds.
 fn attempts(http: &mut Http, time: u64, mut answer: impl FnMut(&mut Http, ExchangeId, usize)) -> Vec<u64> {
     let began = http.rig.now;
     let mut at = vec![];
@@ -33,9 +34,10 @@ fn attempts(http: &mut Http, time: u64, mut answer: impl FnMut(&mut Http, Exchan
     at
 }
 
-// covers: S1-01, S1-02, S1-05, S1-07, S1-09, S1-13, S1-15, S3-10, S4-09, S4-11, SHTTP-C-018, SHTTP-C-020, SHTTP-C-043, B-023, S0-50
+// covers: S1-01, S1-02, S1-05, S1-07, S1-09, S1-13, S1-15, S3-10, S4-09, S4-11, SHTTP-C-018,
+// SHTTP-C-020, SHTTP-C-043, B-023, S0-50
 #[test]
-fn the_rest_of_an_answer_is_asked_for_after_the_wait_that_the_server_named_from_the_last_event_on() {
+fn stream_is_resumed_after_the_retry_time_of_the_server() {
     let mut http = Http::legacy(|_| {});
     let (call, id, count) = primed(&mut http, 500);
     let told = http.rig.events.iter().find(|event| matches!(event, Event::Reconnecting { .. }));
@@ -49,7 +51,7 @@ fn the_rest_of_an_answer_is_asked_for_after_the_wait_that_the_server_named_from_
     http.rig.tick(ms(51));
     assert_eq!(http.lines(count), ["GET p0"]);
     assert_eq!(http.posts().pop().unwrap().1.headers.get("accept"), Some("text/event-stream"));
-    // The cursor advances from one attempt to the next, also by an event that is no message.
+    // The cursor advances from one attempt to the next, also with an event without a message.
     let second = http.last().0;
     http.stream(second);
     let data = Data::Other { event: "ping".into(), data: Bytes::new() };
@@ -61,7 +63,7 @@ fn the_rest_of_an_answer_is_asked_for_after_the_wait_that_the_server_named_from_
     http.stream(third);
     http.numbered(third, "p2", None, Some(&result(&id)));
     assert!(http.rig.outcome(call).is_ok());
-    // It is held open: let go of after a while.
+    // An open stream is aborted after a while.
     http.rig.tick(Duration::from_secs(5));
     assert_eq!(http.rig.aborted.last(), Some(&third));
     http.rig.tick(Duration::from_secs(60));
@@ -70,7 +72,7 @@ fn the_rest_of_an_answer_is_asked_for_after_the_wait_that_the_server_named_from_
 
 // covers: B-019, B-020, S1-08, S1-11, S1-09, B-028
 #[test]
-fn a_server_that_says_nothing_is_asked_twice_and_the_cursor_is_never_lost() {
+fn silent_server_gets_two_attempts_with_the_cursor() {
     let mut http = Http::legacy(|_| {});
     let (call, _, count) = primed(&mut http, 50);
     let at = attempts(&mut http, 30_000, |http, exchange, _| {
@@ -83,13 +85,13 @@ fn a_server_that_says_nothing_is_asked_twice_and_the_cursor_is_never_lost() {
     assert!(matches!(&error, CallError::NoResponse { attempts: 2, cause: StreamEnd::Ended, .. }));
     assert_eq!(
         error.to_string(),
-        "No valid JSON-RPC response found in SSE stream: the stream ended, after 2 attempts to go on with it"
+        "No valid JSON-RPC response found in SSE stream: the stream ended, after 2 attempts to resume it"
     );
 }
 
 // covers: B-019, B-022
 #[test]
-fn a_server_that_only_counts_up_is_asked_ever_more_seldom() {
+fn attempts_without_messages_back_off() {
     let mut http = Http::legacy(|_| {});
     let (call, ..) = primed(&mut http, 50);
     let at = attempts(&mut http, 30_000, |http, exchange, n| {
@@ -106,7 +108,7 @@ fn a_server_that_only_counts_up_is_asked_ever_more_seldom() {
 
 // covers: S0-28, B-027, B-032
 #[test]
-fn what_ends_a_call_ends_its_attempts() {
+fn end_of_a_call_ends_its_attempts() {
     for end in 0..3 {
         let mut http = Http::legacy(|_| {});
         let call = http.rig.call(tools::call("x").timeout(ms(700)));
@@ -129,7 +131,7 @@ fn what_ends_a_call_ends_its_attempts() {
 
 // covers: B-026, B-024, S3-14
 #[test]
-fn a_status_that_may_pass_spends_the_budget_and_any_other_answer_is_the_end() {
+fn only_temporary_statuses_allow_further_attempts() {
     let ended = |answer: &dyn Fn(&mut Http, ExchangeId)| {
         let mut http = Http::legacy(|_| {});
         let (call, ..) = primed(&mut http, 50);
@@ -147,7 +149,7 @@ fn a_status_that_may_pass_spends_the_budget_and_any_other_answer_is_the_end() {
     assert_eq!((attempts, error.source().map(ToString::to_string)), (2, Some(Closed::Refused.to_string())));
     for status in [400, 404, 405, 500] {
         let (attempts, error) = ended(&|http, exchange| http.refuse(exchange, status));
-        assert!(error.to_string().ends_with(", after 1 attempt to go on with it"), "{error}");
+        assert!(error.to_string().ends_with(", after 1 attempt to resume it"), "{error}");
         assert!(matches!(error, CallError::NoResponse { attempts: 1, cause: StreamEnd::Status(s), .. } if s == status));
         assert_eq!(attempts, 1);
     }
@@ -158,7 +160,7 @@ fn a_status_that_may_pass_spends_the_budget_and_any_other_answer_is_the_end() {
     });
     assert_eq!(attempts, 1);
     assert!(matches!(error, CallError::NoResponse { cause: StreamEnd::ContentType(Some(_)), .. }), "{error:?}");
-    // What comes between is not lost.
+    // Messages in between are not lost.
     let mut http = Http::legacy(|_| {});
     let (call, id, _) = primed(&mut http, 50);
     attempts_until_third(&mut http, &id);
@@ -182,7 +184,7 @@ fn attempts_until_third(http: &mut Http, id: &Value) {
 }
 
 #[test]
-fn a_wait_that_a_status_asks_for_is_kept() {
+fn retry_after_of_a_status_is_respected() {
     let mut http = Http::legacy(|_| {});
     let (_, _, count) = primed(&mut http, 50);
     http.rig.tick(ms(60));
@@ -198,7 +200,7 @@ fn a_wait_that_a_status_asks_for_is_kept() {
 
 // covers: B-019, B-026
 #[test]
-fn a_json_rpc_error_in_a_refused_attempt_is_neither_a_message_of_the_stream_nor_the_answer() {
+fn error_in_a_refused_attempt_is_not_the_response() {
     let refused = json!({"jsonrpc": "2.0", "error": {"code": -32000, "message": "no"}, "id": null});
     for (status, allowed) in [(503, 2), (405, 1), (404, 1)] {
         let mut http = Http::legacy(|_| {});
@@ -208,7 +210,7 @@ fn a_json_rpc_error_in_a_refused_attempt_is_neither_a_message_of_the_stream_nor_
         let error = http.rig.outcome(call).clone().unwrap_err();
         assert!(matches!(error, CallError::NoResponse { cause: StreamEnd::Status(s), .. } if s == status), "{error:?}");
     }
-    // One that names the request is its answer.
+    // A response with the id of the request counts.
     let mut http = Http::legacy(|_| {});
     let (call, id, _) = primed(&mut http, 50);
     attempts(&mut http, 1000, |http, exchange, _| http.answer(exchange, 503, &error_of(&id)));
@@ -217,7 +219,7 @@ fn a_json_rpc_error_in_a_refused_attempt_is_neither_a_message_of_the_stream_nor_
 
 // covers: S1-04
 #[test]
-fn an_attempt_whose_cursor_is_taken_back_is_not_followed_by_one_without() {
+fn no_attempt_after_a_revoked_cursor() {
     let mut http = Http::legacy(|_| {});
     let (call, _, count) = primed(&mut http, 50);
     let at = attempts(&mut http, 5000, |http, exchange, _| {
@@ -225,14 +227,14 @@ fn an_attempt_whose_cursor_is_taken_back_is_not_followed_by_one_without() {
         http.numbered(exchange, "", None, None);
         http.item(exchange, Inbound::End);
     });
-    // A GET that names no event is a listener, and not the rest of an answer.
+    // A GET without an event id opens a listener, and does not resume a response.
     assert_eq!((at.len(), http.lines(count)), (1, vec!["GET p0".to_string()]));
     assert!(matches!(http.rig.outcome(call), Err(CallError::NoResponse { cause: StreamEnd::Ended, .. })));
 }
 
 // covers: S1-04, B-023
 #[test]
-fn streams_do_not_share_their_waits_or_cursors() {
+fn streams_have_their_own_waits_and_cursors() {
     let mut http = Http::legacy(|_| {});
     primed(&mut http, 100);
     let call = http.rig.call(tools::call("y").timeout(None));
@@ -250,7 +252,7 @@ fn streams_do_not_share_their_waits_or_cursors() {
 
 // covers: S1-10, S1-12, B-028, B-017, S0-19
 #[test]
-fn a_stream_that_ends_without_an_event_id_is_over_and_an_error_is_an_answer() {
+fn stream_without_an_event_id_is_not_resumed() {
     let mut http = Http::legacy(|_| {});
     let call = http.rig.echo();
     let exchange = http.last().0;
@@ -275,7 +277,7 @@ fn error_of(id: &Value) -> Value {
 
 // covers: S0-60, S1-08
 #[test]
-fn it_can_be_as_strict_as_the_first_text_or_not_at_all() {
+fn resumption_can_be_strict_or_off() {
     let asked = |resume: Resume| {
         let mut http = Http::legacy(|config| config.resume = resume);
         let (call, ..) = primed(&mut http, 50);
@@ -293,7 +295,7 @@ fn it_can_be_as_strict_as_the_first_text_or_not_at_all() {
 
 // covers: SHTTP-C-018
 #[test]
-fn a_tool_that_takes_ten_minutes_is_polled_and_its_result_is_seen_soon_after_it_exists() {
+fn long_running_tool_is_polled_until_its_result() {
     let mut http = Http::legacy(|config| config.listener_idle = None);
     let (call, id, _) = primed(&mut http, 5000);
     let (began, ready) = (http.rig.now, ms(600_000));
@@ -314,7 +316,7 @@ fn a_tool_that_takes_ten_minutes_is_polled_and_its_result_is_seen_soon_after_it_
 
 // covers: HTTP-C-027, HTTP-B-026, B-152
 #[test]
-fn a_modern_request_whose_stream_breaks_is_lost_and_only_made_again_if_that_does_no_harm() {
+fn modern_stream_loss_repeats_only_repeatable_calls() {
     let broken = |repeat: Repeat, repeatable: bool| {
         let mut http = Http::with(|config| config.repeat = repeat);
         let (exchange, id) = http.last();
@@ -345,7 +347,7 @@ fn a_modern_request_whose_stream_breaks_is_lost_and_only_made_again_if_that_does
 }
 
 #[test]
-fn that_a_second_request_did_not_arrive_says_nothing_of_the_first() {
+fn unsent_repetition_leaves_the_call_maybe_sent() {
     let mut http = Http::ready();
     let call = http.rig.call(tools::call("x").repeatable());
     let first = http.last().0;
@@ -358,7 +360,7 @@ fn that_a_second_request_did_not_arrive_says_nothing_of_the_first() {
 
 // covers: S0-55, S4-04, B-008
 #[test]
-fn an_event_that_is_no_message_is_skipped_or_ends_its_stream() {
+fn event_without_a_message_is_skipped_or_ends_the_stream() {
     let bad = || {
         Inbound::Event(SseEvent {
             id: Some("b".into()),
@@ -392,7 +394,7 @@ fn an_event_that_is_no_message_is_skipped_or_ends_its_stream() {
 
 // covers: S4-02, S4-03, S4-10, S4-13, B-007
 #[test]
-fn events_of_other_types_are_no_messages_and_the_stream_goes_on() {
+fn events_of_other_types_are_skipped() {
     let mut http = Http::legacy(|_| {});
     let call = http.rig.echo();
     let (exchange, id) = http.last();
@@ -406,7 +408,7 @@ fn events_of_other_types_are_no_messages_and_the_stream_goes_on() {
 
 // covers: S3-05
 #[test]
-fn an_array_of_messages_in_an_event_is_read_element_by_element() {
+fn batch_in_an_event_is_read_element_by_element() {
     let mut http = Http::legacy(|config| config.versions = Versions::new([ProtocolVersion::V2025_11_25]));
     let call = http.rig.echo();
     let (exchange, id) = http.last();
@@ -417,6 +419,6 @@ fn an_array_of_messages_in_an_event_is_read_element_by_element() {
     http.item(exchange, Inbound::Event(SseEvent { id: None, retry: None, data }));
     assert!(http.rig.outcome(call).is_ok());
     assert!(http.rig.events.iter().any(|event| matches!(event, Event::Notification { .. })));
-    // Only 2025-03-26 has them; they are read all the same.
+    // Only 2025-03-26 has them, but they are always read.
     assert_eq!(http.rig.diagnostics(), [DiagnosticKind::UnexpectedBatch]);
 }

@@ -1,13 +1,13 @@
-//! The subscription to changes of the tools, over HTTP: one POST whose event stream is open as long as it is wanted.
+//! The subscription to tool list changes over HTTP: one POST whose event stream stays open.
 
 use super::super::subscription::{acknowledged, changed, changes, closing, hello, lost, told, yes};
 use super::*;
 use crate::error::StreamEnd;
 
-/// How a subscription ends.
+/// Ends a subscription.
 type End<'a> = &'a dyn Fn(&mut Http, ExchangeId, &Value);
 
-/// A client that wants to know of changes; the last exchange is the request for them.
+/// A client that watches tools. The last exchange is the request for the subscription.
 pub(super) fn watching(set: impl FnOnce(&mut ClientConfig)) -> Http {
     let mut http = Http::with(|config| {
         config.watch_tools = true;
@@ -19,7 +19,7 @@ pub(super) fn watching(set: impl FnOnce(&mut ClientConfig)) -> Http {
     http
 }
 
-/// As before, and it is open and acknowledged: its exchange and its id.
+/// Like [`watching`], with an open and acknowledged subscription. Returns its exchange and id.
 fn subscribed(set: impl FnOnce(&mut ClientConfig)) -> (Http, ExchangeId, Value) {
     let mut http = watching(set);
     let (exchange, id) = http.last();
@@ -28,14 +28,14 @@ fn subscribed(set: impl FnOnce(&mut ClientConfig)) -> (Http, ExchangeId, Value) 
     (http, exchange, id)
 }
 
-/// How often it was asked for.
+/// Returns the number of subscription requests.
 fn listens(http: &Http) -> usize {
     http.posts().iter().filter(|post| post.2["method"] == "subscriptions/listen").count()
 }
 
 // covers: SUB-C-002, SUB-C-009, B-226
 #[test]
-fn it_is_a_request_of_its_own_and_only_what_comes_on_its_stream_is_believed() {
+fn only_changes_on_the_subscription_stream_count() {
     let mut http = watching(|_| {});
     let call = http.rig.echo();
     let (other, other_id) = http.last();
@@ -65,7 +65,7 @@ fn it_is_a_request_of_its_own_and_only_what_comes_on_its_stream_is_believed() {
 
 // covers: SUB-C-007, SUB-C-011, B-222
 #[test]
-fn a_server_that_agrees_to_less_has_its_stream_closed() {
+fn reduced_acknowledgement_closes_the_stream() {
     let mut http = watching(|_| {});
     let (exchange, id) = http.last();
     http.stream(exchange);
@@ -81,7 +81,7 @@ fn a_server_that_agrees_to_less_has_its_stream_closed() {
 
 // covers: B-209, B-200, SUB-C-013
 #[test]
-fn a_server_that_does_not_have_it_is_not_asked_again_and_loses_no_call() {
+fn unsupported_subscription_is_not_retried_over_http() {
     for (status, code) in [(404, None), (404, Some(-32601)), (400, Some(-32602)), (405, None), (403, None), (500, None)]
     {
         let mut http = watching(|_| {});
@@ -103,7 +103,7 @@ fn a_server_that_does_not_have_it_is_not_asked_again_and_loses_no_call() {
 
 // covers: B-225, SUB-C-013, B-223
 #[test]
-fn one_that_breaks_is_opened_again_with_a_new_id_and_what_was_missed_is_told_once() {
+fn broken_subscription_is_reopened_and_reports_one_change() {
     let ways: [(End<'_>, StreamEnd); 4] = [
         (
             &|http, exchange, id| {
@@ -151,7 +151,7 @@ fn one_that_breaks_is_opened_again_with_a_new_id_and_what_was_missed_is_told_onc
 
 // covers: B-225
 #[test]
-fn one_that_is_had_only_with_a_later_attempt_may_have_missed_a_change() {
+fn late_subscription_may_have_missed_a_change() {
     let mut http = watching(|_| {});
     http.refuse(http.last().0, 503);
     http.rig.tick(ms(1100));
@@ -163,7 +163,7 @@ fn one_that_is_had_only_with_a_later_attempt_may_have_missed_a_change() {
 
 // covers: B-225, B-020
 #[test]
-fn it_is_given_up_with_one_event_and_tried_again_after_the_ceiling() {
+fn lost_subscription_is_reported_once_and_retried() {
     let mut http = watching(|_| {});
     let mut seen = 1;
     for _ in 0..1200 {
@@ -191,7 +191,7 @@ fn it_is_given_up_with_one_event_and_tried_again_after_the_ceiling() {
 
 // covers: S1-13, B-023
 #[test]
-fn a_wait_that_the_server_names_is_kept() {
+fn retry_time_of_the_server_is_respected() {
     let waited = |end: &dyn Fn(&mut Http, ExchangeId, &Value)| {
         let (mut http, exchange, id) = subscribed(|_| {});
         end(&mut http, exchange, &id);
@@ -220,7 +220,7 @@ fn a_wait_that_the_server_names_is_kept() {
 
 // covers: TIME-B-001, SUB-C-011, B-164
 #[test]
-fn only_silence_ends_it_and_neither_its_age_nor_its_head_may_be_missing() {
+fn subscription_ends_only_by_silence_or_missing_parts() {
     let (mut http, exchange, id) = subscribed(|_| {});
     for _ in 0..100 {
         http.rig.tick(Duration::from_secs(290));
@@ -228,7 +228,7 @@ fn only_silence_ends_it_and_neither_its_age_nor_its_head_may_be_missing() {
     }
     http.event(exchange, &changed(&id));
     assert_eq!((listens(&http), changes(&http.rig)), (1, 1));
-    // No head, and a head without an acknowledgement, which comments do not replace.
+    // No head, and a head without an acknowledgement. Comments do not replace the latter.
     for head in [false, true] {
         let mut http = watching(|_| {});
         let exchange = http.last().0;
@@ -249,7 +249,7 @@ fn only_silence_ends_it_and_neither_its_age_nor_its_head_may_be_missing() {
 
 // covers: B-105, SUB-C-011
 #[test]
-fn it_ends_with_the_client() {
+fn http_subscription_ends_with_the_client() {
     let (mut http, exchange, id) = subscribed(|_| {});
     http.rig.client.close(http.rig.now);
     http.rig.drain();

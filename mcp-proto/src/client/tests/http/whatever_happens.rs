@@ -1,8 +1,8 @@
-//! Whatever the application, the server and the network do, in whatever order: what must hold after each step, and at the end.
+//! Random actions of the application, the server and the network in any order: the invariants after
+//! each step, and at the end.
 
 use super::*;
-use crate::client::calls::{CallState, Stage};
-use crate::client::link::Exchange;
+use crate::client::call_table::{CallState, Stage};
 use crate::client::{ListenerEnd, ListenerStart, ListenerTime, Repeat, Resume, SseDecode};
 use crate::input::{AuthKey, NotificationId};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A call; `limited`: by the usual timeout.
+    /// A call. `limited`: with the default timeout.
     Call {
         progress: bool,
         limited: bool,
@@ -20,36 +20,36 @@ enum Step {
     Notify,
     Answer(u64),
     Authorize(u64, bool),
-    /// An answer to the n-th exchange on the wire, the latest first.
+    /// A response to the n-th exchange on the wire, from the latest.
     Serve(usize, Serve),
-    /// A fact of the n-th exchange, whether it is on the wire or not.
+    /// An event of the n-th exchange, on the wire or not.
     ExchangeEvent(usize, ExchangeEvent),
     Tick(u64),
-    /// Time enough for whatever is armed next.
+    /// Advances the time to the next timer.
     TickToNext,
     Close,
 }
 
-/// What a server does with what was posted.
+/// The response of a server to a posted message.
 #[derive(Clone, Debug)]
 enum Serve {
-    /// What is best.
+    /// The correct response.
     Well,
-    /// An event with an id, in a stream that perhaps ends.
+    /// An event with an id, in a stream that may end.
     Prime { retry: Option<u64>, ends: bool },
-    /// A stream that says nothing.
+    /// An empty stream.
     Stream,
-    /// A question on a stream.
+    /// An input request on a stream.
     Ask(u64),
     /// Progress on a stream.
     Progress,
     /// An `input_required` result.
     Round(bool),
-    /// A status, and what comes with it.
+    /// A status, and its content type.
     Status(u16, &'static str),
     /// A JSON-RPC error with this status.
     Error(u16, i64),
-    /// The answer in a batch with others.
+    /// The response in a batch with others.
     Batch,
     /// The end of the response.
     End,
@@ -170,19 +170,19 @@ fn config() -> impl Strategy<Value = ClientConfig> {
     })
 }
 
-/// Whether an answer is awaited on this exchange.
+/// Returns whether a response is awaited on this exchange.
 fn awaits(client: &Client, exchange: ExchangeId) -> bool {
-    matches!(client.exchanges.get(&exchange), Some(Exchange::Http(http)) if http.awaits_answer())
+    client.link.http().is_some_and(|http| http.awaits(exchange))
 }
 
-/// A run: the rig, and what is known of what it did.
+/// A run: the client and a record of its steps.
 struct Run {
     http: Http,
     /// Whether the server speaks 2026-07-28.
     is_modern: bool,
-    /// Exchanges of which the head has come.
+    /// Exchanges whose response head has arrived.
     heads: BTreeSet<ExchangeId>,
-    /// The calls, and whether each has a limit.
+    /// The calls, and whether each has a timeout.
     calls: BTreeMap<CallId, bool>,
     notes: BTreeSet<NotificationId>,
     answered: BTreeSet<AuthKey>,
@@ -197,7 +197,7 @@ impl Run {
         Self { http, is_modern, heads, calls, notes, answered, replied, events: 0 }
     }
 
-    /// What is on the wire, the latest first.
+    /// Returns the exchanges on the wire, from the latest.
     fn on_the_wire(&self) -> Vec<ExchangeId> {
         let rig = &self.http.rig;
         let is_live = |exchange: &ExchangeId| rig.is_open(*exchange) && !rig.over.contains(exchange);
@@ -221,14 +221,14 @@ impl Run {
                 self.notes.extend(rig.client.notify_tracked(rig.now, "n", Object::new()));
             }
             Step::Answer(n) => {
-                self.replied.insert(InputKey(*n));
-                rig.reply(InputKey(*n), InputAnswer::roots(["file:///"]));
+                self.replied.insert(InputKey::new(*n));
+                rig.reply(InputKey::new(*n), InputAnswer::roots(["file:///"]));
             }
             Step::Authorize(n, give) => {
                 let with = Authorization::Headers(Headers::new().with("Authorization", format!("Bearer {n}")));
                 let with = if *give { with } else { Authorization::Refuse };
-                self.answered.insert(AuthKey(*n));
-                rig.client.apply(rig.now, Input::Command(ClientCommand::Authorize(AuthKey(*n), with))).unwrap();
+                self.answered.insert(AuthKey::new(*n));
+                rig.client.apply(rig.now, Input::Command(ClientCommand::Authorize(AuthKey::new(*n), with))).unwrap();
             }
             Step::Serve(n, serve) => {
                 if let Some(exchange) = self.on_the_wire().get(*n).copied() {
@@ -258,10 +258,11 @@ impl Run {
         let post = self.http.posts().into_iter().find(|post| post.0 == exchange).unwrap();
         let (_, head, body, _) = post;
         let client = &self.http.rig.client;
-        // The rest of an answer is the answer to what was posted before.
-        let mut out = client.calls.values().filter_map(CallState::request);
+        // A resumed response answers the original POST.
+        let out: Vec<_> = client.calls.iter().filter_map(|(_, state)| CallState::request(state)).collect();
         let call = out
-            .find(|id| client.ids.exchange(id) == Some(exchange))
+            .into_iter()
+            .find(|id| client.env.ids.exchange(id) == Some(exchange))
             .map(|id| json!(id.to_string().parse::<u64>().unwrap()));
         let (id, method) = (&call.unwrap_or(body["id"].clone()), body["method"].as_str().unwrap_or_default());
         let is_new = self.heads.insert(exchange);
@@ -397,20 +398,16 @@ impl Run {
         }
     }
 
-    /// What must hold whenever the client is silent.
+    /// Checks the invariants that hold between inputs.
     fn check(&self) -> Result<(), TestCaseError> {
         let client = &self.http.rig.client;
-        let armed = |timer: Timer| client.timers.get(timer).is_some();
-        // The two sides of the seam agree on what is on the wire.
+        let armed = |timer: Timer| client.env.timers.get(timer).is_some();
+        // Client and driver agree on the exchanges on the wire.
         let mut wire = self.on_the_wire();
         wire.sort_unstable();
-        let live = |(exchange, state): (&ExchangeId, &Exchange)| match state {
-            Exchange::Http(http) => http.is_live().then_some(*exchange),
-            Exchange::Duplex(_) => None,
-        };
-        let live: Vec<ExchangeId> = client.exchanges.iter().filter_map(live).collect();
+        let live = client.link.http().expect("it is over HTTP").live();
         prop_assert_eq!(&wire, &live);
-        // One handshake at a time, which is watched.
+        // At most one handshake at a time, with a timer.
         let is_initialize = |exchange: &&ExchangeId| {
             let of = |(x, start): &(ExchangeId, Start)| match start {
                 Start::Http { body, .. } => x == *exchange && body.windows(12).any(|w| w == b"\"initialize\""),
@@ -422,34 +419,34 @@ impl Run {
         let out = wire.iter().filter(is_initialize).filter(|x| awaits(client, **x)).count();
         prop_assert!(out <= usize::from(is_up), "{} handshakes in {:?}", out, client.state());
         let waits = |call: CallId| client.waits_for_credentials(call);
-        // Each call waits for something that comes, or for a time.
-        for (call, state) in &client.calls {
+        // Each call waits for an event or for a timer.
+        for (call, state) in client.calls.iter() {
             match &state.stage {
-                Stage::Queued if is_up => prop_assert!(armed(Timer::Handshake) || waits(*call)),
-                Stage::Queued => prop_assert!(client.is_holding() && armed(Timer::Hold), "{:?}", client.state()),
+                Stage::Queued if is_up => prop_assert!(armed(Timer::Handshake) || waits(call)),
+                Stage::Queued => prop_assert!(client.link.is_holding() && armed(Timer::Hold), "{:?}", client.state()),
                 Stage::Sent(id) => {
-                    let exchange = client.ids.exchange(id).expect("a request that is out has its id");
+                    let exchange = client.env.ids.exchange(id).expect("a request that is out has its id");
                     prop_assert!(awaits(client, exchange), "nothing waits for {id}");
-                    prop_assert!(live.contains(&exchange) || armed(Timer::Resume(exchange)) || waits(*call));
+                    prop_assert!(live.contains(&exchange) || armed(Timer::Resume(exchange)) || waits(call));
                 }
-                Stage::Asking { .. } => prop_assert!(client.owes_answer(*call)),
-                Stage::Waiting { .. } => prop_assert!(armed(Timer::Round(*call))),
+                Stage::Asking { .. } => prop_assert!(client.questions.owes_answer(call)),
+                Stage::Waiting { .. } => prop_assert!(armed(Timer::Round(call))),
                 Stage::Mismatched(_) => prop_assert!(client.own_calls() > 0),
             }
-            // Its clock runs exactly while it is the server's turn.
-            if self.calls.get(call).copied().unwrap_or_default() {
-                let ours = client.owes_answer(*call) || waits(*call);
-                prop_assert_eq!(armed(Timer::Call(*call)), !ours, "{:?} {:?}", call, &state.stage);
+            // Its timeout runs exactly while the server has to respond.
+            if self.calls.get(&call).copied().unwrap_or_default() {
+                let ours = client.questions.owes_answer(call) || waits(call);
+                prop_assert_eq!(armed(Timer::Call(call)), !ours, "{:?} {:?}", call, &state.stage);
             }
         }
-        // What is no call and no handshake is watched by a timer of its own.
+        // Exchanges other than calls and handshakes have their own timer.
         for exchange in &live {
             if !awaits(client, *exchange) {
                 let timers = [Timer::Answer(*exchange), Timer::Drain(*exchange), Timer::Idle(*exchange)];
                 prop_assert!(timers.into_iter().any(armed), "{:?} may last for ever", exchange);
             }
         }
-        // A challenge is put once.
+        // A challenge is asked once.
         let mut open = vec![];
         for event in &self.http.rig.events {
             if let Event::AuthNeeded { token, challenge, .. } = event
@@ -462,7 +459,7 @@ impl Run {
         Ok(())
     }
 
-    /// What must hold once it is closed.
+    /// Checks the invariants after the close.
     fn check_end(&mut self) -> Result<(), TestCaseError> {
         let rig = &mut self.http.rig;
         // First the notifications, then the session.
@@ -500,13 +497,13 @@ impl Run {
 proptest! {
     // covers: B-281, B-066, B-098, R-27, R-28
     #[test]
-    fn over_http_every_call_ends_once_and_nothing_is_left(
+    fn random_http_runs_end_every_call_once_and_leave_no_state(
         config in config(),
         is_modern in any::<bool>(),
         steps in prop::collection::vec(step(), 0..80),
     ) {
         let mut run = Run::new(config, is_modern);
-        // Most runs get past the handshake.
+        // Most runs pass the handshake.
         let hello = (0..steps.len() % 7).map(|_| Step::Serve(0, Serve::Well)).collect::<Vec<_>>();
         for step in hello.iter().chain(&steps) {
             let starts = run.http.rig.starts.len();

@@ -1,5 +1,5 @@
-//! Telling clients of changes: subscriptions over HTTP and on a duplex exchange, and what the older
-//! revisions have in their place.
+//! Notifications of changes: subscriptions over HTTP and on a duplex exchange, and the
+//! corresponding behaviour of the older revisions.
 
 use super::*;
 use crate::input::Change;
@@ -19,7 +19,7 @@ fn headers() -> Headers {
     Headers::new().with("MCP-Protocol-Version", "2026-07-28").with("Mcp-Method", "subscriptions/listen")
 }
 
-/// The method of a notification, its subscription, and the filter that it repeats.
+/// Returns the method of a notification, its subscription, and the filter that it repeats.
 fn note(text: &str) -> (String, Option<RawJson>, Option<Object>) {
     let crate::rpc::Message::Notification(note) = message(text) else { panic!("{text}") };
     let params = Object::read_opt(note.params.as_ref()).unwrap();
@@ -35,7 +35,7 @@ fn publish(site: &mut Site) {
 // covers: META-S-019, SUB-S-001, SUB-S-003, SUB-S-004, SUB-S-006, SUB-S-008, SUB-S-012, SUB-S-015,
 // X-18, R-30, B-034
 #[test]
-fn a_subscription_is_acknowledged_told_of_changes_and_ended_by_the_book() {
+fn subscription_is_acknowledged_notified_and_ended() {
     for id in ["7", r#""7""#] {
         let mut site = Site::with(announces);
         publish(&mut site);
@@ -65,7 +65,7 @@ fn a_subscription_is_acknowledged_told_of_changes_and_ended_by_the_book() {
 
 // covers: SUB-S-001, SUB-S-006, SUB-C-002, X-18
 #[test]
-fn only_what_was_asked_for_is_told() {
+fn only_requested_changes_are_sent() {
     let mut site = Site::with(announces);
     let x = site.post(headers(), &listen("1", r#"{"promptsListChanged":true}"#));
     assert_eq!(note(event(&site.said(x)[1]).1).2.unwrap().iter().count(), 0);
@@ -77,7 +77,7 @@ fn only_what_was_asked_for_is_told() {
     }
     let y = site.post(headers(), &modern("2", "subscriptions/listen", ""));
     assert_eq!(site.refusal(y), (200, -32602));
-    // A server that declares nothing tells nothing.
+    // A server without these capabilities sends nothing.
     let mut site = Site::new();
     let x = site.post(headers(), &listen("1", r#"{"toolsListChanged":true}"#));
     assert_eq!(note(event(&site.said(x)[1]).1).2.unwrap().iter().count(), 0);
@@ -87,7 +87,7 @@ fn only_what_was_asked_for_is_told() {
 
 // covers: SUB-C-011
 #[test]
-fn a_subscription_ends_with_its_exchange_and_is_bounded() {
+fn subscription_ends_with_its_exchange_and_is_bounded() {
     let mut site = Site::with(|config| {
         announces(config);
         config.limits.server.max_streams = 2;
@@ -102,12 +102,12 @@ fn a_subscription_ends_with_its_exchange_and_is_bounded() {
         assert_eq!(site.said(x)[0], "200 stream");
     }
     publish(&mut site);
-    // All three have the same id: each is told on its own stream, and who went away took nobody
-    // along.
+    // All three have the same id. Each gets the notification on its own stream, and the closed one
+    // affects no other.
     for (x, told) in [(a, 0), (b, 1), (again, 1)] {
         assert_eq!(site.said(x).len(), told);
     }
-    // It runs nothing, so nothing waits for it.
+    // It runs no handler, so nothing waits for it.
     assert_eq!(site.bench.server.running(), 0);
     site.cut(b);
     site.cut(again);
@@ -118,7 +118,7 @@ fn a_subscription_ends_with_its_exchange_and_is_bounded() {
 
 // covers: CANC-S-004, SUB-S-008, SUB-S-012, X-01, SUB-C-011, SUB-C-010
 #[test]
-fn subscriptions_on_a_duplex_exchange_are_told_apart_by_their_ids() {
+fn duplex_subscriptions_are_distinguished_by_id() {
     let mut bench = Bench::with(announces).open(A);
     let said = bench.say(A, &listen("1", r#"{"toolsListChanged":true}"#));
     assert_eq!(note(&said[0]).0, "notifications/subscriptions/acknowledged");
@@ -140,7 +140,7 @@ fn subscriptions_on_a_duplex_exchange_are_told_apart_by_their_ids() {
 
 // covers: B-189
 #[test]
-fn one_duplex_exchange_has_so_many_subscriptions() {
+fn subscriptions_of_a_duplex_exchange_are_bounded() {
     let mut bench = Bench::with(|config| {
         announces(config);
         config.limits.server.max_streams_per_client = 1;
@@ -154,7 +154,7 @@ fn one_duplex_exchange_has_so_many_subscriptions() {
 
 // covers: SHTTP-S-034, SHTTP-S-035, X-18, RSUB-S-003
 #[test]
-fn a_session_is_told_on_its_own_stream_once_however_many_changes_there_were() {
+fn session_stream_gets_one_notification_for_many_changes() {
     let mut site = Site::with(announces);
     let client = site.session("2025-11-25", "{}");
     let x = client.call(&mut site, 1);
@@ -171,7 +171,7 @@ fn a_session_is_told_on_its_own_stream_once_however_many_changes_there_were() {
     publish(&mut site);
     let told = site.said(own);
     assert_eq!((note(event(&told[0]).1).0.as_str(), told.len()), (CHANGED, 1));
-    // Who was away is told once when it is back, and who comes back with an id too.
+    // A disconnected client gets one notification after it reconnects, also with a last event id.
     site.cut(own);
     publish(&mut site);
     let again = site.bare("GET", client.after(event(&told[0]).0));
@@ -184,7 +184,7 @@ fn a_session_is_told_on_its_own_stream_once_however_many_changes_there_were() {
 
 // covers: X-18, RSUB-S-003
 #[test]
-fn an_older_client_on_a_duplex_exchange_is_told_unasked_once_it_is_ready() {
+fn legacy_duplex_client_gets_changes_after_initialized() {
     let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     for version in ["2024-11-05", "2025-11-25"] {
         let mut bench = Bench::with(announces).initialized(A, version, "{}");
@@ -203,7 +203,7 @@ fn an_older_client_on_a_duplex_exchange_is_told_unasked_once_it_is_ready() {
 
 // covers: B-187
 #[test]
-fn who_does_not_read_is_told_of_all_changes_at_once_later() {
+fn changes_are_merged_for_a_slow_client() {
     let mut site = Site::with(announces);
     let x = site.post(headers(), &listen("1", r#"{"toolsListChanged":true}"#));
     site.said(x);
@@ -218,7 +218,7 @@ fn who_does_not_read_is_told_of_all_changes_at_once_later() {
 
 // covers: SUB-S-012, SUB-S-008, B-173
 #[test]
-fn a_shutdown_ends_every_stream_by_the_book_however_many_there_are() {
+fn shutdown_ends_every_stream_in_order() {
     let mut site = Site::with(announces);
     let wire = ExchangeId(1000);
     site.bench.handle_event(wire, ExchangeEvent::Opened(Peer::default()));
@@ -247,7 +247,7 @@ fn a_shutdown_ends_every_stream_by_the_book_however_many_there_are() {
 
 // covers: HTTP-S-022, LOG-S-008
 #[test]
-fn what_belongs_to_a_request_is_not_said_on_a_subscription() {
+fn request_notifications_are_not_sent_on_a_subscription() {
     let mut site = Site::with(announces);
     let open = site.post(headers(), &listen("1", r#"{"toolsListChanged":true}"#));
     site.said(open);

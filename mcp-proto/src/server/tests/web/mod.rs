@@ -1,5 +1,5 @@
-//! The older revisions over HTTP, the engine's side: requests as their parts, and what comes of
-//! each as lines of text.
+//! The older revisions over HTTP, at the engine: requests as their parts, and the outputs of each
+//! exchange as lines of text.
 
 mod listening;
 mod requests;
@@ -9,12 +9,12 @@ mod streams;
 
 use super::*;
 use crate::exchange::{Headers, ResponseHead};
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 
-/// A server, the exchanges that are open, and what was said on each.
+/// A server, its open exchanges, and the pending outputs of each.
 pub(super) struct Site {
     pub(super) bench: Bench,
-    /// Who sends the requests.
+    /// The sender of the requests.
     pub(super) peer: Peer,
     last: u64,
     said: BTreeMap<ExchangeId, VecDeque<String>>,
@@ -23,7 +23,7 @@ pub(super) struct Site {
     events: VecDeque<Event>,
 }
 
-/// An open session: its id, and the revision.
+/// An open session: its id and its revision.
 #[derive(Clone)]
 pub(super) struct Client {
     pub(super) session: String,
@@ -48,7 +48,7 @@ impl Site {
         }
     }
 
-    /// A request without a body, or whose body is to follow.
+    /// Sends a request without a body, or with a body that follows.
     pub(super) fn begin(&mut self, method: &str, headers: Headers) -> ExchangeId {
         self.last += 1;
         let x = ExchangeId(self.last);
@@ -60,7 +60,7 @@ impl Site {
         x
     }
 
-    /// A POST of this body.
+    /// Sends a POST with this body.
     pub(super) fn post(&mut self, headers: Headers, body: &str) -> ExchangeId {
         let headers = if headers.get("content-type").is_none() {
             headers.with("Content-Type", "application/json")
@@ -74,7 +74,7 @@ impl Site {
         x
     }
 
-    /// A request without a body.
+    /// Sends a request without a body.
     pub(super) fn bare(&mut self, method: &str, headers: Headers) -> ExchangeId {
         let x = self.begin(method, headers);
         self.bench.item(x, Inbound::End);
@@ -82,7 +82,7 @@ impl Site {
         x
     }
 
-    /// A session of this revision whose client has said that it is ready.
+    /// Opens a session of this revision and sends `notifications/initialized`.
     pub(super) fn session(&mut self, version: &'static str, capabilities: &str) -> Client {
         let x = self.post(Headers::new(), &initialize(version, capabilities));
         let session = self.head(x).headers.get("mcp-session-id").expect("a session is opened").into();
@@ -92,20 +92,20 @@ impl Site {
         client
     }
 
-    /// What was said on an exchange since that was last asked. A response is its status and body,
+    /// Returns the outputs on an exchange since the last call. A response is its status and body,
     /// an event its id, `|` and its data.
     pub(super) fn said(&mut self, x: ExchangeId) -> Vec<String> {
         self.take();
         self.said.remove(&x).unwrap_or_default().into()
     }
 
-    /// The head of the answer.
+    /// Returns the head of the response.
     pub(super) fn head(&mut self, x: ExchangeId) -> &ResponseHead {
         self.take();
         self.heads.get(&x).expect("it was answered")
     }
 
-    /// The status of the answer, and the code of the JSON-RPC error in it.
+    /// Returns the status of the response, and the code of its JSON-RPC error.
     pub(super) fn refusal(&mut self, x: ExchangeId) -> (u16, i64) {
         let said = self.said(x);
         let [only] = &said[..] else { panic!("{said:?}") };
@@ -113,7 +113,7 @@ impl Site {
         (status.parse().unwrap(), error(body).code)
     }
 
-    /// The request that was handed out first of those not yet taken.
+    /// Returns the oldest pending request.
     pub(super) fn handed(&mut self) -> Handed {
         self.take();
         self.requests.pop_front().expect("a request was handed out")
@@ -124,14 +124,14 @@ impl Site {
         self.take();
     }
 
-    /// The next event that is neither a request nor a diagnostic.
+    /// Returns the next event that is neither a request nor a diagnostic.
     pub(super) fn event(&mut self) -> Option<Event> {
         self.take();
         let at = self.events.iter().position(|event| !matches!(event, Event::Diagnostic(_)))?;
         self.events.remove(at)
     }
 
-    /// The codes of the diagnostics since that was last asked.
+    /// Returns the codes of the diagnostics since the last call.
     pub(super) fn codes(&mut self) -> Vec<&'static str> {
         self.take();
         let (told, rest) = self.events.drain(..).partition(|event| matches!(event, Event::Diagnostic(_)));
@@ -142,13 +142,13 @@ impl Site {
             .collect()
     }
 
-    /// The client of an exchange goes away.
+    /// The client of an exchange disconnects.
     pub(super) fn cut(&mut self, x: ExchangeId) {
         self.bench.handle_event(x, failed());
         self.take();
     }
 
-    /// The driver tells how much is not written.
+    /// The driver reports the number of unsent bytes.
     pub(super) fn unsent(&mut self, x: ExchangeId, n: usize) {
         self.bench.handle_event(x, ExchangeEvent::Unsent(n));
         self.take();
@@ -159,7 +159,7 @@ impl Site {
         self.take();
     }
 
-    /// Whether nothing is left of any client.
+    /// Returns whether no state of any client is left.
     pub(super) fn at_rest(&self) -> bool {
         let server = &self.bench.server;
         self.bench.at_rest()
@@ -168,7 +168,7 @@ impl Site {
             && server.env.shares.is_empty()
     }
 
-    /// Bytes that all histories hold.
+    /// Returns the bytes of all histories.
     pub(super) fn kept(&self) -> usize {
         self.bench.server.env.shares.all(Bound::History)
     }
@@ -199,12 +199,12 @@ impl Site {
 }
 
 impl Client {
-    /// What goes with every request of it.
+    /// Returns the fields of every request in the session.
     pub(super) fn headers(&self) -> Headers {
         Headers::new().with("Mcp-Session-Id", self.session.as_str()).with("MCP-Protocol-Version", self.version)
     }
 
-    /// With what it asks for the rest of a stream.
+    /// Returns the fields of a request that resumes a stream.
     pub(super) fn after(&self, cursor: &str) -> Headers {
         self.headers().with("Last-Event-ID", cursor)
     }
@@ -219,12 +219,12 @@ pub(super) fn call(id: u32) -> String {
     legacy(&id.to_string(), "tools/call", r#"{"name":"t","_meta":{"progressToken":"p"}}"#)
 }
 
-/// The answer to [`call`] with an empty result, as it stands on the wire.
+/// Returns the response to [`call`] with an empty result, as sent.
 pub(super) fn answer(id: u32) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
 }
 
-/// The id of an event, and its data.
+/// Returns the id of an event, and its data.
 pub(super) fn event(line: &str) -> (&str, &str) {
     let (id, data) = line.split_once('|').unwrap_or_else(|| panic!("no event: {line}"));
     (id.split('(').next().unwrap(), data)

@@ -1,5 +1,5 @@
-//! What comes by POST in the older revisions, within a session and by itself, and what is asked of
-//! the client.
+//! POST requests in the older revisions, with and without a session, and input requests to the
+//! client.
 
 use super::*;
 use crate::exchange::BadRequest;
@@ -10,7 +10,7 @@ const ELICITS: &str = r#"{"elicitation":{}}"#;
 
 // covers: SHTTP-S-011, SHTTP-S-012, SHTTP-S-013, S3-06
 #[test]
-fn notifications_and_answers_are_accepted_without_a_body() {
+fn notifications_and_responses_get_202_without_a_body() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", ELICITS);
     while site.event().is_some() {}
@@ -29,12 +29,12 @@ fn notifications_and_answers_are_accepted_without_a_body() {
 
 // covers: S3-37, RPC-B-004
 #[test]
-fn no_id_is_made_up_for_a_request() {
+fn null_or_missing_id_makes_no_request() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     let x = site.post(client.headers(), &legacy("null", "tools/call", "{}"));
     assert_eq!(site.refusal(x), (400, -32600));
-    // Without one it is a notification, which nobody answers.
+    // Without an id it is a notification, which gets no response.
     let x = site.post(client.headers(), r#"{"jsonrpc":"2.0","method":"tools/call","params":{}}"#);
     assert_eq!(site.said(x), ["202 "]);
     assert_eq!((site.requests.len(), site.bench.server.running()), (0, 0));
@@ -42,7 +42,7 @@ fn no_id_is_made_up_for_a_request() {
 
 // covers: X-45, X-11, RPC-S-026, S3-31, R-21, B-178, PING-B-001
 #[test]
-fn an_error_of_a_well_formed_request_is_a_200() {
+fn error_of_a_well_formed_request_gets_200() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     for code in [-32601, -32602, -32603, -32002, 5] {
@@ -63,7 +63,7 @@ fn an_error_of_a_well_formed_request_is_a_200() {
 
 // covers: SHTTP-C-029, B-222
 #[test]
-fn cancelling_ends_the_answer_without_a_response() {
+fn cancelled_request_ends_without_a_response() {
     let mut site = Site::new();
     let (client, other) = (site.session("2025-11-25", "{}"), site.session("2025-11-25", "{}"));
     while site.event().is_some() {}
@@ -75,7 +75,7 @@ fn cancelling_ends_the_answer_without_a_response() {
             site.pass(Duration::from_secs(1));
             site.said(x);
         }
-        // The id of one client is nothing to another.
+        // The id of one client has no meaning for another.
         site.post(other.headers(), cancel);
         assert_eq!((site.event(), site.codes()), (None, vec!["unknown-cancel"]));
         let note = site.post(client.headers(), cancel);
@@ -95,7 +95,7 @@ fn cancelling_ends_the_answer_without_a_response() {
 
 // covers: SHTTP-S-023, SHTTP-S-024, SHTTP-S-034, S3-09, B-072
 #[test]
-fn a_question_goes_out_on_the_stream_of_its_request_and_the_answer_comes_by_post() {
+fn input_request_uses_the_stream_of_its_request() {
     let mut site = Site::new();
     let (client, other) = (site.session("2025-11-25", ELICITS), site.session("2025-11-25", ELICITS));
     let own = site.bare("GET", client.headers());
@@ -110,7 +110,7 @@ fn a_question_goes_out_on_the_stream_of_its_request_and_the_answer_comes_by_post
     assert!(site.said(own).is_empty());
     let reply =
         format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"action":"accept","content":{{"it":"me"}}}}}}"#, question.id);
-    // Another session's answer with the same id is not it.
+    // A response with the same id in another session is not accepted.
     let y = site.post(other.headers(), &reply);
     assert_eq!(site.said(y), ["202 "]);
     assert!(site.requests.is_empty());
@@ -125,14 +125,14 @@ fn a_question_goes_out_on_the_stream_of_its_request_and_the_answer_comes_by_post
 
 // covers: SHTTP-S-034, S3-32, R-21
 #[test]
-fn a_client_that_cannot_see_the_stream_of_its_request_is_asked_on_that_of_its_session() {
+fn input_request_falls_back_to_the_session_stream() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", ELICITS);
     let x = site.post(client.headers().with("Accept", "application/json"), &call(1));
     let (responder, _) = site.handed();
     site.bench.answer(responder, ask("who"));
     assert!(site.said(x).is_empty());
-    // Nobody listens yet: it waits for whoever does.
+    // No client listens yet, so the request waits.
     let own = site.bare("GET", client.headers());
     let said = site.said(own);
     let Message::Request(question) = message(event(&said[1]).1) else { panic!("{said:?}") };
@@ -146,7 +146,7 @@ fn a_client_that_cannot_see_the_stream_of_its_request_is_asked_on_that_of_its_se
 
 // covers: S3-08, HTTP-S-015, B-169, B-170
 #[test]
-fn the_answer_is_of_a_kind_that_the_client_takes() {
+fn response_type_follows_the_accept_field() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     let with = |accept: &str| client.headers().with("Accept", accept);
@@ -155,7 +155,7 @@ fn the_answer_is_of_a_kind_that_the_client_takes() {
     site.complete(responder, "{}");
     let said = site.said(x);
     assert_eq!((said[0].as_str(), event(&said[1]).1, said[2].as_str()), ("200 stream", answer(1).as_str(), "end"));
-    // What is answered at once, and an error, is no exception.
+    // Immediate responses and errors follow the same rule.
     for body in [legacy("2", "ping", "{}"), initialize("2025-11-25", "{}"), legacy("2", "server/discover", "{}")] {
         let headers = match body.contains("initialize") {
             true => Headers::new().with("Accept", "text/event-stream"),
@@ -168,7 +168,7 @@ fn the_answer_is_of_a_kind_that_the_client_takes() {
         let opened = site.head(x).headers.get("mcp-session-id").is_some();
         assert_eq!(opened, body.contains("initialize"));
     }
-    // Nothing but JSON: what comes before the answer cannot be said.
+    // With JSON alone, a notification before the response cannot be sent.
     let x = site.post(with("application/json"), &call(2));
     let (responder, _) = site.handed();
     site.bench
@@ -195,7 +195,7 @@ fn the_answer_is_of_a_kind_that_the_client_takes() {
 
 // covers: S3-05, R-18, X-06, RPC-B-042, B-188, SHTTP-S-021
 #[test]
-fn a_batch_is_answered_together_where_the_revision_has_them() {
+fn batch_gets_one_response_where_supported() {
     let batch = format!(
         r#"[{},{},{},{{"jsonrpc":"2.0","method":"x"}},{{"jsonrpc":"2.0","id":8}},{}]"#,
         call(1),
@@ -215,7 +215,7 @@ fn a_batch_is_answered_together_where_the_revision_has_them() {
     let [only] = &said[..] else { panic!("{said:?}") };
     let Inbound::Batch(elements) = read(only.strip_prefix("200 ").unwrap()) else { panic!("{only}") };
     assert_eq!(elements.len(), 4, "what is no message and may be a bad answer is not answered");
-    // What is said before the last answer makes a stream of it, with an event for each answer.
+    // A notification before the last response makes it a stream, with an event for each response.
     let x = site.post(client.headers(), &format!("[{},{},{}]", call(1), legacy("2", "ping", "{}"), call(3)));
     let (first, _) = site.handed();
     let (third, _) = site.handed();
@@ -224,7 +224,7 @@ fn a_batch_is_answered_together_where_the_revision_has_them() {
     site.complete(first, "{}");
     let said = site.said(x);
     assert_eq!((said[0].as_str(), said.last().map(String::as_str), said.len()), ("200 stream", Some("end"), 6));
-    // One that is answered at once is answered in the same way.
+    // An immediate response has the same form.
     let pings = format!("[{},{}]", legacy("4", "ping", "{}"), legacy("5", "ping", "{}"));
     let x = site.post(client.headers().with("Accept", "text/event-stream"), &pings);
     let said = site.said(x);
@@ -242,7 +242,7 @@ fn a_batch_is_answered_together_where_the_revision_has_them() {
 
 // covers: B-188
 #[test]
-fn a_batch_may_cancel_what_it_has_begun_and_may_not_go_beyond_the_limits() {
+fn batch_can_cancel_its_requests_and_obeys_the_limits() {
     let mut site = Site::with(|config| config.limits.server.max_running_per_exchange = 2);
     let client = site.session("2025-03-26", "{}");
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
@@ -266,7 +266,7 @@ fn a_batch_may_cancel_what_it_has_begun_and_may_not_go_beyond_the_limits() {
 
 // covers: SHTTP-S-059, SHTTP-S-060, X-14, HTTP-S-032, SHTTP-S-056, B-176, B-204, B-205, SHTTP-S-033
 #[test]
-fn a_request_that_names_its_revision_is_served_without_a_session() {
+fn request_with_revision_is_served_without_a_session() {
     let named = |name: &str| Headers::new().with("MCP-Protocol-Version", name);
     for sessions in [Sessions::Optional, Sessions::Off] {
         let mut site = Site::with(|config| config.sessions = sessions);
@@ -280,7 +280,7 @@ fn a_request_that_names_its_revision_is_served_without_a_session() {
                 .unwrap();
             site.complete(responder, "{}");
             let said = site.said(x);
-            // Nobody can come back to it, so nothing has an id.
+            // No client can resume the stream, so its events have no id.
             assert_eq!((said[0].as_str(), event(&said[1]).0, event(&said[2]).0, said.len()), ("200 stream", "", "", 4));
             let x = site.post(named(version), &call(2));
             let (responder, _) = site.handed();
@@ -298,7 +298,7 @@ fn a_request_that_names_its_revision_is_served_without_a_session() {
         }
         assert!(site.at_rest());
     }
-    // One that names neither is told both ways out of it.
+    // A request without session and revision gets an error that names both options.
     let mut site = Site::with(|config| config.sessions = Sessions::Optional);
     let x = site.post(Headers::new(), &call(1));
     let said = site.said(x);
@@ -369,8 +369,8 @@ fn bodies_of_refused_requests_may_interleave() {
             })
             .collect();
         site.codes();
-        // Each body comes in the pieces of another: a message, a batch, what cannot be read, and
-        // one that breaks its limit.
+        // Each body comes in the pieces of another: a message, a batch, an unreadable body, and one
+        // that exceeds its limit.
         let [a, b, c] = refused[..] else { unreachable!() };
         for (x, item) in [
             (a, read(&call(1))),
@@ -405,7 +405,7 @@ fn refused_bodies_are_remembered_up_to_the_limit() {
 
 // covers: X-09, X-10, R-25, B-109, HTTP-S-034, HTTP-S-035
 #[test]
-fn a_get_of_the_modern_era_is_not_served_though_the_older_ones_are() {
+fn modern_get_and_delete_get_405() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     for method in ["GET", "DELETE"] {
@@ -414,7 +414,7 @@ fn a_get_of_the_modern_era_is_not_served_though_the_older_ones_are() {
         assert_eq!(site.refusal(x).0, 405);
         assert_eq!(site.head(x).headers.get("Allow"), Some("POST"));
     }
-    // A request of it is served by itself, whatever session it names.
+    // A request of that era is served without a session, even if it names one.
     for session in [client.session.as_str(), "unknown", ""] {
         let headers = Headers::new().with("Mcp-Session-Id", session).with("MCP-Protocol-Version", "2026-07-28");
         let x = site.post(headers.with("Mcp-Method", "x/y"), &modern("1", "x/y", ""));
@@ -426,7 +426,7 @@ fn a_get_of_the_modern_era_is_not_served_though_the_older_ones_are() {
     let types = client.headers().with("Content-Type", "application/json").with("Content-Type", "text/plain");
     let x = site.post(types, &legacy("1", "ping", "{}"));
     assert_eq!(site.refusal(x).0, 415);
-    // Who asks whether to go on is told so, unless it is refused for its head.
+    // A request with `Expect` gets 100, unless its head is refused.
     let x = site.begin("POST", client.headers().with("Expect", "100-continue"));
     assert_eq!(site.said(x), ["Continue"]);
     let x = site.begin("POST", client.headers().with("Expect", "100-continue").with("Host", "evil.example"));
@@ -435,7 +435,7 @@ fn a_get_of_the_modern_era_is_not_served_though_the_older_ones_are() {
 
 // covers: B-180, S3-43, SHTTP-S-002, SHTTP-S-003, SHTTP-S-004, HTTP-S-004
 #[test]
-fn a_foreign_origin_is_refused_from_its_head_alone() {
+fn foreign_origin_is_refused_by_its_head() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     for method in ["POST", "GET", "DELETE", "OPTIONS"] {
@@ -449,7 +449,7 @@ fn a_foreign_origin_is_refused_from_its_head_alone() {
 
 // covers: B-175, B-072
 #[test]
-fn clients_do_not_see_each_other() {
+fn clients_are_isolated() {
     let mut site = Site::new();
     let clients: Vec<Client> = (0..20).map(|_| site.session("2025-11-25", "{}")).collect();
     let calls: Vec<ExchangeId> = clients.iter().map(|client| client.call(&mut site, 1)).collect();
@@ -466,7 +466,7 @@ fn clients_do_not_see_each_other() {
 
 // covers: B-189, S2-18
 #[test]
-fn a_server_that_is_full_says_so_and_when_to_come_back() {
+fn full_server_responds_503_with_retry_after() {
     let mut site = Site::with(|config| {
         config.limits.server.max_running_requests = 1;
         config.limits.server.max_streams = 1;
@@ -480,7 +480,7 @@ fn a_server_that_is_full_says_so_and_when_to_come_back() {
     let own = site.bare("GET", client.headers());
     let full = site.bare("GET", other.headers());
     assert_eq!(site.refusal(full).0, 503);
-    // The same one may open it anew.
+    // The same client may open it again.
     let again = site.bare("GET", client.headers());
     assert_eq!(site.said(again)[0], "200 stream");
     assert_eq!(site.said(own).last().map(String::as_str), Some("end"));
@@ -488,14 +488,14 @@ fn a_server_that_is_full_says_so_and_when_to_come_back() {
     site.cut(again);
     let theirs = site.bare("GET", other.headers());
     assert_eq!(site.said(theirs)[0], "200 stream");
-    // Nor does a cursor make room.
+    // A cursor also frees no place.
     let back = site.bare("GET", client.after(&cursor.unwrap_or_else(|| "s2-1".into())));
     assert_eq!(site.refusal(back).0, 503);
 }
 
 // covers: B-189, B-222
 #[test]
-fn a_request_that_nobody_can_hear_the_answer_of_gives_its_place_to_one_that_needs_it() {
+fn orphaned_request_is_evicted_for_a_new_one() {
     let mut site = Site::with(|config| config.limits.server.max_running_requests = 2);
     let alone = || Headers::new().with("MCP-Protocol-Version", "2025-06-18");
     let gone = site.post(alone(), &call(1));
@@ -520,7 +520,7 @@ fn a_request_that_nobody_can_hear_the_answer_of_gives_its_place_to_one_that_need
 }
 
 #[test]
-fn who_sends_a_request_is_told_of_that_request_alone() {
+fn peer_applies_to_one_request() {
     let mut site = Site::new();
     let ann = Peer::default().named("ann");
     let ask = |site: &mut Site| {
@@ -535,14 +535,14 @@ fn who_sends_a_request_is_told_of_that_request_alone() {
     site.bench.handle_event(next, ExchangeEvent::From(ann.clone()));
     assert_eq!(ask(&mut site), (next, ann.clone()));
     assert_eq!(ask(&mut site).1, Peer::default());
-    // Of an exchange whose request is not there.
+    // An exchange without a request.
     site.bench.handle_event(ExchangeId(99), ExchangeEvent::From(ann));
     assert_eq!(ask(&mut site).1, Peer::default());
 }
 
 // covers: HTTP-S-006, SHTTP-S-006, S3-45
 #[test]
-fn the_application_admits_from_the_head_before_the_body_is_read() {
+fn admission_precedes_the_body() {
     use crate::input::Admission;
     let mut site = Site::with(|config| config.admit = true);
     let shown = |site: &mut Site| {
@@ -568,21 +568,22 @@ fn the_application_admits_from_the_head_before_the_body_is_read() {
     let token = shown(&mut site).expect("it is shown");
     site.bench.server.admit(site.bench.now, token, Admission::Forbidden(None));
     assert_eq!(site.refusal(x).0, 403);
-    // Nobody decides: it is refused when its time is over, and a late word changes nothing.
+    // Without a decision the request is refused at the timeout, and a late decision changes
+    // nothing.
     let x = site.begin("POST", headers());
     let token = shown(&mut site).expect("it is shown");
     site.pass(Duration::from_secs(10));
     assert_eq!(site.refusal(x).0, 503);
     site.bench.server.admit(site.bench.now, token, Admission::Accept(None));
     assert!(site.said(x).is_empty());
-    // A foreign host is not even shown.
+    // A foreign host is refused without an event.
     let x = site.begin("POST", headers().with("Host", "evil.example"));
     assert_eq!(site.refusal(x).0, 403);
     assert_eq!(shown(&mut site), None);
 }
 
 #[test]
-fn an_answer_that_cannot_be_read_counts_as_an_error() {
+fn malformed_response_counts_as_an_error() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", ELICITS);
     let x = client.call(&mut site, 1);
@@ -598,7 +599,7 @@ fn an_answer_that_cannot_be_read_counts_as_an_error() {
 
 // covers: X-06, B-188
 #[test]
-fn a_request_of_2026_07_28_within_a_batch_is_not_run_as_an_older_one() {
+fn modern_request_in_a_batch_is_refused() {
     let mut site = Site::new();
     let client = site.session("2025-03-26", "{}");
     let x = site.post(client.headers(), &format!("[{},{}]", modern("1", "tools/call", ""), legacy("2", "ping", "{}")));
@@ -609,7 +610,7 @@ fn a_request_of_2026_07_28_within_a_batch_is_not_run_as_an_older_one() {
 }
 
 #[test]
-fn nothing_is_cancelled_for_a_request_that_is_refused_all_the_same() {
+fn refused_request_evicts_nothing() {
     let mut site = Site::with(|config| config.limits.server.max_running_requests = 1);
     let alone = || Headers::new().with("MCP-Protocol-Version", "2025-06-18");
     let gone = site.post(alone(), &call(1));

@@ -1,4 +1,4 @@
-//! What is left of a principal whose access the application ends, and what the others notice of it.
+//! Revoking the access of a principal: its remaining state, and the effects on other principals.
 
 use super::*;
 use crate::exchange::PeerKind;
@@ -11,7 +11,7 @@ fn guarded() -> Site {
     })
 }
 
-/// Admits what waits for it, as coming from this principal.
+/// Admits the pending request with this principal.
 fn admit(site: &mut Site, who: &str) {
     let admitted = site.event().and_then(|event| if let Event::Admit(token, _) = event { Some(token) } else { None });
     let token = admitted.expect("something waits for its admission");
@@ -31,7 +31,7 @@ fn get(site: &mut Site, who: &str, headers: Headers) -> ExchangeId {
     x
 }
 
-/// A session that this principal opens.
+/// Opens a session of this principal.
 fn session(site: &mut Site, who: &str) -> (Client, SessionKey) {
     let x = post(site, who, Headers::new(), &initialize("2025-11-25", r#"{"elicitation":{}}"#));
     let id = site.head(x).headers.get("mcp-session-id").expect("a session is opened").to_string();
@@ -49,7 +49,7 @@ fn headers(method: &str) -> Headers {
     if method == "tools/call" { headers.with("Mcp-Name", "t") } else { headers }
 }
 
-/// The code of the error in the last of these lines, which is an answer or an event.
+/// Returns the code of the error in the last response or event of these lines.
 fn last_error(said: &[String]) -> i64 {
     let line = said.iter().rev().find(|line| line.contains("jsonrpc")).expect("an answer");
     error(&line[line.find('{').expect("an object")..]).code
@@ -64,7 +64,7 @@ fn sessions_and_streams_of_a_revoked_principal_end() {
     let streams = [get(&mut site, "ada", ada.headers()), get(&mut site, "bob", bob.headers())];
     let calls = [post(&mut site, "ada", ada.headers(), &call(1)), post(&mut site, "bob", bob.headers(), &call(1))];
     let [(of_ada_runs, _), (of_bob_runs, _)] = [site.handed(), site.handed()];
-    // One of the first asks its client, and another is cut off and comes back later.
+    // One request has an input request, and another is disconnected and resumed later.
     let asks = post(&mut site, "ada", ada.headers(), &call(2));
     let (responder, _) = site.handed();
     site.bench.answer(responder, ask("q"));
@@ -85,7 +85,7 @@ fn sessions_and_streams_of_a_revoked_principal_end() {
         assert_eq!((last_error(&said), said.last().map(String::as_str)), (-32603, Some("end")), "{said:?}");
     }
     assert_eq!((site.bench.server.sessions(), site.bench.server.running()), (1, 1));
-    // Nothing of the session is left, also for a client that is admitted as the same principal
+    // Nothing of the session is left, even for a client that is admitted with the same principal
     // again.
     for x in [
         post(&mut site, "ada", ada.headers(), &legacy("9", "ping", "{}")),
@@ -95,9 +95,9 @@ fn sessions_and_streams_of_a_revoked_principal_end() {
         let said = site.said(x);
         assert!(said.last().is_some_and(|said| said.starts_with("404 ")), "{said:?}");
     }
-    // What the handler still answers goes nowhere.
+    // A late result of the handler is dropped.
     site.complete(of_ada_runs, "{}");
-    // The other notices nothing.
+    // The other principal is not affected.
     assert!(site.said(streams[1]).is_empty() && site.said(calls[1]).is_empty());
     site.complete(of_bob_runs, "{}");
     assert!(site.said(calls[1]).iter().any(|said| said.ends_with(&answer(1))));
@@ -116,14 +116,14 @@ fn requests_of_a_revoked_principal_end_in_every_revision() {
     let (bob_runs, _) = site.handed();
     let listen = modern("2", "subscriptions/listen", r#","notifications":{"toolsListChanged":true}"#);
     let listens = post(&mut site, "ada", headers("subscriptions/listen"), &listen);
-    // A request of an older revision without a session, whose client is cut off.
+    // A sessionless request of an older revision whose client is disconnected.
     let alone = post(&mut site, "ada", Headers::new().with("MCP-Protocol-Version", "2025-11-25"), &call(3));
     let (alone_runs, _) = site.handed();
     site.cut(alone);
-    // Its body is on the way.
+    // Its body is still incomplete.
     let half = site.begin("POST", headers("tools/call").with("Content-Type", "application/json"));
     admit(&mut site, "ada");
-    // It is not known yet from whom this comes.
+    // The principal of this request is not known yet.
     let waits = site.begin("POST", headers("tools/call").with("Content-Type", "application/json"));
     for x in [runs, other, listens, half] {
         site.said(x);
@@ -183,12 +183,12 @@ fn connection_of_a_revoked_principal_is_closed() {
     assert_eq!((bench.server.env.exchanges.len(), bench.server.running()), (3, 3));
     bench.item(A, read(&modern("3", "tools/call", r#","name":"t""#)));
     assert_eq!(bench.codes(), ["unknown-exchange"]);
-    // No name is that of a connection without a principal.
+    // No name equals the principal of a connection without one.
     for who in ["", "nobody", "ada"] {
         bench.server.revoke(bench.now, &who.into());
         assert_eq!(bench.outputs(), []);
     }
-    // A server that ends waits for its requests, which end with their principal.
+    // A shutdown waits for the requests, which end with their principal.
     for x in [unnamed, given] {
         bench.handle_event(x, failed());
     }

@@ -20,7 +20,7 @@ fn initialize_opens_a_session_with_an_id_of_its_own() {
         assert!(ids.insert(id));
         assert!(matches!(site.event(), Some(Event::SessionOpened(_))));
     }
-    // Another engine with another seed has others, one with the same seed the same.
+    // Another engine with another seed has other ids. One with the same seed has the same ids.
     let first = |seed: u8| {
         let mut bench = Bench::seeded([seed; 32], |_| {});
         bench.item(
@@ -44,7 +44,7 @@ fn initialize_opens_a_session_with_an_id_of_its_own() {
 
 // covers: SHTTP-S-051, SHTTP-S-053, S3-19, S3-20, S3-25, B-100, B-115, X-10
 #[test]
-fn a_missing_id_is_400_and_an_unknown_one_404_on_every_method() {
+fn missing_session_id_gets_400_and_unknown_id_404() {
     let mut site = Site::with(|config| config.sessions = Sessions::Required);
     let client = site.session("2025-11-25", "{}");
     let ping = legacy("1", "ping", "{}");
@@ -81,7 +81,7 @@ fn a_missing_id_is_400_and_an_unknown_one_404_on_every_method() {
     }
     let x = site.post(Headers::new(), &ping);
     assert_eq!(site.refusal(x), (400, -32600));
-    // A notification that names no revision either could be of 2026-07-28.
+    // A notification without a revision could also be of 2026-07-28.
     let note = site.post(Headers::new(), r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     assert_eq!(site.said(note), ["202 "]);
     assert_eq!(site.bench.server.http.sessions(), 1);
@@ -89,7 +89,7 @@ fn a_missing_id_is_400_and_an_unknown_one_404_on_every_method() {
 
 // covers: SHTTP-S-053, S3-22, S3-29, S3-36, S3-42, SHTTP-S-052, B-172, S2-30, SHTTP-S-026
 #[test]
-fn delete_ends_a_session_and_everything_of_it() {
+fn delete_ends_a_session_with_its_streams_and_requests() {
     let mut site = Site::new();
     let (client, other) = (site.session("2025-11-25", "{}"), site.session("2025-11-25", "{}"));
     let own = site.bare("GET", client.headers());
@@ -102,8 +102,8 @@ fn delete_ends_a_session_and_everything_of_it() {
     site.said(streams);
     let x = site.bare("DELETE", client.headers());
     assert_eq!(site.said(x), [r#"200 {"success":true}"#]);
-    // What waits is told, what streams ends after its error, and the session's own stream just
-    // ends.
+    // A pending response becomes an error, a stream ends after an error, and the session stream
+    // just ends.
     assert_eq!(site.refusal(waits), (200, -32603));
     let said = site.said(streams);
     assert_eq!((error(event(&said[0]).1).code, said[1].as_str(), said.len()), (-32603, "end", 2));
@@ -115,7 +115,7 @@ fn delete_ends_a_session_and_everything_of_it() {
     assert_eq!(site.refusal(x).0, 404);
     let x = client.call(&mut site, 3);
     assert_eq!(site.refusal(x).0, 404);
-    // The other session has noticed nothing.
+    // The other session is not affected.
     let x = other.call(&mut site, 1);
     let (responder, _) = site.handed();
     site.complete(responder, "{}");
@@ -126,7 +126,7 @@ fn delete_ends_a_session_and_everything_of_it() {
 
 // covers: S3-38, S3-39, S3-40, S3-50, B-113, R-34, SHTTP-S-052
 #[test]
-fn a_session_ends_after_half_an_hour_without_a_request_or_an_open_stream() {
+fn idle_session_ends_after_half_an_hour() {
     const MINUTE: Duration = Duration::from_secs(60);
     let mut site = Site::new();
     let idle = site.session("2025-11-25", "{}");
@@ -138,7 +138,7 @@ fn a_session_ends_after_half_an_hour_without_a_request_or_an_open_stream() {
     while site.event().is_some() {}
     site.pass(29 * MINUTE);
     assert_eq!(site.bench.server.http.sessions(), 3);
-    // A request is a sign of life.
+    // A request resets the idle time.
     site.post(idle.headers(), &legacy("1", "ping", "{}"));
     site.pass(29 * MINUTE);
     assert_eq!((site.event(), site.bench.server.http.sessions()), (None, 3));
@@ -146,7 +146,7 @@ fn a_session_ends_after_half_an_hour_without_a_request_or_an_open_stream() {
     assert!(matches!(site.event(), Some(Event::SessionEnded(_, SessionEnd::Idle))));
     let x = site.post(idle.headers(), &legacy("2", "ping", "{}"));
     assert_eq!(site.refusal(x).0, 404);
-    // What listens and what works is not idle, and is once it has stopped.
+    // A session with an open stream or a running request is idle only after their end.
     assert_eq!(site.bench.server.http.sessions(), 2);
     site.cut(own);
     site.complete(responder, "{}");
@@ -157,7 +157,7 @@ fn a_session_ends_after_half_an_hour_without_a_request_or_an_open_stream() {
 }
 
 #[test]
-fn sessions_and_streams_are_told_as_numbers() {
+fn sessions_and_streams_are_counted() {
     let mut site = Site::new();
     let numbers = |site: &Site| (site.bench.server.sessions(), site.bench.server.streams());
     let client = site.session("2025-11-25", "{}");
@@ -167,8 +167,7 @@ fn sessions_and_streams_are_told_as_numbers() {
     client.call(&mut site, 1);
     let (responder, _) = site.handed();
     assert_eq!(numbers(&site), (2, 2));
-    // An answer as plain JSON leaves nothing to come back for; the stream of the session waits for
-    // its client.
+    // A JSON response leaves nothing to resume. The session stream waits for its client.
     site.complete(responder, "{}");
     site.cut(own);
     assert_eq!(numbers(&site), (2, 1));
@@ -180,7 +179,7 @@ fn sessions_and_streams_are_told_as_numbers() {
 
 // covers: S3-40, R-34
 #[test]
-fn a_session_that_is_asked_for_is_not_saved_by_a_sweep_that_is_due_later() {
+fn expired_session_gets_404_before_the_sweep() {
     let mut site = Site::with(|config| config.limits.server.session_sweep = Duration::from_secs(7 * 3600));
     let client = site.session("2025-11-25", "{}");
     site.pass(Duration::from_secs(30 * 60));
@@ -191,7 +190,7 @@ fn a_session_that_is_asked_for_is_not_saved_by_a_sweep_that_is_due_later() {
 
 // covers: B-091
 #[test]
-fn another_revision_than_that_of_the_session_is_refused() {
+fn revision_other_than_that_of_the_session_is_refused() {
     let own = |client: &Client| Headers::new().with("Mcp-Session-Id", client.session.as_str());
     for version in EVERY {
         let mut site = Site::new();
@@ -220,7 +219,7 @@ fn another_revision_than_that_of_the_session_is_refused() {
             }
             assert_eq!(site.codes(), ["unsupported-version"; 7], "{version}, {other}");
         }
-        // The session goes on, with the revision that was agreed on and without any.
+        // The session continues, with the negotiated revision and without any.
         for headers in [own(&client).with("MCP-Protocol-Version", version), own(&client)] {
             let x = site.post(headers, &legacy("1", "ping", "{}"));
             assert_eq!(site.said(x), [r#"200 {"jsonrpc":"2.0","id":1,"result":{}}"#]);
@@ -230,7 +229,7 @@ fn another_revision_than_that_of_the_session_is_refused() {
 
 // covers: LOG-S-004
 #[test]
-fn a_log_level_holds_for_its_session() {
+fn log_level_applies_to_its_session() {
     let mut site = Site::with(|config| config.capabilities.other.set("logging", Object::new().into()));
     let (quiet, loud) = (site.session("2025-11-25", "{}"), site.session("2025-11-25", "{}"));
     site.post(quiet.headers(), &legacy("1", "logging/setLevel", r#"{"level":"error"}"#));
@@ -246,14 +245,14 @@ fn a_log_level_holds_for_its_session() {
 
 // covers: B-189, B-206, S3-50
 #[test]
-fn sessions_are_bounded_and_those_that_never_begin_make_room() {
+fn full_sessions_evict_an_unused_one() {
     let mut site = Site::with(|config| config.limits.server.max_sessions = 2);
     let used = site.session("2025-11-25", "{}");
     site.post(Headers::new(), &initialize("2025-11-25", "{}"));
     let x = site.post(Headers::new(), &initialize("2025-11-25", "{}"));
     assert_eq!(site.refusal(x), (503, -32603));
     assert!(site.head(x).headers.get("Retry-After").is_some());
-    // Nothing of `server/discover` lasts.
+    // `server/discover` leaves no state.
     let discover = Headers::new().with("MCP-Protocol-Version", "2026-07-28").with("Mcp-Method", "server/discover");
     let x = site.post(discover, &modern("1", "server/discover", ""));
     assert!(site.said(x)[0].starts_with("200 ") && site.head(x).headers.get("mcp-session-id").is_none());
@@ -262,8 +261,7 @@ fn sessions_are_bounded_and_those_that_never_begin_make_room() {
     assert!(site.said(x)[0].starts_with("200 "));
     let x = site.post(used.headers(), &legacy("1", "ping", "{}"));
     assert!(site.said(x)[0].starts_with("200 "));
-    // Whoever is refused and asks again at once does not have all sessions looked through each
-    // time.
+    // Repeated refusals do not search all sessions each time.
     let swept = site.bench.server.http.swept();
     for millis in [0, 999, 1000] {
         site.bench.now = swept + Duration::from_millis(millis);
@@ -275,7 +273,7 @@ fn sessions_are_bounded_and_those_that_never_begin_make_room() {
 
 // covers: SHTTP-S-006, B-111, B-112, S3-45, B-036
 #[test]
-fn a_session_belongs_to_the_principal_that_opened_it() {
+fn session_belongs_to_the_principal_that_opened_it() {
     let mut site = Site::with(|config| config.admit = true);
     let admit = |site: &mut Site, who: &str| {
         let Some(Event::Admit(token, Some(head))) = site.event() else { panic!("it is shown") };
@@ -317,7 +315,7 @@ fn a_session_belongs_to_the_principal_that_opened_it() {
 
 // covers: ELIC-S-032, ELIC-S-033, ELIC-S-041, MRTR-S-012
 #[test]
-fn what_is_remembered_of_a_principal_is_of_no_use_to_another() {
+fn state_of_a_principal_is_refused_for_another() {
     let mut site = Site::with(|config| config.admit = true);
     let headers = || {
         Headers::new().with("MCP-Protocol-Version", "2026-07-28").with("Mcp-Method", "tools/call").with("Mcp-Name", "t")
@@ -345,7 +343,7 @@ fn what_is_remembered_of_a_principal_is_of_no_use_to_another() {
 
 // covers: B-190, B-115, ELIC-S-041
 #[test]
-fn no_secret_of_a_client_is_shown() {
+fn client_secrets_are_not_shown() {
     let (token, secret) = ("tok-5e71f0", "q-9d2c11");
     let mut site = Site::with(|config| {
         config.admit = true;
@@ -386,7 +384,7 @@ fn no_secret_of_a_client_is_shown() {
 
 // covers: X-41, SHTTP-C-054, B-208
 #[test]
-fn initialize_within_a_session_is_refused_and_with_a_dead_id_opens_another() {
+fn initialize_is_refused_only_in_an_open_session() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     let x = site.post(client.headers(), &initialize("2025-11-25", "{}"));
@@ -399,7 +397,7 @@ fn initialize_within_a_session_is_refused_and_with_a_dead_id_opens_another() {
 
 // covers: B-173, B-172
 #[test]
-fn a_shutdown_ends_the_streams_that_nothing_else_would_end() {
+fn shutdown_ends_session_streams() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     let own = site.bare("GET", client.headers());
@@ -420,7 +418,7 @@ fn a_shutdown_ends_the_streams_that_nothing_else_would_end() {
 
 // covers: S3-13, B-039, B-149
 #[test]
-fn a_shutdown_waits_for_a_client_that_has_yet_to_come_for_its_answer() {
+fn shutdown_waits_for_an_undelivered_response() {
     for comes in [true, false] {
         let mut site = Site::new();
         let client = site.session("2025-11-25", "{}");
@@ -448,7 +446,7 @@ fn a_shutdown_waits_for_a_client_that_has_yet_to_come_for_its_answer() {
 
 // covers: B-187, S3-50
 #[test]
-fn what_clients_say_of_themselves_has_a_bound_in_all() {
+fn client_data_of_all_sessions_is_bounded() {
     let said = format!(r#"{{"x":"{}"}}"#, "x".repeat(10_000));
     let mut site = Site::with(|config| {
         config.limits.server.client_shares = 1;
@@ -464,7 +462,7 @@ fn what_clients_say_of_themselves_has_a_bound_in_all() {
 
 // covers: B-173
 #[test]
-fn who_cancels_the_last_request_of_a_server_that_shuts_down_is_answered_too() {
+fn cancelling_the_last_request_in_shutdown_is_answered() {
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
     let others = format!(r#"{cancel},{{"jsonrpc":"2.0","method":"x"}},{},{{"jsonrpc":"2.0","id":1}}"#, call(2));
     for (body, answered) in [(cancel.to_string(), "202 "), (format!("[{others}]"), "200 ")] {
@@ -485,7 +483,7 @@ fn who_cancels_the_last_request_of_a_server_that_shuts_down_is_answered_too() {
 
 // covers: B-173, S3-38
 #[test]
-fn a_shutdown_does_not_wait_for_a_client_whose_session_is_over() {
+fn shutdown_does_not_wait_for_expired_sessions() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     client.call(&mut site, 1);
@@ -501,7 +499,7 @@ fn a_shutdown_does_not_wait_for_a_client_whose_session_is_over() {
 
 // covers: S3-36, S3-50
 #[test]
-fn a_session_that_ends_while_the_server_shuts_down_leaves_nothing_behind() {
+fn session_deleted_during_shutdown_leaves_no_state() {
     let mut site = Site::new();
     let (client, other) = (site.session("2025-11-25", r#"{"elicitation":{}}"#), site.session("2025-11-25", "{}"));
     other.call(&mut site, 1);

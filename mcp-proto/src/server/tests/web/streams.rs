@@ -1,5 +1,4 @@
-//! Streams that outlive the exchange that carries them: begun, cut, gone on with, closed early,
-//! kept and let go.
+//! Streams that outlive their exchange: begun, cut, resumed, closed early, stored and dropped.
 
 use super::*;
 use crate::frame::{Conn, Kind};
@@ -12,14 +11,14 @@ fn tell(site: &mut Site, responder: &Responder, n: f64) {
     site.take();
 }
 
-/// The number in a progress notification.
+/// Returns the number in a progress notification.
 fn progress(data: &str) -> f64 {
     let crate::rpc::Message::Notification(note) = message(data) else { panic!("{data}") };
     Object::read(&note.params.unwrap()).unwrap().required("progress").unwrap()
 }
 
 #[test]
-fn a_client_of_an_older_revision_that_half_closes_gets_its_answer() {
+fn half_closed_legacy_client_gets_its_response() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     for streams in [false, true] {
@@ -35,7 +34,7 @@ fn a_client_of_an_older_revision_that_half_closes_gets_its_answer() {
         let said = site.said(x);
         assert!(said.iter().any(|said| said.contains(r#""result":{}"#)), "{said:?}");
     }
-    // A stream that answers no request is let go, so that its place is free.
+    // A stream without a request is aborted, so that its place is free.
     let own = site.bare("GET", client.headers());
     site.said(own);
     site.bench.handle_event(own, ExchangeEvent::ReadClosed);
@@ -43,7 +42,7 @@ fn a_client_of_an_older_revision_that_half_closes_gets_its_answer() {
 }
 
 #[test]
-fn a_client_of_the_modern_revision_that_half_closes_has_cancelled() {
+fn half_close_of_a_modern_client_cancels() {
     let mut site = Site::new();
     let headers = Headers::new().with("MCP-Protocol-Version", "2026-07-28").with("Mcp-Method", "tools/call");
     let x = site.post(headers.with("Mcp-Name", "t"), &modern("1", "tools/call", r#","name":"t""#));
@@ -56,7 +55,7 @@ fn a_client_of_the_modern_revision_that_half_closes_has_cancelled() {
 
 // covers: SHTTP-S-014, SHTTP-S-021, S3-07
 #[test]
-fn what_is_answered_soon_is_answered_with_json() {
+fn fast_response_is_json() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     let x = client.call(&mut site, 1);
@@ -69,7 +68,7 @@ fn what_is_answered_soon_is_answered_with_json() {
     assert_eq!(site.head(x).headers.get("content-type"), Some("application/json"));
 }
 
-/// The head of a stream as HTTP/1.1 has it.
+/// Returns the head of a stream in the form of HTTP/1.1.
 fn written(head: &ResponseHead) -> String {
     let mut conn = Conn::new(Kind::HttpServer, &Limits::default().frame);
     conn.bytes(Bytes::from_static(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"));
@@ -82,7 +81,7 @@ fn written(head: &ResponseHead) -> String {
 // covers: SHTTP-S-016, SHTTP-S-019, SHTTP-S-023, SHTTP-S-027, SHTTP-S-040, SHTTP-S-042, S3-12,
 // S3-23, S3-35, B-018, B-034, B-043, B-168, S2-29, S2-30
 #[test]
-fn a_stream_begins_with_an_id_where_the_revision_has_that() {
+fn stream_begins_with_an_id_where_supported() {
     for (version, primed) in [("2025-11-25", true), ("2025-06-18", false), ("2025-03-26", false)] {
         let mut site = Site::new();
         let client = site.session(version, "{}");
@@ -113,14 +112,14 @@ fn a_stream_begins_with_an_id_where_the_revision_has_that() {
 
 // covers: SHTTP-S-016, B-039, B-179
 #[test]
-fn what_takes_longer_becomes_a_stream_that_its_client_can_come_back_to() {
+fn slow_response_becomes_a_resumable_stream() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     let x = client.call(&mut site, 1);
     let (responder, _) = site.handed();
     site.pass(STREAM_AFTER);
     assert_eq!(site.said(x), ["200 stream", "s1-1(1000)|"]);
-    // The connection is cut, and the answer comes while nobody is there.
+    // The connection is cut, and the response follows while the client is disconnected.
     site.cut(x);
     assert!(site.event().is_none_or(|event| !matches!(event, Event::Cancelled(_))));
     site.complete(responder, "{}");
@@ -130,7 +129,7 @@ fn what_takes_longer_becomes_a_stream_that_its_client_can_come_back_to() {
 
 // covers: SHTTP-S-028, X-02, X-12, B-222, B-167
 #[test]
-fn a_disconnect_is_no_cancellation_even_where_nobody_can_come_back() {
+fn disconnect_does_not_cancel_a_legacy_request() {
     for version in ["2025-11-25", "2025-03-26"] {
         let mut site = Site::new();
         let client = site.session(version, "{}");
@@ -152,14 +151,14 @@ fn a_disconnect_is_no_cancellation_even_where_nobody_can_come_back() {
 
 // covers: SHTTP-S-045, S3-13, S3-26, B-036, B-037, SHTTP-S-041, SHTTP-S-039, S3-11, SHTTP-S-036
 #[test]
-fn only_the_stream_of_the_event_is_replayed_and_from_the_event_on() {
+fn replay_covers_one_stream_after_the_event() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     let own = site.bare("GET", client.headers());
     let (x, y) = (client.call(&mut site, 1), client.call(&mut site, 2));
     let (first, _) = site.handed();
     let (second, _) = site.handed();
-    // More than nine events of each, between one another: ids compare as numbers, if at all.
+    // More than nine events on each stream, interleaved: ids must compare as numbers.
     for n in 1..=12 {
         tell(&mut site, &first, f64::from(n));
         tell(&mut site, &second, f64::from(100 + n));
@@ -186,7 +185,7 @@ fn only_the_stream_of_the_event_is_replayed_and_from_the_event_on() {
 
 // covers: B-038, R-19
 #[test]
-fn an_id_of_no_event_that_is_kept_is_refused() {
+fn unknown_last_event_id_is_refused() {
     let mut site = Site::with(|config| config.limits.server.history_events = 3);
     let (client, other) = (site.session("2025-11-25", "{}"), site.session("2025-11-25", "{}"));
     let x = client.call(&mut site, 1);
@@ -207,17 +206,17 @@ fn an_id_of_no_event_that_is_kept_is_refused() {
         let said = site.said(y);
         assert_eq!(said[0].starts_with("400 "), refused, "{cursor}: {said:?}");
     }
-    // The newest that is gone is as good as one that is kept: nothing after it is missing.
+    // The newest purged event is as good as a stored one: no event after it is missing.
     let y = site.bare("GET", client.after("s1-6"));
     assert_eq!(site.said(y).len(), 4);
-    // The other's ids mean nothing here, and ours nothing there.
+    // Ids of another session are refused in both directions.
     let y = site.bare("GET", other.after("s1-7"));
     assert_eq!(site.refusal(y).0, 400);
 }
 
 // covers: B-041, SHTTP-C-038, SHTTP-S-001
 #[test]
-fn the_newest_exchange_carries_a_stream_and_the_one_before_it_ends() {
+fn new_exchange_supersedes_the_old_one_of_a_stream() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     let x = client.call(&mut site, 1);
@@ -227,7 +226,7 @@ fn the_newest_exchange_carries_a_stream_and_the_one_before_it_ends() {
     let y = site.bare("GET", client.after("s1-1"));
     assert_eq!(site.said(x), ["end"]);
     assert_eq!(site.said(y).len(), 2);
-    // That the old one goes away now changes nothing.
+    // The end of the old exchange changes nothing.
     site.cut(x);
     tell(&mut site, &responder, 2.0);
     assert_eq!(site.said(y).len(), 1);
@@ -240,7 +239,7 @@ fn the_newest_exchange_carries_a_stream_and_the_one_before_it_ends() {
 
 // covers: SHTTP-S-017, SHTTP-S-019, SHTTP-S-044
 #[test]
-fn a_handler_can_close_its_stream_and_the_client_comes_back_for_the_rest() {
+fn stream_closed_by_a_handler_can_be_resumed() {
     for began in [false, true] {
         let mut site = Site::new();
         let client = site.session("2025-11-25", "{}");
@@ -255,7 +254,7 @@ fn a_handler_can_close_its_stream_and_the_client_comes_back_for_the_rest() {
         let said = site.said(x);
         let last = if began { "s1-3" } else { "s1-1" };
         assert_eq!(said[said.len() - 2..], [format!("{last}(250)|"), "end".into()]);
-        // Closing what is closed is nothing.
+        // Closing a closed stream changes nothing.
         site.bench.server.notify(site.bench.now, responder.key(), close).unwrap();
         site.complete(responder, "{}");
         let y = site.bare("GET", client.after(last));
@@ -266,7 +265,7 @@ fn a_handler_can_close_its_stream_and_the_client_comes_back_for_the_rest() {
 
 // covers: B-018, SHTTP-S-025, X-13
 #[test]
-fn no_stream_is_closed_early_where_its_client_does_not_expect_that() {
+fn early_close_is_refused_where_unsupported() {
     let close = || Note::CloseStream(None);
     for version in ["2025-06-18", "2025-03-26"] {
         let mut site = Site::new();
@@ -286,7 +285,7 @@ fn no_stream_is_closed_early_where_its_client_does_not_expect_that() {
 
 // covers: B-039, B-040, B-042, SHTTP-S-030
 #[test]
-fn a_finished_stream_is_kept_until_it_was_written_and_a_minute_more() {
+fn finished_stream_is_kept_a_minute_after_its_write() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     let x = client.call(&mut site, 1);
@@ -295,7 +294,7 @@ fn a_finished_stream_is_kept_until_it_was_written_and_a_minute_more() {
     site.unsent(x, 10);
     site.complete(responder, "{}");
     site.said(x);
-    // As long as it is not written, time does not count.
+    // Before its bytes are written, the time does not count.
     for _ in 0..5 {
         site.pass(Duration::from_secs(20));
         site.unsent(x, 5);
@@ -308,7 +307,7 @@ fn a_finished_stream_is_kept_until_it_was_written_and_a_minute_more() {
     let y = site.bare("GET", client.after("s1-2"));
     let said = site.said(y);
     assert_eq!((event(&said[1]).1, said[2].as_str()), (answer(1).as_str(), "end"));
-    // Who does not tell of an exchange is given the time that writing may take.
+    // An exchange without reports gets the maximum time of a write.
     site.pass(Duration::from_secs(89));
     assert_eq!(site.bench.server.http.streams(), 1);
     site.pass(Duration::from_secs(1));
@@ -319,7 +318,7 @@ fn a_finished_stream_is_kept_until_it_was_written_and_a_minute_more() {
 
 // covers: B-039
 #[test]
-fn an_answer_that_was_not_written_is_kept_for_as_long_as_the_session() {
+fn unwritten_response_is_kept_with_its_session() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     let x = client.call(&mut site, 1);
@@ -339,7 +338,7 @@ fn an_answer_that_was_not_written_is_kept_for_as_long_as_the_session() {
 
 // covers: S3-34, S3-50, B-042, R-34
 #[test]
-fn histories_are_bounded_by_events_and_by_bytes_of_one_and_of_all() {
+fn histories_are_bounded_by_events_and_bytes() {
     let kept = |change: fn(&mut ServerConfig)| {
         let mut site = Site::with(change);
         let clients = [site.session("2025-11-25", "{}"), site.session("2025-11-25", "{}")];
@@ -368,7 +367,7 @@ fn histories_are_bounded_by_events_and_by_bytes_of_one_and_of_all() {
 
 // covers: S3-34, B-042, B-187
 #[test]
-fn who_keeps_much_costs_nobody_else_what_is_kept_for_them() {
+fn large_history_evicts_none_of_another_client() {
     let mut site = Site::with(|config| {
         config.limits.server.client_shares = 1;
         config.limits.server.history_total = 300_000;
@@ -396,7 +395,7 @@ fn who_keeps_much_costs_nobody_else_what_is_kept_for_them() {
     let back = site.bare("GET", modest.after("s1-1"));
     let said = site.said(back);
     assert_eq!(event(&said[2]).1, answer(1), "{said:?}");
-    // Who loses what it has not come for is told of, once for a stream.
+    // Lost events are reported, once for each stream.
     site.codes();
     let x = greedy.call(&mut site, 3);
     let (responder, _) = site.handed();
@@ -411,7 +410,7 @@ fn who_keeps_much_costs_nobody_else_what_is_kept_for_them() {
 
 // covers: S3-34, B-043
 #[test]
-fn an_event_is_told_to_be_stored_before_it_is_sent() {
+fn event_is_stored_before_it_is_sent() {
     let mut site = Site::with(|config| config.store = true);
     let client = site.session("2025-11-25", "{}");
     client.call(&mut site, 1);
@@ -427,7 +426,7 @@ fn an_event_is_told_to_be_stored_before_it_is_sent() {
         }
     }
     assert_eq!(order, ["store s1-1", "send s1-1", "store s1-2", "send s1-2", "store s1-3", "send s1-3"]);
-    // What is said while nobody is there is stored as well.
+    // Events of a disconnected client are stored as well.
     let x = client.call(&mut site, 2);
     let (responder, _) = site.handed();
     tell(&mut site, &responder, 1.0);
@@ -438,7 +437,7 @@ fn an_event_is_told_to_be_stored_before_it_is_sent() {
 
 // covers: HTTP-S-024, S3-28, B-033, B-179, R-11
 #[test]
-fn a_silent_stream_is_kept_alive_and_one_that_is_not_read_is_not_fed() {
+fn keep_alive_is_sent_only_on_streams_that_are_read() {
     let mut site = Site::new();
     let client = site.session("2025-06-18", "{}");
     let own = site.bare("GET", client.headers());
@@ -449,8 +448,7 @@ fn a_silent_stream_is_kept_alive_and_one_that_is_not_read_is_not_fed() {
         site.pass(Duration::from_secs(15));
     }
     assert_eq!(site.said(own), vec![":"; 240]);
-    // A request that takes long gets a stream, so that nobody on the way takes its connection for
-    // dead.
+    // A long request gets a stream, so that no intermediary considers its connection dead.
     let said = site.said(x);
     assert_eq!((said[0].as_str(), said.len()), ("200 stream", 241));
     site.unsent(own, 1);
@@ -468,7 +466,7 @@ fn a_silent_stream_is_kept_alive_and_one_that_is_not_read_is_not_fed() {
 
 // covers: B-187
 #[test]
-fn progress_of_a_client_that_is_not_there_is_kept_to_the_newest() {
+fn only_newest_progress_is_kept_for_a_disconnected_client() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     let x = client.call(&mut site, 1);
@@ -488,7 +486,7 @@ fn progress_of_a_client_that_is_not_there_is_kept_to_the_newest() {
 
 // covers: B-039
 #[test]
-fn a_rest_that_was_said_again_and_not_taken_is_still_there_for_the_next_time() {
+fn unread_replay_can_be_repeated() {
     let mut site = Site::new();
     let client = site.session("2025-11-25", "{}");
     let x = client.call(&mut site, 1);
@@ -499,12 +497,12 @@ fn a_rest_that_was_said_again_and_not_taken_is_still_there_for_the_next_time() {
     for _ in 0..3 {
         let y = site.bare("GET", client.after("s1-1"));
         assert_eq!(site.said(y).len(), 3);
-        // The connection reports, and its client takes nothing.
+        // The driver reports unsent bytes, and the client reads nothing.
         site.unsent(y, 300);
         site.cut(y);
         site.pass(Duration::from_secs(10 * 60));
     }
-    // What is told of earlier bytes says nothing of the end that waits behind them.
+    // A report about earlier bytes does not cover the queued end of the stream.
     let x = client.call(&mut site, 2);
     let (responder, _) = site.handed();
     tell(&mut site, &responder, 1.0);
@@ -518,7 +516,7 @@ fn a_rest_that_was_said_again_and_not_taken_is_still_there_for_the_next_time() {
 
 // covers: B-039, B-042
 #[test]
-fn an_event_that_is_too_large_to_be_kept_takes_nothing_else_with_it() {
+fn event_too_large_to_store_evicts_no_other() {
     let mut site = Site::with(|config| config.limits.server.history_bytes = 10_000);
     let client = site.session("2025-11-25", "{}");
     let (x, y) = (client.call(&mut site, 1), client.call(&mut site, 2));
@@ -541,7 +539,7 @@ fn an_event_that_is_too_large_to_be_kept_takes_nothing_else_with_it() {
 
 // covers: B-042, S3-26, SHTTP-S-041
 #[test]
-fn a_client_may_come_back_after_an_event_too_large_to_keep() {
+fn stream_resumes_after_an_event_too_large_to_store() {
     let mut site = Site::with(|config| config.limits.server.history_bytes = 10_000);
     let client = site.session("2025-11-25", "{}");
     let x = client.call(&mut site, 1);
@@ -556,7 +554,7 @@ fn a_client_may_come_back_after_an_event_too_large_to_keep() {
     site.cut(x);
     tell(&mut site, &responder, 1.0);
     site.complete(responder, "{}");
-    // After the last of them nothing is missing, before it there is.
+    // After the last of them no event is missing, before it one is.
     for before in &ids[..2] {
         let early = site.bare("GET", client.after(before));
         assert_eq!(site.refusal(early).0, 400, "{before}");
@@ -569,7 +567,7 @@ fn a_client_may_come_back_after_an_event_too_large_to_keep() {
 
 // covers: B-041, B-187
 #[test]
-fn a_superseded_exchange_that_is_not_read_is_aborted() {
+fn superseded_exchange_that_is_not_read_is_aborted() {
     let max = Limits::default().server.max_unsent;
     for (unsent, end) in [(max, "end"), (max + 1, "abort")] {
         let mut site = Site::new();
@@ -580,14 +578,14 @@ fn a_superseded_exchange_that_is_not_read_is_aborted() {
         let second = site.bare("GET", client.headers());
         assert_eq!(site.said(first), [end], "{unsent} bytes are not written");
         assert_eq!(site.said(second)[0], "200 stream");
-        // Either way nothing is left of the first.
+        // In both cases the first exchange is gone.
         assert_eq!(site.bench.server.env.exchanges.keys().collect::<Vec<_>>(), [&second]);
     }
 }
 
 // covers: B-189
 #[test]
-fn streams_of_which_nobody_tells_whether_they_are_written_take_no_place_from_others() {
+fn unreported_streams_occupy_no_exchange() {
     let mut site = Site::with(|config| config.limits.server.max_exchanges = 2);
     let client = site.session("2025-11-25", "{}");
     for id in 1..=5 {
@@ -597,7 +595,7 @@ fn streams_of_which_nobody_tells_whether_they_are_written_take_no_place_from_oth
         site.complete(responder, "{}");
         assert_eq!(site.said(x).last().map(String::as_str), Some("end"), "{id}");
     }
-    // Each can still be come back for, as long as if it had its place.
+    // Each stream can still be resumed, as long as one with a place.
     site.pass(Duration::from_secs(89));
     assert_eq!(site.bench.server.http.streams(), 5);
     site.pass(Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! What an HTTP server waits for, and what becomes of its answers.
+//! The timeouts of an HTTP server, and the delivery of its responses.
 
 use super::http::{event, full, post, stream};
 use super::*;
@@ -7,7 +7,7 @@ fn pass(bench: &mut Bench, millis: u64) {
     bench.now = bench.now + Duration::from_millis(millis);
 }
 
-/// A server whose engine looks at heads first.
+/// A server that holds each body back until the engine has seen the head.
 fn holding(limits: &FrameLimits) -> Bench {
     let mut bench = Bench::server_within(Kind::HttpServer, limits);
     bench.connection = bench.connection.holding(true);
@@ -19,7 +19,7 @@ fn expecting(id: u32) -> String {
 }
 
 #[test]
-fn a_body_is_held_back_until_it_is_wanted() {
+fn body_is_held_back_until_continue() {
     for text in [post(1), expecting(1)] {
         for cut in 0..text.len() {
             let mut bench = holding(&FrameLimits::default());
@@ -62,7 +62,7 @@ fn accepted_connection_of_lines_is_read_once_it_is_admitted() {
     }
     let mut bench = connection(Peer::unix(None), true);
     assert!(!bench.connection.wants_read());
-    // Bytes that a driver reads nevertheless wait.
+    // Bytes that a driver reads nevertheless are held.
     assert_eq!(bench.feed(ping), NOTHING);
     assert_eq!(bench.timer(), None);
     assert_eq!(bench.say(Outbound::Continue), ["1 request 1"]);
@@ -78,12 +78,12 @@ fn accepted_connection_of_lines_is_read_once_it_is_admitted() {
 }
 
 #[test]
-fn a_client_whose_head_is_answered_is_not_asked_for_its_body() {
+fn no_continue_after_a_response_to_the_head() {
     let mut bench = Bench::server(Kind::HttpServer);
     let text = expecting(1);
     bench.connection.handle_io(
         bench.now,
-        IoEvent::Bytes(Bytes::copy_from_slice(&text.as_bytes()[..text.find('{').expect("a body")])),
+        IoEvent::Read(Bytes::copy_from_slice(&text.as_bytes()[..text.find('{').expect("a body")])),
     );
     let (exchange, fact) = bench.connection.poll_fact().expect("the head");
     assert_eq!(fact_text(&fact), "POST /mcp");
@@ -92,24 +92,24 @@ fn a_client_whose_head_is_answered_is_not_asked_for_its_body() {
 }
 
 #[test]
-fn an_engine_that_is_told_facts_together_still_sees_the_head_before_the_body_is_asked_for() {
+fn head_reaches_the_engine_before_continue_is_sent() {
     for (answer, said) in [(None, "> HTTP/1.1 100 Continue"), (Some(full(403)), "> HTTP/1.1 403 Forbidden")] {
         let mut bench = Bench::server(Kind::HttpServer);
         let text = expecting(1);
         let head = text.split('{').next().expect("a head");
-        bench.connection.handle_io(bench.now, IoEvent::Bytes(Bytes::copy_from_slice(head.as_bytes())));
-        let (facts, _) = bench.connection.take_facts();
+        bench.connection.handle_io(bench.now, IoEvent::Read(Bytes::copy_from_slice(head.as_bytes())));
+        let facts = bench.connection.take_turn().events;
         let [(exchange, fact)] = &facts[..] else { panic!("{facts:?}") };
         assert_eq!(fact_text(fact), "POST /mcp");
         assert_eq!(bench.connection.poll_output(), None);
         answer.into_iter().for_each(|answer| bench.connection.send(bench.now, *exchange, answer));
-        while !bench.connection.take_facts().0.is_empty() {}
+        while !bench.connection.take_turn().is_empty() {}
         assert_eq!(bench.told()[0], said);
     }
 }
 
 #[test]
-fn every_request_comes_after_who_sends_it() {
+fn peer_precedes_every_request() {
     let known = || {
         let mut bench = Bench::server(Kind::HttpServer);
         let peer = Peer::default().named("ann");
@@ -123,20 +123,20 @@ fn every_request_comes_after_who_sends_it() {
     assert_eq!(bench.all_written(), [r#"2 from Some("ann")"#, "2 POST /mcp", "2 request 2", "2 end"]);
     assert_eq!(bench.say(full(200)), ["> HTTP/1.1 200 OK"]);
     assert_eq!(bench.all_written(), ["3 reject 400"], "which is no request");
-    // The two are told together, or those of other connections come between.
+    // The peer and the head can come in one turn, or with events of other connections in between.
     let mut bench = known();
     let text = expecting(1);
     let head = text.split('{').next().expect("a head");
-    bench.connection.handle_io(bench.now, IoEvent::Bytes(Bytes::copy_from_slice(head.as_bytes())));
-    let told: Vec<_> = bench.connection.take_facts().0.iter().map(|(_, fact)| fact_text(fact)).collect();
+    bench.connection.handle_io(bench.now, IoEvent::Read(Bytes::copy_from_slice(head.as_bytes())));
+    let told: Vec<_> = bench.connection.take_turn().events.iter().map(|(_, fact)| fact_text(fact)).collect();
     assert_eq!(told, [r#"from Some("ann")"#, "POST /mcp"]);
     assert_eq!(bench.connection.poll_output(), None, "the client is not asked yet");
-    // Of nobody in particular nothing is said.
+    // For an unknown peer, no peer is reported.
     assert_eq!(Bench::server(Kind::HttpServer).feed(&post(1)), ["1 POST /mcp", "1 request 1", "1 end"]);
 }
 
 #[test]
-fn nobody_is_timed_while_a_body_is_held_back() {
+fn no_timer_runs_while_a_body_is_held_back() {
     let mut bench = holding(&FrameLimits::default());
     let text = expecting(1);
     let (head, body) = text.split_at(text.find('{').expect("a body"));
@@ -153,7 +153,7 @@ fn nobody_is_timed_while_a_body_is_held_back() {
 }
 
 #[test]
-fn a_body_that_comes_unasked_stops_the_reading_at_the_bound() {
+fn unrequested_body_stops_reading_at_the_limit() {
     let limits = FrameLimits { max_read_ahead: 1_000, ..FrameLimits::default() };
     let mut bench = holding(&limits);
     let body = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{}\"}}", "m".repeat(100_000));
@@ -162,18 +162,45 @@ fn a_body_that_comes_unasked_stops_the_reading_at_the_bound() {
     let mut pieces = body.as_bytes().chunks(100);
     while bench.connection.wants_read() {
         let piece = pieces.next().expect("the bound comes first");
-        assert_eq!(bench.handle_io(IoEvent::Bytes(Bytes::copy_from_slice(piece))), NOTHING);
+        assert_eq!(bench.handle_io(IoEvent::Read(Bytes::copy_from_slice(piece))), NOTHING);
         assert!(bench.connection.conn.buffered() < 1_200);
     }
     bench.send(Outbound::Continue);
     assert!(bench.connection.wants_read());
     let told: Vec<String> =
-        pieces.flat_map(|piece| bench.handle_io(IoEvent::Bytes(Bytes::copy_from_slice(piece)))).collect();
+        pieces.flat_map(|piece| bench.handle_io(IoEvent::Read(Bytes::copy_from_slice(piece)))).collect();
     assert_eq!(told, [format!("1 note {}", "m".repeat(100_000)), "1 end".into()]);
 }
 
 #[test]
-fn a_request_that_is_refused_for_its_head_ends_the_connection_in_order() {
+fn only_changes_of_reading_are_outputs() {
+    let limits = FrameLimits { max_read_ahead: 1_000, ..FrameLimits::default() };
+    let mut connection = Connection::server(1, Kind::HttpServer, Peer::default(), &limits, Instant::ZERO);
+    let reads = |connection: &mut Connection| {
+        while connection.poll_fact().is_some() {}
+        let outputs = core::iter::from_fn(|| connection.poll_output());
+        outputs.filter(|output| matches!(output, ConnectionOutput::Read(_))).collect::<Vec<_>>()
+    };
+    connection.handle_io(Instant::ZERO, IoEvent::Read(post(1).into()));
+    assert_eq!(reads(&mut connection), [], "a driver reads from the start");
+    let exchange = connection.exchange().expect("a request");
+    connection.handle_io(Instant::ZERO, IoEvent::Read(post(2).repeat(20).into()));
+    assert_eq!(reads(&mut connection), [ConnectionOutput::Read(false)]);
+    assert_eq!(reads(&mut connection), []);
+    connection.send(Instant::ZERO, exchange, full(200));
+    assert_eq!(reads(&mut connection), [], "the response is not written");
+    connection.abort(Instant::ZERO, exchange);
+    assert_eq!(reads(&mut connection), [], "its end ends reading too");
+
+    let mut reading = Connection::server(2, Kind::HttpServer, Peer::default(), &limits, Instant::ZERO);
+    reading.handle_io(Instant::ZERO, IoEvent::Read(post(1).into()));
+    assert_eq!(reads(&mut reading), []);
+    reading.abort(Instant::ZERO, reading.exchange().expect("a request"));
+    assert_eq!(reads(&mut reading), [], "its end ends reading too");
+}
+
+#[test]
+fn request_refused_by_its_head_closes_in_order() {
     for text in [post(1), expecting(1), "GET / HTTP/1.1\r\nhost: h\r\n\r\n".into()] {
         let mut bench = holding(&FrameLimits::default());
         bench.feed(&text);
@@ -187,8 +214,8 @@ fn a_request_that_is_refused_for_its_head_ends_the_connection_in_order() {
 }
 
 #[test]
-fn a_client_that_goes_while_its_body_is_held_back_is_gone() {
-    for gone in [IoEvent::Eof, IoEvent::Closed(Closed::Reset)] {
+fn client_can_disconnect_while_its_body_is_held_back() {
+    for gone in [IoEvent::ReadClosed, IoEvent::Closed(Closed::Reset)] {
         let mut bench = holding(&FrameLimits::default());
         bench.feed(&post(1));
         let told = bench.handle_io(gone);
@@ -197,14 +224,14 @@ fn a_client_that_goes_while_its_body_is_held_back_is_gone() {
     }
 }
 
-/// Answers of every form: what is said, the last of it last.
+/// Responses of every form, each as its items in order.
 fn answers() -> [Vec<Outbound>; 3] {
     [vec![full(200)], vec![stream(), event(), Outbound::End], vec![stream(), Outbound::End]]
 }
 
 // covers: B-167
 #[test]
-fn what_becomes_of_an_answer_is_told_until_its_last_byte_is_written() {
+fn unsent_bytes_of_a_response_are_reported_to_the_last() {
     for answer in answers() {
         let mut bench = Bench::server(Kind::HttpServer);
         bench.feed(&post(1));
@@ -220,7 +247,7 @@ fn what_becomes_of_an_answer_is_told_until_its_last_byte_is_written() {
 
 // covers: B-167
 #[test]
-fn an_answer_that_is_cut_at_any_byte_is_told_to_have_failed_once() {
+fn response_cut_at_any_byte_fails_once() {
     for answer in answers() {
         let lost = |written: usize, end: &dyn Fn(&mut Bench) -> Vec<String>| {
             let mut bench = Bench::server(Kind::HttpServer);
@@ -238,14 +265,14 @@ fn an_answer_that_is_cut_at_any_byte_is_told_to_have_failed_once() {
             assert_eq!(lost(written, &|bench| bench.closed(Closed::Reset)).1, ["1 failed Maybe Reset"], "{written}");
             assert_eq!(lost(written, &Bench::tick).1, ["1 failed Maybe Timeout", "close Abort"], "{written}");
         }
-        // The end of the input is not the end of the channel.
+        // The end of the input is not the end of the connection.
         assert_eq!(lost(0, &Bench::eof).1, ["close WriteHalf", "1 failed Maybe Aborted"]);
         assert_eq!(lost(all, &|bench| bench.closed(Closed::Reset)).1, NOTHING);
     }
 }
 
 #[test]
-fn an_answer_that_nobody_waits_for_any_more_can_be_aborted_until_it_is_written() {
+fn response_can_be_aborted_until_it_is_written() {
     let mut bench = Bench::server(Kind::HttpServer);
     bench.feed(&post(1));
     let exchange = bench.connection.exchange().expect("it is on");
@@ -264,7 +291,7 @@ fn an_answer_that_nobody_waits_for_any_more_can_be_aborted_until_it_is_written()
 
 // covers: B-189
 #[test]
-fn each_wait_for_a_client_has_its_time() {
+fn each_wait_for_a_client_has_its_timeout() {
     let mut silent = Bench::server(Kind::HttpServer);
     assert_eq!(silent.timer(), Some(10_000), "the first head from the accept");
     assert_eq!(silent.tick(), ["close Abort"], "nothing was asked, so nothing is answered");
@@ -295,7 +322,7 @@ fn each_wait_for_a_client_has_its_time() {
 
 // covers: B-189
 #[test]
-fn a_request_that_is_begun_and_does_not_come_is_answered_so() {
+fn incomplete_request_is_rejected_with_408() {
     let text = post(1);
     let body = text.find('{').expect("a body");
     for cut in 1..text.len() {
@@ -310,14 +337,14 @@ fn a_request_that_is_begun_and_does_not_come_is_answered_so() {
         bench.all_written();
         assert_eq!(bench.tick(), ["close Abort"]);
     }
-    // The second request of a connection is not another's.
+    // The second request has its own exchange.
     let mut second = Bench::server(Kind::HttpServer);
     second.feed(&text);
     second.send(full(200));
     second.all_written();
     second.feed(&text[..5]);
     assert_eq!(second.tick(), ["2 reject 408"]);
-    // After half an answer nothing can be answered: that is for the engine to see.
+    // After a part of the response a 408 cannot be sent. The engine handles that case.
     let mut streaming = Bench::server(Kind::HttpServer);
     streaming.feed(&text[..text.len() - 1]);
     streaming.say(stream());
@@ -326,7 +353,7 @@ fn a_request_that_is_begun_and_does_not_come_is_answered_so() {
 
 // covers: B-189
 #[test]
-fn a_head_that_trickles_has_no_more_time_than_one_that_stands_still() {
+fn slow_head_has_the_timeout_of_a_stalled_head() {
     let mut bench = Bench::server(Kind::HttpServer);
     let text = post(1);
     for byte in 0..9 {
@@ -339,7 +366,7 @@ fn a_head_that_trickles_has_no_more_time_than_one_that_stands_still() {
 
 // covers: B-189
 #[test]
-fn a_body_that_trickles_has_as_much_time_as_its_rate_earns() {
+fn slow_body_has_the_time_that_its_rate_earns() {
     let head = "POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n";
     let sent = |piece: usize, limits: &FrameLimits| {
         let mut bench = Bench::server_within(Kind::HttpServer, limits);
@@ -378,7 +405,8 @@ fn a_body_that_trickles_has_as_much_time_as_its_rate_earns() {
     assert_eq!(standing.tick(), ["1 reject 408"]);
 }
 
-/// A client that was fast, and then lets a byte through every so many milliseconds: when its connection is given up, counted from then.
+/// A client that is fast at first, and then transfers one byte every `every` ms. Returns the time
+/// from then until its connection is closed.
 fn slowed(body: bool, every: u64) -> u128 {
     let mut bench = Bench::server(Kind::HttpServer);
     let goes = |bench: &mut Bench, n: usize| if body { bench.feed(&" ".repeat(n)) } else { bench.written(n) };
@@ -410,9 +438,9 @@ fn slowed(body: bool, every: u64) -> u128 {
 
 // covers: B-189
 #[test]
-fn whoever_was_fast_at_first_has_earned_nothing_for_a_trickle() {
+fn early_speed_earns_no_time_for_later_bytes() {
     for body in [true, false] {
-        // What the bytes of the trickle earn themselves.
+        // The extra milliseconds are earned by the trickled bytes.
         assert_eq!(slowed(body, 29_000), 30_000);
         assert_eq!(slowed(body, 1_000), 30_029);
         assert_eq!(slowed(body, 10), 33_246);
@@ -420,7 +448,7 @@ fn whoever_was_fast_at_first_has_earned_nothing_for_a_trickle() {
 }
 
 #[test]
-fn a_part_out_of_its_place_is_a_diagnostic_and_changes_nothing() {
+fn out_of_place_item_is_only_a_diagnostic() {
     let event = || Outbound::Event { id: None, retry: None, data: "{}".into() };
     let stream =
         || Outbound::Response { head: ResponseHead { status: 200, headers: Headers::new() }, body: Body::Stream };
@@ -455,7 +483,7 @@ fn chunk_framing_earns_no_time_for_a_request_body() {
         }
         0
     };
-    // More than 1 KiB a second in all, 50 bytes of it content.
+    // More than 1 KiB per second in total, with only 50 bytes of content.
     let framing = "0000000000000001\r\n \r\n".repeat(50);
     assert_eq!(given_up(&framing, 1 << 10), 32);
     let padded = format!("1;{}\r\n \r\n", "x".repeat(100));
@@ -466,7 +494,7 @@ fn chunk_framing_earns_no_time_for_a_request_body() {
 }
 
 #[test]
-fn a_client_that_keeps_to_the_rate_is_never_given_up() {
+fn client_at_the_minimum_rate_never_times_out() {
     let text = "POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: 4194304\r\n\r\n";
     for (min_rate, every, n) in
         [(1_000, 1, 1), (1 << 10, 250, 256), (1 << 10, 1_000, 1 << 10), (1 << 10, 29_000, 29 << 10)]
@@ -484,7 +512,7 @@ fn a_client_that_keeps_to_the_rate_is_never_given_up() {
 }
 
 #[test]
-fn bytes_earn_the_same_together_and_in_pieces() {
+fn earned_time_is_independent_of_pieces() {
     let head = "POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n";
     let deadline = |n: usize, piece: usize, rate: usize| {
         let limits = FrameLimits { min_rate: rate, ..FrameLimits::default() };
@@ -504,7 +532,7 @@ fn bytes_earn_the_same_together_and_in_pieces() {
 
 // covers: B-189
 #[test]
-fn an_answer_that_is_not_taken_ends_its_connection() {
+fn unread_response_closes_its_connection() {
     let large = || {
         let head = ResponseHead { status: 200, headers: Headers::new() };
         Outbound::Response { head, body: Body::Full(vec![b'1'; 1_000_000].into()) }
@@ -537,7 +565,8 @@ fn an_answer_that_is_not_taken_ends_its_connection() {
     }
 }
 
-/// What a server says to these bytes, which it gets in pieces: each request is answered at once, and each answer is written.
+/// Returns the outputs of a server for these bytes, in pieces. Each request is answered at once,
+/// and each response is written.
 fn served(bytes: &[u8], size: usize, limits: &FrameLimits) -> (Vec<String>, usize) {
     let mut bench = Bench::server_within(Kind::HttpServer, limits);
     let (mut told, mut held, mut rest) = (Vec::new(), 0, bytes.chunks(size));
@@ -551,7 +580,7 @@ fn served(bytes: &[u8], size: usize, limits: &FrameLimits) -> (Vec<String>, usiz
             told.extend(bench.say(full(if refused { 400 } else { 200 })));
             facts = bench.all_written();
         } else if let Some(piece) = bench.connection.wants_read().then(|| rest.next()).flatten() {
-            facts = without_unsent(bench.handle_io(IoEvent::Bytes(Bytes::copy_from_slice(piece))));
+            facts = without_unsent(bench.handle_io(IoEvent::Read(Bytes::copy_from_slice(piece))));
         } else {
             return (told, held);
         }
@@ -573,7 +602,7 @@ fn ten_thousand_requests_in_one_write_are_answered_in_order() {
 }
 
 #[test]
-fn garbage_behind_a_good_request_is_refused_after_its_answer_and_nothing_behind_it_is_read() {
+fn garbage_after_a_request_ends_the_reading() {
     for garbage in
         ["\0\n", "hello\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "POST / HTTP/1.1\r\nhost: h\r\nhost: h\r\n\r\n", "\n"]
     {
@@ -595,7 +624,7 @@ fn garbage_behind_a_good_request_is_refused_after_its_answer_and_nothing_behind_
 }
 
 #[test]
-fn a_request_behind_an_open_event_stream_waits_for_its_end_as_bytes() {
+fn request_after_an_open_stream_is_held_as_bytes() {
     let limits = FrameLimits { max_read_ahead: 1_000, ..FrameLimits::default() };
     let mut bench = Bench::server_within(Kind::HttpServer, &limits);
     bench.feed(&format!("{}{}", post(1), post(2)));

@@ -1,11 +1,11 @@
-//! The waits of an HTTP client, each with a time of its own.
+//! The timeouts of an HTTP client.
 
 use super::http::{begun, request, response};
 use super::*;
 
 const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 
-/// A client whose request is not yet written, with a time for the head of the answer.
+/// A client with an unwritten request, and with a timeout for the head of the response.
 fn asking() -> Bench {
     let limits = FrameLimits { response_timeout: Some(Duration::from_secs(5)), ..FrameLimits::default() };
     let mut bench = Bench::client_within(Kind::HttpClient, false, &limits);
@@ -26,7 +26,7 @@ fn pass(bench: &mut Bench, millis: u64) {
 
 // covers: B-164
 #[test]
-fn each_wait_of_a_client_has_a_timer_of_its_own() {
+fn each_client_wait_has_its_timer() {
     let mut bench = asking();
     assert_eq!(bench.timer(), Some(10_000), "to connect");
     pass(&mut bench, 4_000);
@@ -56,7 +56,7 @@ fn each_wait_of_a_client_has_a_timer_of_its_own() {
 
 // covers: B-164
 #[test]
-fn a_request_that_nobody_takes_fails_in_time() {
+fn unread_request_times_out() {
     let mut bench = Bench::client(Kind::HttpClient, false);
     bench.open();
     bench.send(request());
@@ -73,7 +73,7 @@ fn a_request_that_nobody_takes_fails_in_time() {
 
 // covers: B-164
 #[test]
-fn a_head_that_never_comes_fails_the_exchange_only_if_it_was_given_a_time() {
+fn missing_head_times_out_only_with_a_response_timeout() {
     assert_eq!(begun().timer(), None, "a call has a time of its own");
     assert_eq!(asked().tick(), ["7 failed Maybe Timeout", "close Abort"]);
 
@@ -86,7 +86,7 @@ fn a_head_that_never_comes_fails_the_exchange_only_if_it_was_given_a_time() {
 
 // covers: B-164
 #[test]
-fn a_body_that_stands_still_fails_its_exchange_whatever_it_is() {
+fn stalled_body_of_any_type_fails_its_exchange() {
     for head in [
         "content-type: application/json\r\ncontent-length: 100",
         "content-type: application/json\r\ntransfer-encoding: chunked",
@@ -122,7 +122,7 @@ fn chunk_framing_earns_no_time_for_a_response_body() {
 
 // covers: B-164
 #[test]
-fn an_event_stream_may_rest_and_has_no_timer() {
+fn idle_event_stream_has_no_timer() {
     let mut bench = asked();
     assert_eq!(bench.feed(STREAM), ["7 200"]);
     assert!(bench.connection.is_streaming());
@@ -137,7 +137,7 @@ fn an_event_stream_may_rest_and_has_no_timer() {
 }
 
 #[test]
-fn an_answer_before_the_request_is_out_is_waited_for_by_its_own_time() {
+fn early_response_has_its_own_timeout() {
     for (head, timer) in [("HTTP/1.1 413 Too Large\r\ncontent-length: 1\r\n\r\n", Some(30_000)), (STREAM, None)] {
         let mut bench = asking();
         bench.open();
@@ -150,7 +150,7 @@ fn an_answer_before_the_request_is_out_is_waited_for_by_its_own_time() {
 }
 
 #[test]
-fn an_answer_that_comes_before_the_tick_wins_over_the_timer() {
+fn response_before_the_tick_wins_over_the_timer() {
     let mut bench = asked();
     pass(&mut bench, 5_000);
     assert_eq!(bench.feed(&response(1)), ["7 200", "7 result 1", "7 end"]);

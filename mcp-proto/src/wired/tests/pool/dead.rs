@@ -1,32 +1,34 @@
-//! A kept connection that the server has closed, or forgotten, by the time the next request is written to it.
+//! An idle connection that the server has closed, or lost, when the client writes the next request
+//! to it.
 
 use super::*;
 use alloc::vec;
 
-/// How far the request on the connection has come when it dies.
+/// The progress of the request on the connection when the connection dies.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Moment {
     /// The driver has not yet taken the request.
     Queued,
-    /// So many bytes of the request were accepted.
+    /// This number of bytes of the request was accepted.
     Written(usize),
-    /// All bytes of the request were.
+    /// All bytes of the request were accepted.
     Asked,
-    /// So many bytes of the answer came.
+    /// This number of bytes of the response arrived.
     Answered(usize),
 }
 
-/// The ways in which a driver may learn that a connection is dead.
+/// The reports by which a driver learns that a connection is dead.
 fn deaths() -> Vec<Vec<IoEvent>> {
     vec![
         vec![IoEvent::Closed(Closed::Reset)],
         vec![IoEvent::Closed(Closed::Eof)],
-        vec![IoEvent::Eof, IoEvent::Closed(Closed::Eof)],
-        vec![IoEvent::Eof, IoEvent::Closed(Closed::Aborted)],
+        vec![IoEvent::ReadClosed, IoEvent::Closed(Closed::Eof)],
+        vec![IoEvent::ReadClosed, IoEvent::Closed(Closed::Aborted)],
     ]
 }
 
-/// A client that asks on connection 1, used before, which dies at this moment. Gives what is told and what had been written.
+/// Sends a request on connection 1, an idle connection, which dies at this moment. Returns the
+/// outputs and the bytes written before.
 fn die(repeatable: bool, moment: Moment, death: Vec<IoEvent>) -> (Hand, Vec<String>, Vec<u8>) {
     let mut hand = Hand::ready(16);
     hand.silent = true;
@@ -47,14 +49,15 @@ fn die(repeatable: bool, moment: Moment, death: Vec<IoEvent>) -> (Hand, Vec<Stri
         Moment::Answered(n) => {
             fact(&mut hand, IoEvent::Written(asked.len()));
             let answer = hand.response(1).slice(..n);
-            fact(&mut hand, IoEvent::Bytes(answer));
+            fact(&mut hand, IoEvent::Read(answer));
         }
     }
     for wire in death {
         fact(&mut hand, wire);
     }
     told.extend(hand.told());
-    // What was never taken is not written to a connection that is closed: a driver drops it.
+    // Bytes that the driver has not taken are not written to a closed connection: the driver drops
+    // them.
     let asked = if moment == Moment::Queued { hand.asked.remove(&1).unwrap_or_default() } else { asked };
     told.retain(|line| line != "close 1 Abort" && line != "write 1");
     hand.silent = false;
@@ -66,7 +69,7 @@ const BEFORE_THE_ANSWER: [Moment; 5] =
 
 // covers: B-154
 #[test]
-fn a_repeatable_request_that_met_a_dead_connection_is_written_to_a_new_one_and_that_answers() {
+fn repeatable_request_moves_to_a_new_connection() {
     for moment in BEFORE_THE_ANSWER {
         for death in deaths() {
             let (mut hand, told, asked) = die(true, moment, death.clone());
@@ -81,7 +84,7 @@ fn a_repeatable_request_that_met_a_dead_connection_is_written_to_a_new_one_and_t
 
 // covers: B-154
 #[test]
-fn it_is_written_a_second_time_and_never_a_third() {
+fn request_is_written_at_most_twice() {
     for moment in BEFORE_THE_ANSWER {
         let (mut hand, _, _) = die(true, moment, deaths().remove(0));
         hand.open(2);
@@ -98,7 +101,7 @@ fn it_is_written_a_second_time_and_never_a_third() {
 
 // covers: B-154
 #[test]
-fn any_other_request_that_met_a_dead_connection_is_lost_and_said_to_be() {
+fn other_request_on_a_dead_connection_fails() {
     for moment in BEFORE_THE_ANSWER {
         for death in deaths() {
             let why = if death[0] == IoEvent::Closed(Closed::Reset) { "Reset" } else { "Eof" };
@@ -111,7 +114,7 @@ fn any_other_request_that_met_a_dead_connection_is_lost_and_said_to_be() {
 
 // covers: B-154
 #[test]
-fn a_request_whose_answer_has_begun_is_not_written_again() {
+fn request_is_not_repeated_after_its_response_began() {
     let whole = {
         let mut hand = Hand::ready(16);
         hand.call(true);
@@ -132,7 +135,7 @@ fn a_request_whose_answer_has_begun_is_not_written_again() {
 
 // covers: B-154
 #[test]
-fn a_connection_that_died_before_the_request_takes_none() {
+fn known_dead_connection_gets_no_request() {
     for repeatable in [true, false] {
         for death in deaths() {
             let mut hand = Hand::ready(16);
@@ -147,7 +150,7 @@ fn a_connection_that_died_before_the_request_takes_none() {
 
 // covers: B-154
 #[test]
-fn a_connection_whose_other_side_has_forgotten_it_costs_a_repeatable_request_only_time() {
+fn half_open_connection_only_delays_repeatable_request() {
     let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
     config.limits.frame.response_timeout = Some(core::time::Duration::from_secs(5));
     for repeatable in [true, false] {
@@ -168,12 +171,12 @@ fn a_connection_whose_other_side_has_forgotten_it_costs_a_repeatable_request_onl
 
 // covers: B-154
 #[test]
-fn a_connection_dies_with_a_full_pool_and_the_repeated_request_waits_for_its_place() {
+fn repeated_request_waits_for_a_place_in_a_full_pool() {
     let mut hand = Hand::ready(1);
     assert_eq!(hand.call(true).1, ["write 1"]);
     assert_eq!(hand.call(true).1, NOTHING);
     assert_eq!(
-        hand.handle_event(1, IoEvent::Eof),
+        hand.handle_event(1, IoEvent::ReadClosed),
         ["close 1 Abort"],
         "the place of a connection is free once it is closed"
     );
@@ -185,7 +188,7 @@ fn a_connection_dies_with_a_full_pool_and_the_repeated_request_waits_for_its_pla
 
 // covers: B-100, B-154
 #[test]
-fn repeated_request_refused_then_connection_refused_may_have_run() {
+fn repeated_request_without_a_connection_may_have_run() {
     let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
     config.authorize = true;
     let mut hand = Hand::with(config);
@@ -194,14 +197,14 @@ fn repeated_request_refused_then_connection_refused_may_have_run() {
     assert_eq!(hand.open(2), ["write 2"]);
     let refusal = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     assert!(
-        hand.handle_event(2, IoEvent::Bytes(Bytes::from_static(refusal)))
+        hand.handle_event(2, IoEvent::Read(Bytes::from_static(refusal)))
             .last()
             .expect("a challenge")
             .starts_with("AuthNeeded")
     );
     hand.closed(2);
     let credentials = Authorization::Headers(Headers::new().with("Authorization", "Bearer 1"));
-    let command = ClientCommand::Authorize(AuthKey(1), credentials);
+    let command = ClientCommand::Authorize(AuthKey::new(1), credentials);
     hand.client.apply(hand.now, Input::Command(command)).expect("the challenge is open");
     assert_eq!(hand.told(), ["open 3"]);
     assert_eq!(hand.handle_event(3, IoEvent::Closed(Closed::Refused)), ["call 1 Maybe Refused"]);

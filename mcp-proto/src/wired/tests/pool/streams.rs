@@ -1,7 +1,8 @@
-//! Event streams in the pool, and what calls that end in their different ways leave of it.
+//! Event streams in the pool, and the effect of the ends of their calls on it.
 
 use super::*;
 use crate::client::Timer;
+use crate::wired::WiredTimer;
 use core::time::Duration;
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -13,10 +14,10 @@ fn chunk(text: &str) -> String {
 
 impl Hand {
     fn text(&mut self, channel: u64, text: &str) -> Vec<String> {
-        self.handle_event(channel, IoEvent::Bytes(Bytes::copy_from_slice(text.as_bytes())))
+        self.handle_event(channel, IoEvent::Read(Bytes::copy_from_slice(text.as_bytes())))
     }
 
-    /// The answer to what was asked on a connection, as an event in a chunk.
+    /// Returns the response to the pending request, as an event in a chunk.
     fn event(&mut self, channel: u64) -> String {
         let response = self.response(channel);
         let text = core::str::from_utf8(&response).expect("it is text");
@@ -39,7 +40,7 @@ fn limited(connections: usize, streams: usize) -> Hand {
 }
 
 #[test]
-fn no_request_waits_behind_a_stream() {
+fn request_does_not_wait_behind_a_stream() {
     let mut hand = Hand::ready(1);
     assert_eq!(hand.call(false).1, ["write 1"]);
     assert_eq!(hand.call(false).1, NOTHING, "the answer may come at once");
@@ -57,7 +58,7 @@ fn no_request_waits_behind_a_stream() {
 }
 
 #[test]
-fn streams_beyond_their_bound_count_as_connections() {
+fn streams_beyond_their_limit_count_as_connections() {
     let mut hand = limited(2, 1);
     hand.call(false);
     hand.call(false);
@@ -73,7 +74,7 @@ fn streams_beyond_their_bound_count_as_connections() {
 }
 
 #[test]
-fn a_stream_that_is_cut_or_let_go_frees_its_place_once_it_is_closed() {
+fn ended_stream_frees_its_place_once_closed() {
     let mut hand = limited(1, 0);
     let call = hand.call(false).0;
     hand.text(1, HEAD);
@@ -89,7 +90,7 @@ fn a_stream_that_is_cut_or_let_go_frees_its_place_once_it_is_closed() {
 
 // covers: B-153, S2-19
 #[test]
-fn calls_one_after_another_use_one_connection_however_they_are_answered() {
+fn sequential_calls_share_one_connection() {
     let mut hand = Hand::ready(16);
     for n in 1..=20 {
         assert_eq!(hand.call(false).1, ["write 1"], "call {n}");
@@ -114,14 +115,18 @@ fn calls_one_after_another_use_one_connection_however_they_are_answered() {
 
 // covers: B-153
 #[test]
-fn a_stream_that_goes_on_after_the_answer_is_closed_within_a_bound() {
+fn stream_open_after_its_response_is_closed_in_time() {
     let mut hand = Hand::ready(16);
     hand.call(false);
     let event = hand.event(1);
     assert_eq!(hand.text(1, &[HEAD, &event].concat()), ["call 1 succeeded"]);
     assert_eq!(hand.call(false).1, ["open 2"], "nobody waits for its end");
     assert_eq!(hand.open(2), ["write 2"]);
-    assert!(matches!(hand.client.timeout_reason(), Some(Timer::Drain(_))), "{:?}", hand.client.timeout_reason());
+    assert!(
+        matches!(hand.client.timeout_reason(), Some(WiredTimer::Engine(Timer::Drain(_)))),
+        "{:?}",
+        hand.client.timeout_reason()
+    );
     let began = hand.now;
     assert_eq!(hand.tick(), ["close 1 Abort"]);
     assert_eq!(hand.now.since(began), Duration::from_secs(5));
@@ -130,7 +135,7 @@ fn a_stream_that_goes_on_after_the_answer_is_closed_within_a_bound() {
 
 // covers: B-155, S0-42
 #[test]
-fn a_timeout_ends_its_own_exchange_and_no_other() {
+fn timeout_ends_only_its_own_exchange() {
     let mut hand = Hand::ready(16);
     let short = tools::call("x").timeout(Duration::from_secs(1));
     hand.client.call(hand.now, short).expect("it is accepted");
@@ -150,7 +155,7 @@ fn a_timeout_ends_its_own_exchange_and_no_other() {
 
 // covers: B-155, B-164
 #[test]
-fn a_body_that_stands_still_ends_its_own_call_and_no_other() {
+fn stalled_body_ends_only_its_own_call() {
     for content in [false, true] {
         let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
         config.timeout = None;
@@ -160,7 +165,7 @@ fn a_body_that_stands_still_ends_its_own_call_and_no_other() {
         hand.open(2);
         let whole = hand.response(1);
         let head = whole.windows(4).position(|end| end == b"\r\n\r\n").expect("it has a head") + 4;
-        hand.handle_event(1, IoEvent::Bytes(whole.slice(..if content { whole.len() - 1 } else { head })));
+        hand.handle_event(1, IoEvent::Read(whole.slice(..if content { whole.len() - 1 } else { head })));
         hand.text(2, HEAD);
         assert_eq!(hand.tick(), ["close 1 Abort", "call 1 Maybe Timeout"], "content: {content}");
         assert_eq!(hand.now, Instant::ZERO + Duration::from_secs(30));
@@ -171,14 +176,15 @@ fn a_body_that_stands_still_ends_its_own_call_and_no_other() {
     }
 }
 
-// A client whose write fails reads on: a driver then reports nothing more as written (RFC 9112 section 9.5).
+// After a failed write a client still reads. The driver reports no more written bytes (RFC 9112
+// section 9.5).
 #[test]
-fn an_answer_counts_though_its_request_could_not_be_written() {
+fn response_counts_even_if_its_request_was_not_written() {
     let mut hand = Hand::ready(16);
     hand.silent = true;
     assert_eq!(hand.call(true).1, ["write 1"]);
     let answer = hand.response(1);
-    assert_eq!(hand.handle_event(1, IoEvent::Bytes(answer)), ["call 1 succeeded"]);
-    assert_eq!(hand.handle_event(1, IoEvent::Eof), ["close 1 Abort"]);
+    assert_eq!(hand.handle_event(1, IoEvent::Read(answer)), ["call 1 succeeded"]);
+    assert_eq!(hand.handle_event(1, IoEvent::ReadClosed), ["close 1 Abort"]);
     assert_eq!(hand.call(true).1, ["open 2"]);
 }

@@ -1,4 +1,5 @@
-//! Requests that wait for a connection: what their calls say when they end meanwhile, what is counted, and what does not wait.
+//! Requests that wait for a connection: the errors of their calls, the counters, and the requests
+//! that do not wait.
 
 use super::*;
 use crate::client::Policy;
@@ -8,7 +9,7 @@ use core::time::Duration;
 const LIMIT: Duration = Duration::from_secs(3);
 
 impl Hand {
-    /// As [`Hand::ready`], with a timeout of [`LIMIT`].
+    /// Like [`Hand::ready`], with a timeout of [`LIMIT`].
     fn limited(max_connections: usize) -> Self {
         let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
         config.limits.frame.max_connections_per_origin = max_connections;
@@ -16,7 +17,8 @@ impl Hand {
         Self::with(config)
     }
 
-    /// Lets so much time pass, and returns how calls ended: which, whether they can have been sent, and what they waited for.
+    /// Advances the time. Returns the ended calls: the id, whether it may have been sent, and the
+    /// awaited step.
     fn ends(&mut self, after: Duration) -> Vec<(u64, Sent, Option<Awaited>)> {
         self.now = self.now + after;
         self.client.handle_timeout(self.now);
@@ -100,7 +102,7 @@ fn closing_ends_waiting_calls_as_not_sent() {
 }
 
 #[test]
-fn call_written_to_a_dead_connection_may_have_been_sent_while_it_waits_again() {
+fn call_lost_with_its_connection_may_have_been_sent() {
     let mut hand = Hand::limited(1);
     hand.call(true);
     assert_eq!(hand.closed(1), ["open 2"]);
@@ -112,7 +114,7 @@ fn call_written_to_a_dead_connection_may_have_been_sent_while_it_waits_again() {
 }
 
 #[test]
-fn cancelling_a_waiting_call_announces_nothing_and_a_sent_one_does_not_wait() {
+fn cancel_notification_is_sent_at_once_for_sent_calls_only() {
     let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
     config.limits.frame.max_connections_per_origin = 1;
     config.policy = Policy::Legacy;
@@ -122,15 +124,15 @@ fn cancelling_a_waiting_call_announces_nothing_and_a_sent_one_does_not_wait() {
         let length = body.len();
         let head =
             format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{fields}content-length: {length}\r\n\r\n");
-        IoEvent::Bytes((head + body).into())
+        IoEvent::Read((head + body).into())
     };
     hand.told();
     hand.open(1);
     let result = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}"#;
     hand.handle_event(1, ok("mcp-session-id: s\r\n", result));
-    // `notifications/initialized`, then the listener, which the server has not.
-    hand.handle_event(1, IoEvent::Bytes(Bytes::from_static(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")));
-    hand.handle_event(1, IoEvent::Bytes(Bytes::from_static(b"HTTP/1.1 405 No\r\ncontent-length: 0\r\n\r\n")));
+    // `notifications/initialized`, then the listener, which the server does not support.
+    hand.handle_event(1, IoEvent::Read(Bytes::from_static(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")));
+    hand.handle_event(1, IoEvent::Read(Bytes::from_static(b"HTTP/1.1 405 No\r\ncontent-length: 0\r\n\r\n")));
     hand.asked.clear();
     let (sent, told) = hand.call(false);
     assert_eq!(told, ["write 1"]);
@@ -154,7 +156,7 @@ fn cancelling_a_waiting_call_announces_nothing_and_a_sent_one_does_not_wait() {
 }
 
 #[test]
-fn few_idle_connections_are_kept_and_the_last_used_ones() {
+fn most_recently_used_idle_connections_are_kept() {
     let mut config = ClientConfig::url("http://localhost/mcp").expect("it is a url");
     config.limits.frame.max_idle_per_origin = 2;
     let mut hand = Hand::with(config);

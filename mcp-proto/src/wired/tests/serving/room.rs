@@ -1,10 +1,10 @@
-//! What the connections of a server hold together of requests that are half read.
+//! The common memory limit for incomplete requests on all connections of a server.
 
 use super::*;
 use crate::input::Admission;
 use crate::wired::{Connection, ConnectionOutput, SharedServer};
 
-/// What half of a large request comes to, and how many of them fit into the room.
+/// Bytes of half of a large request, and the number of halves within the limit.
 const HALF: usize = 200_000;
 const FIT: usize = 5;
 
@@ -15,7 +15,7 @@ fn crowded(change: impl FnOnce(&mut ServerConfig)) -> Raw {
     })
 }
 
-/// A request with so much white space behind its message.
+/// A request with this number of spaces after its message.
 fn padded(id: u32, padding: usize) -> String {
     let text = post(id, "tools/call");
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
@@ -31,7 +31,8 @@ fn halves() -> (String, String) {
     (first, second)
 }
 
-/// Begins so many large requests, each on a connection of its own; gives the connections of those that are read on.
+/// Begins this number of large requests, each on a new connection. Returns the connections that are
+/// not refused.
 fn begin(raw: &mut Raw, n: usize) -> Vec<ConnectionId> {
     let begun: Vec<ConnectionId> = (0..n).map(|_| raw.accept()).collect();
     let is_read_on = |channel: &ConnectionId| {
@@ -50,7 +51,7 @@ fn begin(raw: &mut Raw, n: usize) -> Vec<ConnectionId> {
 
 // covers: B-189
 #[test]
-fn large_requests_beyond_the_room_are_told_to_come_back_and_small_ones_are_served() {
+fn large_requests_beyond_the_limit_get_503() {
     let mut raw = crowded(|_| {});
     let (small, slow) = (raw.accept(), raw.accept());
     let text = padded(3, 40_000);
@@ -66,7 +67,7 @@ fn large_requests_beyond_the_room_are_told_to_come_back_and_small_ones_are_serve
             assert_eq!(answers(&raw.answer(channel)), [(200, Some(1))], "whoever had room is served");
         }
     }
-    // A small one that comes in many pieces, while there is no room at all.
+    // A small request in many pieces, with no memory left.
     assert_eq!(begin(&mut raw, 2 * FIT).len(), FIT);
     for piece in text.as_bytes()[1_000..].chunks(100) {
         assert_eq!(raw.feed(slow, piece.to_vec()), "");
@@ -76,11 +77,11 @@ fn large_requests_beyond_the_room_are_told_to_come_back_and_small_ones_are_serve
 
 // covers: B-189
 #[test]
-fn all_room_comes_back_however_a_request_ends() {
+fn memory_is_freed_at_every_end_of_a_request() {
     type End = fn(&mut Raw, ConnectionId);
     let ends: [End; 5] = [
-        |raw, channel| raw.server.closed(raw.now, channel, Closed::Reset),
-        |raw, channel| raw.server.eof(raw.now, channel),
+        |raw, channel| raw.server.handle_io(raw.now, channel, IoEvent::Closed(Closed::Reset)),
+        |raw, channel| raw.server.handle_io(raw.now, channel, IoEvent::ReadClosed),
         |raw, channel| drop(raw.feed(channel, halves().1)),
         |raw, channel| drop(raw.feed(channel, "x".repeat(2 * HALF))),
         |raw, channel| {
@@ -105,7 +106,7 @@ fn all_room_comes_back_however_a_request_ends() {
 }
 
 #[test]
-fn a_head_counts_as_well() {
+fn head_counts_toward_the_limit() {
     for (max_held, answer) in [(1 << 20, ""), (0, "HTTP/1.1 503 ")] {
         let mut raw = crowded(|config| {
             config.limits.server.max_held = max_held;
@@ -118,23 +119,24 @@ fn a_head_counts_as_well() {
 }
 
 #[test]
-fn what_only_waits_is_not_refused_and_no_more_of_it_is_read() {
+fn pipelined_request_beyond_the_limit_pauses_reading() {
     let mut raw = crowded(|_| {});
     let channel = raw.accept();
     raw.feed(channel, post(1, "tools/call"));
     let begun = begin(&mut raw, FIT + 1);
-    // What is left of the room is not enough for it.
+    // It does not fit into the remaining memory.
     let text = padded(2, HALF);
     let mut pieces = text.as_bytes().chunks(10_000);
-    while raw.server.wants_read(channel) {
+    while !raw.paused.contains(&channel) {
         assert_eq!(raw.feed(channel, pieces.next().expect("it stops before").to_vec()), "");
     }
     assert!(pieces.len() > 5 && pieces.len() < 15, "{} pieces are left", pieces.len());
     for channel in &begun[1..] {
-        raw.server.closed(raw.now, *channel, Closed::Reset);
+        raw.server.handle_io(raw.now, *channel, IoEvent::Closed(Closed::Reset));
     }
-    assert!(raw.server.wants_read(channel), "there is room");
+    assert!(raw.paused.contains(&channel), "it waits for its own response");
     let mut text = raw.answer(channel);
+    assert!(!raw.paused.contains(&channel), "there is room");
     pieces.for_each(|piece| text += &raw.feed(channel, piece.to_vec()));
     text += &raw.answer(channel);
     assert_eq!(answers(&text), [(200, Some(1)), (200, Some(2))]);
@@ -142,10 +144,12 @@ fn what_only_waits_is_not_refused_and_no_more_of_it_is_read() {
 
 const NOTHING: [u16; 0] = [];
 
-/// A engine, and connections as their tasks own them.
+/// A shared server, and connections as their tasks own them.
 struct Tasks {
     engine: SharedServer,
     connections: Vec<Connection>,
+    /// Every change of reading, on any connection.
+    reads: Vec<bool>,
 }
 
 impl Tasks {
@@ -153,36 +157,40 @@ impl Tasks {
         let mut config = ServerConfig::new(Implementation::new("raw", "1"));
         config.limits.server.max_held = 1 << 20;
         config.admit = admit;
-        Self { engine: SharedServer::new(Arc::new(config), [5; 32], Instant::ZERO), connections: Vec::new() }
+        let engine = SharedServer::new(Arc::new(config), [5; 32], Instant::ZERO);
+        Self { engine, connections: Vec::new(), reads: Vec::new() }
     }
 
-    /// One more connection, which sends this.
+    /// Adds a connection, which sends these bytes.
     fn join(&mut self, bytes: String) -> Vec<u16> {
-        let connection = self.engine.join(Instant::ZERO, Kind::HttpServer, Peer::default()).expect("there is room");
+        let connection = self.engine.accept(Instant::ZERO, Kind::HttpServer, Peer::default());
         self.connections.push(connection);
         self.feed(self.connections.len() - 1, bytes)
     }
 
-    /// Feeds a connection, and gives the statuses of what is written in answer.
+    /// Feeds a connection and returns the statuses of the responses.
     fn feed(&mut self, connection: usize, bytes: String) -> Vec<u16> {
-        self.connections[connection].handle_io(Instant::ZERO, IoEvent::Bytes(bytes.into()));
+        self.connections[connection].handle_io(Instant::ZERO, IoEvent::Read(bytes.into()));
         self.turn(connection)
     }
 
     fn turn(&mut self, at: usize) -> Vec<u16> {
         let connection = &mut self.connections[at];
         loop {
-            let (facts, diagnostics) = connection.take_facts();
-            let rest = facts.is_empty();
-            self.engine.facts(Instant::ZERO, facts, diagnostics);
-            let mail: Vec<_> = core::iter::from_fn(|| self.engine.poll_mail(connection.number())).collect();
-            if rest && mail.is_empty() {
+            let turn = connection.take_turn();
+            let is_empty = turn.is_empty();
+            let reply = self.engine.exchange(Instant::ZERO, turn);
+            if is_empty && reply.is_empty() {
                 break;
             }
-            mail.into_iter().for_each(|mail| mail.deliver(Instant::ZERO, connection));
+            connection.apply(Instant::ZERO, reply);
         }
         let written = core::iter::from_fn(|| connection.poll_output()).filter_map(|output| match output {
             ConnectionOutput::Write(bytes) => bytes.strip_prefix(b"HTTP/1.1 ").map(|rest| rest[..3].to_vec()),
+            ConnectionOutput::Read(reads) => {
+                self.reads.push(reads);
+                None
+            }
             ConnectionOutput::Close(_) => None,
         });
         written.map(|status| String::from_utf8_lossy(&status).parse().expect("a status")).collect()
@@ -191,27 +199,27 @@ impl Tasks {
 
 // covers: B-189
 #[test]
-fn all_room_comes_back_when_lanes_are_dropped() {
+fn memory_is_freed_when_connections_are_dropped() {
     let mut tasks = Tasks::new(false);
     for _ in 0..3 {
         for _ in 0..FIT {
             assert_eq!(tasks.join(halves().0), NOTHING);
         }
         assert_eq!(tasks.join(halves().0), [503]);
-        // As when a task panics: nothing is told to anybody.
+        // As when a task panics: nothing is reported.
         tasks.connections.clear();
     }
 }
 
 #[test]
-fn a_body_that_waits_for_its_admission_is_refused_only_once_it_is_read() {
+fn body_held_for_admission_is_refused_once_it_is_read() {
     for room in [true, false] {
         let mut tasks = Tasks::new(true);
         for _ in 0..FIT {
             assert_eq!(tasks.join(halves().0), NOTHING, "held back as bytes, which take as much room");
         }
         assert_eq!(tasks.join(halves().0), NOTHING, "not refused");
-        assert!(!tasks.connections[FIT].wants_read(), "nor read on");
+        assert_eq!(tasks.reads.last(), Some(&false), "nor read on");
         if room {
             tasks.connections.drain(..FIT);
         }

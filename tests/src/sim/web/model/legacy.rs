@@ -1,5 +1,5 @@
-//! The server as 2025-11-25 has it: `initialize`, perhaps a session, streams that can be gone on with, a listener, and questions of its
-//! own on either.
+//! The server of 2025-11-25: `initialize`, an optional session, resumable streams, a listener, and
+//! its own requests on either.
 
 use super::{Job, Model, Place, Session};
 use crate::sim::web::fault::Fault;

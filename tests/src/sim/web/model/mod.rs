@@ -1,5 +1,5 @@
-//! A server over HTTP, written from the published pages and not from the engine: sessions, streams, their history, and what its tool
-//! does. By lot it does wrong whatever a server can do wrong.
+//! A server over HTTP, written from the published pages and not from the engine: sessions, streams,
+//! their history, and the work of its tool. At random it makes every possible error of a server.
 
 mod legacy;
 mod modern;
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// How a server behaves when it does nothing wrong.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Flavour {
-    /// What it speaks. A server of the older era answers `server/discover` as such servers do.
+    /// Its revision. A legacy server answers `server/discover` as such servers do.
     pub era: Era,
     /// The revision that it agrees on, in the older era.
     pub version: &'static str,
@@ -27,7 +27,7 @@ pub struct Flavour {
     pub sessions: bool,
     /// Whether it has a listener (2025-11-25): else `GET` is answered 405.
     pub listener: bool,
-    /// Whether its events have ids, so that streams can be gone on with (2025-11-25).
+    /// Whether its events have ids, so that streams can be resumed (2025-11-25).
     pub ids: bool,
     /// Whether it closes streams early and is polled (2025-11-25); needs `ids`.
     pub polling: bool,
@@ -35,7 +35,7 @@ pub struct Flavour {
     pub retry: Option<u64>,
     /// Whether it asks on the listener, not on the stream of the call (2025-11-25).
     pub asks_on_listener: bool,
-    /// Whether bodies of streams come in chunks; else they end with their connection.
+    /// Whether bodies of streams are chunked. Otherwise they end with their connection.
     pub chunked: bool,
     /// Whether it sends a comment every 15 s on streams that are silent.
     pub beats: bool,
@@ -73,14 +73,15 @@ struct Session {
 #[derive(Debug)]
 struct Stream {
     session: Option<String>,
-    /// The data of each event so far, empty for one that only names an id. The id of an event tells its stream and its place.
+    /// The data of each event so far, empty for one with only an id. The id of an event names its
+    /// stream and its position.
     history: Vec<String>,
     conn: Option<Conn>,
     done: bool,
     retry: Option<u64>,
-    /// It never tells its answer, but does this.
+    /// It never sends its response, but does this.
     mute: Option<Fault>,
-    /// What it says before the answer.
+    /// Its message before the response.
     extra: Option<Fault>,
     /// The id of the request of a `subscriptions/listen`.
     subscription: Option<Value>,
@@ -287,7 +288,7 @@ impl Model {
         }
     }
 
-    /// Ends the response that carries a stream; the stream itself may go on.
+    /// Ends the HTTP response that carries a stream. The stream itself may continue.
     fn detach(&mut self, of: u64, net: &mut Net) {
         let Some(conn) = self.streams.get_mut(&of).and_then(|stream| stream.conn.take()) else { return };
         if self.flavour.chunked {
@@ -301,7 +302,7 @@ impl Model {
         }
     }
 
-    /// Says a message on a stream.
+    /// Sends a message on a stream.
     fn emit(&mut self, of: u64, message: &Value, net: &mut Net) {
         let Some(stream) = self.streams.get_mut(&of) else { return };
         stream.history.push(message.to_string());
@@ -354,7 +355,7 @@ impl Model {
         self.at(net.now + step, Job::Act(task));
     }
 
-    /// The tool has run, whoever hears of it.
+    /// The tool has run, whether or not the client learns of it.
     fn count_run(&mut self, body: &Value, round: u64) {
         if let Some(work) = Work::read(body) {
             *self.runs.entry((work.tag, round)).or_default() += 1;
@@ -391,7 +392,7 @@ impl Model {
         }
     }
 
-    /// Says the answer on a stream, and ends it.
+    /// Sends the response on a stream, and ends it.
     fn answer_on(&mut self, of: u64, answer: &Value, net: &mut Net) {
         let Some(stream) = self.streams.get_mut(&of) else { return };
         if stream.mute.is_some() {

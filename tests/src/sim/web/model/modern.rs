@@ -1,4 +1,5 @@
-//! The server as 2026-07-28 has it: one POST for each request, no sessions, no ids; questions in rounds, changes on a subscription.
+//! The server of 2026-07-28: one POST for each request, no sessions, no ids, input requests in
+//! rounds, changes on a subscription.
 
 use super::{Model, Place};
 use crate::sim::web::fault::Fault;

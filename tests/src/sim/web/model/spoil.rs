@@ -1,4 +1,4 @@
-//! What a server can do wrong in place of an answer, or in it.
+//! The errors of a server in place of a response, or in it.
 
 use super::{Job, Model, Session};
 use crate::sim::web::fault::Fault;
@@ -8,7 +8,7 @@ use mcp_proto::Era;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What may come in place of the answer to a request.
+/// Wrong responses to a request.
 const ANY: [Fault; 13] = [
     Fault::Status5xx,
     Fault::Status429,
@@ -33,7 +33,8 @@ impl Model {
         net.chaos.pick(&faults, scale)
     }
 
-    /// Gives the wrong answer. `ran` is told whether the request was carried out all the same. False: it is no answer by itself.
+    /// Sends the wrong response. `ran` states whether the request ran nevertheless. Returns false
+    /// if it is not a response by itself.
     pub(super) fn spoil(&mut self, conn: Conn, fault: Fault, body: &Value, net: &mut Net) -> bool {
         let chance = net.chaos.rng.per_mille(500);
         let ran = match fault {
@@ -138,7 +139,7 @@ impl Model {
         }
     }
 
-    /// What a stream says before its answer.
+    /// Returns a message on a stream before its response.
     pub(super) fn say_extra(&mut self, of: u64, extra: Option<Fault>, answer: &Value, net: &mut Net) {
         let Some(conn) = self.streams.get(&of).and_then(|stream| stream.conn) else { return };
         let chunked = self.flavour.chunked;
@@ -147,7 +148,7 @@ impl Model {
             Some(Fault::ControlEvent) => format!("event: endpoint\n{}", wire::event(None, None, "/elsewhere")),
             Some(Fault::ForeignId) => {
                 let mut other = answer.clone();
-                other["id"] = json!("nobody's");
+                other["id"] = json!("foreign1");
                 wire::event(None, None, &other.to_string())
             }
             Some(Fault::Twice) => wire::event(None, None, &answer.to_string()),

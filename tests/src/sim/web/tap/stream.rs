@@ -6,34 +6,34 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The wait that nobody named.
+/// The wait without a `retry` of the server.
 pub(super) const WAIT: u64 = 1000;
-/// The longest of the waits that double: after a round with a message; of a request; of a listener, which is also the wait after which one
-/// that was given up is tried again.
+/// The maximum waits of the backoff: after a round with a message, of a request, and of a listener.
+/// The last one is also the wait after the loss of a listener.
 const CEILINGS: (u64, u64, u64) = (1_000, 5_000, 30_000);
-/// The least and the most that counts of what a server names.
+/// The minimum and the maximum `retry` of a server that count.
 const CLAMP: (u64, u64) = (10, 300_000);
-/// A round of this length resets the doubling, and a listener that was open for so long has made progress.
+/// A round of this length resets the backoff, and a listener with this lifetime has made progress.
 pub(super) const LASTING: Duration = Duration::from_secs(10);
 
 /// Events that a repeat is compared to.
 pub(super) const LATEST: usize = 16;
 
-/// What a stream serves.
+/// The purpose of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Serves {
     /// A call of the tool `work`: its tag.
     Work(u64),
-    /// What the server says unasked: the listener.
+    /// Messages of the server without a request: the listener.
     Listener,
     /// Any other request: its method.
     Other(String),
 }
 
-/// An answer and the connections over which it came.
+/// A response and the connections over which it came.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// What it serves.
+    /// Its purpose.
     pub serves: Serves,
     /// The id of its request as JSON.
     pub id: Value,
@@ -45,7 +45,7 @@ pub struct Stream {
     pub answered: bool,
     /// Whether the response only asks for input.
     pub asks: bool,
-    /// Attempts to go on with it, the first request not counted.
+    /// Attempts to resume it, without the first request.
     pub attempts: u32,
     /// Attempts since a round brought a message.
     pub(super) fruitless: u32,
@@ -64,11 +64,12 @@ pub struct Stream {
     pub(super) retry_after: Option<u64>,
     pub(super) over: Option<Instant>,
     pub(super) refused: bool,
-    /// The application was told that it is given up for now.
+    /// The loss was reported to the application.
     pub(super) given_up: bool,
-    /// An attempt may have been made of which nothing is seen, since its connection did not open.
+    /// An attempt may be invisible, since its connection did not open.
     pub(super) unseen: bool,
-    /// The next attempt is the latest one once more, so that there is nothing to wait for: when the one before that ended.
+    /// The next attempt repeats the latest one without a wait: the end of the one before that
+    /// counts.
     pub(super) again: Option<Option<Instant>>,
 }
 

@@ -1,10 +1,10 @@
-//! What waits for credentials, and whose clock stands still meanwhile.
+//! Requests that wait for credentials, and the timeouts that are paused meanwhile.
 
 use super::*;
 
 // covers: TIME-B-001, R-28, S0-45
 #[test]
-fn the_clock_of_a_call_stands_still_while_it_waits_for_credentials() {
+fn timeout_of_a_call_pauses_for_credentials() {
     let mut http = modern(|_| {});
     let call = http.rig.echo();
     http.rig.tick(ms(20_000));
@@ -30,7 +30,7 @@ fn the_clock_of_a_call_stands_still_while_it_waits_for_credentials() {
 
 // covers: TIME-B-001, R-28
 #[test]
-fn the_limit_in_total_and_the_application_end_what_waits_for_credentials() {
+fn total_timeout_and_cancel_end_waiting_calls() {
     for legacy in [false, true] {
         let mut http = if legacy { Http::legacy(authorizing) } else { modern(|_| {}) };
         http.rig.clear();
@@ -52,7 +52,7 @@ fn the_limit_in_total_and_the_application_end_what_waits_for_credentials() {
             "the server has not begun with it, so there is nothing to cancel"
         );
         assert!(http.rig.aborted.is_empty(), "its exchange was over");
-        // Credentials that come now have nothing to resume, but are good for what comes.
+        // Credentials that arrive now resume nothing, but apply to later requests.
         token(&mut http, "late");
         assert_eq!(http.posts().len(), count);
         let closed = http.rig.echo();
@@ -65,7 +65,7 @@ fn the_limit_in_total_and_the_application_end_what_waits_for_credentials() {
         assert!(matches!(http.rig.outcome(closed), Err(CallError::Closed { .. })));
         let count = http.posts().len();
         give(&mut http, key, Authorization::Headers(Headers::new().with("Authorization", "Bearer x")));
-        give(&mut http, AuthKey(77), Authorization::Refuse);
+        give(&mut http, AuthKey::new(77), Authorization::Refuse);
         assert_eq!(http.posts().len(), count, "after the end it does nothing");
         http.rig.tick(Duration::from_secs(2));
         http.assert_at_rest();
@@ -74,7 +74,7 @@ fn the_limit_in_total_and_the_application_end_what_waits_for_credentials() {
 
 // covers: TIME-B-001, R-28
 #[test]
-fn neither_the_handshake_nor_the_calls_behind_it_run_out_while_it_waits_for_credentials() {
+fn handshake_and_its_calls_pause_for_credentials() {
     for legacy in [false, true] {
         let mut http = Http::with(|config| {
             authorizing(config);
@@ -119,7 +119,7 @@ fn connect_timeout_does_not_run_while_credentials_are_awaited() {
 
 // covers: B-159, R-28
 #[test]
-fn the_call_whose_question_is_answered_waits_with_the_answer() {
+fn call_pauses_while_its_input_response_waits() {
     let mut http = Http::legacy(|config| {
         authorizing(config);
         config.capabilities.roots = Some(Object::new());
@@ -138,7 +138,7 @@ fn the_call_whose_question_is_answered_waits_with_the_answer() {
     http.refuse(http.last().0, 202);
     http.event(exchange, &result(&id));
     assert!(http.rig.outcome(call).is_ok());
-    // The other way round: it is not delivered, and the call runs on until its time is over.
+    // In the other case the response is refused, and the call runs until its timeout.
     let call = http.rig.echo();
     let exchange = http.last().0;
     http.stream(exchange);
@@ -156,13 +156,13 @@ fn the_call_whose_question_is_answered_waits_with_the_answer() {
 
 // covers: TIME-B-001, R-28
 #[test]
-fn a_call_that_waits_for_the_list_of_tools_waits_with_it_for_credentials() {
+fn call_that_awaits_a_refresh_pauses_for_credentials() {
     let mut http = modern(|_| {});
     let calls = [http.rig.echo(), http.rig.echo()];
     let posts = http.posts()[1..].to_vec();
     http.answer(posts[0].0, 400, &error(&posts[0].2["id"], -32020));
     challenge_last(&mut http, 401, BEARER);
-    // It joins the others when the list waits already.
+    // It joins the others while the list waits already.
     http.answer(posts[1].0, 400, &error(&posts[1].2["id"], -32020));
     http.rig.tick(Duration::from_secs(3600));
     assert!(calls.iter().all(|call| !http.rig.has_ended(*call)));
@@ -175,7 +175,7 @@ fn a_call_that_waits_for_the_list_of_tools_waits_with_it_for_credentials() {
 
 // covers: PING-B-003, R-28
 #[test]
-fn a_ping_that_waits_for_credentials_is_not_missed() {
+fn ping_that_waits_for_credentials_is_not_missed() {
     let missed = |http: &Http| http.rig.events.iter().filter(|e| matches!(e, Event::PingMissed { .. })).count();
     let mut http = modern(|config| config.ping = Some(Duration::from_secs(60)));
     http.rig.tick(Duration::from_secs(60));
@@ -187,7 +187,7 @@ fn a_ping_that_waits_for_credentials_is_not_missed() {
     assert_eq!(missed(&http), 0);
     http.rig.tick(ms(1));
     assert!(matches!(http.rig.events.last(), Some(Event::PingMissed { waited, in_a_row: 1 }) if *waited == ms(10_000)));
-    // Refused, it is a ping without an answer like any other.
+    // Refused, it counts as a ping without a response.
     http.rig.tick(Duration::from_secs(60));
     challenge_last(&mut http, 401, BEARER);
     refuse(&mut http);
@@ -199,7 +199,7 @@ fn a_ping_that_waits_for_credentials_is_not_missed() {
 
 // covers: B-159, R-28, S0-51
 #[test]
-fn credentials_that_expire_while_a_stream_is_open_are_asked_for_again() {
+fn expired_credentials_of_a_stream_are_requested_again() {
     // The listener.
     let mut http = Http::initialized(authorizing);
     http.refuse(http.last().0, 202);
@@ -214,7 +214,7 @@ fn credentials_that_expire_while_a_stream_is_open_are_asked_for_again() {
         http.rig.tick(ms(60_000));
         assert_eq!(http.lines(http.posts().len() - 1), [format!("GET e{n}")]);
     }
-    // The rest of an answer.
+    // The rest of a response.
     let mut http = Http::legacy(authorizing);
     let call = http.rig.call(tools::call("x").timeout(None));
     let id = http.last().1;
@@ -236,7 +236,7 @@ fn credentials_that_expire_while_a_stream_is_open_are_asked_for_again() {
 
 // covers: B-159, S0-47, R-28
 #[test]
-fn a_challenge_to_the_rest_of_an_answer_ends_the_call_as_one_to_its_request_does() {
+fn refused_challenge_to_a_resumption_ends_the_call() {
     for authorize in [false, true] {
         let mut http = Http::legacy(|config| config.authorize = authorize);
         let call = http.rig.echo();
@@ -257,7 +257,7 @@ fn a_challenge_to_the_rest_of_an_answer_ends_the_call_as_one_to_its_request_does
 
 //
 #[test]
-fn the_rest_of_an_answer_that_is_asked_for_with_new_credentials_may_not_be_silent_for_ever() {
+fn resumption_with_new_credentials_has_a_timeout() {
     let mut http = Http::legacy(authorizing);
     http.rig.call(tools::call("x").timeout(None));
     let exchange = http.last().0;
@@ -276,7 +276,7 @@ fn the_rest_of_an_answer_that_is_asked_for_with_new_credentials_may_not_be_silen
 
 // covers: R-28, S0-45
 #[test]
-fn what_was_sent_with_older_credentials_is_made_again_without_a_question() {
+fn request_with_older_credentials_is_repeated_silently() {
     let mut http = modern(|_| {});
     let calls = [http.rig.echo(), http.rig.echo()];
     let posts = http.posts()[1..].to_vec();
@@ -292,7 +292,7 @@ fn what_was_sent_with_older_credentials_is_made_again_without_a_question() {
 
 //
 #[test]
-fn a_call_that_waits_for_credentials_has_not_run_and_outlives_its_session() {
+fn call_that_waits_for_credentials_outlives_its_session() {
     let mut http = Http::legacy(authorizing);
     let waits = http.rig.echo();
     let first = last_post(&http);

@@ -1,0 +1,279 @@
+//! The table of the calls that have not ended, with their clocks.
+
+use super::Timer;
+use super::env::Env;
+use crate::call::RawCall;
+use crate::input::{CallId, InputKey};
+use crate::rpc::{Id, Object, RawJson};
+use crate::time::Instant;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// The calls that have not ended.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    map: BTreeMap<CallId, CallState>,
+    last: u64,
+}
+
+/// A call that has not ended.
+#[derive(Debug)]
+pub(super) struct CallState {
+    pub(super) raw: RawCall,
+    pub(super) owner: CallOwner,
+    pub(super) stage: Stage,
+    /// Rounds in which the server asked for input.
+    pub(super) rounds: u32,
+    /// Members that the rounds add to the params of the request.
+    pub(super) round: Object,
+    /// Whether the call was sent a second time, after its response was lost.
+    pub(super) repeated: bool,
+    /// Whether any request of the call may have reached the server, regardless of the latest one.
+    pub(super) reached: bool,
+    pub(super) clock: Clock,
+    /// The limit of the total time. The timeout error reports it.
+    pub(super) total: Option<Duration>,
+    /// The last progress of the current request.
+    pub(super) progress: f64,
+    /// The last progress that the application received. Each round restarts the progress on the
+    /// wire, but not the progress that the application sees.
+    pub(super) told: f64,
+}
+
+/// The owner of a call, which receives its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum CallOwner {
+    /// The application. The end of the call is an event.
+    Application,
+    /// The engine, which fetches a list of tools. The application sees nothing of the call.
+    Engine,
+}
+
+/// The stage of a call.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// The call waits for the end of the negotiation.
+    Queued,
+    /// The client sent the request with this id.
+    Sent(Id),
+    /// The server asked for input. Each question has a name and is open or answered.
+    Asking { questions: Vec<(String, Question)>, state: Option<RawJson> },
+    /// The server asked the client to try again later. A timer is armed.
+    Waiting { state: RawJson },
+    /// The server refused the request because of its header fields. The client sends it once more
+    /// after it has fetched the list of tools again.
+    Mismatched(crate::rpc::ErrorObject),
+}
+
+/// A question of a round.
+#[derive(Debug)]
+pub(super) enum Question {
+    Open(InputKey),
+    Answered(Object),
+}
+
+impl CallState {
+    /// Returns the id of the current request.
+    pub(super) const fn request(&self) -> Option<&Id> {
+        match &self.stage {
+            Stage::Sent(id) => Some(id),
+            Stage::Queued | Stage::Asking { .. } | Stage::Waiting { .. } | Stage::Mismatched(_) => None,
+        }
+    }
+}
+
+/// The clock of a call. It runs towards a deadline, is held with time left, or has no limit.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Clock {
+    Unlimited,
+    Running { limit: Duration, until: Instant },
+    Still { limit: Duration, left: Duration },
+}
+
+impl Calls {
+    /// Adds a call, whose clock is held. Returns its id.
+    pub(super) fn insert(&mut self, env: &mut Env, raw: RawCall, owner: CallOwner) -> CallId {
+        self.last += 1;
+        let call = CallId(self.last);
+        let resets = raw.options.reset_on_progress.unwrap_or(env.config.reset_on_progress);
+        let total = raw.options.max_total.or(resets.then_some(env.config.max_total));
+        env.timers.set(Timer::Total(call), total.map(|total| env.now + total));
+        let limit = raw.options.timeout.unwrap_or(env.config.timeout);
+        let clock = limit.map_or(Clock::Unlimited, |limit| Clock::Still { limit, left: limit });
+        let state = CallState {
+            raw,
+            owner,
+            stage: Stage::Queued,
+            rounds: 0,
+            round: Object::new(),
+            repeated: false,
+            reached: false,
+            clock,
+            total,
+            progress: f64::NEG_INFINITY,
+            told: f64::NEG_INFINITY,
+        };
+        self.map.insert(call, state);
+        call
+    }
+
+    pub(super) fn get(&self, call: CallId) -> Option<&CallState> {
+        self.map.get(&call)
+    }
+
+    pub(super) fn get_mut(&mut self, call: CallId) -> Option<&mut CallState> {
+        self.map.get_mut(&call)
+    }
+
+    pub(super) fn remove(&mut self, call: CallId) -> Option<CallState> {
+        self.map.remove(&call)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Returns the oldest call.
+    pub(super) fn first(&self) -> Option<(CallId, &CallState)> {
+        self.map.first_key_value().map(|(call, state)| (*call, state))
+    }
+
+    /// Returns the calls, the oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (CallId, &CallState)> {
+        self.map.iter().map(|(call, state)| (*call, state))
+    }
+
+    /// Returns the ids of the calls that are, or are not, queued.
+    pub(super) fn queued(&self, is_queued: bool) -> Vec<CallId> {
+        let found = self.iter().filter(|(_, state)| matches!(state.stage, Stage::Queued) == is_queued);
+        found.map(|(call, _)| call).collect()
+    }
+
+    /// Returns whether the engine itself made this call.
+    pub(super) fn is_own(&self, call: CallId) -> bool {
+        self.get(call).is_some_and(|state| state.owner == CallOwner::Engine)
+    }
+
+    /// Changes the stage of a call. Returns the stage before.
+    pub(super) fn set_stage(&mut self, call: CallId, stage: Stage) -> Option<Stage> {
+        self.get_mut(call).map(|state| core::mem::replace(&mut state.stage, stage))
+    }
+
+    /// Retires the id of a request to which the server has responded. The next request of the call
+    /// has another id.
+    pub(super) fn leave_request(&self, env: &mut Env, call: CallId) {
+        if let Some(Stage::Sent(id)) = self.get(call).map(|state| &state.stage) {
+            env.ids.retire(id);
+        }
+    }
+
+    /// Stores the answer to a question of a round. Returns whether it was the last one.
+    pub(super) fn answer_round(&mut self, call: CallId, key: InputKey, result: &Object) -> bool {
+        let Some(Stage::Asking { questions, .. }) = self.get_mut(call).map(|state| &mut state.stage) else {
+            return false;
+        };
+        let mut open = false;
+        for (_, question) in questions {
+            match question {
+                Question::Open(k) if *k == key => *question = Question::Answered(result.clone()),
+                Question::Open(_) => open = true,
+                Question::Answered(_) => {}
+            }
+        }
+        !open
+    }
+
+    /// Returns the bytes of the params of all calls.
+    pub(super) fn queued_bytes(&self) -> usize {
+        self.map.values().filter_map(|call| call.raw.params.as_ref().ok()).map(size).sum()
+    }
+
+    /// Queues a call again whose response can no longer arrive. `reached`: the server may have run
+    /// its request.
+    pub(super) fn requeue(&mut self, call: CallId, reached: bool) {
+        if let Some(state) = self.map.get_mut(&call) {
+            state.stage = Stage::Queued;
+            state.repeated = true;
+            state.reached |= reached;
+        }
+    }
+
+    /// Records that a request of a call may have reached the server, regardless of the response to
+    /// a later request.
+    pub(super) fn mark_reached(&mut self, call: CallId) {
+        if let Some(state) = self.map.get_mut(&call) {
+            state.reached = true;
+        }
+    }
+
+    /// Returns whether the call was sent a second time, or has ended.
+    pub(super) fn was_repeated(&self, call: CallId) -> bool {
+        self.map.get(&call).is_none_or(|call| call.repeated)
+    }
+
+    /// Returns whether the call needs progress notifications, for the application or to restart its
+    /// clock.
+    pub(super) fn wants_token(&self, env: &Env, call: CallId) -> bool {
+        self.map.get(&call).is_some_and(|state| state.raw.options.progress || Self::resets(env, state))
+    }
+
+    pub(super) fn resets(env: &Env, call: &CallState) -> bool {
+        call.raw.options.reset_on_progress.unwrap_or(env.config.reset_on_progress)
+    }
+
+    /// Delays a call that the server asked to try again without a question.
+    pub(super) fn retry_later(&mut self, env: &mut Env, call: CallId, state: RawJson) {
+        let Some(entry) = self.map.get_mut(&call) else { return };
+        let delay = round_delay(entry.rounds);
+        entry.stage = Stage::Waiting { state };
+        let jitter = env.seed.next_u64() % (delay.as_millis() as u64 / 4 + 1);
+        env.timers.set(Timer::Round(call), Some(env.now + delay + Duration::from_millis(jitter)));
+    }
+
+    /// Changes the clock of a call and its timer.
+    pub(super) fn set_clock(&mut self, env: &mut Env, call: CallId, change: impl FnOnce(Clock, Instant) -> Clock) {
+        let Some(state) = self.map.get_mut(&call) else { return };
+        state.clock = change(state.clock, env.now);
+        let until = match state.clock {
+            Clock::Running { until, .. } => Some(until),
+            Clock::Unlimited | Clock::Still { .. } => None,
+        };
+        env.timers.set(Timer::Call(call), until);
+    }
+}
+
+impl Clock {
+    pub(super) fn run(self, now: Instant) -> Self {
+        match self {
+            Self::Still { limit, left } => Self::Running { limit, until: now + left },
+            other => other,
+        }
+    }
+
+    pub(super) fn hold(self, now: Instant) -> Self {
+        match self {
+            Self::Running { limit, until } => Self::Still { limit, left: until - now },
+            other => other,
+        }
+    }
+
+    pub(super) fn restart(self, now: Instant) -> Self {
+        match self {
+            Self::Running { limit, .. } => Self::Running { limit, until: now + limit },
+            Self::Still { limit, .. } => Self::Still { limit, left: limit },
+            Self::Unlimited => Self::Unlimited,
+        }
+    }
+}
+
+/// Returns the delay before a retry that the server requested without a question, before jitter. It
+/// doubles from 100 ms to 5 s.
+fn round_delay(round: u32) -> Duration {
+    Duration::from_millis(100 << round.min(6)).min(Duration::from_secs(5))
+}
+
+pub(super) fn size(params: &Object) -> usize {
+    params.iter().map(|(key, value)| key.len() + value.as_bytes().len()).sum()
+}

@@ -1,0 +1,119 @@
+//! State that the parts of a client share: the configuration, the time, the phase of the client,
+//! the timers, the ids of requests, random numbers, and the queue of outputs.
+
+use super::ids::Ids;
+use super::phase::Phase;
+use super::{ClientConfig, Event, Output, Policy, State, Target, Timer};
+use crate::error::{Diagnostic, DiagnosticKind, excerpt};
+use crate::event_queue::EventQueue;
+use crate::model::lifecycle::{ServerInfo, meta};
+use crate::rpc::Object;
+use crate::seed::Seed;
+use crate::time::{Instant, Timers};
+use crate::version::{Era, ProtocolVersion};
+use alloc::string::String;
+use alloc::sync::Arc;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Env {
+    pub(super) config: Arc<ClientConfig>,
+    /// The latest instant that the driver has passed to the engine.
+    pub(super) now: Instant,
+    /// The phase of the client. Only the negotiation and the end of the client change it.
+    pub(super) phase: Phase,
+    pub(super) timers: Timers<Timer>,
+    pub(super) ids: Ids,
+    pub(super) seed: Seed,
+    pub(super) out: EventQueue<Output>,
+}
+
+impl Env {
+    pub(super) fn new(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> Self {
+        let limits = &config.limits.client;
+        Self {
+            ids: Ids::new(config.ids, config.origin_unix, limits.max_retired),
+            out: EventQueue::reporting_later(limits.max_queued_events, limits.max_queued_event_bytes),
+            config,
+            now,
+            phase: Phase::Terminated,
+            timers: Timers::new(),
+            seed: Seed::new(seed),
+        }
+    }
+
+    /// Emits an event.
+    pub(super) fn event(&mut self, event: Event) {
+        self.out.event(event);
+    }
+
+    /// Emits a diagnostic.
+    pub(super) fn diagnose(&mut self, kind: DiagnosticKind, detail: impl Into<String>) {
+        self.out.diagnostic(Diagnostic::new(kind, excerpt(&detail.into())));
+    }
+
+    /// Returns the state of the client.
+    pub(super) const fn state(&self) -> State {
+        self.phase.state()
+    }
+
+    /// Returns the description that the server sent, once the negotiation succeeded.
+    pub(super) const fn server_info(&self) -> Option<&ServerInfo> {
+        match &self.phase {
+            Phase::Ready(info) | Phase::Ending(info) => Some(info),
+            _ => None,
+        }
+    }
+
+    /// Returns the negotiated revision.
+    pub(super) fn version(&self) -> Option<ProtocolVersion> {
+        self.server_info().map(|info| info.version)
+    }
+
+    /// Returns whether the negotiated revision is a legacy one.
+    pub(super) fn is_legacy(&self) -> bool {
+        self.version().is_some_and(|version| version.era() == Era::Legacy)
+    }
+
+    /// Returns whether the negotiated revision is a modern one.
+    pub(super) fn is_modern(&self) -> bool {
+        self.version().is_some_and(|version| version.era() == Era::Modern)
+    }
+
+    /// Returns whether the client uses one duplex exchange. Over HTTP it uses one exchange for each
+    /// request.
+    pub(super) fn is_duplex(&self) -> bool {
+        matches!(self.config.target, Target::Duplex(_))
+    }
+
+    /// Returns the members of `_meta` that every request of a modern revision carries.
+    pub(super) fn modern_meta(&self, version: ProtocolVersion) -> Object {
+        Object::new()
+            .with(meta::PROTOCOL_VERSION, version.as_str())
+            .with(meta::CLIENT_INFO, self.config.info.write(version))
+            .with(meta::CLIENT_CAPABILITIES, self.config.capabilities.write(version))
+    }
+
+    /// Returns the newest revision of an era that the policy and the configuration allow.
+    pub(super) fn newest(&self, era: Era) -> Option<ProtocolVersion> {
+        let allowed = match (self.config.policy, era) {
+            (Policy::Auto, _) | (Policy::Legacy, Era::Legacy) | (Policy::Modern, Era::Modern) => true,
+            (Policy::Legacy, Era::Modern) | (Policy::Modern, Era::Legacy) => false,
+        };
+        self.config.versions.newest(era).filter(|_| allowed)
+    }
+
+    /// Emits an event because the client may have missed a change of the tools.
+    pub(super) fn report_tools_gap(&mut self) {
+        if self.config.watch_tools {
+            self.event(Event::ToolsChanged);
+        }
+    }
+
+    /// Starts the timer of the acknowledgement. Without it, the server sends nothing for a
+    /// subscription.
+    pub(super) fn await_acknowledgement(&mut self) {
+        let until = self.config.timeout.map(|limit| self.now + limit);
+        self.timers.set(Timer::Subscription, until);
+    }
+}

@@ -1,0 +1,351 @@
+//! Incoming events of the link: messages of the server, and the other events of exchanges.
+
+use super::env::Env;
+use super::ids::{Match, Purpose};
+use super::link::{Discarded, HandshakeEnd, Link, LinkEvent, Parked, SessionLoss, SubscriptionEnd};
+use super::phase::After;
+use super::{Client, Event, Malformed, State, Termination, Timer};
+use crate::error::{CallError, DiagnosticKind, NegotiationCause, Stage, StreamEnd};
+use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Sent};
+use crate::input::AuthToken;
+use crate::rpc::{self, DecodeError, Id, InvalidKind, InvalidMessage, Message, Object, Payload, RawJson};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+
+/// The reason why a request has no usable response.
+pub(super) enum ResponseFailure {
+    Unreadable(DecodeError),
+    /// A message hook denied the request, or the response.
+    Denied {
+        sent: Sent,
+        reason: String,
+    },
+}
+
+impl Client {
+    pub(super) fn on_exchange_event(&mut self, exchange: ExchangeId, event: ExchangeEvent) {
+        self.link.handle(&mut self.env, exchange, event);
+        self.run_link();
+    }
+
+    /// Handles the events of the link, until there are no more.
+    pub(super) fn run_link(&mut self) {
+        loop {
+            while let Some(event) = self.link.next_event() {
+                self.on_link_event(event);
+            }
+            if !self.link.step(&mut self.env) {
+                return self.terminate_if_done();
+            }
+        }
+    }
+
+    /// Uses the link, and handles the resulting events before the queued ones.
+    pub(super) fn with_link<R>(&mut self, f: impl FnOnce(&mut Link, &mut Env) -> R) -> R {
+        let waiting = self.link.take_events();
+        let result = f(&mut self.link, &mut self.env);
+        while let Some(event) = self.link.next_event() {
+            self.on_link_event(event);
+        }
+        self.link.put_events(waiting);
+        result
+    }
+
+    fn on_link_event(&mut self, event: LinkEvent) {
+        match event {
+            LinkEvent::Message(exchange, message) => self.on_message(exchange, message),
+            LinkEvent::Invalid(exchange, defect) => self.on_defect(exchange, defect),
+            LinkEvent::Refused(exchange, id, purpose, error) => {
+                self.complete_request(exchange, &id, purpose, Ok(Payload::Error(error)));
+            }
+            LinkEvent::RequestDenied(exchange, id, reason) => self.deny(exchange, &id, Sent::No, reason),
+            LinkEvent::NotificationDenied(reason) => self.notifications.on_denied(&mut self.env, reason),
+            LinkEvent::Written { written, with_unsent } => {
+                self.notifications.on_written(&mut self.env, written, with_unsent);
+            }
+            LinkEvent::OutputEnded => self.on_output_ended(),
+            LinkEvent::Failed { opened, why } => self.on_duplex_failed(opened, why),
+            LinkEvent::Reached(call) => self.calls.mark_reached(call),
+            LinkEvent::CallEnded { call, id, is_lost, error } => {
+                self.env.ids.retire(&id);
+                if is_lost && self.may_repeat(call) {
+                    self.calls.requeue(call, true);
+                    self.send_queued();
+                } else {
+                    self.end(call, Err(error));
+                }
+            }
+            LinkEvent::HandshakeEnded(end) => match end {
+                HandshakeEnd::Denied(reason) => self.on_handshake_denied(reason),
+                HandshakeEnd::Closed(sent, why) => self.on_handshake_closed(sent == Sent::Maybe, why),
+                HandshakeEnd::Refused { tells_of_era, error } => self.on_handshake_refused(tells_of_era, error),
+                HandshakeEnd::Invalid(e) => self.on_handshake_defect(e),
+            },
+            LinkEvent::PingLost => self.pings.on_lost(&mut self.env),
+            LinkEvent::PingDenied(id, reason) => self.pings.on_denied(&mut self.env, &id, &reason),
+            LinkEvent::SubscriptionEnded(end) => match end {
+                SubscriptionEnd::Ended(cause, at_least) => {
+                    self.subscription.on_end(&mut self.env, cause, at_least);
+                }
+                SubscriptionEnd::Refused(cause) => self.subscription.on_refused(&mut self.env, cause),
+                SubscriptionEnd::Denied(reason) => self.subscription.turn_off(&mut self.env, reason),
+            },
+            LinkEvent::SubscriptionRetry(retry) => self.subscription.set_retry(retry),
+            LinkEvent::NotificationEnded(id, outcome) => self.notifications.end(&mut self.env, id, outcome),
+            LinkEvent::SessionLost(loss) => self.on_session_lost(*loss),
+            LinkEvent::Released => self.send_queued(),
+            LinkEvent::ChangesMissed => self.env.report_tools_gap(),
+            LinkEvent::SessionDoubted => self.ask_for_session(),
+            LinkEvent::Parked(parked, challenge) => {
+                self.on_parked(parked);
+                if let Some((key, challenge, calls)) = challenge {
+                    let targets = calls.into_iter().filter(|call| !self.calls.is_own(*call)).collect();
+                    self.env.event(Event::AuthNeeded { token: AuthToken::new(key), challenge, targets });
+                }
+            }
+            LinkEvent::Resumed(purpose) => match purpose {
+                Purpose::Call(call) => self.update_clocks_of(call),
+                Purpose::Discover | Purpose::Initialize => self.arm_handshake(),
+                Purpose::Ping => self.pings.arm_pong(&mut self.env),
+                Purpose::Listen => self.env.await_acknowledgement(),
+            },
+            LinkEvent::Authorized => self.update_clocks(),
+        }
+    }
+
+    /// Handles a request that waits for credentials. Only the total limits run meanwhile.
+    fn on_parked(&mut self, parked: Parked) {
+        match parked {
+            Parked::Request(Purpose::Discover | Purpose::Initialize) => {
+                self.starting.hold(&mut self.env);
+                self.update_clocks();
+            }
+            Parked::Request(Purpose::Call(call)) => self.update_clocks_of(call),
+            Parked::Request(Purpose::Ping) => self.env.timers.set(Timer::Ping, None),
+            Parked::Request(Purpose::Listen) => self.env.timers.set(Timer::Subscription, None),
+            Parked::Response => self.update_clocks(),
+            Parked::Listener => {
+                self.with_link(|link, env| link.http_mut().into_iter().for_each(|http| http.release(env)));
+            }
+            Parked::Other => {}
+        }
+    }
+
+    /// Handles the end of a session: the client ends all its exchanges, and opens another session.
+    fn on_session_lost(&mut self, loss: SessionLoss) {
+        let SessionLoss { request, notification, error } = loss;
+        match request {
+            // It has not run, so the client may repeat it, once.
+            Some((_, Purpose::Call(call))) if !self.calls.was_repeated(call) => self.calls.requeue(call, false),
+            Some((_, Purpose::Call(call))) => self.end(call, Err(CallError::Http(Box::new(error.clone())))),
+            Some((_, Purpose::Ping)) => self.pings.on_lost(&mut self.env),
+            Some((_, Purpose::Discover | Purpose::Initialize | Purpose::Listen)) | None => {}
+        }
+        if let Some(id) = notification {
+            self.notifications.end(&mut self.env, id, Err(CallError::Http(Box::new(error.clone()))));
+        }
+        let Some(http) = self.link.http_mut() else { return };
+        if !http.may_renew(&self.env) {
+            let cause = NegotiationCause::Http(Box::new(error));
+            let why = self.starting.error(&self.env, Stage::Initialize, cause);
+            return self.shut(Termination::Negotiation(why));
+        }
+        let Some(version) = self.env.version() else { return };
+        self.discard_session();
+        self.starting.begin(&mut self.env);
+        self.initialize(version, After::Session, false);
+    }
+
+    /// Ends the requests and responses on the exchanges of a session.
+    fn discard_session(&mut self) {
+        self.pings.end(&mut self.env);
+        self.questions.withdraw_all(&mut self.env);
+        self.with_link(|link, env| link.http_mut().into_iter().for_each(|http| http.end_session(env)));
+        for exchange in self.link.http().map(super::link::HttpLink::ids).unwrap_or_default() {
+            let discarded = self.with_link(|link, env| Some(link.http_mut()?.discard(env, exchange)));
+            match discarded {
+                Some(Discarded::Call { call, id, unsent }) => {
+                    self.env.ids.retire(&id);
+                    // A request that waited for credentials or for a connection has not run.
+                    if self.may_repeat(call) || unsent && !self.calls.was_repeated(call) {
+                        self.calls.requeue(call, !unsent);
+                    } else {
+                        self.end(call, Err(CallError::SessionEnded));
+                    }
+                }
+                Some(Discarded::Response) => {
+                    self.env.diagnose(DiagnosticKind::DroppedResponse, "the session has ended");
+                }
+                Some(Discarded::Other) | None => {}
+            }
+        }
+        // The questions of the server were withdrawn.
+        self.update_clocks();
+    }
+
+    /// Makes a ping to find out whether the session still exists. The end of a listener proves
+    /// nothing about the session. A client that waits for changes makes no other request that
+    /// would.
+    fn ask_for_session(&mut self) {
+        let Some(version) = self.env.version() else { return };
+        let id = self.send_request(Purpose::Ping, "ping", Object::new(), version);
+        if let (Some(exchange), Some(http)) = (self.env.ids.exchange(&id), self.link.http_mut()) {
+            http.limit_attempt(&mut self.env, exchange);
+        }
+    }
+
+    /// Handles a message of the server, on any exchange.
+    fn on_message(&mut self, exchange: ExchangeId, message: Message) {
+        match message {
+            Message::Response(response) => self.on_response(exchange, &response.id, response.payload),
+            Message::Request(request) => self.on_request(exchange, request),
+            Message::Notification(notification) => {
+                self.on_notification(exchange, notification.method, notification.params);
+            }
+            Message::Error(error) => {
+                self.env.diagnose(DiagnosticKind::IdlessError, error.to_string());
+                self.on_idless_error(error);
+            }
+        }
+    }
+
+    fn on_response(&mut self, exchange: ExchangeId, id: &Id, payload: Payload) {
+        let (id, found) = self.env.ids.find(id, exchange, self.env.config.match_text_ids);
+        match found {
+            Match::Pending { pending, deviating } => {
+                if deviating {
+                    self.env.diagnose(DiagnosticKind::TextId, id.to_string());
+                }
+                self.complete_request(exchange, &id, pending.purpose, Ok(payload));
+            }
+            Match::Retired if self.subscription.is_repeated_end(&id) => {}
+            Match::Retired => self.env.diagnose(DiagnosticKind::LateAnswer, id.to_string()),
+            Match::Unknown => self.env.diagnose(DiagnosticKind::UnknownId, id.to_string()),
+        }
+    }
+
+    /// Completes a request with its response, or with a failure in its place.
+    fn complete_request(
+        &mut self,
+        exchange: ExchangeId,
+        id: &Id,
+        purpose: Purpose,
+        answer: Result<Payload, ResponseFailure>,
+    ) {
+        self.link.answered(&mut self.env, exchange);
+        match (purpose, answer) {
+            (Purpose::Call(call), Ok(payload)) => self.on_called(call, payload),
+            (Purpose::Call(call), Err(ResponseFailure::Unreadable(e))) => self.end(call, Err(CallError::Decode(e))),
+            (Purpose::Call(call), Err(ResponseFailure::Denied { sent, reason })) => {
+                self.end(call, Err(CallError::Denied { sent, reason }));
+            }
+            (Purpose::Ping, Err(ResponseFailure::Denied { sent: Sent::No, reason })) => {
+                self.pings.on_denied(&mut self.env, id, &reason)
+            }
+            (Purpose::Ping, _) => self.pings.on_pong(&mut self.env, id),
+            (Purpose::Listen, Ok(payload)) => self.subscription.on_listened(&mut self.env, id, payload),
+            (Purpose::Listen, Err(spoilt)) => {
+                self.env.ids.retire(id);
+                match spoilt {
+                    ResponseFailure::Unreadable(_) => {
+                        self.subscription.on_end(&mut self.env, StreamEnd::Ended, None);
+                    }
+                    ResponseFailure::Denied { reason, .. } => self.subscription.turn_off(&mut self.env, reason),
+                }
+            }
+            (Purpose::Discover, Ok(payload)) => {
+                self.env.ids.retire(id);
+                self.on_discovered(payload);
+            }
+            (Purpose::Initialize, Ok(payload)) => {
+                self.env.ids.retire(id);
+                self.on_initialized(payload);
+            }
+            (Purpose::Discover | Purpose::Initialize, Err(spoilt)) => {
+                self.env.ids.retire(id);
+                match spoilt {
+                    ResponseFailure::Unreadable(e) => self.on_handshake_defect(e),
+                    ResponseFailure::Denied { reason, .. } => self.on_handshake_denied(reason),
+                }
+            }
+        }
+    }
+
+    fn on_notification(&mut self, exchange: ExchangeId, method: String, params: Option<RawJson>) {
+        let read = || Object::read_opt(params.as_ref()).unwrap_or_default();
+        match (method.as_str(), self.env.state()) {
+            ("notifications/progress", _) => self.on_progress(exchange, &read()),
+            ("notifications/cancelled", _) => self.on_cancelled(exchange, &read()),
+            (method, State::Ready) if self.on_subscribed(exchange, method, &read()) => {}
+            ("notifications/tools/list_changed", State::Ready) if self.env.is_legacy() => {
+                self.env.event(Event::ToolsChanged)
+            }
+            (_, State::Ready) => self.env.out.notification(method, params),
+            (
+                _,
+                State::Probing
+                | State::Initializing
+                | State::Lapsed
+                | State::Ending
+                | State::Restarting
+                | State::Closing
+                | State::Terminated,
+            ) => {
+                self.env.diagnose(DiagnosticKind::DroppedNotification, method);
+            }
+        }
+    }
+
+    /// Handles bytes that are no message.
+    fn on_defect(&mut self, exchange: ExchangeId, defect: InvalidMessage) {
+        let head = String::from_utf8_lossy(&defect.head[..defect.head.len().min(200)]).into_owned();
+        if defect.kind == InvalidKind::Denied {
+            self.env.diagnose(DiagnosticKind::Denied, format!("{defect}: {head}"));
+            return self.on_denied(exchange, &defect);
+        }
+        self.env.diagnose(DiagnosticKind::BadMessage, format!("{defect}: {head}"));
+        if self.env.config.malformed == Malformed::Fatal {
+            let why = Closed::Broken(defect.to_string());
+            return self.cut(Termination::Closed(why));
+        }
+        let id = defect.id.as_ref().filter(|_| self.env.config.fail_on_defect && !defect.has_method);
+        let Some(id) = id else { return };
+        if let (id, Match::Pending { pending, .. }) = self.env.ids.find(id, exchange, self.env.config.match_text_ids) {
+            let spoilt = ResponseFailure::Unreadable(DecodeError::new(defect.to_string()));
+            self.complete_request(exchange, &id, pending.purpose, Err(spoilt));
+        }
+    }
+
+    /// Handles a message of the server that a hook denied. If it is a request, the client sends an
+    /// error response. If it is a response, its request ends.
+    fn on_denied(&mut self, exchange: ExchangeId, defect: &InvalidMessage) {
+        match &defect.id {
+            Some(id) if defect.has_method => {
+                self.link.send_response(&mut self.env, exchange, rpc::error_response(Some(id), &defect.to_error()));
+            }
+            Some(id) => {
+                let reason = String::from_utf8_lossy(&defect.head).into_owned();
+                self.deny(exchange, id, Sent::Maybe, reason);
+            }
+            None => {}
+        }
+    }
+
+    /// Completes a request after a hook denied it or its response.
+    fn deny(&mut self, exchange: ExchangeId, id: &Id, sent: Sent, reason: String) {
+        if let (id, Match::Pending { pending, .. }) = self.env.ids.find(id, exchange, self.env.config.match_text_ids) {
+            self.complete_request(exchange, &id, pending.purpose, Err(ResponseFailure::Denied { sent, reason }));
+        }
+    }
+
+    /// Ends the client at once, without a message to the server.
+    fn cut(&mut self, why: Termination) {
+        if let Some(exchange) = self.link.duplex() {
+            self.shut(why);
+            self.drop_exchange(exchange);
+        } else {
+            self.shut(why);
+        }
+    }
+}

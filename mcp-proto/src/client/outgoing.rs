@@ -1,0 +1,136 @@
+//! Outgoing messages: requests, notifications, responses and cancellations. Also the ends of
+//! exchanges.
+
+use super::call_table::Stage;
+use super::ids::Purpose;
+use super::link::{Link, OutgoingRequest};
+use super::phase::Phase;
+use super::{CancelSignal, Client, Target, Termination, Timer};
+use crate::exchange::{Closed, Endpoint, ExchangeId};
+use crate::input::{CallId, NotificationId};
+use crate::model::lifecycle::meta;
+use crate::rpc::{self, Id, Object, RawJson};
+use crate::version::{Era, ProtocolVersion};
+
+impl Client {
+    /// Sends a request. Returns its id.
+    pub(super) fn send_request(
+        &mut self,
+        purpose: Purpose,
+        method: &str,
+        params: Object,
+        version: ProtocolVersion,
+    ) -> Id {
+        let exchange = self.link.next_exchange();
+        let id = self.env.ids.mint(self.env.now, purpose, exchange);
+        let params = self.with_meta(params, &id, purpose, version);
+        let message = rpc::request(&id, method, params.as_ref());
+        let fields = params.as_ref().map(|params| self.mirrored(method, params, version));
+        let request = OutgoingRequest {
+            id: id.clone(),
+            purpose,
+            method,
+            params: params.as_ref(),
+            message,
+            version,
+            fields: fields.and_then(Result::ok).unwrap_or_default(),
+            repeatable: match purpose {
+                // A duplex link never repeats a request: the tool need not be looked up.
+                Purpose::Call(call) => !self.env.is_duplex() && self.is_repeatable(call),
+                Purpose::Discover | Purpose::Initialize | Purpose::Ping | Purpose::Listen => true,
+            },
+        };
+        self.link.send_request(&mut self.env, exchange, request);
+        id
+    }
+
+    /// Returns the params of a request with the `_meta` members that the era demands, and with the
+    /// progress token if the call requests progress. These members replace those of the
+    /// application.
+    fn with_meta(&self, mut params: Object, id: &Id, purpose: Purpose, version: ProtocolVersion) -> Option<Object> {
+        let mut member = params.remove(meta::META).and_then(|meta| Object::read(&meta).ok()).unwrap_or_default();
+        if version.era() == Era::Modern {
+            for (key, value) in self.env.modern_meta(version).iter() {
+                member.set(key, value.clone());
+            }
+        }
+        member.remove(meta::PROGRESS_TOKEN);
+        if let Purpose::Call(call) = purpose
+            && self.calls.wants_token(&self.env, call)
+        {
+            member.set(meta::PROGRESS_TOKEN, RawJson::from(id));
+        }
+        if !member.is_empty() {
+            params.set(meta::META, member.into());
+        }
+        (!params.is_empty()).then_some(params)
+    }
+
+    /// Sends a notification. With an `id`, the client reports its delivery.
+    pub(super) fn send_notification(&mut self, method: &str, params: &Object, id: Option<NotificationId>) {
+        let params = (!params.is_empty()).then_some(params);
+        let message = rpc::notification(method, params);
+        self.link.send_notification(&mut self.env, (method, params), message, id);
+    }
+
+    /// Cancels the request of a call at the server, with the signal of the transport. `initialize`
+    /// and the probe are no calls, so a client never cancels them.
+    pub(super) fn signal_cancel(&mut self, call: CallId, reason: Option<&str>) {
+        let Some(Stage::Sent(id)) = self.calls.get(call).map(|call| &call.stage) else { return };
+        let id = id.clone();
+        self.send_cancel(&id, reason);
+    }
+
+    /// Cancels a request at the server.
+    pub(super) fn send_cancel(&mut self, id: &Id, reason: Option<&str>) {
+        let (is_legacy, is_duplex) = (self.env.is_legacy(), self.env.is_duplex());
+        let has_begun = !self.link.is_unsent(&self.env, id);
+        if self.env.config.cancel_signal == CancelSignal::Server && has_begun && (is_legacy || is_duplex) {
+            let params = Object::new().with("requestId", id).with_opt("reason", reason);
+            self.send_notification("notifications/cancelled", &params, None);
+        }
+        // From 2026-07-28 on, closing the response stream is the only cancellation signal over
+        // HTTP. Before that, it is no signal, and only frees the connection.
+        if !is_duplex && let Some(exchange) = self.env.ids.exchange(id) {
+            self.drop_exchange(exchange);
+        }
+    }
+
+    /// Ends an exchange. A notification on it ends as aborted.
+    pub(super) fn drop_exchange(&mut self, exchange: ExchangeId) {
+        let was_duplex = self.with_link(|link, env| link.drop_exchange(env, exchange));
+        if was_duplex {
+            self.notifications.end_all(&mut self.env, &Closed::Aborted);
+        }
+        self.terminate_if_done();
+    }
+
+    /// Ends all exchanges: a duplex one in order, HTTP ones at once. If the application closed the
+    /// client, a notification that is in flight over HTTP has limited time to complete. The client
+    /// also drops a connection that is still being opened, since its server has seen nothing. A
+    /// program runs already, or will run, and has time to end in order.
+    pub(super) fn end_exchanges(&mut self) {
+        let is_program = matches!(self.env.config.target, Target::Duplex(Endpoint::Program(_)));
+        match &mut self.link {
+            Link::Duplex(duplex) => match duplex.exchange() {
+                Some(exchange) if !duplex.has_reached_server() && !is_program => self.drop_exchange(exchange),
+                Some(_) | None => duplex.send_end(&mut self.env),
+            },
+            Link::Http(http) => {
+                let requested = matches!(self.env.phase, Phase::Closing(Termination::Requested));
+                for exchange in http.ids() {
+                    self.with_link(|link, env| {
+                        link.http_mut().into_iter().for_each(|http| http.end(env, exchange, requested));
+                    });
+                    self.terminate_if_done();
+                }
+            }
+        }
+    }
+
+    /// Handles a timer of an exchange that is due.
+    pub(super) fn on_link_timer(&mut self, timer: Timer) {
+        self.link.on_timeout(&mut self.env, timer);
+        self.run_link();
+    }
+}

@@ -1,0 +1,68 @@
+//! The phases of a client from its start to its end. `era.rs` and `restart.rs` contain the
+//! transitions.
+
+use super::{State, Termination};
+use crate::model::lifecycle::ServerInfo;
+use crate::version::ProtocolVersion;
+
+/// The phase of a client.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// The client sent `server/discover`.
+    Probing {
+        /// The revision in the request.
+        asked: ProtocolVersion,
+        /// Whether the server refused `initialize` before. The client then has no fallback left.
+        last_resort: bool,
+        /// Whether the client has already followed the server's list of revisions once.
+        corrected: bool,
+    },
+    /// The client sent `initialize`.
+    Initializing {
+        /// The revision in the request.
+        asked: ProtocolVersion,
+        /// The reason for the request, which determines the fallbacks that are left.
+        after: After,
+        /// Whether the client has already followed the server's list of revisions once.
+        corrected: bool,
+    },
+    Ready(ServerInfo),
+    /// The session ended, and the client could not open another. The next call tries again.
+    Lapsed,
+    /// The server closed its output. The client waits briefly for its exit status.
+    Ending(ServerInfo),
+    /// The server ended. A timer is armed for the next start.
+    Restarting,
+    Closing(Termination),
+    Terminated,
+}
+
+/// The reason for `initialize`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum After {
+    /// A verdict. If the server refuses `initialize`, the client probes it.
+    Verdict,
+    /// A probe with an inconclusive result. A server that refuses `initialize` and names a modern
+    /// revision of the client did understand the probe. A server that exits may have exited because
+    /// of the probe.
+    Probe,
+    /// The end of a session. If the client cannot open a new one now, it may succeed later.
+    Session,
+    /// Any other reason. The client has no fallback.
+    Else,
+}
+
+impl Phase {
+    pub(super) const fn state(&self) -> State {
+        match self {
+            Self::Probing { .. } => State::Probing,
+            Self::Initializing { .. } => State::Initializing,
+            Self::Ready(_) => State::Ready,
+            Self::Lapsed => State::Lapsed,
+            Self::Ending(_) => State::Ending,
+            Self::Restarting => State::Restarting,
+            Self::Closing(_) => State::Closing,
+            Self::Terminated => State::Terminated,
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What an engine dropped, ignored or rejected, as events with stable codes.
+
+use crate::peer_text::Visible;
+use alloc::string::String;
+use core::fmt;
+
+/// The engine dropped something of the peer, ignored it, or answered it with an error. It does none
+/// of these without a diagnostic. A diagnostic by itself never ends a connection. Its `Display` has
+/// [escapes](crate::error#text-of-a-peer).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Diagnostic {
+    /// The kind, which has a stable code.
+    pub kind: DiagnosticKind,
+    /// The subject: a method, an id, the head of a line. For people; neither redacted nor escaped.
+    pub detail: String,
+}
+
+/// Maximum length of the detail of a diagnostic, in bytes.
+const MAX_DETAIL: usize = 1 << 10;
+
+impl Diagnostic {
+    /// Creates a diagnostic, with at most the first 1 KiB of the detail: a queued diagnostic must
+    /// not hold a long text of the peer.
+    pub fn new(kind: DiagnosticKind, detail: impl Into<String>) -> Self {
+        let mut detail = detail.into();
+        if detail.len() > MAX_DETAIL {
+            let end = (0..=MAX_DETAIL).rev().find(|at| detail.is_char_boundary(*at)).unwrap_or_default();
+            detail = detail[..end].into();
+        }
+        Self { kind, detail }
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})", self.kind.code(), Visible(&self.detail), self.kind.action())
+    }
+}
+
+/// The kinds of [`Diagnostic`], each with a code that never changes. The third column says what the
+/// engine emits it about, the fourth what the engine did ([`action`](Self::action)).
+///
+/// | code | kind | subject | action |
+/// |---|---|---|---|
+/// | `bad-message` | `BadMessage` | bytes that are not a JSON-RPC message | skipped; answered with an error if the revision allows it |
+/// | `denied` | `Denied` | a message that a message hook refused | dropped; its call or its request ended with an error |
+/// | `unexpected-batch` | `UnexpectedBatch` | a batch that the revision or the limit does not allow, or `initialize` in a batch | answered with an error, or handled element by element |
+/// | `unknown-id` | `UnknownId` | a response to a request that was never sent | the response was ignored |
+/// | `late-answer` | `LateAnswer` | a response to a request that has ended | the response was ignored |
+/// | `text-id` | `TextId` | a response whose id is a numeric id as a string | matched to the numeric id |
+/// | `idless-error` | `IdlessError` | an error response without an id | ignored: it ends no call |
+/// | `unknown-method` | `UnknownMethod` | a request or a notification of an unknown method | answered with -32601, or the notification was ignored |
+/// | `unexpected-request` | `UnexpectedRequest` | a request of the server on 2026-07-28 or before negotiation | ignored, or answered with -32600 |
+/// | `unexpected-response` | `UnexpectedResponse` | a response of a kind that the revision or the HTTP status rules out | ignored, or answered with -32600 |
+/// | `unknown-progress` | `UnknownProgress` | progress of an unknown progress token | ignored |
+/// | `stale-progress` | `StaleProgress` | progress that does not increase | ignored |
+/// | `bad-params` | `BadParams` | params without the shape of their method | answered with -32602, or the notification was ignored |
+/// | `unknown-cancel` | `UnknownCancel` | a cancellation of a request that is not running | ignored |
+/// | `long-id` | `LongId` | an id or a progress token longer than [`FrameLimits::max_id`](crate::limits::FrameLimits::max_id) | the request was answered with -32600; a progress token or a cancellation was ignored |
+/// | `out-of-place` | `OutOfPlace` | a part that the connection cannot send at this point | the part was not written |
+/// | `duplicate-request-id` | `DuplicateRequestId` | a request with an id that was used before | the later request was answered with -32600 |
+/// | `too-many-requests` | `TooManyRequests` | a request beyond a limit, or during a shutdown | answered with -32603 |
+/// | `too-many-inputs` | `TooManyInputs` | a request for input beyond a limit | answered with an error |
+/// | `missing-capability` | `MissingCapability` | a request for input that the client does not support | answered with an error |
+/// | `bad-state` | `BadState` | a `requestState` that the server did not seal, or that has expired | answered with -32602 |
+/// | `before-initialize` | `BeforeInitialize` | a legacy request before `initialize` | answered with -32600 |
+/// | `second-initialize` | `SecondInitialize` | a second `initialize` in a session | answered with -32600 |
+/// | `http-defect` | `BadRequest` | an HTTP request that violates HTTP, the transport or a limit | answered with the status, or aborted if a response had begun |
+/// | `header-mismatch` | `HeaderMismatch` | header fields that contradict the message | answered with -32020 |
+/// | `foreign-host` | `ForeignHost` | a host or an origin that is not allowed | answered with 403: `ServerConfig::hosts` does not allow it |
+/// | `unknown-content-type` | `UnknownContentType` | never emitted: such a call ends with [`CallError::ContentType`](crate::CallError::ContentType) | the call failed |
+/// | `bad-event` | `BadEvent` | a part that the exchange cannot have | skipped |
+/// | `write-stalled` | `WriteStalled` | a peer that accepts no byte, or reads no response | the exchange was aborted |
+/// | `handler-deadline` | `HandlerDeadline` | a handler that exceeded its deadline | answered with -32603 |
+/// | `dropped-notification` | `DroppedNotification` | a notification that cannot be delivered | dropped |
+/// | `late-bytes` | `LateBytes` | bytes after the HTTP response | ignored; the connection was closed |
+/// | `fell-back-to-legacy` | `FellBackToLegacy` | a server that failed the probe with `server/discover` | `initialize` was sent |
+/// | `ask-timeout` | `AskTimeout` | a client that did not provide input in time | the requests for input were cancelled; their request was answered with -32603 |
+/// | `unknown-exchange` | `UnknownExchange` | an event of an exchange that is not open | ignored |
+/// | `unsupported-version` | `UnsupportedVersion` | a request of a revision that the server does not support | answered with -32022 |
+/// | `handshake-timeout` | `HandshakeTimeout` | a duplex connection without a request | the exchange was aborted |
+/// | `too-many-exchanges` | `TooManyExchanges` | an exchange beyond a limit | answered with 503, or aborted |
+/// | `recording-ended` | `RecordingEnded` | a recording that cannot continue | nothing more is recorded |
+/// | `invalid-tool` | `InvalidTool` | a listed tool that a client must not call | removed from the list |
+/// | `refresh-failed` | `RefreshFailed` | a list of tools that the client cannot fetch again | the calls that waited for it ended with their original errors |
+/// | `bad-session` | `BadSession` | an HTTP request without a valid session id, or a session id that a client cannot use | a server answered with 400 or 404; a client did not use the id |
+/// | `listener-off` | `ListenerOff` | a server without notifications outside of calls, or with a failed stream for them | calls continue without them |
+/// | `bad-subscription` | `BadSubscription` | a notification of no subscription, or a server that accepts only a part of one | the notification was ignored, or the subscription was reduced |
+/// | `control-event` | `ControlEvent` | a server-sent event of a type that the protocol does not define | ignored |
+/// | `dropped-response` | `DroppedResponse` | a response to the server that cannot be delivered | dropped: the server does not receive the response |
+/// | `dropped-answer` | `DroppedAnswer` | a response to a client that has disconnected | dropped: the client cannot resume |
+/// | `missing-structure` | `MissingStructure` | a result without `structuredContent` of a tool with an output schema | sent with `isError`: its tool declares an output schema |
+/// | `long-event-id` | `LongEventId` | an event id that is too long | not kept: the client does not resume the stream from this event |
+/// | `not-admitted` | `NotAdmitted` | a connection that the application did not admit | the connection was closed unserved |
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the table describes them")]
+pub enum DiagnosticKind {
+    BadMessage,
+    Denied,
+    UnexpectedBatch,
+    UnknownId,
+    LateAnswer,
+    TextId,
+    IdlessError,
+    UnknownMethod,
+    UnexpectedRequest,
+    UnexpectedResponse,
+    UnknownProgress,
+    StaleProgress,
+    BadParams,
+    UnknownCancel,
+    LongId,
+    OutOfPlace,
+    DuplicateRequestId,
+    TooManyRequests,
+    TooManyInputs,
+    MissingCapability,
+    BadState,
+    BeforeInitialize,
+    SecondInitialize,
+    BadRequest,
+    HeaderMismatch,
+    ForeignHost,
+    UnknownContentType,
+    BadEvent,
+    WriteStalled,
+    HandlerDeadline,
+    DroppedNotification,
+    LateBytes,
+    FellBackToLegacy,
+    AskTimeout,
+    UnknownExchange,
+    UnsupportedVersion,
+    HandshakeTimeout,
+    TooManyExchanges,
+    RecordingEnded,
+    InvalidTool,
+    RefreshFailed,
+    BadSession,
+    ListenerOff,
+    BadSubscription,
+    ControlEvent,
+    DroppedResponse,
+    DroppedAnswer,
+    MissingStructure,
+    LongEventId,
+    NotAdmitted,
+}
+
+impl DiagnosticKind {
+    /// Returns the stable code.
+    pub const fn code(self) -> &'static str {
+        self.row().0
+    }
+
+    /// Returns what the engine did.
+    pub const fn action(self) -> &'static str {
+        self.row().1
+    }
+
+    const fn row(self) -> (&'static str, &'static str) {
+        match self {
+            Self::BadMessage => ("bad-message", "skipped; answered with an error if the revision allows it"),
+            Self::Denied => ("denied", "dropped; its call or its request ended with an error"),
+            Self::UnexpectedBatch => ("unexpected-batch", "answered with an error, or handled element by element"),
+            Self::UnknownId => ("unknown-id", "the response was ignored"),
+            Self::LateAnswer => ("late-answer", "the response was ignored"),
+            Self::TextId => ("text-id", "matched to the numeric id"),
+            Self::IdlessError => ("idless-error", "ignored: it ends no call"),
+            Self::UnknownMethod => ("unknown-method", "answered with -32601, or the notification was ignored"),
+            Self::UnexpectedRequest => ("unexpected-request", "ignored, or answered with -32600"),
+            Self::UnexpectedResponse => ("unexpected-response", "ignored, or answered with -32600"),
+            Self::UnknownProgress => ("unknown-progress", "ignored"),
+            Self::StaleProgress => ("stale-progress", "ignored"),
+            Self::BadParams => ("bad-params", "answered with -32602, or the notification was ignored"),
+            Self::UnknownCancel => ("unknown-cancel", "ignored"),
+            Self::LongId => {
+                ("long-id", "the request was answered with -32600; a progress token or a cancellation was ignored")
+            }
+            Self::OutOfPlace => ("out-of-place", "the part was not written"),
+            Self::DuplicateRequestId => ("duplicate-request-id", "the later request was answered with -32600"),
+            Self::TooManyRequests => ("too-many-requests", "answered with -32603"),
+            Self::TooManyInputs => ("too-many-inputs", "answered with an error"),
+            Self::MissingCapability => ("missing-capability", "answered with an error"),
+            Self::BadState => ("bad-state", "answered with -32602"),
+            Self::BeforeInitialize => ("before-initialize", "answered with -32600"),
+            Self::SecondInitialize => ("second-initialize", "answered with -32600"),
+            Self::BadRequest => ("http-defect", "answered with the status, or aborted if a response had begun"),
+            Self::HeaderMismatch => ("header-mismatch", "answered with -32020"),
+            Self::ForeignHost => ("foreign-host", "answered with 403: `ServerConfig::hosts` does not allow it"),
+            Self::UnknownContentType => ("unknown-content-type", "the call failed"),
+            Self::BadEvent => ("bad-event", "skipped"),
+            Self::WriteStalled => ("write-stalled", "the exchange was aborted"),
+            Self::HandlerDeadline => ("handler-deadline", "answered with -32603"),
+            Self::DroppedNotification => ("dropped-notification", "dropped"),
+            Self::LateBytes => ("late-bytes", "ignored; the connection was closed"),
+            Self::FellBackToLegacy => ("fell-back-to-legacy", "`initialize` was sent"),
+            Self::AskTimeout => {
+                ("ask-timeout", "the requests for input were cancelled; their request was answered with -32603")
+            }
+            Self::UnknownExchange => ("unknown-exchange", "ignored"),
+            Self::UnsupportedVersion => ("unsupported-version", "answered with -32022"),
+            Self::HandshakeTimeout => ("handshake-timeout", "the exchange was aborted"),
+            Self::TooManyExchanges => ("too-many-exchanges", "answered with 503, or aborted"),
+            Self::InvalidTool => ("invalid-tool", "removed from the list"),
+            Self::RefreshFailed => ("refresh-failed", "the calls that waited for it ended with their original errors"),
+            Self::RecordingEnded => ("recording-ended", "nothing more is recorded"),
+            Self::BadSession => ("bad-session", "a server answered with 400 or 404; a client did not use the id"),
+            Self::ListenerOff => ("listener-off", "calls continue without them"),
+            Self::BadSubscription => {
+                ("bad-subscription", "the notification was ignored, or the subscription was reduced")
+            }
+            Self::ControlEvent => ("control-event", "ignored"),
+            Self::DroppedAnswer => ("dropped-answer", "dropped: the client cannot resume"),
+            Self::MissingStructure => ("missing-structure", "sent with `isError`: its tool declares an output schema"),
+            Self::LongEventId => ("long-event-id", "not kept: the client does not resume the stream from this event"),
+            Self::NotAdmitted => ("not-admitted", "the connection was closed unserved"),
+            Self::DroppedResponse => ("dropped-response", "dropped: the server does not receive the response"),
+        }
+    }
+}

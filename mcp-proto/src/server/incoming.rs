@@ -1,0 +1,74 @@
+//! A request as the application gets it.
+
+use crate::exchange::{Peer, RequestHead};
+use crate::input::{Principal, SessionKey};
+use crate::model::lifecycle::{ClientCapabilities, Implementation};
+use crate::rpc::{ErrorObject, Object, RawJson};
+use crate::version::ProtocolVersion;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+
+/// A request for the application.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Incoming {
+    /// The method.
+    pub method: String,
+    /// The params without `_meta`, `inputResponses` and `requestState`.
+    pub params: Object,
+    /// The `_meta` member.
+    pub meta: Object,
+    /// The client, and the rules of the request.
+    pub context: Context,
+    /// The input responses of earlier rounds, by name: results as received, or errors. On a modern
+    /// connection, only those of the last round before [`open`](super::Responder::open) has run.
+    /// Empty there if the request brought no state, since the server then requested no input (but
+    /// see [`unasked_answers`](super::ServerConfig::unasked_answers)).
+    pub inputs: BTreeMap<String, Result<RawJson, ErrorObject>>,
+    /// The state that the handler keeps between rounds. On a modern connection it is sealed until
+    /// [`open`](super::Responder::open) opens it.
+    pub state: Option<RequestState>,
+    /// Identifies the round whose input responses the request brings. No other round of any request
+    /// has the same nonce. A client can send a sealed state again until it expires
+    /// ([`state_lifetime`](crate::limits::ServerLimits::state_lifetime)). A handler that must not
+    /// act twice on the same responses remembers the nonces for that time. `None` if no sealed
+    /// state was opened. This is the case in the first round. It is also the case before
+    /// 2026-07-28: the engine itself keeps the state there, and accepts one response to each round.
+    pub nonce: Option<String>,
+}
+
+/// The client, and the rules of a request.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Context {
+    /// The revision of the request.
+    pub version: ProtocolVersion,
+    /// The name and version that the client declared. For people: do not base decisions on it.
+    pub client: Option<Arc<Implementation>>,
+    /// The capabilities that the client declared: for this request (modern), or for its connection
+    /// or session (legacy). Empty if a legacy request is served without a session. All requests
+    /// with the same declaration share it, since a client may send a large declaration once, and
+    /// many requests.
+    pub capabilities: Arc<ClientCapabilities>,
+    /// The peer of the exchange.
+    pub peer: Peer,
+    /// The head of the HTTP request that carried it. `None` on every other transport.
+    pub http: Option<Arc<RequestHead>>,
+    /// The principal that the application gave when it admitted the HTTP request or the connection.
+    pub principal: Option<Principal>,
+    /// The HTTP session of a legacy request. `None` on other transports, and for requests without a
+    /// session.
+    pub session: Option<SessionKey>,
+    /// Whether the client requested progress.
+    pub wants_progress: bool,
+}
+
+/// The state that a request brings.
+#[derive(Clone, PartialEq, Debug)]
+pub enum RequestState {
+    /// The engine kept it, or has opened it.
+    Kept(RawJson),
+    /// The client sent it. Do not trust it before it is opened.
+    Sealed(String),
+}

@@ -1,0 +1,60 @@
+//! The keys by which the engine finds its sessions and streams, and those of its timers.
+
+use crate::exchange::ExchangeId;
+use crate::input::{RequestKey, SessionKey};
+
+/// The key of a stream within an engine.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct StreamKey(pub(super) u64);
+
+/// How the engine finds a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum SessionRef {
+    /// The one of a duplex connection.
+    Duplex(ExchangeId),
+    Http(SessionKey),
+}
+
+impl SessionRef {
+    /// Returns the key of an HTTP session.
+    pub(super) const fn http(self) -> Option<SessionKey> {
+        match self {
+            Self::Duplex(_) => None,
+            Self::Http(session) => Some(session),
+        }
+    }
+}
+
+/// Where the response of a request goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ReplyTo {
+    /// A duplex connection.
+    Duplex(ExchangeId),
+    /// The response stream of an HTTP POST. A legacy one can outlive the exchange that brought it.
+    Stream(StreamKey),
+}
+
+/// The timers of a server.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Timer {
+    /// Limit for the first request on a duplex connection.
+    Handshake(ExchangeId),
+    /// Limit for an exchange that accepts no byte.
+    Stall(ExchangeId),
+    /// Limit for the requests of a client that has closed its sending side.
+    End(ExchangeId),
+    /// Limit for a handler.
+    Handler(RequestKey),
+    /// Limit for the input of a client.
+    Ask(RequestKey),
+    /// The next keep-alive comment of an event stream.
+    KeepAlive(ExchangeId),
+    /// Limit for the admission of an HTTP request or a connection.
+    Admit(ExchangeId),
+    /// The end of the time for which a finished stream is kept.
+    Keep(StreamKey),
+    /// The next sweep of idle sessions.
+    Sweep,
+    /// The end of the grace period of a shutdown.
+    Grace,
+}

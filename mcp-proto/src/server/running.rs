@@ -1,0 +1,124 @@
+//! A running request: what the engine keeps of it until its response goes out.
+
+use super::client::ClientKey;
+use super::incoming::Incoming;
+use super::keys::ReplyTo;
+use super::seal::Inputs;
+use super::session::Session;
+use crate::error::Refusal;
+use crate::exchange::ExchangeId;
+use crate::model::Progress;
+use crate::model::lifecycle::meta;
+use crate::model::logging::LogLevel;
+use crate::rpc::{EncodeError, Id, Object, RawJson, notification};
+use crate::time::Instant;
+use crate::version::ProtocolVersion;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use bytes::Bytes;
+use core::time::Duration;
+
+/// A request that the application handles, or that waits for its client.
+#[derive(Debug)]
+pub(super) struct Running {
+    /// The exchange that brought it. It may be over.
+    pub(super) exchange: ExchangeId,
+    /// The client that its place and its bytes count for.
+    pub(super) client: ClientKey,
+    pub(super) reply_to: ReplyTo,
+    pub(super) id: Id,
+    pub(super) version: ProtocolVersion,
+    /// The batch that its response belongs to, on a duplex connection.
+    pub(super) batch: Option<u64>,
+    /// Its progress token.
+    pub(super) token: Option<Id>,
+    /// The lowest level of log messages that the request wants. `None`: it wants none.
+    pub(super) log_level: Option<LogLevel>,
+    /// The last progress that the application reported.
+    pub(super) progress: Option<f64>,
+    /// The newest progress notification, if it waits for room.
+    pub(super) held: Option<Bytes>,
+    /// When the handler was entered last.
+    pub(super) since: Instant,
+    /// How long it ran in earlier rounds.
+    pub(super) spent: Duration,
+    pub(super) stage: Stage,
+    /// The request for a further round. `None` on 2026-07-28, where the client sends it again.
+    pub(super) entry: Option<Box<Entry>>,
+    /// The memory that it holds, in bytes, as estimated.
+    pub(super) size: usize,
+}
+
+impl Running {
+    /// Returns the request, if it is a legacy one.
+    pub(super) fn request(&self) -> Option<&Incoming> {
+        self.entry.as_ref().map(|entry| &entry.incoming)
+    }
+
+    /// Returns the size of the pending progress notification, in bytes.
+    pub(super) fn held_size(&self) -> Option<usize> {
+        self.held.as_ref().map(Bytes::len)
+    }
+
+    /// Takes the pending progress notification.
+    pub(super) const fn take_held(&mut self) -> Option<Bytes> {
+        self.held.take()
+    }
+
+    /// Returns the notification for this progress, which must be above the last.
+    pub(super) fn write_progress(&mut self, progress: &Progress) -> Result<Bytes, Refusal> {
+        let token = self.token.as_ref().ok_or(Refusal::NotWanted)?;
+        let params = Object::new().with(meta::PROGRESS_TOKEN, token);
+        let params = progress
+            .write(params, self.version.rules().progress_message)
+            .ok_or_else(|| Refusal::Unencodable(EncodeError::new("json has no such number")))?;
+        if self.progress.is_some_and(|last| progress.progress <= last) {
+            return Err(Refusal::NotIncreasing);
+        }
+        self.progress = Some(progress.progress);
+        Ok(notification("notifications/progress", Some(&params)))
+    }
+}
+
+/// The state of a request.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// The application has its responder.
+    Handler,
+    /// The client has to respond to requests of the engine.
+    Asking(Asking),
+}
+
+/// The engine's requests of one round.
+#[derive(Debug, Default)]
+pub(super) struct Asking {
+    /// Those without a response: the id on the wire, and the name.
+    pub(super) open: BTreeMap<i64, String>,
+    /// The state that the handler receives again.
+    pub(super) state: Option<RawJson>,
+    /// The deadline for the responses.
+    pub(super) until: Instant,
+}
+
+impl Asking {
+    /// Closes the open questions in the table of their session.
+    pub(super) fn close_in(&self, session: &mut Session) {
+        self.ids().for_each(|id| {
+            session.close_question(id);
+        });
+    }
+
+    /// Returns the ids of the requests without a response.
+    pub(super) fn ids(&self) -> impl Iterator<Item = i64> + '_ {
+        self.open.keys().copied()
+    }
+}
+
+/// A legacy request, for the rounds after the first.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) incoming: Incoming,
+    pub(super) inputs: Inputs,
+    pub(super) rounds: u32,
+}

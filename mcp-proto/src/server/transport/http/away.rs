@@ -1,0 +1,89 @@
+//! Requests whose client is away: no exchange carries their stream. The client may resume as long
+//! as its session lasts. The cost is bounded until then: the engine's requests have less time, and
+//! the engine evicts requests of such clients if there is no room.
+
+use super::sessions::HttpState;
+use super::streams::ResponseStream;
+use crate::error::DiagnosticKind;
+use crate::input::{RequestKey, SessionKey};
+use crate::server::client::Client;
+use crate::server::env::Env;
+use crate::server::keys::{ReplyTo, SessionRef, Timer};
+use crate::server::requests::Requests;
+use crate::server::running::{Running, Stage};
+
+impl HttpState {
+    /// Returns whether no exchange whose client is there carries the stream of a request or the
+    /// session's own stream. A client that has closed its sending side may still read or have left:
+    /// the server learns that only when it writes.
+    fn is_away(&self, env: &Env, reply_to: ReplyTo) -> bool {
+        let ReplyTo::Stream(key) = reply_to else { return false };
+        let Some(stream) = self.streams.get(&key) else { return false };
+        let own = stream.session().and_then(|session| self.http_session(session)?.own);
+        let own = own.and_then(|own| self.streams.get(&own));
+        let is_there = |stream: &ResponseStream| {
+            let exchange = stream.exchange().and_then(|x| env.exchanges.get(&x)?.binding.http());
+            exchange.is_some_and(|http| !http.read_closed)
+        };
+        !is_there(stream) && !own.is_some_and(is_there)
+    }
+
+    /// Returns whether a request waits for a client that is away, or its client can neither resume
+    /// nor cancel it, since it belongs to no session.
+    fn is_unheard(&self, env: &Env, running: &Running) -> bool {
+        let ReplyTo::Stream(stream) = running.reply_to else { return false };
+        let is_lost = self.stream(stream).is_some_and(|stream| stream.session().is_none() && stream.is_lost());
+        is_lost || matches!(running.stage, Stage::Asking(_)) && self.is_away(env, running.reply_to)
+    }
+}
+
+impl Requests {
+    /// Returns the number of running handlers whose client has left and cannot resume.
+    pub(in crate::server) fn unheard(&self, http: &HttpState) -> usize {
+        let is_unheard = |(_, running): &(RequestKey, &Running)| match (running.reply_to, &running.stage) {
+            (ReplyTo::Stream(stream), Stage::Handler) => http.stream(stream).is_some_and(ResponseStream::is_lost),
+            _ => false,
+        };
+        self.iter().filter(is_unheard).count()
+    }
+
+    /// Sets the deadline of the engine's requests: less while the client is away.
+    pub(in crate::server) fn time_questions(&self, env: &mut Env, http: &HttpState, key: RequestKey) {
+        let Some(running) = self.get(key) else { return };
+        let Stage::Asking(asking) = &running.stage else { return };
+        let until = asking.until;
+        let time = match http.is_away(env, running.reply_to) {
+            false => until,
+            // A client that was away before gets no more time.
+            true => match env.timers.get(Timer::Ask(key)).filter(|armed| *armed < until) {
+                Some(armed) => armed,
+                None => until.min(env.now + env.config.limits.server.away_timeout),
+            },
+        };
+        env.timers.set(Timer::Ask(key), Some(time));
+    }
+
+    /// As [`time_questions`](Self::time_questions), for all requests of a session whose client has
+    /// come back or left.
+    pub(super) fn time_questions_of(&self, env: &mut Env, http: &HttpState, session: SessionKey) {
+        let Some(session) = SessionRef::Http(session).get(env, http) else { return };
+        session.asking().into_iter().for_each(|key| self.time_questions(env, http, key));
+    }
+
+    /// Evicts the oldest request of a client, or of all clients, that is of no use to a client that
+    /// is away, to free a slot. Returns false if there is none.
+    pub(in crate::server) fn end_unheard(&mut self, env: &mut Env, http: &mut HttpState, of: Option<&Client>) -> bool {
+        let found = self.iter().find(|(_, running)| {
+            of.is_none_or(|client| env.shares.client(running.client) == Some(client)) && http.is_unheard(env, running)
+        });
+        let Some((key, stage)) = found.map(|(key, running)| (key, &running.stage)) else { return false };
+        let is_asking = matches!(stage, Stage::Asking(_));
+        env.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and its place is needed");
+        if is_asking {
+            self.end_request(env, http, key, "the client was away, and the server needed the room");
+        } else {
+            self.cancel(env, http, key, false);
+        }
+        true
+    }
+}

@@ -1,0 +1,78 @@
+//! The state of an HTTP exchange.
+
+use super::accept::Accepts;
+use crate::exchange::{Inbound, RequestHead};
+use crate::http_support::HttpSupport;
+use crate::input::{AdmitKey, Principal};
+use crate::server::keys::StreamKey;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+/// The state of an HTTP exchange whose response is not written.
+#[derive(Debug)]
+pub(in crate::server) struct Http {
+    pub(super) head: Arc<RequestHead>,
+    /// The media types that the client accepts.
+    pub(super) accepts: Accepts,
+    /// From whom it comes, once that was decided.
+    pub(super) principal: Option<Principal>,
+    pub(super) stage: Stage,
+    /// The client has closed its sending side. It may have left.
+    pub(super) read_closed: bool,
+    pub(super) _support: HttpSupport,
+}
+
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// The application decides from the head. `early`: the message, from a driver that does not
+    /// hold the body back.
+    Admitting { key: AdmitKey, early: Option<Box<Inbound>> },
+    /// The engine waits for its message.
+    Reading,
+    /// The engine responds at once.
+    Answering,
+    /// It carries the response stream of a request, or the stream of a GET.
+    Carrying(StreamKey),
+    /// Everything was sent and is not written yet, so the stream is kept.
+    Written(StreamKey),
+}
+
+impl Http {
+    /// From whom it comes, once that was decided.
+    pub(in crate::server) const fn principal(&self) -> Option<&Principal> {
+        self.principal.as_ref()
+    }
+
+    pub(in crate::server) fn head(&self) -> &RequestHead {
+        &self.head
+    }
+
+    /// Returns the stream that it carries.
+    pub(in crate::server) const fn stream(&self) -> Option<StreamKey> {
+        match self.stage {
+            Stage::Carrying(stream) => Some(stream),
+            Stage::Admitting { .. } | Stage::Reading | Stage::Answering | Stage::Written(_) => None,
+        }
+    }
+
+    /// Returns the stream that it carries, or whose end is not written yet.
+    pub(in crate::server) const fn open_stream(&self) -> Option<StreamKey> {
+        match self.stage {
+            Stage::Carrying(stream) | Stage::Written(stream) => Some(stream),
+            Stage::Admitting { .. } | Stage::Reading | Stage::Answering => None,
+        }
+    }
+
+    /// Returns the key of its admission, while the application has not decided.
+    pub(in crate::server) const fn waits_for_admission(&self) -> Option<AdmitKey> {
+        match self.stage {
+            Stage::Admitting { key, .. } => Some(key),
+            Stage::Reading | Stage::Answering | Stage::Carrying(_) | Stage::Written(_) => None,
+        }
+    }
+
+    /// Returns the head, and the principal of its admission.
+    pub(in crate::server) fn origin(&self) -> (Arc<RequestHead>, Option<Principal>) {
+        (self.head.clone(), self.principal.clone())
+    }
+}

@@ -1,0 +1,255 @@
+//! HTTP exchanges: each request is an exchange of its own (2025-11-25 transports; 2026-07-28
+//! streamable-http). Both eras share the endpoint. The engine refuses a request for faults of its
+//! head before it reads the body. It decides the status before it writes anything. This file
+//! contains the parts that both eras share. `modern.rs` and `legacy.rs` are the eras. `streams.rs`
+//! and `sessions.rs` hold the state that outlives an exchange.
+
+mod accept;
+mod away;
+mod cors;
+mod evict;
+mod exchange;
+mod headers;
+mod history;
+mod hosts;
+mod legacy;
+mod modern;
+mod respond;
+mod sessions;
+mod streams;
+
+pub(in crate::server) use exchange::Http;
+pub(crate) use respond::unavailable;
+pub(in crate::server) use sessions::HttpState;
+pub(in crate::server) use streams::ResponseStream;
+
+use super::Binding;
+use crate::error::DiagnosticKind;
+use crate::exchange::{ExchangeId, Headers, Inbound, Outbound, RequestHead};
+use crate::http_support::HttpSupport;
+use crate::input::Admission;
+use crate::rpc::{ErrorObject, code};
+use crate::server::env::Env;
+use crate::server::keys::{ReplyTo, SessionRef, Timer};
+use crate::server::{Life, Output, Server, Sessions};
+use accept::Accepts;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use bytes::Bytes;
+use exchange::Stage;
+use headers::names_modern;
+use streams::Opening;
+
+impl Server {
+    pub(in crate::server) fn open_http(&mut self, x: ExchangeId, head: RequestHead) {
+        let Some(support) = HttpSupport::get() else {
+            return self.env.diagnose(DiagnosticKind::UnknownExchange, "HTTP is not compiled in");
+        };
+        let accepts = Accepts::of(&head.headers);
+        let http = Http {
+            head: Arc::new(head),
+            accepts,
+            principal: None,
+            stage: Stage::Reading,
+            read_closed: false,
+            _support: support,
+        };
+        let head = http.head.clone();
+        let peer = self.http.sender.take_if(|(of, _)| *of == x).map(|(_, peer)| peer).unwrap_or_default();
+        self.env.unread.remove(&x);
+        if !self.enter(x, peer.clone(), Binding::Http(http)) {
+            self.env.leave_unread(x);
+            let response = self.shared.config.for_page(&head, unavailable("the server is busy"));
+            return self.env.queue.push(Output::Send(x, response));
+        }
+        if let Some((why, name)) = self.shared.config.distant(&peer).or_else(|| self.shared.config.stranger(&head)) {
+            self.env.diagnose(DiagnosticKind::ForeignHost, &name);
+            return self.env.refuse_head(x, 403, why);
+        }
+        let path = head.target.split(['?', '#']).next().unwrap_or_default();
+        if self.shared.config.path.as_deref().is_some_and(|served| served != path) {
+            return self.env.refuse_head(x, 404, "nothing is served at this path");
+        }
+        if let Some(headers) = self.shared.config.preflight(&head) {
+            return self.env.answer_with(x, 204, headers, Bytes::new());
+        }
+        if self.shared.config.admit {
+            let key = self.requests.mint_admit_key();
+            self.env.ask_admission(x, key, peer, Some(head));
+            if let Some(http) = self.env.http(x) {
+                http.stage = Stage::Admitting { key, early: None };
+            }
+        } else if head.headers.get("expect").is_some() {
+            self.env.send(x, Outbound::Continue);
+        }
+    }
+
+    /// The application has decided about the admission of a request.
+    pub(in crate::server) fn http_admission(&mut self, x: ExchangeId, admission: Admission) {
+        let Some(http) = self.env.http(x) else { return };
+        let Stage::Admitting { early, .. } = &mut http.stage else { return };
+        let early = early.take();
+        let challenge = |challenge: Option<String>| match challenge {
+            Some(challenge) => Headers::new().with("WWW-Authenticate", challenge),
+            None => Headers::new(),
+        };
+        match admission {
+            Admission::Accept(principal) => {
+                http.principal = principal.clone();
+                http.stage = Stage::Reading;
+                if !self.env.counts_as(x, principal.as_ref()) {
+                    return self.env.refuse_busy(x, None, "the client has taken its share of the server");
+                }
+                self.env.send(x, Outbound::Continue);
+                early.into_iter().for_each(|item| self.http_item(x, *item));
+            }
+            Admission::Unauthorized(with) => self.env.refuse(x, 401, challenge(Some(with)), "credentials are needed"),
+            Admission::Forbidden(with) => self.env.refuse(x, 403, challenge(with), "the credentials do not suffice"),
+        }
+    }
+
+    pub(in crate::server) fn http_item(&mut self, x: ExchangeId, item: Inbound) {
+        let Some(http) = self.env.http(x) else { return };
+        if let Inbound::Reject(defect) = item {
+            let has_status = match http.stage {
+                Stage::Admitting { .. } | Stage::Reading | Stage::Answering => false,
+                Stage::Carrying(stream) => self.http.stream(stream).is_some_and(ResponseStream::has_begun),
+                Stage::Written(_) => true,
+            };
+            if has_status {
+                // The status has been sent.
+                self.env.diagnose(DiagnosticKind::BadRequest, defect.why);
+                return self.abort(x);
+            }
+            self.env.http_reject(x, &defect);
+            return self.drop_exchange(x);
+        }
+        match &mut http.stage {
+            Stage::Reading => {
+                // The end of the body follows.
+                http.stage = Stage::Answering;
+                let (head, accepts) = (http.head.clone(), http.accepts);
+                self.http_request(x, &head, accepts, item);
+            }
+            Stage::Admitting { early: early @ None, .. } => *early = Some(Box::new(item)),
+            // The end of the body, and anything that a client appends to it.
+            Stage::Admitting { .. } | Stage::Answering | Stage::Carrying(_) | Stage::Written(_) => {}
+        }
+    }
+
+    /// The client has closed its sending side. A legacy client that has sent a request may still
+    /// read the response.
+    pub(in crate::server) fn http_read_closed(&mut self, x: ExchangeId) {
+        let stays = match self.env.http(x).map(|http| &http.stage) {
+            Some(Stage::Carrying(stream)) => {
+                let stream = *stream;
+                self.http.stream(stream).is_some_and(ResponseStream::may_be_awaited)
+            }
+            Some(Stage::Written(_)) | None => true,
+            Some(Stage::Admitting { .. } | Stage::Reading | Stage::Answering) => false,
+        };
+        if !stays {
+            return self.abort(x);
+        }
+        if let Some(http) = self.env.http(x) {
+            http.read_closed = true;
+        }
+        if let Some(SessionRef::Http(session)) =
+            ReplyTo::on(&self.env, x).and_then(|reply_to| reply_to.session(&self.http))
+        {
+            self.requests.time_questions_of(&mut self.env, &self.http, session);
+        }
+    }
+
+    fn http_request(&mut self, x: ExchangeId, head: &RequestHead, accepts: Accepts, item: Inbound) {
+        let is_older = self.shared.config.serves_legacy() && !names_modern(head);
+        let has_sessions = is_older && self.shared.config.sessions != Sessions::Off;
+        match head.method.as_str() {
+            "POST" if !is_json(head) => {
+                self.env.refuse(x, 415, Headers::new(), "the content type must be application/json")
+            }
+            "POST" if !accepts.json && !accepts.events => {
+                self.env.refuse(
+                    x,
+                    406,
+                    Headers::new(),
+                    "the answer is JSON or an event stream, and neither is accepted",
+                );
+            }
+            "POST" => self.post(x, head, item),
+            "GET" if has_sessions && !accepts.events => {
+                self.env.refuse(x, 406, Headers::new(), "the answer is an event stream, which is not accepted");
+            }
+            "GET" if has_sessions => self.get(x, head),
+            "DELETE" if has_sessions => self.delete(x, head),
+            _ => {
+                let allow = if has_sessions { "GET, POST, DELETE" } else { "POST" };
+                self.env.refuse(x, 405, Headers::new().with("Allow", allow), "the method is not served here");
+            }
+        }
+    }
+
+    fn post(&mut self, x: ExchangeId, head: &RequestHead, item: Inbound) {
+        match item {
+            Inbound::Message(message) => self.message(x, head, message),
+            Inbound::Batch(elements) => self.legacy_batch(x, head, elements),
+            Inbound::Invalid(defect) => self.bad_message(x, head, &defect),
+            Inbound::End => {
+                let error = ErrorObject::new(code::PARSE_ERROR, "the body is empty");
+                self.env.diagnose(DiagnosticKind::BadMessage, "the body is empty");
+                self.env.respond_error(x, 400, Headers::new(), None, &error);
+            }
+            _ => self.env.refuse(x, 415, Headers::new(), "the content type must be application/json"),
+        }
+    }
+
+    /// Returns whether the server accepts requests.
+    fn is_serving(&self) -> bool {
+        self.life == Life::Serving
+    }
+}
+
+impl HttpState {
+    /// Sends a keep-alive comment on an event stream.
+    pub(in crate::server) fn on_keep_alive(&mut self, env: &mut Env, x: ExchangeId) {
+        let Some(exchange) = env.exchanges.get_mut(&x) else { return };
+        // A client that reads nothing would not receive it.
+        let reads = exchange.load.total() == 0;
+        let Some(http) = exchange.binding.http_mut() else { return };
+        match http.stage {
+            Stage::Carrying(stream) => match self.open_events(env, stream, None) {
+                Opening::Event => return,
+                Opening::Head | Opening::Nothing => {}
+            },
+            Stage::Admitting { .. } | Stage::Reading | Stage::Answering | Stage::Written(_) => return,
+        }
+        if reads {
+            env.send_comment(x);
+        }
+        let next = env.config.keep_alive.map(|after| env.again(after));
+        env.timers.set(Timer::KeepAlive(x), next);
+    }
+}
+
+impl Env {
+    /// The server terminates. Answers a request that has no response; aborts an open event stream.
+    pub(in crate::server) fn end_http(&mut self, x: ExchangeId) {
+        match self.http(x).map(|http| &http.stage) {
+            Some(Stage::Admitting { .. } | Stage::Reading | Stage::Answering) => {
+                self.send(x, unavailable("the server is shutting down"));
+            }
+            Some(Stage::Carrying(_)) => self.queue.push(Output::Abort(x)),
+            Some(Stage::Written(_)) | None => {}
+        }
+    }
+}
+
+/// Returns whether the content type is JSON and nothing else. Parameters do not matter.
+fn is_json(head: &RequestHead) -> bool {
+    let is_json = |value: &str| {
+        value.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
+    };
+    let mut claims = head.headers.all("Content-Type");
+    claims.next().is_some_and(is_json) && claims.all(is_json)
+}

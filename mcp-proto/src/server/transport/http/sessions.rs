@@ -1,0 +1,170 @@
+//! Sessions of the legacy revisions over HTTP (2025-11-25 transports, session management).
+//! `initialize` opens one and binds it to its principal. DELETE or a time without activity ends it.
+
+mod state;
+
+pub(super) use state::HttpSession;
+pub(in crate::server) use state::HttpState;
+
+use super::history::History;
+use super::streams::ResponseStream;
+use crate::exchange::ExchangeId;
+use crate::input::{RequestKey, SessionKey};
+use crate::server::client::Bound;
+use crate::server::env::Env;
+use crate::server::keys::{StreamKey, Timer};
+use crate::server::response::ErrorReply;
+use crate::server::session::{Negotiated, Session};
+use crate::server::{Event, Server, SessionEnd};
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use core::time::Duration;
+use hmac_sha256::Hash;
+
+/// Minimum time between two sweeps of all sessions, where clients that are refused for want of room
+/// retry again and again.
+const SWEEPS_APART: Duration = Duration::from_secs(1);
+
+impl HttpState {
+    /// The client of a session was active, or a stream of it ended.
+    pub(super) fn touch_session(&mut self, env: &mut Env, key: SessionKey) {
+        let now = env.now;
+        if let Some(session) = self.sessions.get_mut(&key) {
+            session.active = now;
+        }
+    }
+
+    /// Returns whether a session has been idle for too long. It is not idle while a request of it
+    /// runs or a stream of it is open.
+    fn is_idle_too_long(&self, env: &Env, key: SessionKey) -> bool {
+        let limits = &env.config.limits.server;
+        let Some(session) = self.sessions.get(&key) else { return false };
+        let limit = if session.has_begun { limits.session_idle } else { limits.session_start };
+        let is_open = |stream: &StreamKey| self.streams.get(stream).is_some_and(ResponseStream::is_active);
+        env.now - session.active >= limit && !session.streams.iter().any(is_open)
+    }
+
+    /// Returns whether idle sessions are worth a sweep before a client opens another: there is no
+    /// room for it, and the last sweep was not just before.
+    pub(super) fn needs_sweep(&self, env: &Env) -> bool {
+        self.sessions.len() >= env.config.limits.server.max_sessions && env.now - self.swept >= SWEEPS_APART
+    }
+
+    /// Opens a session and returns its id: 192 unpredictable bits, in characters that every header
+    /// field may hold. `changes`: the number of changes that its client needs no notification of.
+    pub(super) fn open_session(
+        &mut self,
+        env: &mut Env,
+        x: ExchangeId,
+        negotiated: Negotiated,
+        changes: u64,
+    ) -> Result<String, ErrorReply> {
+        let opener = env.client_on(x, None);
+        env.check_share(&opener, Bound::Sessions, 1).map_err(|full| full.reject("there are too many sessions"))?;
+        env.check_share(&opener, Bound::ClientData, negotiated.weight)
+            .map_err(|full| full.reject("there is no room for what the client says of itself"))?;
+        let id = URL_SAFE_NO_PAD.encode(&self.seed.next_bytes()[..24]);
+        self.last_session += 1;
+        let key = SessionKey::new(self.last_session);
+        let client = env.client_on(x, Some(key));
+        let opener = env.shares.take(&opener, Bound::Sessions, 1);
+        env.shares.add(opener, Bound::ClientData, negotiated.weight);
+        let session = HttpSession {
+            digest: Hash::hash(id.as_bytes()),
+            principal: env.caller(x).principal,
+            session: Session::new(Some(negotiated), changes),
+            active: env.now,
+            has_begun: false,
+            streams: BTreeSet::new(),
+            last_stream: 0,
+            own: None,
+            history: History::default(),
+            opener,
+            client,
+        };
+        self.names.insert(session.digest, key);
+        self.sessions.insert(key, session);
+        if env.timers.get(Timer::Sweep).is_none() {
+            env.timers.set(Timer::Sweep, Some(env.now + env.config.limits.server.session_sweep));
+        }
+        env.emit(Event::SessionOpened(key));
+        Ok(id)
+    }
+
+    /// The server terminates. It emits no event for the sessions, since all are over.
+    pub(in crate::server) fn clear(&mut self) {
+        let seed = self.seed.clone();
+        *self = Self::new(seed);
+    }
+}
+
+impl Server {
+    /// Returns the session with this id, if it is open and belongs to the principal of the request.
+    pub(super) fn find_session(&mut self, x: ExchangeId, id: &str) -> Option<SessionKey> {
+        let key = *self.http.names.get(&Hash::hash(id.as_bytes()))?;
+        let principal = self.env.caller(x).principal;
+        if self.http.sessions.get(&key)?.principal != principal {
+            return None;
+        }
+        if self.http.is_idle_too_long(&self.env, key) {
+            self.end_session(key, SessionEnd::Idle);
+            return None;
+        }
+        let now = self.env.now;
+        let session = self.http.sessions.get_mut(&key)?;
+        (session.active, session.has_begun) = (now, true);
+        Some(key)
+    }
+
+    /// Ends a session: its requests are cancelled and answered, its streams end, and everything of
+    /// it is removed.
+    pub(in crate::server) fn end_session(&mut self, key: SessionKey, why: SessionEnd) {
+        for stream in self.http.streams_of(key) {
+            let running: Vec<RequestKey> = self
+                .http
+                .streams
+                .get(&stream)
+                .map(|stream| stream.running().iter().copied().collect())
+                .unwrap_or_default();
+            running.into_iter().for_each(|request| {
+                self.requests.end_request(&mut self.env, &mut self.http, request, "the session has ended")
+            });
+        }
+        // Among them a stream that the engine has just opened to withdraw its requests.
+        self.http.streams_of(key).into_iter().for_each(|stream| self.end_stream(stream));
+        let Some(session) = self.http.sessions.remove(&key) else { return };
+        self.http.names.remove(&session.digest);
+        self.env.shares.give_back_of(&session.client, Bound::History, session.history.bytes());
+        self.env.shares.give_back(session.opener, Bound::ClientData, session.session.weight());
+        self.env.shares.give_back(session.opener, Bound::Sessions, 1);
+        if self.http.sessions.is_empty() {
+            self.env.timers.set(Timer::Sweep, None);
+        }
+        self.env.emit(Event::SessionEnded(key, why));
+    }
+
+    /// Ends idle sessions, and sets the next sweep.
+    pub(in crate::server) fn on_sweep(&mut self) {
+        self.sweep_sessions();
+        if !self.http.sessions.is_empty() {
+            let next = self.env.again(self.shared.config.limits.server.session_sweep);
+            self.env.timers.set(Timer::Sweep, Some(next));
+        }
+    }
+
+    pub(super) fn sweep_sessions(&mut self) {
+        self.http.swept = self.env.now;
+        let idle: Vec<SessionKey> =
+            self.http.sessions.keys().copied().filter(|key| self.http.is_idle_too_long(&self.env, *key)).collect();
+        idle.into_iter().for_each(|key| self.end_session(key, SessionEnd::Idle));
+    }
+
+    /// Ends the sessions' own streams, since the server shuts down.
+    pub(in crate::server) fn end_own_streams(&mut self) {
+        let own: Vec<StreamKey> = self.http.sessions.values().filter_map(|session| session.own).collect();
+        own.into_iter().for_each(|stream| self.end_stream(stream));
+    }
+}

@@ -1,0 +1,125 @@
+//! The opening of a stream by GET: the session's own stream, or the rest of an interrupted one
+//! (2025-11-25 transports, resumability and redelivery).
+
+use super::HttpState;
+use crate::exchange::{ExchangeId, Headers, Outbound};
+use crate::input::SessionKey;
+use crate::server::Server;
+use crate::server::client::Bound;
+use crate::server::env::Env;
+use crate::server::keys::{ReplyTo, SessionRef, StreamKey, Timer};
+use crate::server::response::ErrorReply;
+use crate::server::transport::http::Stage;
+use crate::server::transport::http::history::{event_id, number_in};
+use crate::server::transport::http::legacy::bad_request;
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+impl HttpState {
+    /// Checks the limits for the own stream of a session. It needs no room if an exchange carries
+    /// it already.
+    fn check_streams(&self, env: &Env, x: ExchangeId, key: StreamKey) -> Result<(), ErrorReply> {
+        match self.streams.get(&key) {
+            Some(stream) if stream.is_own && stream.exchange.is_none() => {
+                let checked = env.check_share(&env.client_on(x, stream.session), Bound::Streams, 1);
+                checked.map_err(|full| full.reject("there are too many streams"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Server {
+    /// Attaches an exchange to the session's own stream, after the last event that was sent.
+    pub(in super::super) fn attach_own(&mut self, x: ExchangeId, session: SessionKey) -> Result<(), ErrorReply> {
+        let negotiated = SessionRef::Http(session).get(&self.env, &self.http).and_then(|session| session.negotiated());
+        let version = negotiated.map(|negotiated| negotiated.version);
+        let Some(version) = version else { return Err(bad_request("Session not found")) };
+        let key = self.http.own_stream_of(session, version);
+        // A client that listens is initialized, even if its notification was lost.
+        if let Some(session) = SessionRef::Http(session).get_mut(&mut self.env, &mut self.http) {
+            session.set_ready();
+        }
+        self.http.check_streams(&self.env, x, key)?;
+        let after = self.http.streams.get(&key).and_then(|stream| stream.said).unwrap_or(0);
+        self.attach(x, key, after, true);
+        Ok(())
+    }
+
+    /// Attaches an exchange to the stream of an event, after that event.
+    pub(in super::super) fn attach_after(
+        &mut self,
+        x: ExchangeId,
+        session: SessionKey,
+        cursor: &str,
+    ) -> Result<(), ErrorReply> {
+        let unknown = || bad_request("no event that is kept has this id");
+        let number = number_in(cursor).ok_or_else(unknown)?;
+        let found = self.http.http_session(session).and_then(|session| {
+            let is_gone = |key: &StreamKey| self.http.streams.get(key).is_some_and(|s| s.gone == Some(number));
+            session.history.stream_of(number).or_else(|| session.streams.iter().copied().find(is_gone))
+        });
+        let key = found.ok_or_else(unknown)?;
+        let stream = self.http.streams.get(&key).ok_or_else(unknown)?;
+        if event_id(stream.number, number) != cursor {
+            return Err(unknown());
+        }
+        self.http.check_streams(&self.env, x, key)?;
+        self.attach(x, key, number, false);
+        Ok(())
+    }
+
+    /// Lets an exchange carry a stream, after an event. The exchange that carried it before ends.
+    fn attach(&mut self, x: ExchangeId, key: StreamKey, after: u64, is_fresh: bool) {
+        let Some(stream) = self.http.streams.get_mut(&key) else { return };
+        let before = stream.exchange.replace(x);
+        let missed: Vec<u64> = stream.kept.iter().copied().filter(|number| *number > after).collect();
+        let (session_key, number, is_own, is_over) = (stream.session, stream.number, stream.is_own, stream.is_over);
+        let primes = is_fresh && stream.is_primed();
+        stream.said = missed.last().copied().or(stream.said).max(Some(after)).filter(|said| *said > 0);
+        before.into_iter().for_each(|before| self.supersede(before));
+        if let Some(http) = self.env.http(x) {
+            http.stage = Stage::Carrying(key);
+        }
+        self.env.timers.set(Timer::Keep(key), None);
+        self.env.begin_events(x, Headers::new());
+        let session = session_key.and_then(|session| self.http.http_session(session));
+        let events = session.map(|session| session.history.data(missed)).unwrap_or_default();
+        if events.is_empty() && primes {
+            self.http.stream_event(&mut self.env, key, Some(self.shared.config.retry), Bytes::new());
+        } else if events.is_empty() {
+            self.env.send_comment(x);
+        }
+        for (event, data) in events {
+            let id = Some(event_id(number, event));
+            self.env.send(x, Outbound::Event { id, retry: None, data });
+        }
+        if is_over {
+            return self.http.end_of_stream(&mut self.env, key, x, session_key);
+        }
+        self.env.drop_head(x);
+        session_key.into_iter().for_each(|session| self.requests.time_questions_of(&mut self.env, &self.http, session));
+        self.env.keep_alive_in(x, self.shared.config.keep_alive);
+        self.requests.send_held(&mut self.env, &mut self.http, ReplyTo::Stream(key));
+        if is_own {
+            let client = self.env.shares.take(&self.env.client_on(x, session_key), Bound::Streams, 1);
+            self.http.own.insert(x, client);
+            self.env.watchers.insert(x);
+            self.listens.tell_changes(&mut self.env, &mut self.http, x);
+        }
+    }
+
+    /// Ends an exchange whose stream continues on another.
+    fn supersede(&mut self, x: ExchangeId) {
+        let is_open = self.env.http(x).is_some_and(|http| matches!(http.stage, Stage::Carrying(_)));
+        let max = self.shared.config.limits.server.max_unsent;
+        if self.env.unwritten(x) > max {
+            // The client does not read it: drop its unwritten bytes.
+            return self.abort(x);
+        }
+        if is_open {
+            self.env.send(x, Outbound::End);
+        }
+        self.drop_exchange(x);
+    }
+}

@@ -1,0 +1,11 @@
+//! The two transports of messages: a duplex exchange for as long as it lives, or one HTTP request
+//! and its response.
+
+mod duplex;
+mod exchange;
+mod http;
+
+pub(super) use duplex::{Admitted, Duplex};
+pub(super) use exchange::{Binding, Exchange};
+pub(crate) use http::unavailable;
+pub(super) use http::{Http, HttpState, ResponseStream};

@@ -1,0 +1,32 @@
+//! When the driver of a connection reads, and when it waits: no connection holds more than its
+//! limits.
+
+use super::{Connection, Side};
+use crate::exchange::Shutdown;
+
+impl Connection {
+    /// Returns whether to read from now on, if that has changed.
+    pub(in crate::wired) fn poll_read(&mut self) -> Option<bool> {
+        let reads = self.wants_read();
+        (self.can_read() && core::mem::replace(&mut self.reads, reads) != reads).then_some(reads)
+    }
+
+    /// Returns whether the driver should read. False before the connection is open, and after its
+    /// end. False also while a connection of newline-delimited messages waits for its admission.
+    ///
+    /// False at two limits. The events that were not taken, the requests that wait behind an
+    /// unfinished response, or a body that is held back reach
+    /// [`FrameLimits::max_read_ahead`](crate::limits::FrameLimits::max_read_ahead) bytes. Or they
+    /// reach 64 KiB while all connections together hold
+    /// [`ServerLimits::max_held`](crate::limits::ServerLimits::max_held).
+    pub(super) fn wants_read(&self) -> bool {
+        let held = if self.holds() { self.conn.buffered() } else { 0 };
+        let bound = self.limits.max_read_ahead.max(1);
+        let reads = self.can_read() && !(self.side == Side::DuplexServer && self.conn.is_held());
+        reads && !self.waits_for_room() && self.backlog < bound && held < bound
+    }
+
+    fn can_read(&self) -> bool {
+        self.open && !self.eof && self.gone.is_none() && self.ending != Some(Shutdown::Abort)
+    }
+}

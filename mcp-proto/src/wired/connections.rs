@@ -1,0 +1,116 @@
+//! The connections of one engine that runs in one thread: their deadlines, and which of them have
+//! events that the engine has not handled. No engine and no pool.
+
+use super::Connection;
+use super::deadlines::Deadlines;
+use crate::exchange::{ConnectionId, ExchangeEvent, ExchangeId, IoEvent};
+use crate::time::Instant;
+use alloc::collections::{BTreeMap, BTreeSet};
+
+/// Connections, each with what its owner keeps for it.
+#[derive(Debug)]
+pub(super) struct Connections<T> {
+    entries: BTreeMap<ConnectionId, ConnectionEntry<T>>,
+    deadlines: Deadlines,
+    /// Connections that changed since the engine handled their events.
+    changed: BTreeSet<ConnectionId>,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct ConnectionEntry<T> {
+    pub(super) connection: Connection,
+    pub(super) data: T,
+}
+
+impl<T> Connections<T> {
+    pub(super) const fn new() -> Self {
+        Self { entries: BTreeMap::new(), deadlines: Deadlines::new(), changed: BTreeSet::new() }
+    }
+
+    /// Adds a connection, as changed.
+    pub(super) fn insert(&mut self, id: ConnectionId, connection: Connection, data: T) {
+        self.entries.insert(id, ConnectionEntry { connection, data });
+        self.changed.insert(id);
+    }
+
+    /// Removes a closed connection.
+    pub(super) fn remove(&mut self, id: ConnectionId) {
+        self.deadlines.set(id, None);
+        self.entries.remove(&id);
+    }
+
+    pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut ConnectionEntry<T>> {
+        self.entries.get_mut(&id)
+    }
+
+    /// Returns a connection to change it.
+    pub(super) fn change(&mut self, id: ConnectionId) -> Option<&mut ConnectionEntry<T>> {
+        let entry = self.entries.get_mut(&id)?;
+        self.changed.insert(id);
+        Some(entry)
+    }
+
+    /// Passes an event to a connection, unless the connection no longer exists.
+    pub(super) fn handle_io(&mut self, now: Instant, id: ConnectionId, event: IoEvent) {
+        if let Some(entry) = self.change(id) {
+            entry.connection.handle_io(now, event);
+        }
+    }
+
+    /// Returns the first connection that changed.
+    pub(super) fn changed(&self) -> Option<ConnectionId> {
+        self.changed.first().copied()
+    }
+
+    /// Takes the next event of a connection. After the last one the connection counts as unchanged.
+    pub(super) fn poll_event(&mut self, id: ConnectionId) -> Option<(ExchangeId, ExchangeEvent)> {
+        let event = self.entries.get_mut(&id).and_then(|entry| entry.connection.poll_fact());
+        if event.is_none() {
+            self.changed.remove(&id);
+        }
+        event
+    }
+
+    /// Updates the timer of a connection.
+    pub(super) fn arm(&mut self, id: ConnectionId) {
+        let Some(ConnectionEntry { connection, .. }) = self.entries.get(&id) else { return };
+        self.deadlines.set(id, connection.poll_timeout().filter(|_| !connection.is_closed()));
+    }
+
+    /// Fires the timer that is due first, up to `now`. Returns whether there was one.
+    pub(super) fn fire(&mut self, now: Instant, due: Instant) -> bool {
+        let Some(id) = self.deadlines.due(due) else { return false };
+        self.deadlines.set(id, None);
+        if let Some(entry) = self.change(id) {
+            entry.connection.handle_timeout(now);
+        }
+        true
+    }
+
+    /// Returns the earliest deadline.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| at)
+    }
+
+    /// Returns the earliest deadline and its connection.
+    pub(super) fn first_timeout(&self) -> Option<(Instant, ConnectionId)> {
+        self.deadlines.first()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ConnectionEntry<T>> {
+        self.entries.values()
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = ConnectionId> + use<'_, T> {
+        self.entries.keys().copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}

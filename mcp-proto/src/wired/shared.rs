@@ -1,0 +1,407 @@
+//! A server engine that many tasks share: the engine, the mailboxes of the connections, and the end
+//! of both. No socket, no method and no status.
+
+use super::Connection;
+use super::counts::ConnectionCounts;
+use super::room::MemoryBudget;
+use super::tally::Counters;
+use super::turn::{Mail, Reply, Turn};
+use crate::error::{Diagnostic, Refused};
+use crate::event_queue::EventQueue;
+use crate::exchange::*;
+use crate::frame::Kind;
+use crate::input::*;
+use crate::server::{Event, Output, Server, ServerConfig};
+use crate::stats::{ServerStats, Traffic};
+use crate::time::Instant;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// The number of the first connection that is refused. Served connections count from 1.
+const FIRST_REFUSED: u64 = 1 << 40;
+
+/// Time that a connection gets beyond the timers of its own closing, before a server that has shut
+/// down aborts it. Only a peer that neither reads nor closes makes it necessary.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// Maximum number of refused connections that get a response at a time.
+const MAX_REFUSING: usize = 64;
+
+/// A [`Server`] that many tasks share behind a lock. Each task owns its [`Connection`], and parses
+/// and frames outside the lock. What the server sends enters the mailbox of its connection before
+/// the lock is released, so that two tasks cannot reorder a stream.
+///
+/// A turn of a connection has three steps. A task repeats them until both the turn and the reply
+/// are empty, then executes the outputs of the connection ([`Connection::poll_output`]), and sleeps
+/// until something happens to the connection, its timer is due, or [`poll_woken`](Self::poll_woken)
+/// returns its number:
+///
+/// ```
+/// # use mcp_proto::Instant;
+/// # use mcp_proto::wired::{Connection, SharedServer};
+/// # use std::sync::Mutex;
+/// fn turn(now: Instant, connection: &mut Connection, server: &Mutex<SharedServer>) {
+///     loop {
+///         let turn = connection.take_turn(); // parses
+///         let is_empty = turn.is_empty();
+///         let reply = server.lock().unwrap().exchange(now, turn); // briefly
+///         if is_empty && reply.is_empty() {
+///             return;
+///         }
+///         connection.apply(now, reply); // frames
+///     }
+/// }
+/// ```
+///
+/// Before it ends, a task reports [`IoEvent::Closed`] to its connection and takes a last turn,
+/// after which the server forgets the connection.
+#[derive(Debug)]
+pub struct SharedServer {
+    server: Server,
+    config: Arc<ServerConfig>,
+    room: MemoryBudget,
+    counts: ConnectionCounts,
+    connections: BTreeMap<u64, Mailbox>,
+    woken: VecDeque<u64>,
+    events: EventQueue<Event>,
+    tally: Counters,
+    next: u64,
+    /// Number of connections that were ever refused, and number of those that are not closed.
+    refused: (u64, usize),
+    phase: Phase,
+    now: Instant,
+}
+
+/// The shutdown of a server, after the engine has terminated.
+#[derive(Debug)]
+enum Phase {
+    /// The engine runs.
+    Running,
+    /// The engine has terminated. The connections close, and the server aborts them at `abort_at`.
+    /// Those in `open` have not yet received the next of the two.
+    Closing { open: Vec<u64>, abort_at: Option<Instant> },
+    /// All connections are closed.
+    Terminated,
+}
+
+/// An output of the server. All outputs form one sequence.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is moved once, from one queue to the next")]
+pub(super) enum Posted {
+    /// For the connection of this number.
+    Mail(u64, Mail),
+    /// For the application.
+    Event(Event),
+}
+
+#[derive(Debug, Default)]
+struct Mailbox {
+    mail: VecDeque<Mail>,
+    /// Whether `woken` contains the connection.
+    woken: bool,
+}
+
+impl SharedServer {
+    /// Returns a server without connections. `seed` is 32 bytes from the operating system's random
+    /// source, never used for another engine.
+    pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
+        let limits = &config.limits.server;
+        Self {
+            server: Server::new(config.clone(), seed, now),
+            room: MemoryBudget::new(limits.max_held),
+            counts: ConnectionCounts::new(config.clone()),
+            connections: BTreeMap::new(),
+            woken: VecDeque::new(),
+            events: EventQueue::new(limits.max_queued_events, limits.max_queued_event_bytes),
+            config,
+            tally: Counters::default(),
+            next: 0,
+            refused: (0, 0),
+            phase: Phase::Running,
+            now,
+        }
+    }
+
+    /// Returns the connection for an accepted socket or pipe pair, which is already open.
+    ///
+    /// The connection refuses its client if the server has
+    /// [`ServerLimits::max_exchanges`](crate::limits::ServerLimits::max_exchanges) connections
+    /// already, if one address has its share of them, or if the server shuts down. Over HTTP it
+    /// responds with 503 and `Retry-After` before any request, ends its sending side, and closes
+    /// soon after. The server serves 64 such connections at a time. It aborts further ones at once,
+    /// and also those of newline-delimited messages, where no request could be answered. Drive a
+    /// connection that refuses like any other.
+    pub fn accept(&mut self, now: Instant, kind: Kind, mut peer: Peer) -> Connection {
+        self.advance(now);
+        let limits = &self.config.limits.frame;
+        if self.server.is_shutting_down() || !self.counts.open(self.next + 1, &peer) {
+            let responds = self.refused.1 < MAX_REFUSING && matches!(self.phase, Phase::Running);
+            let number = FIRST_REFUSED + self.refused.0;
+            self.refused = (self.refused.0 + 1, self.refused.1 + 1);
+            self.connections.insert(number, Mailbox::default());
+            return Connection::refusing(number, kind, responds, limits, self.now);
+        }
+        self.next += 1;
+        self.connections.insert(self.next, Mailbox::default());
+        peer.connection = Some(self.next);
+        let connection = Connection::server(self.next, kind, peer, limits, self.now);
+        connection.with_hook(self.config.on_message.clone()).holding(self.config.admit).within(&self.room)
+    }
+
+    /// Handles the events of a connection, and returns the outputs of the server for it. The second
+    /// step of a turn.
+    pub fn exchange(&mut self, now: Instant, turn: Turn) -> Reply {
+        self.advance(now);
+        self.count(turn.traffic);
+        for diagnostic in turn.diagnostics {
+            if let Some(event) = self.diagnostic(diagnostic) {
+                self.events.push(event);
+            }
+        }
+        for (exchange, event) in turn.events {
+            let event = match event {
+                // The mailbox was filled before the driver wrote these bytes, and its content is
+                // not written.
+                ExchangeEvent::Unsent(unsent) => ExchangeEvent::Unsent(unsent.saturating_add(self.waiting(exchange))),
+                event => event,
+            };
+            self.handle_event(exchange, event);
+            self.deliver();
+        }
+        if turn.is_closed {
+            self.remove(turn.connection);
+            self.deliver();
+        }
+        Reply(
+            self.connections
+                .get_mut(&turn.connection)
+                .map(|mailbox| core::mem::take(&mut mailbox.mail))
+                .unwrap_or_default(),
+        )
+    }
+
+    /// Returns a connection whose mailbox was empty and no longer is: wake its task. Each
+    /// connection is returned once.
+    pub fn poll_woken(&mut self) -> Option<u64> {
+        loop {
+            let connection = self.woken.pop_front()?;
+            if let Some(mailbox) = self.connections.get_mut(&connection) {
+                mailbox.woken = false;
+                return Some(connection);
+            }
+        }
+    }
+
+    /// Returns the next event for the application. [`Event::Terminated`] is the last one, after all
+    /// connections have closed.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop()
+    }
+
+    /// Executes a command of the application.
+    ///
+    /// # Errors
+    /// [`Refused`] with the command: see [`Server::command`].
+    pub fn command(&mut self, now: Instant, command: ServerCommand) -> Result<Applied, Refused<ServerCommand>> {
+        self.act(now, |server, now| server.command(now, command))
+    }
+
+    /// Sends the response to a request. Does nothing if the request was cancelled.
+    pub fn respond(&mut self, now: Instant, answer: Answer) {
+        self.act(now, |server, now| server.respond(now, answer));
+    }
+
+    /// Sends a notification on a request, before its response.
+    ///
+    /// # Errors
+    /// [`Refused`] if the request is no longer running, did not ask for the notification, or its
+    /// exchange accepts no more of them. Nothing has changed then.
+    pub fn notify(&mut self, now: Instant, to: RequestKey, note: Note) -> Result<(), Refused<Note>> {
+        self.act(now, |server, now| server.notify(now, to, note))
+    }
+
+    /// Notifies every client that has subscribed to the change. See [`Server::publish`].
+    pub fn publish(&mut self, now: Instant, change: Change) {
+        self.act(now, |server, now| server.publish(now, change));
+    }
+
+    /// Ends everything that was admitted for this principal. See [`Server::revoke`].
+    pub fn revoke(&mut self, now: Instant, principal: &Principal) {
+        self.act(now, |server, now| server.revoke(now, principal));
+    }
+
+    /// Decides about an HTTP request or a connection that [`Event::Admit`] reported. Does nothing
+    /// if that no longer exists.
+    pub fn admit(&mut self, now: Instant, to: AdmitToken, admission: Admission) {
+        self.act(now, |server, now| server.admit(now, to, admission));
+    }
+
+    /// Stops accepting. When all requests have ended, or `grace` is over, the connections close.
+    /// The server aborts those that have not closed `linger_timeout` + 1 s later, which cuts off a
+    /// peer that does not read. [`Event::Terminated`] is the last event: all connections have
+    /// reported [`IoEvent::Closed`]. A driver must report it for an aborted connection too, even if
+    /// a thread or a process behind the connection still exists.
+    pub fn shutdown(&mut self, now: Instant, grace: Duration) {
+        self.act(now, |server, now| server.shutdown(now, grace));
+    }
+
+    /// Fires the timers of the server that are due. The task of a connection fires the timer of the
+    /// connection.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.fire(now);
+        self.deliver();
+    }
+
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Closing { abort_at, .. } => abort_at,
+            Phase::Running => self.server.poll_timeout(),
+            Phase::Terminated => None,
+        }
+    }
+
+    /// Returns the number of requests that the application received and has not answered.
+    pub fn running(&self) -> usize {
+        self.server.running()
+    }
+
+    /// Returns a snapshot of current sizes and of counters.
+    pub fn stats(&self) -> ServerStats {
+        self.snapshot(self.events.len(), self.events.lost())
+    }
+
+    /// Returns whether the server has shut down and all connections have closed.
+    pub fn is_terminated(&self) -> bool {
+        matches!(self.phase, Phase::Terminated)
+    }
+
+    fn act<R>(&mut self, now: Instant, f: impl FnOnce(&mut Server, Instant) -> R) -> R {
+        let result = self.with_engine(now, f);
+        self.deliver();
+        result
+    }
+
+    fn deliver(&mut self) {
+        while let Some(posted) = self.poll_posted() {
+            match posted {
+                Posted::Mail(connection, mail) => self.post(connection, mail),
+                Posted::Event(event) => self.events.push(event),
+            }
+        }
+    }
+
+    /// Returns a lower bound of the size of an exchange in the mailbox: each part that waits counts
+    /// as 1.
+    fn waiting(&self, exchange: ExchangeId) -> usize {
+        let mail = self.connections.get(&exchange.connection()).map(|mailbox| mailbox.mail.iter());
+        mail.into_iter().flatten().filter(|mail| matches!(mail, Mail::Send(of, _) if *of == exchange)).count()
+    }
+
+    fn post(&mut self, connection: u64, mail: Mail) {
+        let Some(mailbox) = self.connections.get_mut(&connection) else { return };
+        if mailbox.mail.is_empty() && !core::mem::replace(&mut mailbox.woken, true) {
+            self.woken.push_back(connection);
+        }
+        mailbox.mail.push_back(mail);
+    }
+}
+
+/// For a [`WiredServer`](super::WiredServer), which takes each output itself.
+impl SharedServer {
+    /// Uses the engine. Its outputs wait for [`poll_posted`](Self::poll_posted).
+    pub(super) fn with_engine<R>(&mut self, now: Instant, f: impl FnOnce(&mut Server, Instant) -> R) -> R {
+        self.advance(now);
+        f(&mut self.server, self.now)
+    }
+
+    /// Fires the timers that are due. The outputs wait for [`poll_posted`](Self::poll_posted).
+    pub(super) fn fire(&mut self, now: Instant) {
+        self.with_engine(now, Server::handle_timeout);
+        if let Phase::Closing { open, abort_at } = &mut self.phase
+            && abort_at.take_if(|at| *at <= self.now).is_some()
+        {
+            *open = newest_first(&self.connections);
+        }
+    }
+
+    /// Passes an event of a connection to the engine, unless the engine has terminated.
+    pub(super) fn handle_event(&mut self, exchange: ExchangeId, event: ExchangeEvent) {
+        if matches!(self.phase, Phase::Running) {
+            self.server.handle_event(self.now, exchange, event);
+        }
+    }
+
+    /// Counts a diagnostic of a connection. Returns its event, unless the engine has terminated.
+    pub(super) fn diagnostic(&mut self, diagnostic: Diagnostic) -> Option<Event> {
+        self.tally.diagnostic(diagnostic.kind);
+        matches!(self.phase, Phase::Running).then_some(Event::Diagnostic(diagnostic))
+    }
+
+    /// Forgets a connection that is closed.
+    pub(super) fn remove(&mut self, connection: u64) {
+        if self.connections.remove(&connection).is_none() {
+            return;
+        }
+        if connection < FIRST_REFUSED {
+            self.counts.close(connection);
+        } else {
+            self.refused.1 -= 1;
+        }
+    }
+
+    /// Adds the traffic of a connection to the counters.
+    pub(super) fn count(&mut self, traffic: Traffic) {
+        self.tally.traffic += traffic;
+    }
+
+    /// Takes the next output.
+    pub(super) fn poll_posted(&mut self) -> Option<Posted> {
+        match &mut self.phase {
+            Phase::Closing { open, abort_at } => match open.pop() {
+                Some(connection) => {
+                    let mail = if abort_at.is_some() { Mail::Close } else { Mail::Terminate };
+                    Some(Posted::Mail(connection, mail))
+                }
+                None if self.connections.is_empty() => {
+                    self.phase = Phase::Terminated;
+                    Some(Posted::Event(Event::Terminated))
+                }
+                None => None,
+            },
+            Phase::Running => match self.server.poll_output()? {
+                Output::Send(exchange, part) => Some(Posted::Mail(exchange.connection(), Mail::Send(exchange, part))),
+                Output::Abort(exchange) => Some(Posted::Mail(exchange.connection(), Mail::Abort(exchange))),
+                Output::Event(Event::Terminated) => {
+                    let abort_at = Some(self.now + self.config.limits.frame.linger_timeout + MARGIN);
+                    self.phase = Phase::Closing { open: newest_first(&self.connections), abort_at };
+                    self.poll_posted()
+                }
+                Output::Event(event) => {
+                    self.tally.server(&event);
+                    Some(Posted::Event(event))
+                }
+            },
+            Phase::Terminated => None,
+        }
+    }
+
+    pub(super) fn snapshot(&self, queued: usize, lost: (u64, u64)) -> ServerStats {
+        self.tally.snapshot(&self.server, self.connections.len() - self.refused.1, queued, lost)
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.now
+    }
+
+    pub(super) fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+    }
+}
+
+/// Returns the numbers of the connections, the newest first.
+fn newest_first(connections: &BTreeMap<u64, Mailbox>) -> Vec<u64> {
+    connections.keys().rev().copied().collect()
+}
