@@ -3,7 +3,7 @@
 use super::call_table::{CallOwner, CallState, Calls, Clock, Question, Stage, size};
 use super::ids::Purpose;
 use super::phase::Phase;
-use super::{Client, Event, Repeat, Termination, Timer, pings};
+use super::{Client, Event, Termination, Timer, pings};
 use crate::call::{RawCall, RawResult};
 use crate::error::{Awaited, CallError, DiagnosticKind, Refusal, Refused};
 use crate::exchange::{Closed, ExchangeId, Sent};
@@ -100,7 +100,7 @@ impl Client {
         for (key, value) in state.round.iter() {
             params.set(key, value.clone());
         }
-        if let Err(e) = self.mirrored(&method, &params, version) {
+        if let Err(e) = self.catalogue.headers(&self.env, &method, &params, version) {
             return self.end(call, Err(CallError::Refused(Refusal::Unencodable(e))));
         }
         let id = self.send_request(Purpose::Call(call), &method, params, version);
@@ -111,37 +111,26 @@ impl Client {
         self.update_clock(call);
     }
 
-    /// Returns whether a call may run twice.
-    pub(super) fn is_repeatable(&self, call: CallId) -> bool {
-        self.calls.get(call).is_some_and(|call| call.raw.options.repeatable || self.catalogue.is_repeatable(&call.raw))
-    }
-
-    /// Returns whether the client may repeat a call whose response was lost.
-    pub(super) fn may_repeat(&self, call: CallId) -> bool {
-        let allowed = match self.env.config.repeat {
-            Repeat::Safe => self.is_repeatable(call),
-            Repeat::Always => true,
-            Repeat::Never => false,
-        };
-        allowed && !self.calls.was_repeated(call)
-    }
-
     /// Handles the response to the request of a call.
     pub(super) fn on_called(&mut self, call: CallId, answer: Payload) {
         let Some(version) = self.env.version() else { return };
-        let outcome = match answer {
+        let result = match answer {
             Payload::Error(error) if self.refreshes(call, &error) => return,
-            Payload::Error(error) => Err(CallError::Rpc(error)),
-            Payload::Result(json) => match version.era() {
-                Era::Legacy => Ok(RawResult { json: self.learn_tools(call, json, version), version }),
-                Era::Modern => match result_type(&json) {
-                    Ok(ResultType::Complete) => Ok(RawResult { json: self.learn_tools(call, json, version), version }),
-                    Ok(ResultType::InputRequired(result)) => return self.on_input_required(call, &result),
-                    Err(e) => Err(CallError::Decode(e)),
-                },
-            },
+            Payload::Error(error) => return self.end(call, Err(CallError::Rpc(error))),
+            Payload::Result(result) => result,
         };
-        self.end(call, outcome);
+        let kind = match version.era() {
+            Era::Legacy => Ok(ResultType::Complete),
+            Era::Modern => result_type(&result),
+        };
+        match kind {
+            Ok(ResultType::Complete) => {
+                let json = self.catalogue.learn(&mut self.env, self.calls.get(call), result, version);
+                self.end(call, Ok(RawResult { json, version }));
+            }
+            Ok(ResultType::InputRequired(result)) => self.on_input_required(call, &result),
+            Err(e) => self.end(call, Err(CallError::Decode(e))),
+        }
     }
 
     /// Ends a call and delivers its outcome to its owner. No other function ends one.
@@ -174,7 +163,9 @@ impl Client {
         match state.owner {
             CallOwner::Application => {
                 self.env.event(Event::Ended { call, outcome });
-                self.leave_catalogue(call);
+                if let Some(fetch) = self.catalogue.leave(call) {
+                    self.on_cancel(fetch, None);
+                }
             }
             CallOwner::Engine => self.on_page(outcome),
         }
@@ -196,6 +187,14 @@ impl Client {
         self.end(call, Err(CallError::Timeout { after, sent, awaited }));
     }
 
+    /// Cancels the request of a call at the server, with the signal of the transport. `initialize`
+    /// and the probe are no calls, so a client never cancels them.
+    fn signal_cancel(&mut self, call: CallId, reason: Option<&str>) {
+        let Some(Stage::Sent(id)) = self.calls.get(call).map(|call| &call.stage) else { return };
+        let id = id.clone();
+        self.send_cancel(&id, reason);
+    }
+
     /// Returns the state that a call waits for, and whether its latest request can have reached the
     /// server.
     fn whereabouts(&self, state: &CallState) -> (Awaited, Sent) {
@@ -204,14 +203,6 @@ impl Client {
             Stage::Sent(id) => self.link.awaited(&self.env, id),
             Stage::Asking { .. } | Stage::Waiting { .. } => (Awaited::Response, Sent::Maybe),
             Stage::Mismatched(_) => (Awaited::Response, Sent::Maybe),
-        }
-    }
-
-    /// Ends every call that was sent, since its response can no longer arrive. Unsent calls wait
-    /// for the next server.
-    pub(super) fn end_sent_calls(&mut self, why: &Closed) {
-        for call in self.calls.queued(false) {
-            self.end(call, Err(CallError::Closed { sent: Sent::Maybe, why: why.clone() }));
         }
     }
 

@@ -16,11 +16,11 @@
 use super::env::Env;
 use super::ids::Purpose;
 use super::link::HttpLink;
-use super::phase::{After, Phase};
+use super::phase::{After, HandshakeEvent, Phase};
 use super::{Client, Event, State, Target, Termination, Timer, Verdict};
 use crate::error::HttpError;
 use crate::error::{CallError, DiagnosticKind, NegotiationCause, NegotiationError, Stage};
-use crate::exchange::{Closed, Endpoint, ExitStatus};
+use crate::exchange::{Closed, Endpoint, ExitStatus, Sent};
 use crate::input::CallId;
 use crate::model::lifecycle::{Implementation, ServerCapabilities, ServerInfo, meta};
 use crate::rpc::{DecodeError, ErrorObject, Object, Payload, RawJson, code};
@@ -85,7 +85,7 @@ impl Client {
         self.send_request(Purpose::Discover, "server/discover", Object::new(), asked);
     }
 
-    pub(super) fn initialize(&mut self, asked: ProtocolVersion, after: After, corrected: bool) {
+    fn initialize(&mut self, asked: ProtocolVersion, after: After, corrected: bool) {
         self.env.phase = Phase::Initializing { asked, after, corrected };
         self.arm_handshake();
         let params = Object::new()
@@ -96,15 +96,31 @@ impl Client {
     }
 
     /// Starts or restarts the clock of the probe or the handshake.
-    pub(super) fn arm_handshake(&mut self) {
+    fn arm_handshake(&mut self) {
         let is_probe = self.env.state() == State::Probing && self.env.is_duplex();
         let limit = if is_probe { self.env.config.probe_timeout } else { self.env.config.initialize_timeout };
         self.env.timers.set(Timer::Handshake, Some(self.env.now + limit));
         self.starting.resume(&mut self.env);
     }
 
+    /// Handles an event of the handshake. The client ignores it if no handshake is pending.
+    pub(super) fn on_handshake(&mut self, event: HandshakeEvent) {
+        match event {
+            HandshakeEvent::Discovered(answer) => self.on_discovered(answer),
+            HandshakeEvent::Initialized(answer) => self.on_initialized(answer),
+            HandshakeEvent::Idless(error) => self.on_idless_error(error),
+            HandshakeEvent::Invalid(why) => self.on_handshake_defect(why),
+            HandshakeEvent::Denied(reason) => self.on_handshake_denied(reason),
+            HandshakeEvent::Refused { tells_of_era, error } => self.on_handshake_refused(tells_of_era, error),
+            HandshakeEvent::Closed(sent, why) => self.on_handshake_closed(sent == Sent::Maybe, why),
+            HandshakeEvent::Timeout => self.on_handshake_timeout(),
+            HandshakeEvent::StartTimeout => self.on_start_timeout(),
+            HandshakeEvent::Resumed => self.arm_handshake(),
+        }
+    }
+
     /// Handles the response to `server/discover`.
-    pub(super) fn on_discovered(&mut self, answer: Payload) {
+    fn on_discovered(&mut self, answer: Payload) {
         let Phase::Probing { asked, .. } = self.env.phase else { return };
         match answer {
             Payload::Result(result) => match read_discover(&result, asked) {
@@ -162,7 +178,7 @@ impl Client {
     }
 
     /// Handles the response to `initialize`.
-    pub(super) fn on_initialized(&mut self, answer: Payload) {
+    fn on_initialized(&mut self, answer: Payload) {
         let Phase::Initializing { asked, after, corrected } = self.env.phase else { return };
         match answer {
             Payload::Result(result) => match read_initialize(&result) {
@@ -221,7 +237,7 @@ impl Client {
     }
 
     /// Handles an unreadable response to the probe or the handshake.
-    pub(super) fn on_handshake_defect(&mut self, why: DecodeError) {
+    fn on_handshake_defect(&mut self, why: DecodeError) {
         match self.env.state() {
             State::Probing => self.fall_back(NegotiationCause::Decode(why)),
             State::Initializing => self.fail(Stage::Initialize, NegotiationCause::Decode(why)),
@@ -231,14 +247,14 @@ impl Client {
 
     /// Ends the negotiation, since a hook denied a message of the probe or the handshake. Another
     /// attempt would bypass the hook.
-    pub(super) fn on_handshake_denied(&mut self, reason: String) {
+    fn on_handshake_denied(&mut self, reason: String) {
         let stage = if self.env.state() == State::Initializing { Stage::Initialize } else { Stage::Discover };
         self.fail(stage, NegotiationCause::Denied(reason));
     }
 
     /// Handles an HTTP error that refuses the probe or the handshake without a response. Unless the
     /// refusal `tells` of the era of the server, it ends the negotiation.
-    pub(super) fn on_handshake_refused(&mut self, tells: bool, why: Box<HttpError>) {
+    fn on_handshake_refused(&mut self, tells: bool, why: Box<HttpError>) {
         // Only a modern server sends these errors, even if they do not name the request.
         let is_modern = |error: &&ErrorObject| {
             matches!(error.code, code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_VERSION)
@@ -259,14 +275,14 @@ impl Client {
 
     /// Handles an error without an id. If the probe is pending, its sender is an older server that
     /// could not read the probe.
-    pub(super) fn on_idless_error(&mut self, error: ErrorObject) {
+    fn on_idless_error(&mut self, error: ErrorObject) {
         if let (Phase::Probing { .. }, true) = (&self.env.phase, self.env.is_duplex()) {
             self.retire_handshake();
             self.fall_back(NegotiationCause::Rpc(error));
         }
     }
 
-    pub(super) fn on_handshake_timeout(&mut self) {
+    fn on_handshake_timeout(&mut self) {
         match self.env.state() {
             State::Probing if self.env.is_duplex() => {
                 self.retire_handshake();
@@ -282,7 +298,7 @@ impl Client {
 
     /// Handles the end of the duplex exchange, or of the output of the server, before the
     /// negotiation has ended. The exchange is already removed.
-    pub(super) fn on_handshake_closed(&mut self, opened: bool, why: Closed) {
+    fn on_handshake_closed(&mut self, opened: bool, why: Closed) {
         self.retire_handshake();
         let again = matches!(&self.env.config.target, Target::Duplex(endpoint) if *endpoint != Endpoint::Given);
         match (&self.env.phase, self.env.newest(Era::Legacy)) {
@@ -306,7 +322,7 @@ impl Client {
     }
 
     /// Fails the negotiation, since the whole start took too long.
-    pub(super) fn on_start_timeout(&mut self) {
+    fn on_start_timeout(&mut self) {
         let stage = match &self.env.phase {
             _ if !self.link.has_reached_server() => Stage::Connect,
             Phase::Probing { .. } => Stage::Discover,
@@ -336,7 +352,7 @@ impl Client {
         }
     }
 
-    pub(super) fn fail(&mut self, stage: Stage, cause: NegotiationCause) {
+    fn fail(&mut self, stage: Stage, cause: NegotiationCause) {
         let renews = matches!(self.env.phase, Phase::Initializing { after: After::Session, .. });
         match cause {
             cause if renews && !matches!(cause, NegotiationCause::NoMutualVersion(_)) => {

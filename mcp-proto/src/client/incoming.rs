@@ -2,12 +2,12 @@
 
 use super::env::Env;
 use super::ids::{Match, Purpose};
-use super::link::{Discarded, HandshakeEnd, Link, LinkEvent, Parked, SessionLoss, SubscriptionEnd};
-use super::phase::After;
-use super::{Client, Event, Malformed, State, Termination, Timer};
+use super::link::{Discarded, Link, LinkEvent, Parked, SessionLoss, SubscriptionEnd};
+use super::phase::{HandshakeEvent, Phase};
+use super::{Client, Event, Malformed, Repeat, State, Termination, Timer};
 use crate::error::{CallError, DiagnosticKind, NegotiationCause, Stage, StreamEnd};
-use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Sent};
-use crate::input::AuthToken;
+use crate::exchange::{Closed, ExchangeId, Sent};
+use crate::input::{AuthToken, CallId};
 use crate::rpc::{self, DecodeError, Id, InvalidKind, InvalidMessage, Message, Object, Payload, RawJson};
 use alloc::boxed::Box;
 use alloc::format;
@@ -24,11 +24,6 @@ pub(super) enum ResponseFailure {
 }
 
 impl Client {
-    pub(super) fn on_exchange_event(&mut self, exchange: ExchangeId, event: ExchangeEvent) {
-        self.link.handle(&mut self.env, exchange, event);
-        self.run_link();
-    }
-
     /// Handles the events of the link, until there are no more.
     pub(super) fn run_link(&mut self) {
         loop {
@@ -65,7 +60,7 @@ impl Client {
                 self.notifications.on_written(&mut self.env, written, with_unsent);
             }
             LinkEvent::OutputEnded => self.on_output_ended(),
-            LinkEvent::Failed { opened, why } => self.on_duplex_failed(opened, why),
+            LinkEvent::Failed(sent, why) => self.on_duplex_failed(sent, why),
             LinkEvent::Reached(call) => self.calls.mark_reached(call),
             LinkEvent::CallEnded { call, id, is_lost, error } => {
                 self.env.ids.retire(&id);
@@ -76,12 +71,7 @@ impl Client {
                     self.end(call, Err(error));
                 }
             }
-            LinkEvent::HandshakeEnded(end) => match end {
-                HandshakeEnd::Denied(reason) => self.on_handshake_denied(reason),
-                HandshakeEnd::Closed(sent, why) => self.on_handshake_closed(sent == Sent::Maybe, why),
-                HandshakeEnd::Refused { tells_of_era, error } => self.on_handshake_refused(tells_of_era, error),
-                HandshakeEnd::Invalid(e) => self.on_handshake_defect(e),
-            },
+            LinkEvent::Handshake(event) => self.on_handshake(event),
             LinkEvent::PingLost => self.pings.on_lost(&mut self.env),
             LinkEvent::PingDenied(id, reason) => self.pings.on_denied(&mut self.env, &id, &reason),
             LinkEvent::SubscriptionEnded(end) => match end {
@@ -106,7 +96,7 @@ impl Client {
             }
             LinkEvent::Resumed(purpose) => match purpose {
                 Purpose::Call(call) => self.update_clocks_of(call),
-                Purpose::Discover | Purpose::Initialize => self.arm_handshake(),
+                Purpose::Discover | Purpose::Initialize => self.on_handshake(HandshakeEvent::Resumed),
                 Purpose::Ping => self.pings.arm_pong(&mut self.env),
                 Purpose::Listen => self.env.await_acknowledgement(),
             },
@@ -132,6 +122,16 @@ impl Client {
         }
     }
 
+    /// Updates the clock of a call. For a call of the engine, updates all clocks, since other calls
+    /// may wait for it.
+    fn update_clocks_of(&mut self, call: CallId) {
+        if self.calls.is_own(call) {
+            self.update_clocks();
+        } else {
+            self.update_clock(call);
+        }
+    }
+
     /// Handles the end of a session: the client ends all its exchanges, and opens another session.
     fn on_session_lost(&mut self, loss: SessionLoss) {
         let SessionLoss { request, notification, error } = loss;
@@ -151,10 +151,12 @@ impl Client {
             let why = self.starting.error(&self.env, Stage::Initialize, cause);
             return self.shut(Termination::Negotiation(why));
         }
-        let Some(version) = self.env.version() else { return };
+        if self.env.version().is_none() {
+            return;
+        }
         self.discard_session();
-        self.starting.begin(&mut self.env);
-        self.initialize(version, After::Session, false);
+        self.env.phase = Phase::Lapsed;
+        self.begin();
     }
 
     /// Ends the requests and responses on the exchanges of a session.
@@ -184,6 +186,16 @@ impl Client {
         self.update_clocks();
     }
 
+    /// Returns whether the client may repeat a call whose response was lost.
+    fn may_repeat(&self, call: CallId) -> bool {
+        let allowed = match self.env.config.repeat {
+            Repeat::Safe => self.calls.get(call).is_some_and(|call| self.catalogue.is_repeatable(&call.raw)),
+            Repeat::Always => true,
+            Repeat::Never => false,
+        };
+        allowed && !self.calls.was_repeated(call)
+    }
+
     /// Makes a ping to find out whether the session still exists. The end of a listener proves
     /// nothing about the session. A client that waits for changes makes no other request that
     /// would.
@@ -205,7 +217,7 @@ impl Client {
             }
             Message::Error(error) => {
                 self.env.diagnose(DiagnosticKind::IdlessError, error.to_string());
-                self.on_idless_error(error);
+                self.on_handshake(HandshakeEvent::Idless(error));
             }
         }
     }
@@ -256,18 +268,18 @@ impl Client {
             }
             (Purpose::Discover, Ok(payload)) => {
                 self.env.ids.retire(id);
-                self.on_discovered(payload);
+                self.on_handshake(HandshakeEvent::Discovered(payload));
             }
             (Purpose::Initialize, Ok(payload)) => {
                 self.env.ids.retire(id);
-                self.on_initialized(payload);
+                self.on_handshake(HandshakeEvent::Initialized(payload));
             }
             (Purpose::Discover | Purpose::Initialize, Err(spoilt)) => {
                 self.env.ids.retire(id);
-                match spoilt {
-                    ResponseFailure::Unreadable(e) => self.on_handshake_defect(e),
-                    ResponseFailure::Denied { reason, .. } => self.on_handshake_denied(reason),
-                }
+                self.on_handshake(match spoilt {
+                    ResponseFailure::Unreadable(e) => HandshakeEvent::Invalid(e),
+                    ResponseFailure::Denied { reason, .. } => HandshakeEvent::Denied(reason),
+                });
             }
         }
     }

@@ -65,7 +65,7 @@ use core::time::Duration;
 use env::Env;
 use link::Link;
 use notifications::Notifications;
-use phase::Phase;
+use phase::{HandshakeEvent, Phase};
 use pings::Pings;
 use refresh::Catalogue;
 use restart::Restarts;
@@ -331,13 +331,12 @@ impl Client {
     /// # Errors
     /// Those of [`command`](Self::command). Events and ticks are never refused.
     pub fn apply(&mut self, now: Instant, input: ClientInput) -> Result<Applied, Refused<ClientInput>> {
-        self.env.now = self.env.now.max(now);
         match input {
-            Input::Event(exchange, event) => self.on_exchange_event(exchange, event),
+            Input::Event(exchange, event) => self.handle_event(now, exchange, event),
             Input::Command(command) => {
                 return self.command(now, command).map_err(|refused| refused.map(Input::Command));
             }
-            Input::Tick => self.on_tick(),
+            Input::Tick => self.handle_timeout(now),
         }
         Ok(Applied::Done)
     }
@@ -456,14 +455,29 @@ impl Client {
     /// Handles an event of an exchange. Events of an exchange that has ended are ignored.
     pub fn handle_event(&mut self, now: Instant, exchange: ExchangeId, event: ExchangeEvent) {
         self.env.now = self.env.now.max(now);
-        self.on_exchange_event(exchange, event);
+        self.link.handle(&mut self.env, exchange, event);
+        self.run_link();
     }
 
     /// Fires the timers that are due, in the order of their deadlines. Does nothing if called early
     /// or without need.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.env.now = self.env.now.max(now);
-        self.on_tick();
+        while let Some(timer) = self.env.timers.pop_due(self.env.now) {
+            match timer {
+                Timer::Handshake => self.on_handshake(HandshakeEvent::Timeout),
+                Timer::Start => self.on_handshake(HandshakeEvent::StartTimeout),
+                Timer::ExitGrace | Timer::Restart => self.on_end_timer(timer),
+                Timer::Ping => self.on_ping_timer(),
+                Timer::Call(call) | Timer::Total(call) => self.on_call_timeout(call, timer),
+                Timer::Round(call) => self.on_round(call),
+                Timer::Drain(_) | Timer::Answer(_) | Timer::Idle(_) | Timer::Resume(_) | Timer::Hold => {
+                    self.link.on_timeout(&mut self.env, timer);
+                    self.run_link();
+                }
+                Timer::Subscription => self.on_subscription_timer(),
+            }
+        }
     }
 
     /// Returns the next output. The time of this call never changes the outputs, except that
@@ -507,7 +521,7 @@ impl Client {
 
     /// Returns the number of calls that have not ended.
     pub fn running(&self) -> usize {
-        self.calls.len() - self.own_calls()
+        self.calls.len() - self.catalogue.running()
     }
 
     /// Returns the number of questions of the server that the application has not answered.
@@ -518,24 +532,6 @@ impl Client {
     /// Returns whether [`Event::Terminated`] was emitted.
     pub fn is_terminated(&self) -> bool {
         self.env.state() == State::Terminated
-    }
-
-    fn on_tick(&mut self) {
-        while let Some(timer) = self.env.timers.pop_due(self.env.now) {
-            match timer {
-                Timer::Handshake => self.on_handshake_timeout(),
-                Timer::Start => self.on_start_timeout(),
-                Timer::ExitGrace => self.on_exit_grace(),
-                Timer::Restart => self.on_restart(),
-                Timer::Ping => self.on_ping_timer(),
-                Timer::Call(call) | Timer::Total(call) => self.on_call_timeout(call, timer),
-                Timer::Round(call) => self.on_round(call),
-                Timer::Drain(_) | Timer::Answer(_) | Timer::Idle(_) | Timer::Resume(_) | Timer::Hold => {
-                    self.on_link_timer(timer);
-                }
-                Timer::Subscription => self.on_subscription_timer(),
-            }
-        }
     }
 
     /// Ends all calls, questions and exchanges. `Terminated` follows when the last exchange has
@@ -550,8 +546,8 @@ impl Client {
         self.forget_tools(false);
         self.end_all_calls(&why);
         self.pings.end(&mut self.env);
-        if why == Termination::Requested {
-            self.unsubscribe();
+        if let Some(id) = self.subscription.to_cancel(&self.env).filter(|_| why == Termination::Requested) {
+            self.send_cancel(&id, None);
         }
         self.subscription.end(&mut self.env);
         self.env.ids.retire_handshake();

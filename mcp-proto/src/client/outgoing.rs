@@ -1,13 +1,12 @@
 //! Outgoing messages: requests, notifications, responses and cancellations. Also the ends of
 //! exchanges.
 
-use super::call_table::Stage;
 use super::ids::Purpose;
 use super::link::{Link, OutgoingRequest};
 use super::phase::Phase;
-use super::{CancelSignal, Client, Target, Termination, Timer};
+use super::{CancelSignal, Client, Target, Termination};
 use crate::exchange::{Closed, Endpoint, ExchangeId};
-use crate::input::{CallId, NotificationId};
+use crate::input::NotificationId;
 use crate::model::lifecycle::meta;
 use crate::rpc::{self, Id, Object, RawJson};
 use crate::version::{Era, ProtocolVersion};
@@ -25,7 +24,7 @@ impl Client {
         let id = self.env.ids.mint(self.env.now, purpose, exchange);
         let params = self.with_meta(params, &id, purpose, version);
         let message = rpc::request(&id, method, params.as_ref());
-        let fields = params.as_ref().map(|params| self.mirrored(method, params, version));
+        let fields = params.as_ref().map(|params| self.catalogue.headers(&self.env, method, params, version));
         let request = OutgoingRequest {
             id: id.clone(),
             purpose,
@@ -36,7 +35,10 @@ impl Client {
             fields: fields.and_then(Result::ok).unwrap_or_default(),
             repeatable: match purpose {
                 // A duplex link never repeats a request: the tool need not be looked up.
-                Purpose::Call(call) => !self.env.is_duplex() && self.is_repeatable(call),
+                Purpose::Call(call) => {
+                    let call = self.calls.get(call).filter(|_| !self.env.is_duplex());
+                    call.is_some_and(|call| self.catalogue.is_repeatable(&call.raw))
+                }
                 Purpose::Discover | Purpose::Initialize | Purpose::Ping | Purpose::Listen => true,
             },
         };
@@ -71,14 +73,6 @@ impl Client {
         let params = (!params.is_empty()).then_some(params);
         let message = rpc::notification(method, params);
         self.link.send_notification(&mut self.env, (method, params), message, id);
-    }
-
-    /// Cancels the request of a call at the server, with the signal of the transport. `initialize`
-    /// and the probe are no calls, so a client never cancels them.
-    pub(super) fn signal_cancel(&mut self, call: CallId, reason: Option<&str>) {
-        let Some(Stage::Sent(id)) = self.calls.get(call).map(|call| &call.stage) else { return };
-        let id = id.clone();
-        self.send_cancel(&id, reason);
     }
 
     /// Cancels a request at the server.
@@ -126,11 +120,5 @@ impl Client {
                 }
             }
         }
-    }
-
-    /// Handles a timer of an exchange that is due.
-    pub(super) fn on_link_timer(&mut self, timer: Timer) {
-        self.link.on_timeout(&mut self.env, timer);
-        self.run_link();
     }
 }

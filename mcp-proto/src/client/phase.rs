@@ -1,9 +1,14 @@
-//! The phases of a client from its start to its end. `era.rs` and `restart.rs` contain the
-//! transitions.
+//! The phases of a client from its start to its end, and the events of a handshake. `era.rs` and
+//! `restart.rs` contain the transitions.
 
 use super::{State, Termination};
+use crate::error::HttpError;
+use crate::exchange::{Closed, Sent};
 use crate::model::lifecycle::ServerInfo;
+use crate::rpc::{DecodeError, ErrorObject, Payload};
 use crate::version::ProtocolVersion;
+use alloc::boxed::Box;
+use alloc::string::String;
 
 /// The phase of a client.
 #[derive(Debug)]
@@ -50,6 +55,39 @@ pub(super) enum After {
     Session,
     /// Any other reason. The client has no fallback.
     Else,
+}
+
+/// An event of the pending handshake: of the probe (`server/discover`), or of `initialize`. Its
+/// request is retired, except after `Idless`, `Timeout`, `StartTimeout` and `Resumed`, and after
+/// the end of a duplex exchange.
+#[derive(Debug)]
+pub(super) enum HandshakeEvent {
+    /// The response to the probe.
+    Discovered(Payload),
+    /// The response to `initialize`.
+    Initialized(Payload),
+    /// An error response without an id.
+    Idless(ErrorObject),
+    /// The response is unreadable.
+    Invalid(DecodeError),
+    /// A message hook denied the request, or the response.
+    Denied(String),
+    /// The server refused the request over HTTP, without a response.
+    Refused {
+        /// Whether the refusal is typical of a server of the other era.
+        tells_of_era: bool,
+        /// The error of the refusal.
+        error: Box<HttpError>,
+    },
+    /// The exchange ended, or the output of a duplex server. With `Sent::No`, the exchange was not
+    /// open, or the server has not seen the request.
+    Closed(Sent, Closed),
+    /// The limit for the response is over.
+    Timeout,
+    /// The limit for the whole start is over.
+    StartTimeout,
+    /// The request was sent again, with credentials.
+    Resumed,
 }
 
 impl Phase {

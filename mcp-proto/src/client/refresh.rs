@@ -7,7 +7,8 @@
 //! like any other, but the application receives no event of it.
 
 use super::Client;
-use super::call_table::{CallOwner, Stage};
+use super::call_table::{CallOwner, CallState, Stage};
+use super::env::Env;
 use super::tools::Tools;
 use crate::call::{Method, Paged, Pages, RawCall, RawResult};
 use crate::error::{CallError, DiagnosticKind};
@@ -76,24 +77,29 @@ impl Catalogue {
         usize::from(self.fetch.is_some())
     }
 
-    /// Returns whether the server calls the tool of a call read-only or idempotent.
+    /// Returns whether a call may run twice: the application permits it, or the server calls the
+    /// tool read-only or idempotent.
     pub(super) fn is_repeatable(&self, call: &RawCall) -> bool {
-        call.method == CALL && call.params.as_ref().is_ok_and(|params| self.tools.is_repeatable(params))
+        let is_safe = |params| self.tools.is_repeatable(params);
+        call.options.repeatable || call.method == CALL && call.params.as_ref().is_ok_and(is_safe)
     }
-}
 
-impl Client {
     /// Learns from the result of a call. Returns the result for the application. Does nothing on a
     /// duplex connection, where the engine would not use the tools.
-    pub(super) fn learn_tools(&mut self, call: CallId, result: RawJson, version: ProtocolVersion) -> RawJson {
-        if self.env.is_duplex() || self.calls.get(call).is_none_or(|state| state.raw.method != LIST) {
+    pub(super) fn learn(
+        &mut self,
+        env: &mut Env,
+        call: Option<&CallState>,
+        result: RawJson,
+        version: ProtocolVersion,
+    ) -> RawJson {
+        if env.is_duplex() || call.is_none_or(|call| call.raw.method != LIST) {
             return result;
         }
-        let max = self.env.config.limits.client.max_tools;
-        let page = self.catalogue.tools.learn(&result, version.era() == Era::Modern, max);
+        let page = self.tools.learn(&result, version.era() == Era::Modern, env.config.limits.client.max_tools);
         for (name, why) in page.invalid {
             let name: String = name.chars().take(SHOWN).collect();
-            self.env.diagnose(DiagnosticKind::InvalidTool, format!("{name}: {why}"));
+            env.diagnose(DiagnosticKind::InvalidTool, format!("{name}: {why}"));
         }
         page.without.unwrap_or(result)
     }
@@ -102,18 +108,29 @@ impl Client {
     ///
     /// # Errors
     /// As [`Tools::headers`].
-    pub(super) fn mirrored(
+    pub(super) fn headers(
         &self,
+        env: &Env,
         method: &str,
         params: &Object,
         version: ProtocolVersion,
     ) -> Result<Vec<(String, String)>, EncodeError> {
         match (method, version.era()) {
-            (CALL, Era::Modern) if !self.env.is_duplex() => self.catalogue.tools.headers(params),
+            (CALL, Era::Modern) if !env.is_duplex() => self.tools.headers(params),
             _ => Ok(Vec::new()),
         }
     }
 
+    /// Removes a call of the application that has ended. Returns the call of the engine that is no
+    /// longer needed, since no other call waits for the list.
+    pub(super) fn leave(&mut self, call: CallId) -> Option<CallId> {
+        self.repeated.remove(&call);
+        let was_last = self.waiting.remove(&call) && self.waiting.is_empty();
+        self.fetch.as_ref().map(|fetch| fetch.call).filter(|_| was_last)
+    }
+}
+
+impl Client {
     /// Returns whether a call that failed with this error waits for the list. The engine then sends
     /// it a second time. Its clock continues to run.
     pub(super) fn refreshes(&mut self, call: CallId, error: &ErrorObject) -> bool {
@@ -150,15 +167,6 @@ impl Client {
                     self.send_admitted(call);
                 }
             }
-        }
-    }
-
-    /// Removes a call of the application that has ended. The engine stops the fetch if no other
-    /// call waits for it.
-    pub(super) fn leave_catalogue(&mut self, call: CallId) {
-        self.catalogue.repeated.remove(&call);
-        if self.catalogue.waiting.remove(&call) && self.catalogue.waiting.is_empty() {
-            self.stop_fetching();
         }
     }
 
@@ -202,21 +210,6 @@ impl Client {
         }
         self.stop_fetching();
         self.catalogue.tools.clear();
-    }
-
-    /// Updates the clock of a call. For a call of the engine, updates all clocks, since other calls
-    /// may wait for it.
-    pub(super) fn update_clocks_of(&mut self, call: CallId) {
-        if self.calls.is_own(call) {
-            self.update_clocks();
-        } else {
-            self.update_clock(call);
-        }
-    }
-
-    /// Returns the number of calls of the engine that have not ended.
-    pub(super) fn own_calls(&self) -> usize {
-        self.catalogue.running()
     }
 }
 

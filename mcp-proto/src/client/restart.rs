@@ -4,9 +4,10 @@
 
 use super::env::Env;
 use super::link::Link;
-use super::phase::Phase;
+use super::phase::{HandshakeEvent, Phase};
 use super::{Client, Event, State, Target, Termination, Timer, Verdict};
-use crate::exchange::{Closed, Endpoint};
+use crate::error::CallError;
+use crate::exchange::{Closed, Endpoint, Sent};
 use crate::time::Instant;
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -102,14 +103,24 @@ impl Client {
         self.env.timers.set(Timer::ExitGrace, Some(self.env.now + grace));
     }
 
-    /// Continues without the exit status, which did not arrive in time.
-    pub(super) fn on_exit_grace(&mut self) {
+    /// Handles a timer about the end of the server: the exit status did not arrive in time, or the
+    /// delay before the restart is over.
+    pub(super) fn on_end_timer(&mut self, timer: Timer) {
+        if timer == Timer::Restart {
+            self.restarts.is_due = true;
+            return self.restart_if_due();
+        }
+        self.on_exit_grace();
+    }
+
+    /// Continues without the exit status.
+    fn on_exit_grace(&mut self) {
         match self.env.state() {
             State::Probing | State::Initializing => {
                 if let Link::Duplex(duplex) = &mut self.link
                     && duplex.abort(&mut self.env)
                 {
-                    self.on_handshake_closed(true, Closed::Eof);
+                    self.on_handshake(HandshakeEvent::Closed(Sent::Maybe, Closed::Eof));
                 }
             }
             State::Ready | State::Ending => self.lost(Closed::Eof),
@@ -118,11 +129,11 @@ impl Client {
     }
 
     /// Handles the end of the duplex exchange.
-    pub(super) fn on_duplex_failed(&mut self, opened: bool, why: Closed) {
+    pub(super) fn on_duplex_failed(&mut self, sent: Sent, why: Closed) {
         self.env.timers.set(Timer::ExitGrace, None);
         self.notifications.end_all(&mut self.env, &why);
         match self.env.state() {
-            State::Probing | State::Initializing => self.on_handshake_closed(opened, why),
+            State::Probing | State::Initializing => self.on_handshake(HandshakeEvent::Closed(sent, why)),
             State::Ready | State::Ending => self.lost(why),
             State::Restarting => self.restart_if_due(),
             State::Closing | State::Lapsed | State::Terminated => {}
@@ -147,13 +158,16 @@ impl Client {
         self.env.event(Event::Restarting { attempt, wait, why });
     }
 
-    /// Restarts the server after the delay. If the old server has closed its output but still runs,
-    /// the client shuts it down first. Two servers never run at once.
-    pub(super) fn on_restart(&mut self) {
-        self.restarts.is_due = true;
-        self.restart_if_due();
+    /// Ends every call that was sent, since its response can no longer arrive. Unsent calls wait
+    /// for the next server.
+    fn end_sent_calls(&mut self, why: &Closed) {
+        for call in self.calls.queued(false) {
+            self.end(call, Err(CallError::Closed { sent: Sent::Maybe, why: why.clone() }));
+        }
     }
 
+    /// Restarts the server after the delay. If the old server has closed its output but still runs,
+    /// the client shuts it down first. Two servers never run at once.
     fn restart_if_due(&mut self) {
         if matches!(self.env.phase, Phase::Restarting) && self.restarts.is_due && self.link.is_empty() {
             self.begin();

@@ -6,6 +6,7 @@
 use super::backoff::{Backoff, Brought, LONG, Round, Serves};
 use super::env::Env;
 use super::ids::Purpose;
+use super::link::Link;
 use super::{Client, Event, StreamOf, Timer};
 use crate::error::{DiagnosticKind, StreamEnd};
 use crate::exchange::ExchangeId;
@@ -65,6 +66,30 @@ impl Subscription {
                 self.on_end(env, StreamEnd::Ended, None);
             }
         }
+    }
+
+    /// Returns the request to cancel when the client ends: the one of an open subscription on a
+    /// duplex connection (2026-07-28 subscriptions). Some servers wait for the end of their
+    /// subscriptions before they exit.
+    pub(super) fn to_cancel(&self, env: &Env) -> Option<Id> {
+        self.open.as_ref().filter(|_| env.is_duplex()).map(|open| open.id.clone())
+    }
+
+    /// Handles a `notifications/cancelled` with which the server ends a subscription, or repeats
+    /// its end. Returns whether the notification names a subscription.
+    pub(super) fn on_cancelled(&mut self, env: &mut Env, link: &mut Link, exchange: ExchangeId, id: &Id) -> bool {
+        if self.is_repeated_end(id) {
+            return true;
+        }
+        let is_it = self.open.as_ref().is_some_and(|open| open.id == *id);
+        if !is_it || env.ids.exchange(id) != Some(exchange) {
+            return false;
+        }
+        link.answered(env, exchange);
+        env.ids.retire(id);
+        self.ended = Some(id.clone());
+        self.on_end(env, StreamEnd::Ended, None);
+        true
     }
 
     /// Returns whether a message only repeats the end of a subscription.
@@ -166,32 +191,6 @@ impl Client {
                 self.subscription.on_end(&mut self.env, StreamEnd::Idle, None);
             }
         }
-    }
-
-    /// Cancels the subscription on a duplex connection, since the client ends (2026-07-28
-    /// subscriptions). Some servers wait for the end of their subscriptions before they exit.
-    pub(super) fn unsubscribe(&mut self) {
-        if let (true, Some(open)) = (self.env.is_duplex(), &self.subscription.open) {
-            let id = open.id.clone();
-            self.send_cancel(&id, None);
-        }
-    }
-
-    /// Handles a `notifications/cancelled` with which the server ends a subscription, or repeats
-    /// its end. Returns whether the notification names a subscription.
-    pub(super) fn ends_subscription(&mut self, exchange: ExchangeId, id: &Id) -> bool {
-        if self.subscription.is_repeated_end(id) {
-            return true;
-        }
-        let is_it = self.subscription.open.as_ref().is_some_and(|open| open.id == *id);
-        if !is_it || self.env.ids.exchange(id) != Some(exchange) {
-            return false;
-        }
-        self.link.answered(&mut self.env, exchange);
-        self.env.ids.retire(id);
-        self.subscription.ended = Some(id.clone());
-        self.subscription.on_end(&mut self.env, StreamEnd::Ended, None);
-        true
     }
 
     /// Handles a notification that may belong to a subscription. Returns whether it does and needs

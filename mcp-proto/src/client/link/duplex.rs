@@ -4,7 +4,7 @@ use super::event::LinkEvent;
 use crate::client::State;
 use crate::client::env::Env;
 use crate::error::DiagnosticKind;
-use crate::exchange::{Endpoint, ExchangeEvent, ExchangeId, Inbound, Outbound, Start};
+use crate::exchange::{Endpoint, ExchangeEvent, ExchangeId, Inbound, Outbound, Sent, Start};
 use crate::rpc::{InvalidMessage, Message};
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -115,9 +115,9 @@ impl DuplexLink {
                 }
             }
             ExchangeEvent::Failed { why, .. } => {
-                let opened = exchange.opened;
+                let sent = if exchange.opened { Sent::Maybe } else { Sent::No };
                 self.exchange = None;
-                self.events.push_back(LinkEvent::Failed { opened, why });
+                self.events.push_back(LinkEvent::Failed(sent, why));
             }
             // The driver reports these to servers only, or over HTTP only.
             ExchangeEvent::From(_) | ExchangeEvent::ReadClosed | ExchangeEvent::Repeated | ExchangeEvent::Waiting => {}

@@ -2,10 +2,11 @@
 //! the link has interpreted them.
 
 use crate::client::ids::Purpose;
+use crate::client::phase::HandshakeEvent;
 use crate::error::{CallError, HttpError, StreamEnd};
 use crate::exchange::{Closed, ExchangeId, Sent};
 use crate::input::{AuthKey, CallId, Challenge, NotificationId};
-use crate::rpc::{DecodeError, ErrorObject, Id, InvalidMessage, Message};
+use crate::rpc::{ErrorObject, Id, InvalidMessage, Message};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -34,13 +35,9 @@ pub(in crate::client) enum LinkEvent {
     },
     /// Duplex: the server sends no more messages.
     OutputEnded,
-    /// Duplex: the exchange ended.
-    Failed {
-        /// Whether it was ever open, so that the server may have seen a message.
-        opened: bool,
-        /// How it ended.
-        why: Closed,
-    },
+    /// Duplex: the exchange ended. With `Sent::No`, it was never open, so the server has seen no
+    /// message.
+    Failed(Sent, Closed),
     /// The request of a call may have run, whatever the response to a later request is.
     Reached(CallId),
     /// The request of a call ended without a response.
@@ -55,7 +52,7 @@ pub(in crate::client) enum LinkEvent {
         error: CallError,
     },
     /// The request of the handshake, which is retired, ended without a response.
-    HandshakeEnded(HandshakeEnd),
+    Handshake(HandshakeEvent),
     /// A ping, which is retired, ended without a response.
     PingLost,
     /// A message hook denied a ping, which is not retired.
@@ -95,24 +92,6 @@ pub(in crate::client) enum Parked {
     Listener,
     /// A message that neither the client nor the application waits for.
     Other,
-}
-
-/// How the request of the handshake ended without a response.
-#[derive(Debug)]
-pub(in crate::client) enum HandshakeEnd {
-    /// A message hook denied it, or the response.
-    Denied(String),
-    /// The exchange ended. With `Sent::No`, the server has not seen the request.
-    Closed(Sent, Closed),
-    /// The server refused it.
-    Refused {
-        /// Whether the refusal is typical of a server of the other era.
-        tells_of_era: bool,
-        /// The error of the refusal.
-        error: Box<HttpError>,
-    },
-    /// The response is unreadable.
-    Invalid(DecodeError),
 }
 
 /// How the subscription ended.

@@ -7,7 +7,7 @@ mod event;
 mod http;
 
 pub(super) use duplex::DuplexLink;
-pub(super) use event::{Discarded, HandshakeEnd, LinkEvent, Parked, SessionLoss, SubscriptionEnd};
+pub(super) use event::{Discarded, LinkEvent, Parked, SessionLoss, SubscriptionEnd};
 pub(super) use http::HttpLink;
 
 use super::env::Env;

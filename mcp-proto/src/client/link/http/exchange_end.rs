@@ -7,7 +7,8 @@ use super::{Http, HttpLink, Role, Stage, tells_of_era};
 use crate::client::State;
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
-use crate::client::link::event::{HandshakeEnd, LinkEvent, SubscriptionEnd};
+use crate::client::link::event::{LinkEvent, SubscriptionEnd};
+use crate::client::phase::HandshakeEvent;
 use crate::error::{CallError, StreamEnd};
 use crate::exchange::{Closed, ExchangeId, Sent};
 use crate::frame::{Media, media_type};
@@ -113,7 +114,7 @@ impl HttpLink {
             Purpose::Call(call) => {
                 LinkEvent::CallEnded { call, id, is_lost: false, error: CallError::Denied { sent, reason } }
             }
-            Purpose::Discover | Purpose::Initialize => LinkEvent::HandshakeEnded(HandshakeEnd::Denied(reason)),
+            Purpose::Discover | Purpose::Initialize => LinkEvent::Handshake(HandshakeEvent::Denied(reason)),
             Purpose::Ping => LinkEvent::PingDenied(id, reason),
             Purpose::Listen => LinkEvent::SubscriptionEnded(SubscriptionEnd::Denied(reason)),
         });
@@ -126,7 +127,7 @@ impl HttpLink {
         }
         env.ids.retire(&id);
         self.events.push_back(match purpose {
-            Purpose::Discover | Purpose::Initialize => LinkEvent::HandshakeEnded(HandshakeEnd::Closed(sent, why)),
+            Purpose::Discover | Purpose::Initialize => LinkEvent::Handshake(HandshakeEvent::Closed(sent, why)),
             Purpose::Listen => LinkEvent::SubscriptionEnded(SubscriptionEnd::Ended(StreamEnd::Closed(why), None)),
             Purpose::Ping | Purpose::Call(_) => LinkEvent::PingLost,
         });
@@ -149,10 +150,10 @@ impl HttpLink {
             Purpose::Listen => LinkEvent::SubscriptionEnded(SubscriptionEnd::Ended(end, None)),
             Purpose::Discover | Purpose::Initialize if http.has_failed() => {
                 let (tells_of_era, error) = (tells_of_era(http.status()), Box::new(http.to_error()));
-                LinkEvent::HandshakeEnded(HandshakeEnd::Refused { tells_of_era, error })
+                LinkEvent::Handshake(HandshakeEvent::Refused { tells_of_era, error })
             }
             Purpose::Discover | Purpose::Initialize => {
-                LinkEvent::HandshakeEnded(HandshakeEnd::Invalid(match call_error(http, id, end) {
+                LinkEvent::Handshake(HandshakeEvent::Invalid(match call_error(http, id, end) {
                     CallError::Decode(e) => e,
                     other => DecodeError::new(other.to_string()),
                 }))

@@ -431,7 +431,7 @@ impl Run {
                 }
                 Stage::Asking { .. } => prop_assert!(client.questions.owes_answer(call)),
                 Stage::Waiting { .. } => prop_assert!(armed(Timer::Round(call))),
-                Stage::Mismatched(_) => prop_assert!(client.own_calls() > 0),
+                Stage::Mismatched(_) => prop_assert!(client.catalogue.running() > 0),
             }
             // Its timeout runs exactly while the server has to respond.
             if self.calls.get(&call).copied().unwrap_or_default() {
