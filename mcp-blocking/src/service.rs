@@ -13,7 +13,7 @@ use crate::handler::{Handler, Router};
 use crate::os::Clock;
 use crate::pool::Pool;
 use crate::serving::Serving;
-use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait, wait_until};
+use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
 use handling::{Abandoned, Handling};
 use mcp_proto::exchange::{Peer, RequestHead};
 use mcp_proto::input::{Admission, AdmitToken, Answer, Change, Principal, RequestKey};
@@ -27,9 +27,6 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-
-/// Time that a stop waits in addition to the configured times.
-const MARGIN: Duration = Duration::from_secs(1);
 
 /// Maximum number of requests and connections that wait for the callback of the application to
 /// start. The engine refuses further ones at their timeout.
@@ -46,8 +43,6 @@ pub(crate) struct Service {
     router: Router,
     tasks: Pool<Task>,
     admissions: Option<Pool<Asked>>,
-    /// Time for an orderly close of a connection.
-    linger: Duration,
 }
 
 /// The state behind the lock of a server.
@@ -91,7 +86,6 @@ impl Service {
         config.origin_unix = crate::os::unix_time();
         config.on_message = serving.message.or(config.on_message);
         let admit = serving.admit.inspect(|_| config.admit = true);
-        let linger = config.limits.frame.linger_timeout;
         let share = config.limits.server.share(serving.threads);
         let events = Events::new(
             serving.event,
@@ -127,7 +121,7 @@ impl Service {
                 })
             });
             let (ticks, changed) = (Condvar::new(), Condvar::new());
-            Self { desk: Mutex::new(desk), ticks, changed, clock, router, tasks, admissions, linger }
+            Self { desk: Mutex::new(desk), ticks, changed, clock, router, tasks, admissions }
         });
         let timers = Arc::clone(&service);
         sync::spawn("mcp-timer", move || timers.drive())?;
@@ -225,15 +219,14 @@ impl Service {
     }
 
     /// Stops the server: running requests have `grace` to end, then everything is closed. Returns
-    /// when this is done, or when the time is over.
+    /// when this is done. The engine aborts the connections that do not close in time.
     pub(crate) fn stop(self: &Arc<Self>, grace: Duration) {
         self.act(|desk, now| desk.engine.shutdown(now, grace));
-        let limit = grace.saturating_add(self.linger).saturating_add(MARGIN);
-        let desk = self.wait(limit, |desk| desk.engine.is_terminated());
-        let connections: Vec<_> = desk.connections.values().cloned().collect();
+        let mut desk = self.lock();
+        while !(desk.engine.is_terminated() && desk.connections.is_empty()) {
+            desk = wait(&self.changed, desk, None);
+        }
         drop(desk);
-        connections.iter().for_each(|connection| connection.abort(self));
-        drop(self.wait(MARGIN, |desk| desk.connections.is_empty()));
         self.end();
     }
 
@@ -249,10 +242,6 @@ impl Service {
     #[cfg(any(unix, feature = "http"))]
     pub(crate) fn rest(&self, limit: Duration) {
         drop(wait(&self.changed, self.lock(), Some(limit)));
-    }
-
-    fn wait(&self, limit: Duration, is_so: impl Fn(&Desk) -> bool) -> MutexGuard<'_, Desk> {
-        wait_until(&self.changed, self.lock(), &self.clock, self.clock.now() + limit, is_so)
     }
 
     /// Ends the service.

@@ -21,8 +21,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// Time that a stop waits in addition to the configured times.
-const MARGIN: Duration = Duration::from_secs(1);
+/// Time that a stop waits in addition to the times of the engine, which aborts connections one
+/// second after the configured ones.
+const MARGIN: Duration = Duration::from_secs(2);
 
 /// Serves standard input and output until the input has ended and all requests are answered, or the
 /// client has disconnected.
@@ -155,11 +156,10 @@ impl Server {
     pub async fn stop(&self, grace: Duration) {
         let shared = self.shared();
         shared.shut_down(grace);
-        let limit = grace.saturating_add(shared.linger).saturating_add(MARGIN);
-        or(shared.over(), after(limit)).await;
+        // The engine ends every connection in time, unless nobody polls its future: a handler that
+        // never yields can block the executor.
+        or(shared.over(), after(grace.saturating_add(shared.linger).saturating_add(MARGIN))).await;
         shared.end();
-        // A handler that never yields cannot be stopped.
-        or(shared.over(), after(MARGIN)).await;
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
