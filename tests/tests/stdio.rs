@@ -56,7 +56,7 @@ fn broken(ended: &CallError) {
 #[test]
 fn fatal_bad_bytes_end_the_client_and_the_program() {
     let nonsense = || tools::call("nonsense").arguments(&json!({"amount": 1}));
-    let fatal = |config: &mut ClientConfig| config.malformed = Malformed::Fatal;
+    let fatal = |config: &mut ClientConfig| config.compat.malformed = Malformed::Fatal;
 
     let (server, pids) = program("blocking");
     let client = mcp_blocking::connect_with(server, mcp_blocking::Config::new().set(fatal)).expect("hello");

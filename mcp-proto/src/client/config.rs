@@ -1,5 +1,6 @@
 //! The configuration of a client, fixed at its creation.
 
+use super::compat::Compat;
 use super::restart_policy::Restart;
 use super::url::{BadUrl, HttpTarget};
 use crate::exchange::{Endpoint, Headers, Program};
@@ -72,25 +73,14 @@ pub struct ClientConfig {
     /// The application's header fields of every HTTP request. [`header`](Self::header) adds one and
     /// checks it. The client does not send a field that this check would refuse. Default none.
     pub headers: Headers,
-    /// Whether and when the client opens the listener. On it a legacy HTTP server sends the
-    /// messages that belong to no call: notifications, and the requests of some servers. Default
-    /// [`ListenerStart::AfterInitialized`]. 2026-07-28 has no listener.
-    pub listener: ListenerStart,
-    /// Maximum time to open the listener. Calls wait for the opening, since servers send requests
-    /// for a call on the listener, but for 1 s at most. Default [`ListenerTime::Quarter`].
-    pub listener_start: ListenerTime,
     /// Maximum silence of a listener, or of the subscription in its place, before the client opens
     /// it again. Bytes without a meaning also count as a sign of life. `None`: no limit, so the
     /// client never detects a connection that is dead without a close. Default 5 min, several times
     /// the interval at which servers send signs of life.
     pub listener_idle: Option<Duration>,
-    /// The consequence of the end of an open listener. Default [`ListenerEnd::Resume`].
-    pub listener_end: ListenerEnd,
     /// Whether and how often the client resumes a broken event stream. Default
     /// [`Resume::Progress`]. The timeout of a call also bounds the stream of its response.
     pub resume: Resume,
-    /// The effect of an event that is not a message on its stream. Default [`SseDecode::Skip`].
-    pub sse_decode: SseDecode,
     /// Whether the application wants to know about changes of the tools:
     /// [`Event::ToolsChanged`](super::Event::ToolsChanged). On 2026-07-28 the client subscribes to
     /// them. Up to 2025-11-25 it tries again to open a listener that it had given up. Default off.
@@ -99,29 +89,16 @@ pub struct ClientConfig {
     /// [`Event::AuthNeeded`](super::Event::AuthNeeded). Otherwise a response 401 or 403 is the end
     /// of its request. Default off.
     pub authorize: bool,
-    /// Whether every 403 is such a challenge, not only one with `insufficient_scope`. Default off.
-    pub retry_plain_403: bool,
     /// The calls that the client sends a second time after their response was lost. Default
     /// [`Repeat::Safe`].
     pub repeat: Repeat,
-    /// Whether the client notifies the server of a cancelled call. Default yes, as the era demands.
-    /// With `LocalOnly` the client only stops waiting.
-    pub cancel_signal: CancelSignal,
-    /// The form of request ids. Default [`IdPolicy::Counter`].
-    pub ids: IdPolicy,
-    /// The effect of a line that is not a message. Default [`Malformed::Skip`].
-    pub malformed: Malformed,
-    /// Whether a string id that is the decimal form of a pending integer id matches it, if no
-    /// pending string id does. Default yes.
-    pub match_text_ids: bool,
-    /// Whether a malformed line that still contains the id of a pending call fails that call at
-    /// once. Default yes.
-    pub fail_on_defect: bool,
     /// The Unix time of [`Instant::ZERO`](crate::Instant::ZERO), for purposes that need the
     /// calendar. Default zero.
     pub origin_unix: Duration,
     /// The hook that sees every message and may refuse it. Default: none.
     pub on_message: Option<MessageHook>,
+    /// Settings for servers that deviate from the specification or from most others.
+    pub compat: Compat,
     /// The limits.
     pub limits: Limits,
 }
@@ -155,45 +132,6 @@ pub struct Verdict {
     pub version: ProtocolVersion,
 }
 
-/// Whether and when the client opens the listener (2025-11-25 transports, listening for messages
-/// from the server).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum ListenerStart {
-    /// After the response to `notifications/initialized`: servers refuse the listener before.
-    #[default]
-    AfterInitialized,
-    /// After the response to `initialize`.
-    BeforeInitialized,
-    /// Never.
-    Never,
-}
-
-/// Maximum time to open the listener.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum ListenerTime {
-    /// A quarter of [`ClientConfig::timeout`], at least 1 ms, at most 1 s. 1 s if that has no
-    /// limit.
-    #[default]
-    Quarter,
-    /// This time.
-    After(Duration),
-    /// No limit.
-    Unlimited,
-}
-
-/// The consequence of the end of an open listener.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum ListenerEnd {
-    /// The client opens it again, as [`ClientConfig::resume`] determines.
-    #[default]
-    Resume,
-    /// The client emits [`Event::ListenerLost`](super::Event::ListenerLost), and the listener stays
-    /// closed.
-    Stop,
-    /// The listener stays closed, without an event: for servers that close it regularly.
-    Ignore,
-}
-
 /// How often a client resumes a broken event stream (2025-11-25 transports, resumability).
 ///
 /// A *round* is one exchange of a stream. The first response is the first round. A round *delivers*
@@ -223,17 +161,6 @@ pub enum Resume {
     Never,
 }
 
-/// The effect of an event that is not a message on its stream.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum SseDecode {
-    /// The client skips it, with a diagnostic. A call that gets no other response ends with the
-    /// reason.
-    #[default]
-    Skip,
-    /// The event ends the stream, and the call that the stream serves.
-    Reject,
-}
-
 /// The calls that the client sends a second time, once, after their response was lost. Over HTTP it
 /// was lost with a connection or stream of 2026-07-28, or with a session of an older revision. The
 /// client resumes a stream of an older revision ([`Resume`]), or its call ends.
@@ -248,41 +175,6 @@ pub enum Repeat {
     Always,
     /// Only calls that the server refused because of a session that has ended.
     Never,
-}
-
-/// What the client sends when it cancels a call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum CancelSignal {
-    /// The client notifies the server: by `notifications/cancelled`, or on 2026-07-28 over HTTP by
-    /// the end of the exchange.
-    #[default]
-    Server,
-    /// Nothing. A late response is ignored.
-    LocalOnly,
-}
-
-/// The form of request ids.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum IdPolicy {
-    /// 1, 2, 3, …
-    #[default]
-    Counter,
-    /// Strings: milliseconds since 1970, ten bits of node, twelve bits of sequence, as one decimal
-    /// number.
-    Snowflake {
-        /// Distinguishes this client from others. Ten bits count.
-        node: u16,
-    },
-}
-
-/// The effect of bytes that are not a message on the connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Malformed {
-    /// The client skips them, with a diagnostic.
-    #[default]
-    Skip,
-    /// They end the connection.
-    Fatal,
 }
 
 impl ClientConfig {
@@ -306,23 +198,14 @@ impl ClientConfig {
             restart_after_probe: true,
             restart: None,
             headers: Headers::new(),
-            listener: ListenerStart::AfterInitialized,
-            listener_start: ListenerTime::Quarter,
             listener_idle: Some(Duration::from_secs(300)),
-            listener_end: ListenerEnd::Resume,
             resume: Resume::Progress,
-            sse_decode: SseDecode::Skip,
             watch_tools: false,
             authorize: false,
-            retry_plain_403: false,
             repeat: Repeat::Safe,
-            cancel_signal: CancelSignal::Server,
-            ids: IdPolicy::Counter,
-            malformed: Malformed::Skip,
-            match_text_ids: true,
-            fail_on_defect: true,
             origin_unix: Duration::ZERO,
             on_message: None,
+            compat: Compat::default(),
             limits: Limits::default(),
         }
     }

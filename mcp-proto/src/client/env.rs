@@ -32,7 +32,7 @@ impl Env {
     pub(super) fn new(config: Arc<ClientConfig>, seed: [u8; 32], now: Instant) -> Self {
         let limits = &config.limits.client;
         Self {
-            ids: Ids::new(config.ids, config.origin_unix, limits.max_retired),
+            ids: Ids::new(config.compat.ids, config.origin_unix, limits.max_retired),
             out: EventQueue::reporting_later(limits.max_queued_events, limits.max_queued_event_bytes),
             config,
             now,

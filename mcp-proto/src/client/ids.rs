@@ -1,7 +1,7 @@
 //! Ids on the wire: created, matched, and remembered for a while after their requests have ended
 //! (JSON-RPC 2.0 section 4). The client never reuses an id.
 
-use super::config::IdPolicy;
+use super::compat::IdPolicy;
 use crate::exchange::ExchangeId;
 use crate::input::CallId;
 use crate::rpc::Id;

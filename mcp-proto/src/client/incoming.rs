@@ -223,7 +223,7 @@ impl Client {
     }
 
     fn on_response(&mut self, exchange: ExchangeId, id: &Id, payload: Payload) {
-        let (id, found) = self.env.ids.find(id, exchange, self.env.config.match_text_ids);
+        let (id, found) = self.env.ids.find(id, exchange, self.env.config.compat.match_text_ids);
         match found {
             Match::Pending { pending, deviating } => {
                 if deviating {
@@ -317,13 +317,15 @@ impl Client {
             return self.on_denied(exchange, &defect);
         }
         self.env.diagnose(DiagnosticKind::BadMessage, format!("{defect}: {head}"));
-        if self.env.config.malformed == Malformed::Fatal {
+        if self.env.config.compat.malformed == Malformed::Fatal {
             let why = Closed::Broken(defect.to_string());
             return self.cut(Termination::Closed(why));
         }
-        let id = defect.id.as_ref().filter(|_| self.env.config.fail_on_defect && !defect.has_method);
+        let id = defect.id.as_ref().filter(|_| self.env.config.compat.fail_on_defect && !defect.has_method);
         let Some(id) = id else { return };
-        if let (id, Match::Pending { pending, .. }) = self.env.ids.find(id, exchange, self.env.config.match_text_ids) {
+        if let (id, Match::Pending { pending, .. }) =
+            self.env.ids.find(id, exchange, self.env.config.compat.match_text_ids)
+        {
             let spoilt = ResponseFailure::Unreadable(DecodeError::new(defect.to_string()));
             self.complete_request(exchange, &id, pending.purpose, Err(spoilt));
         }
@@ -346,7 +348,9 @@ impl Client {
 
     /// Completes a request after a hook denied it or its response.
     fn deny(&mut self, exchange: ExchangeId, id: &Id, sent: Sent, reason: String) {
-        if let (id, Match::Pending { pending, .. }) = self.env.ids.find(id, exchange, self.env.config.match_text_ids) {
+        if let (id, Match::Pending { pending, .. }) =
+            self.env.ids.find(id, exchange, self.env.config.compat.match_text_ids)
+        {
             self.complete_request(exchange, &id, pending.purpose, Err(ResponseFailure::Denied { sent, reason }));
         }
     }

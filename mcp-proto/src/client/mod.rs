@@ -13,6 +13,7 @@ mod ask;
 mod backoff;
 mod call_table;
 mod calls;
+mod compat;
 mod config;
 mod env;
 mod era;
@@ -36,10 +37,8 @@ mod url;
 #[cfg(test)]
 mod tests;
 
-pub use config::{
-    CancelSignal, ClientConfig, IdPolicy, ListenerEnd, ListenerStart, ListenerTime, Malformed, Policy, Repeat, Resume,
-    SseDecode, Target, Verdict,
-};
+pub use compat::{CancelSignal, Compat, IdPolicy, ListenerEnd, ListenerStart, ListenerTime, Malformed, SseDecode};
+pub use config::{ClientConfig, Policy, Repeat, Resume, Target, Verdict};
 pub use headers::BadHeader;
 pub use restart_policy::Restart;
 pub use url::{BadUrl, HttpTarget};
@@ -142,7 +141,7 @@ pub enum Event {
         request: InputRequest,
     },
     /// The tools of the server may have changed: the server sent a notification, or the client may
-    /// have missed one. Emitted only with a listener ([`ClientConfig::listener`], up to
+    /// have missed one. Emitted only with a listener ([`Compat::listener`], up to
     /// 2025-11-25), on a duplex connection, or with [`ClientConfig::watch_tools`]. Dropped like a
     /// notification when the queue is full.
     ToolsChanged,

@@ -79,7 +79,7 @@ impl Client {
     pub(super) fn send_cancel(&mut self, id: &Id, reason: Option<&str>) {
         let (is_legacy, is_duplex) = (self.env.is_legacy(), self.env.is_duplex());
         let has_begun = !self.link.is_unsent(&self.env, id);
-        if self.env.config.cancel_signal == CancelSignal::Server && has_begun && (is_legacy || is_duplex) {
+        if self.env.config.compat.cancel_signal == CancelSignal::Server && has_begun && (is_legacy || is_duplex) {
             let params = Object::new().with("requestId", id).with_opt("reason", reason);
             self.send_notification("notifications/cancelled", &params, None);
         }

@@ -3,8 +3,8 @@
 
 use super::value::{Value, fields, member, name, names, unknown};
 use crate::client::{
-    CancelSignal, ClientConfig, HttpTarget, IdPolicy, ListenerEnd, ListenerStart, ListenerTime, Malformed, Policy,
-    Repeat, Restart, Resume, SseDecode, Target, Verdict,
+    CancelSignal, ClientConfig, Compat, HttpTarget, IdPolicy, ListenerEnd, ListenerStart, ListenerTime, Malformed,
+    Policy, Repeat, Restart, Resume, SseDecode, Target, Verdict,
 };
 use crate::exchange::{
     Closed, Credentials, Endpoint, ExitStatus, Group, Headers, Inherit, Origin, Peer, PeerKind, Program,
@@ -18,6 +18,44 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 fields!(ClientConfig {
+    target,
+    info,
+    capabilities,
+    policy,
+    versions,
+    verdict,
+    timeout,
+    reset_on_progress,
+    max_total,
+    connect_timeout,
+    probe_timeout,
+    initialize_timeout,
+    ping,
+    ping_timeout,
+    restart_after_probe,
+    restart,
+    headers,
+    listener_idle,
+    resume,
+    watch_tools,
+    authorize,
+    repeat,
+    origin_unix,
+    on_message,
+    compat: Compat {
+        listener,
+        listener_start,
+        listener_end,
+        sse_decode,
+        retry_plain_403,
+        cancel_signal,
+        ids,
+        malformed,
+        match_text_ids,
+        fail_on_defect,
+    },
+    limits,
+} as {
     target,
     info,
     capabilities,

@@ -41,11 +41,11 @@ fn config() -> ClientConfig {
     config.verdict = Some(Verdict { version: ProtocolVersion::V2025_11_25 });
     config.timeout = None;
     config.max_total = Duration::MAX;
-    config.cancel_signal = CancelSignal::LocalOnly;
+    config.compat.cancel_signal = CancelSignal::LocalOnly;
     config.ping = Some(Duration::from_secs(1));
     config.restart = Some(Restart::default());
-    config.ids = IdPolicy::Snowflake { node: 1023 };
-    config.malformed = Malformed::Fatal;
+    config.compat.ids = IdPolicy::Snowflake { node: 1023 };
+    config.compat.malformed = Malformed::Fatal;
     config.origin_unix = Duration::new(1_700_000_000, 1);
     config.limits.client.max_queued_events = usize::MAX;
     config.limits.server.handshake_timeout = Some(Duration::from_nanos(1));
@@ -62,6 +62,18 @@ fn configuration_round_trips() {
     ] {
         assert_eq!(ClientConfig::read(&config.write()).as_ref(), Ok(&config));
     }
+}
+
+// Recordings of earlier versions have these members in this order, and must still replay.
+#[test]
+fn configuration_is_one_flat_object() {
+    let members = "target info capabilities policy versions verdict timeout reset_on_progress max_total \
+                   connect_timeout probe_timeout initialize_timeout ping ping_timeout restart_after_probe restart \
+                   headers listener listener_start listener_idle listener_end resume sse_decode watch_tools \
+                   authorize retry_plain_403 repeat cancel_signal ids malformed match_text_ids fail_on_defect \
+                   origin_unix on_message limits";
+    let written = Object::read(&config().write()).unwrap();
+    assert_eq!(written.iter().map(|(key, _)| key).collect::<Vec<_>>().join(" "), members);
 }
 
 fn json() -> impl Strategy<Value = Object> {

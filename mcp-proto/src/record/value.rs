@@ -35,18 +35,24 @@ pub(super) fn unknown(name: &str) -> DecodeError {
     DecodeError::new(format!("{name:?} is not known"))
 }
 
-/// Writes a struct as an object, field by field. A missing field does not compile.
+/// Writes a struct as an object, field by field. A missing field does not compile. If fields of an
+/// inner struct are members of the same object, the first list is the pattern of both structs, and
+/// the list after `as` is the order of the members.
 macro_rules! fields {
     ($type:ident { $($field:ident),* $(,)? }) => {
+        fields!($type { $($field),* } as { $($field),* });
+    };
+    ($type:ident { $($shape:tt)* } as { $($field:ident),* $(,)? }) => {
         impl Value for $type {
             fn write(&self) -> RawJson {
-                let Self { $($field),* } = self;
+                let Self { $($shape)* } = self;
                 Object::new()$(.with(stringify!($field), Value::write($field)))*.into()
             }
 
             fn read(json: &RawJson) -> Result<Self, DecodeError> {
                 let object = Object::read(json)?;
-                Ok(Self { $($field: crate::record::value::member(&object, stringify!($field))?),* })
+                $(let $field = crate::record::value::member(&object, stringify!($field))?;)*
+                Ok(Self { $($shape)* })
             }
         }
     };

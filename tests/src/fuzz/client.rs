@@ -55,10 +55,10 @@ fn config(script: &mut Script<'_>) -> ClientConfig {
         config = config.with_elicitation();
     }
     if flag(1) {
-        config.cancel_signal = CancelSignal::LocalOnly;
+        config.compat.cancel_signal = CancelSignal::LocalOnly;
     }
     if flag(2) {
-        config.malformed = Malformed::Fatal;
+        config.compat.malformed = Malformed::Fatal;
     }
     if flag(3) {
         config.timeout = None;
@@ -68,7 +68,7 @@ fn config(script: &mut Script<'_>) -> ClientConfig {
         config.capabilities.sampling = Some(Object::new());
     }
     config.reset_on_progress = flag(5);
-    config.match_text_ids = !flag(6);
+    config.compat.match_text_ids = !flag(6);
     let limits = &mut config.limits;
     if flag(7) {
         limits.client.max_calls = 3;

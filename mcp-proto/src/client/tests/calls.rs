@@ -55,7 +55,7 @@ fn server_errors_differ_from_local_errors() {
 // covers: B-044, B-047, RPC-B-009
 #[test]
 fn response_id_must_match_in_type_and_value() {
-    let mut rig = Rig::new(ClientConfig { match_text_ids: false, ..ClientConfig::given() });
+    let mut rig = Rig::new(given_with(|compat| compat.match_text_ids = false));
     rig.open();
     let id = rig.last_id().as_i64().unwrap();
     for wrong in [json!(id.to_string()), json!(0), json!(""), json!("0"), json!(-id), json!(i64::MIN), json!(i64::MAX)]
@@ -85,8 +85,8 @@ fn decimal_string_id_matches_a_pending_number() {
 
 #[test]
 fn snowflake_ids_are_unique_increasing_strings() {
-    let ids = IdPolicy::Snowflake { node: 5 };
-    let config = ClientConfig { ids, origin_unix: Duration::from_secs(1_800_000_000), ..ClientConfig::given() };
+    let given = given_with(|compat| compat.ids = IdPolicy::Snowflake { node: 5 });
+    let config = ClientConfig { origin_unix: Duration::from_secs(1_800_000_000), ..given };
     let mut rig = Rig::ready(ProtocolVersion::V2025_11_25, config);
     rig.echo();
     rig.echo();
@@ -176,7 +176,7 @@ fn cancelled_call_ends_at_once_and_ignores_its_response() {
 // covers: S0-30
 #[test]
 fn local_only_cancellation_sends_nothing() {
-    let config = ClientConfig { cancel_signal: CancelSignal::LocalOnly, ..ClientConfig::given() };
+    let config = given_with(|compat| compat.cancel_signal = CancelSignal::LocalOnly);
     let mut rig = Rig::ready(ProtocolVersion::V2025_11_25, config);
     let call = rig.echo();
     rig.client.cancel(rig.now, call, None);

@@ -7,7 +7,7 @@ use crate::exchange::{Headers, ResponseHead};
 /// A client over HTTP after negotiation with a legacy server. Its recorded outputs are cleared.
 fn agreed() -> Rig {
     let mut config = ClientConfig::url("http://127.0.0.1:8000/mcp").unwrap();
-    (config.policy, config.listener) = (Policy::Legacy, ListenerStart::Never);
+    (config.policy, config.compat.listener) = (Policy::Legacy, ListenerStart::Never);
     let mut rig = Rig::new(config);
     let exchange = rig.exchange();
     head(&mut rig, exchange, 200, "application/json");

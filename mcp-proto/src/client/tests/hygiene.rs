@@ -85,7 +85,7 @@ fn malformed_input_is_reported_or_fatal_if_configured() {
     rig.answer(&rig.last_id(), json!({}));
     assert!(rig.outcome(call).is_ok());
 
-    let config = ClientConfig { malformed: Malformed::Fatal, ..ClientConfig::given() };
+    let config = given_with(|compat| compat.malformed = Malformed::Fatal);
     let mut rig = Rig::ready(ProtocolVersion::V2025_11_25, config);
     let call = rig.echo();
     rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(bad()));
@@ -389,7 +389,7 @@ fn nothing_is_sent_on_an_exchange_after_its_end() {
 fn batch_is_not_read_after_the_end_of_the_client() {
     let bad = || parse(Bytes::from_static(b"{"), 128);
     let ping = || parse(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string().into(), 128);
-    let config = ClientConfig { malformed: Malformed::Fatal, ..ClientConfig::given() };
+    let config = given_with(|compat| compat.malformed = Malformed::Fatal);
     let mut rig = Rig::ready(ProtocolVersion::V2025_03_26, config);
     rig.handle_event(rig.exchange(), ExchangeEvent::Inbound(Inbound::Batch(vec![bad(), ping()])));
     assert!(matches!(rig.events.last(), Some(Event::Terminated(_))));
@@ -407,8 +407,8 @@ fn batch_is_not_read_after_the_end_of_the_client() {
 // covers: B-059
 #[test]
 fn instants_do_not_overflow_ids() {
-    let ids = IdPolicy::Snowflake { node: u16::MAX };
-    let config = ClientConfig { ids, origin_unix: Duration::from_secs(1), ..ClientConfig::given() };
+    let given = given_with(|compat| compat.ids = IdPolicy::Snowflake { node: u16::MAX });
+    let config = ClientConfig { origin_unix: Duration::from_secs(1), ..given };
     let mut client = Client::new(Arc::new(config), [7; 32], Instant::new(Duration::MAX));
     assert_eq!(client.state(), State::Probing);
     // At the end of time, every timer is due at once.

@@ -26,6 +26,13 @@ use bytes::Bytes;
 use core::time::Duration;
 use serde_json::{Value, json};
 
+/// The configuration of a client over a given connection, with changed settings for the server.
+fn given_with(change: impl FnOnce(&mut Compat)) -> ClientConfig {
+    let mut config = ClientConfig::given();
+    change(&mut config.compat);
+    config
+}
+
 /// A client and its recorded outputs.
 struct Rig {
     client: Client,

@@ -315,8 +315,9 @@ fn second_mismatch_ends_the_call() {
 // In an older revision the code is defined by the server, and the tool may have run.
 #[test]
 fn legacy_error_with_the_mismatch_code_ends_the_call() {
-    let config = ClientConfig { policy: Policy::Legacy, ..ClientConfig::url("http://127.0.0.1:8000/mcp").unwrap() };
-    let mut shop = Shop { rig: Rig::new(ClientConfig { listener: ListenerStart::Never, ..config }) };
+    let mut config = ClientConfig::url("http://127.0.0.1:8000/mcp").unwrap();
+    (config.policy, config.compat.listener) = (Policy::Legacy, ListenerStart::Never);
+    let mut shop = Shop { rig: Rig::new(config) };
     let post = shop.last();
     shop.reply(
         post.exchange,

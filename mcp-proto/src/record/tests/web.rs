@@ -50,7 +50,7 @@ fn run(redaction: Redaction) -> String {
     }
     // It is not sent, so a replay must not send it.
     config.headers.push("X-Broken", format!("{SECRET}\r"));
-    (config.policy, config.listener, config.authorize) = (Policy::Legacy, ListenerStart::Never, true);
+    (config.policy, config.compat.listener, config.authorize) = (Policy::Legacy, ListenerStart::Never, true);
     let (recorder, kept) = recorder(redaction);
     let now = Instant::from_millis(1);
     let mut client = recorder.client(Arc::new(config), SEED, now);

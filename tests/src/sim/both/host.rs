@@ -115,7 +115,7 @@ pub(super) fn configure(scenario: &Scenario, rng: &mut Rng) -> (ClientConfig, Op
     config.headers = Headers::new().with("X-App", "of ours");
     config.authorize = scenario.admit;
     config.watch_tools = rng.per_mille(600);
-    config.listener = match rng.below(6) {
+    config.compat.listener = match rng.below(6) {
         0 => ListenerStart::Never,
         1 => ListenerStart::BeforeInitialized,
         _ => ListenerStart::AfterInitialized,
@@ -142,7 +142,7 @@ impl Host {
         let has_sessions = scenario.sessions != Sessions::Off;
         let asks = older.is_none_or(|version| has_sessions && version.rules().elicitation);
         let watches =
-            config.watch_tools && (older.is_none() || config.listener != ListenerStart::Never && has_sessions);
+            config.watch_tools && (older.is_none() || config.compat.listener != ListenerStart::Never && has_sessions);
         let (config, seed) = (Arc::new(config), rng.seed());
         log.push(Engine::Client(number), now, || Op::Client { rng: state, seed });
         Self {

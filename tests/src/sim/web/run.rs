@@ -94,10 +94,10 @@ pub(super) fn configure(scenario: &Scenario) -> ClientConfig {
     config.headers = Headers::new().with("X-App", "of ours");
     config.authorize = scenario.authorize;
     config.watch_tools = scenario.watch_tools;
-    config.listener = scenario.listener;
+    config.compat.listener = scenario.listener;
     config.resume = scenario.resume;
     config.repeat = scenario.repeat;
-    config.sse_decode = scenario.sse_decode;
+    config.compat.sse_decode = scenario.sse_decode;
     config.ping = scenario.ping;
     config.listener_idle = Some(scenario.idle);
     config.limits.client.max_queued_events = usize::MAX;

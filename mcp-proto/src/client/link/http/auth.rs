@@ -129,7 +129,7 @@ impl HttpLink {
     fn is_challenge(&self, env: &Env, http: &Http) -> bool {
         let answerable = match http.status() {
             401 => true,
-            403 if env.config.retry_plain_403 => true,
+            403 if env.config.compat.retry_plain_403 => true,
             403 => http.hints().www_authenticate.iter().any(|hint| hint.contains("insufficient_scope")),
             _ => false,
         };

@@ -164,7 +164,7 @@ impl HttpLink {
     /// error answers the request only if its `id` matches; otherwise it describes the failed
     /// attempt.
     fn on_error(&mut self, env: &mut Env, exchange: ExchangeId, status: u16, id: Option<&Id>, error: ErrorObject) {
-        let lenient = env.config.match_text_ids;
+        let lenient = env.config.compat.match_text_ids;
         let found = id.map(|id| env.ids.find(id, exchange, lenient).1);
         let Some(http) = self.exchanges.get_mut(exchange) else { return };
         // A challenge takes precedence. In a session, a 404 means that the session has ended,
@@ -193,7 +193,7 @@ impl HttpLink {
             http.last_defect = Some(defect.clone());
         }
         self.events.push_back(LinkEvent::Invalid(exchange, defect));
-        if is_event && env.config.sse_decode == SseDecode::Reject {
+        if is_event && env.config.compat.sse_decode == SseDecode::Reject {
             self.steps.push_front(Step::RejectStream(exchange));
         }
     }

@@ -23,14 +23,14 @@ impl HttpLink {
         let limit = self.listener_time(env).map_or(HOLD, |limit| limit.min(HOLD));
         self.holding = true;
         env.timers.set(Timer::Hold, Some(env.now + limit));
-        if env.config.listener == ListenerStart::BeforeInitialized {
+        if env.config.compat.listener == ListenerStart::BeforeInitialized {
             self.open_listener(env);
         }
     }
 
     /// Handles the end of `notifications/initialized`, which the server accepted or never will.
     pub(super) fn on_initialized_taken(&mut self, env: &mut Env) {
-        match env.config.listener {
+        match env.config.compat.listener {
             ListenerStart::AfterInitialized => self.open_listener(env),
             ListenerStart::BeforeInitialized => {}
             ListenerStart::Never => self.release(env),
@@ -47,7 +47,7 @@ impl HttpLink {
     }
 
     fn listener_time(&self, env: &Env) -> Option<Duration> {
-        match env.config.listener_start {
+        match env.config.compat.listener_start {
             ListenerTime::Quarter => {
                 let quarter = env.config.timeout.map_or(HOLD, |timeout| timeout / 4);
                 Some(quarter.clamp(Duration::from_millis(1), HOLD))
@@ -118,7 +118,7 @@ impl HttpLink {
         at_least: Option<Duration>,
     ) {
         let was_open = self.exchanges.get(exchange).is_some_and(|http| http.stream.is_open());
-        match env.config.listener_end {
+        match env.config.compat.listener_end {
             ListenerEnd::Ignore if was_open => self.leave_listener(env),
             ListenerEnd::Stop if was_open => self.give_up_listener(env, exchange, end, false),
             ListenerEnd::Resume | ListenerEnd::Stop | ListenerEnd::Ignore => {

@@ -204,7 +204,7 @@ fn insufficient_scope_is_stepped_up_once() {
     http.assert_at_rest();
 
     for (set, hint, asks) in [(false, BEARER, 0), (false, "", 0), (true, BEARER, 1), (true, "", 1)] {
-        let mut http = modern(|config| config.retry_plain_403 = set);
+        let mut http = modern(|config| config.compat.retry_plain_403 = set);
         let call = http.rig.echo();
         challenge_last(&mut http, 403, hint);
         assert_eq!(asked(&http), asks, "{hint}");

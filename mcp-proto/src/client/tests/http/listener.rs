@@ -76,8 +76,8 @@ fn open_timeout_follows_the_call_timeout_or_is_configured() {
     assert_eq!(given_up(&|config| config.timeout = Some(ms(400))), 100);
     assert_eq!(given_up(&|config| config.timeout = Some(ms(2))), 1);
     assert_eq!(given_up(&|config| config.timeout = None), 1000);
-    assert_eq!(given_up(&|config| config.listener_start = ListenerTime::After(ms(7))), 7);
-    assert_eq!(given_up(&|config| config.listener_start = ListenerTime::Unlimited), 100_000);
+    assert_eq!(given_up(&|config| config.compat.listener_start = ListenerTime::After(ms(7))), 7);
+    assert_eq!(given_up(&|config| config.compat.listener_start = ListenerTime::Unlimited), 100_000);
 }
 
 // covers: S0-54, B-024, B-160, SHTTP-C-015, S3-08
@@ -107,7 +107,7 @@ fn calls_work_without_a_listener() {
         assert_eq!(http.posts().len(), 4, "it is not tried again");
         assert!(!http.rig.has_ended(call));
     }
-    let mut http = Http::initialized(|config| config.listener = ListenerStart::Never);
+    let mut http = Http::initialized(|config| config.compat.listener = ListenerStart::Never);
     let call = http.rig.echo();
     http.refuse(http.last().0, 202);
     assert_eq!(http.lines(2), ["POST tools/call"]);
@@ -117,7 +117,7 @@ fn calls_work_without_a_listener() {
 // covers: S0-02
 #[test]
 fn listener_can_open_before_the_notification() {
-    let mut http = Http::initialized(|config| config.listener = ListenerStart::BeforeInitialized);
+    let mut http = Http::initialized(|config| config.compat.listener = ListenerStart::BeforeInitialized);
     assert_eq!(http.lines(1), ["GET -", "POST notifications/initialized"]);
     let (listener, _) = listener(&http);
     http.stream(listener);
@@ -248,7 +248,7 @@ fn body_of_a_refusal_is_no_sign_of_life() {
 #[test]
 fn end_of_the_listener_is_reported_as_configured() {
     for (end, told) in [(ListenerEnd::Stop, vec![(StreamEnd::Ended, None)]), (ListenerEnd::Ignore, vec![])] {
-        let mut http = Http::legacy(|config| config.listener_end = end);
+        let mut http = Http::legacy(|config| config.compat.listener_end = end);
         let (get, count) = listener(&http);
         http.item(get, Inbound::End);
         http.rig.tick(Duration::from_secs(25));
@@ -335,7 +335,7 @@ fn refused_response_is_reported_and_ends_nothing() {
 fn late_listener_may_have_missed_a_change() {
     let watch = |config: &mut ClientConfig| {
         config.watch_tools = true;
-        config.listener_start = ListenerTime::After(ms(3000));
+        config.compat.listener_start = ListenerTime::After(ms(3000));
     };
     for late in [false, true] {
         let mut http = Http::initialized(watch);
@@ -453,7 +453,7 @@ fn progress_counts_on_any_stream() {
 // covers: S0-55, S0-02
 #[test]
 fn unparseable_notification_response_keeps_the_listener() {
-    let mut http = Http::initialized(|config| config.sse_decode = SseDecode::Reject);
+    let mut http = Http::initialized(|config| config.compat.sse_decode = SseDecode::Reject);
     let note = http.last().0;
     http.stream(note);
     let data = Data::Bad(parse(Bytes::from_static(b"{"), 128).unwrap_err());

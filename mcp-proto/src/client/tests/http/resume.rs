@@ -75,7 +75,8 @@ fn cut_listener(http: &mut Http, retry: u64) {
 fn thirty_seconds(say: Say<'_>) -> ([Vec<u64>; 2], bool) {
     let mut ended = false;
     let at = [true, false].map(|of_call| {
-        let mut http = Http::legacy(|config| config.listener = if of_call { NEVER } else { config.listener });
+        let mut http =
+            Http::legacy(|config| config.compat.listener = if of_call { NEVER } else { config.compat.listener });
         let call = of_call.then(|| cut_call(&mut http, Some(0)).0);
         if call.is_none() {
             cut_listener(&mut http, 0);
@@ -172,7 +173,7 @@ fn repeated_events_are_found_in_the_last_16() {
 // covers: SHTTP-C-018, B-023, S1-02
 #[test]
 fn polling_with_messages_is_at_most_1200_ms_behind() {
-    let mut http = Http::legacy(|config| config.listener = NEVER);
+    let mut http = Http::legacy(|config| config.compat.listener = NEVER);
     let (call, id) = cut_call(&mut http, Some(1000));
     let (mut told, mut seen) = (0, vec![]);
     pass(&mut http, 602_000, 602_000, &mut |http, get, _, now| {

@@ -439,7 +439,7 @@ fn close_sends_one_delete_with_a_timeout() {
 #[test]
 fn cancellation_is_sent_once_in_the_form_of_the_era() {
     let cancelled = |signal: CancelSignal| {
-        let mut http = Http::legacy(|config| config.cancel_signal = signal);
+        let mut http = Http::legacy(|config| config.compat.cancel_signal = signal);
         let count = http.posts().len();
         let call = http.rig.echo();
         let (exchange, id) = http.last();

@@ -376,7 +376,7 @@ fn event_without_a_message_is_skipped_or_ends_the_stream() {
     assert_eq!(http.rig.diagnostics(), [DiagnosticKind::BadMessage]);
     http.event(exchange, &result(&id));
     assert!(http.rig.outcome(call).is_ok());
-    let mut http = Http::legacy(|config| config.sse_decode = SseDecode::Reject);
+    let mut http = Http::legacy(|config| config.compat.sse_decode = SseDecode::Reject);
     let listener = http.last().0;
     http.item(listener, bad());
     assert!(http.rig.events.iter().any(|event| matches!(event, Event::ListenerLost { .. })));

@@ -159,13 +159,14 @@ fn config() -> impl Strategy<Value = ClientConfig> {
     (flags, resume, repeat, end, start, policy).prop_map(|(flags, resume, repeat, end, start, policy)| {
         let mut config = ClientConfig::url("http://localhost/mcp").unwrap();
         config.capabilities.roots = Some(Object::new());
-        (config.resume, config.repeat, config.listener_end, config.listener) = (resume, repeat, end, start);
+        (config.resume, config.repeat, config.compat.listener_end, config.compat.listener) =
+            (resume, repeat, end, start);
         config.policy = policy;
         let [authorize, plain, watch, ping, strict, quarter] = flags;
-        (config.authorize, config.retry_plain_403, config.watch_tools) = (authorize, plain, watch);
+        (config.authorize, config.compat.retry_plain_403, config.watch_tools) = (authorize, plain, watch);
         config.ping = ping.then_some(Duration::from_secs(20));
-        config.sse_decode = if strict { SseDecode::Reject } else { SseDecode::Skip };
-        config.listener_start = if quarter { ListenerTime::Quarter } else { ListenerTime::After(ms(3_000)) };
+        config.compat.sse_decode = if strict { SseDecode::Reject } else { SseDecode::Skip };
+        config.compat.listener_start = if quarter { ListenerTime::Quarter } else { ListenerTime::After(ms(3_000)) };
         config
     })
 }
