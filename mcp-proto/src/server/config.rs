@@ -1,5 +1,6 @@
 //! The configuration of a [`Server`](super::Server): plain data.
 
+use super::compat::Compat;
 use super::hosts::Hosts;
 use crate::hook::MessageHook;
 use crate::limits::Limits;
@@ -31,14 +32,6 @@ pub struct ServerConfig {
     /// that answer for one another need the same key and the same name in `info`: a state that was
     /// sealed under another name is refused.
     pub state_key: Option<[u8; 32]>,
-    /// Whether input responses (`inputResponses` of 2026-07-28) without a `requestState` reach the
-    /// handler. Default no: the engine drops them and reports it. The engine seals a state with
-    /// everything that it requests, so a client that responds brings one. Set it only if no handler
-    /// takes an input response for a proof that its request was shown to a user.
-    pub unasked_answers: bool,
-    /// Whether a legacy client may use the id of a finished request again on its connection or
-    /// session. Default yes. If not, the last 1024 ids of each are remembered.
-    pub reuse_ids: bool,
     /// The hosts that an HTTP server answers to, regardless of the address it is bound to. A
     /// request for another host gets 403. Default: the loopback hosts, only for clients at a
     /// loopback address. Behind a proxy the host is the one that the proxy writes in `Host`, which
@@ -86,6 +79,8 @@ pub struct ServerConfig {
     pub origin_unix: Duration,
     /// The hook that sees every message and may block it. Default: none.
     pub on_message: Option<MessageHook>,
+    /// Settings for clients that deviate from the specification or from most others.
+    pub compat: Compat,
     /// The limits.
     pub limits: Limits,
 }
@@ -102,8 +97,6 @@ impl ServerConfig {
             discover_cache: CacheHints::default(),
             list_cache: CacheHints::default(),
             state_key: None,
-            unasked_answers: false,
-            reuse_ids: true,
             hosts: Hosts::Loopback,
             proxies: Vec::new(),
             path: Some("/mcp".into()),
@@ -117,6 +110,7 @@ impl ServerConfig {
             store: false,
             origin_unix: Duration::ZERO,
             on_message: None,
+            compat: Compat::default(),
             limits: Limits::default(),
         }
     }
@@ -131,8 +125,6 @@ impl core::fmt::Debug for ServerConfig {
             .field("instructions", &self.instructions)
             .field("versions", &self.versions)
             .field("state_key", &self.state_key.map(|_| "…"))
-            .field("unasked_answers", &self.unasked_answers)
-            .field("reuse_ids", &self.reuse_ids)
             .field("hosts", &self.hosts)
             .field("proxies", &self.proxies)
             .field("path", &self.path)
@@ -146,6 +138,7 @@ impl core::fmt::Debug for ServerConfig {
             .field("store", &self.store)
             .field("origin_unix", &self.origin_unix)
             .field("on_message", &self.on_message)
+            .field("compat", &self.compat)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }

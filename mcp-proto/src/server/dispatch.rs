@@ -100,7 +100,7 @@ impl Server {
             }
             "subscriptions/listen" => Ok(Modern::Listen(parts.params)),
             _ => {
-                let takes_unasked = self.shared.config.unasked_answers;
+                let takes_unasked = self.shared.config.compat.unasked_answers;
                 let admitted =
                     self.admit_request(context, |caller| parts.admit_modern(request, version, caller, takes_unasked))?;
                 Ok(Modern::Run(admitted))

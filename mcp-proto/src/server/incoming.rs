@@ -24,7 +24,7 @@ pub struct Incoming {
     /// The input responses of earlier rounds, by name: results as received, or errors. On a modern
     /// connection, only those of the last round before [`open`](super::Responder::open) has run.
     /// Empty there if the request brought no state, since the server then requested no input (but
-    /// see [`unasked_answers`](super::ServerConfig::unasked_answers)).
+    /// see [`unasked_answers`](super::Compat::unasked_answers)).
     pub inputs: BTreeMap<String, Result<RawJson, ErrorObject>>,
     /// The state that the handler keeps between rounds. On a modern connection it is sealed until
     /// [`open`](super::Responder::open) opens it.

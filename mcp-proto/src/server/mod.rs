@@ -20,6 +20,7 @@ mod admission;
 mod ask;
 mod batch;
 mod client;
+mod compat;
 mod config;
 mod dispatch;
 mod env;
@@ -47,6 +48,7 @@ mod weight;
 #[cfg(test)]
 mod tests;
 
+pub use compat::Compat;
 pub use config::{ServerConfig, Sessions};
 pub use event::{Append, Event, Output, SessionEnd};
 pub use hosts::Hosts;

@@ -290,7 +290,7 @@ impl Requests {
         env.shares.give_back(running.client, Bound::Requests, 1);
         env.timers.set(Timer::Handler(key), None);
         env.timers.set(Timer::Ask(key), None);
-        let retires = !self.shared.config.reuse_ids && running.version.era() == Era::Legacy;
+        let retires = !self.shared.config.compat.reuse_ids && running.version.era() == Era::Legacy;
         if let Some(here) = running.reply_to.running_mut(env, http) {
             here.remove(&key);
         }

@@ -64,7 +64,7 @@ fn config(script: &mut Script<'_>, mut config: ServerConfig) -> ServerConfig {
         limits.server.handler_deadline = Some(Duration::from_secs(20));
         limits.server.handshake_timeout = Some(Duration::from_secs(3));
     }
-    config.reuse_ids = flags & 4 == 0;
+    config.compat.reuse_ids = flags & 4 == 0;
     limits.server.page_size = 3;
     config
 }

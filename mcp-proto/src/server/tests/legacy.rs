@@ -119,7 +119,7 @@ fn duplicate_id_in_flight_refuses_only_the_new_request() {
 // covers: RPC-B-005, X-03
 #[test]
 fn answered_id_is_refused_without_id_reuse() {
-    let mut bench = Bench::with(|config| config.reuse_ids = false).initialized(A, "2025-06-18", "{}");
+    let mut bench = Bench::with(|config| config.compat.reuse_ids = false).initialized(A, "2025-06-18", "{}");
     let (first, _) = bench.request(A, CALL);
     bench.complete(first, "{}");
     assert_eq!(error(&bench.say(A, CALL)[1]).code, -32600);

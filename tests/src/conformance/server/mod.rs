@@ -116,7 +116,7 @@ fn router<H>(handler: impl Fn(Vec<Step>, fn(&Cx) -> Result<CallToolResult, ToolE
         .tools_change()
         // The suite sends answers with its first call
         // (`input-required-result-ignore-extra-params`).
-        .configure(|config| config.unasked_answers = true);
+        .configure(|config| config.compat.unasked_answers = true);
     let tools = tools::all().into_iter();
     tools.fold(router, |router, Fixture { tool, steps, end }| router.add(tool, handler(steps, end)))
 }

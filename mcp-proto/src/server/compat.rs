@@ -1,0 +1,24 @@
+//! Settings of a server for clients that deviate from the specification or from most others.
+
+/// The settings of a [`ServerConfig`](super::ServerConfig) that only some clients need. With the
+/// defaults the server also works with most clients that deviate from the specification.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Compat {
+    /// Whether input responses (`inputResponses` of 2026-07-28) without a `requestState` reach the
+    /// handler. Default no: the engine drops them and reports it. The engine seals a state with
+    /// everything that it requests, so a client that responds brings one. Yes is for clients that
+    /// send an input response which the server did not request. Set it only if no handler takes an
+    /// input response for a proof that its request was shown to a user.
+    pub unasked_answers: bool,
+    /// Whether a legacy client may use the id of a finished request again on its connection or
+    /// session. Default yes, for clients that do so, although the specification forbids it. If not,
+    /// the last 1024 ids of each are remembered.
+    pub reuse_ids: bool,
+}
+
+impl Default for Compat {
+    fn default() -> Self {
+        Self { unasked_answers: false, reuse_ids: true }
+    }
+}
