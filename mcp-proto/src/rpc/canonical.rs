@@ -2,7 +2,8 @@
 //! escapes of keys.
 
 use super::Object;
-use super::grammar::{MAX_DEPTH, Scan, unescape};
+use super::grammar::{MAX_DEPTH, Scan};
+use super::scalar::unescape;
 use super::{JsonKind, RawJson};
 use alloc::vec::Vec;
 use core::ops::Range;

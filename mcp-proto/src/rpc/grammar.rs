@@ -1,50 +1,40 @@
 //! A strict grammar of JSON (RFC 8259), as steps over a text, without knowledge of messages.
-//! Nothing here recurses. Only unescaping a string allocates.
+//! Nothing here recurses or allocates.
 
 use super::InvalidKind;
-use alloc::string::String;
 use core::ops::Range;
 
 /// The maximum nesting for any limit: one bit of a `u128` for each level.
 pub(super) const MAX_DEPTH: u32 = 128;
 
-/// Returns the text between the quotes of a validated JSON string, unescaped. `None` if it has a
-/// lone surrogate.
-pub(super) fn unescape(raw: &[u8]) -> Option<String> {
-    let mut rest = core::str::from_utf8(raw).ok()?;
-    let mut out = String::with_capacity(rest.len());
-    while let Some((plain, escape)) = rest.split_once('\\') {
-        out.push_str(plain);
-        let kind = escape.chars().next()?;
-        rest = escape.get(kind.len_utf8()..)?;
-        out.push(match kind {
-            'b' => '\u{8}',
-            'f' => '\u{c}',
-            'n' => '\n',
-            'r' => '\r',
-            't' => '\t',
-            'u' => {
-                let unit = hex(rest.get(..4)?.as_bytes())?;
-                rest = rest.get(4..)?;
-                match char::from_u32(unit.into()) {
-                    Some(c) => c,
-                    None => {
-                        let low = hex(rest.strip_prefix("\\u")?.get(..4)?.as_bytes())?;
-                        rest = rest.get(6..)?;
-                        char::decode_utf16([unit, low]).next()?.ok()?
-                    }
-                }
-            }
-            other => other,
-        });
-    }
-    out.push_str(rest);
-    Some(out)
+/// Returns the range of the one JSON value in `bytes`.
+pub(super) fn value(bytes: &[u8]) -> Result<Range<usize>, InvalidKind> {
+    let (text, cut) = decoded(bytes);
+    let mut scan = Scan::new(text, MAX_DEPTH);
+    let found = scan.value(0).and_then(|range| scan.end().map(|()| range));
+    let range = coded(found, cut)?;
+    if scan.lone { Err(InvalidKind::LoneSurrogate) } else { Ok(range) }
 }
 
-/// Parses four hexadecimal digits.
-fn hex(digits: &[u8]) -> Option<u16> {
-    digits.iter().try_fold(0, |n, &d| Some(n << 4 | u16::try_from(char::from(d).to_digit(16)?).ok()?))
+/// Returns the longest prefix that is UTF-8, and the fault of the bytes after it. A character that
+/// the end of the input splits is truncated, not invalid.
+pub(super) fn decoded(bytes: &[u8]) -> (&[u8], Option<InvalidKind>) {
+    match core::str::from_utf8(bytes) {
+        Ok(_) => (bytes, None),
+        Err(e) => {
+            let kind = if e.error_len().is_some() { InvalidKind::Utf8 } else { InvalidKind::Truncated };
+            (&bytes[..e.valid_up_to()], Some(kind))
+        }
+    }
+}
+
+/// Merges the fault of the encoding in reading order: any other fault of the prefix comes first,
+/// except that the prefix itself looks truncated.
+pub(super) fn coded<T>(outcome: Result<T, InvalidKind>, cut: Option<InvalidKind>) -> Result<T, InvalidKind> {
+    match (outcome, cut) {
+        (Ok(_) | Err(InvalidKind::Truncated), Some(kind)) => Err(kind),
+        (outcome, _) => outcome,
+    }
 }
 
 /// A pass over a text that is known to be UTF-8.

@@ -1,7 +1,8 @@
 //! JSON that was validated once and is then carried as bytes.
 
-use super::scan;
-use super::{InvalidKind, InvalidMessage};
+use super::grammar::{self, MAX_DEPTH, Scan};
+use super::scalar::{unescape, write_string};
+use super::{Id, InvalidKind, InvalidMessage};
 use crate::peer_text::Visible;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -36,7 +37,7 @@ impl RawJson {
     /// JSON; serialize it compactly).
     pub fn parse(bytes: impl Into<Bytes>) -> Result<Self, InvalidMessage> {
         let bytes = bytes.into();
-        let value = scan::value(&bytes).map_err(|kind| InvalidMessage::new(kind, &bytes))?;
+        let value = grammar::value(&bytes).map_err(|kind| InvalidMessage::new(kind, &bytes))?;
         let value = bytes.slice(value);
         if memchr::memchr2(b'\r', b'\n', &value).is_some() {
             return Err(InvalidMessage::new(InvalidKind::Syntax, &bytes));
@@ -66,7 +67,7 @@ impl RawJson {
         // Except for the depth: a validated value may be part of a larger one. Its reader checks
         // the depth again.
         debug_assert!(
-            match scan::value(&bytes) {
+            match grammar::value(&bytes) {
                 Ok(range) => range.len() == bytes.len(),
                 Err(kind) => kind == InvalidKind::TooDeep,
             },
@@ -105,10 +106,41 @@ impl RawJson {
         Self(Bytes::from_static(b"{}"))
     }
 
-    /// Returns the value as an [`Id`](super::Id): a string, a 64-bit integer, or an integer up to
+    /// Returns the value as an [`Id`]: a string, a 64-bit integer, or an integer up to
     /// 2^53 in any other notation (`42.0`). `None` for any other value.
-    pub(crate) fn id(&self) -> Option<super::Id> {
-        scan::id(self)
+    pub(crate) fn id(&self) -> Option<Id> {
+        Id::read(&self.0)
+    }
+
+    /// Visits the members of a JSON object, with unescaped keys. Visits nothing for any other value.
+    pub(super) fn members(&self, mut each: impl FnMut(String, Self)) {
+        let bytes = self.to_bytes();
+        let mut scan = Scan::new(&bytes, MAX_DEPTH);
+        if !scan.open(b'{') {
+            return;
+        }
+        let mut first = true;
+        while let Ok(Some(key)) = scan.member(first) {
+            first = false;
+            let (Ok(value), Some(key)) = (scan.skip(), unescape(&bytes[key])) else { return };
+            each(key, Self::trusted(bytes.slice(value)));
+        }
+    }
+
+    /// Returns the elements of a JSON array. Empty for any other value.
+    pub(super) fn elements(&self) -> Vec<Self> {
+        let bytes = self.to_bytes();
+        let mut scan = Scan::new(&bytes, MAX_DEPTH);
+        let mut found = Vec::new();
+        let mut first = true;
+        if scan.open(b'[') {
+            while let Ok(true) = scan.element(first) {
+                first = false;
+                let Ok(value) = scan.skip() else { break };
+                found.push(Self::trusted(bytes.slice(value)));
+            }
+        }
+        found
     }
 
     /// Returns the type of the value.
@@ -152,16 +184,16 @@ impl From<u64> for RawJson {
 impl From<&str> for RawJson {
     fn from(value: &str) -> Self {
         let mut out = Vec::with_capacity(value.len() + 2);
-        super::write::string(&mut out, value);
+        write_string(&mut out, value);
         Self(out.into())
     }
 }
 
-impl From<&super::Id> for RawJson {
-    fn from(id: &super::Id) -> Self {
+impl From<&Id> for RawJson {
+    fn from(id: &Id) -> Self {
         match id {
-            super::Id::Int(n) => Self::from(*n),
-            super::Id::Text(s) => Self::from(s.as_str()),
+            Id::Int(n) => Self::from(*n),
+            Id::Text(s) => Self::from(s.as_str()),
         }
     }
 }

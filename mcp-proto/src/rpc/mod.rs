@@ -4,10 +4,14 @@
 //! and not where the bytes come from.
 
 mod canonical;
+pub mod code;
 mod grammar;
+mod id;
+mod invalid;
 mod json;
 mod message;
 mod object;
+mod scalar;
 mod scan;
 mod walk;
 mod write;
@@ -16,10 +20,10 @@ mod write;
 mod tests;
 
 pub(crate) use canonical::canonical;
+pub use id::Id;
+pub use invalid::{InvalidKind, InvalidMessage};
 pub use json::{DecodeError, EncodeError, JsonKind, RawJson};
-pub use message::{
-    ErrorObject, Id, InvalidKind, InvalidMessage, Message, Notification, Payload, Request, Response, code,
-};
+pub use message::{ErrorObject, Message, Notification, Payload, Request, Response};
 pub use object::{Object, ToObject};
 pub use scan::{Document, parse, parse_batch_or_message};
 pub(crate) use walk::Walk;

@@ -1,7 +1,8 @@
 //! A JSON object with its members: params, results and the typed model are decoded from it and
 //! encoded to it.
 
-use super::{DecodeError, EncodeError, Id, JsonKind, RawJson, scan, write};
+use super::scalar::write_string;
+use super::{DecodeError, EncodeError, Id, JsonKind, RawJson};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -76,7 +77,7 @@ impl Object {
             return Err(DecodeError::new("expected an object"));
         }
         let mut members = Vec::new();
-        scan::members(json, |key, value| members.push((key, value)));
+        json.members(|key, value| members.push((key, value)));
         Ok(members.into_iter().collect())
     }
 
@@ -100,8 +101,22 @@ impl Object {
     /// Returns the object as JSON text.
     pub fn to_json(&self) -> RawJson {
         let mut out = Vec::new();
-        write::object(&mut out, self);
+        self.write_to(&mut out);
         RawJson::trusted(out.into())
+    }
+
+    /// Appends the object as JSON text.
+    pub(super) fn write_to(&self, out: &mut Vec<u8>) {
+        out.push(b'{');
+        for (n, (key, value)) in self.iter().enumerate() {
+            if n > 0 {
+                out.push(b',');
+            }
+            write_string(out, key);
+            out.push(b':');
+            out.extend_from_slice(value.as_bytes());
+        }
+        out.push(b'}');
     }
 
     /// Sets a member. An existing one keeps its position.
@@ -196,7 +211,7 @@ impl Object {
     /// [`DecodeError`] with the key.
     pub fn optional_array(&self, key: &str) -> Result<Option<Vec<RawJson>>, DecodeError> {
         match self.get(key) {
-            Some(value) if value.kind() == JsonKind::Array => Ok(Some(scan::elements(value))),
+            Some(value) if value.kind() == JsonKind::Array => Ok(Some(value.elements())),
             Some(value) if value.kind() != JsonKind::Null => {
                 Err(DecodeError::new(format!("`{key}`: expected an array")))
             }

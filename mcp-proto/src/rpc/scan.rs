@@ -12,10 +12,10 @@
 //!
 //! Keys outside the envelope are ignored, even if they repeat. So are the `params` of a response.
 
-use super::grammar::{MAX_DEPTH, Scan, unescape};
+use super::grammar::{Scan, coded, decoded};
+use super::scalar::{read_integer, read_string, unescape};
 use super::{ErrorObject, Id, InvalidKind, InvalidMessage, Message, Notification, Payload, RawJson, Request, Response};
 use crate::limits::FrameLimits;
-use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::ops::Range;
@@ -40,51 +40,6 @@ pub fn parse(bytes: Bytes, max_depth: u32) -> Result<Message, InvalidMessage> {
 /// A [`InvalidMessage`] for the whole text.
 pub fn parse_batch_or_message(bytes: Bytes, limits: &FrameLimits) -> Result<Document, InvalidMessage> {
     read(&bytes, limits.max_depth, Some(limits.max_batch))
-}
-
-/// Returns the range of the one JSON value in `bytes`.
-pub(super) fn value(bytes: &[u8]) -> Result<Range<usize>, InvalidKind> {
-    let (text, cut) = decoded(bytes);
-    let mut scan = Scan::new(text, MAX_DEPTH);
-    let found = scan.value(0).and_then(|range| scan.end().map(|()| range));
-    let range = coded(found, cut)?;
-    if scan.lone { Err(InvalidKind::LoneSurrogate) } else { Ok(range) }
-}
-
-/// Visits the members of a JSON object, with unescaped keys. Visits nothing for any other value.
-pub(super) fn members(json: &RawJson, mut each: impl FnMut(String, RawJson)) {
-    let bytes = json.to_bytes();
-    let mut scan = Scan::new(&bytes, MAX_DEPTH);
-    if !scan.open(b'{') {
-        return;
-    }
-    let mut first = true;
-    while let Ok(Some(key)) = scan.member(first) {
-        first = false;
-        let (Ok(value), Some(key)) = (scan.skip(), unescape(&bytes[key])) else { return };
-        each(key, RawJson::trusted(bytes.slice(value)));
-    }
-}
-
-/// Returns the elements of a JSON array. Empty for any other value.
-pub(super) fn elements(json: &RawJson) -> Vec<RawJson> {
-    let bytes = json.to_bytes();
-    let mut scan = Scan::new(&bytes, MAX_DEPTH);
-    let mut found = Vec::new();
-    let mut first = true;
-    if scan.open(b'[') {
-        while let Ok(true) = scan.element(first) {
-            first = false;
-            let Ok(value) = scan.skip() else { break };
-            found.push(RawJson::trusted(bytes.slice(value)));
-        }
-    }
-    found
-}
-
-/// Returns a string, or an integer as [`Id`] defines it. `None` for any other value.
-pub(super) fn id(json: &RawJson) -> Option<Id> {
-    read_id(json.as_bytes())
 }
 
 /// The content of a whole text.
@@ -130,27 +85,6 @@ fn read(bytes: &Bytes, max_depth: u32, max_batch: Option<usize>) -> Result<Docum
             };
             Err(InvalidMessage::new(kind, bytes))
         }
-    }
-}
-
-/// Returns the longest prefix that is UTF-8, and the fault of the bytes after it. A character that
-/// the end of the input splits is truncated, not invalid.
-fn decoded(bytes: &[u8]) -> (&[u8], Option<InvalidKind>) {
-    match core::str::from_utf8(bytes) {
-        Ok(_) => (bytes, None),
-        Err(e) => {
-            let kind = if e.error_len().is_some() { InvalidKind::Utf8 } else { InvalidKind::Truncated };
-            (&bytes[..e.valid_up_to()], Some(kind))
-        }
-    }
-}
-
-/// Merges the fault of the encoding in reading order: any other fault of the prefix comes first,
-/// except that the prefix itself looks truncated.
-fn coded<T>(outcome: Result<T, InvalidKind>, cut: Option<InvalidKind>) -> Result<T, InvalidKind> {
-    match (outcome, cut) {
-        (Ok(_) | Err(InvalidKind::Truncated), Some(kind)) => Err(kind),
-        (outcome, _) => outcome,
     }
 }
 
@@ -240,7 +174,7 @@ impl Envelope {
             return Err(InvalidKind::NotJsonRpc);
         }
         let id = self.id.as_ref().map(|range| &text[range.clone()]);
-        let legal = |id: &[u8]| read_id(id).ok_or(InvalidKind::BadId);
+        let legal = |id: &[u8]| Id::read(id).ok_or(InvalidKind::BadId);
         match (&self.method, &self.result, &self.error) {
             (Some(method), None, None) => {
                 let method = read_string(&text[method.clone()]).ok_or(InvalidKind::BadMethod)?;
@@ -273,67 +207,20 @@ impl Envelope {
     }
 
     fn defect(&self, kind: InvalidKind, text: &[u8], shown: &[u8]) -> InvalidMessage {
-        let id = self.id.as_ref().and_then(|range| read_id(&text[range.clone()]));
+        let id = self.id.as_ref().and_then(|range| Id::read(&text[range.clone()]));
         InvalidMessage { id, has_method: self.has_method, ..InvalidMessage::new(kind, shown) }
     }
 }
 
 fn read_error(json: &RawJson) -> Option<ErrorObject> {
     let (mut code, mut message, mut data) = (None, None, None);
-    members(json, |key, value| match key.as_str() {
+    json.members(|key, value| match key.as_str() {
         "code" => code = read_integer(value.as_bytes()),
         "message" => message = read_string(value.as_bytes()),
         "data" => data = Some(value),
         _ => {}
     });
     Some(ErrorObject { code: code?, message: message?, data })
-}
-
-fn read_id(value: &[u8]) -> Option<Id> {
-    match value.first()? {
-        b'"' => read_string(value).map(Id::Text),
-        _ => read_integer(value).map(Id::Int),
-    }
-}
-
-/// Returns the text of a JSON string. `None` for another value, or for a string with a lone
-/// surrogate.
-fn read_string(value: &[u8]) -> Option<String> {
-    unescape(value.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
-}
-
-/// Returns a validated JSON number as an integer: any 64-bit integer, and an integer up to 2^53 in
-/// any other notation (`1.0`, `10e-1`), which a peer with doubles can represent exactly. Uses
-/// decimal arithmetic, so that a fraction is not lost in the rounding of a double.
-fn read_integer(value: &[u8]) -> Option<i64> {
-    let text = core::str::from_utf8(value).ok()?;
-    if !text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
-        return None;
-    }
-    if let Ok(n) = text.parse() {
-        return Some(n);
-    }
-    let (negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
-    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = || whole.bytes().chain(fraction.bytes());
-    let all = whole.len() + fraction.len();
-    let leading = digits().take_while(|&d| d == b'0').count();
-    if leading == all {
-        return Some(0);
-    }
-    let trailing = digits().rev().take_while(|&d| d == b'0').count();
-    // An exponent that does not fit moves the digits out of range, or behind the decimal point.
-    let exponent = exponent.parse::<i64>().ok()?;
-    let zeros =
-        exponent.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(i64::try_from(trailing).ok()?)?;
-    let zeros = u32::try_from(zeros).ok().filter(|&zeros| zeros <= 16)?;
-    if all - leading - trailing > 16 {
-        return None;
-    }
-    let significant = digits().skip(leading).take(all - leading - trailing);
-    let n = significant.fold(0, |n, d| n * 10 + i64::from(d - b'0')).checked_mul(10_i64.pow(zeros))?;
-    (n <= 1 << 53).then_some(if negative { -n } else { n })
 }
 
 impl Scan<'_> {

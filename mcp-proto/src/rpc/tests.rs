@@ -1,6 +1,6 @@
 //! Tests of `rpc`: what is accepted, what is rejected and why, and that written messages read back.
 
-use super::grammar::{MAX_DEPTH, Scan};
+use super::grammar::{self, MAX_DEPTH, Scan};
 use super::*;
 use crate::exchange::Inbound;
 use crate::limits::FrameLimits;
@@ -433,7 +433,7 @@ proptest! {
     #[test]
     fn valid_json_is_accepted_compact_and_indented(value in json()) {
         for text in [serde_json::to_string(&value).unwrap(), serde_json::to_string_pretty(&value).unwrap()] {
-            let scanned = scan::value(text.as_bytes()).unwrap();
+            let scanned = grammar::value(text.as_bytes()).unwrap();
             prop_assert_eq!(scanned, 0..text.len());
             for after in ["", ",1", "]", "}", " "] {
                 let followed = format!("{text}{after}");
@@ -466,7 +466,7 @@ proptest! {
         let mut text = serde_json::to_vec(&value).unwrap();
         let at = at.index(text.len());
         text[at] = byte;
-        match scan::value(&text) {
+        match grammar::value(&text) {
             Ok(_) => prop_assert!(judge(&text) || overflows(&text)),
             Err(InvalidKind::LoneSurrogate | InvalidKind::TooDeep) => {}
             Err(_) => prop_assert!(!judge(&text)),
@@ -479,7 +479,7 @@ proptest! {
         pieces in proptest::collection::vec(prop::sample::select(PIECES), 0..12),
     ) {
         let text = pieces.concat();
-        match scan::value(text.as_bytes()) {
+        match grammar::value(text.as_bytes()) {
             Ok(_) => prop_assert!(judge(text.as_bytes())),
             Err(InvalidKind::LoneSurrogate) => prop_assert!(!judge(text.as_bytes())),
             Err(_) => prop_assert!(!judge(text.as_bytes())),

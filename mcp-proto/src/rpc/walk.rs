@@ -1,7 +1,8 @@
 //! A single traversal of a validated JSON value in text order, for code that would otherwise parse
 //! it again at each level.
 
-use super::grammar::{MAX_DEPTH, Scan, unescape};
+use super::grammar::{MAX_DEPTH, Scan};
+use super::scalar::unescape;
 use super::{JsonKind, RawJson};
 use alloc::string::String;
 

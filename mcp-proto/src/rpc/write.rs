@@ -1,5 +1,6 @@
 //! Messages to bytes. Each message is written once into one buffer, without a newline.
 
+use super::scalar::write_string;
 use super::{ErrorObject, Id, Message, Object, Payload, RawJson};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -23,7 +24,7 @@ pub fn result_response(id: &Id, result: &Object) -> Bytes {
     out.extend_from_slice(b",\"id\":");
     write_id(&mut out, id);
     out.extend_from_slice(b",\"result\":");
-    object(&mut out, result);
+    result.write_to(&mut out);
     out.push(b'}');
     out.into()
 }
@@ -40,7 +41,7 @@ pub fn error_response(id: Option<&Id>, error: &ErrorObject) -> Bytes {
         .with("code", error.code)
         .with("message", error.message.as_str())
         .with_opt("data", error.data.clone());
-    object(&mut out, &fields);
+    fields.write_to(&mut out);
     out.push(b'}');
     out.into()
 }
@@ -96,7 +97,7 @@ fn envelope(message: &Message) -> (Vec<u8>, Option<&RawJson>) {
         write_id(&mut out, id);
     }
     out.extend_from_slice(b",\"method\":");
-    string(&mut out, method);
+    write_string(&mut out, method);
     out.extend_from_slice(if params.is_some() { b",\"params\":" } else { b"}" });
     (out, params)
 }
@@ -109,10 +110,10 @@ fn open(size: usize) -> Vec<u8> {
 
 fn close_with_method(mut out: Vec<u8>, method: &str, params: Option<&Object>) -> Bytes {
     out.extend_from_slice(b",\"method\":");
-    string(&mut out, method);
+    write_string(&mut out, method);
     if let Some(params) = params {
         out.extend_from_slice(b",\"params\":");
-        object(&mut out, params);
+        params.write_to(&mut out);
     }
     out.push(b'}');
     out.into()
@@ -124,44 +125,4 @@ fn size(object: &Object) -> usize {
 
 fn write_id(out: &mut Vec<u8>, id: &Id) {
     out.extend_from_slice(RawJson::from(id).as_bytes());
-}
-
-pub(super) fn object(out: &mut Vec<u8>, object: &Object) {
-    out.push(b'{');
-    for (n, (key, value)) in object.iter().enumerate() {
-        if n > 0 {
-            out.push(b',');
-        }
-        string(out, key);
-        out.push(b':');
-        out.extend_from_slice(value.as_bytes());
-    }
-    out.push(b'}');
-}
-
-/// Escapes only what RFC 8259 section 7 requires.
-pub(super) fn string(out: &mut Vec<u8>, text: &str) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    out.push(b'"');
-    let bytes = text.as_bytes();
-    let mut plain = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-            continue;
-        }
-        out.extend_from_slice(&bytes[plain..at]);
-        plain = at + 1;
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            _ => {
-                out.extend_from_slice(b"\\u00");
-                out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-            }
-        }
-    }
-    out.extend_from_slice(&bytes[plain..]);
-    out.push(b'"');
 }
