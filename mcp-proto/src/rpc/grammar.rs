@@ -9,16 +9,16 @@ pub(super) const MAX_DEPTH: u32 = 128;
 
 /// Returns the range of the one JSON value in `bytes`.
 pub(super) fn value(bytes: &[u8]) -> Result<Range<usize>, InvalidKind> {
-    let (text, cut) = decoded(bytes);
+    let (text, cut) = utf8_prefix(bytes);
     let mut scan = Scan::new(text, MAX_DEPTH);
     let found = scan.value(0).and_then(|range| scan.end().map(|()| range));
-    let range = coded(found, cut)?;
+    let range = add_fault(found, cut)?;
     if scan.lone { Err(InvalidKind::LoneSurrogate) } else { Ok(range) }
 }
 
 /// Returns the longest prefix that is UTF-8, and the fault of the bytes after it. A character that
 /// the end of the input splits is truncated, not invalid.
-pub(super) fn decoded(bytes: &[u8]) -> (&[u8], Option<InvalidKind>) {
+pub(super) fn utf8_prefix(bytes: &[u8]) -> (&[u8], Option<InvalidKind>) {
     match core::str::from_utf8(bytes) {
         Ok(_) => (bytes, None),
         Err(e) => {
@@ -28,9 +28,9 @@ pub(super) fn decoded(bytes: &[u8]) -> (&[u8], Option<InvalidKind>) {
     }
 }
 
-/// Merges the fault of the encoding in reading order: any other fault of the prefix comes first,
+/// Adds the fault of the encoding in reading order: any other fault of the prefix comes first,
 /// except that the prefix itself looks truncated.
-pub(super) fn coded<T>(outcome: Result<T, InvalidKind>, cut: Option<InvalidKind>) -> Result<T, InvalidKind> {
+pub(super) fn add_fault<T>(outcome: Result<T, InvalidKind>, cut: Option<InvalidKind>) -> Result<T, InvalidKind> {
     match (outcome, cut) {
         (Ok(_) | Err(InvalidKind::Truncated), Some(kind)) => Err(kind),
         (outcome, _) => outcome,

@@ -11,8 +11,8 @@ mod invalid;
 mod json;
 mod message;
 mod object;
+mod parse;
 mod scalar;
-mod scan;
 mod walk;
 mod write;
 
@@ -25,6 +25,6 @@ pub use invalid::{InvalidKind, InvalidMessage};
 pub use json::{DecodeError, EncodeError, JsonKind, RawJson};
 pub use message::{ErrorObject, Message, Notification, Payload, Request, Response};
 pub use object::{Object, ToObject};
-pub use scan::{Document, parse, parse_batch_or_message};
+pub use parse::{Document, parse, parse_batch_or_message};
 pub(crate) use walk::Walk;
 pub use write::{error_response, message_size, notification, request, result_response, write_batch, write_message};

@@ -12,7 +12,7 @@
 //!
 //! Keys outside the envelope are ignored, even if they repeat. So are the `params` of a response.
 
-use super::grammar::{Scan, coded, decoded};
+use super::grammar::{Scan, add_fault, utf8_prefix};
 use super::scalar::{read_integer, read_string, unescape};
 use super::{ErrorObject, Id, InvalidKind, InvalidMessage, Message, Notification, Payload, RawJson, Request, Response};
 use crate::limits::FrameLimits;
@@ -53,11 +53,11 @@ pub enum Document {
 
 /// With `max_batch` as `None`, an array is not allowed, and none of its elements is kept.
 fn read(bytes: &Bytes, max_depth: u32, max_batch: Option<usize>) -> Result<Document, InvalidMessage> {
-    let (text, cut) = decoded(bytes);
+    let (text, cut) = utf8_prefix(bytes);
     let mut scan = Scan::new(text, max_depth);
     let mut found = Found::default();
     let outcome = scan.document(&mut found, max_batch.unwrap_or(0)).and_then(|range| scan.end().map(|()| range));
-    let range = match coded(outcome, cut) {
+    let range = match add_fault(outcome, cut) {
         Ok(range) => range,
         Err(kind) => return Err(found.outer.defect(kind, bytes, bytes)),
     };
