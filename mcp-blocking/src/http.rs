@@ -1,7 +1,9 @@
-//! HTTP servers with their own listener.
+//! Servers of HTTP, and their own listener.
 
+use crate::accepted::Stream;
 use crate::handler::Router;
 use crate::listen::{Listening, WAKE};
+use crate::server::Server;
 use crate::serving::Serving;
 use crate::sync;
 use mcp_proto::adapter::not_bound;
@@ -69,6 +71,18 @@ fn waker(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
 #[cfg(not(unix))]
 fn waker(_: &TcpListener) -> io::Result<Option<TcpStream>> {
     Ok(None)
+}
+
+impl Server {
+    /// Serves one HTTP connection on two threads, and returns at its end. Beyond
+    /// [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) connections, and during a
+    /// shutdown, the connection is refused with a response.
+    ///
+    /// # Errors
+    /// No thread can be started. A disconnect of the client is not an error.
+    pub fn serve_http(&self, stream: impl Into<Stream>, peer: Peer) -> io::Result<()> {
+        self.serve_connection(Kind::HttpServer, peer, stream.into())
+    }
 }
 
 /// An HTTP server. Dropping it stops it at once.

@@ -2,15 +2,15 @@
 
 use crate::accepted::Stream;
 use crate::handler::Router;
-use crate::os::Flag;
 use crate::service::Service;
 use crate::serving::Serving;
-use crate::sync::{self, lock};
+use crate::sync::{self, lock, wait};
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::{Change, Principal};
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
 use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -19,6 +19,21 @@ const REST: Duration = Duration::from_millis(50);
 
 /// Maximum time for the accepting thread to wake up and to end.
 pub(crate) const WAKE: Duration = Duration::from_secs(1);
+
+/// A flag that is set once.
+#[derive(Default, Debug)]
+pub(crate) struct Flag(AtomicBool);
+
+impl Flag {
+    /// Sets the flag. Returns whether it was set before.
+    pub(crate) fn set(&self) -> bool {
+        self.0.swap(true, Ordering::SeqCst)
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
 
 pub(crate) struct Listening {
     service: Arc<Service>,
@@ -94,11 +109,11 @@ fn serve_next(accept: &impl Fn() -> io::Result<(Stream, Peer)>, service: &Arc<Se
         Ok(()) | Err(ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
         Err(_) if stopping.is_set() => {}
         // Out of descriptors or threads. Connections that end free some.
-        Err(_) => service.rest(REST),
+        Err(_) => drop(wait(&service.changed, service.lock(), Some(REST))),
     }
 }
 
-#[cfg(all(test, any(unix, feature = "http"), not(shuttle)))]
+#[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
     use crate::serving::Serving;

@@ -2,8 +2,6 @@
 //! replaces it.
 
 use crate::ends::{Reader, Writer};
-#[cfg(any(unix, feature = "http"))]
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[cfg_attr(unix, path = "os/unix.rs")]
@@ -35,23 +33,6 @@ pub(crate) struct Spawned<C = Child> {
 pub(crate) enum Signal {
     Terminate,
     Kill,
-}
-
-/// A flag that is set once.
-#[cfg(any(unix, feature = "http"))]
-#[derive(Default, Debug)]
-pub(crate) struct Flag(AtomicBool);
-
-#[cfg(any(unix, feature = "http"))]
-impl Flag {
-    /// Sets the flag. Returns whether it was set before.
-    pub(crate) fn set(&self) -> bool {
-        self.0.swap(true, Ordering::SeqCst)
-    }
-
-    pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
-    }
 }
 
 /// Returns the time since 1970. Zero if the calendar of this machine is before that.

@@ -109,23 +109,17 @@ impl Server {
         Ok(Self(Arc::new(Owned(Service::start(router, serving)?))))
     }
 
-    /// Serves one HTTP connection on two threads, and returns at its end. Beyond
-    /// [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) connections, and during a
-    /// shutdown, the connection is refused with a response.
-    ///
-    /// # Errors
-    /// No thread can be started. A disconnect of the client is not an error.
-    #[cfg(feature = "http")]
-    pub fn serve_http(&self, stream: impl Into<Stream>, peer: Peer) -> io::Result<()> {
-        self.0.0.serve(Kind::HttpServer, peer, stream.into())
-    }
-
     /// Serves one connection with newline-delimited messages, and returns at its end.
     ///
     /// # Errors
     /// As [`serve_http`](Self::serve_http).
     pub fn serve_lines(&self, stream: impl Into<Stream>, peer: Peer) -> io::Result<()> {
-        self.0.0.serve(Kind::Lines, peer, stream.into())
+        self.serve_connection(Kind::Lines, peer, stream.into())
+    }
+
+    /// Serves one connection with this protocol on two threads, and returns at its end.
+    pub(crate) fn serve_connection(&self, kind: Kind, peer: Peer, stream: Stream) -> io::Result<()> {
+        self.0.0.serve(kind, peer, stream)
     }
 
     /// Notifies the clients that subscribed to a change. Never waits. In a handler,

@@ -238,12 +238,6 @@ impl Service {
         }
     }
 
-    /// Waits for `limit`, or until something changes.
-    #[cfg(any(unix, feature = "http"))]
-    pub(crate) fn rest(&self, limit: Duration) {
-        drop(wait(&self.changed, self.lock(), Some(limit)));
-    }
-
     /// Ends the service.
     pub(crate) fn end(&self) {
         let mut desk = self.lock();

@@ -29,7 +29,7 @@ pub(crate) fn listen<L: Listener>(server: &Server, listener: Async<L>) {
     let listening = Listening::begin(server.shared().clone());
     server.shared().spawn(async move {
         // At the end, closes the listener before reporting it.
-        or(listening.0.closing(), accept_all(&listening.0, listener)).await;
+        or(listening.0.wait_until(|state| state.closing), accept_all(&listening.0, listener)).await;
     });
 }
 

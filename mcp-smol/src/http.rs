@@ -1,15 +1,16 @@
-//! HTTP servers with their own listener.
+//! Servers of HTTP, and their own listener.
 
 use crate::accept::{Listener, listen};
 use crate::channel::{Reader, Writer};
 use crate::config::Service;
-use crate::serving::Server;
+use crate::serving::{Server, host};
 use async_io::Async;
 use mcp_proto::adapter::not_bound;
 use mcp_proto::exchange::Peer;
 use mcp_proto::input::{Change, Principal};
 use mcp_proto::stats::ServerStats;
 use mcp_proto::wired::Kind;
+use smol::io::{AsyncRead, AsyncWrite};
 use smol::net::{AsyncToSocketAddrs, TcpStream};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -40,6 +41,20 @@ pub async fn serve_http(service: impl Into<Service>, address: impl AsyncToSocket
         }
     }
     Err(failed)
+}
+
+impl Server {
+    /// Serves one HTTP connection until its end. The stream may be anything: a socket, or TLS over
+    /// one. Beyond [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) connections,
+    /// and during a shutdown, the connection is refused with a response. Dropping the future cuts
+    /// the connection; the effect on its requests depends on their revision.
+    pub fn serve_http<S>(&self, stream: S, peer: Peer) -> impl Future<Output = ()> + Send + use<S>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let (reader, writer) = smol::io::split(stream);
+        host(self.shared().clone(), Kind::HttpServer, peer, (Box::new(reader), Box::new(writer)))
+    }
 }
 
 /// An HTTP server. Dropping it ends every connection and every handler at once.

@@ -50,7 +50,7 @@ pub(crate) struct State {
     /// The task that fires the engine's timers.
     keeper: Option<Waker>,
     /// Nothing more is accepted.
-    closing: bool,
+    pub(crate) closing: bool,
     /// Everything has to end at once.
     pub(crate) stopped: bool,
 }
@@ -199,10 +199,9 @@ impl Shared {
         state.stopped || state.engine.is_terminated()
     }
 
-    /// Waits until nothing more is accepted.
-    #[cfg(any(unix, feature = "http"))]
-    pub(crate) async fn closing(&self) {
-        self.watchers.watch(|| self.lock().closing.then_some(())).await;
+    /// Waits until the state is so.
+    pub(crate) async fn wait_until(&self, is_so: impl Fn(&State) -> bool) {
+        self.watchers.watch(|| is_so(&self.lock()).then_some(())).await;
     }
 
     /// Wakes the waiters after a change.
@@ -212,14 +211,13 @@ impl Shared {
 
     /// Waits until no connection and no handler is left, and none can be added.
     pub(crate) async fn over(&self) {
-        let is_over = || {
-            let state = self.lock();
+        self.wait_until(|state| {
             let ending = state.stopped || state.engine.is_terminated();
             let none_left = state.connections.is_empty() && state.running.is_empty() && state.listeners == 0;
             let none_left = none_left && state.asked.is_empty();
-            (ending && none_left).then_some(())
-        };
-        self.watchers.watch(is_over).await;
+            ending && none_left
+        })
+        .await;
     }
 
     pub(crate) fn leave(self: &Arc<Self>, connection: u64) {

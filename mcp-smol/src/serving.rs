@@ -106,19 +106,6 @@ impl Server {
         Ok(Self(Arc::new(Owned(shared))))
     }
 
-    /// Serves one HTTP connection until its end. The stream may be anything: a socket, or TLS over
-    /// one. Beyond [`max_exchanges`](mcp_proto::limits::ServerLimits::max_exchanges) connections,
-    /// and during a shutdown, the connection is refused with a response. Dropping the future cuts
-    /// the connection; the effect on its requests depends on their revision.
-    #[cfg(feature = "http")]
-    pub fn serve_http<S>(&self, stream: S, peer: Peer) -> impl Future<Output = ()> + Send + use<S>
-    where
-        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    {
-        let (reader, writer) = smol::io::split(stream);
-        host(self.shared().clone(), Kind::HttpServer, peer, (Box::new(reader), Box::new(writer)))
-    }
-
     /// Serves one connection with newline-delimited messages until its end.
     pub fn serve_lines<S>(&self, stream: S, peer: Peer) -> impl Future<Output = ()> + Send + use<S>
     where

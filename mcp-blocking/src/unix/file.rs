@@ -1,6 +1,6 @@
 //! The file of a Unix domain socket: private as soon as it exists, and removed with its server.
 
-use crate::os::Flag;
+use crate::listen::Flag;
 use rustix::fs::{AtFlags, CWD, Mode, chmodat};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use rustix::fs::{FileType, OFlags, fstat, open};
