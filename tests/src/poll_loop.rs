@@ -194,9 +194,9 @@ impl PollLoop {
     fn wait(&mut self) -> io::Result<()> {
         let sleep = self.engine.poll_timeout().map(|at| at - self.now());
         for id in channel::wait(&self.channels, None, sleep)? {
-            let facts = self.channels.get_mut(&id).map(Channel::transfer);
-            for fact in facts.into_iter().flatten() {
-                self.engine.handle_io(self.now(), id, fact);
+            let events = self.channels.get_mut(&id).map(Channel::transfer);
+            for event in events.into_iter().flatten() {
+                self.engine.handle_io(self.now(), id, event);
             }
         }
         // Last, so that a response in time wins over the timer. Does nothing if none is due.

@@ -129,9 +129,9 @@ impl Web {
         (Exchange { web: Arc::clone(self), x, over: false }, heard)
     }
 
-    fn tell(self: &Arc<Self>, x: ExchangeId, fact: ExchangeEvent) {
+    fn tell(self: &Arc<Self>, x: ExchangeId, event: ExchangeEvent) {
         let mut state = self.lock();
-        state.engine.handle_event(self.now(), x, fact);
+        state.engine.handle_event(self.now(), x, event);
         self.carry_out(state);
     }
 

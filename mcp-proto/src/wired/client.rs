@@ -341,7 +341,7 @@ impl WiredClient {
             }
             let Some(id) = self.connections.changed() else { break };
             match self.connections.poll_event(id) {
-                Some((exchange, fact)) => self.handle_event(id, exchange, fact),
+                Some((exchange, event)) => self.handle_event(id, exchange, event),
                 None => self.settle(id),
             }
         }
@@ -388,18 +388,18 @@ impl WiredClient {
         }
     }
 
-    fn handle_event(&mut self, id: ConnectionId, exchange: ExchangeId, fact: ExchangeEvent) {
+    fn handle_event(&mut self, id: ConnectionId, exchange: ExchangeId, event: ExchangeEvent) {
         let Some(entry) = self.connections.get_mut(id) else { return };
-        let failed = matches!(fact, ExchangeEvent::Failed { .. });
+        let failed = matches!(event, ExchangeEvent::Failed { .. });
         // The server may have read the bytes that were written to a dead connection.
-        let fact = match fact {
+        let event = match event {
             ExchangeEvent::Failed { why, .. } if entry.data.repeated => {
                 ExchangeEvent::Failed { sent: Sent::Maybe, why }
             }
-            fact => fact,
+            event => event,
         };
         let mut again = None;
-        if failed || entry.data.origin.is_some() && fact == ExchangeEvent::Inbound(Inbound::End) {
+        if failed || entry.data.origin.is_some() && event == ExchangeEvent::Inbound(Inbound::End) {
             self.routes.remove(&exchange);
             let dead = failed && self.last.is_none() && !entry.connection.is_answering();
             again = entry.data.repeat.take_if(|request| request.exchange == exchange).filter(|_| dead);
@@ -411,7 +411,7 @@ impl WiredClient {
                 self.client.handle_event(self.now, exchange, ExchangeEvent::Repeated);
                 self.submit(QueuedRequest { repeated: true, ..request });
             }
-            None if self.last.is_none() => self.client.handle_event(self.now, exchange, fact),
+            None if self.last.is_none() => self.client.handle_event(self.now, exchange, event),
             None => {}
         }
     }

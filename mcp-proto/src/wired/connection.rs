@@ -33,11 +33,11 @@ const LATE_REPORT: usize = 64 << 10;
 
 /// One connection: its codec, its current exchange, and its timers. It knows no engine.
 ///
-/// After each call that changes it, take its events with [`poll_fact`](Self::poll_fact) until there
-/// are none. Hand each event to the engine, and pass the engine's outputs to [`send`](Self::send)
-/// and [`abort`](Self::abort). Then take the outputs and diagnostics of the connection. The
-/// connection parses bytes as its events are taken, so an exchange that the engine aborts in answer
-/// to one event yields no further one.
+/// After each call that changes it, take its events with [`poll_event`](Self::poll_event) until
+/// there are none. Hand each event to the engine, and pass the engine's outputs to
+/// [`send`](Self::send) and [`abort`](Self::abort). Then take the outputs and diagnostics of the
+/// connection. The connection parses bytes as its events are taken, so an exchange that the engine
+/// aborts in answer to one event yields no further one.
 #[derive(Debug)]
 pub struct Connection {
     number: u64,
@@ -69,7 +69,7 @@ pub struct Connection {
     told_eof: bool,
     gone: Option<Closed>,
     ending: Option<Shutdown>,
-    facts: VecDeque<(ExchangeId, ExchangeEvent)>,
+    events: VecDeque<(ExchangeId, ExchangeEvent)>,
     outputs: VecDeque<ConnectionOutput>,
     diagnostics: VecDeque<Diagnostic>,
     /// Framed bytes that the driver has not reported as written.
@@ -78,7 +78,7 @@ pub struct Connection {
     taken: usize,
     /// Whether bytes of the exchange were taken by `poll_output`.
     handed: bool,
-    /// Bytes read since all facts were taken.
+    /// Bytes read since all events were taken.
     backlog: usize,
     timer: Option<(Instant, Due)>,
     /// Traffic since the last time it was taken.
@@ -148,7 +148,7 @@ impl Connection {
             connection.arm(limits.head_timeout, Due::Head);
         } else {
             let exchange = connection.mint();
-            connection.facts.push_back((exchange, ExchangeEvent::Opened(peer)));
+            connection.events.push_back((exchange, ExchangeEvent::Opened(peer)));
         }
         connection
     }
@@ -181,7 +181,7 @@ impl Connection {
             told_eof: false,
             gone: None,
             ending: None,
-            facts: VecDeque::new(),
+            events: VecDeque::new(),
             outputs: VecDeque::new(),
             diagnostics: VecDeque::new(),
             unsent: 0,
@@ -268,7 +268,7 @@ impl Connection {
         }
         let answered = last && self.side == Side::HttpServer;
         if more || answered {
-            self.facts.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
+            self.events.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
         }
         if answered {
             self.answered(exchange);
@@ -287,7 +287,7 @@ impl Connection {
         self.now = self.now.max(now);
         if self.exchange == Some(exchange) || self.answered == Some(exchange) {
             (self.exchange, self.answered) = (None, None);
-            self.facts.retain(|(of, _)| *of != exchange);
+            self.events.retain(|(of, _)| *of != exchange);
             self.abort_channel();
         }
     }
@@ -316,13 +316,13 @@ impl Connection {
     }
 
     /// Returns the next event of an exchange on this connection.
-    pub fn poll_fact(&mut self) -> Option<(ExchangeId, ExchangeEvent)> {
-        while self.facts.is_empty() && self.step() {}
-        let fact = self.facts.pop_front();
-        if fact.is_none() {
+    pub fn poll_event(&mut self) -> Option<(ExchangeId, ExchangeEvent)> {
+        while self.events.is_empty() && self.step() {}
+        let event = self.events.pop_front();
+        if event.is_none() {
             self.backlog = 0;
         }
-        fact
+        event
     }
 
     /// Returns the next instruction for the driver, once all events were taken. Returns nothing but
@@ -352,7 +352,7 @@ impl Connection {
 
     /// Returns whether the driver has reported `Closed` and all events were taken: nothing follows.
     pub fn is_closed(&self) -> bool {
-        self.gone.is_some() && self.facts.is_empty() && self.exchange.is_none()
+        self.gone.is_some() && self.events.is_empty() && self.exchange.is_none()
     }
 
     /// Returns the number of framed bytes that the driver has not reported as written.
@@ -381,7 +381,7 @@ impl Connection {
         self.timer = None;
         match (self.side, self.exchange) {
             (Side::DuplexClient { .. }, Some(exchange)) => {
-                self.facts.push_back((exchange, ExchangeEvent::Opened(peer)))
+                self.events.push_back((exchange, ExchangeEvent::Opened(peer)))
             }
             (Side::HttpClient, None) => self.arm_idle(),
             (Side::HttpClient, Some(_)) => self.arm_request(),
@@ -432,7 +432,7 @@ impl Connection {
         self.unsent -= n;
         self.traffic.bytes_out += n as u64;
         if let Some(exchange) = self.exchange.or(self.answered) {
-            self.facts.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
+            self.events.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
         }
         if self.answered.is_some() {
             self.answer_goes_out(n);
@@ -483,7 +483,7 @@ impl Connection {
             self.content_comes();
             // Reading an HTTP request may request its body (`100 Continue`).
             if self.collect() {
-                self.facts.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
+                self.events.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
             }
             if let Some(item) = item {
                 let whole = matches!(item, Inbound::Message(_) | Inbound::Batch(_) | Inbound::Invalid(_));
@@ -538,7 +538,7 @@ impl Connection {
         if let Inbound::Response(head) = &item {
             self.answer_begins(head);
         }
-        self.facts.push_back((exchange, ExchangeEvent::Inbound(item)));
+        self.events.push_back((exchange, ExchangeEvent::Inbound(item)));
         match self.side {
             Side::HttpServer if end || refused => {
                 self.asked = true;
@@ -581,7 +581,7 @@ impl Connection {
     fn fail(&mut self, exchange: ExchangeId, why: Closed) {
         self.exchange = None;
         let sent = if self.handed { Sent::Maybe } else { Sent::No };
-        self.facts.push_back((exchange, ExchangeEvent::Failed { sent, why }));
+        self.events.push_back((exchange, ExchangeEvent::Failed { sent, why }));
         self.abort_channel();
     }
 }

@@ -65,7 +65,7 @@ impl<T> Connections<T> {
 
     /// Takes the next event of a connection. After the last one the connection counts as unchanged.
     pub(super) fn poll_event(&mut self, id: ConnectionId) -> Option<(ExchangeId, ExchangeEvent)> {
-        let event = self.entries.get_mut(&id).and_then(|entry| entry.connection.poll_fact());
+        let event = self.entries.get_mut(&id).and_then(|entry| entry.connection.poll_event());
         if event.is_none() {
             self.changed.remove(&id);
         }

@@ -157,13 +157,13 @@ impl Channel {
 
     /// Reads and writes what can be without waiting, and says what came of it.
     pub(super) fn transfer(&mut self) -> Vec<IoEvent> {
-        let mut facts = Vec::new();
-        self.connect(&mut facts);
-        self.flush(&mut facts);
+        let mut events = Vec::new();
+        self.connect(&mut events);
+        self.flush(&mut events);
         if self.reads {
-            self.read(&mut facts);
+            self.read(&mut events);
         }
-        facts
+        events
     }
 
     /// Returns how the channel ended, once it has. A program has ended when it has exited and its
@@ -183,12 +183,12 @@ impl Channel {
         }
     }
 
-    fn connect(&mut self, facts: &mut Vec<IoEvent>) {
+    fn connect(&mut self, events: &mut Vec<IoEvent>) {
         match self.connecting.take().map(Connecting::finish) {
             Some(Ok(Ok(pair))) => {
                 let [reader, writer] = pair;
                 (self.reader, self.writer) = (Some(reader.into()), Some(writer.into()));
-                facts.push(IoEvent::Opened(Default::default()));
+                events.push(IoEvent::Opened(Default::default()));
             }
             Some(Ok(Err(next))) => self.connecting = Some(next),
             Some(Err(why)) => self.end(why),
@@ -196,11 +196,11 @@ impl Channel {
         }
     }
 
-    fn flush(&mut self, facts: &mut Vec<IoEvent>) {
+    fn flush(&mut self, events: &mut Vec<IoEvent>) {
         while let (Some(writer), Some(bytes)) = (&mut self.writer, self.queue.front_mut()) {
             match writer.write(bytes) {
                 Ok(n) => {
-                    facts.push(IoEvent::Written(n));
+                    events.push(IoEvent::Written(n));
                     bytes.advance(n);
                     if bytes.is_empty() {
                         self.queue.pop_front();
@@ -218,16 +218,16 @@ impl Channel {
         self.finish();
     }
 
-    fn read(&mut self, facts: &mut Vec<IoEvent>) {
+    fn read(&mut self, events: &mut Vec<IoEvent>) {
         let Some(reader) = &mut self.reader else { return };
         let mut buffer = [0; READ];
         match reader.read(&mut buffer) {
             Ok(0) => {
                 self.reader = None;
-                facts.push(IoEvent::ReadClosed);
+                events.push(IoEvent::ReadClosed);
             }
             // A copy, since the engine may keep what it is given.
-            Ok(n) => facts.push(IoEvent::Read(Bytes::copy_from_slice(&buffer[..n]))),
+            Ok(n) => events.push(IoEvent::Read(Bytes::copy_from_slice(&buffer[..n]))),
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => self.end(Closed::Reset),
         }

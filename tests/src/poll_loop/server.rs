@@ -197,9 +197,9 @@ impl<'a> ServeLoop<'a> {
         let sleep = if self.jobs.is_empty() { timer } else { Some(timer.unwrap_or(AGAIN).min(AGAIN)) };
         let listener = self.listener.as_ref().filter(|_| self.left > 0);
         for id in channel::wait(&self.channels, listener, sleep)? {
-            let facts = self.channels.get_mut(&id).map(Channel::transfer);
-            for fact in facts.into_iter().flatten() {
-                self.engine.handle_io(self.clock.now(), id, fact);
+            let events = self.channels.get_mut(&id).map(Channel::transfer);
+            for event in events.into_iter().flatten() {
+                self.engine.handle_io(self.clock.now(), id, event);
             }
         }
         while self.left > 0

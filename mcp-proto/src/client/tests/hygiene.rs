@@ -312,7 +312,7 @@ proptest! {
             let mut calls = vec![];
             for step in steps {
                 let exchange = rig.exchange();
-                let fact = match step {
+                let event = match step {
                     Step::Say(text) => match parse(text.clone().into(), 128) {
                         Ok(message) => ExchangeEvent::Inbound(Inbound::Message(message)),
                         Err(defect) => ExchangeEvent::Inbound(Inbound::Invalid(defect)),
@@ -345,7 +345,7 @@ proptest! {
                         continue;
                     }
                 };
-                rig.handle_event(exchange, fact);
+                rig.handle_event(exchange, event);
             }
             rig.client.close(rig.now);
             rig.drain();

@@ -125,12 +125,12 @@ impl Rig {
         self.handle_event(self.exchange(), ExchangeEvent::Opened(Peer::default()));
     }
 
-    fn handle_event(&mut self, exchange: ExchangeId, fact: ExchangeEvent) {
+    fn handle_event(&mut self, exchange: ExchangeId, event: ExchangeEvent) {
         let is_http = self.starts.iter().any(|(x, start)| *x == exchange && matches!(start, Start::Http { .. }));
-        if is_http && matches!(fact, ExchangeEvent::Inbound(Inbound::End) | ExchangeEvent::Failed { .. }) {
+        if is_http && matches!(event, ExchangeEvent::Inbound(Inbound::End) | ExchangeEvent::Failed { .. }) {
             self.over.push(exchange);
         }
-        self.client.handle_event(self.now, exchange, fact);
+        self.client.handle_event(self.now, exchange, event);
         self.drain();
     }
 

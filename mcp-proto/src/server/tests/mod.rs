@@ -1,4 +1,4 @@
-//! The engine driven directly: facts made from JSON text, outputs taken apart. No bytes, no
+//! The engine driven directly: events made from JSON text, outputs taken apart. No bytes, no
 //! connections.
 
 mod admission;
@@ -73,8 +73,8 @@ impl Bench {
         self
     }
 
-    pub(super) fn handle_event(&mut self, x: ExchangeId, fact: ExchangeEvent) {
-        self.server.handle_event(self.now, x, fact);
+    pub(super) fn handle_event(&mut self, x: ExchangeId, event: ExchangeEvent) {
+        self.server.handle_event(self.now, x, event);
     }
 
     pub(super) fn item(&mut self, x: ExchangeId, item: Inbound) {

@@ -46,7 +46,7 @@ fn line() -> impl Strategy<Value = String> {
     ]
 }
 
-fn fact() -> impl Strategy<Value = ExchangeEvent> {
+fn exchange_event() -> impl Strategy<Value = ExchangeEvent> {
     let request = |method: &str| {
         let headers = crate::exchange::Headers::new()
             .with("Content-Type", "application/json")
@@ -71,7 +71,7 @@ fn fact() -> impl Strategy<Value = ExchangeEvent> {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        12 => (1_u64..4, fact()).prop_map(|(x, fact)| Step::ExchangeEvent(x, fact)),
+        12 => (1_u64..4, exchange_event()).prop_map(|(x, event)| Step::ExchangeEvent(x, event)),
         5 => (0_usize..4, any::<u8>()).prop_map(|(n, how)| Step::Answer(n, how)),
         2 => (0_usize..4, 0.0..9.0).prop_map(|(n, progress)| Step::Note(n, progress)),
         4 => (0_usize..3, prop::bool::weighted(0.7)).prop_map(|(n, how)| Step::Admit(n, how)),
@@ -129,7 +129,7 @@ impl World {
         }
         let bench = &mut self.bench;
         match step {
-            Step::ExchangeEvent(x, fact) => bench.handle_event(ExchangeId(*x), fact.clone()),
+            Step::ExchangeEvent(x, event) => bench.handle_event(ExchangeId(*x), event.clone()),
             Step::Answer(n, how) if *n < self.held.len() => {
                 let responder = self.held.remove(*n);
                 self.over.insert(responder.key());
@@ -221,17 +221,17 @@ proptest! {
     }
 
     #[test]
-    fn time_of_taking_outputs_does_not_change_them(facts in prop::collection::vec((1_u64..4, fact(), 0_u64..50_000), 1..40)) {
+    fn time_of_taking_outputs_does_not_change_them(events in prop::collection::vec((1_u64..4, exchange_event(), 0_u64..50_000), 1..40)) {
         // Reports of unsent bytes depend on the outputs that were taken, so they are left out.
-        let facts: Vec<_> = facts.into_iter().filter(|(_, fact, _)| !matches!(fact, ExchangeEvent::Unsent(_))).collect();
+        let events: Vec<_> = events.into_iter().filter(|(_, event, _)| !matches!(event, ExchangeEvent::Unsent(_))).collect();
         let run = |early: bool| {
             let mut bench = Bench::with(|config| {
                 config.limits.server.handler_deadline = Some(Duration::from_secs(60));
                 config.limits.server.max_running_per_exchange = 3;
             });
             let mut outputs = Vec::new();
-            for (x, fact, millis) in &facts {
-                bench.handle_event(ExchangeId(*x), fact.clone());
+            for (x, event, millis) in &events {
+                bench.handle_event(ExchangeId(*x), event.clone());
                 bench.pass(Duration::from_millis(*millis));
                 if early {
                     outputs.extend(bench.outputs());
@@ -250,8 +250,8 @@ proptest! {
         let mut world = World::admitting(admit);
         let mut open: BTreeMap<ExchangeId, Form> = BTreeMap::new();
         for step in &steps {
-            if let Step::ExchangeEvent(x, fact) = step {
-                let form = match fact {
+            if let Step::ExchangeEvent(x, event) = step {
+                let form = match event {
                     ExchangeEvent::Opened(_) => Some(Form::Duplex),
                     // The rest of an answered request is not a second request.
                     ExchangeEvent::Inbound(Inbound::Reject(_)) if world.bench.server.env.unread.contains(&ExchangeId(*x)) => None,

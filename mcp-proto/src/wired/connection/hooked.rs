@@ -20,7 +20,7 @@ impl Connection {
     pub(super) fn out_of_place(&mut self, exchange: ExchangeId, why: &'static str) {
         self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::OutOfPlace, why));
         // The engine counts its output as unwritten until this event.
-        self.facts.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
+        self.events.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
     }
 
     /// Returns the output that the hook allows. Reports a refusal to the engine.
@@ -29,19 +29,21 @@ impl Connection {
         let HookDecision { send, denials } = hook.outgoing(outgoing);
         for Blocked { request, what, why } in denials {
             match request {
-                Some(id) => self.facts.push_back((exchange, ExchangeEvent::Unsendable { id: Some(id), reason: why.0 })),
+                Some(id) => {
+                    self.events.push_back((exchange, ExchangeEvent::Unsendable { id: Some(id), reason: why.0 }))
+                }
                 None => {
                     let detail = format!("{what}: {}", why.0);
                     self.diagnostics.push_back(Diagnostic::new(DiagnosticKind::Denied, detail));
                     if matches!(self.side, Side::DuplexClient { .. }) {
-                        self.facts.push_back((exchange, ExchangeEvent::Unsendable { id: None, reason: why.0 }));
+                        self.events.push_back((exchange, ExchangeEvent::Unsendable { id: None, reason: why.0 }));
                     }
                 }
             }
         }
         if send.is_none() {
             // The engine counts its output as unwritten until this event.
-            self.facts.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
+            self.events.push_back((exchange, ExchangeEvent::Unsent(self.unsent)));
         }
         send
     }

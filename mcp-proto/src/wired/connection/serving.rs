@@ -67,7 +67,7 @@ impl Connection {
                 let exchange = self.mint();
                 self.await_body();
                 if let (Inbound::Request(_), Some(peer)) = (&item, &self.peer) {
-                    self.facts.push_back((exchange, ExchangeEvent::From(Peer::clone(peer))));
+                    self.events.push_back((exchange, ExchangeEvent::From(Peer::clone(peer))));
                 }
                 self.item(exchange, item);
                 true
@@ -119,7 +119,7 @@ impl Connection {
     pub(super) fn read_closed(&mut self, exchange: ExchangeId) -> bool {
         let first = !core::mem::replace(&mut self.told_eof, true);
         if first {
-            self.facts.push_back((exchange, ExchangeEvent::ReadClosed));
+            self.events.push_back((exchange, ExchangeEvent::ReadClosed));
         }
         first
     }
@@ -173,7 +173,7 @@ impl Connection {
     /// The connection ends before a response that the engine has sent is written.
     pub(super) fn unwritten(&mut self, why: &Closed) {
         if let Some(exchange) = self.answered.take() {
-            self.facts.push_back((exchange, ExchangeEvent::Failed { sent: Sent::Maybe, why: why.clone() }));
+            self.events.push_back((exchange, ExchangeEvent::Failed { sent: Sent::Maybe, why: why.clone() }));
         }
     }
 }

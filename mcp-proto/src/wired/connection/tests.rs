@@ -36,8 +36,8 @@ impl Bench {
 
     fn told(&mut self) -> Vec<String> {
         let mut told = Vec::new();
-        while let Some((exchange, fact)) = self.connection.poll_fact() {
-            told.push(format!("{} {}", exchange.0 & ExchangeId::MAX_SEQUENCE, fact_text(&fact)));
+        while let Some((exchange, event)) = self.connection.poll_event() {
+            told.push(format!("{} {}", exchange.0 & ExchangeId::MAX_SEQUENCE, event_text(&event)));
         }
         let mut written = Vec::new();
         let flush = |told: &mut Vec<String>, written: &mut Vec<u8>| {
@@ -124,8 +124,8 @@ fn without_unsent(mut told: Vec<String>) -> Vec<String> {
     told
 }
 
-fn fact_text(fact: &ExchangeEvent) -> String {
-    match fact {
+fn event_text(event: &ExchangeEvent) -> String {
+    match event {
         ExchangeEvent::Opened(_) => "opened".into(),
         ExchangeEvent::From(peer) => format!("from {:?}", peer.name),
         ExchangeEvent::Unsendable { id: Some(id), reason } => format!("unsendable {id}: {reason}"),
@@ -341,8 +341,8 @@ fn last_responses_of_a_duplex_server_get_the_idle_timeout() {
 fn aborted_exchange_has_no_events_and_is_closed() {
     let mut bench = Bench::server(Kind::Lines);
     bench.connection.handle_io(bench.now, IoEvent::Read(Bytes::from(format!("{}\n{}\n", note("a"), note("b")))));
-    let (exchange, _) = bench.connection.poll_fact().expect("it is open");
-    bench.connection.poll_fact().expect("the first message");
+    let (exchange, _) = bench.connection.poll_event().expect("it is open");
+    bench.connection.poll_event().expect("the first message");
     bench.connection.send(bench.now, exchange, message(&note("lost")));
     bench.connection.abort(bench.now, exchange);
     assert_eq!(bench.told(), ["close Abort"]);
@@ -354,17 +354,17 @@ fn aborted_exchange_has_no_events_and_is_closed() {
 // covers: B-049, B-072
 #[test]
 fn exchange_ids_of_two_connections_differ() {
-    let facts = |number| {
+    let exchange_of = |number| {
         let mut connection =
             Connection::server(number, Kind::Lines, Peer::default(), &FrameLimits::default(), Instant::ZERO);
-        let (exchange, _) = connection.poll_fact().expect("it is open");
+        let (exchange, _) = connection.poll_event().expect("it is open");
         assert_eq!(exchange.connection(), number);
         exchange
     };
-    assert_ne!(facts(1), facts(2));
+    assert_ne!(exchange_of(1), exchange_of(2));
     let mut one = Connection::server(1, Kind::Lines, Peer::default(), &FrameLimits::default(), Instant::ZERO);
-    one.send(Instant::ZERO, facts(2), message(&note("for the other")));
-    while one.poll_fact().is_some() {}
+    one.send(Instant::ZERO, exchange_of(2), message(&note("for the other")));
+    while one.poll_event().is_some() {}
     assert_eq!(one.poll_output(), None);
 }
 

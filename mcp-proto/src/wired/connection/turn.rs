@@ -16,12 +16,12 @@ impl Connection {
     /// of a turn.
     pub fn take_turn(&mut self) -> Turn {
         let mut events = Vec::new();
-        while let Some(event) = self.poll_fact() {
+        while let Some(event) = self.poll_event() {
             events.push(event);
             // A connection does not request the body of a client that expects `100 Continue` before
             // the engine has the head. A complete request is passed on in the same turn: no event
             // of another connection comes between a request and its peer.
-            if self.conn.expects() && self.facts.is_empty() {
+            if self.conn.expects() && self.events.is_empty() {
                 break;
             }
         }

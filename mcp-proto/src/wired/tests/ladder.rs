@@ -110,7 +110,7 @@ fn late_reports_about_a_dead_program_change_nothing() {
         IoEvent::Closed(Closed::Reset),
     ];
     for wire in late.clone() {
-        client.apply(Instant::ZERO, Input::Event(CHANNEL, wire)).expect("a fact cannot fail");
+        client.apply(Instant::ZERO, Input::Event(CHANNEL, wire)).expect("an event cannot fail");
     }
     assert_eq!(drain(&mut client), []);
     let now = Instant::ZERO + wait;
@@ -120,7 +120,7 @@ fn late_reports_about_a_dead_program_change_nothing() {
     assert!(matches!(&said[..], [Action::Open(channel, Endpoint::Program(_))] if *channel == next), "{said:?}");
     client.handle_io(now, next, IoEvent::Opened(Peer::default()));
     for wire in late {
-        client.apply(now, Input::Event(CHANNEL, wire)).expect("a fact cannot fail");
+        client.apply(now, Input::Event(CHANNEL, wire)).expect("an event cannot fail");
     }
     let said = drain(&mut client);
     assert!(matches!(&said[..], [Action::Write(channel, _)] if *channel == next), "{said:?}");

@@ -99,7 +99,7 @@ impl Hand {
     }
 
     fn handle_event(&mut self, channel: u64, wire: IoEvent) -> Vec<String> {
-        self.client.apply(self.now, Input::Event(ConnectionId(channel), wire)).expect("a fact cannot fail");
+        self.client.apply(self.now, Input::Event(ConnectionId(channel), wire)).expect("an event cannot fail");
         self.told()
     }
 

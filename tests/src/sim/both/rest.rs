@@ -154,14 +154,14 @@ impl World {
     pub(super) fn spurious_after_the_end(&mut self) {
         for n in 0..self.hosts.len() {
             let channel = ConnectionId(1);
-            for fact in [
+            for event in [
                 IoEvent::Opened(Peer::default()),
                 IoEvent::Read("HTTP/1.1 200 OK\r\n\r\n".into()),
                 IoEvent::ReadClosed,
                 IoEvent::Written(10),
                 IoEvent::Closed(Closed::Eof),
             ] {
-                self.tell(n, Input::Event(channel, fact));
+                self.tell(n, Input::Event(channel, event));
             }
             for command in [
                 ClientCommand::Call(tools::list().into_raw()),

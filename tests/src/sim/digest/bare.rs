@@ -102,15 +102,15 @@ impl Bare {
             while let Some(output) = self.client.poll_output() {
                 self.carry_out(now, output);
             }
-            let fact = self.connections.iter_mut().find_map(|(number, route)| {
-                route.connection.poll_fact().map(|(exchange, fact)| (*number, exchange, fact))
+            let event = self.connections.iter_mut().find_map(|(number, route)| {
+                route.connection.poll_event().map(|(exchange, event)| (*number, exchange, event))
             });
-            let Some((number, exchange, fact)) = fact else { break };
+            let Some((number, exchange, event)) = event else { break };
             if let Some(route) = self.connections.get_mut(&number) {
-                let ends = matches!(fact, ExchangeEvent::Failed { .. } | ExchangeEvent::Inbound(Inbound::End));
+                let ends = matches!(event, ExchangeEvent::Failed { .. } | ExchangeEvent::Inbound(Inbound::End));
                 route.over |= route.http && ends;
             }
-            self.client.handle_event(now, exchange, fact);
+            self.client.handle_event(now, exchange, event);
         }
         for (number, route) in &mut self.connections {
             if route.over {

@@ -399,15 +399,15 @@ impl Run {
 
     fn spurious_after_the_end(&mut self) {
         let channel = ConnectionId(1);
-        let facts = [
+        let events = [
             IoEvent::Opened(Peer::default()),
             IoEvent::Read(Bytes::from_static(b"HTTP/1.1 200 OK\r\n\r\n")),
             IoEvent::ReadClosed,
             IoEvent::Written(10),
             IoEvent::Closed(Closed::Eof),
         ];
-        for fact in facts {
-            self.tell(Input::Event(channel, fact));
+        for event in events {
+            self.tell(Input::Event(channel, event));
         }
         for command in [
             ClientCommand::Call(tools::list().into_raw()),

@@ -31,15 +31,15 @@ impl World {
     pub(super) fn spurious_after_the_end(&mut self) {
         for client in 0..self.clients.len() {
             let channel = ConnectionId(1);
-            let facts = [
+            let events = [
                 IoEvent::Opened(Peer::default()),
                 IoEvent::Read(Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n")),
                 IoEvent::ReadClosed,
                 IoEvent::Written(10),
                 IoEvent::Closed(Closed::Eof),
             ];
-            for fact in facts {
-                self.input(client, Input::Event(channel, fact));
+            for event in events {
+                self.input(client, Input::Event(channel, event));
             }
             for command in [
                 ClientCommand::Call(tools::list().into_raw()),

@@ -75,7 +75,7 @@ fn message() -> impl Strategy<Value = String> {
     (1..9_u64, body).prop_map(|(id, body)| format!(r#"{{"jsonrpc":"2.0","id":{id},{body}}}"#))
 }
 
-fn fact() -> impl Strategy<Value = ExchangeEvent> {
+fn exchange_event() -> impl Strategy<Value = ExchangeEvent> {
     let read = |text: String| match parse(text.into(), 128) {
         Ok(message) => Inbound::Message(message),
         Err(defect) => Inbound::Invalid(defect),
@@ -139,7 +139,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (1..7_u64).prop_map(Step::Answer),
         3 => (1..7_u64, any::<bool>()).prop_map(|(key, give)| Step::Authorize(key, give)),
         16 => (0..3_usize, serve()).prop_map(|(n, serve)| Step::Serve(n, serve)),
-        2 => (0..6_usize, fact()).prop_map(|(n, fact)| Step::ExchangeEvent(n, fact)),
+        2 => (0..6_usize, exchange_event()).prop_map(|(n, event)| Step::ExchangeEvent(n, event)),
         2 => (0..9_000_u64).prop_map(Step::Tick),
         2 => Just(Step::TickToNext),
     ]
@@ -236,13 +236,13 @@ impl Run {
                     self.serve(exchange, serve);
                 }
             }
-            Step::ExchangeEvent(n, fact) => {
+            Step::ExchangeEvent(n, event) => {
                 let exchange = rig.starts.iter().rev().nth(*n).map(|(exchange, _)| *exchange);
                 if let Some(exchange) = exchange {
-                    if matches!(fact, ExchangeEvent::Inbound(Inbound::Response(_))) {
+                    if matches!(event, ExchangeEvent::Inbound(Inbound::Response(_))) {
                         self.heads.insert(exchange);
                     }
-                    rig.handle_event(exchange, fact.clone());
+                    rig.handle_event(exchange, event.clone());
                 }
             }
             Step::Tick(n) => rig.tick(ms(*n)),

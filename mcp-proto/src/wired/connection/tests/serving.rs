@@ -85,8 +85,8 @@ fn no_continue_after_a_response_to_the_head() {
         bench.now,
         IoEvent::Read(Bytes::copy_from_slice(&text.as_bytes()[..text.find('{').expect("a body")])),
     );
-    let (exchange, fact) = bench.connection.poll_fact().expect("the head");
-    assert_eq!(fact_text(&fact), "POST /mcp");
+    let (exchange, event) = bench.connection.poll_event().expect("the head");
+    assert_eq!(event_text(&event), "POST /mcp");
     bench.connection.send(bench.now, exchange, full(403));
     assert_eq!(without_unsent(bench.told()), ["> HTTP/1.1 403 Forbidden", "close WriteHalf"]);
 }
@@ -98,9 +98,9 @@ fn head_reaches_the_engine_before_continue_is_sent() {
         let text = expecting(1);
         let head = text.split('{').next().expect("a head");
         bench.connection.handle_io(bench.now, IoEvent::Read(Bytes::copy_from_slice(head.as_bytes())));
-        let facts = bench.connection.take_turn().events;
-        let [(exchange, fact)] = &facts[..] else { panic!("{facts:?}") };
-        assert_eq!(fact_text(fact), "POST /mcp");
+        let events = bench.connection.take_turn().events;
+        let [(exchange, event)] = &events[..] else { panic!("{events:?}") };
+        assert_eq!(event_text(event), "POST /mcp");
         assert_eq!(bench.connection.poll_output(), None);
         answer.into_iter().for_each(|answer| bench.connection.send(bench.now, *exchange, answer));
         while !bench.connection.take_turn().is_empty() {}
@@ -128,7 +128,7 @@ fn peer_precedes_every_request() {
     let text = expecting(1);
     let head = text.split('{').next().expect("a head");
     bench.connection.handle_io(bench.now, IoEvent::Read(Bytes::copy_from_slice(head.as_bytes())));
-    let told: Vec<_> = bench.connection.take_turn().events.iter().map(|(_, fact)| fact_text(fact)).collect();
+    let told: Vec<_> = bench.connection.take_turn().events.iter().map(|(_, event)| event_text(event)).collect();
     assert_eq!(told, [r#"from Some("ann")"#, "POST /mcp"]);
     assert_eq!(bench.connection.poll_output(), None, "the client is not asked yet");
     // For an unknown peer, no peer is reported.
@@ -177,7 +177,7 @@ fn only_changes_of_reading_are_outputs() {
     let limits = FrameLimits { max_read_ahead: 1_000, ..FrameLimits::default() };
     let mut connection = Connection::server(1, Kind::HttpServer, Peer::default(), &limits, Instant::ZERO);
     let reads = |connection: &mut Connection| {
-        while connection.poll_fact().is_some() {}
+        while connection.poll_event().is_some() {}
         let outputs = core::iter::from_fn(|| connection.poll_output());
         outputs.filter(|output| matches!(output, ConnectionOutput::Read(_))).collect::<Vec<_>>()
     };
@@ -570,17 +570,17 @@ fn unread_response_closes_its_connection() {
 fn served(bytes: &[u8], size: usize, limits: &FrameLimits) -> (Vec<String>, usize) {
     let mut bench = Bench::server_within(Kind::HttpServer, limits);
     let (mut told, mut held, mut rest) = (Vec::new(), 0, bytes.chunks(size));
-    let mut facts = without_unsent(bench.told());
+    let mut events = without_unsent(bench.told());
     loop {
-        let asked = facts.iter().any(|fact| fact.ends_with(" end"));
-        let refused = facts.iter().any(|fact| fact.contains(" reject "));
-        told.append(&mut facts);
+        let asked = events.iter().any(|event| event.ends_with(" end"));
+        let refused = events.iter().any(|event| event.contains(" reject "));
+        told.append(&mut events);
         held = held.max(bench.connection.conn.buffered());
         if asked || refused {
             told.extend(bench.say(full(if refused { 400 } else { 200 })));
-            facts = bench.all_written();
+            events = bench.all_written();
         } else if let Some(piece) = bench.connection.wants_read().then(|| rest.next()).flatten() {
-            facts = without_unsent(bench.handle_io(IoEvent::Read(Bytes::copy_from_slice(piece))));
+            events = without_unsent(bench.handle_io(IoEvent::Read(Bytes::copy_from_slice(piece))));
         } else {
             return (told, held);
         }

@@ -35,8 +35,8 @@ fn die(repeatable: bool, moment: Moment, death: Vec<IoEvent>) -> (Hand, Vec<Stri
     let call = if repeatable { tools::call("x").repeatable() } else { tools::call("x") };
     let mut told = Vec::new();
     hand.client.call(hand.now, call).expect("it is accepted");
-    let fact = |hand: &mut Hand, wire| {
-        hand.client.apply(hand.now, Input::Event(ConnectionId(1), wire)).expect("a fact cannot fail");
+    let apply = |hand: &mut Hand, wire| {
+        hand.client.apply(hand.now, Input::Event(ConnectionId(1), wire)).expect("an event cannot fail");
     };
     if moment != Moment::Queued {
         assert_eq!(hand.told(), ["write 1"]);
@@ -44,16 +44,16 @@ fn die(repeatable: bool, moment: Moment, death: Vec<IoEvent>) -> (Hand, Vec<Stri
     let asked = hand.asked.get(&1).cloned().unwrap_or_default();
     match moment {
         Moment::Queued => {}
-        Moment::Written(n) => fact(&mut hand, IoEvent::Written(n)),
-        Moment::Asked => fact(&mut hand, IoEvent::Written(asked.len())),
+        Moment::Written(n) => apply(&mut hand, IoEvent::Written(n)),
+        Moment::Asked => apply(&mut hand, IoEvent::Written(asked.len())),
         Moment::Answered(n) => {
-            fact(&mut hand, IoEvent::Written(asked.len()));
+            apply(&mut hand, IoEvent::Written(asked.len()));
             let answer = hand.response(1).slice(..n);
-            fact(&mut hand, IoEvent::Read(answer));
+            apply(&mut hand, IoEvent::Read(answer));
         }
     }
     for wire in death {
-        fact(&mut hand, wire);
+        apply(&mut hand, wire);
     }
     told.extend(hand.told());
     // Bytes that the driver has not taken are not written to a closed connection: the driver drops

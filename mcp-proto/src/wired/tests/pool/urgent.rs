@@ -39,7 +39,7 @@ fn input_response_does_not_wait_for_a_free_connection() {
     assert_eq!(hand.open(2), ["write 2"]);
     let question = r#"data: {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}"#;
     let question = Bytes::from(format!("{question}\n\n"));
-    hand.client.apply(hand.now, Input::Event(ConnectionId(1), IoEvent::Read(question))).expect("a fact cannot fail");
+    hand.client.apply(hand.now, Input::Event(ConnectionId(1), IoEvent::Read(question))).expect("an event cannot fail");
     let Some(Action::Event(Event::InputNeeded { token, .. })) = hand.client.poll_output() else { panic!("a question") };
     hand.client.answer(hand.now, token, InputAnswer::Elicitation(ElicitResult::Decline));
     assert_eq!(hand.told(), ["open 3"]);

@@ -74,7 +74,7 @@ fn call_may_have_been_sent_from_its_first_write_on() {
         hand.silent = true;
         hand.call(false);
         hand.call(false);
-        hand.client.apply(hand.now, Input::Event(ConnectionId(2), IoEvent::Opened(Peer::default()))).expect("a fact");
+        hand.client.apply(hand.now, Input::Event(ConnectionId(2), IoEvent::Opened(Peer::default()))).expect("an event");
         if written {
             assert_eq!(hand.told(), ["write 2"]);
         }
