@@ -153,14 +153,8 @@ impl Envelope {
         }
     }
 
-    fn classify(&self, text: &Bytes) -> Result<Message, InvalidKind> {
-        let raw = |range: &Range<usize>| {
-            // A small part of a large text is copied, so that a long-running request keeps alive
-            // only the bytes that it counts.
-            let is_small = text.len() > LARGE && range.len() < text.len() / 4;
-            let part = if is_small { Bytes::copy_from_slice(&text[range.clone()]) } else { text.slice(range.clone()) };
-            RawJson::trusted(part)
-        };
+    /// Checks that it is one object of JSON-RPC 2.0.
+    fn check(&self, text: &[u8]) -> Result<(), InvalidKind> {
         match self.kind {
             _ if self.lone => return Err(InvalidKind::LoneSurrogate),
             Outermost::Object => {}
@@ -173,6 +167,12 @@ impl Envelope {
         if self.jsonrpc.as_ref().and_then(|range| read_string(&text[range.clone()])).as_deref() != Some("2.0") {
             return Err(InvalidKind::NotJsonRpc);
         }
+        Ok(())
+    }
+
+    fn classify(&self, text: &Bytes) -> Result<Message, InvalidKind> {
+        self.check(text)?;
+        let raw = |range| raw_part(text, range);
         let id = self.id.as_ref().map(|range| &text[range.clone()]);
         let legal = |id: &[u8]| Id::read(id).ok_or(InvalidKind::BadId);
         match (&self.method, &self.result, &self.error) {
@@ -210,6 +210,14 @@ impl Envelope {
         let id = self.id.as_ref().and_then(|range| Id::read(&text[range.clone()]));
         InvalidMessage { id, has_method: self.has_method, ..InvalidMessage::new(kind, shown) }
     }
+}
+
+/// Returns a value of a validated text. A small part of a large text is copied, so that a
+/// long-running request keeps alive only the bytes that it counts.
+fn raw_part(text: &Bytes, range: &Range<usize>) -> RawJson {
+    let is_small = text.len() > LARGE && range.len() < text.len() / 4;
+    let part = if is_small { Bytes::copy_from_slice(&text[range.clone()]) } else { text.slice(range.clone()) };
+    RawJson::trusted(part)
 }
 
 fn read_error(json: &RawJson) -> Option<ErrorObject> {
