@@ -163,22 +163,23 @@ impl Body {
         if item.is_some() || !self.ended || self.done {
             return item;
         }
-        match &mut self.content {
-            Content::Events(events) => {
-                if let Some(item) = events.end() {
-                    return Some(item);
-                }
-            }
-            Content::Json(text, kind) => {
-                let (text, kind) = (mem::take(text), mem::replace(kind, Json::Success));
-                if let Some(item) = self.json(text.into(), kind) {
-                    return Some(item);
-                }
-            }
-            Content::Other => {}
+        if let Some(item) = self.last_item() {
+            return Some(item);
         }
         self.done = true;
         Some(Inbound::End)
+    }
+
+    /// Returns a part that only the end of the body completes.
+    fn last_item(&mut self) -> Option<Inbound> {
+        match &mut self.content {
+            Content::Events(events) => events.end(),
+            Content::Json(text, kind) => {
+                let (text, kind) = (mem::take(text), mem::replace(kind, Json::Success));
+                self.json(text.into(), kind)
+            }
+            Content::Other => None,
+        }
     }
 
     /// Returns the reason, once the body exceeds a limit. No part follows then.

@@ -163,17 +163,8 @@ impl Client {
         }
         self.keep_alive = head::persists(&headers, old) && !self.last;
         let bodiless = head_only || matches!(status, 204 | 304);
-        let length = match declared(&headers, old) {
-            Declared::Invalid(why) => return Err(why.into()),
-            _ if bodiless => Length::Known(0),
-            Declared::Unknown | Declared::Unfinished => return Err("the transfer-encoding is not known".into()),
-            Declared::Known(length) => Length::Known(length),
-            Declared::Chunked => Length::chunked_response(),
-            Declared::Nothing => {
-                self.keep_alive = false;
-                Length::Close
-            }
-        };
+        let length = body_length(declared(&headers, old), bodiless)?;
+        self.keep_alive &= !matches!(length, Length::Close);
         if let Some(coding) = head::content_coding(&headers).filter(|_| !matches!(length, Length::Known(0))) {
             return Err(format!("the response has the content-encoding {coding:?}, which was not asked for"));
         }
@@ -242,5 +233,17 @@ impl Client {
         }
         writer.finish(out, body);
         self.reading = Reading::Head { gather: Gather::default(), head_only: request.method == "HEAD", interim: 0 };
+    }
+}
+
+/// Returns the length of the body of a response, or why it has none that is known.
+fn body_length(declared: Declared, bodiless: bool) -> Result<Length, String> {
+    match declared {
+        Declared::Invalid(why) => Err(why.into()),
+        _ if bodiless => Ok(Length::Known(0)),
+        Declared::Unknown | Declared::Unfinished => Err("the transfer-encoding is not known".into()),
+        Declared::Known(length) => Ok(Length::Known(length)),
+        Declared::Chunked => Ok(Length::chunked_response()),
+        Declared::Nothing => Ok(Length::Close),
     }
 }

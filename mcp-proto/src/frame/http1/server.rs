@@ -298,24 +298,7 @@ impl Server {
             return writer.finish(out, Bytes::new());
         }
         let bodiless = matches!(response.status, 204 | 304);
-        self.stream = Stream::None;
-        let mut full = Bytes::new();
-        match body {
-            exchange::Body::Full(body) if !bodiless => {
-                writer.field("content-length", &body.len().to_string());
-                full = if self.head_only { Bytes::new() } else { body };
-            }
-            exchange::Body::Stream if !bodiless && !self.old => {
-                writer.field("transfer-encoding", "chunked");
-                self.stream = Stream::Chunked;
-            }
-            exchange::Body::Stream if !bodiless => self.stream = Stream::Close,
-            exchange::Body::Stream => self.stream = Stream::Silent,
-            exchange::Body::Full(_) => {}
-        }
-        if self.head_only && streams {
-            self.stream = Stream::Silent;
-        }
+        let full = self.declare_body(body, bodiless, &mut writer);
         match (self.keep_alive, self.old) {
             (false, _) => writer.field("connection", "close"),
             // It is the default of HTTP/1.1, but some proxies keep an idle stream open only if they
@@ -324,6 +307,28 @@ impl Server {
             (true, _) => {}
         }
         writer.finish(out, full);
+    }
+
+    /// Writes the field for the length of the body, and sets the framing of its parts. Returns the
+    /// bytes of a body that is complete already.
+    fn declare_body(&mut self, body: exchange::Body, bodiless: bool, writer: &mut Writer) -> Bytes {
+        self.stream = Stream::None;
+        match body {
+            exchange::Body::Full(body) if !bodiless => {
+                writer.field("content-length", &body.len().to_string());
+                if !self.head_only {
+                    return body;
+                }
+            }
+            exchange::Body::Full(_) => {}
+            exchange::Body::Stream if !bodiless && !self.old => {
+                writer.field("transfer-encoding", "chunked");
+                self.stream = if self.head_only { Stream::Silent } else { Stream::Chunked };
+            }
+            exchange::Body::Stream if bodiless || self.head_only => self.stream = Stream::Silent,
+            exchange::Body::Stream => self.stream = Stream::Close,
+        }
+        Bytes::new()
     }
 
     /// Writes the parts as one chunk.
