@@ -12,7 +12,7 @@ use crate::events::Events;
 use crate::handler::{Handler, Router};
 use crate::os::Clock;
 use crate::pool::Pool;
-use crate::serving::Serving;
+use crate::serving::{Admit, Serving};
 use crate::sync::{self, Condvar, Mutex, MutexGuard, lock, wait};
 use handling::{Abandoned, Handling};
 use mcp_proto::exchange::{Peer, RequestHead};
@@ -108,24 +108,25 @@ impl Service {
                     service.run(task);
                 }
             });
-            let admissions = admit.map(|admit| {
-                let home = this.clone();
-                // Separate from the handlers: a cancellation must be admitted even if all their
-                // threads are busy.
-                Pool::new("mcp-admit", serving.threads, move |(token, head): Asked| {
-                    let admitted = catch_unwind(AssertUnwindSafe(|| admit(head.as_deref(), token.peer())));
-                    if let Some(service) = Weak::upgrade(&home) {
-                        let admission = admitted.unwrap_or(Admission::Forbidden(None));
-                        service.act(|desk, now| desk.engine.admit(now, token, admission));
-                    }
-                })
-            });
+            let admissions = admit.map(|admit| Self::admission_pool(this.clone(), serving.threads, admit));
             let (ticks, changed) = (Condvar::new(), Condvar::new());
             Self { desk: Mutex::new(desk), ticks, changed, clock, router, tasks, admissions }
         });
         let timers = Arc::clone(&service);
         sync::spawn("mcp-timer", move || timers.drive())?;
         Ok(service)
+    }
+
+    /// Returns the threads that ask the application for admissions. They are separate from the
+    /// handlers: a cancellation must be admitted even if all threads of handlers are busy.
+    fn admission_pool(service: Weak<Self>, threads: usize, admit: Arc<Admit>) -> Pool<Asked> {
+        Pool::new("mcp-admit", threads, move |(token, head): Asked| {
+            let admitted = catch_unwind(AssertUnwindSafe(|| admit(head.as_deref(), token.peer())));
+            if let Some(service) = Weak::upgrade(&service) {
+                let admission = admitted.unwrap_or(Admission::Forbidden(None));
+                service.act(|desk, now| desk.engine.admit(now, token, admission));
+            }
+        })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Desk> {

@@ -58,8 +58,24 @@ impl Driver {
         Self { shared, hooks, stderr, open_timeout, given, guest, channels, answers, alarm: Alarm::new() }
     }
 
-    /// Takes the actions of the engine. `None` once it has ended.
+    /// Takes the actions of the engine, and carries them out. Returns whether there were any.
+    /// `None` once the engine has ended.
     fn take_actions(&mut self, cx: &mut Context<'_>) -> Option<bool> {
+        let actions = self.poll_actions(cx)?;
+        let moved = !actions.is_empty();
+        for action in actions {
+            let last = matches!(action, Action::Event(Event::Terminated(_)));
+            self.carry_out(action);
+            if last {
+                return None;
+            }
+        }
+        Some(moved)
+    }
+
+    /// Takes the actions of the engine, and arranges to be woken for the next ones. `None` once the
+    /// engine has ended.
+    fn poll_actions(&self, cx: &mut Context<'_>) -> Option<Vec<Action<Event>>> {
         let mut actions = Vec::new();
         let before = {
             let mut state = self.shared.lock();
@@ -72,43 +88,38 @@ impl Driver {
         };
         // Outside of the lock: it may be the last waker of a task that holds a client.
         drop(before);
-        let moved = !actions.is_empty();
-        for action in actions {
-            match action {
-                Action::Open(id, endpoint) => {
-                    let opening = channel::open(endpoint, self.open_timeout, &mut self.given, &self.stderr);
-                    self.channels.insert(id, Channel::open(opening));
-                }
-                Action::Write(id, bytes) => {
-                    if let Some(channel) = self.channels.get_mut(&id) {
-                        channel.write(bytes);
-                    }
-                }
-                Action::Read(id, reads) => {
-                    if let Some(channel) = self.channels.get_mut(&id) {
-                        channel.set_reading(reads);
-                    }
-                }
-                Action::Close(id, how) => {
-                    if let Some(channel) = self.channels.get_mut(&id) {
-                        channel.close(how);
-                    }
-                }
-                Action::Notice(connection, notice) => {
-                    if let Some(told) = &mut self.hooks.notice {
-                        guarded(|| told(connection, notice));
-                    }
-                }
-                Action::Event(event) => {
-                    let last = matches!(event, Event::Terminated(_));
-                    self.event(event);
-                    if last {
-                        return None;
-                    }
+        Some(actions)
+    }
+
+    /// Carries out an action, or passes an event to the application.
+    fn carry_out(&mut self, action: Action<Event>) {
+        match action {
+            Action::Open(id, endpoint) => {
+                let opening = channel::open(endpoint, self.open_timeout, &mut self.given, &self.stderr);
+                self.channels.insert(id, Channel::open(opening));
+            }
+            Action::Write(id, bytes) => {
+                if let Some(channel) = self.channels.get_mut(&id) {
+                    channel.write(bytes);
                 }
             }
+            Action::Read(id, reads) => {
+                if let Some(channel) = self.channels.get_mut(&id) {
+                    channel.set_reading(reads);
+                }
+            }
+            Action::Close(id, how) => {
+                if let Some(channel) = self.channels.get_mut(&id) {
+                    channel.close(how);
+                }
+            }
+            Action::Notice(connection, notice) => {
+                if let Some(told) = &mut self.hooks.notice {
+                    guarded(|| told(connection, notice));
+                }
+            }
+            Action::Event(event) => self.event(event),
         }
-        Some(moved)
     }
 
     fn event(&mut self, event: Event) {

@@ -143,8 +143,8 @@ impl Server {
     pub async fn stop(&self, grace: Duration) {
         let shared = self.shared();
         shared.shut_down(grace);
-        // The engine ends every connection in time, unless nobody polls its future: a handler that
-        // never yields can block the executor.
+        // The engine ends every connection in time, unless the future of one is not polled: a
+        // handler that never yields can block the executor.
         or(shared.over(), after(grace.saturating_add(shared.linger).saturating_add(MARGIN))).await;
         shared.end();
     }
