@@ -349,7 +349,7 @@ fn error_codes_are_registered() {
         codes.into_iter().find(invented).map(|code| code.to_string())
     });
     none_found(&sources, found);
-    let named = sources.iter().filter(|source| source.path.ends_with("rpc/message.rs"));
+    let named = sources.iter().filter(|source| source.path.ends_with("rpc/code.rs"));
     let codes: Vec<i64> = named.flat_map(Source::shipped).flat_map(|(_, line)| error_codes(&line.code)).collect();
     assert_eq!(codes.len(), DEFINED.len(), "the codes are seen: {codes:?}");
 }

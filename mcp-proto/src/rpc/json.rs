@@ -112,7 +112,7 @@ impl RawJson {
         Id::read(&self.0)
     }
 
-    /// Visits the members of a JSON object, with unescaped keys. Visits nothing for any other value.
+    /// Visits the members of a JSON object, with unescaped keys. Does nothing for any other value.
     pub(super) fn members(&self, mut each: impl FnMut(String, Self)) {
         let bytes = self.to_bytes();
         let mut scan = Scan::new(&bytes, MAX_DEPTH);
