@@ -3,7 +3,7 @@
 //! requests). The engine emits the same event for both. Each question is answered, withdrawn or
 //! refused, and none is lost.
 
-use super::call_table::{Question, Stage};
+use super::call_table::{CallStage, Question};
 use super::env::Env;
 use super::{Client, Event, State};
 use crate::error::{CallError, DiagnosticKind};
@@ -169,7 +169,7 @@ impl Client {
                     open.push((name, Question::Open(key)));
                 }
                 if let Some(entry) = self.calls.get_mut(call) {
-                    entry.stage = Stage::Asking { questions: open, state };
+                    entry.stage = CallStage::Asking { questions: open, state };
                 }
                 self.update_clock(call);
             }

@@ -23,7 +23,7 @@ pub(super) struct Calls {
 pub(super) struct CallState {
     pub(super) raw: RawCall,
     pub(super) owner: CallOwner,
-    pub(super) stage: Stage,
+    pub(super) stage: CallStage,
     /// Rounds in which the server asked for input.
     pub(super) rounds: u32,
     /// Members that the rounds add to the params of the request.
@@ -53,7 +53,7 @@ pub(super) enum CallOwner {
 
 /// The stage of a call.
 #[derive(Debug)]
-pub(super) enum Stage {
+pub(super) enum CallStage {
     /// The call waits for the end of the negotiation.
     Queued,
     /// The client sent the request with this id.
@@ -78,8 +78,8 @@ impl CallState {
     /// Returns the id of the current request.
     pub(super) const fn request(&self) -> Option<&Id> {
         match &self.stage {
-            Stage::Sent(id) => Some(id),
-            Stage::Queued | Stage::Asking { .. } | Stage::Waiting { .. } | Stage::Mismatched(_) => None,
+            CallStage::Sent(id) => Some(id),
+            CallStage::Queued | CallStage::Asking { .. } | CallStage::Waiting { .. } | CallStage::Mismatched(_) => None,
         }
     }
 }
@@ -105,7 +105,7 @@ impl Calls {
         let state = CallState {
             raw,
             owner,
-            stage: Stage::Queued,
+            stage: CallStage::Queued,
             rounds: 0,
             round: Object::new(),
             repeated: false,
@@ -147,7 +147,7 @@ impl Calls {
 
     /// Returns the ids of the calls that are, or are not, queued.
     pub(super) fn queued(&self, is_queued: bool) -> Vec<CallId> {
-        let found = self.iter().filter(|(_, state)| matches!(state.stage, Stage::Queued) == is_queued);
+        let found = self.iter().filter(|(_, state)| matches!(state.stage, CallStage::Queued) == is_queued);
         found.map(|(call, _)| call).collect()
     }
 
@@ -157,21 +157,21 @@ impl Calls {
     }
 
     /// Changes the stage of a call. Returns the stage before.
-    pub(super) fn set_stage(&mut self, call: CallId, stage: Stage) -> Option<Stage> {
+    pub(super) fn set_stage(&mut self, call: CallId, stage: CallStage) -> Option<CallStage> {
         self.get_mut(call).map(|state| core::mem::replace(&mut state.stage, stage))
     }
 
     /// Retires the id of a request to which the server has responded. The next request of the call
     /// has another id.
     pub(super) fn leave_request(&self, env: &mut Env, call: CallId) {
-        if let Some(Stage::Sent(id)) = self.get(call).map(|state| &state.stage) {
+        if let Some(CallStage::Sent(id)) = self.get(call).map(|state| &state.stage) {
             env.ids.retire(id);
         }
     }
 
     /// Stores the answer to a question of a round. Returns whether it was the last one.
     pub(super) fn answer_round(&mut self, call: CallId, key: InputKey, result: &Object) -> bool {
-        let Some(Stage::Asking { questions, .. }) = self.get_mut(call).map(|state| &mut state.stage) else {
+        let Some(CallStage::Asking { questions, .. }) = self.get_mut(call).map(|state| &mut state.stage) else {
             return false;
         };
         let mut open = false;
@@ -194,7 +194,7 @@ impl Calls {
     /// its request.
     pub(super) fn requeue(&mut self, call: CallId, reached: bool) {
         if let Some(state) = self.map.get_mut(&call) {
-            state.stage = Stage::Queued;
+            state.stage = CallStage::Queued;
             state.repeated = true;
             state.reached |= reached;
         }
@@ -227,7 +227,7 @@ impl Calls {
     pub(super) fn retry_later(&mut self, env: &mut Env, call: CallId, state: RawJson) {
         let Some(entry) = self.map.get_mut(&call) else { return };
         let delay = round_delay(entry.rounds);
-        entry.stage = Stage::Waiting { state };
+        entry.stage = CallStage::Waiting { state };
         let jitter = env.seed.next_u64() % (delay.as_millis() as u64 / 4 + 1);
         env.timers.set(Timer::Round(call), Some(env.now + delay + Duration::from_millis(jitter)));
     }

@@ -1,6 +1,6 @@
 //! Calls, from the command to the one event that ends each, and their clocks.
 
-use super::call_table::{CallOwner, CallState, Calls, Clock, Question, Stage, size};
+use super::call_table::{CallOwner, CallStage, CallState, Calls, Clock, Question, size};
 use super::ids::Purpose;
 use super::phase::Phase;
 use super::{Client, Event, Termination, Timer, pings};
@@ -83,8 +83,8 @@ impl Client {
             _ => state.raw.method.clone(),
         };
         let mut params = state.raw.params.clone().unwrap_or_default();
-        match core::mem::replace(&mut state.stage, Stage::Queued) {
-            Stage::Asking { questions, state: remembered } => {
+        match core::mem::replace(&mut state.stage, CallStage::Queued) {
+            CallStage::Asking { questions, state: remembered } => {
                 let mut responses = Object::new();
                 for (name, question) in questions {
                     if let Question::Answered(result) = question {
@@ -93,9 +93,9 @@ impl Client {
                 }
                 state.round = Object::new().with("inputResponses", responses).with_opt("requestState", remembered);
             }
-            Stage::Waiting { state: remembered } => state.round = Object::new().with("requestState", remembered),
-            Stage::Queued | Stage::Sent(_) => {}
-            Stage::Mismatched(_) => {}
+            CallStage::Waiting { state: remembered } => state.round = Object::new().with("requestState", remembered),
+            CallStage::Queued | CallStage::Sent(_) => {}
+            CallStage::Mismatched(_) => {}
         }
         for (key, value) in state.round.iter() {
             params.set(key, value.clone());
@@ -105,7 +105,7 @@ impl Client {
         }
         let id = self.send_request(Purpose::Call(call), &method, params, version);
         if let Some(state) = self.calls.get_mut(call) {
-            state.stage = Stage::Sent(id);
+            state.stage = CallStage::Sent(id);
             state.progress = f64::NEG_INFINITY;
         }
         self.update_clock(call);
@@ -141,22 +141,22 @@ impl Client {
         }
         self.questions.withdraw_of(&mut self.env, call);
         match state.stage {
-            Stage::Sent(id) => {
+            CallStage::Sent(id) => {
                 // Over HTTP, the client ends the exchange and no longer resumes its response.
                 if let Some(exchange) = self.env.ids.exchange(&id).filter(|_| !self.env.is_duplex()) {
                     self.link.abandon(&mut self.env, exchange);
                 }
                 self.env.ids.retire(&id);
             }
-            Stage::Asking { questions, .. } => {
+            CallStage::Asking { questions, .. } => {
                 for (_, question) in questions {
                     if let Question::Open(key) = question {
                         self.questions.withdraw(&mut self.env, key);
                     }
                 }
             }
-            Stage::Queued | Stage::Waiting { .. } => {}
-            Stage::Mismatched(_) => {}
+            CallStage::Queued | CallStage::Waiting { .. } => {}
+            CallStage::Mismatched(_) => {}
         }
         let reached = state.reached || state.rounds > 0;
         let outcome = outcome.map_err(|error| if reached { may_have_run(error) } else { error });
@@ -190,7 +190,7 @@ impl Client {
     /// Cancels the request of a call at the server, with the signal of the transport. `initialize`
     /// and the probe are no calls, so a client never cancels them.
     fn signal_cancel(&mut self, call: CallId, reason: Option<&str>) {
-        let Some(Stage::Sent(id)) = self.calls.get(call).map(|call| &call.stage) else { return };
+        let Some(CallStage::Sent(id)) = self.calls.get(call).map(|call| &call.stage) else { return };
         let id = id.clone();
         self.send_cancel(&id, reason);
     }
@@ -199,10 +199,10 @@ impl Client {
     /// server.
     fn whereabouts(&self, state: &CallState) -> (Awaited, Sent) {
         match &state.stage {
-            Stage::Queued => (Awaited::Start, Sent::No),
-            Stage::Sent(id) => self.link.awaited(&self.env, id),
-            Stage::Asking { .. } | Stage::Waiting { .. } => (Awaited::Response, Sent::Maybe),
-            Stage::Mismatched(_) => (Awaited::Response, Sent::Maybe),
+            CallStage::Queued => (Awaited::Start, Sent::No),
+            CallStage::Sent(id) => self.link.awaited(&self.env, id),
+            CallStage::Asking { .. } | CallStage::Waiting { .. } => (Awaited::Response, Sent::Maybe),
+            CallStage::Mismatched(_) => (Awaited::Response, Sent::Maybe),
         }
     }
 

@@ -7,7 +7,7 @@
 //! like any other, but the application receives no event of it.
 
 use super::Client;
-use super::call_table::{CallOwner, CallState, Stage};
+use super::call_table::{CallOwner, CallStage, CallState};
 use super::env::Env;
 use super::tools::Tools;
 use crate::call::{Method, Paged, Pages, RawCall, RawResult};
@@ -143,7 +143,7 @@ impl Client {
             return false;
         }
         self.calls.leave_request(&mut self.env, call);
-        self.calls.set_stage(call, Stage::Mismatched(error.clone()));
+        self.calls.set_stage(call, CallStage::Mismatched(error.clone()));
         self.catalogue.waiting.insert(call);
         if self.catalogue.fetch.is_none() {
             self.fetch(Pages::new(Cursors::first(), self.env.config.limits.client.max_pages));
@@ -185,8 +185,8 @@ impl Client {
             Err(e) => {
                 self.env.diagnose(DiagnosticKind::RefreshFailed, e.to_string());
                 for call in core::mem::take(&mut self.catalogue.waiting) {
-                    let stage = self.calls.set_stage(call, Stage::Queued);
-                    if let Some(Stage::Mismatched(error)) = stage {
+                    let stage = self.calls.set_stage(call, CallStage::Queued);
+                    if let Some(CallStage::Mismatched(error)) = stage {
                         self.end(call, Err(CallError::Rpc(error)));
                     }
                 }
@@ -206,7 +206,7 @@ impl Client {
     /// `again`: the calls that wait for the list are sent on the new connection.
     pub(super) fn forget_tools(&mut self, again: bool) {
         for call in core::mem::take(&mut self.catalogue.waiting).into_iter().filter(|_| again) {
-            self.calls.set_stage(call, Stage::Queued);
+            self.calls.set_stage(call, CallStage::Queued);
         }
         self.stop_fetching();
         self.catalogue.tools.clear();

@@ -6,7 +6,7 @@ use super::client::Bound;
 use super::env::Env;
 use super::keys::{ReplyTo, SessionRef, Timer};
 use super::requests::Requests;
-use super::running::{Asking, Stage};
+use super::running::{Asking, RequestStage};
 use super::session::QuestionState;
 use super::transport::HttpState;
 use super::{ExchangeId, weight};
@@ -74,7 +74,7 @@ impl Requests {
         if asking.open.is_empty() {
             self.enter_again(env, key, asking.state);
         } else {
-            running.stage = Stage::Asking(asking);
+            running.stage = RequestStage::Asking(asking);
             env.timers.set(Timer::Ask(key), Some(timeout));
             self.time_questions(env, http, key);
         }
@@ -165,7 +165,7 @@ impl Requests {
         };
         let outcome = self.if_there_is_room(env, key, outcome);
         let Some(running) = self.get_mut(key) else { return };
-        let Stage::Asking(asking) = &mut running.stage else { return };
+        let RequestStage::Asking(asking) = &mut running.stage else { return };
         if let (Some(name), Some(entry)) = (asking.open.remove(&id), &mut running.entry) {
             let held = weight::of_input(&name, &outcome);
             running.size += held;

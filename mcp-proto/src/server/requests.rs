@@ -28,7 +28,7 @@ use super::era::Admitted;
 use super::keys::{ReplyTo, SessionRef, Timer};
 use super::responder::{Responder, Shared, may_ask};
 use super::response::{ErrorReply, Reply};
-use super::running::{Entry, Running, Stage};
+use super::running::{Entry, RequestStage, Running};
 use super::seal::Inputs;
 use super::shares::Full;
 use super::transport::HttpState;
@@ -180,7 +180,7 @@ impl Requests {
             held: None,
             since: env.now,
             spent: Duration::ZERO,
-            stage: Stage::Handler,
+            stage: RequestStage::Handler,
             entry,
             size,
         };
@@ -235,7 +235,7 @@ impl Requests {
     /// Starts the next round of a legacy request, under the key that it got when it asked.
     pub(super) fn enter_again(&mut self, env: &mut Env, key: RequestKey, state: Option<RawJson>) {
         let Some(running) = self.table.get_mut(&key) else { return };
-        running.stage = Stage::Handler;
+        running.stage = RequestStage::Handler;
         let Some(entry) = &running.entry else { return };
         let (mut incoming, rounds) = (entry.incoming.clone(), entry.rounds);
         incoming.inputs = entry.inputs.clone();
@@ -296,7 +296,7 @@ impl Requests {
         }
         if let Some(session) = running.reply_to.session_mut(env, http) {
             session.remove(&running.id);
-            if let Stage::Asking(asking) = &running.stage {
+            if let RequestStage::Asking(asking) = &running.stage {
                 asking.close_in(session);
             }
             if retires {
@@ -311,9 +311,9 @@ impl Requests {
     pub(super) fn cancel(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey, wire: bool) {
         let Some(running) = self.forget(env, http, key) else { return };
         match &running.stage {
-            Stage::Handler => env.emit(Event::Cancelled(key)),
-            Stage::Asking(asking) if wire => asking.withdraw(env, http, running.reply_to),
-            Stage::Asking(_) => {}
+            RequestStage::Handler => env.emit(Event::Cancelled(key)),
+            RequestStage::Asking(asking) if wire => asking.withdraw(env, http, running.reply_to),
+            RequestStage::Asking(_) => {}
         }
         // On a connection that is over, its batch is over too.
         running.reply_to.no_reply(env, http, running.batch.filter(|_| wire));
@@ -357,11 +357,11 @@ impl Requests {
     /// Ends a request with an error: cancels its handler, or withdraws the requests to its client.
     pub(super) fn end_request(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey, why: &str) {
         match self.table.get(&key).map(|running| &running.stage) {
-            Some(Stage::Handler) => {
+            Some(RequestStage::Handler) => {
                 env.emit(Event::Cancelled(key));
                 self.finish_with_error(env, http, key, why);
             }
-            Some(Stage::Asking(_)) => self.end_asking(env, http, key, why),
+            Some(RequestStage::Asking(_)) => self.end_asking(env, http, key, why),
             None => {}
         }
     }
@@ -369,7 +369,7 @@ impl Requests {
     fn end_asking(&mut self, env: &mut Env, http: &mut HttpState, key: RequestKey, message: &str) {
         let Some(running) = self.table.get_mut(&key) else { return };
         let reply_to = running.reply_to;
-        if let Stage::Asking(asking) = &mut running.stage {
+        if let RequestStage::Asking(asking) = &mut running.stage {
             let open = core::mem::take(asking);
             open.settle(env, http, reply_to);
             open.withdraw(env, http, reply_to);
@@ -410,7 +410,7 @@ impl Requests {
 
     /// Returns a request whose handler runs.
     fn handled(&mut self, key: RequestKey) -> Option<&mut Running> {
-        self.table.get_mut(&key).filter(|running| matches!(running.stage, Stage::Handler))
+        self.table.get_mut(&key).filter(|running| matches!(running.stage, RequestStage::Handler))
     }
 
     /// Sends progress of a request. While there is no room for it, holds the newest.

@@ -43,7 +43,7 @@ pub(super) struct Running {
     pub(super) since: Instant,
     /// How long it ran in earlier rounds.
     pub(super) spent: Duration,
-    pub(super) stage: Stage,
+    pub(super) stage: RequestStage,
     /// The request for a further round. `None` on 2026-07-28, where the client sends it again.
     pub(super) entry: Option<Box<Entry>>,
     /// The memory that it holds, in bytes, as estimated.
@@ -81,9 +81,9 @@ impl Running {
     }
 }
 
-/// The state of a request.
+/// The stage of a request: who acts next.
 #[derive(Debug)]
-pub(super) enum Stage {
+pub(super) enum RequestStage {
     /// The application has its responder.
     Handler,
     /// The client has to respond to requests of the engine.

@@ -5,7 +5,7 @@
 
 use super::exchange_end::ExchangeEnd;
 use super::exchanges::Exchanges;
-use super::{Http, HttpLink, Role, Stage, Step};
+use super::{ExchangeStage, Http, HttpLink, Role, Step};
 use crate::client::env::Env;
 use crate::client::headers;
 use crate::client::ids::Purpose;
@@ -82,13 +82,13 @@ impl Http {
 impl Exchanges {
     /// Returns the exchanges that wait for the answer to this challenge.
     fn parked(&self, key: AuthKey) -> Vec<ExchangeId> {
-        let waits = |http: &Http| http.stage == Stage::Parked(key);
+        let waits = |http: &Http| http.stage == ExchangeStage::Parked(key);
         self.iter().filter(|(_, http)| waits(http)).map(|(exchange, _)| exchange).collect()
     }
 
     /// Returns whether an exchange waits for credentials.
     fn is_parked(&self, exchange: ExchangeId) -> bool {
-        self.get(exchange).is_some_and(|http| matches!(http.stage, Stage::Parked(_)))
+        self.get(exchange).is_some_and(|http| matches!(http.stage, ExchangeStage::Parked(_)))
     }
 }
 
@@ -106,7 +106,7 @@ impl HttpLink {
         let key = found.unwrap_or(AuthKey::new(self.challenges.last + 1));
         if let Some(http) = self.exchanges.get_mut(exchange) {
             http.tried.mark(status);
-            http.stage = Stage::Parked(key);
+            http.stage = ExchangeStage::Parked(key);
         }
         if is_stale {
             // The request was on its way when new credentials arrived.
@@ -187,7 +187,7 @@ impl HttpLink {
     /// Ends an exchange with the refusal that it was parked for.
     pub(super) fn refuse_parked(&mut self, env: &mut Env, exchange: ExchangeId) {
         if let Some(http) = self.exchanges.get_mut(exchange) {
-            http.stage = Stage::Over;
+            http.stage = ExchangeStage::Over;
             self.on_exchange_end(env, exchange, ExchangeEnd::End);
         }
     }

@@ -2,7 +2,7 @@
 //! connection. A request that never had a connection certainly did not run.
 
 use super::exchanges::Exchanges;
-use super::{Http, HttpLink, Stage};
+use super::{ExchangeStage, Http, HttpLink};
 use crate::client::env::Env;
 use crate::error::Awaited;
 use crate::exchange::{ExchangeId, Sent};
@@ -52,7 +52,9 @@ impl HttpLink {
     /// was refused and waits for credentials, or it waits for a connection.
     pub(in crate::client) fn is_unsent(&self, env: &Env, id: &Id) -> bool {
         let http = env.ids.exchange(id).and_then(|exchange| self.exchanges.get(exchange));
-        http.is_some_and(|http| http.is_post() && (matches!(http.stage, Stage::Parked(_)) || http.sent() == Sent::No))
+        http.is_some_and(|http| {
+            http.is_post() && (matches!(http.stage, ExchangeStage::Parked(_)) || http.sent() == Sent::No)
+        })
     }
 
     /// Returns the event that the request with this id awaits, and whether the request may have

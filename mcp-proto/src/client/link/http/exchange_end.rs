@@ -3,7 +3,7 @@
 //! request that waited for the exchange.
 
 use super::stream::Next;
-use super::{Http, HttpLink, Role, Stage, tells_of_era};
+use super::{ExchangeStage, Http, HttpLink, Role, tells_of_era};
 use crate::client::State;
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
@@ -28,7 +28,7 @@ impl HttpLink {
     pub(super) fn on_exchange_end(&mut self, env: &mut Env, exchange: ExchangeId, over: ExchangeEnd) {
         self.end_timers(env, exchange);
         if let Some(http) = self.exchanges.get_mut(exchange) {
-            http.stage = Stage::Over;
+            http.stage = ExchangeStage::Over;
         }
         let is_closing = matches!(env.state(), State::Closing | State::Terminated);
         let is_decided = self.exchanges.get(exchange).is_some_and(Http::is_decided);

@@ -2,7 +2,7 @@
 //! that they belong to. `exchange_end.rs` interprets the end of an exchange.
 
 use super::exchange_end::ExchangeEnd;
-use super::{Http, HttpLink, Role, Stage, Step, auth, success, tells_of_era};
+use super::{ExchangeStage, Http, HttpLink, Role, Step, auth, success, tells_of_era};
 use crate::client::env::Env;
 use crate::client::ids::{Match, Purpose};
 use crate::client::link::event::LinkEvent;
@@ -229,7 +229,7 @@ impl HttpLink {
     /// one.
     pub(super) fn cut_http(&mut self, env: &mut Env, exchange: ExchangeId) -> bool {
         let Some(http) = self.exchanges.get_mut(exchange).filter(|http| http.is_live()) else { return false };
-        http.stage = Stage::Over;
+        http.stage = ExchangeStage::Over;
         env.out.abort(exchange);
         true
     }

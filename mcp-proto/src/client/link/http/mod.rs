@@ -228,7 +228,7 @@ impl HttpLink {
 #[derive(Debug)]
 pub(in crate::client) struct Http {
     role: Role,
-    stage: Stage,
+    stage: ExchangeStage,
     sent: Request,
     connection: Connection,
     /// Whether an earlier exchange with the same role was started, and may have been sent.
@@ -273,9 +273,9 @@ pub(super) enum Role {
     Delete,
 }
 
-/// The stage of an exchange.
+/// The stage of an HTTP exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum ExchangeStage {
     Live,
     /// It has ended. The client resumes its stream when a timer fires.
     AwaitingResume,
@@ -317,7 +317,7 @@ impl Http {
     fn new(role: Role, sent: Request) -> Self {
         Self {
             role,
-            stage: Stage::Live,
+            stage: ExchangeStage::Live,
             sent,
             connection: Connection::Unreported,
             again: false,
@@ -336,7 +336,7 @@ impl Http {
 
     /// Returns whether the exchange is on the wire.
     pub(in crate::client) fn is_live(&self) -> bool {
-        self.stage == Stage::Live
+        self.stage == ExchangeStage::Live
     }
 
     /// Returns whether the exchange starts even if the maximum number of connections is open.

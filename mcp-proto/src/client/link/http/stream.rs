@@ -4,7 +4,7 @@
 //! of one stream for another.
 
 use super::repeats::{EventKey, Novelty, Repeats};
-use super::{Http, HttpLink, Request, Role, Stage, retry_after, success};
+use super::{ExchangeStage, Http, HttpLink, Request, Role, retry_after, success};
 use crate::client::backoff::{Backoff, Brought, LONG, Round, Serves};
 use crate::client::env::Env;
 use crate::client::ids::Purpose;
@@ -204,7 +204,7 @@ impl HttpLink {
         let serves = if http.role == Role::Listener { Serves::Listener } else { Serves::Request };
         let round = http.stream.round(now, serves, at_least);
         let Some((attempt, wait)) = http.stream.backoff.next(policy, round, random) else { return Next::Over };
-        http.stage = Stage::AwaitingResume;
+        http.stage = ExchangeStage::AwaitingResume;
         let stream = match &http.role {
             Role::Listener => StreamOf::Listener,
             Role::Request(_, Purpose::Call(call)) => StreamOf::Call(*call),
@@ -220,7 +220,7 @@ impl HttpLink {
     pub(super) fn schedule_retry(&mut self, env: &mut Env, exchange: ExchangeId, wait: Duration) {
         self.end_timers(env, exchange);
         if let Some(http) = self.exchanges.get_mut(exchange) {
-            http.stage = Stage::AwaitingResume;
+            http.stage = ExchangeStage::AwaitingResume;
             env.timers.set(Timer::Resume(exchange), Some(env.now + wait));
         }
     }

@@ -2,7 +2,7 @@
 //! each step, and at the end.
 
 use super::*;
-use crate::client::call_table::{CallState, Stage};
+use crate::client::call_table::{CallStage, CallState};
 use crate::client::{ListenerEnd, ListenerStart, ListenerTime, Repeat, Resume, SseDecode};
 use crate::input::{AuthKey, NotificationId};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -423,16 +423,18 @@ impl Run {
         // Each call waits for an event or for a timer.
         for (call, state) in client.calls.iter() {
             match &state.stage {
-                Stage::Queued if is_up => prop_assert!(armed(Timer::Handshake) || waits(call)),
-                Stage::Queued => prop_assert!(client.link.is_holding() && armed(Timer::Hold), "{:?}", client.state()),
-                Stage::Sent(id) => {
+                CallStage::Queued if is_up => prop_assert!(armed(Timer::Handshake) || waits(call)),
+                CallStage::Queued => {
+                    prop_assert!(client.link.is_holding() && armed(Timer::Hold), "{:?}", client.state())
+                }
+                CallStage::Sent(id) => {
                     let exchange = client.env.ids.exchange(id).expect("a request that is out has its id");
                     prop_assert!(awaits(client, exchange), "nothing waits for {id}");
                     prop_assert!(live.contains(&exchange) || armed(Timer::Resume(exchange)) || waits(call));
                 }
-                Stage::Asking { .. } => prop_assert!(client.questions.owes_answer(call)),
-                Stage::Waiting { .. } => prop_assert!(armed(Timer::Round(call))),
-                Stage::Mismatched(_) => prop_assert!(client.catalogue.running() > 0),
+                CallStage::Asking { .. } => prop_assert!(client.questions.owes_answer(call)),
+                CallStage::Waiting { .. } => prop_assert!(armed(Timer::Round(call))),
+                CallStage::Mismatched(_) => prop_assert!(client.catalogue.running() > 0),
             }
             // Its timeout runs exactly while the server has to respond.
             if self.calls.get(&call).copied().unwrap_or_default() {

@@ -10,7 +10,7 @@ use crate::server::client::Client;
 use crate::server::env::Env;
 use crate::server::keys::{ReplyTo, SessionRef, Timer};
 use crate::server::requests::Requests;
-use crate::server::running::{Running, Stage};
+use crate::server::running::{RequestStage, Running};
 
 impl HttpState {
     /// Returns whether no exchange whose client is there carries the stream of a request or the
@@ -33,7 +33,7 @@ impl HttpState {
     fn is_unheard(&self, env: &Env, running: &Running) -> bool {
         let ReplyTo::Stream(stream) = running.reply_to else { return false };
         let is_lost = self.stream(stream).is_some_and(|stream| stream.session().is_none() && stream.is_lost());
-        is_lost || matches!(running.stage, Stage::Asking(_)) && self.is_away(env, running.reply_to)
+        is_lost || matches!(running.stage, RequestStage::Asking(_)) && self.is_away(env, running.reply_to)
     }
 }
 
@@ -41,7 +41,9 @@ impl Requests {
     /// Returns the number of running handlers whose client has left and cannot resume.
     pub(in crate::server) fn unheard(&self, http: &HttpState) -> usize {
         let is_unheard = |(_, running): &(RequestKey, &Running)| match (running.reply_to, &running.stage) {
-            (ReplyTo::Stream(stream), Stage::Handler) => http.stream(stream).is_some_and(ResponseStream::is_lost),
+            (ReplyTo::Stream(stream), RequestStage::Handler) => {
+                http.stream(stream).is_some_and(ResponseStream::is_lost)
+            }
             _ => false,
         };
         self.iter().filter(is_unheard).count()
@@ -50,7 +52,7 @@ impl Requests {
     /// Sets the deadline of the engine's requests: less while the client is away.
     pub(in crate::server) fn time_questions(&self, env: &mut Env, http: &HttpState, key: RequestKey) {
         let Some(running) = self.get(key) else { return };
-        let Stage::Asking(asking) = &running.stage else { return };
+        let RequestStage::Asking(asking) = &running.stage else { return };
         let until = asking.until;
         let time = match http.is_away(env, running.reply_to) {
             false => until,
@@ -77,7 +79,7 @@ impl Requests {
             of.is_none_or(|client| env.shares.client(running.client) == Some(client)) && http.is_unheard(env, running)
         });
         let Some((key, stage)) = found.map(|(key, running)| (key, &running.stage)) else { return false };
-        let is_asking = matches!(stage, Stage::Asking(_));
+        let is_asking = matches!(stage, RequestStage::Asking(_));
         env.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and its place is needed");
         if is_asking {
             self.end_request(env, http, key, "the client was away, and the server needed the room");

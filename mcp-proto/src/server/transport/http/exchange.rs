@@ -16,14 +16,15 @@ pub(in crate::server) struct Http {
     pub(super) accepts: Accepts,
     /// From whom it comes, once that was decided.
     pub(super) principal: Option<Principal>,
-    pub(super) stage: Stage,
+    pub(super) stage: ResponseStage,
     /// The client has closed its sending side. It may have left.
     pub(super) read_closed: bool,
     pub(super) _support: HttpSupport,
 }
 
+/// How far the response of an exchange has come.
 #[derive(Debug)]
-pub(super) enum Stage {
+pub(super) enum ResponseStage {
     /// The application decides from the head. `early`: the message, from a driver that does not
     /// hold the body back.
     Admitting { key: AdmitKey, early: Option<Box<Inbound>> },
@@ -50,24 +51,30 @@ impl Http {
     /// Returns the stream that it carries.
     pub(in crate::server) const fn stream(&self) -> Option<StreamKey> {
         match self.stage {
-            Stage::Carrying(stream) => Some(stream),
-            Stage::Admitting { .. } | Stage::Reading | Stage::Answering | Stage::Written(_) => None,
+            ResponseStage::Carrying(stream) => Some(stream),
+            ResponseStage::Admitting { .. }
+            | ResponseStage::Reading
+            | ResponseStage::Answering
+            | ResponseStage::Written(_) => None,
         }
     }
 
     /// Returns the stream that it carries, or whose end is not written yet.
     pub(in crate::server) const fn open_stream(&self) -> Option<StreamKey> {
         match self.stage {
-            Stage::Carrying(stream) | Stage::Written(stream) => Some(stream),
-            Stage::Admitting { .. } | Stage::Reading | Stage::Answering => None,
+            ResponseStage::Carrying(stream) | ResponseStage::Written(stream) => Some(stream),
+            ResponseStage::Admitting { .. } | ResponseStage::Reading | ResponseStage::Answering => None,
         }
     }
 
     /// Returns the key of its admission, while the application has not decided.
     pub(in crate::server) const fn waits_for_admission(&self) -> Option<AdmitKey> {
         match self.stage {
-            Stage::Admitting { key, .. } => Some(key),
-            Stage::Reading | Stage::Answering | Stage::Carrying(_) | Stage::Written(_) => None,
+            ResponseStage::Admitting { key, .. } => Some(key),
+            ResponseStage::Reading
+            | ResponseStage::Answering
+            | ResponseStage::Carrying(_)
+            | ResponseStage::Written(_) => None,
         }
     }
 

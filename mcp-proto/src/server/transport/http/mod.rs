@@ -37,7 +37,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use bytes::Bytes;
-use exchange::Stage;
+use exchange::ResponseStage;
 use headers::names_modern;
 use streams::Opening;
 
@@ -51,7 +51,7 @@ impl Server {
             head: Arc::new(head),
             accepts,
             principal: None,
-            stage: Stage::Reading,
+            stage: ResponseStage::Reading,
             read_closed: false,
             _support: support,
         };
@@ -78,7 +78,7 @@ impl Server {
             let key = self.requests.mint_admit_key();
             self.env.ask_admission(x, key, peer, Some(head));
             if let Some(http) = self.env.http(x) {
-                http.stage = Stage::Admitting { key, early: None };
+                http.stage = ResponseStage::Admitting { key, early: None };
             }
         } else if head.headers.get("expect").is_some() {
             self.env.send(x, Outbound::Continue);
@@ -88,7 +88,7 @@ impl Server {
     /// The application has decided about the admission of a request.
     pub(in crate::server) fn http_admission(&mut self, x: ExchangeId, admission: Admission) {
         let Some(http) = self.env.http(x) else { return };
-        let Stage::Admitting { early, .. } = &mut http.stage else { return };
+        let ResponseStage::Admitting { early, .. } = &mut http.stage else { return };
         let early = early.take();
         let challenge = |challenge: Option<String>| match challenge {
             Some(challenge) => Headers::new().with("WWW-Authenticate", challenge),
@@ -97,7 +97,7 @@ impl Server {
         match admission {
             Admission::Accept(principal) => {
                 http.principal = principal.clone();
-                http.stage = Stage::Reading;
+                http.stage = ResponseStage::Reading;
                 if !self.env.counts_as(x, principal.as_ref()) {
                     return self.env.refuse_busy(x, None, "the client has taken its share of the server");
                 }
@@ -113,9 +113,9 @@ impl Server {
         let Some(http) = self.env.http(x) else { return };
         if let Inbound::Reject(defect) = item {
             let has_status = match http.stage {
-                Stage::Admitting { .. } | Stage::Reading | Stage::Answering => false,
-                Stage::Carrying(stream) => self.http.stream(stream).is_some_and(ResponseStream::has_begun),
-                Stage::Written(_) => true,
+                ResponseStage::Admitting { .. } | ResponseStage::Reading | ResponseStage::Answering => false,
+                ResponseStage::Carrying(stream) => self.http.stream(stream).is_some_and(ResponseStream::has_begun),
+                ResponseStage::Written(_) => true,
             };
             if has_status {
                 // The status has been sent.
@@ -126,15 +126,18 @@ impl Server {
             return self.drop_exchange(x);
         }
         match &mut http.stage {
-            Stage::Reading => {
+            ResponseStage::Reading => {
                 // The end of the body follows.
-                http.stage = Stage::Answering;
+                http.stage = ResponseStage::Answering;
                 let (head, accepts) = (http.head.clone(), http.accepts);
                 self.http_request(x, &head, accepts, item);
             }
-            Stage::Admitting { early: early @ None, .. } => *early = Some(Box::new(item)),
+            ResponseStage::Admitting { early: early @ None, .. } => *early = Some(Box::new(item)),
             // The end of the body, and anything that a client appends to it.
-            Stage::Admitting { .. } | Stage::Answering | Stage::Carrying(_) | Stage::Written(_) => {}
+            ResponseStage::Admitting { .. }
+            | ResponseStage::Answering
+            | ResponseStage::Carrying(_)
+            | ResponseStage::Written(_) => {}
         }
     }
 
@@ -142,12 +145,12 @@ impl Server {
     /// read the response.
     pub(in crate::server) fn http_read_closed(&mut self, x: ExchangeId) {
         let stays = match self.env.http(x).map(|http| &http.stage) {
-            Some(Stage::Carrying(stream)) => {
+            Some(ResponseStage::Carrying(stream)) => {
                 let stream = *stream;
                 self.http.stream(stream).is_some_and(ResponseStream::may_be_awaited)
             }
-            Some(Stage::Written(_)) | None => true,
-            Some(Stage::Admitting { .. } | Stage::Reading | Stage::Answering) => false,
+            Some(ResponseStage::Written(_)) | None => true,
+            Some(ResponseStage::Admitting { .. } | ResponseStage::Reading | ResponseStage::Answering) => false,
         };
         if !stays {
             return self.abort(x);
@@ -218,11 +221,14 @@ impl HttpState {
         let reads = exchange.load.total() == 0;
         let Some(http) = exchange.binding.http_mut() else { return };
         match http.stage {
-            Stage::Carrying(stream) => match self.open_events(env, stream, None) {
+            ResponseStage::Carrying(stream) => match self.open_events(env, stream, None) {
                 Opening::Event => return,
                 Opening::Head | Opening::Nothing => {}
             },
-            Stage::Admitting { .. } | Stage::Reading | Stage::Answering | Stage::Written(_) => return,
+            ResponseStage::Admitting { .. }
+            | ResponseStage::Reading
+            | ResponseStage::Answering
+            | ResponseStage::Written(_) => return,
         }
         if reads {
             env.send_comment(x);
@@ -236,11 +242,11 @@ impl Env {
     /// The server terminates. Answers a request that has no response; aborts an open event stream.
     pub(in crate::server) fn end_http(&mut self, x: ExchangeId) {
         match self.http(x).map(|http| &http.stage) {
-            Some(Stage::Admitting { .. } | Stage::Reading | Stage::Answering) => {
+            Some(ResponseStage::Admitting { .. } | ResponseStage::Reading | ResponseStage::Answering) => {
                 self.send(x, unavailable("the server is shutting down"));
             }
-            Some(Stage::Carrying(_)) => self.queue.push(Output::Abort(x)),
-            Some(Stage::Written(_)) | None => {}
+            Some(ResponseStage::Carrying(_)) => self.queue.push(Output::Abort(x)),
+            Some(ResponseStage::Written(_)) | None => {}
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Responses of HTTP exchanges: one JSON object, an event stream, or an error.
 
-use super::{Http, Stage};
+use super::{Http, ResponseStage};
 use crate::error::DiagnosticKind;
 use crate::exchange::{BadRequest, Body, ExchangeId, Headers, Outbound, ResponseHead};
 use crate::rpc::{ErrorObject, Id, code, error_response};
@@ -53,7 +53,7 @@ impl Env {
     /// Refuses a request that was admitted and whose body has not arrived. Does nothing in any
     /// other state.
     pub(in crate::server) fn refuse_unread(&mut self, x: ExchangeId, why: &'static str) {
-        if self.http(x).is_some_and(|http| matches!(http.stage, Stage::Reading)) {
+        if self.http(x).is_some_and(|http| matches!(http.stage, ResponseStage::Reading)) {
             self.refuse_head(x, 403, why);
         }
     }
@@ -99,7 +99,10 @@ impl Env {
 
     /// Sends a whole response, and removes the exchange.
     pub(in crate::server) fn answer_with(&mut self, x: ExchangeId, status: u16, headers: Headers, body: Bytes) {
-        if self.http(x).is_some_and(|http| matches!(http.stage, Stage::Admitting { .. } | Stage::Reading)) {
+        if self
+            .http(x)
+            .is_some_and(|http| matches!(http.stage, ResponseStage::Admitting { .. } | ResponseStage::Reading))
+        {
             self.leave_unread(x);
         }
         self.send(x, Outbound::Response { head: ResponseHead { status, headers }, body: Body::Full(body) });

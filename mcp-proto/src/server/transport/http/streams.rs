@@ -9,7 +9,7 @@ mod resume;
 pub(super) use response::Evicted;
 pub(in crate::server) use response::ResponseStream;
 
-use super::Stage;
+use super::ResponseStage;
 use super::history::event_id;
 use super::respond::status_of;
 use super::sessions::{HttpSession, HttpState};
@@ -115,7 +115,7 @@ impl HttpState {
         stream.batch = is_batch.then(Batch::new);
         let after = if stream.is_primed() { Some(env.config.stream_after) } else { env.config.keep_alive };
         if let Some(http) = env.http(x) {
-            http.stage = Stage::Carrying(key);
+            http.stage = ResponseStage::Carrying(key);
         }
         env.keep_alive_in(x, after.filter(|_| can_stream));
         key
@@ -317,14 +317,14 @@ impl HttpState {
         let limits = &env.config.limits.server;
         env.timers.set(Timer::Keep(key), Some(env.now + limits.history_keep + limits.write_stall));
         if let Some(http) = env.http(x) {
-            http.stage = Stage::Written(key);
+            http.stage = ResponseStage::Written(key);
         }
     }
 
     /// Everything on an exchange is written. If that was the end of a stream, its keep time starts.
     pub(in crate::server) fn stream_is_written(&mut self, env: &mut Env, x: ExchangeId) {
         let Some(http) = env.http(x) else { return };
-        let Stage::Written(key) = http.stage else { return };
+        let ResponseStage::Written(key) = http.stage else { return };
         env.timers.set(Timer::Keep(key), Some(env.now + env.config.limits.server.history_keep));
         self.let_go(env, key, x);
     }
@@ -358,7 +358,7 @@ impl HttpState {
             stream.exchange = None;
         }
         if let Some(http) = env.http(x) {
-            http.stage = Stage::Answering;
+            http.stage = ResponseStage::Answering;
         }
         env.end(x);
     }
@@ -367,7 +367,7 @@ impl HttpState {
     /// is written: its place is needed.
     pub(in crate::server) fn let_go_of_untold(&mut self, env: &mut Env) {
         let found = env.exchanges.iter().find_map(|(x, exchange)| match exchange.binding.http()?.stage {
-            Stage::Written(key) if !exchange.load.told => Some((key, *x)),
+            ResponseStage::Written(key) if !exchange.load.told => Some((key, *x)),
             _ => None,
         });
         found.into_iter().for_each(|(key, x)| self.let_go(env, key, x));
@@ -392,7 +392,7 @@ impl HttpState {
     /// Returns the session and its own stream, if the exchange carries that.
     pub(in crate::server) fn own_stream(&self, env: &Env, x: ExchangeId) -> Option<(SessionKey, StreamKey)> {
         let http = env.exchanges.get(&x)?.binding.http()?;
-        let Stage::Carrying(key) = http.stage else { return None };
+        let ResponseStage::Carrying(key) = http.stage else { return None };
         let stream = self.streams.get(&key).filter(|stream| stream.is_own)?;
         Some((stream.session?, key))
     }
@@ -427,7 +427,7 @@ impl Server {
     pub(super) fn end_stream(&mut self, key: StreamKey) {
         let Some(stream) = self.http.streams.get(&key) else { return };
         if let Some(x) = stream.exchange {
-            if self.env.http(x).is_some_and(|http| matches!(http.stage, Stage::Carrying(_))) {
+            if self.env.http(x).is_some_and(|http| matches!(http.stage, ResponseStage::Carrying(_))) {
                 self.env.send(x, Outbound::End);
             }
             self.drop_exchange(x);

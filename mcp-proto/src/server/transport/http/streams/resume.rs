@@ -9,7 +9,7 @@ use crate::server::client::Bound;
 use crate::server::env::Env;
 use crate::server::keys::{ReplyTo, SessionRef, StreamKey, Timer};
 use crate::server::response::ErrorReply;
-use crate::server::transport::http::Stage;
+use crate::server::transport::http::ResponseStage;
 use crate::server::transport::http::history::{event_id, number_in};
 use crate::server::transport::http::legacy::bad_request;
 use alloc::vec::Vec;
@@ -79,7 +79,7 @@ impl Server {
         stream.said = missed.last().copied().or(stream.said).max(Some(after)).filter(|said| *said > 0);
         before.into_iter().for_each(|before| self.supersede(before));
         if let Some(http) = self.env.http(x) {
-            http.stage = Stage::Carrying(key);
+            http.stage = ResponseStage::Carrying(key);
         }
         self.env.timers.set(Timer::Keep(key), None);
         self.env.begin_events(x, Headers::new());
@@ -111,7 +111,7 @@ impl Server {
 
     /// Ends an exchange whose stream continues on another.
     fn supersede(&mut self, x: ExchangeId) {
-        let is_open = self.env.http(x).is_some_and(|http| matches!(http.stage, Stage::Carrying(_)));
+        let is_open = self.env.http(x).is_some_and(|http| matches!(http.stage, ResponseStage::Carrying(_)));
         let max = self.shared.config.limits.server.max_unsent;
         if self.env.unwritten(x) > max {
             // The client does not read it: drop its unwritten bytes.
