@@ -10,7 +10,7 @@ pub use peer::{Credentials, Peer, PeerKind};
 pub use program::{Group, Inherit, Program};
 
 use crate::peer_text::Visible;
-use crate::redact::{Field, Side, Url};
+use crate::redact::{HeaderField, Side, Url};
 use crate::rpc::{Document, Id, InvalidMessage, Message};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -432,7 +432,7 @@ struct Shown<'a>(&'a Headers, Side);
 impl fmt::Debug for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(headers, side) = *self;
-        f.debug_map().entries(headers.iter().map(|(name, value)| (name, Field { name, value, side }))).finish()
+        f.debug_map().entries(headers.iter().map(|(name, value)| (name, HeaderField { name, value, side }))).finish()
     }
 }
 

@@ -388,12 +388,12 @@ pub(crate) enum Answered {
     /// The whole message, its code if it is an error, and a diagnostic for the application.
     Message { bytes: Bytes, code: Option<i64>, diagnostic: Option<Diagnostic> },
     /// Requests for input, for a legacy client.
-    Ask { questions: Vec<Question>, state: Option<RawJson> },
+    Ask { questions: Vec<LegacyInputRequest>, state: Option<RawJson> },
 }
 
 /// A request for input of a legacy client, with serialized params.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Question {
+pub(crate) struct LegacyInputRequest {
     pub(crate) name: String,
     pub(crate) method: &'static str,
     pub(crate) params: Option<Object>,

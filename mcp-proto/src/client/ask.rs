@@ -3,7 +3,7 @@
 //! requests). The engine emits the same event for both. Each question is answered, withdrawn or
 //! refused, and none is lost.
 
-use super::call_table::{CallStage, Question};
+use super::call_table::{CallStage, InputState};
 use super::env::Env;
 use super::{Client, Event, State};
 use crate::error::{CallError, DiagnosticKind};
@@ -166,7 +166,7 @@ impl Client {
                 let mut open = Vec::new();
                 for (name, question) in questions {
                     let key = self.questions.ask(&mut self.env, question, Asker::Call(call), Some(call));
-                    open.push((name, Question::Open(key)));
+                    open.push((name, InputState::Open(key)));
                 }
                 if let Some(entry) = self.calls.get_mut(call) {
                     entry.stage = CallStage::Asking { questions: open, state };

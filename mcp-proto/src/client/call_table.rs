@@ -13,7 +13,7 @@ use core::time::Duration;
 
 /// The calls that have not ended.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub(super) struct CallTable {
     map: BTreeMap<CallId, CallState>,
     last: u64,
 }
@@ -58,8 +58,8 @@ pub(super) enum CallStage {
     Queued,
     /// The client sent the request with this id.
     Sent(Id),
-    /// The server asked for input. Each question has a name and is open or answered.
-    Asking { questions: Vec<(String, Question)>, state: Option<RawJson> },
+    /// The server asked for input. Each input request has a name and is open or answered.
+    Asking { questions: Vec<(String, InputState)>, state: Option<RawJson> },
     /// The server asked the client to try again later. A timer is armed.
     Waiting { state: RawJson },
     /// The server refused the request because of its header fields. The client sends it once more
@@ -67,9 +67,9 @@ pub(super) enum CallStage {
     Mismatched(crate::rpc::ErrorObject),
 }
 
-/// A question of a round.
+/// The state of one input request of a round.
 #[derive(Debug)]
-pub(super) enum Question {
+pub(super) enum InputState {
     Open(InputKey),
     Answered(Object),
 }
@@ -92,7 +92,7 @@ pub(super) enum Clock {
     Still { limit: Duration, left: Duration },
 }
 
-impl Calls {
+impl CallTable {
     /// Adds a call, whose clock is held. Returns its id.
     pub(super) fn insert(&mut self, env: &mut Env, raw: RawCall, owner: CallOwner) -> CallId {
         self.last += 1;
@@ -177,9 +177,9 @@ impl Calls {
         let mut open = false;
         for (_, question) in questions {
             match question {
-                Question::Open(k) if *k == key => *question = Question::Answered(result.clone()),
-                Question::Open(_) => open = true,
-                Question::Answered(_) => {}
+                InputState::Open(k) if *k == key => *question = InputState::Answered(result.clone()),
+                InputState::Open(_) => open = true,
+                InputState::Answered(_) => {}
             }
         }
         !open

@@ -1,6 +1,6 @@
 //! Calls, from the command to the one event that ends each, and their clocks.
 
-use super::call_table::{CallOwner, CallStage, CallState, Calls, Clock, Question, size};
+use super::call_table::{CallOwner, CallStage, CallState, CallTable, Clock, InputState, size};
 use super::ids::Purpose;
 use super::phase::Phase;
 use super::{Client, Event, Termination, Timer, pings};
@@ -87,7 +87,7 @@ impl Client {
             CallStage::Asking { questions, state: remembered } => {
                 let mut responses = Object::new();
                 for (name, question) in questions {
-                    if let Question::Answered(result) = question {
+                    if let InputState::Answered(result) = question {
                         responses.set(&name, result.into());
                     }
                 }
@@ -150,7 +150,7 @@ impl Client {
             }
             CallStage::Asking { questions, .. } => {
                 for (_, question) in questions {
-                    if let Question::Open(key) = question {
+                    if let InputState::Open(key) = question {
                         self.questions.withdraw(&mut self.env, key);
                     }
                 }
@@ -244,7 +244,7 @@ impl Client {
         state.progress = progress.progress;
         let tell = state.raw.options.progress && progress.progress > state.told;
         state.told = state.told.max(progress.progress);
-        if self.calls.get(call).is_some_and(|state| Calls::resets(&self.env, state)) {
+        if self.calls.get(call).is_some_and(|state| CallTable::resets(&self.env, state)) {
             self.calls.set_clock(&mut self.env, call, Clock::restart);
         }
         if tell {

@@ -59,7 +59,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use ask::Questions;
-use call_table::Calls;
+use call_table::CallTable;
 use core::time::Duration;
 use env::Env;
 use link::Link;
@@ -294,7 +294,7 @@ pub enum State {
 #[derive(Debug)]
 pub struct Client {
     env: Env,
-    calls: Calls,
+    calls: CallTable,
     notifications: Notifications,
     questions: Questions,
     link: Link,
@@ -312,7 +312,7 @@ impl Client {
         let mut client = Self {
             link: Link::new(&config.target, seed),
             env: Env::new(config, seed, now),
-            calls: Calls::default(),
+            calls: CallTable::default(),
             notifications: Notifications::default(),
             questions: Questions::default(),
             restarts: Restarts::default(),

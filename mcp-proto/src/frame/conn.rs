@@ -43,8 +43,8 @@ const UNSUPPORTED: &str = "HTTP is not compiled in";
 #[derive(Debug)]
 enum Codec {
     Lines(Lines),
-    Client(http1::Client),
-    Server(http1::Server),
+    Client(http1::ClientCodec),
+    Server(http1::ServerCodec),
     /// HTTP without the feature `http`, and why nothing is parsed.
     Unsupported(String),
 }
@@ -59,8 +59,8 @@ impl Conn {
     pub(crate) fn sharing(kind: Kind, limits: Arc<FrameLimits>) -> Self {
         let codec = match (kind, HttpSupport::get()) {
             (Kind::Lines, _) => Codec::Lines(Lines::new(limits)),
-            (Kind::HttpClient, Some(support)) => Codec::Client(http1::Client::new(limits, support)),
-            (Kind::HttpServer, Some(support)) => Codec::Server(http1::Server::new(limits, support)),
+            (Kind::HttpClient, Some(support)) => Codec::Client(http1::ClientCodec::new(limits, support)),
+            (Kind::HttpServer, Some(support)) => Codec::Server(http1::ServerCodec::new(limits, support)),
             (Kind::HttpClient | Kind::HttpServer, None) => Codec::Unsupported(UNSUPPORTED.into()),
         };
         Self { kind, codec, written: VecDeque::new(), refused: None }

@@ -107,8 +107,8 @@ enum At {
     /// In a field name, after this many bytes, which are kept.
     Name([u8; LONGEST], usize),
     /// After the colon, where one space is dropped.
-    Colon(Field),
-    Value(Field),
+    Colon(FieldName),
+    Value(FieldName),
     Comment,
     /// In an unknown field.
     Unknown,
@@ -122,8 +122,9 @@ enum Number {
     Invalid,
 }
 
+/// The name of a field that WHATWG defines. The parser ignores all others.
 #[derive(Clone, Copy, Debug)]
-enum Field {
+enum FieldName {
     Data,
     Event,
     Id,
@@ -202,7 +203,7 @@ impl Events {
                     continue;
                 }
                 At::Name(_, 0) if first == b':' => At::Comment,
-                At::Name(name, len) if first == b':' => match Field::named(&name[..len]) {
+                At::Name(name, len) if first == b':' => match FieldName::parse(&name[..len]) {
                     Some(field) => {
                         self.begin(field)?;
                         At::Colon(field)
@@ -228,15 +229,15 @@ impl Events {
     }
 
     /// The name of a field is complete.
-    fn begin(&mut self, field: Field) -> Result<(), TooLong> {
+    fn begin(&mut self, field: FieldName) -> Result<(), TooLong> {
         match field {
-            Field::Data if self.data.is_some() => self.hold(field, b"\n"),
-            Field::Data => {
+            FieldName::Data if self.data.is_some() => self.hold(field, b"\n"),
+            FieldName::Data => {
                 self.data = Some(Vec::new());
                 Ok(())
             }
-            Field::Event | Field::Id => Ok(()),
-            Field::Retry => {
+            FieldName::Event | FieldName::Id => Ok(()),
+            FieldName::Retry => {
                 self.number = Number::Empty;
                 Ok(())
             }
@@ -244,8 +245,8 @@ impl Events {
     }
 
     /// Appends to the value of a field. The buffer doubles, but never exceeds the limit.
-    fn hold(&mut self, field: Field, part: &[u8]) -> Result<(), TooLong> {
-        if let Field::Retry = field {
+    fn hold(&mut self, field: FieldName, part: &[u8]) -> Result<(), TooLong> {
+        if let FieldName::Retry = field {
             self.number = part.iter().fold(self.number, Number::and);
             return Ok(());
         }
@@ -256,7 +257,7 @@ impl Events {
             return Err(TooLong);
         }
         let buffer = match (field, &mut self.data) {
-            (Field::Data, Some(data)) => data,
+            (FieldName::Data, Some(data)) => data,
             _ => &mut self.value,
         };
         let needed = buffer.len() + part.len();
@@ -273,7 +274,7 @@ impl Events {
             At::Mark(0) | At::Name(_, 0) => return Ok(self.dispatch()),
             At::Comment => return Ok(Some(Inbound::Comment)),
             At::Name(name, len) => {
-                if let Some(field) = Field::named(&name[..len]) {
+                if let Some(field) = FieldName::parse(&name[..len]) {
                     self.begin(field)?;
                     self.end_field(field);
                 }
@@ -284,14 +285,14 @@ impl Events {
         Ok(None)
     }
 
-    fn end_field(&mut self, field: Field) {
+    fn end_field(&mut self, field: FieldName) {
         let value = mem::take(&mut self.value);
         match field {
-            Field::Data => {}
-            Field::Event => self.event = value,
-            Field::Id if memchr::memchr(0, &value).is_some() => return,
-            Field::Id => self.id = Some(value),
-            Field::Retry => match self.number {
+            FieldName::Data => {}
+            FieldName::Event => self.event = value,
+            FieldName::Id if memchr::memchr(0, &value).is_some() => return,
+            FieldName::Id => self.id = Some(value),
+            FieldName::Retry => match self.number {
                 Number::Digits(millis) => self.retry = Some(Duration::from_millis(millis)),
                 Number::Empty | Number::Invalid => return,
             },
@@ -332,8 +333,8 @@ impl At {
     const BEGIN: Self = Self::Name([0; LONGEST], 0);
 }
 
-impl Field {
-    fn named(name: &[u8]) -> Option<Self> {
+impl FieldName {
+    fn parse(name: &[u8]) -> Option<Self> {
         match name {
             b"data" => Some(Self::Data),
             b"event" => Some(Self::Event),

@@ -38,7 +38,7 @@ use core::fmt;
 use head::{Head, HeadStep};
 use text::Text;
 
-pub(crate) use show::Field;
+pub(crate) use show::HeaderField;
 pub use show::{Arguments, Url};
 
 /// Redacts one direction of one connection, byte by byte.

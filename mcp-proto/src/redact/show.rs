@@ -66,7 +66,7 @@ impl Url<'_> {
 
 /// The value of a header field. If the field is on the list of its side, `Debug` shows it without
 /// the secrets of URLs and of running text.
-pub(crate) struct Field<'a> {
+pub(crate) struct HeaderField<'a> {
     /// The name.
     pub(crate) name: &'a str,
     /// The value.
@@ -75,7 +75,7 @@ pub(crate) struct Field<'a> {
     pub(crate) side: Side,
 }
 
-impl fmt::Debug for Field<'_> {
+impl fmt::Debug for HeaderField<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if shows_field(self.name.as_bytes(), self.side) { Url(&masked(self.value)).fmt(f) } else { HIDDEN.fmt(f) }
     }

@@ -11,7 +11,7 @@ use super::session::QuestionState;
 use super::transport::HttpState;
 use super::{ExchangeId, weight};
 use crate::error::DiagnosticKind;
-use crate::input::{Question, RequestKey};
+use crate::input::{LegacyInputRequest, RequestKey};
 use crate::rpc::{ErrorObject, Id, Object, Payload, RawJson, Response, code, notification, request};
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -44,7 +44,7 @@ impl Requests {
         env: &mut Env,
         http: &mut HttpState,
         key: RequestKey,
-        questions: Vec<Question>,
+        questions: Vec<LegacyInputRequest>,
         state: Option<RawJson>,
     ) {
         let timeout = env.now + env.config.limits.server.ask_timeout;

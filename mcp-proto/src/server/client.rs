@@ -10,9 +10,9 @@ use crate::exchange::{ExchangeId, Peer};
 use crate::input::{Principal, SessionKey};
 use core::net::{IpAddr, Ipv6Addr};
 
-/// A client, as the limits define it.
+/// The identity of a client, as the limits define it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Client {
+pub(super) enum ClientIdentity {
     Principal(Principal),
     Address(IpAddr),
     Session(SessionKey),
@@ -21,11 +21,11 @@ pub(super) enum Client {
     Exchange(ExchangeId),
 }
 
-/// The key of a [`Client`] for as long as it holds something. Never used again.
+/// The key of a [`ClientIdentity`] for as long as it holds something. Never used again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct ClientKey(pub(super) u64);
 
-impl Client {
+impl ClientIdentity {
     /// Returns the client of an exchange, as far as the driver knows it.
     pub(super) fn of(x: ExchangeId, peer: &Peer, config: &ServerConfig) -> Self {
         match (config.address_of(peer), peer.connection) {
@@ -74,4 +74,5 @@ impl Bound {
 pub(super) type Held = [usize; Bound::COUNT];
 
 /// The memory of one entry of the tables, in bytes.
-pub(super) const ENTRY: usize = size_of::<(Client, ClientKey)>() + size_of::<(ClientKey, (Client, Held))>();
+pub(super) const ENTRY: usize =
+    size_of::<(ClientIdentity, ClientKey)>() + size_of::<(ClientKey, (ClientIdentity, Held))>();

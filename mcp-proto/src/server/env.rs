@@ -1,7 +1,7 @@
 //! The state that every part of the engine uses: the open exchanges and their outputs, the timers,
 //! the shares of the clients, and the time of the current input.
 
-use super::client::{Bound, Client};
+use super::client::{Bound, ClientIdentity};
 use super::era::Caller;
 use super::event::Event;
 use super::keys::Timer;
@@ -152,7 +152,7 @@ impl Env {
     }
 
     /// Checks whether a client may take `more` of a bound.
-    pub(super) fn check_share(&self, client: &Client, bound: Bound, more: usize) -> Result<(), Full> {
+    pub(super) fn check_share(&self, client: &ClientIdentity, bound: Bound, more: usize) -> Result<(), Full> {
         self.shares.check(&self.config.limits.server, client, bound, more)
     }
 
@@ -160,7 +160,7 @@ impl Env {
     /// its share of the exchanges.
     pub(super) fn counts_as(&mut self, x: ExchangeId, principal: Option<&Principal>) -> bool {
         let Some(principal) = principal else { return true };
-        let client = Client::Principal(principal.clone());
+        let client = ClientIdentity::Principal(principal.clone());
         if self.shares.held(&client, Bound::Exchanges) >= Bound::Exchanges.share(&self.config.limits.server) {
             return false;
         }
@@ -172,14 +172,15 @@ impl Env {
     }
 
     /// Returns the client of a message on an exchange that belongs to this session.
-    pub(super) fn client_on(&self, x: ExchangeId, session: Option<SessionKey>) -> Client {
+    pub(super) fn client_on(&self, x: ExchangeId, session: Option<SessionKey>) -> ClientIdentity {
         let known = self.exchanges.get(&x).and_then(|exchange| self.shares.client(exchange.client));
         match (known, session) {
-            (None | Some(Client::Session(_) | Client::Connection(_) | Client::Exchange(_)), Some(session)) => {
-                Client::Session(session)
-            }
+            (
+                None | Some(ClientIdentity::Session(_) | ClientIdentity::Connection(_) | ClientIdentity::Exchange(_)),
+                Some(session),
+            ) => ClientIdentity::Session(session),
             (Some(client), _) => client.clone(),
-            (None, None) => Client::Exchange(x),
+            (None, None) => ClientIdentity::Exchange(x),
         }
     }
 

@@ -8,7 +8,7 @@ use super::env::Env;
 use super::keys::{ReplyTo, SessionRef};
 use super::requests::Requests;
 use super::responder::Shared;
-use super::response::{ErrorReply, Reply};
+use super::response::{ErrorReply, SerializedResponse};
 use super::transport::HttpState;
 use super::{ServerConfig, weight};
 use crate::exchange::ExchangeId;
@@ -244,7 +244,7 @@ impl Listens {
         }
         let result = Object::new().with(meta::META, subscription(&id));
         let result = result_response(&id, &self.shared.complete(version, "subscriptions/listen", result, "complete"));
-        let reply = Reply { message: result, code: None, batch: None };
+        let reply = SerializedResponse { message: result, code: None, batch: None };
         reply_to.reply(env, http, reply);
         if let Some(session) = SessionRef::Duplex(x).get_mut(env, http) {
             session.remove(&id);

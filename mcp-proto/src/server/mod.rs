@@ -67,7 +67,7 @@ use crate::time::Instant;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use client::{Bound, Client};
+use client::{Bound, ClientIdentity};
 use core::fmt;
 use core::time::Duration;
 use env::Env;
@@ -354,7 +354,7 @@ impl Server {
         if self.env.exchanges.len() >= self.shared.config.limits.server.max_exchanges {
             self.http.let_go_of_untold(&mut self.env);
         }
-        let client = Client::of(x, &peer, &self.shared.config);
+        let client = ClientIdentity::of(x, &peer, &self.shared.config);
         if let Err(full) = self.env.check_share(&client, Bound::Exchanges, 1) {
             let why = match full {
                 Full::All => "",

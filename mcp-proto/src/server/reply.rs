@@ -5,7 +5,7 @@
 use super::ExchangeId;
 use super::env::Env;
 use super::keys::{ReplyTo, SessionRef};
-use super::response::Reply;
+use super::response::SerializedResponse;
 use super::session::Session;
 use super::transport::{Duplex, HttpState, ResponseStream};
 use crate::error::Refusal;
@@ -138,7 +138,7 @@ impl ReplyTo {
     }
 
     /// Sends the response of a request.
-    pub(super) fn reply(self, env: &mut Env, http: &mut HttpState, reply: Reply) {
+    pub(super) fn reply(self, env: &mut Env, http: &mut HttpState, reply: SerializedResponse) {
         match self {
             Self::Duplex(exchange) => env.duplex_reply(exchange, reply),
             Self::Stream(stream) => http.stream_reply(env, stream, reply),

@@ -22,12 +22,12 @@
 //! then it has an entry in three more tables: the running requests of its [`ReplyTo`], the ids of
 //! its session, the shares of its client.
 
-use super::client::{Bound, Client};
+use super::client::{Bound, ClientIdentity};
 use super::env::Env;
 use super::era::Admitted;
 use super::keys::{ReplyTo, SessionRef, Timer};
 use super::responder::{Responder, Shared, may_ask};
-use super::response::{ErrorReply, Reply};
+use super::response::{ErrorReply, SerializedResponse};
 use super::running::{Entry, RequestStage, Running};
 use super::seal::Inputs;
 use super::shares::Full;
@@ -88,7 +88,7 @@ impl Requests {
         &mut self,
         env: &mut Env,
         http: &mut HttpState,
-        client: &Client,
+        client: &ClientIdentity,
         session_ref: Option<SessionRef>,
         x: ExchangeId,
     ) -> Result<(), ErrorReply> {
@@ -115,7 +115,7 @@ impl Requests {
         &mut self,
         env: &mut Env,
         http: &mut HttpState,
-        client: &Client,
+        client: &ClientIdentity,
         admitted: &Admitted,
     ) -> Result<(), ErrorReply> {
         let full = |full: Full| full.reject("the server has no room for the request");
@@ -128,7 +128,7 @@ impl Requests {
         &mut self,
         env: &mut Env,
         http: &mut HttpState,
-        client: &Client,
+        client: &ClientIdentity,
         bound: Bound,
         more: usize,
     ) -> Result<(), Full> {
@@ -273,7 +273,7 @@ impl Requests {
         if let Some(held) = running.held {
             running.reply_to.send(env, http, held);
         }
-        running.reply_to.reply(env, http, Reply { message: bytes, code, batch: running.batch });
+        running.reply_to.reply(env, http, SerializedResponse { message: bytes, code, batch: running.batch });
     }
 
     /// Ends a request with an error of the engine.

@@ -7,7 +7,7 @@ use super::incoming::{Incoming, RequestState};
 use super::seal::{self, Inputs, Memory};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::ExchangeId;
-use crate::input::{Answer, Answered, InputRequest, Outcome, Principal, Question, RequestKey};
+use crate::input::{Answer, Answered, InputRequest, LegacyInputRequest, Outcome, Principal, RequestKey};
 use crate::model::content::Content;
 use crate::model::lifecycle::{CacheHints, ClientCapabilities, Implementation, meta};
 use crate::model::tools::CallToolResult;
@@ -330,7 +330,7 @@ impl Responder {
         if self.version.era() == Era::Modern {
             return self.ask_in_result(&requests, state);
         }
-        let questions = requests.into_iter().map(|(name, request)| Question {
+        let questions = requests.into_iter().map(|(name, request)| LegacyInputRequest {
             name,
             method: request.method(),
             params: request.params(),

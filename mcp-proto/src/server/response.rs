@@ -7,7 +7,7 @@ use alloc::string::String;
 use bytes::Bytes;
 
 /// A response, as the transports need it.
-pub(super) struct Reply {
+pub(super) struct SerializedResponse {
     pub(super) message: Bytes,
     /// The code of an error, which decides the status of a modern HTTP response.
     pub(super) code: Option<i64>,

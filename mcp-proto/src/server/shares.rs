@@ -1,7 +1,7 @@
 //! The shares of the clients in the limits that all clients share: no client takes more than one
 //! share of a limit, so a cheap request of one client does not cost the others the server.
 
-use super::client::{Bound, Client, ClientKey, Held};
+use super::client::{Bound, ClientIdentity, ClientKey, Held};
 use super::response::ErrorReply;
 use super::weight;
 use crate::limits::ServerLimits;
@@ -31,14 +31,14 @@ impl Bound {
 #[derive(Debug, Default)]
 pub(super) struct Shares {
     all: Held,
-    keys: BTreeMap<Client, ClientKey>,
-    clients: BTreeMap<ClientKey, (Client, Held)>,
+    keys: BTreeMap<ClientIdentity, ClientKey>,
+    clients: BTreeMap<ClientKey, (ClientIdentity, Held)>,
     last: u64,
 }
 
 impl Shares {
     /// Adds `n` of a bound to a client. Returns its key.
-    pub(super) fn take(&mut self, client: &Client, bound: Bound, n: usize) -> ClientKey {
+    pub(super) fn take(&mut self, client: &ClientIdentity, bound: Bound, n: usize) -> ClientKey {
         let key = match self.keys.get(client) {
             Some(key) => *key,
             None => {
@@ -73,19 +73,19 @@ impl Shares {
     }
 
     /// The same, by the client itself.
-    pub(super) fn give_back_of(&mut self, client: &Client, bound: Bound, n: usize) {
+    pub(super) fn give_back_of(&mut self, client: &ClientIdentity, bound: Bound, n: usize) {
         if let Some(key) = self.keys.get(client) {
             self.give_back(*key, bound, n);
         }
     }
 
     /// Returns the client of this key.
-    pub(super) fn client(&self, key: ClientKey) -> Option<&Client> {
+    pub(super) fn client(&self, key: ClientKey) -> Option<&ClientIdentity> {
         self.clients.get(&key).map(|(client, _)| client)
     }
 
     /// Returns the amount of a bound that a client holds.
-    pub(super) fn held(&self, client: &Client, bound: Bound) -> usize {
+    pub(super) fn held(&self, client: &ClientIdentity, bound: Bound) -> usize {
         let held = self.keys.get(client).and_then(|key| self.clients.get(key));
         held.map_or(0, |(_, held)| held[bound as usize])
     }
@@ -96,13 +96,19 @@ impl Shares {
     }
 
     /// Returns the client that holds most of a bound.
-    pub(super) fn most(&self, bound: Bound) -> Option<&Client> {
+    pub(super) fn most(&self, bound: Bound) -> Option<&ClientIdentity> {
         let most = self.clients.values().max_by_key(|(_, held)| held[bound as usize]);
         most.filter(|(_, held)| held[bound as usize] > 0).map(|(client, _)| client)
     }
 
     /// Checks whether a client may take `more` of a bound.
-    pub(super) fn check(&self, limits: &ServerLimits, client: &Client, bound: Bound, more: usize) -> Result<(), Full> {
+    pub(super) fn check(
+        &self,
+        limits: &ServerLimits,
+        client: &ClientIdentity,
+        bound: Bound,
+        more: usize,
+    ) -> Result<(), Full> {
         let (max, share) = (bound.max(limits), bound.share(limits));
         if share < max && self.held(client, bound).saturating_add(more) > share {
             Err(Full::Share)

@@ -13,7 +13,7 @@ use bytes::Bytes;
 /// The exchange and its state. There is at most one at a time.
 #[derive(Debug, Default)]
 pub(in crate::client) struct DuplexLink {
-    exchange: Option<Exchange>,
+    exchange: Option<DuplexExchange>,
     /// The id of the latest exchange.
     last: u64,
     events: VecDeque<LinkEvent>,
@@ -21,8 +21,9 @@ pub(in crate::client) struct DuplexLink {
     batch: VecDeque<Result<Message, InvalidMessage>>,
 }
 
+/// The open duplex exchange.
 #[derive(Debug)]
-struct Exchange {
+struct DuplexExchange {
     id: ExchangeId,
     /// Whether it was ever open. If not, the server has seen nothing.
     opened: bool,
@@ -40,7 +41,7 @@ impl DuplexLink {
         self.batch.clear();
         self.last += 1;
         let id = ExchangeId(self.last);
-        self.exchange = Some(Exchange { id, opened: false, unsent: 0, written: 0, sent_end: false });
+        self.exchange = Some(DuplexExchange { id, opened: false, unsent: 0, written: 0, sent_end: false });
         env.out.start(id, Start::Duplex(endpoint));
     }
 

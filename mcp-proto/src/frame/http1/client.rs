@@ -13,8 +13,9 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use bytes::Bytes;
 
+/// The codec of a connection of a client.
 #[derive(Debug)]
-pub(in super::super) struct Client {
+pub(in super::super) struct ClientCodec {
     _support: HttpSupport,
     limits: Arc<FrameLimits>,
     input: Input,
@@ -44,7 +45,7 @@ enum Reading {
 const HTTP: &[u8] = b"HTTP/";
 const NOT_HTTP: &str = "the response is not HTTP";
 
-impl Client {
+impl ClientCodec {
     pub(in super::super) fn new(limits: Arc<FrameLimits>, support: HttpSupport) -> Self {
         Self {
             _support: support,

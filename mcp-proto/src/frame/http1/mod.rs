@@ -7,8 +7,8 @@ mod head;
 mod length;
 mod server;
 
-pub(super) use client::Client;
-pub(super) use server::Server;
+pub(super) use client::ClientCodec;
+pub(super) use server::ServerCodec;
 
 use super::body::Body;
 use super::input::Input;

@@ -18,8 +18,9 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::mem;
 
+/// The codec of a connection of a server.
 #[derive(Debug)]
-pub(in super::super) struct Server {
+pub(in super::super) struct ServerCodec {
     _support: HttpSupport,
     limits: Arc<FrameLimits>,
     input: Input,
@@ -60,7 +61,7 @@ enum Stream {
     Close,
 }
 
-impl Server {
+impl ServerCodec {
     pub(in super::super) fn new(limits: Arc<FrameLimits>, support: HttpSupport) -> Self {
         Self {
             _support: support,

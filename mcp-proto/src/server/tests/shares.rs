@@ -6,7 +6,7 @@ use super::*;
 use crate::exchange::Headers;
 use crate::input::{Admission, AdmitToken, Principal};
 use crate::limits::ServerLimits;
-use crate::server::client::Client as Taker;
+use crate::server::client::ClientIdentity;
 use core::net::{IpAddr, SocketAddr};
 
 /// Documentation addresses (RFC 5737): none of them is loopback.
@@ -309,23 +309,23 @@ fn client_identity_follows_peer_and_configuration() {
     };
     let of = |address: Option<&str>, connection: Option<u64>| {
         let peer = Peer { address: address.map(|text| text.parse().unwrap()), connection, ..Peer::default() };
-        Taker::of(A, &peer, &config)
+        ClientIdentity::of(A, &peer, &config)
     };
-    let address = |text: &str| Taker::Address(text.parse().unwrap());
+    let address = |text: &str| ClientIdentity::Address(text.parse().unwrap());
     let rows = [
         (of(Some("192.0.2.1"), Some(1)), address("192.0.2.1")),
         (of(Some("::ffff:192.0.2.1"), Some(1)), address("192.0.2.1")),
         (of(Some("2001:db8:1:2:3:4:5:6"), Some(1)), address("2001:db8:1:2::")),
         (of(Some("2001:db8:1:2:ffff::1"), None), address("2001:db8:1:2::")),
-        (of(Some("127.0.0.1"), Some(1)), Taker::Connection(1)),
-        (of(Some("127.1.2.3"), Some(2)), Taker::Connection(2)),
-        (of(Some("::ffff:127.0.0.1"), Some(1)), Taker::Connection(1)),
-        (of(Some("::1"), Some(1)), Taker::Connection(1)),
-        (of(Some("203.0.113.9"), Some(1)), Taker::Connection(1)),
-        (of(Some("::ffff:203.0.113.9"), Some(1)), Taker::Connection(1)),
-        (of(None, Some(1)), Taker::Connection(1)),
-        (of(None, None), Taker::Exchange(A)),
-        (of(Some("::1"), None), Taker::Exchange(A)),
+        (of(Some("127.0.0.1"), Some(1)), ClientIdentity::Connection(1)),
+        (of(Some("127.1.2.3"), Some(2)), ClientIdentity::Connection(2)),
+        (of(Some("::ffff:127.0.0.1"), Some(1)), ClientIdentity::Connection(1)),
+        (of(Some("::1"), Some(1)), ClientIdentity::Connection(1)),
+        (of(Some("203.0.113.9"), Some(1)), ClientIdentity::Connection(1)),
+        (of(Some("::ffff:203.0.113.9"), Some(1)), ClientIdentity::Connection(1)),
+        (of(None, Some(1)), ClientIdentity::Connection(1)),
+        (of(None, None), ClientIdentity::Exchange(A)),
+        (of(Some("::1"), None), ClientIdentity::Exchange(A)),
     ];
     for (row, (is, should_be)) in rows.into_iter().enumerate() {
         assert_eq!(is, should_be, "row {row}");

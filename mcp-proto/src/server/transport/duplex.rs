@@ -18,7 +18,7 @@ use crate::server::dispatch::{Element, Legacy, Modern, Open, RequestContext, che
 use crate::server::env::Env;
 use crate::server::era::Transport;
 use crate::server::keys::{ReplyTo, SessionRef, Timer};
-use crate::server::response::{ErrorReply, Reply};
+use crate::server::response::{ErrorReply, SerializedResponse};
 use crate::server::{Life, Output, Server};
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
@@ -307,7 +307,7 @@ impl Env {
     }
 
     /// Sends the response of a request, in the array of its batch if it has one.
-    pub(in super::super) fn duplex_reply(&mut self, x: ExchangeId, reply: Reply) {
+    pub(in super::super) fn duplex_reply(&mut self, x: ExchangeId, reply: SerializedResponse) {
         match reply.batch {
             Some(batch) => self.end_in_batch(x, batch, Some(reply.message)),
             None => self.send(x, Outbound::Message(reply.message)),

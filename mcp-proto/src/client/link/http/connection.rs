@@ -8,9 +8,9 @@ use crate::error::Awaited;
 use crate::exchange::{ExchangeId, Sent};
 use crate::rpc::Id;
 
-/// The driver's report about the connection of an exchange.
+/// The driver's latest report about the connection of an exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Connection {
+pub(super) enum ConnectionReport {
     /// No report: the exchange may have been sent.
     Unreported,
     /// The exchange waits for a connection, so none of its bytes were written.
@@ -23,8 +23,8 @@ impl Http {
     /// one.
     pub(in crate::client) const fn sent(&self) -> Sent {
         match self.connection {
-            Connection::Waiting if !self.again => Sent::No,
-            Connection::Unreported | Connection::Waiting | Connection::Opened => Sent::Maybe,
+            ConnectionReport::Waiting if !self.again => Sent::No,
+            ConnectionReport::Unreported | ConnectionReport::Waiting | ConnectionReport::Opened => Sent::Maybe,
         }
     }
 }
@@ -33,16 +33,16 @@ impl Exchanges {
     /// Notes that the exchange waits for a connection. Ignored after an earlier report.
     pub(super) fn on_waiting(&mut self, exchange: ExchangeId) {
         if let Some(http) = self.get_mut(exchange)
-            && http.connection == Connection::Unreported
+            && http.connection == ConnectionReport::Unreported
         {
-            http.connection = Connection::Waiting;
+            http.connection = ConnectionReport::Waiting;
         }
     }
 
     /// Notes that the exchange has a connection, so its request may have been sent.
     pub(super) fn on_connected(&mut self, exchange: ExchangeId) {
         if let Some(http) = self.get_mut(exchange) {
-            http.connection = Connection::Opened;
+            http.connection = ConnectionReport::Opened;
         }
     }
 }
@@ -61,7 +61,7 @@ impl HttpLink {
     /// reached the server.
     pub(in crate::client) fn awaited(&self, env: &Env, id: &Id) -> (Awaited, Sent) {
         match env.ids.exchange(id).and_then(|exchange| self.exchanges.get(exchange)) {
-            Some(http) if http.connection == Connection::Waiting => (Awaited::Connection, http.sent()),
+            Some(http) if http.connection == ConnectionReport::Waiting => (Awaited::Connection, http.sent()),
             _ => (Awaited::Response, Sent::Maybe),
         }
     }

@@ -33,11 +33,11 @@ use alloc::format;
 use alloc::vec::Vec;
 use auth::Challenges;
 use bytes::Bytes;
-use connection::Connection;
+use connection::ConnectionReport;
 use core::time::Duration;
 use exchanges::Exchanges;
 use repeats::EventKey;
-use session::Session;
+use session::SessionState;
 use stream::Stream;
 
 /// The link over HTTP.
@@ -46,7 +46,7 @@ pub(in crate::client) struct HttpLink {
     target: HttpTarget,
     exchanges: Exchanges,
     event_key: EventKey,
-    session: Session,
+    session: SessionState,
     challenges: Challenges,
     /// Whether calls wait until the listener is open.
     holding: bool,
@@ -91,7 +91,7 @@ impl HttpLink {
             target,
             exchanges: Exchanges::default(),
             event_key: EventKey::new(&Seed::new(seed)),
-            session: Session::default(),
+            session: SessionState::default(),
             challenges: Challenges::default(),
             holding: false,
             listener: None,
@@ -230,7 +230,7 @@ pub(in crate::client) struct Http {
     role: Role,
     stage: ExchangeStage,
     sent: Request,
-    connection: Connection,
+    connection: ConnectionReport,
     /// Whether an earlier exchange with the same role was started, and may have been sent.
     again: bool,
     /// Whether its request named a session.
@@ -319,7 +319,7 @@ impl Http {
             role,
             stage: ExchangeStage::Live,
             sent,
-            connection: Connection::Unreported,
+            connection: ConnectionReport::Unreported,
             again: false,
             in_session: false,
             credentials: 0,

@@ -27,9 +27,9 @@ const MAX_BARREN: u32 = 3;
 /// Minimum duration of a session that was useful even without a response to a call.
 const LASTING: Duration = Duration::from_secs(30);
 
-/// The session of a client.
+/// The state of the sessions of an HTTP client, of which at most one is open.
 #[derive(Debug, Default)]
-pub(in crate::client) struct Session {
+pub(in crate::client) struct SessionState {
     id: Option<String>,
     /// The id in the response to `initialize`, until the client accepts the response.
     offered: Option<String>,
@@ -42,7 +42,7 @@ pub(in crate::client) struct Session {
     deletes: Option<ProtocolVersion>,
 }
 
-impl Session {
+impl SessionState {
     /// Returns the id of the session, if there is one.
     pub(super) fn id(&self) -> Option<&str> {
         self.id.as_deref()

@@ -6,7 +6,7 @@ use super::sessions::HttpState;
 use super::streams::ResponseStream;
 use crate::error::DiagnosticKind;
 use crate::input::{RequestKey, SessionKey};
-use crate::server::client::Client;
+use crate::server::client::ClientIdentity;
 use crate::server::env::Env;
 use crate::server::keys::{ReplyTo, SessionRef, Timer};
 use crate::server::requests::Requests;
@@ -74,7 +74,12 @@ impl Requests {
 
     /// Evicts the oldest request of a client, or of all clients, that is of no use to a client that
     /// is away, to free a slot. Returns false if there is none.
-    pub(in crate::server) fn end_unheard(&mut self, env: &mut Env, http: &mut HttpState, of: Option<&Client>) -> bool {
+    pub(in crate::server) fn end_unheard(
+        &mut self,
+        env: &mut Env,
+        http: &mut HttpState,
+        of: Option<&ClientIdentity>,
+    ) -> bool {
         let found = self.iter().find(|(_, running)| {
             of.is_none_or(|client| env.shares.client(running.client) == Some(client)) && http.is_unheard(env, running)
         });

@@ -4,7 +4,7 @@ use super::sessions::HttpState;
 use super::streams::Evicted;
 use crate::error::DiagnosticKind;
 use crate::input::SessionKey;
-use crate::server::client::{Bound, Client};
+use crate::server::client::{Bound, ClientIdentity};
 use crate::server::env::Env;
 use alloc::collections::BinaryHeap;
 
@@ -29,7 +29,7 @@ impl HttpState {
 
     /// Evicts an eighth of the kept events of a client, from its longest histories. One pass over
     /// all sessions then serves many events.
-    fn shorten_most(&mut self, env: &mut Env, client: &Client) {
+    fn shorten_most(&mut self, env: &mut Env, client: &ClientIdentity) {
         let sessions = self.sessions.iter().filter(|(_, session)| session.client == *client);
         let mut kept: BinaryHeap<(usize, SessionKey)> =
             sessions.map(|(key, session)| (session.history.bytes(), *key)).collect();

@@ -3,8 +3,8 @@
 
 mod state;
 
-pub(super) use state::HttpSession;
 pub(in crate::server) use state::HttpState;
+pub(super) use state::SessionEntry;
 
 use super::history::History;
 use super::streams::ResponseStream;
@@ -72,7 +72,7 @@ impl HttpState {
         let client = env.client_on(x, Some(key));
         let opener = env.shares.take(&opener, Bound::Sessions, 1);
         env.shares.add(opener, Bound::ClientData, negotiated.weight);
-        let session = HttpSession {
+        let session = SessionEntry {
             digest: Hash::hash(id.as_bytes()),
             principal: env.caller(x).principal,
             session: Session::new(Some(negotiated), changes),

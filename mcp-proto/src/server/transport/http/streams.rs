@@ -12,7 +12,7 @@ pub(in crate::server) use response::ResponseStream;
 use super::ResponseStage;
 use super::history::event_id;
 use super::respond::status_of;
-use super::sessions::{HttpSession, HttpState};
+use super::sessions::{HttpState, SessionEntry};
 use crate::error::{DiagnosticKind, Refusal};
 use crate::exchange::{ExchangeId, Headers, Outbound};
 use crate::input::{RequestKey, SessionKey};
@@ -20,7 +20,7 @@ use crate::server::batch::Batch;
 use crate::server::client::Bound;
 use crate::server::env::Env;
 use crate::server::keys::{StreamKey, Timer};
-use crate::server::response::Reply;
+use crate::server::response::SerializedResponse;
 use crate::server::{Append, Event, Server};
 use crate::version::ProtocolVersion;
 use alloc::collections::{BTreeSet, VecDeque};
@@ -170,7 +170,7 @@ impl HttpState {
     fn keep_event(&mut self, env: &mut Env, key: StreamKey, data: &Bytes) -> Option<(u64, String)> {
         let stream = self.streams.get_mut(&key)?;
         let session_key = stream.session?;
-        let HttpSession { history, client, .. } = self.sessions.get_mut(&session_key)?;
+        let SessionEntry { history, client, .. } = self.sessions.get_mut(&session_key)?;
         let is_too_large = data.len() > env.config.limits.server.history_bytes;
         let number = if is_too_large {
             // A client that has this event has missed nothing; one that resumes before it has.
@@ -218,8 +218,8 @@ impl HttpState {
     }
 
     /// Sends the response of a request. The stream ends with the last one.
-    pub(in crate::server) fn stream_reply(&mut self, env: &mut Env, key: StreamKey, reply: Reply) {
-        let Reply { message: answer, code, .. } = reply;
+    pub(in crate::server) fn stream_reply(&mut self, env: &mut Env, key: StreamKey, reply: SerializedResponse) {
+        let SerializedResponse { message: answer, code, .. } = reply;
         let Some(stream) = self.streams.get_mut(&key) else { return };
         if stream.streams {
             if stream.is_lost() {

@@ -3,7 +3,7 @@
 use crate::exchange::{ExchangeId, Peer};
 use crate::input::{Principal, SessionKey};
 use crate::seed::Seed;
-use crate::server::client::{Client, ClientKey};
+use crate::server::client::{ClientIdentity, ClientKey};
 use crate::server::keys::StreamKey;
 use crate::server::session::Session;
 use crate::server::transport::http::history::History;
@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub(in crate::server) struct HttpState {
     pub(super) seed: Seed,
-    pub(in super::super) sessions: BTreeMap<SessionKey, HttpSession>,
+    pub(in super::super) sessions: BTreeMap<SessionKey, SessionEntry>,
     /// By the digest of the id, so that the time of a lookup reveals nothing about the ids.
     pub(super) names: BTreeMap<[u8; 32], SessionKey>,
     pub(super) last_session: u64,
@@ -30,9 +30,9 @@ pub(in crate::server) struct HttpState {
     pub(in crate::server) sender: Option<(ExchangeId, Peer)>,
 }
 
-/// The session of a legacy HTTP client.
+/// The session of a legacy HTTP client, in the table of sessions.
 #[derive(Debug)]
-pub(in crate::server) struct HttpSession {
+pub(in crate::server) struct SessionEntry {
     pub(super) digest: [u8; 32],
     pub(super) principal: Option<Principal>,
     pub(in crate::server) session: Session,
@@ -49,7 +49,7 @@ pub(in crate::server) struct HttpSession {
     /// The client that opened it. It counts for this one, and so does what the client declared.
     pub(super) opener: ClientKey,
     /// The client that its history counts for.
-    pub(in super::super) client: Client,
+    pub(in super::super) client: ClientIdentity,
 }
 
 impl HttpState {
@@ -67,11 +67,11 @@ impl HttpState {
         }
     }
 
-    pub(in crate::server) fn http_session(&self, key: SessionKey) -> Option<&HttpSession> {
+    pub(in crate::server) fn http_session(&self, key: SessionKey) -> Option<&SessionEntry> {
         self.sessions.get(&key)
     }
 
-    pub(in crate::server) fn http_session_mut(&mut self, key: SessionKey) -> Option<&mut HttpSession> {
+    pub(in crate::server) fn http_session_mut(&mut self, key: SessionKey) -> Option<&mut SessionEntry> {
         self.sessions.get_mut(&key)
     }
 
